@@ -1,0 +1,290 @@
+# shellcheck shell=bash
+#
+# farfield: a fast multipole method for molecular dynamics.
+#
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Finds, checks, patches and builds GROMACS; sourced by quickstart.sh.
+#
+# The build lives in the cache folder, under a key made of all that determines its result:
+# version, patch, public header of farfield, options, compiler and processor. It links against a
+# copy of farfield's library there and finds the one to use at run time, next to itself, so a
+# change of the solver neither rebuilds nor relinks GROMACS.
+
+gromacsVersion=2026.3
+
+# The release archives and their SHA-256 sums. The .tar.gz are upstream's, which Debian's source
+# package carries unchanged; the .tar.xz hold the same files.
+gromacsSums='
+d8b9444be5c96b2e9130a9cb8c7d42a34a666c0628806eed79eab828a1647cfb gromacs-2026.3.tar.xz
+1094b7bbc6a3960223827114626657110b40096cdf9598a727935fc84ebf8aa0 gromacs-2026.3.tar.gz
+ceb6531da3437f3ab39b98b1ebd305c15db993ab5898ec1d99baedd58eb9170b regressiontests-2026.3.tar.xz
+ec28a220729e8ad5e2a668919d201b3f283d37ecd3d6e7aa0f7c8a2fa278fa6a regressiontests-2026.3.tar.gz'
+
+# GROMACS's own choice of SIMD instructions holds: it examines the processor. The CUDA build is
+# chosen here: GMX_GPU.
+gromacsOptions=(
+    -DCMAKE_BUILD_TYPE=Release
+    -DGMX_USE_EXT_FMM=ON
+    -DGMX_GPU=OFF
+    -DGMX_MPI=OFF
+    -DGMX_THREAD_MPI=ON
+    -DGMX_FFT_LIBRARY=fftw3
+    -DBUILD_SHARED_LIBS=OFF
+    -DGMX_PREFER_STATIC_LIBS=OFF
+    -DBUILD_TESTING=OFF
+    -DGMXAPI=OFF
+    -DGMX_INSTALL_NBLIB_API=OFF
+    -DGMX_INSTALL_LEGACY_API=OFF
+    -DGMX_USE_COLVARS=NONE
+    -DGMX_USE_PLUMED=OFF
+    -DGMX_HWLOC=OFF
+    -DGMX_NNPOT=OFF
+    -DGMX_BUILD_HELP=OFF
+    -DCMAKE_INSTALL_LIBDIR=lib
+)
+
+# True if the file is a release archive, whatever its name.
+# $1: file, $2: gromacs or regressiontests
+isReleaseArchive()
+{
+    local sum
+    sum=$(sha256sum < "$1" | cut -d ' ' -f 1)
+    [[ $gromacsSums == *"$sum $2-$gromacsVersion.tar."* ]]
+}
+
+# $1: address, $2: file
+download()
+{
+    note "downloading $1"
+    if [ -t 2 ]; then
+        curl -fL --retry 2 --connect-timeout 20 --progress-bar -o "$2" "$1"
+    else
+        curl -fsSL --retry 2 --connect-timeout 20 -o "$2" "$1"
+    fi
+}
+
+# The Debian mirrors of this machine's apt configuration. apt downloads with its own proxies.
+# $1: file below pool/main/g/gromacs, $2: file to write
+downloadFromMirror()
+{
+    local repositories repository helper=/usr/lib/apt/apt-helper
+    [ -x "$helper" ] || return 1
+    note "trying the Debian mirror that apt is configured with"
+    # shellcheck disable=SC2016 # a placeholder of apt
+    repositories=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2> /dev/null | sort -u)
+    for repository in $repositories; do
+        if "$helper" download-file "${repository%/}/pool/main/g/gromacs/$1" "$2" > /dev/null 2>&1; then
+            return 0
+        fi
+    done
+    return 1
+}
+
+# Sets archive: a verified release archive.
+# $1: gromacs or regressiontests, $2: folder of the download site, $3: Debian's name of the archive
+findArchive()
+{
+    local name=$1-$gromacsVersion file
+    for file in "$root/../shared/gromacs/$name".tar.{xz,gz} "$cache/downloads/$name".tar.{xz,gz}; do
+        if [ -f "$file" ] && isReleaseArchive "$file" "$1"; then
+            archive=$file
+            return
+        fi
+    done
+    mkdir -p "$cache/downloads"
+    archive=$cache/downloads/$name.tar.gz
+    rm -f "$archive.part"
+    if download "https://ftp.gromacs.org/$2/$name.tar.gz" "$archive.part"; then
+        if isReleaseArchive "$archive.part" "$1"; then
+            mv "$archive.part" "$archive"
+            return
+        fi
+        note "its SHA-256 is not that of the release; looking elsewhere"
+    fi
+    rm -f "$archive.part"
+    if downloadFromMirror "$3" "$archive.part" && isReleaseArchive "$archive.part" "$1"; then
+        mv "$archive.part" "$archive"
+        return
+    fi
+    rm -f "$archive.part"
+    fail "$name was found neither on the download site of GROMACS nor on a Debian mirror. Download the release and name it: $4=/path/to/$name.tar.gz"
+}
+
+# Copies a source tree, or unpacks an archive, into a new folder.
+# $1: tree or archive, $2: folder; it exists only once it is complete
+unpack()
+{
+    rm -rf "$2" "$2.part"
+    mkdir -p "$2.part"
+    if [ -d "$1" ]; then
+        cp -R "$1/." "$2.part"
+    else
+        tar -xf "$1" -C "$2.part" --strip-components=1
+    fi
+    # A tree that was read-only stays patchable and removable.
+    chmod -R u+w "$2.part"
+}
+
+# $1: tree or archive that the user named, $2: the variable, $3: gromacs or regressiontests
+checkGiven()
+{
+    local version
+    if [ -d "$1" ]; then
+        case $3 in
+            gromacs)
+                version=$(sed -n 's/^project(Gromacs VERSION \([0-9.]*\)).*/\1/p' "$1/CMakeLists.txt" 2> /dev/null || true)
+                [ "$version" = "$gromacsVersion" ] \
+                    || fail "$2=$1 is not a source tree of GROMACS $gromacsVersion (found: ${version:-no version})."
+                ;;
+            regressiontests)
+                [ -d "$1/complex" ] || fail "$2=$1 has no folder \"complex\"."
+                ;;
+        esac
+    elif [ -f "$1" ]; then
+        isReleaseArchive "$1" "$3" \
+            || fail "the SHA-256 of $2=$1 is not that of a release archive of $gromacsVersion. To use a changed source, unpack it and name the tree."
+    else
+        fail "$2=$1 is neither a folder nor a file."
+    fi
+}
+
+# Checks what the user named, before any work is done.
+checkGivenSources()
+{
+    [ -z "${GROMACS_SOURCE:-}" ] || checkGiven "$GROMACS_SOURCE" GROMACS_SOURCE gromacs
+    [ -z "${REGRESSIONTESTS_SOURCE:-}" ] \
+        || checkGiven "$REGRESSIONTESTS_SOURCE" REGRESSIONTESTS_SOURCE regressiontests
+}
+
+# Everything that determines the result of the build, hashed. Release archives are all alike; a
+# tree that the user names is identified by its contents.
+gromacsKey()
+{
+    {
+        echo "$gromacsVersion ${gromacsOptions[*]}"
+        if [ -d "${GROMACS_SOURCE:-}" ]; then
+            (cd "$GROMACS_SOURCE" && find . -type f -not -path './.git/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
+        fi
+        (cd "$root/gromacs_patch" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
+        sha256sum < "$root/src/farfield/farfield.h"
+        "${CC:-gcc}" --version | head -n 1
+        "${CXX:-g++}" --version | head -n 1
+        uname -m
+        grep -m 1 -E '^(flags|Features)' /proc/cpuinfo || true
+    } | sha256sum | cut -c 1-16
+}
+
+# Leaves the patched program at build/bin/gmx, with the force fields where it looks for them.
+buildGromacs()
+{
+    (
+        if ! flock -n 9; then
+            note "waiting for another quickstart.sh that builds GROMACS"
+            flock 9
+        fi
+        folder=$cache/gromacs-$gromacsVersion-$(gromacsKey)
+        if [ ! -e "$folder/complete" ]; then
+            buildPatchedGromacs "$folder"
+        fi
+        touch "$folder"
+        pruneGromacs
+        collectGmx "$folder"
+    ) 9> "$cache/gromacs.lock"
+}
+
+# $1: folder of this key
+buildPatchedGromacs()
+{
+    local folder=$1 launcher=() archive
+    # This name, and that of the build folder's parent, enter ccache's hashes.
+    local source=$folder/gromacs-patched
+    step "GROMACS $gromacsVersion: source"
+    mkdir -p "$folder"
+    if [ ! -d "$source" ]; then
+        if [ -n "${GROMACS_SOURCE:-}" ]; then
+            archive=$GROMACS_SOURCE
+        else
+            findArchive gromacs gromacs "gromacs_$gromacsVersion.orig.tar.gz" GROMACS_SOURCE
+        fi
+        note "unpacking $archive"
+        unpack "$archive" "$source"
+        "$root/gromacs_patch/apply.sh" "$source.part" > "$folder/patch.log" 2>&1 \
+            || { cat "$folder/patch.log" >&2; fail "the patch does not apply to $archive"; }
+        mv "$source.part" "$source"
+    fi
+    note "$source"
+
+    step "GROMACS $gromacsVersion: configuring"
+    mkdir -p "$folder/build"
+    # Inside GROMACS's build folder, so that CMake leaves its path out of the program's RPATH.
+    cmake --install "$build" --prefix "$folder/build/farfield" > "$folder/configure.log" 2>&1 \
+        || fail "installing farfield for GROMACS failed; see $folder/configure.log"
+    if command -v ccache > /dev/null; then
+        launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    fi
+    cmake -G Ninja -S "$source" -B "$folder/build" "${gromacsOptions[@]}" "${launcher[@]}" \
+        -Dfarfield_DIR="$folder/build/farfield/lib/cmake/farfield" >> "$folder/configure.log" 2>&1 \
+        || { tail -n 30 "$folder/configure.log" >&2; fail "configuring GROMACS failed; see $folder/configure.log"; }
+
+    step "GROMACS $gromacsVersion: building gmx with $jobs jobs (once; a quarter of an hour on two cores)"
+    compile "$folder/build" --target gmx || fail "building GROMACS failed; the messages are above."
+    touch "$folder/complete"
+}
+
+# Keeps the two newest builds and no unfinished leftovers of others.
+pruneGromacs()
+{
+    local old
+    while read -r old; do
+        note "removing the old build $old"
+        rm -rf "$old"
+    done < <(find "$cache" -maxdepth 1 -type d -name "gromacs-*" -printf '%T@ %p\n' | sort -rn | tail -n +3 | cut -d ' ' -f 2-)
+}
+
+# Copies only what differs; a gmx that is running keeps its file.
+# $1: folder of this key
+collectGmx()
+{
+    local folder=$1
+    mkdir -p "$build/bin" "$build/share/gromacs" "$build/share/farfield"
+    if ! cmp -s "$folder/build/bin/gmx" "$build/bin/gmx"; then
+        cp "$folder/build/bin/gmx" "$build/bin/gmx.new"
+        mv "$build/bin/gmx.new" "$build/bin/gmx"
+    fi
+    if [ "$(cat "$build/share/gromacs/origin" 2> /dev/null)" != "$folder" ]; then
+        rm -rf "$build/share/gromacs/top"
+        cp -R "$folder/gromacs-patched/share/top" "$build/share/gromacs/top"
+        # Ribonuclease A, an input of GROMACS's own tests: the protein of the main job.
+        cp "$folder/gromacs-patched/src/gromacs/trajectoryanalysis/tests/RNAseA.pdb" "$build/share/farfield/protein.pdb"
+        echo "$folder" > "$build/share/gromacs/origin"
+    fi
+    "$build/bin/gmx" -quiet -version > "$build/gmx-version.log" 2>&1 \
+        || { cat "$build/gmx-version.log" >&2; fail "$build/bin/gmx does not start."; }
+    note "$build/bin/gmx"
+}
+
+# Sets regressionTests: the unpacked regression tests of GROMACS.
+fetchRegressionTests()
+{
+    local archive
+    step "Regression tests of GROMACS $gromacsVersion"
+    if [ -d "${REGRESSIONTESTS_SOURCE:-}" ]; then
+        regressionTests=$REGRESSIONTESTS_SOURCE
+        note "$regressionTests"
+        return
+    fi
+    regressionTests=$cache/regressiontests-$gromacsVersion
+    (
+        flock 9
+        if [ ! -d "$regressionTests" ]; then
+            archive=${REGRESSIONTESTS_SOURCE:-}
+            [ -n "$archive" ] || findArchive regressiontests regressiontests \
+                "gromacs_$gromacsVersion.orig-regressiontests.tar.gz" REGRESSIONTESTS_SOURCE
+            note "unpacking $archive"
+            unpack "$archive" "$regressionTests"
+            mv "$regressionTests.part" "$regressionTests"
+        fi
+    ) 9> "$cache/regressiontests.lock"
+    note "$regressionTests"
+}

@@ -1,0 +1,556 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \internal \file
+ * \brief Implements the force provider that calls libfarfield.
+ *
+ * \ingroup module_fmm
+ */
+#include "gmxpre.h"
+
+#include "farfieldforceprovider.h"
+
+#include <cmath>
+#include <cstdint>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include <farfield/farfield.h>
+
+#include "gromacs/mdlib/gmx_omp_nthreads.h"
+#include "gromacs/mdrunutility/mdmodulesnotifiers.h"
+#include "gromacs/mdtypes/enerdata.h"
+#include "gromacs/mdtypes/forceoutput.h"
+#include "gromacs/topology/atoms.h"
+#include "gromacs/topology/ifunc.h"
+#include "gromacs/topology/topology.h"
+#include "gromacs/utility/exceptions.h"
+#include "gromacs/utility/gmxassert.h"
+#include "gromacs/utility/listoflists.h"
+#include "gromacs/utility/logger.h"
+#include "gromacs/utility/stringutil.h"
+#include "gromacs/utility/vec.h"
+
+#include "farfieldoptions.h"
+
+namespace gmx
+{
+
+namespace
+{
+
+//! Translates the mdp options to those of the library.
+farfield::Options translate(const FarfieldOptions& mdp, const double coulombConstant, const int numThreads)
+{
+    farfield::Options options;
+    options.coulombConstant = coulombConstant;
+    options.accuracy        = mdp.accuracy;
+    options.order           = mdp.order;
+    options.directRange     = mdp.directRange;
+    options.cellSize        = mdp.cellSize;
+    options.threads         = numThreads;
+    switch (mdp.m2l)
+    {
+        case FarfieldM2l::Hierarchy: options.m2l = farfield::M2lEngine::Hierarchy; break;
+        case FarfieldM2l::Fft: options.m2l = farfield::M2lEngine::Fft; break;
+        default: options.m2l = farfield::M2lEngine::Auto;
+    }
+    switch (mdp.device)
+    {
+        case FarfieldDevice::Cpu: options.device = farfield::Device::Cpu; break;
+        case FarfieldDevice::Gpu: options.device = farfield::Device::Gpu; break;
+        default: options.device = farfield::Device::Auto;
+    }
+    return options;
+}
+
+//! Replaces the library's names of options in \p text with those of the mdp file.
+std::string withMdpNames(std::string text)
+{
+    text = replaceAllWords(text, "directRange", "fmm-farfield-direct-range");
+    text = replaceAllWords(text, "cellSize", "fmm-farfield-cell-size");
+    text = replaceAllWords(text, "cell size", "fmm-farfield-cell-size");
+    text = replaceAllWords(text, "order", "fmm-farfield-order");
+    text = replaceAllWords(text, "accuracy", "fmm-farfield-accuracy");
+    text = replaceAllWords(text, "device", "fmm-farfield-device");
+    text = replaceAllWords(text, "m2l", "fmm-farfield-m2l");
+    return text;
+}
+
+//! Throws the GROMACS exception that corresponds to \p error.
+[[noreturn]] void rethrow(const farfield::Error& error, const std::string& when)
+{
+    const std::string message = formatString("FMM (fmm-backend = farfield) %s: ", when.c_str())
+                                + withMdpNames(error.what());
+    switch (error.code())
+    {
+        case farfield::ErrorCode::InvalidArgument: GMX_THROW(InvalidInputError(message));
+        case farfield::ErrorCode::Unsupported: GMX_THROW(NotImplementedError(message));
+        case farfield::ErrorCode::NotCompiled:
+        case farfield::ErrorCode::DeviceFailure:
+            GMX_THROW(InconsistentInputError(message + " Set fmm-farfield-device = cpu to run without a GPU."));
+        case farfield::ErrorCode::OutOfMemory:
+            GMX_THROW(InconsistentInputError(
+                    message
+                    + " Use a larger fmm-farfield-cell-size or a lower fmm-farfield-order."));
+    }
+    GMX_THROW(InternalError(message));
+}
+
+//! Compressed rows of the atoms that are excluded from interacting with an atom.
+struct Exclusions
+{
+    std::vector<int> offsets = { 0 };
+    std::vector<int> partners;
+};
+
+/*! \brief Collects the exclusions of the whole system, in both directions and without self.
+ *
+ * A pair appears once even when it is excluded by its molecule type as well as by the
+ * intermolecular exclusion group, which QM/MM uses.
+ */
+Exclusions collectExclusions(const gmx_mtop_t& mtop)
+{
+    std::vector<int> group = mtop.intermolecularExclusionGroup;
+    std::sort(group.begin(), group.end());
+
+    Exclusions       result;
+    std::vector<int> row;
+    int              moleculeOffset = 0;
+    for (const gmx_molblock_t& molblock : mtop.molblock)
+    {
+        const gmx_moltype_t& moltype = mtop.moltype[molblock.type];
+        for (int molecule = 0; molecule < molblock.nmol; molecule++)
+        {
+            for (int i = 0; i < moltype.atoms.nr; i++)
+            {
+                const int globalI = moleculeOffset + i;
+                row.clear();
+                for (const int j : moltype.excls[i])
+                {
+                    row.push_back(moleculeOffset + j);
+                }
+                if (std::binary_search(group.begin(), group.end(), globalI))
+                {
+                    row.insert(row.end(), group.begin(), group.end());
+                }
+                std::sort(row.begin(), row.end());
+                row.erase(std::unique(row.begin(), row.end()), row.end());
+                std::copy_if(row.begin(),
+                             row.end(),
+                             std::back_inserter(result.partners),
+                             [globalI](const int j) { return j != globalI; });
+                result.offsets.push_back(static_cast<int>(result.partners.size()));
+            }
+            moleculeOffset += moltype.atoms.nr;
+        }
+    }
+    return result;
+}
+
+//! Returns the charges of state A of the whole system.
+std::vector<real> collectCharges(const gmx_mtop_t& mtop)
+{
+    std::vector<real> charges;
+    charges.reserve(mtop.natoms);
+    for (const gmx_molblock_t& molblock : mtop.molblock)
+    {
+        const t_atoms& atoms = mtop.moltype[molblock.type].atoms;
+        for (int molecule = 0; molecule < molblock.nmol; molecule++)
+        {
+            for (int i = 0; i < atoms.nr; i++)
+            {
+                charges.push_back(atoms.atom[i].q);
+            }
+        }
+    }
+    return charges;
+}
+
+//! Describes the discretisation for the log.
+std::string describe(const farfield::Setup& setup, const int numExclusions)
+{
+    const char* engine = (setup.m2l == farfield::M2lEngine::Fft ? "fft" : "hierarchy");
+    const char* device = (setup.device == farfield::Device::Gpu ? "GPU" : "CPU");
+    const auto& h      = setup.cells;
+
+    std::string text = formatString("FMM electrostatics with farfield %s\n", farfield::version());
+    text += formatString("  multipole order          %d\n", setup.order);
+    text += formatString("  direct range (ws)        %d\n", setup.directRange);
+    text += formatString(
+            "  leaf cells               %lld, H = (%d 0 0 / %d %d 0 / %d %d %d), cell size %.3f "
+            "nm\n",
+            setup.leafCells,
+            h[0][0],
+            h[1][0],
+            h[1][1],
+            h[2][0],
+            h[2][1],
+            h[2][2],
+            setup.cellSize);
+    text += formatString("  levels                   %d\n", setup.levels);
+    text += formatString("  M2L engine               %s, %s operators\n",
+                         engine,
+                         setup.leastSquares ? "least-squares" : "truncated");
+    text += formatString("  estimated error          %.1e (relative RMS force error)\n",
+                         setup.estimatedError);
+    text += formatString("  device                   %s (%s), %d OpenMP thread%s\n",
+                         device,
+                         setup.deviceName.c_str(),
+                         setup.threads,
+                         setup.threads == 1 ? "" : "s");
+    text += formatString("  excluded pairs           %d\n", numExclusions);
+    return text;
+}
+
+} // namespace
+
+class FarfieldForceProvider::Impl
+{
+public:
+    Impl(const FarfieldOptions&     options,
+         const gmx_mtop_t&          mtop,
+         const MDLogger&            logger,
+         const double               coulombConstant,
+         const std::vector<double>& checkpointState) :
+        mtop_(mtop),
+        logger_(logger),
+        checkpointState_(checkpointState),
+        solver_(translate(options, coulombConstant, gmx_omp_nthreads_get(ModuleMultiThread::Default)))
+    {
+    }
+
+    //! Sets up the solver for the local atoms; throws farfield::Error
+    void setAtoms(const MDModulesAtomsRedistributedSignal& signal);
+    //! Chooses the discretisation, or takes it over from the checkpoint; throws farfield::Error
+    void prepare(ArrayRef<const RVec> x, const Matrix3x3& box);
+    //! Writes the discretisation to the log when it has changed
+    void logSetup();
+    //! Returns the positions of the particles: \p x itself unless there are filler particles
+    const RVec* particlePositions(ArrayRef<const RVec> x);
+    //! Throws the GROMACS exception for an \p error that was thrown for positions \p x
+    [[noreturn]] void rethrowFor(const farfield::Error& error,
+                                 ArrayRef<const RVec>   x,
+                                 const std::string&     when) const;
+
+    const gmx_mtop_t&   mtop_;
+    const MDLogger&     logger_;
+    std::vector<double> checkpointState_;
+
+    farfield::Solver<real> solver_;
+
+    //! Whether the operators have been set up
+    bool isPrepared_ = false;
+    //! What was last reported
+    farfield::Setup loggedSetup_;
+
+    //! Charges of the whole system
+    std::vector<real> charges_;
+    //! Exclusions of the whole system
+    Exclusions exclusions_;
+
+    //! Number of home atoms, filler particles included
+    int numHome_ = 0;
+    //! Home atom of each particle, empty when they are the same
+    std::vector<int> homeAtom_;
+    //! Global atom of each particle, empty when they are the same
+    std::vector<int> globalAtom_;
+
+    //! Particle of each global atom
+    std::vector<int> particleOfGlobalAtom_;
+    //! Charges in the order of the particles
+    std::vector<real> particleCharges_;
+    //! Exclusions in the order of the particles, j > i only
+    Exclusions particleExclusions_;
+    //! Positions and forces without filler particles
+    std::vector<RVec> x_, f_;
+};
+
+void FarfieldForceProvider::Impl::setAtoms(const MDModulesAtomsRedistributedSignal& signal)
+{
+    // Collected only now, as a run may still extend the exclusions when it starts (MiMiC)
+    const bool isFirst = charges_.empty();
+    if (isFirst)
+    {
+        charges_    = collectCharges(mtop_);
+        exclusions_ = collectExclusions(mtop_);
+    }
+
+    const int numGlobal = mtop_.natoms;
+    numHome_            = static_cast<int>(signal.x_.size());
+    if (!signal.globalAtomIndices_.has_value())
+    {
+        // The local order is the global order, always
+        GMX_RELEASE_ASSERT(numHome_ == numGlobal, "All atoms are local without reordering");
+        if (!isFirst)
+        {
+            return;
+        }
+        globalAtom_.resize(numGlobal);
+        for (int i = 0; i < numGlobal; i++)
+        {
+            globalAtom_[i] = i;
+        }
+        homeAtom_.clear();
+    }
+    else
+    {
+        homeAtom_.clear();
+        globalAtom_.clear();
+        for (int i = 0; i < numHome_; i++)
+        {
+            // Filler particles, which pad clusters, have no global atom
+            if (const int global = signal.globalAtomIndices_.value()[i]; global >= 0)
+            {
+                homeAtom_.push_back(i);
+                globalAtom_.push_back(global);
+            }
+        }
+        if (static_cast<int>(globalAtom_.size()) == numHome_)
+        {
+            homeAtom_.clear();
+        }
+    }
+    GMX_RELEASE_ASSERT(static_cast<int>(globalAtom_.size()) == numGlobal,
+                       "With a single rank all atoms of the system are home atoms");
+
+    particleOfGlobalAtom_.resize(numGlobal);
+    particleCharges_.resize(numGlobal);
+    for (int i = 0; i < numGlobal; i++)
+    {
+        particleOfGlobalAtom_[globalAtom_[i]] = i;
+        particleCharges_[i]                   = charges_[globalAtom_[i]];
+    }
+    particleExclusions_.offsets.resize(1);
+    particleExclusions_.partners.clear();
+    for (int i = 0; i < numGlobal; i++)
+    {
+        const int globalI = globalAtom_[i];
+        for (int k = exclusions_.offsets[globalI]; k < exclusions_.offsets[globalI + 1]; k++)
+        {
+            if (const int j = particleOfGlobalAtom_[exclusions_.partners[k]]; j > i)
+            {
+                particleExclusions_.partners.push_back(j);
+            }
+        }
+        particleExclusions_.offsets.push_back(static_cast<int>(particleExclusions_.partners.size()));
+    }
+
+    solver_.setCharges(particleCharges_.data(), numGlobal);
+    solver_.setExclusions(particleExclusions_.offsets.data(), particleExclusions_.partners.data(), numGlobal);
+}
+
+const RVec* FarfieldForceProvider::Impl::particlePositions(ArrayRef<const RVec> x)
+{
+    if (homeAtom_.empty())
+    {
+        return x.data();
+    }
+    x_.clear();
+    for (const int i : homeAtom_)
+    {
+        x_.push_back(x[i]);
+    }
+    return x_.data();
+}
+
+void FarfieldForceProvider::Impl::prepare(ArrayRef<const RVec> x, const Matrix3x3& box)
+{
+    if (!checkpointState_.empty())
+    {
+        try
+        {
+            solver_.restore(checkpointState_);
+        }
+        catch (const farfield::Error& error)
+        {
+            // The user may continue with a tpr file that has other options
+            GMX_LOG(logger_.warning)
+                    .asParagraph()
+                    .appendText(formatString(
+                            "The FMM discretisation in the checkpoint is not used (%s). A new one "
+                            "is chosen, so this continuation is not exact.",
+                            withMdpNames(error.what()).c_str()));
+        }
+    }
+    double boxRows[DIM][DIM];
+    for (int i = 0; i < DIM; i++)
+    {
+        for (int j = 0; j < DIM; j++)
+        {
+            boxRows[i][j] = box(i, j);
+        }
+    }
+    solver_.prepare(particlePositions(x)->as_vec(), boxRows);
+    isPrepared_ = true;
+}
+
+void FarfieldForceProvider::Impl::logSetup()
+{
+    const farfield::Setup setup = solver_.setup();
+    if (setup.cells != loggedSetup_.cells || setup.order != loggedSetup_.order
+        || setup.directRange != loggedSetup_.directRange || setup.m2l != loggedSetup_.m2l)
+    {
+        GMX_LOG(logger_.info)
+                .asParagraph()
+                .appendText(describe(setup, static_cast<int>(particleExclusions_.partners.size())));
+        loggedSetup_ = setup;
+    }
+}
+
+void FarfieldForceProvider::Impl::rethrowFor(const farfield::Error& error,
+                                             ArrayRef<const RVec>   x,
+                                             const std::string&     when) const
+{
+    for (size_t i = 0; i < globalAtom_.size(); i++)
+    {
+        const RVec& xi = x[homeAtom_.empty() ? i : homeAtom_[i]];
+        if (!(std::isfinite(xi[XX]) && std::isfinite(xi[YY]) && std::isfinite(xi[ZZ])))
+        {
+            // The library counts particles in local order, which means nothing to the user
+            GMX_THROW(SimulationInstabilityError(formatString(
+                    "FMM (fmm-backend = farfield) %s: the position of atom %d is not finite. The "
+                    "system has become unstable, or its coordinates were bad from the start.",
+                    when.c_str(),
+                    globalAtom_[i] + 1)));
+        }
+    }
+    rethrow(error, when);
+}
+
+FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions&     options,
+                                             const gmx_mtop_t&          mtop,
+                                             const MDLogger&            logger,
+                                             const double               coulombConstant,
+                                             const std::vector<double>& checkpointState)
+{
+    try
+    {
+        impl_ = std::make_unique<Impl>(options, mtop, logger, coulombConstant, checkpointState);
+    }
+    catch (const farfield::Error& error)
+    {
+        rethrow(error, "cannot be set up");
+    }
+}
+
+FarfieldForceProvider::~FarfieldForceProvider() = default;
+
+void FarfieldForceProvider::atomsRedistributed(const MDModulesAtomsRedistributedSignal& signal)
+{
+    try
+    {
+        impl_->setAtoms(signal);
+        if (!impl_->isPrepared_)
+        {
+            impl_->prepare(signal.x_, signal.box_);
+        }
+        impl_->logSetup();
+    }
+    catch (const farfield::Error& error)
+    {
+        impl_->rethrowFor(error, signal.x_, "cannot be set up for this system");
+    }
+}
+
+void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProviderInput,
+                                            ForceProviderOutput*      forceProviderOutput)
+{
+    GMX_RELEASE_ASSERT(impl_->isPrepared_ && forceProviderInput.homenr_ == impl_->numHome_,
+                       "The local atoms must be known before forces are computed");
+
+    ForceWithVirial&  forceWithVirial = forceProviderOutput->forceWithVirial_;
+    const auto&       homeAtom        = impl_->homeAtom_;
+    farfield::Request request;
+    request.energy = forceWithVirial.computeVirial_;
+    request.virial = forceWithVirial.computeVirial_;
+
+    const RVec* x = impl_->particlePositions(forceProviderInput.x_);
+    RVec*       f = forceWithVirial.force_.data();
+    if (!homeAtom.empty())
+    {
+        impl_->f_.assign(homeAtom.size(), { 0, 0, 0 });
+        f = impl_->f_.data();
+    }
+
+    double box[DIM][DIM];
+    for (int i = 0; i < DIM; i++)
+    {
+        for (int j = 0; j < DIM; j++)
+        {
+            box[i][j] = forceProviderInput.box_[i][j];
+        }
+    }
+
+    farfield::Totals totals;
+    try
+    {
+        totals = impl_->solver_.evaluate(x->as_vec(), box, f->as_vec(), request);
+    }
+    catch (const farfield::Error& error)
+    {
+        impl_->rethrowFor(error,
+                          forceProviderInput.x_,
+                          "stopped at step " + std::to_string(forceProviderInput.step_));
+    }
+
+    for (size_t i = 0; i < homeAtom.size(); i++)
+    {
+        forceWithVirial.force_[homeAtom[i]] += impl_->f_[i];
+    }
+    if (request.virial)
+    {
+        // Added, as the charge correction and LJ-PME assign this term before
+        forceProviderOutput->enerd_.term[InteractionFunction::CoulombReciprocalSpace] += totals.energy;
+        matrix virial;
+        for (int i = 0; i < DIM; i++)
+        {
+            for (int j = 0; j < DIM; j++)
+            {
+                virial[i][j] = totals.virial[i][j];
+            }
+        }
+        forceWithVirial.addVirialContribution(virial);
+    }
+}
+
+std::vector<double> FarfieldForceProvider::state() const
+{
+    return impl_->solver_.state();
+}
+
+void FarfieldForceProvider::logTimings() const
+{
+    const auto timings  = impl_->solver_.timings();
+    double     total    = 0;
+    long long  maxCalls = 0;
+    for (const auto& stage : timings)
+    {
+        total += stage.seconds;
+        maxCalls = std::max(maxCalls, stage.calls);
+    }
+    const auto row = [total](const std::string& name, const long long calls, const double seconds)
+    {
+        return formatString("  %-24s %10lld %12.3f %12.4f %8.1f\n",
+                            name.c_str(),
+                            calls,
+                            seconds,
+                            calls > 0 ? 1000 * seconds / static_cast<double>(calls) : 0.0,
+                            total > 0 ? 100 * seconds / total : 0.0);
+    };
+    std::string text = "FMM (farfield) wall-clock time per stage\n";
+    text += formatString(
+            "  %-24s %10s %12s %12s %8s\n", "Stage", "Calls", "Seconds", "ms/call", "Share %");
+    for (const auto& stage : timings)
+    {
+        text += row(stage.name, stage.calls, stage.seconds);
+    }
+    text += row("Total", maxCalls, total);
+    GMX_LOG(impl_->logger_.info).asParagraph().appendText(stripString(text));
+}
+
+} // namespace gmx

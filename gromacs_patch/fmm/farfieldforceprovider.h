@@ -1,0 +1,81 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \libinternal \file
+ * \brief Declares the force provider that calls libfarfield.
+ *
+ * \ingroup module_fmm
+ */
+#ifndef GMX_FMM_FARFIELDFORCEPROVIDER_H
+#define GMX_FMM_FARFIELDFORCEPROVIDER_H
+
+#include <memory>
+#include <vector>
+
+#include "gromacs/mdtypes/iforceprovider.h"
+
+struct gmx_mtop_t;
+
+namespace gmx
+{
+
+class MDLogger;
+struct FarfieldOptions;
+struct MDModulesAtomsRedistributedSignal;
+
+/*! \brief Computes all Coulomb interactions, near and far, with farfield::Solver.
+ *
+ * The particles are handed over in the order of the local state. Charges and exclusions come from
+ * the global topology, so that they cannot depend on what is local.
+ */
+class FarfieldForceProvider final : public IForceProvider
+{
+public:
+    /*! \brief Creates the solver.
+     *
+     * \param[in] options          the mdp options
+     * \param[in] mtop             the global topology; must outlive this object
+     * \param[in] logger           for the log file; must outlive this object
+     * \param[in] coulombConstant  1/(4 pi eps0 eps_r), kJ mol^-1 nm e^-2
+     * \param[in] checkpointState  what state() returned when the checkpoint was written, or empty
+     *
+     * \throws InvalidInputError, InconsistentInputError  an option or the device cannot be used
+     */
+    FarfieldForceProvider(const FarfieldOptions&     options,
+                          const gmx_mtop_t&          mtop,
+                          const MDLogger&            logger,
+                          double                     coulombConstant,
+                          const std::vector<double>& checkpointState);
+    ~FarfieldForceProvider();
+
+    /*! \brief Hands charges and exclusions of the local atoms to the solver.
+     *
+     * The first call, which comes before the first step, also sets up the operators and logs the
+     * discretisation.
+     */
+    void atomsRedistributed(const MDModulesAtomsRedistributedSignal& signal);
+
+    /*! \brief Adds forces, virial and energy.
+     *
+     * GROMACS does not tell force providers whether the energy is needed. It asks for the virial
+     * at every step where it asks for the energy, so both are computed at those steps.
+     */
+    void calculateForces(const ForceProviderInput& forceProviderInput,
+                         ForceProviderOutput*      forceProviderOutput) override;
+
+    //! The discretisation that was chosen at run time, for the checkpoint.
+    std::vector<double> state() const;
+
+    //! Writes the time spent in each stage to the log.
+    void logTimings() const;
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace gmx
+
+#endif

@@ -1,0 +1,316 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \internal \file
+ * \brief Implements the farfield part of the FMM module.
+ *
+ * \ingroup module_fmm
+ */
+#include "gmxpre.h"
+
+#include "farfieldmodule.h"
+
+#include <cstdlib>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gromacs/fileio/warninp.h"
+#include "gromacs/math/units.h"
+#include "gromacs/mdrunutility/mdmodulesnotifiers.h"
+#include "gromacs/mdtypes/imdoutputprovider.h"
+#include "gromacs/mdtypes/inputrec.h"
+#include "gromacs/mdtypes/md_enums.h"
+#include "gromacs/topology/atoms.h"
+#include "gromacs/topology/topology.h"
+#include "gromacs/utility/exceptions.h"
+#include "gromacs/utility/gmxassert.h"
+#include "gromacs/utility/keyvaluetree.h"
+#include "gromacs/utility/keyvaluetreebuilder.h"
+#include "gromacs/utility/mpicomm.h"
+#include "gromacs/utility/stringutil.h"
+
+#include "farfieldforceprovider.h"
+#include "fmm_mdpoptions.h"
+
+namespace gmx
+{
+
+namespace
+{
+
+//! Key of the solver's state in the checkpoint file
+constexpr const char* c_checkpointKey = "fmm-farfield-state";
+
+//! Name of the row of the cycle-counter table in the log
+constexpr const char* c_cycleCounterName = "FMM (farfield)";
+
+//! Reports all of \p ir that FMM does not support; \p ir has coulombtype = FMM.
+void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
+{
+    if (ir.pbcType != PbcType::Xyz)
+    {
+        wi->addError("coulombtype = FMM needs three-dimensional periodicity, set pbc = xyz.");
+    }
+    if (ir.nwall > 0)
+    {
+        wi->addError("coulombtype = FMM does not support walls, set nwall = 0.");
+    }
+    if (ir.ewald_geometry != EwaldGeometry::ThreeD)
+    {
+        wi->addError(
+                "coulombtype = FMM has no slab correction, set ewald-geometry = 3d or use "
+                "coulombtype = PME.");
+    }
+    if (ir.epsilon_surface != 0)
+    {
+        wi->addError(
+                "coulombtype = FMM always has conducting surroundings, set epsilon-surface = 0 or "
+                "use coulombtype = PME.");
+    }
+    if (ir.rcoulomb != ir.rvdw)
+    {
+        wi->addError(
+                "coulombtype = FMM needs equal cut-offs, set rcoulomb to the value of rvdw: it has "
+                "no effect on the Coulomb interactions.");
+    }
+    if (ir.useMts)
+    {
+        wi->addError("coulombtype = FMM does not support multiple time stepping, set mts = no.");
+    }
+}
+
+//! Reports all of \p mtop that FMM does not support.
+void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler* wi)
+{
+    if (ir.efep != FreeEnergyPerturbationType::No)
+    {
+        // Pairs of perturbed atoms go through the free-energy kernel, which would add a cut-off
+        // Coulomb term, so perturbing only the LJ type of an atom is no better.
+        for (const gmx_moltype_t& moltype : mtop.moltype)
+        {
+            const t_atom* begin = moltype.atoms.atom;
+            const t_atom* end   = begin + moltype.atoms.nr;
+            const t_atom* found = std::find_if(begin, end, PERTURBED);
+            if (found != end)
+            {
+                wi->addError(formatString(
+                        "coulombtype = FMM does not support perturbed charges or atom types (atom "
+                        "%d of molecule type %s), use coulombtype = PME for free energies.",
+                        static_cast<int>(found - begin) + 1,
+                        *moltype.name));
+            }
+        }
+    }
+    if (mtop.groups.groups[SimulationAtomGroupType::EnergyOutput].size() > 1)
+    {
+        wi->addWarning(
+                "With coulombtype = FMM the short-range Coulomb energies of energy groups are "
+                "zero, remove energygrps or compute these energies with coulombtype = PME and "
+                "mdrun -rerun.");
+    }
+}
+
+//! Reports a cell that does not fit into the box.
+void checkCellSize(const FarfieldOptions& options, const matrix box, WarningHandler* wi)
+{
+    const double smallest = std::min({ box[XX][XX], box[YY][YY], box[ZZ][ZZ] });
+    if (options.cellSize > smallest)
+    {
+        wi->addError(formatString(
+                "fmm-farfield-cell-size is %g nm, set it to at most the smallest box edge of %g "
+                "nm, or to 0 to let the cost decide.",
+                options.cellSize,
+                smallest));
+    }
+}
+
+} // namespace
+
+class FarfieldModule::Impl : public IMDOutputProvider
+{
+public:
+    explicit Impl(const FmmMdpOptions& options) : options_(options) {}
+
+    //! Whether this backend is active
+    bool isActive() const { return options_.activeFmmBackend() == ActiveFmmBackend::Farfield; }
+
+    //! Reports what can be told from the mdp file alone
+    void checkMdp(const MdModulesCoulombTypeInfo& info)
+    {
+        GMX_RELEASE_ASSERT(wi_ != nullptr, "The warning handler is passed before the Coulomb type");
+        inputrec_ = info.inputrec;
+        if (info.coulombInteractionType != CoulombInteractionType::Fmm)
+        {
+            return;
+        }
+        if (isActive())
+        {
+            if (inputrec_ != nullptr)
+            {
+                checkInputRecord(*inputrec_, wi_);
+            }
+        }
+        else if (options_.activeFmmBackend() == ActiveFmmBackend::Inactive)
+        {
+            wi_->addError("coulombtype = FMM needs a backend, set fmm-backend = farfield.");
+        }
+        else
+        {
+            wi_->addError(formatString(
+                    "fmm-backend = %s is not part of this GROMACS, set fmm-backend = farfield.",
+                    c_activeFmmBackendNames[options_.activeFmmBackend()]));
+        }
+    }
+
+    // From IMDOutputProvider
+    void initOutput(FILE* /* fplog */,
+                    int /* nfile */,
+                    const t_filenm /* fnm */[],
+                    bool /* bAppendFiles */,
+                    const gmx_output_env_t* /* oenv */) override
+    {
+    }
+    void finishOutput() override { provider_->logTimings(); }
+
+    //! The options of the FMM module
+    const FmmMdpOptions& options_;
+    //! grompp's messages
+    WarningHandler* wi_ = nullptr;
+    //! grompp's input record
+    const t_inputrec* inputrec_ = nullptr;
+    //! The global topology of mdrun
+    const gmx_mtop_t* mtop_ = nullptr;
+    //! The log of mdrun
+    const MDLogger* logger_ = nullptr;
+    //! The relative permittivity epsilon-r
+    double relativePermittivity_ = 0;
+    //! The solver's state in the checkpoint mdrun continues from
+    std::vector<double> checkpointState_;
+    //! The force provider, when this backend is active
+    std::unique_ptr<FarfieldForceProvider> provider_;
+};
+
+FarfieldModule::FarfieldModule(const FmmMdpOptions& options) :
+    impl_(std::make_unique<Impl>(options))
+{
+}
+
+FarfieldModule::~FarfieldModule() = default;
+
+void FarfieldModule::subscribeToPreProcessingNotifications(MDModulesNotifiers* notifiers)
+{
+    Impl* impl     = impl_.get();
+    auto& notifier = notifiers->preProcessingNotifier_;
+
+    notifier.subscribe([impl](WarningHandler* wi) { impl->wi_ = wi; });
+    notifier.subscribe([impl](const MdModulesCoulombTypeInfo& info) { impl->checkMdp(info); });
+    if (!impl->isActive())
+    {
+        return;
+    }
+    notifier.subscribe(
+            [impl](gmx_mtop_t* mtop)
+            {
+                if (impl->inputrec_ != nullptr)
+                {
+                    checkTopology(*mtop, *impl->inputrec_, impl->wi_);
+                }
+            });
+    notifier.subscribe([impl](const CoordinatesAndBoxPreprocessed& input)
+                       { checkCellSize(impl->options_.farfieldOptions(), input.box_, impl->wi_); });
+}
+
+void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers* notifiers)
+{
+    Impl* impl = impl_.get();
+    if (!impl->isActive())
+    {
+        return;
+    }
+    if (std::getenv("GMX_EMULATE_GPU") != nullptr)
+    {
+        GMX_THROW(NotImplementedError(
+                "coulombtype = FMM does not run with emulated GPU kernels, unset the environment "
+                "variable GMX_EMULATE_GPU."));
+    }
+
+    auto& setupNotifier = notifiers->simulationSetupNotifier_;
+    setupNotifier.subscribe([impl](const gmx_mtop_t& mtop) { impl->mtop_ = &mtop; });
+    setupNotifier.subscribe([impl](const MDLogger& logger) { impl->logger_ = &logger; });
+    setupNotifier.subscribe(
+            [](const MpiComm& mpiComm)
+            {
+                if (mpiComm.size() > 1)
+                {
+                    GMX_THROW(NotImplementedError(
+                            "coulombtype = FMM runs on a single rank only, start gmx mdrun with "
+                            "-ntmpi 1, or an MPI build with one rank."));
+                }
+            });
+    setupNotifier.subscribe([impl](MDModulesDirectProvider* directProvider)
+                            { impl->relativePermittivity_ = directProvider->relativePermittivity; });
+
+    auto& checkpointNotifier = notifiers->checkpointingNotifier_;
+    checkpointNotifier.subscribe(
+            [impl](MDModulesWriteCheckpointData checkpoint)
+            {
+                auto array = checkpoint.builder_.addUniformArray<double>(c_checkpointKey);
+                for (const double value : impl->provider_->state())
+                {
+                    array.addValue(value);
+                }
+            });
+    checkpointNotifier.subscribe(
+            [impl](MDModulesCheckpointReadingDataOnMain checkpoint)
+            {
+                const KeyValueTreeObject& tree = checkpoint.checkpointedData_;
+                // The key is absent when the run was started with another coulombtype
+                if (tree.keyExists(c_checkpointKey))
+                {
+                    for (const auto& value : tree[c_checkpointKey].asArray().values())
+                    {
+                        impl->checkpointState_.push_back(value.cast<double>());
+                    }
+                }
+            });
+}
+
+void FarfieldModule::subscribeToSimulationRunNotifications(MDModulesNotifiers* notifiers)
+{
+    if (impl_->provider_)
+    {
+        FarfieldForceProvider* provider = impl_->provider_.get();
+        notifiers->simulationRunNotifier_.subscribe([provider](const MDModulesAtomsRedistributedSignal& signal)
+                                                    { provider->atomsRedistributed(signal); });
+    }
+}
+
+bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
+{
+    if (!impl_->isActive())
+    {
+        GMX_THROW(NotImplementedError(formatString(
+                "fmm-backend = %s is not part of this GROMACS, set fmm-backend = farfield.",
+                c_activeFmmBackendNames[impl_->options_.activeFmmBackend()])));
+    }
+    GMX_RELEASE_ASSERT(impl_->mtop_ && impl_->logger_ && impl_->relativePermittivity_ > 0,
+                       "Force providers are built after all notifications of the set-up");
+    impl_->provider_ = std::make_unique<FarfieldForceProvider>(impl_->options_.farfieldOptions(),
+                                                               *impl_->mtop_,
+                                                               *impl_->logger_,
+                                                               c_one4PiEps0 / impl_->relativePermittivity_,
+                                                               impl_->checkpointState_);
+    forceProviders->addForceProvider(impl_->provider_.get(), c_cycleCounterName);
+    return true;
+}
+
+IMDOutputProvider* FarfieldModule::outputProvider()
+{
+    return impl_->provider_ ? impl_.get() : nullptr;
+}
+
+} // namespace gmx

@@ -1,0 +1,60 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \libinternal \file
+ * \brief What the FMM module does for its backend "farfield": one call per hook of the module.
+ *
+ * Keeps the changes to FmmMDModule at one line per hook.
+ *
+ * \ingroup module_fmm
+ */
+#ifndef GMX_FMM_FARFIELDMODULE_H
+#define GMX_FMM_FARFIELDMODULE_H
+
+#include <memory>
+
+namespace gmx
+{
+
+class FmmMdpOptions;
+class ForceProviders;
+class IMDOutputProvider;
+struct MDModulesNotifiers;
+
+/*! \brief The farfield part of the FMM module.
+ *
+ * All functions may be called whatever backend is active. With another backend, or with none,
+ * only coulombtype = FMM is checked: without farfield nothing would compute Coulomb interactions.
+ */
+class FarfieldModule
+{
+public:
+    //! \param[in] options  the options of the FMM module; must outlive this object
+    explicit FarfieldModule(const FmmMdpOptions& options);
+    ~FarfieldModule();
+
+    //! grompp: refuses what is not supported, warns of what is odd.
+    void subscribeToPreProcessingNotifications(MDModulesNotifiers* notifiers);
+    //! mdrun: collects what the force provider needs; reads and writes the checkpoint.
+    void subscribeToSimulationSetupNotifications(MDModulesNotifiers* notifiers);
+    //! mdrun: follows the redistribution of atoms.
+    void subscribeToSimulationRunNotifications(MDModulesNotifiers* notifiers);
+    /*! \brief Builds the force provider and adds it to \p forceProviders.
+     *
+     * \returns whether farfield is the active backend
+     * \throws NotImplementedError  another FMM backend is active: there is none
+     */
+    bool initForceProviders(ForceProviders* forceProviders);
+    //! Writes the timings to the log at the end of the run; nullptr without a force provider.
+    IMDOutputProvider* outputProvider();
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace gmx
+
+#endif

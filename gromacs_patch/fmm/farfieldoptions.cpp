@@ -1,0 +1,166 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \internal \file
+ * \brief Implements the mdp options of the farfield FMM backend.
+ *
+ * \ingroup module_fmm
+ */
+#include "gmxpre.h"
+
+#include "farfieldoptions.h"
+
+#include <cmath>
+
+#include <string>
+
+#include "gromacs/fileio/warninp.h"
+#include "gromacs/mdtypes/imdpoptionprovider_helpers.h"
+#include "gromacs/options/basicoptions.h"
+#include "gromacs/options/optionsection.h"
+#include "gromacs/utility/exceptions.h"
+#include "gromacs/utility/keyvaluetreebuilder.h"
+#include "gromacs/utility/keyvaluetreetransform.h"
+#include "gromacs/utility/strconvert.h"
+#include "gromacs/utility/stringutil.h"
+
+#include "fmm_mdmodule.h"
+
+namespace gmx
+{
+
+namespace
+{
+
+const EnumerationArray<FarfieldM2l, const char*>    c_m2lNames = { { "auto", "hierarchy", "fft" } };
+const EnumerationArray<FarfieldDevice, const char*> c_deviceNames = { { "auto", "cpu", "gpu" } };
+
+// Option names, without the prefix "fmm-" that the module adds
+constexpr const char* c_accuracy    = "farfield-accuracy";
+constexpr const char* c_order       = "farfield-order";
+constexpr const char* c_directRange = "farfield-direct-range";
+constexpr const char* c_cellSize    = "farfield-cell-size";
+constexpr const char* c_m2l         = "farfield-m2l";
+constexpr const char* c_device      = "farfield-device";
+
+// The limits of farfield::Options
+constexpr int    c_maxOrder    = 20;
+constexpr double c_minAccuracy = 1e-10;
+constexpr double c_maxAccuracy = 1e-1;
+//! Standard PME has 3.65e-4 on water; forces that are this much worse deserve a note
+constexpr double c_noteAccuracy = 2e-3;
+
+/*! \brief Checks a value of an option with names, in any case.
+ *
+ * Checked already when the mdp file is transformed: errors there are reported with the option's name.
+ */
+template<typename EnumType>
+std::string checkedName(const std::string& value, const EnumerationArray<EnumType, const char*>& names)
+{
+    for (const char* name : names)
+    {
+        if (equalCaseInsensitive(value, name))
+        {
+            return name;
+        }
+    }
+    GMX_THROW(InvalidInputError(formatString("Invalid value: '%s'; expected one of %s",
+                                             value.c_str(),
+                                             joinStrings(names.begin(), names.end(), ", ").c_str())));
+}
+
+} // namespace
+
+void FarfieldOptions::initMdpOptionsFmm(OptionSectionHandle& section)
+{
+    section.addOption(DoubleOption(c_accuracy).store(&accuracy));
+    section.addOption(IntegerOption(c_order).store(&order));
+    section.addOption(IntegerOption(c_directRange).store(&directRange));
+    section.addOption(DoubleOption(c_cellSize).store(&cellSize));
+    section.addOption(EnumOption<FarfieldM2l>(c_m2l).enumValue(c_m2lNames).store(&m2l));
+    section.addOption(EnumOption<FarfieldDevice>(c_device).enumValue(c_deviceNames).store(&device));
+}
+
+void FarfieldOptions::initMdpTransformFmm(IKeyValueTreeTransformRules* rules)
+{
+    for (const char* name : { c_accuracy, c_cellSize })
+    {
+        addMdpTransformFromString<double>(rules, &fromStdString<double>, FmmModuleInfo::sc_name, name);
+    }
+    for (const char* name : { c_order, c_directRange })
+    {
+        addMdpTransformFromString<int>(rules, &fromStdString<int>, FmmModuleInfo::sc_name, name);
+    }
+    addMdpTransformFromString<std::string>(
+            rules,
+            [](const std::string& value) { return checkedName(value, c_m2lNames); },
+            FmmModuleInfo::sc_name,
+            c_m2l);
+    addMdpTransformFromString<std::string>(
+            rules,
+            [](const std::string& value) { return checkedName(value, c_deviceNames); },
+            FmmModuleInfo::sc_name,
+            c_device);
+}
+
+void FarfieldOptions::buildMdpOutputFmm(KeyValueTreeObjectBuilder* builder) const
+{
+    const auto name = FmmModuleInfo::sc_name;
+    addMdpOutputValue<double>(builder, name, c_accuracy, accuracy);
+    addMdpOutputValue<int>(builder, name, c_order, order);
+    addMdpOutputValue<int>(builder, name, c_directRange, directRange);
+    addMdpOutputValue<double>(builder, name, c_cellSize, cellSize);
+    addMdpOutputValue<std::string>(builder, name, c_m2l, c_m2lNames[m2l]);
+    addMdpOutputValue<std::string>(builder, name, c_device, c_deviceNames[device]);
+}
+
+void FarfieldOptions::validateMdpOptions(WarningHandler* wi) const
+{
+    if (wi == nullptr)
+    {
+        GMX_THROW(InconsistentInputError(
+                "FarfieldOptions requires a WarningHandler to validate mdp options."));
+    }
+    // The comparisons are written such that NaN is refused, too
+    if (!(accuracy >= c_minAccuracy && accuracy <= c_maxAccuracy))
+    {
+        wi->addError(formatString(
+                "fmm-farfield-accuracy is %g, set it to a relative force error from %g to %g.",
+                accuracy,
+                c_minAccuracy,
+                c_maxAccuracy));
+    }
+    else if (accuracy > c_noteAccuracy && order < 0)
+    {
+        wi->addNote(formatString(
+                "fmm-farfield-accuracy is %g, forces will be much less accurate than with "
+                "standard PME settings, which correspond to 3e-4.",
+                accuracy));
+    }
+    if (order < -1 || order > c_maxOrder)
+    {
+        wi->addError(formatString(
+                "fmm-farfield-order is %d, set it to a multipole order from 0 to %d, or to -1 to "
+                "let fmm-farfield-accuracy decide.",
+                order,
+                c_maxOrder));
+    }
+    if (directRange < 0 || directRange > 2)
+    {
+        wi->addError(formatString(
+                "fmm-farfield-direct-range is %d, set it to 1 or 2 cells, or to 0 to let the "
+                "cost decide.",
+                directRange));
+    }
+    if (!(cellSize >= 0) || !std::isfinite(cellSize))
+    {
+        wi->addError(formatString(
+                "fmm-farfield-cell-size is %g, set it to a positive length in nm, or to 0 to let "
+                "the cost decide.",
+                cellSize));
+    }
+}
+
+} // namespace gmx

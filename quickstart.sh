@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+#
+# farfield: a fast multipole method for molecular dynamics.
+#
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The two commands of the README. Everything they install outside the tree goes to the cache
+# folder; everything they build for this tree goes to build/.
+
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${FARFIELD_CACHE:-${XDG_CACHE_HOME:-${HOME:?HOME or FARFIELD_CACHE must be set}/.cache}/farfield}
+build=$root/build
+
+usage()
+{
+    cat <<TEXT
+Usage: ./quickstart.sh <command>
+
+  run    build everything, then simulate a solvated protein with PME and with FMM and compare
+  test   build everything, then run all tests
+  gmx    build only: leaves the patched program at build/bin/gmx
+  help   this text
+
+What is missing is installed or downloaded; what is there already is not built again. All
+commands can be interrupted and repeated.
+
+Environment:
+  GROMACS_SOURCE           GROMACS 2026.3 as a source tree or a release tarball
+  REGRESSIONTESTS_SOURCE   its regression tests, likewise (for "test")
+  FARFIELD_CACHE           cache folder, now $cache
+  FARFIELD_JOBS            parallel compilations; default: what cores and memory allow
+  CC, CXX                  compilers
+TEXT
+}
+
+step() { printf '\n== %s\n' "$*"; }
+note() { printf '   %s\n' "$*"; }
+fail()
+{
+    printf '\nquickstart: %s\n' "$*" >&2
+    exit 1
+}
+
+# shellcheck source=cmake/packages.sh
+. "$root/cmake/packages.sh"
+# shellcheck source=cmake/gromacs.sh
+. "$root/cmake/gromacs.sh"
+
+# One compilation of GROMACS needs up to about 1 GiB.
+numJobs()
+{
+    local cores memory
+    if [ -n "${FARFIELD_JOBS:-}" ]; then
+        echo "$FARFIELD_JOBS"
+        return
+    fi
+    cores=$(nproc)
+    memory=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo 2>/dev/null || true)
+    if [ -n "$memory" ] && [ "$memory" -lt "$cores" ]; then
+        cores=$((memory > 0 ? memory : 1))
+    fi
+    echo "$cores"
+}
+
+# On a terminal ninja shows a running count; elsewhere one line in fifty is enough of it.
+compile()
+{
+    if [ -t 1 ]; then
+        cmake --build "$@" -j "$jobs"
+    else
+        cmake --build "$@" -j "$jobs" | awk '
+            match($0, /^\[[0-9]+\/[0-9]+\]/) {
+                split(substr($0, 2, RLENGTH - 2), count, "/")
+                if (count[1] % 50 == 0 || count[1] == count[2]) { print; fflush() }
+                next
+            }
+            { print; fflush() }'
+    fi
+}
+
+# $1: the CMake target
+buildFarfield()
+{
+    local launcher=() testing=()
+    step "farfield: building"
+    if command -v ccache > /dev/null; then
+        launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    fi
+    if [ "$1" = all ]; then
+        testing=(-DBUILD_TESTING=ON)
+    elif [ ! -e "$build/CMakeCache.txt" ]; then
+        testing=(-DBUILD_TESTING=OFF)
+    fi
+    mkdir -p "$build"
+    (cd "$root" && cmake --preset release "${launcher[@]}" "${testing[@]}") > "$build/configure.log" 2>&1 \
+        || { tail -n 30 "$build/configure.log" >&2; fail "configuring farfield failed; see $build/configure.log"; }
+    compile "$build" --target "$1" || fail "building farfield failed; the messages are above."
+    note "$build/lib/libfarfield.so"
+}
+
+buildGmx()
+{
+    setUpTools
+    buildFarfield farfield
+    buildGromacs
+}
+
+runMainJob()
+{
+    buildGmx
+    step "The main job: a solvated protein with PME and with FMM"
+    python3 "$root/examples/protein.py" --gmx "$build/bin/gmx" --output "$build/run" \
+        --structure "$build/share/farfield/protein.pdb"
+}
+
+# Each suite runs even if an earlier one failed, so that one run shows all that is wrong.
+runTests()
+{
+    local failed=()
+    setUpTools test
+    buildFarfield all
+    buildGromacs
+    setUpTestPython
+    fetchRegressionTests
+
+    export GMX=$build/bin/gmx
+    export REGRESSIONTESTS=$regressionTests
+
+    step "Unit tests"
+    ctest --test-dir "$build" --output-on-failure -j "$(nproc)" --timeout 900 || failed+=("unit tests")
+    step "Tests through gmx"
+    "$testPython" -m pytest "$root/tests/mdrun" -p no:cacheprovider -v --durations=10 \
+        || failed+=("tests through gmx")
+    step "Regression cases of GROMACS"
+    "$testPython" "$root/regressiontests/run.py" --select ci || failed+=("regression cases")
+
+    if [ ${#failed[@]} -gt 0 ]; then
+        fail "failed: $(printf '%s, ' "${failed[@]}" | sed 's/, $//')."
+    fi
+    step "All tests passed"
+}
+
+[ $# -le 1 ] || fail "one command is expected, not $#; try ./quickstart.sh help"
+case ${1:-help} in
+    run | test | gmx)
+        trap 'printf "\nInterrupted; the same command continues where this one stopped.\n" >&2; exit 130' INT TERM
+        mkdir -p "$cache" "$build" || fail "cannot write to $cache or $build."
+        checkGivenSources
+        jobs=$(numJobs)
+        # Paths below the cache are hashed relative to the working folder, so that a build under a
+        # new key reuses the objects of the old one.
+        export CCACHE_DIR=$cache/ccache CCACHE_MAXSIZE=5G CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$cache
+        case $1 in
+            run) runMainJob ;;
+            test) runTests ;;
+            gmx) buildGmx ;;
+        esac
+        ;;
+    help | -h | --help) usage ;;
+    *) usage >&2; exit 2 ;;
+esac

@@ -1,0 +1,482 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <omp.h>
+
+#include "cell_list.h"
+#include "closure.h"
+#include "cpu_kernels.h"
+#include "exclusions.h"
+#include "hierarchy.h"
+#include "reduction.h"
+
+namespace farfield
+{
+namespace
+{
+
+template<class Real>
+class CpuBackend final : public Backend<Real>
+{
+public:
+    CpuBackend(double coulombConstant, int threads) :
+        rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads), near_(threads)
+    {
+    }
+
+    void setCharges(const Real* q, int n) override
+    {
+        q_.resize(n);
+        netCharge_ = 0;
+        for (int i = 0; i < n; i++)
+        {
+            // forces and energies come out in kJ/mol
+            q_[i] = static_cast<Real>(rootCoulomb_ * static_cast<double>(q[i]));
+            netCharge_ += static_cast<double>(q_[i]);
+        }
+        forces_.resize(3 * static_cast<size_t>(n));
+        fx_.resize(n);
+        fy_.resize(n);
+        fz_.resize(n);
+    }
+
+    void setExclusions(const int* offsets, const int* partners, int n) override
+    {
+        exclusions_.set(offsets, partners, n);
+    }
+
+    void build(const Discretisation& d) override
+    {
+        closure_.reset();
+        hierarchy_.reset();
+        discretisation_ = d;
+        const Grid      coarse(d.coarseCells(), d.referenceBox);
+        const Mat3      edges = coarse.scaledEdges();
+        const Reduction reduction(d.order, d.leastSquares, edges);
+        closure_ = std::make_unique<FftClosure<Real>>(coarse, d.ws, reduction, threads_);
+        if (d.levels > 1)
+        {
+            hierarchy_ = std::make_unique<Hierarchy<Real>>(edges, d.ws, reduction, threads_);
+        }
+        levels_.clear();
+        levels_.resize(d.levels);
+        setGrids(d.referenceBox);
+        // level 0 holds every cell, in the order of the transform
+        std::vector<Int3> all(coarse.count());
+        for (int index = 0; index < static_cast<int>(coarse.count()); index++)
+        {
+            const Int3 c        = coarse.cell(index);
+            all[coarse.slot(c)] = c;
+        }
+        levels_[0].setCells(std::move(all), coefficientCount(d.order));
+        strain_ = Mat3::Zero();
+    }
+
+    void setBox(const Mat3& box, const Mat3& strain) override
+    {
+        if (box != levels_[0].grid.box())
+        {
+            setGrids(box);
+        }
+        if (strain != strain_)
+        {
+            closure_->setStrain(strain);
+            if (hierarchy_)
+            {
+                hierarchy_->setStrain(strain);
+            }
+            strain_ = strain;
+        }
+    }
+
+    void sort(const Real* x) override
+    {
+        const Grid& leaf = leaves().grid;
+        list_.sort(leaf, x, q_.data(), static_cast<int>(q_.size()), threads_);
+        if (levels_.size() > 1)
+        {
+            findOccupied();
+        }
+        const Level<Real>& level = leaves();
+        first_.assign(level.padded, 0);
+        count_.assign(level.padded, 0);
+#pragma omp          parallel for schedule(static) num_threads(threads_)
+        for (int slot = 0; slot < static_cast<int>(level.cells.size()); slot++)
+        {
+                     const int cell = leaf.index(level.cells[slot]);
+                     first_[slot]   = list_.start()[cell];
+                     count_[slot]   = list_.start()[cell + 1] - first_[slot];
+        }
+    }
+
+    void exclusions(const Real* x) override
+    {
+        std::fill(forces_.begin(), forces_.end(), Real(0));
+        energy_ = 0;
+        std::fill(std::begin(virial_), std::end(virial_), 0.0);
+        deviatoric_ = {};
+        const double closeDistance =
+                std::min(exclusions_.c_closeDistance, 0.4 * leaves().grid.unit());
+        exclusions_.subtract(leaves().grid,
+                             x,
+                             q_.data(),
+                             closeDistance,
+                             forces_.data(),
+                             threads_,
+                             &energy_,
+                             virial_);
+    }
+
+    void p2m() override
+    {
+        Level<Real>& level = leaves();
+        forSlots(
+                [&](int begin, int end, int /*thread*/) {
+                    CpuKernels<Real>::p2m(
+                            list_.particles(), slots(), tables_, begin, end, level.M.data());
+                });
+    }
+
+    void m2m(int level) override
+    {
+        hierarchy_->m2m(levels_[level], &levels_[level - 1]);
+    }
+
+    void m2l(int level) override
+    {
+        std::array<double, StrainCount> deviatoric = {};
+        auto*                           virial = this->request_.virial ? &deviatoric : nullptr;
+        Level<Real>&                    l      = levels_[level];
+        if (level == 0)
+        {
+                     closure_->apply(l.M.data(), l.L.data(), l.padded, virial);
+        }
+        else
+        {
+                     hierarchy_->m2l(&l, virial);
+        }
+        for (int c = 0; c < StrainCount; c++)
+        {
+                     deviatoric_[c] += deviatoric[c] / l.grid.unit();
+        }
+    }
+
+    void l2l(int level) override
+    {
+        hierarchy_->l2l(levels_[level], &levels_[level + 1], background(levels_[level + 1]));
+    }
+
+    void l2p() override
+    {
+        Level<Real>& level = leaves();
+        const double unit  = level.grid.unit();
+        // the uniform background pulls with -2 (2 pi / 3V) Q q b
+        const Real pull = static_cast<Real>(-2 * background(level) / (unit * unit * unit));
+        std::vector<std::array<double, 6>> virials(threads_);
+        forSlots(
+                [&](int begin, int end, int thread)
+                {
+                    double own[6] = { 0, 0, 0, 0, 0, 0 };
+                    CpuKernels<Real>::l2p(list_.particles(),
+                                          slots(),
+                                          tables_,
+                                          begin,
+                                          end,
+                                          level.L.data(),
+                                          pull,
+                                          fx_.data(),
+                                          fy_.data(),
+                                          fz_.data(),
+                                          this->request_.virial ? own : nullptr);
+                    std::copy_n(own, 6, virials[thread].begin());
+                });
+        for (const auto& own : virials)
+        {
+                     for (int c = 0; c < 6; c++)
+                     {
+                         virial_[c] += own[c];
+            }
+        }
+        if (this->request_.energy)
+        {
+                     energy_ += farEnergy();
+        }
+    }
+
+    void p2p() override
+    {
+        const double closeDistance =
+                1.01 * std::min(exclusions_.c_closeDistance, 0.4 * leaves().grid.unit());
+        NearTask<Real> task;
+        task.particles      = list_.particles();
+        task.grid           = &leaves().grid;
+        task.ws             = discretisation_.ws;
+        task.cells          = list_.occupied().data();
+        task.closePairs     = &exclusions_.close();
+        task.closeDistance2 = static_cast<Real>(closeDistance * closeDistance);
+        task.energy         = this->request_.energy;
+        task.virial         = this->request_.virial;
+        const int n         = static_cast<int>(q_.size());
+        const int cells     = static_cast<int>(list_.occupied().size());
+        // threads take ranges of cells with equal numbers of particles
+        const auto boundary = [&](int thread)
+        {
+            if (thread == threads_)
+            {
+                return cells;
+            }
+            const int  particle = static_cast<int>(static_cast<long long>(n) * thread / threads_);
+            const auto at =
+                    std::lower_bound(list_.occupied().begin(),
+                                     list_.occupied().end(),
+                                     particle,
+                                     [&](int cell, int p) { return list_.start()[cell] < p; });
+            return static_cast<int>(at - list_.occupied().begin());
+        };
+#pragma omp parallel num_threads(threads_)
+        {
+                     const int thread = omp_get_thread_num();
+                     near_[thread].resize(n);
+                     CpuKernels<Real>::p2p(task, boundary(thread), boundary(thread + 1), &near_[thread]);
+        }
+        for (const auto& own : near_)
+        {
+                     energy_ += own.energy;
+                     for (int c = 0; c < 6; c++)
+                     {
+                         virial_[c] += own.virial[c];
+            }
+        }
+             }
+
+             Totals collect(Real* forces) override
+             {
+        const int     n       = static_cast<int>(q_.size());
+        constexpr int c_chunk = NearForces<Real>::c_chunk;
+         #pragma omp parallel for schedule(static) num_threads(threads_)
+        for (int chunk = 0; chunk <= n / c_chunk; chunk++)
+        {
+                     const int begin = chunk * c_chunk;
+                     const int end   = std::min(n, begin + c_chunk);
+                     for (const auto& own : near_)
+                     {
+                         if (own.touched[chunk])
+                         {
+                             for (int i = begin; i < end; i++)
+                             {
+                                 fx_[i] += own.x[i];
+                                 fy_[i] += own.y[i];
+                                 fz_[i] += own.z[i];
+                    }
+                }
+            }
+                     for (int i = begin; i < end; i++)
+                     {
+                         const size_t to = 3 * static_cast<size_t>(list_.atom()[i]);
+                         forces[to] += forces_[to] + fx_[i];
+                         forces[to + 1] += forces_[to + 1] + fy_[i];
+                         forces[to + 2] += forces_[to + 2] + fz_[i];
+            }
+        }
+        return totals();
+    }
+
+private:
+    Level<Real>& leaves()
+    {
+                 return levels_.back();
+    }
+    LeafSlots slots()
+    {
+                 return { first_.data(), count_.data(), leaves().padded };
+    }
+
+    //! (2 pi / 3V) Q times the volume of a cell of the level.
+    double background(const Level<Real>& level) const
+    {
+                 return 2 * M_PI / 3 * netCharge_ / static_cast<double>(level.grid.count());
+    }
+
+    void setGrids(const Mat3& box)
+    {
+                 Grid grid(discretisation_.coarseCells(), box);
+                 for (auto& level : levels_)
+                 {
+                     level.grid = grid;
+                     grid       = grid.refined();
+        }
+                 tables_ = ExpansionTables<Real>(discretisation_.order, leaves().grid.unit());
+    }
+
+    //! Cells of levels above 0 that hold particles.
+    void findOccupied()
+    {
+                 const int         n = coefficientCount(discretisation_.order);
+                 std::vector<Int3> cells;
+                 for (int cell : list_.occupied())
+                 {
+                     cells.push_back(leaves().grid.cell(cell));
+        }
+                 for (int l = static_cast<int>(levels_.size()) - 1; l > 0; l--)
+                 {
+                     levels_[l].setCells(cells, n);
+                     if (l > 1)
+                     {
+                         const Grid&      coarser = levels_[l - 1].grid;
+                         std::vector<int> parents;
+                         for (const Int3& c : cells)
+                         {
+                             parents.push_back(coarser.index(parentOf(c)));
+                }
+                         std::sort(parents.begin(), parents.end());
+                         parents.erase(std::unique(parents.begin(), parents.end()), parents.end());
+                         cells.clear();
+                         for (int parent : parents)
+                         {
+                             cells.push_back(coarser.cell(parent));
+                }
+            }
+        }
+    }
+
+    //! Calls work(begin, end, thread) on ranges of leaf slots with equal numbers of particles.
+    template<class Work>
+    void forSlots(const Work& work)
+    {
+                 const int        groups = leaves().padded / c_slotPadding;
+                 std::vector<int> reached(groups + 1, 0);
+                 for (int g = 0; g < groups; g++)
+                 {
+                     int longest = 0;
+                     for (int s = 0; s < c_slotPadding; s++)
+                     {
+                         longest = std::max(longest, count_[g * c_slotPadding + s]);
+            }
+                     reached[g + 1] = reached[g] + 2 + longest;
+        }
+                 const auto boundary = [&](int thread)
+                 {
+            const int wanted =
+                    static_cast<int>(static_cast<long long>(reached[groups]) * thread / threads_);
+            return static_cast<int>(std::lower_bound(reached.begin(), reached.end(), wanted)
+                                    - reached.begin());
+        };
+#pragma omp parallel num_threads(threads_)
+        {
+                     const int thread = omp_get_thread_num();
+                     work(boundary(thread) * c_slotPadding,
+                 (thread + 1 == threads_ ? groups : boundary(thread + 1)) * c_slotPadding,
+                 thread);
+        }
+             }
+
+             //! 1/2 sum q phi of the far field.
+             double farEnergy()
+             {
+                 const Level<Real>&  level = leaves();
+                 const int           n     = coefficientCount(discretisation_.order);
+                 std::vector<double> partial(n, 0.0);
+         #pragma omp parallel for schedule(static) num_threads(threads_)
+        for (int i = 0; i < n; i++)
+        {
+                     const Real* M = level.M.data() + static_cast<size_t>(i) * level.padded;
+                     const Real* L = level.L.data() + static_cast<size_t>(i) * level.padded;
+                     for (size_t slot = 0; slot < level.cells.size(); slot++)
+                     {
+                         partial[i] += static_cast<double>(M[slot]) * static_cast<double>(L[slot]);
+            }
+        }
+        double energy = 0;
+        for (double part : partial)
+        {
+                     energy += 0.5 * part / level.grid.unit();
+        }
+        // uniform background: (2 pi / 3V) Q sum q r^2, half of it about the centres of leaves, half
+        // of it about those of level 0
+        if (netCharge_ != 0)
+        {
+                     const Particles<Real> p     = list_.particles();
+                     double                trace = 0;
+                     for (size_t i = 0; i < q_.size(); i++)
+                     {
+                         const double x = p.x[i], y = p.y[i], z = p.z[i];
+                         trace += static_cast<double>(p.q[i]) * (x * x + y * y + z * z);
+            }
+                     double coarse = trace;
+                     for (size_t l = 1; l < levels_.size(); l++)
+                     {
+                         const double unit = levels_[l].grid.unit();
+                         coarse += unit * unit * hierarchy_->traceShift(levels_[l]);
+            }
+                     const double unit = level.grid.unit();
+                     energy += 0.5 * background(level) / (unit * unit * unit) * (trace + coarse);
+        }
+        return energy;
+    }
+
+    Totals totals() const
+    {
+                 Totals t;
+                 if (this->request_.energy)
+                 {
+                     t.energy = energy_;
+        }
+                 if (this->request_.virial)
+                 {
+                     // displacements of cells contribute a deviatoric part; the trace follows from the
+            // energy
+            const double rest = -0.5 * energy_ - (virial_[0] + virial_[1] + virial_[2]);
+            const double zz =
+                    (rest - deviatoric_[StrainXXminusZZ] - deviatoric_[StrainYYminusZZ]) / 3;
+            t.virial[0][0] = virial_[0] + deviatoric_[StrainXXminusZZ] + zz;
+            t.virial[1][1] = virial_[1] + deviatoric_[StrainYYminusZZ] + zz;
+            t.virial[2][2] = virial_[2] + zz;
+            t.virial[0][1] = t.virial[1][0] = virial_[3] + deviatoric_[StrainXY];
+            t.virial[0][2] = t.virial[2][0] = virial_[4] + deviatoric_[StrainXZ];
+            t.virial[1][2] = t.virial[2][1] = virial_[5] + deviatoric_[StrainYZ];
+        }
+                 return t;
+    }
+
+    double            rootCoulomb_;
+    int               threads_;
+    std::vector<Real> q_; //!< times the root of the Coulomb constant
+    double            netCharge_ = 0;
+    Exclusions<Real>  exclusions_;
+
+    Discretisation                    discretisation_;
+    Mat3                              strain_ = Mat3::Zero();
+    std::vector<Level<Real>>          levels_;
+    std::unique_ptr<FftClosure<Real>> closure_;
+    std::unique_ptr<Hierarchy<Real>>  hierarchy_;
+    ExpansionTables<Real>             tables_;
+
+    CellList<Real>                list_;
+    std::vector<int>              first_, count_; //!< particles per leaf slot
+    std::vector<Real>             fx_, fy_, fz_;  //!< sorted
+    std::vector<Real>             forces_;        //!< of excluded pairs, [n][3]
+    std::vector<NearForces<Real>> near_;          //!< per thread
+
+    double                          energy_    = 0;
+    double                          virial_[6] = { 0, 0, 0, 0, 0, 0 }; //!< xx yy zz xy xz yz
+    std::array<double, StrainCount> deviatoric_ = {};
+};
+
+} // namespace
+
+template<class Real>
+std::unique_ptr<Backend<Real>> makeCpuBackend(double coulombConstant, int threads)
+{
+    return std::make_unique<CpuBackend<Real>>(coulombConstant, threads);
+}
+
+template std::unique_ptr<Backend<float>>  makeCpuBackend<float>(double, int);
+template std::unique_ptr<Backend<double>> makeCpuBackend<double>(double, int);
+
+} // namespace farfield

@@ -1,0 +1,946 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+// Compiled once per instruction set by Highway; see cpu_kernels.h.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu_kernels.cpp"
+// One target per generation of processors keeps the build short.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+#include <algorithm>
+
+#include "cpu_kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace farfield
+{
+namespace HWY_NAMESPACE
+{
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template<class Real>
+using Tag = hn::ScalableTag<Real>;
+template<class Real>
+using Vec = hn::Vec<Tag<Real>>;
+
+constexpr int c_maxCoefficients = coefficientCount(20);
+
+template<class Real>
+int lanesOf()
+{
+    return static_cast<int>(hn::Lanes(Tag<Real>()));
+}
+
+//! Positions and charges of one particle of each of several cells; q = 0 where a cell has no more.
+template<class Real>
+struct Column
+{
+    Vec<Real> x, y, z, q;
+};
+
+template<class Real>
+HWY_INLINE Column<Real>
+loadColumn(const Particles<Real>& p, const int* first, const int* count, int k, Real inverseUnit)
+{
+    const Tag<Real> d;
+    using Index = hwy::MakeSigned<Real>;
+    const hn::Rebind<Index, Tag<Real>> di;
+    HWY_ALIGN Index                    index[c_slotPadding];
+    HWY_ALIGN Real                     valid[c_slotPadding];
+    const int                          lanes = lanesOf<Real>();
+    for (int lane = 0; lane < lanes; lane++)
+    {
+        const bool has = k < count[lane];
+        index[lane]    = has ? first[lane] + k : 0;
+        valid[lane]    = has ? Real(1) : Real(0);
+    }
+    const auto   i     = hn::Load(di, index);
+    const auto   scale = hn::Mul(hn::Load(d, valid), hn::Set(d, inverseUnit));
+    Column<Real> c;
+    c.x = hn::Mul(hn::GatherIndex(d, p.x, i), scale);
+    c.y = hn::Mul(hn::GatherIndex(d, p.y, i), scale);
+    c.z = hn::Mul(hn::GatherIndex(d, p.z, i), scale);
+    c.q = hn::Mul(hn::GatherIndex(d, p.q, i), hn::Load(d, valid));
+    return c;
+}
+
+inline int longest(const int* count, int lanes)
+{
+    return *std::max_element(count, count + lanes);
+}
+
+//! Adds q u_i (monic functions) of two columns to the accumulators.
+template<class Real>
+HWY_INLINE void accumulate(const ExpansionTables<Real>& tables,
+                           const Column<Real>&          a,
+                           const Column<Real>&          b,
+                           Real*                        acc)
+{
+    const Tag<Real> d;
+    const int       L   = lanesOf<Real>();
+    const int       p   = tables.order;
+    const auto      r2a = hn::MulAdd(a.x, a.x, hn::MulAdd(a.y, a.y, hn::Mul(a.z, a.z)));
+    const auto      r2b = hn::MulAdd(b.x, b.x, hn::MulAdd(b.y, b.y, hn::Mul(b.z, b.z)));
+    auto            ca  = a.q;
+    auto            cb  = b.q;
+    auto            sa  = hn::Zero(d);
+    auto            sb  = hn::Zero(d);
+    for (int m = 0; m <= p; m++)
+    {
+        if (m > 0)
+        {
+            const auto ta = hn::Sub(hn::Mul(a.x, ca), hn::Mul(a.y, sa));
+            const auto tb = hn::Sub(hn::Mul(b.x, cb), hn::Mul(b.y, sb));
+            sa            = hn::MulAdd(a.x, sa, hn::Mul(a.y, ca));
+            sb            = hn::MulAdd(b.x, sb, hn::Mul(b.y, cb));
+            ca            = ta;
+            cb            = tb;
+        }
+        auto cCurA = ca, sCurA = sa, cCurB = cb, sCurB = sb;
+        auto cPrevA = hn::Zero(d), sPrevA = hn::Zero(d), cPrevB = hn::Zero(d), sPrevB = hn::Zero(d);
+        for (int l = m; l <= p; l++)
+        {
+            Real* cAcc = acc + coefficientIndex(l, m) * L;
+            hn::Store(hn::Add(hn::Load(d, cAcc), hn::Add(cCurA, cCurB)), d, cAcc);
+            const auto beta  = hn::Set(d, tables.beta[l * (p + 1) + m]);
+            const auto fa    = hn::Mul(beta, r2a);
+            const auto fb    = hn::Mul(beta, r2b);
+            const auto cNewA = hn::NegMulAdd(fa, cPrevA, hn::Mul(a.z, cCurA));
+            const auto cNewB = hn::NegMulAdd(fb, cPrevB, hn::Mul(b.z, cCurB));
+            cPrevA           = cCurA;
+            cPrevB           = cCurB;
+            cCurA            = cNewA;
+            cCurB            = cNewB;
+            if (m > 0)
+            {
+                Real* sAcc = acc + coefficientIndex(l, -m) * L;
+                hn::Store(hn::Add(hn::Load(d, sAcc), hn::Add(sCurA, sCurB)), d, sAcc);
+                const auto sNewA = hn::NegMulAdd(fa, sPrevA, hn::Mul(a.z, sCurA));
+                const auto sNewB = hn::NegMulAdd(fb, sPrevB, hn::Mul(b.z, sCurB));
+                sPrevA           = sCurA;
+                sPrevB           = sCurB;
+                sCurA            = sNewA;
+                sCurB            = sNewB;
+            }
+        }
+    }
+}
+
+template<class Real>
+void p2m(const Particles<Real>&       particles,
+         const LeafSlots&             slots,
+         const ExpansionTables<Real>& tables,
+         int                          begin,
+         int                          end,
+         Real*                        M)
+{
+    const Tag<Real> d;
+    const int       L = lanesOf<Real>();
+    const int       n = coefficientCount(tables.order);
+    HWY_ALIGN Real  acc[c_maxCoefficients * c_slotPadding];
+    for (int slot = begin; slot < end; slot += L)
+    {
+        const int* first   = slots.first + slot;
+        const int* count   = slots.count + slot;
+        const int  columns = longest(count, L);
+        std::fill_n(acc, n * L, Real(0));
+        for (int k = 0; k < columns; k += 2)
+        {
+            accumulate(tables,
+                       loadColumn(particles, first, count, k, tables.inverseUnit),
+                       loadColumn(particles, first, count, k + 1, tables.inverseUnit),
+                       acc);
+        }
+        for (int i = 0; i < n; i++)
+        {
+            hn::Store(hn::Mul(hn::Load(d, acc + i * L), hn::Set(d, tables.scale[i])),
+                      d,
+                      M + static_cast<size_t>(i) * slots.padded + slot);
+        }
+    }
+}
+
+//! Gradient of the potential at two columns.
+template<class Real>
+struct Gradients
+{
+    Vec<Real> xa, ya, za, xb, yb, zb;
+};
+
+template<class Real>
+HWY_INLINE Gradients<Real> gradients(const ExpansionTables<Real>& tables,
+                                     const Real*                  g,
+                                     const Column<Real>&          a,
+                                     const Column<Real>&          b)
+{
+    const Tag<Real> d;
+    const int       L   = lanesOf<Real>();
+    const int       p   = tables.order - 1;
+    const auto      r2a = hn::MulAdd(a.x, a.x, hn::MulAdd(a.y, a.y, hn::Mul(a.z, a.z)));
+    const auto      r2b = hn::MulAdd(b.x, b.x, hn::MulAdd(b.y, b.y, hn::Mul(b.z, b.z)));
+    auto            ca  = hn::Set(d, Real(1));
+    auto            cb  = ca;
+    auto            sa  = hn::Zero(d);
+    auto            sb  = sa;
+    Gradients<Real> sum = { sa, sa, sa, sa, sa, sa };
+    const auto      add = [&](const Real* coefficient, auto ua, auto ub) HWY_ATTR
+    {
+        const auto gx = hn::Load(d, coefficient);
+        const auto gy = hn::Load(d, coefficient + L);
+        const auto gz = hn::Load(d, coefficient + 2 * L);
+        sum.xa        = hn::MulAdd(gx, ua, sum.xa);
+        sum.ya        = hn::MulAdd(gy, ua, sum.ya);
+        sum.za        = hn::MulAdd(gz, ua, sum.za);
+        sum.xb        = hn::MulAdd(gx, ub, sum.xb);
+        sum.yb        = hn::MulAdd(gy, ub, sum.yb);
+        sum.zb        = hn::MulAdd(gz, ub, sum.zb);
+    };
+    for (int m = 0; m <= p; m++)
+    {
+        if (m > 0)
+        {
+            const auto ta = hn::Sub(hn::Mul(a.x, ca), hn::Mul(a.y, sa));
+            const auto tb = hn::Sub(hn::Mul(b.x, cb), hn::Mul(b.y, sb));
+            sa            = hn::MulAdd(a.x, sa, hn::Mul(a.y, ca));
+            sb            = hn::MulAdd(b.x, sb, hn::Mul(b.y, cb));
+            ca            = ta;
+            cb            = tb;
+        }
+        auto cCurA = ca, sCurA = sa, cCurB = cb, sCurB = sb;
+        auto cPrevA = hn::Zero(d), sPrevA = hn::Zero(d), cPrevB = hn::Zero(d), sPrevB = hn::Zero(d);
+        for (int l = m; l <= p; l++)
+        {
+            add(g + 3 * L * coefficientIndex(l, m), cCurA, cCurB);
+            const auto beta  = hn::Set(d, tables.beta[l * (p + 2) + m]);
+            const auto fa    = hn::Mul(beta, r2a);
+            const auto fb    = hn::Mul(beta, r2b);
+            const auto cNewA = hn::NegMulAdd(fa, cPrevA, hn::Mul(a.z, cCurA));
+            const auto cNewB = hn::NegMulAdd(fb, cPrevB, hn::Mul(b.z, cCurB));
+            cPrevA           = cCurA;
+            cPrevB           = cCurB;
+            cCurA            = cNewA;
+            cCurB            = cNewB;
+            if (m > 0)
+            {
+                add(g + 3 * L * coefficientIndex(l, -m), sCurA, sCurB);
+                const auto sNewA = hn::NegMulAdd(fa, sPrevA, hn::Mul(a.z, sCurA));
+                const auto sNewB = hn::NegMulAdd(fb, sPrevB, hn::Mul(b.z, sCurB));
+                sPrevA           = sCurA;
+                sPrevB           = sCurB;
+                sCurA            = sNewA;
+                sCurB            = sNewB;
+            }
+        }
+    }
+    return sum;
+}
+
+template<class Real>
+void l2p(const Particles<Real>&       particles,
+         const LeafSlots&             slots,
+         const ExpansionTables<Real>& tables,
+         int                          begin,
+         int                          end,
+         const Real*                  local,
+         Real                         pull,
+         Real*                        fx,
+         Real*                        fy,
+         Real*                        fz,
+         double*                      virial)
+{
+    const Tag<Real> d;
+    const int       L = lanesOf<Real>();
+    const int       n = tables.order * tables.order;
+    HWY_ALIGN Real  g[3 * c_maxCoefficients * c_slotPadding];
+    HWY_ALIGN Real  out[3][c_slotPadding];
+    const auto      unit = hn::Set(d, 1 / tables.inverseUnit);
+    for (int slot = begin; slot < end; slot += L)
+    {
+        const int* first   = slots.first + slot;
+        const int* count   = slots.count + slot;
+        const int  columns = longest(count, L);
+        if (columns == 0)
+        {
+            continue;
+        }
+        for (int axis = 0; axis < 3; axis++)
+        {
+            for (int i = 0; i < n; i++)
+            {
+                const auto& e = tables.gradient[axis][i];
+                const auto  s = hn::Mul(
+                        hn::Set(d, e.value[0]),
+                        hn::Load(d,
+                                 local + static_cast<size_t>(e.source[0]) * slots.padded + slot));
+                const auto t = hn::MulAdd(
+                        hn::Set(d, e.value[1]),
+                        hn::Load(d, local + static_cast<size_t>(e.source[1]) * slots.padded + slot),
+                        s);
+                hn::Store(t, d, g + (3 * i + axis) * L);
+            }
+        }
+        auto xx = hn::Zero(d), yy = xx, zz = xx, xy = xx, xz = xx, yz = xx;
+        for (int k = 0; k < columns; k += 2)
+        {
+            const Column<Real> a = loadColumn(particles, first, count, k, tables.inverseUnit);
+            const Column<Real> b = loadColumn(particles, first, count, k + 1, tables.inverseUnit);
+            const Gradients<Real> G = gradients(tables, g, a, b);
+            const auto            finish =
+                    [&](const Column<Real>& c, Vec<Real> gx, Vec<Real> gy, Vec<Real> gz, int column)
+                            HWY_ATTR
+            {
+                const auto x = hn::Mul(c.x, unit);
+                const auto y = hn::Mul(c.y, unit);
+                const auto z = hn::Mul(c.z, unit);
+                const auto w = hn::Set(d, pull);
+                gx           = hn::Mul(c.q, hn::MulSub(w, x, gx));
+                gy           = hn::Mul(c.q, hn::MulSub(w, y, gy));
+                gz           = hn::Mul(c.q, hn::MulSub(w, z, gz));
+                hn::Store(gx, d, out[0]);
+                hn::Store(gy, d, out[1]);
+                hn::Store(gz, d, out[2]);
+                for (int lane = 0; lane < L; lane++)
+                {
+                    if (column < count[lane])
+                    {
+                        const int i = first[lane] + column;
+                        fx[i]       = out[0][lane];
+                        fy[i]       = out[1][lane];
+                        fz[i]       = out[2][lane];
+                    }
+                }
+                if (virial != nullptr)
+                {
+                    xx = hn::MulAdd(x, gx, xx);
+                    yy = hn::MulAdd(y, gy, yy);
+                    zz = hn::MulAdd(z, gz, zz);
+                    xy = hn::MulAdd(x, gy, hn::MulAdd(y, gx, xy));
+                    xz = hn::MulAdd(x, gz, hn::MulAdd(z, gx, xz));
+                    yz = hn::MulAdd(y, gz, hn::MulAdd(z, gy, yz));
+                }
+            };
+            finish(a, G.xa, G.ya, G.za, k);
+            finish(b, G.xb, G.yb, G.zb, k + 1);
+        }
+        if (virial != nullptr)
+        {
+            virial[0] -= 0.5 * hn::GetLane(hn::SumOfLanes(d, xx));
+            virial[1] -= 0.5 * hn::GetLane(hn::SumOfLanes(d, yy));
+            virial[2] -= 0.5 * hn::GetLane(hn::SumOfLanes(d, zz));
+            virial[3] -= 0.25 * hn::GetLane(hn::SumOfLanes(d, xy));
+            virial[4] -= 0.25 * hn::GetLane(hn::SumOfLanes(d, xz));
+            virial[5] -= 0.25 * hn::GetLane(hn::SumOfLanes(d, yz));
+        }
+    }
+}
+
+//! 1 / sqrt(r2) to the precision of the type.
+HWY_INLINE Vec<float> inverseRoot(Vec<float> r2)
+{
+    const Tag<float> d;
+    const auto       y = hn::ApproximateReciprocalSqrt(r2);
+    const auto       e = hn::NegMulAdd(hn::Mul(r2, y), y, hn::Set(d, 3.0f));
+    return hn::Mul(hn::Mul(hn::Set(d, 0.5f), y), e);
+}
+HWY_INLINE Vec<double> inverseRoot(Vec<double> r2)
+{
+    const Tag<double> d;
+    return hn::Div(hn::Set(d, 1.0), hn::Sqrt(r2));
+}
+
+//! Sources of one cell: its own particles first, then those of the forward neighbours.
+template<class Real>
+struct Staged
+{
+    Real *     x, *y, *z, *q, *fx, *fy, *fz;
+    int        count; //!< sources
+    int        own;   //!< particles of the cell itself
+    const int* atom;  //!< original indices, only for pairs that must not interact
+};
+
+template<class Real>
+bool mustNotInteract(const NearTask<Real>& task, int i, int j)
+{
+    return std::binary_search(task.closePairs->begin(),
+                              task.closePairs->end(),
+                              std::make_pair(std::min(i, j), std::max(i, j)));
+}
+
+/*! \brief Forces between Targets particles of the cell, from i0, and all staged sources behind
+ * them. \tparam Close  look up pairs nearer than closeDistance2 in the list of those to leave out
+ *  \returns the energy */
+template<int Targets, bool Energy, bool Close, class Real>
+HWY_INLINE Real targetBlock(const NearTask<Real>& task, const Staged<Real>& s, int i0)
+{
+    const Tag<Real> d;
+    const int       L = lanesOf<Real>();
+    Vec<Real>       fx[Targets], fy[Targets], fz[Targets];
+    for (int t = 0; t < Targets; t++)
+    {
+        fx[t] = fy[t] = fz[t] = hn::Zero(d);
+    }
+    auto       energy = hn::Zero(d);
+    const auto tiny   = hn::Set(d, Real(1e-20));
+    const auto step   = [&](int j, auto masked) HWY_ATTR
+    {
+        const auto sx = hn::Load(d, s.x + j);
+        const auto sy = hn::Load(d, s.y + j);
+        const auto sz = hn::Load(d, s.z + j);
+        const auto sq = hn::Load(d, s.q + j);
+        auto       gx = hn::Load(d, s.fx + j);
+        auto       gy = hn::Load(d, s.fy + j);
+        auto       gz = hn::Load(d, s.fz + j);
+        for (int t = 0; t < Targets; t++)
+        {
+            const auto dx = hn::Sub(hn::Set(d, s.x[i0 + t]), sx);
+            const auto dy = hn::Sub(hn::Set(d, s.y[i0 + t]), sy);
+            const auto dz = hn::Sub(hn::Set(d, s.z[i0 + t]), sz);
+            // the tiny term keeps coinciding sites finite, with zero force
+            const auto r2 = hn::MulAdd(dx, dx, hn::MulAdd(dy, dy, hn::MulAdd(dz, dz, tiny)));
+            auto       y  = inverseRoot(r2);
+            if (decltype(masked)::value)
+            {
+                const auto behind = hn::Gt(hn::Iota(d, static_cast<Real>(j)),
+                                           hn::Set(d, static_cast<Real>(i0 + t)));
+                y                 = hn::IfThenElseZero(behind, y);
+            }
+            if (Close)
+            {
+                const auto close = hn::Lt(r2, hn::Set(d, task.closeDistance2));
+                if (HWY_UNLIKELY(!hn::AllFalse(d, close)))
+                {
+                    HWY_ALIGN Real keep[c_slotPadding];
+                    for (int lane = 0; lane < L; lane++)
+                    {
+                        const bool out = j + lane < s.count
+                                         && mustNotInteract(task, s.atom[i0 + t], s.atom[j + lane]);
+                        keep[lane] = out ? Real(0) : Real(1);
+                    }
+                    const auto kept = hn::Ne(hn::Load(d, keep), hn::Zero(d));
+                    y               = hn::IfThenElse(close, hn::IfThenElseZero(kept, y), y);
+                }
+            }
+            const auto qq = hn::Mul(hn::Mul(hn::Set(d, s.q[i0 + t]), sq), y);
+            if (Energy)
+            {
+                energy = hn::Add(energy, qq);
+            }
+            const auto f = hn::Mul(qq, hn::Mul(y, y));
+            fx[t]        = hn::MulAdd(f, dx, fx[t]);
+            fy[t]        = hn::MulAdd(f, dy, fy[t]);
+            fz[t]        = hn::MulAdd(f, dz, fz[t]);
+            gx           = hn::NegMulAdd(f, dx, gx);
+            gy           = hn::NegMulAdd(f, dy, gy);
+            gz           = hn::NegMulAdd(f, dz, gz);
+        }
+        hn::Store(gx, d, s.fx + j);
+        hn::Store(gy, d, s.fy + j);
+        hn::Store(gz, d, s.fz + j);
+    };
+    int j = (i0 / L) * L;
+    for (; j < i0 + Targets; j += L)
+    {
+        step(j, std::true_type());
+    }
+    for (; j < s.count; j += L)
+    {
+        step(j, std::false_type());
+    }
+    for (int t = 0; t < Targets; t++)
+    {
+        s.fx[i0 + t] += hn::GetLane(hn::SumOfLanes(d, fx[t]));
+        s.fy[i0 + t] += hn::GetLane(hn::SumOfLanes(d, fy[t]));
+        s.fz[i0 + t] += hn::GetLane(hn::SumOfLanes(d, fz[t]));
+    }
+    return Energy ? hn::GetLane(hn::SumOfLanes(d, energy)) : Real(0);
+}
+
+template<bool Energy, bool Close, class Real>
+double cellForces(const NearTask<Real>& task, const Staged<Real>& s)
+{
+    double energy = 0;
+    int    i      = 0;
+    for (; i + 4 <= s.own; i += 4)
+    {
+        energy += targetBlock<4, Energy, Close>(task, s, i);
+    }
+    if (i + 2 <= s.own)
+    {
+        energy += targetBlock<2, Energy, Close>(task, s, i);
+        i += 2;
+    }
+    if (i < s.own)
+    {
+        energy += targetBlock<1, Energy, Close>(task, s, i);
+    }
+    return energy;
+}
+
+//! One stretch of staged sources: the particles of one cell.
+struct Stretch
+{
+    int first, count, position;
+    int displacement; //!< of the cell, index into the near displacements
+};
+
+template<class Real>
+void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* forces)
+{
+    const Tag<Real>         d;
+    const int               L       = lanesOf<Real>();
+    const auto&             p       = task.particles;
+    const Grid&             grid    = *task.grid;
+    const std::vector<Int3> all     = nearDisplacements(task.ws);
+    const int               forward = 1 + (static_cast<int>(all.size()) - 1) / 2;
+    const bool              close   = !task.closePairs->empty();
+    std::vector<Vec3>       shifts;
+    for (int k = 0; k < forward; k++)
+    {
+        shifts.push_back(grid.displacement(all[k]));
+    }
+    std::vector<Stretch> stretches(forward);
+    const Int3           n = { grid.H()[0][0], grid.H()[1][1], grid.H()[2][2] };
+    for (int item = begin; item < end; item++)
+    {
+        const int  cell     = task.cells[item];
+        const Int3 c        = grid.cell(cell);
+        const bool interior = c[0] >= task.ws && c[1] >= task.ws && c[0] < n[0] - task.ws
+                              && c[1] < n[1] - task.ws && c[2] < n[2] - task.ws;
+        int total = 0;
+        int used  = 0;
+        for (int k = 0; k < forward; k++)
+        {
+            const Int3 to        = { c[0] + all[k][0], c[1] + all[k][1], c[2] + all[k][2] };
+            const int  neighbour = grid.index(interior ? to : grid.reduce(to));
+            const int  first     = p.start[neighbour];
+            const int  count     = p.start[neighbour + 1] - first;
+            if (count > 0)
+            {
+                stretches[used++] = { first, count, total, k };
+                total += count;
+            }
+        }
+        // room for whole vectors behind the last source, and for a row of padding
+        const size_t capacity = static_cast<size_t>(((total + L - 1) / L + 2) * L);
+        if (forces->staging.size() < 7 * capacity + L)
+        {
+            forces->staging.resize(14 * capacity + L);
+        }
+        const size_t address = reinterpret_cast<size_t>(forces->staging.data());
+        const size_t align   = L * sizeof(Real);
+        Real* base = forces->staging.data() + ((align - address % align) % align) / sizeof(Real);
+        Staged<Real> s = { base,
+                           base + capacity,
+                           base + 2 * capacity,
+                           base + 3 * capacity,
+                           base + 4 * capacity,
+                           base + 5 * capacity,
+                           base + 6 * capacity,
+                           total,
+                           stretches[0].count,
+                           nullptr };
+        for (int k = 0; k < used; k++)
+        {
+            const Stretch& t  = stretches[k];
+            const auto     dx = hn::Set(d, static_cast<Real>(shifts[t.displacement][0]));
+            const auto     dy = hn::Set(d, static_cast<Real>(shifts[t.displacement][1]));
+            const auto     dz = hn::Set(d, static_cast<Real>(shifts[t.displacement][2]));
+            // whole vectors: what is written too much is overwritten by the next stretch
+            for (int i = 0; i < t.count; i += L)
+            {
+                hn::StoreU(hn::Add(hn::LoadU(d, p.x + t.first + i), dx), d, s.x + t.position + i);
+                hn::StoreU(hn::Add(hn::LoadU(d, p.y + t.first + i), dy), d, s.y + t.position + i);
+                hn::StoreU(hn::Add(hn::LoadU(d, p.z + t.first + i), dz), d, s.z + t.position + i);
+                hn::StoreU(hn::LoadU(d, p.q + t.first + i), d, s.q + t.position + i);
+            }
+        }
+        for (int i = 0; i < L; i++)
+        {
+            s.x[total + i] = s.y[total + i] = s.z[total + i] = Real(1e3);
+            s.q[total + i]                                   = 0;
+        }
+        for (int i = 0; i < total + L; i += L)
+        {
+            hn::Store(hn::Zero(d), d, s.fx + i);
+            hn::Store(hn::Zero(d), d, s.fy + i);
+            hn::Store(hn::Zero(d), d, s.fz + i);
+        }
+        if (close)
+        {
+            forces->stagedAtoms.resize(total);
+            for (int k = 0; k < used; k++)
+            {
+                std::copy_n(p.atom + stretches[k].first,
+                            stretches[k].count,
+                            forces->stagedAtoms.data() + stretches[k].position);
+            }
+            s.atom = forces->stagedAtoms.data();
+            forces->energy += task.energy ? cellForces<true, true>(task, s)
+                                          : cellForces<false, true>(task, s);
+        }
+        else
+        {
+            forces->energy += task.energy ? cellForces<true, false>(task, s)
+                                          : cellForces<false, false>(task, s);
+        }
+        for (int k = 0; k < used; k++)
+        {
+            const Stretch& t = stretches[k];
+            forces->touch(t.first, t.first + t.count);
+            Real* fx = forces->x.data() + t.first;
+            Real* fy = forces->y.data() + t.first;
+            Real* fz = forces->z.data() + t.first;
+            for (int i = 0; i < t.count; i++)
+            {
+                fx[i] += s.fx[t.position + i];
+                fy[i] += s.fy[t.position + i];
+                fz[i] += s.fz[t.position + i];
+            }
+        }
+        if (task.virial)
+        {
+            // the forces in the buffer are those of this cell's pairs alone, so sum r_ij (x) f_ij =
+            // sum x (x) f
+            double v[6] = { 0, 0, 0, 0, 0, 0 };
+            for (int i = 0; i < total; i++)
+            {
+                const double x = s.x[i], y = s.y[i], z = s.z[i], fx = s.fx[i], fy = s.fy[i],
+                             fz = s.fz[i];
+                v[0] += x * fx;
+                v[1] += y * fy;
+                v[2] += z * fz;
+                v[3] += 0.5 * (x * fy + y * fx);
+                v[4] += 0.5 * (x * fz + z * fx);
+                v[5] += 0.5 * (y * fz + z * fy);
+            }
+            for (int i = 0; i < 6; i++)
+            {
+                forces->virial[i] -= 0.5 * v[i];
+            }
+        }
+    }
+}
+
+//! Rows [first, first + Rows) of the symmetric product, and their mirror images.
+template<int Rows, class Real>
+HWY_INLINE const Real* multiplyRows(const Real* kappa, int n, int first, const Real* x, Real* y)
+{
+    const Tag<Real> d;
+    const int       L = lanesOf<Real>();
+    Vec<Real>       xr[Rows], xi[Rows], yr[Rows], yi[Rows];
+    for (int r = 0; r < Rows; r++)
+    {
+        xr[r] = hn::Load(d, x + 2 * L * (first + r));
+        xi[r] = hn::Load(d, x + 2 * L * (first + r) + L);
+        yr[r] = hn::Load(d, y + 2 * L * (first + r));
+        yi[r] = hn::Load(d, y + 2 * L * (first + r) + L);
+    }
+    for (int i = 0; i < Rows; i++)
+    {
+        for (int j = i; j < Rows; j++, kappa += L)
+        {
+            const auto k = hn::Load(d, kappa);
+            yr[i]        = hn::MulAdd(k, xr[j], yr[i]);
+            yi[i]        = hn::MulAdd(k, xi[j], yi[i]);
+            if (j > i)
+            {
+                yr[j] = hn::MulAdd(k, xr[i], yr[j]);
+                yi[j] = hn::MulAdd(k, xi[i], yi[j]);
+            }
+        }
+    }
+    for (int j = first + Rows; j < n; j++)
+    {
+        const auto zr = hn::Load(d, x + 2 * L * j);
+        const auto zi = hn::Load(d, x + 2 * L * j + L);
+        auto       sr = hn::Load(d, y + 2 * L * j);
+        auto       si = hn::Load(d, y + 2 * L * j + L);
+        for (int r = 0; r < Rows; r++, kappa += L)
+        {
+            const auto k = hn::Load(d, kappa);
+            yr[r]        = hn::MulAdd(k, zr, yr[r]);
+            yi[r]        = hn::MulAdd(k, zi, yi[r]);
+            sr           = hn::MulAdd(k, xr[r], sr);
+            si           = hn::MulAdd(k, xi[r], si);
+        }
+        hn::Store(sr, d, y + 2 * L * j);
+        hn::Store(si, d, y + 2 * L * j + L);
+    }
+    for (int r = 0; r < Rows; r++)
+    {
+        hn::Store(yr[r], d, y + 2 * L * (first + r));
+        hn::Store(yi[r], d, y + 2 * L * (first + r) + L);
+    }
+    return kappa;
+}
+
+template<class Real>
+void multiply(const Real* kappa, int n, const Real* x, Real* y)
+{
+    std::fill_n(y, 2 * n * lanesOf<Real>(), Real(0));
+    int first = 0;
+    for (; first + c_rowBlock <= n; first += c_rowBlock)
+    {
+        kappa = multiplyRows<c_rowBlock>(kappa, n, first, x, y);
+    }
+    static_assert(c_rowBlock == 3, "the remainders below are those of three rows");
+    if (n - first == 2)
+    {
+        multiplyRows<2>(kappa, n, first, x, y);
+    }
+    else if (n - first == 1)
+    {
+        multiplyRows<1>(kappa, n, first, x, y);
+    }
+}
+
+int lanesFloat()
+{
+    return lanesOf<float>();
+}
+int lanesDouble()
+{
+    return lanesOf<double>();
+}
+void p2mFloat(const Particles<float>&       a,
+              const LeafSlots&              b,
+              const ExpansionTables<float>& c,
+              int                           d,
+              int                           e,
+              float*                        f)
+{
+    p2m(a, b, c, d, e, f);
+}
+void p2mDouble(const Particles<double>&       a,
+               const LeafSlots&               b,
+               const ExpansionTables<double>& c,
+               int                            d,
+               int                            e,
+               double*                        f)
+{
+    p2m(a, b, c, d, e, f);
+}
+void l2pFloat(const Particles<float>&       a,
+              const LeafSlots&              b,
+              const ExpansionTables<float>& c,
+              int                           d,
+              int                           e,
+              const float*                  f,
+              float                         g,
+              float*                        x,
+              float*                        y,
+              float*                        z,
+              double*                       v)
+{
+    l2p(a, b, c, d, e, f, g, x, y, z, v);
+}
+void l2pDouble(const Particles<double>&       a,
+               const LeafSlots&               b,
+               const ExpansionTables<double>& c,
+               int                            d,
+               int                            e,
+               const double*                  f,
+               double                         g,
+               double*                        x,
+               double*                        y,
+               double*                        z,
+               double*                        v)
+{
+    l2p(a, b, c, d, e, f, g, x, y, z, v);
+}
+void p2pFloat(const NearTask<float>& a, int b, int c, NearForces<float>* f)
+{
+    p2p(a, b, c, f);
+}
+void p2pDouble(const NearTask<double>& a, int b, int c, NearForces<double>* f)
+{
+    p2p(a, b, c, f);
+}
+void multiplyFloat(const float* a, int n, const float* x, float* y)
+{
+    multiply(a, n, x, y);
+}
+void multiplyDouble(const double* a, int n, const double* x, double* y)
+{
+    multiply(a, n, x, y);
+}
+const char* targetName()
+{
+    return hwy::TargetName(HWY_TARGET);
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace farfield
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace farfield
+{
+
+HWY_EXPORT(lanesFloat);
+HWY_EXPORT(lanesDouble);
+HWY_EXPORT(p2mFloat);
+HWY_EXPORT(p2mDouble);
+HWY_EXPORT(l2pFloat);
+HWY_EXPORT(l2pDouble);
+HWY_EXPORT(p2pFloat);
+HWY_EXPORT(p2pDouble);
+HWY_EXPORT(multiplyFloat);
+HWY_EXPORT(multiplyDouble);
+HWY_EXPORT(targetName);
+
+const char* cpuTargetName()
+{
+    return HWY_DYNAMIC_DISPATCH(targetName)();
+}
+
+template<>
+int CpuKernels<float>::lanes()
+{
+    return HWY_DYNAMIC_DISPATCH(lanesFloat)();
+}
+template<>
+int CpuKernels<double>::lanes()
+{
+    return HWY_DYNAMIC_DISPATCH(lanesDouble)();
+}
+template<>
+void CpuKernels<float>::p2m(const Particles<float>&       particles,
+                            const LeafSlots&              slots,
+                            const ExpansionTables<float>& tables,
+                            int                           begin,
+                            int                           end,
+                            float*                        M)
+{
+    HWY_DYNAMIC_DISPATCH(p2mFloat)(particles, slots, tables, begin, end, M);
+}
+template<>
+void CpuKernels<double>::p2m(const Particles<double>&       particles,
+                             const LeafSlots&               slots,
+                             const ExpansionTables<double>& tables,
+                             int                            begin,
+                             int                            end,
+                             double*                        M)
+{
+    HWY_DYNAMIC_DISPATCH(p2mDouble)(particles, slots, tables, begin, end, M);
+}
+template<>
+void CpuKernels<float>::l2p(const Particles<float>&       particles,
+                            const LeafSlots&              slots,
+                            const ExpansionTables<float>& tables,
+                            int                           begin,
+                            int                           end,
+                            const float*                  L,
+                            float                         pull,
+                            float*                        fx,
+                            float*                        fy,
+                            float*                        fz,
+                            double*                       virial)
+{
+    HWY_DYNAMIC_DISPATCH(l2pFloat)
+    (particles, slots, tables, begin, end, L, pull, fx, fy, fz, virial);
+}
+template<>
+void CpuKernels<double>::l2p(const Particles<double>&       particles,
+                             const LeafSlots&               slots,
+                             const ExpansionTables<double>& tables,
+                             int                            begin,
+                             int                            end,
+                             const double*                  L,
+                             double                         pull,
+                             double*                        fx,
+                             double*                        fy,
+                             double*                        fz,
+                             double*                        virial)
+{
+    HWY_DYNAMIC_DISPATCH(l2pDouble)
+    (particles, slots, tables, begin, end, L, pull, fx, fy, fz, virial);
+}
+template<>
+void CpuKernels<float>::p2p(const NearTask<float>& task,
+                            int                    begin,
+                            int                    end,
+                            NearForces<float>*     forces)
+{
+    HWY_DYNAMIC_DISPATCH(p2pFloat)(task, begin, end, forces);
+}
+template<>
+void CpuKernels<double>::p2p(const NearTask<double>& task,
+                             int                     begin,
+                             int                     end,
+                             NearForces<double>*     forces)
+{
+    HWY_DYNAMIC_DISPATCH(p2pDouble)(task, begin, end, forces);
+}
+template<>
+void CpuKernels<float>::multiply(const float* kappa, int n, const float* x, float* y)
+{
+    HWY_DYNAMIC_DISPATCH(multiplyFloat)(kappa, n, x, y);
+}
+template<>
+void CpuKernels<double>::multiply(const double* kappa, int n, const double* x, double* y)
+{
+    HWY_DYNAMIC_DISPATCH(multiplyDouble)(kappa, n, x, y);
+}
+
+template<class Real>
+ExpansionTables<Real>::ExpansionTables(int p, double unit) :
+    order(p), inverseUnit(static_cast<Real>(1 / unit))
+{
+    const MonicRecurrence monic(p);
+    scale.assign(monic.scale.begin(), monic.scale.end());
+    beta.assign(monic.beta.begin(), monic.beta.end());
+    for (auto& axis : gradient)
+    {
+        axis.assign(p * p, GradientEntry{ { 0, 0 }, { 0, 0 } });
+    }
+    // d phi / dx in nm^-1: phi = sum_i L_i u_i(b / unit) / unit
+    std::vector<int> used(3 * p * p, 0);
+    for (const DerivativeTerm& t : derivativeTerms(p))
+    {
+        GradientEntry& entry = gradient[t.axis][t.to];
+        int&           k     = used[t.axis * p * p + t.to];
+        entry.source[k]      = t.from;
+        entry.value[k]       = static_cast<Real>(t.value * monic.scale[t.to] / (unit * unit));
+        k++;
+    }
+}
+
+template<class Real>
+void NearForces<Real>::resize(int n)
+{
+    x.resize(n);
+    y.resize(n);
+    z.resize(n);
+    touched.assign(n / c_chunk + 1, 0);
+    energy = 0;
+    std::fill(std::begin(virial), std::end(virial), 0.0);
+}
+
+template<class Real>
+void NearForces<Real>::touch(int begin, int end)
+{
+    for (int chunk = begin / c_chunk; chunk <= (end - 1) / c_chunk; chunk++)
+    {
+        if (!touched[chunk])
+        {
+            touched[chunk]  = 1;
+            const int first = chunk * c_chunk;
+            const int count = std::min<int>(c_chunk, static_cast<int>(x.size()) - first);
+            std::fill_n(x.begin() + first, count, Real(0));
+            std::fill_n(y.begin() + first, count, Real(0));
+            std::fill_n(z.begin() + first, count, Real(0));
+        }
+    }
+}
+
+template struct ExpansionTables<float>;
+template struct ExpansionTables<double>;
+template struct NearForces<float>;
+template struct NearForces<double>;
+
+} // namespace farfield
+#endif

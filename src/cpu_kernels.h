@@ -1,0 +1,164 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Vectorised inner loops of the CPU backend; the instruction set is chosen at run time.
+ *
+ *  Particles are sorted by cell and stored as structures of arrays; positions are relative to the
+ *  centre of the particle's own cell. Expansions are stored coefficient-major over slots of cells.
+ */
+#ifndef FARFIELD_CPU_KERNELS_H
+#define FARFIELD_CPU_KERNELS_H
+
+#include <cstdint>
+#include <vector>
+
+#include "expansion.h"
+#include "grid.h"
+
+namespace farfield
+{
+
+//! Slots are padded to a multiple of this, at least the lanes of any vector.
+constexpr int c_slotPadding = 16;
+
+//! Particles sorted by cell.
+template<class Real>
+struct Particles
+{
+    const Real* x; //!< relative to the cell centre, nm
+    const Real* y;
+    const Real* z;
+    const Real* q;     //!< charge, scaled by the root of the Coulomb constant
+    const int*  start; //!< [cells + 1] first particle of each cell
+    const int*  atom;  //!< [n] index before sorting
+};
+
+//! Leaf cells in the order of the expansions.
+struct LeafSlots
+{
+    const int* first;  //!< [padded slots] first particle
+    const int* count;  //!< [padded slots] number of particles
+    int        padded; //!< number of slots, a multiple of c_slotPadding
+};
+
+//! Tables that P2M and L2P share; see MonicRecurrence.
+template<class Real>
+struct ExpansionTables
+{
+    ExpansionTables() = default;
+    ExpansionTables(int p, double unit);
+
+    int               order       = 0;
+    Real              inverseUnit = 0;
+    std::vector<Real> scale;
+    std::vector<Real> beta; //!< [(p+1)(p+1)], element l (p+1) + m
+    //! grad phi / unit in monic functions: coefficient index of gradient[axis], two sources each.
+    struct GradientEntry
+    {
+        int  source[2];
+        Real value[2];
+    };
+    std::vector<GradientEntry> gradient[3]; //!< [p^2], order of coefficientIndex
+};
+
+//! What a near-field pass needs.
+template<class Real>
+struct NearTask
+{
+    Particles<Real> particles;
+    const Grid*     grid;
+    int             ws;
+    const int*      cells; //!< occupied cells
+    //! Pairs of original indices (i < j, ascending) that must not interact: see closePairs.
+    const std::vector<std::pair<int, int>>* closePairs;
+    Real closeDistance2; //!< squared; pairs in closePairs are nearer than this, nm^2
+    bool energy;
+    bool virial;
+};
+
+//! Forces of a thread on all particles; chunks are zeroed when first touched.
+template<class Real>
+struct NearForces
+{
+    static constexpr int c_chunk = 2048;
+    std::vector<Real>    x, y, z;
+    std::vector<char>    touched;
+    double               energy    = 0;
+    double               virial[6] = { 0, 0, 0, 0, 0, 0 }; //!< -1/2 sum r (x) f: xx yy zz xy xz yz
+    std::vector<Real>    staging;
+    std::vector<int>     stagedAtoms;
+
+    void resize(int n);
+    void touch(int begin, int end);
+};
+
+//! The kernels, for float and double.
+template<class Real>
+struct CpuKernels
+{
+    //! Vector lanes of Real.
+    static int lanes();
+    //! Multipoles of slots [begin, end), multiples of c_slotPadding; M is [coefficients][padded].
+    static void p2m(const Particles<Real>&       particles,
+                    const LeafSlots&             slots,
+                    const ExpansionTables<Real>& tables,
+                    int                          begin,
+                    int                          end,
+                    Real*                        M);
+    /*! \brief Forces from local expansions of slots [begin, end), written to f.
+     *  \param[in] pull  factor of the position in an additional force q pull b (uniform background)
+     *  \param[out] virial  if not null, -1/2 sum b (x) f is added: xx yy zz xy xz yz */
+    static void l2p(const Particles<Real>&       particles,
+                    const LeafSlots&             slots,
+                    const ExpansionTables<Real>& tables,
+                    int                          begin,
+                    int                          end,
+                    const Real*                  L,
+                    Real                         pull,
+                    Real*                        fx,
+                    Real*                        fy,
+                    Real*                        fz,
+                    double*                      virial);
+    //! Near-field forces of the occupied cells [begin, end) with third law.
+    static void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* forces);
+    /*! \brief y = kappa x for lanes() wave vectors at once, kappa real and symmetric.
+     *  \param[in]  kappa  packed by packedIndex order, [n (n+1) / 2][lanes]
+     *  \param[in]  x      [n][2][lanes]: real and imaginary parts
+     *  \param[out] y      the same */
+    static void multiply(const Real* kappa, int n, const Real* x, Real* y);
+};
+
+//! Name of the instruction set in use.
+const char* cpuTargetName();
+
+//! Rows of the symmetric operators that multiply() takes at a time.
+constexpr int c_rowBlock = 3;
+
+//! Calls f(i, j) for all i <= j < n in the order in which multiply() reads them.
+template<class Function>
+void forPackedPairs(int n, const Function& f)
+{
+    for (int first = 0; first < n; first += c_rowBlock)
+    {
+        const int last = (first + c_rowBlock <= n) ? first + c_rowBlock : n;
+        for (int i = first; i < last; i++)
+        {
+            for (int j = i; j < last; j++)
+            {
+                f(i, j);
+            }
+        }
+        for (int j = last; j < n; j++)
+        {
+            for (int i = first; i < last; i++)
+            {
+                f(i, j);
+            }
+        }
+    }
+}
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The choice of order, direct range, cells and M2L engine.
+ */
+#ifndef FARFIELD_DISCRETISATION_H
+#define FARFIELD_DISCRETISATION_H
+
+#include "farfield/farfield.h"
+
+#include "grid.h"
+
+namespace farfield
+{
+
+//! Everything that fixes the operators.
+struct Discretisation
+{
+    int    order        = 0;
+    int    ws           = 1;
+    int    levels       = 1; //!< 1: the closure acts on the leaves
+    bool   leastSquares = true;
+    IntMat leafCells    = {};           //!< H of the leaf level
+    Mat3   referenceBox = Mat3::Zero(); //!< the box whose cell shape the operators have
+
+    //! H of level 0, on which the closure acts.
+    IntMat coarseCells() const;
+    //! Grid of the leaf level in a box.
+    Grid leafGrid(const Mat3& box) const { return Grid(leafCells, box); }
+};
+
+/*! \brief Predicted relative RMS force error in condensed matter.
+ *
+ *  Fitted to water; see docs/accuracy.md for the measurements. */
+double estimatedError(int order, int ws, bool leastSquares, double cellSize, double shapeRatio);
+
+/*! \brief Chooses what the options leave open: the cheapest setting whose predicted error suffices.
+ *
+ *  The choice follows from a cost model, not from timings, and so is the same in every run.
+ *  \param[in] options         checked
+ *  \param[in] box             box vectors
+ *  \param[in] particles       number of particles
+ *  \param[in] occupiedVolume  volume in which they are found, nm^3
+ *  \throws Error  InvalidArgument: options and box do not fit together */
+Discretisation chooseDiscretisation(const Options& options,
+                                    const Mat3&    box,
+                                    long long      particles,
+                                    double         occupiedVolume);
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,205 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "exclusions.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <omp.h>
+
+namespace farfield
+{
+
+MinimumImage::MinimumImage(const Mat3& box)
+{
+    double shortest = box.row(0).squaredNorm();
+    rectangular_    = box.isDiagonal(0);
+    for (int i = 0; i < 3; i++)
+    {
+        for (int j = 0; j < 3; j++)
+        {
+            box_[i][j] = box(i, j);
+        }
+        inverse_[i] = 1 / box(i, i);
+        // the shortest lattice vector is at least the smallest diagonal element
+        shortest = std::min(shortest, box(i, i) * box(i, i));
+    }
+    safe2_ = 0.25 * shortest;
+}
+
+void MinimumImage::operator()(double* dx) const
+{
+    for (int k = 2; k >= 0; k--)
+    {
+        const double shift = std::nearbyint(dx[k] * inverse_[k]);
+        if (shift != 0)
+        {
+            for (int j = 0; j <= k; j++)
+            {
+                dx[j] -= shift * box_[k][j];
+            }
+        }
+    }
+    if (rectangular_ || dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2] <= safe2_)
+    {
+        return;
+    }
+    // A skewed box: the rounded image is near the shortest one, but need not be it.
+    std::array<double, 3> best  = { dx[0], dx[1], dx[2] };
+    double                best2 = dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2];
+    for (int a = -1; a <= 1; a++)
+    {
+        for (int b = -1; b <= 1; b++)
+        {
+            for (int c = -1; c <= 1; c++)
+            {
+                std::array<double, 3> trial;
+                double                r2 = 0;
+                for (int j = 0; j < 3; j++)
+                {
+                    trial[j] = dx[j] + a * box_[0][j] + b * box_[1][j] + c * box_[2][j];
+                    r2 += trial[j] * trial[j];
+                }
+                if (r2 < best2)
+                {
+                    best2 = r2;
+                    best  = trial;
+                }
+            }
+        }
+    }
+    std::copy(best.begin(), best.end(), dx);
+}
+
+template<class Real>
+void Exclusions<Real>::set(const int* offsets, const int* partners, int n)
+{
+    pairs_.clear();
+    close_.clear();
+    for (int i = 0; i < n; i++)
+    {
+        for (int k = offsets[i]; k < offsets[i + 1]; k++)
+        {
+            if (partners[k] != i)
+            {
+                pairs_.push_back({ std::min(i, partners[k]), std::max(i, partners[k]) });
+            }
+        }
+    }
+    const auto less = [](const Pair& a, const Pair& b)
+    { return a.i != b.i ? a.i < b.i : a.j < b.j; };
+    const auto equal = [](const Pair& a, const Pair& b) { return a.i == b.i && a.j == b.j; };
+    std::sort(pairs_.begin(), pairs_.end(), less);
+    pairs_.erase(std::unique(pairs_.begin(), pairs_.end(), equal), pairs_.end());
+    // molecules end where no earlier pair reaches
+    cuts_     = { 0 };
+    int reach = -1;
+    for (size_t k = 0; k < pairs_.size(); k++)
+    {
+        if (k > 0 && pairs_[k].i > reach)
+        {
+            cuts_.push_back(static_cast<int>(k));
+        }
+        reach = std::max(reach, pairs_[k].j);
+    }
+    cuts_.push_back(static_cast<int>(pairs_.size()));
+}
+
+template<class Real>
+std::vector<int> Exclusions<Real>::ranges(int threads) const
+{
+    std::vector<int> begin(threads + 1, static_cast<int>(pairs_.size()));
+    begin[0] = 0;
+    for (int t = 1; t < threads; t++)
+    {
+        const int wanted = static_cast<int>(pairs_.size() * t / threads);
+        begin[t] = cuts_.empty() ? 0 : *std::lower_bound(cuts_.begin(), cuts_.end(), wanted);
+    }
+    return begin;
+}
+
+namespace
+{
+
+template<class Real>
+inline double separation(const Real* x, int i, int j, const MinimumImage& image, double* dx)
+{
+    for (int k = 0; k < 3; k++)
+    {
+        dx[k] = static_cast<double>(x[3 * static_cast<size_t>(i) + k])
+                - static_cast<double>(x[3 * static_cast<size_t>(j) + k]);
+    }
+    image(dx);
+    return dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2];
+}
+
+} // namespace
+
+template<class Real>
+void Exclusions<Real>::subtract(const Grid& grid,
+                                const Real* x,
+                                const Real* q,
+                                double      closeDistance,
+                                Real*       forces,
+                                int         threads,
+                                double*     energy,
+                                double*     virial)
+{
+    const MinimumImage                            image(grid.box());
+    const std::vector<int>                        begin = ranges(threads);
+    std::vector<std::array<double, 7>>            sums(threads);
+    std::vector<std::vector<std::pair<int, int>>> found(threads);
+#pragma omp parallel num_threads(threads)
+    {
+        const int             t   = omp_get_thread_num();
+        std::array<double, 7> sum = {};
+        double                dx[3];
+        for (int k = begin[t]; k < begin[t + 1]; k++)
+        {
+            const Pair&  p  = pairs_[k];
+            const double r2 = separation(x, p.i, p.j, image, dx);
+            if (r2 < closeDistance * closeDistance)
+            {
+                found[t].emplace_back(p.i, p.j);
+                continue;
+            }
+            const double qq   = static_cast<double>(q[p.i]) * static_cast<double>(q[p.j]);
+            const double e    = qq / std::sqrt(r2);
+            const double f    = -e / r2;
+            const double F[3] = { f * dx[0], f * dx[1], f * dx[2] };
+            for (int d = 0; d < 3; d++)
+            {
+                forces[3 * static_cast<size_t>(p.i) + d] += static_cast<Real>(F[d]);
+                forces[3 * static_cast<size_t>(p.j) + d] -= static_cast<Real>(F[d]);
+            }
+            sum[0] -= e;
+            sum[1] -= 0.5 * dx[0] * F[0];
+            sum[2] -= 0.5 * dx[1] * F[1];
+            sum[3] -= 0.5 * dx[2] * F[2];
+            sum[4] -= 0.5 * dx[0] * F[1];
+            sum[5] -= 0.5 * dx[0] * F[2];
+            sum[6] -= 0.5 * dx[1] * F[2];
+        }
+        sums[t] = sum;
+    }
+    close_.clear();
+    for (const auto& own : found)
+    {
+        close_.insert(close_.end(), own.begin(), own.end());
+    }
+    for (const auto& sum : sums)
+    {
+        *energy += sum[0];
+        for (int c = 0; c < 6; c++)
+        {
+            virial[c] += sum[1 + c];
+        }
+    }
+}
+
+template class Exclusions<float>;
+template class Exclusions<double>;
+
+} // namespace farfield

@@ -1,0 +1,229 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The public interface of farfield: the only installed header.
+ *
+ *  Units are those of GROMACS: nm, e, kJ/mol, kJ/mol/nm. The boundary is periodic in three
+ *  dimensions with conducting ("tin-foil") surroundings, as in PME. A net charge is neutralised
+ *  by a uniform background that enters energy, forces and virial.
+ */
+#ifndef FARFIELD_FARFIELD_H
+#define FARFIELD_FARFIELD_H
+
+#include <array>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#if defined(FARFIELD_BUILDING_LIBRARY)
+#    define FARFIELD_EXPORT __attribute__((visibility("default")))
+#else
+#    define FARFIELD_EXPORT
+#endif
+
+namespace farfield
+{
+
+//! The highest multipole order that is supported.
+constexpr int c_maxOrder = 20;
+
+//! Version of the library, "major.minor.patch".
+FARFIELD_EXPORT const char* version();
+
+//! What went wrong; see Error.
+enum class ErrorCode
+{
+    InvalidArgument, //!< a value is outside its legal range
+    Unsupported,     //!< legal, but not implemented
+    NotCompiled,     //!< needs a part that this build lacks (CUDA)
+    OutOfMemory,     //!< host or device memory is exhausted
+    DeviceFailure    //!< no usable device, or the device reported an error
+};
+
+//! Every failure of the library. The text names the parameter, its value and the legal range.
+class FARFIELD_EXPORT Error : public std::runtime_error
+{
+public:
+    Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+    ErrorCode code() const noexcept { return code_; }
+
+private:
+    ErrorCode code_;
+};
+
+//! Where the work is done.
+enum class Device
+{
+    Auto, //!< the GPU when one can be used, otherwise the CPU
+    Cpu,  //!< the CPU
+    Gpu   //!< an NVIDIA GPU; an error if there is none
+};
+
+//! How multipoles become local expansions.
+enum class M2lEngine
+{
+    Auto,      //!< the engine with the lowest predicted cost
+    Hierarchy, //!< M2M, dense M2L over interaction lists and L2L above the leaves, FFT on the
+               //!< coarse grid
+    Fft        //!< one convolution over the periodic grid of leaf cells
+};
+
+//! Settings of a Solver. All are checked by its constructor.
+struct Options
+{
+    //! Coulomb constant 1/(4 pi eps0 eps_r), kJ mol^-1 nm e^-2; > 0.
+    double coulombConstant = 138.935458;
+    //! Wanted relative RMS error of the total force on water, 1e-10 to 1e-1.
+    double accuracy = 3e-4;
+    //! Multipole order p, 0 to 20; -1 lets the accuracy decide.
+    int order = -1;
+    //! Direct (near-field) range ws in cells, 1 or 2; 0 lets the cost decide.
+    int directRange = 0;
+    //! Wanted edge of a leaf cell, nm; 0 lets the cost decide.
+    double cellSize = 0;
+    //! M2L engine.
+    M2lEngine m2l = M2lEngine::Auto;
+    //! Backend.
+    Device device = Device::Auto;
+    //! Use least-squares instead of truncated M2L operators: half the error at equal order.
+    bool leastSquares = true;
+    //! OpenMP threads; 0 uses all that the runtime offers.
+    int threads = 0;
+};
+
+//! What an evaluation returns besides the forces.
+struct Totals
+{
+    //! Coulomb energy, kJ/mol.
+    double energy = 0;
+    //! Virial Xi = -1/2 sum r (x) f, kJ/mol; symmetric, tr Xi = -energy/2. Zero if not asked for.
+    double virial[3][3] = { { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 } };
+};
+
+//! What evaluate() has to compute besides the forces.
+struct Request
+{
+    bool energy = true; //!< the energy; when false, Totals::energy is 0
+    bool virial = true; //!< the virial; implies the energy
+};
+
+//! The discretisation in use, for logs and tests.
+struct Setup
+{
+    int       order        = 0;               //!< multipole order p
+    int       directRange  = 0;               //!< ws
+    M2lEngine m2l          = M2lEngine::Auto; //!< the engine in use, never Auto
+    Device    device       = Device::Auto;    //!< the backend in use, never Auto
+    bool      leastSquares = false;           //!< least-squares M2L operators in use
+    //! Leaf cells: the box is H (lower triangular, integer) times the cell vectors.
+    std::array<std::array<int, 3>, 3> cells = {};
+    int         levels         = 0; //!< levels of the tree; 1 when the FFT acts on the leaves
+    long long   leafCells      = 0; //!< leaf cells in the box
+    double      cellSize       = 0; //!< cube root of the leaf cell volume, nm
+    double      estimatedError = 0; //!< predicted relative RMS force error
+    int         threads        = 0; //!< OpenMP threads
+    std::string deviceName;         //!< processor: SIMD target or GPU name
+};
+
+//! Time spent in a stage since construction or the last resetTimings().
+struct StageTime
+{
+    std::string name;        //!< "P2M", "M2L", "P2P", ...
+    long long   calls   = 0; //!< number of evaluations that ran the stage
+    double      seconds = 0; //!< wall-clock seconds
+};
+
+/*! \brief Coulomb energy, forces and virial of periodic point charges by a fast multipole method.
+ *
+ *  Greengard and Rokhlin, J. Comput. Phys. 73, 325 (1987), doi:10.1016/0021-9991(87)90140-9;
+ *  Kohnke et al., J. Chem. Theory Comput. 17, 6938 (2021), doi:10.1021/acs.jctc.1c00763.
+ *
+ *  \tparam Real  float: single-precision particles and expansions, double-precision set-up and
+ *                energy sums; double: double precision throughout.
+ *
+ *  A Solver may be used from one thread at a time. Results are bitwise reproducible for the same
+ *  input, the same number of threads and the same instruction set.
+ */
+template<class Real>
+class FARFIELD_EXPORT Solver
+{
+public:
+    /*! \brief Checks the options.
+     *  \throws Error  InvalidArgument: an option is out of range; NotCompiled, DeviceFailure: the
+     *                 asked device is not available */
+    explicit Solver(const Options& options);
+    ~Solver();
+    Solver(Solver&&) noexcept;
+    Solver& operator=(Solver&&) noexcept;
+
+    /*! \brief Sets the number of particles and their charges; clears the exclusions if the number
+     * changes. \param[in] q  charges, e, [n] \param[in] n  number of particles, >= 0 \throws Error
+     * InvalidArgument: n < 0 or a charge is not finite (the index is named) */
+    void setCharges(const Real* q, int n);
+
+    /*! \brief Sets the pairs whose minimum-image interaction is left out, as compressed rows.
+     *
+     *  Each pair may be listed in one direction or in both; i-i entries are ignored.
+     *  \param[in] offsets   [n+1], ascending from 0
+     *  \param[in] partners  [offsets[n]], 0 <= partner < n
+     *  \param[in] n         number of particles, as in setCharges()
+     *  \throws Error  InvalidArgument: n differs, offsets descend, or a partner is out of range */
+    void setExclusions(const int* offsets, const int* partners, int n);
+
+    /*! \brief Computes the forces, and what is requested besides.
+     *
+     *  On the first call, and whenever the box has changed too much for the operators in use, the
+     *  operators are built (set-up, double precision). Isotropic scaling of the box never needs
+     *  that; small anisotropic changes are followed to first order.
+     *
+     *  \param[in]     x        positions, nm, [n][3], any periodic image
+     *  \param[in]     box      box vectors as rows, nm, lower triangular, positive diagonal
+     *  \param[in,out] forces   kJ/mol/nm, [n][3]; the Coulomb forces are added. Untouched on error
+     *  \param[in]     request  energy and virial only where needed: they cost extra
+     *  \returns the totals
+     *  \throws Error  InvalidArgument: a position is not finite (the index is named), the box is
+     *                 not lower triangular with a positive volume, the cell size exceeds the box;
+     *                 OutOfMemory */
+    Totals
+    evaluate(const Real* x, const double box[3][3], Real* forces, const Request& request = {});
+
+    /*! \brief Chooses the discretisation for a configuration and builds the operators, without
+     * evaluating.
+     *
+     *  Lets a caller report Setup, and fail, before the first step. setCharges() must have been
+     * called. \param[in] x    positions, nm, [n][3]: their density enters the choice \param[in] box
+     * as for evaluate() \throws Error  as evaluate() */
+    void prepare(const Real* x, const double box[3][3]);
+
+    //! The discretisation in use; meaningful after prepare() or evaluate().
+    Setup setup() const;
+
+    /*! \brief Everything that was chosen at run time (grid, order, reference box), for a
+     * checkpoint. A Solver with equal options that restores it continues exactly. Empty before
+     * prepare(). */
+    std::vector<double> state() const;
+
+    /*! \brief Takes over a discretisation saved by state().
+     *  \throws Error  InvalidArgument: the state does not belong to these options */
+    void restore(const std::vector<double>& state);
+
+    //! Times per stage, in pipeline order.
+    std::vector<StageTime> timings() const;
+    //! Sets all times to zero.
+    void resetTimings();
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+extern template class Solver<float>;
+extern template class Solver<double>;
+
+} // namespace farfield
+
+#endif

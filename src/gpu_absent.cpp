@@ -1,0 +1,31 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+// Stands in for the CUDA backend in a build without it.
+#include "gpu_backend.h"
+
+namespace farfield
+{
+
+bool gpuIsUsable()
+{
+    return false;
+}
+
+std::string gpuName()
+{
+    return "none";
+}
+
+template<class Real>
+std::unique_ptr<Backend<Real>> makeGpuBackend(double /*coulombConstant*/)
+{
+    throw Error(ErrorCode::NotCompiled,
+                "The device is 'gpu', but the CUDA backend is not compiled into this libfarfield: "
+                "use the device 'cpu' or 'auto'.");
+}
+
+template std::unique_ptr<Backend<float>>  makeGpuBackend<float>(double);
+template std::unique_ptr<Backend<double>> makeGpuBackend<double>(double);
+
+} // namespace farfield

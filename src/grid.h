@@ -1,0 +1,130 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Cells of a periodic box of any shape.
+ *
+ *  The box vectors are B = H G with an integer, lower-triangular H; the rows of G are the edges of
+ * a cell. A cell is an integer triple c, with centre (c + 1/2) G; cells that differ by a row of H
+ * are images of each other, so the cells of a box form the finite group Z^3 / H Z^3.
+ */
+#ifndef FARFIELD_GRID_H
+#define FARFIELD_GRID_H
+
+#include <array>
+#include <vector>
+
+#include "expansion.h"
+
+namespace farfield
+{
+
+using Int3   = std::array<int, 3>;
+using IntMat = std::array<Int3, 3>;
+using Mat3   = Eigen::Matrix3d;
+
+//! Displacements D of the near field: |D_k| <= ws. The first is 0, then a forward half, then its
+//! mirror images.
+std::vector<Int3> nearDisplacements(int ws);
+
+//! Integer floor division and remainder of the pair's first member.
+inline int floorDivide(int a, int b)
+{
+    const int q = a / b;
+    return q - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+
+//! The cells of a box.
+class Grid
+{
+public:
+    Grid() = default;
+    //! The cells of a box with vectors box (rows, nm) and the integer matrix H.
+    Grid(const IntMat& H, const Mat3& box);
+
+    const IntMat& H() const { return H_; }
+    const Mat3&   box() const { return box_; }
+    //! Rows: the edges of a cell, nm.
+    const Mat3& edges() const { return G_; }
+    //! Maps a position (row vector, nm) to cell coordinates.
+    const Mat3& inverseEdges() const { return GInverse_; }
+    //! Cube root of the volume of a cell, nm: the unit of length of expansions.
+    double unit() const { return unit_; }
+    //! Edges in units of unit(): determinant 1.
+    Mat3 scaledEdges() const { return G_ / unit_; }
+    //! Number of cells in the box.
+    long long count() const { return static_cast<long long>(H_[0][0]) * H_[1][1] * H_[2][2]; }
+
+    //! Brings a cell to its image in the range of index(); H is triangular, so the last index comes
+    //! first.
+    Int3 reduce(Int3 c) const
+    {
+        for (int k = 2; k >= 0; k--)
+        {
+            const int q = floorDivide(c[k], H_[k][k]);
+            if (q != 0)
+            {
+                for (int j = 0; j <= k; j++)
+                {
+                    c[j] -= q * H_[k][j];
+                }
+            }
+        }
+        return c;
+    }
+    //! Position of a reduced cell in storage order, the first component fastest.
+    int index(const Int3& c) const { return (c[2] * H_[1][1] + c[1]) * H_[0][0] + c[0]; }
+    //! The reduced cell at a position.
+    Int3 cell(int index) const
+    {
+        const int row = index / H_[0][0];
+        return { index % H_[0][0], row % H_[1][1], row / H_[1][1] };
+    }
+    //! Displacement D G of cell centres, nm.
+    Vec3 displacement(const Int3& D) const { return G_.transpose() * Vec3(D[0], D[1], D[2]); }
+
+    //! The same shape with every cell split in 2 x 2 x 2.
+    Grid refined() const;
+
+    /*! \brief The group as a product of cyclic groups, for Fourier transforms.
+     *
+     *  Unimodular U and V make U H V diagonal (Smith, Phil. Trans. R. Soc. 151, 293 (1861); the
+     *  divisibility of the diagonal is not needed): t = c V modulo the diagonal. */
+    const Int3& lengths() const { return lengths_; }
+    //! Position of a cell in a row-major array of lengths().
+    int slot(const Int3& c) const;
+    //! Number of wave vectors of a real transform, the last dimension halved.
+    int waveVectors() const { return lengths_[0] * lengths_[1] * (lengths_[2] / 2 + 1); }
+    //! Phases per unit step along each cell index of a wave vector.
+    Vec3 phases(int waveVector) const;
+    //! 1 or 2: how often a wave vector counts in a sum over all of them.
+    int multiplicity(int waveVector) const;
+
+private:
+    void diagonalise();
+
+    IntMat H_        = {};
+    Mat3   box_      = Mat3::Zero();
+    Mat3   G_        = Mat3::Zero();
+    Mat3   GInverse_ = Mat3::Zero();
+    double unit_     = 0;
+    IntMat V_        = {};
+    Int3   lengths_  = { 0, 0, 0 };
+};
+
+/*! \brief Length of the longest cell diagonal over the distance of the nearest far cell; small is
+ * accurate. */
+double shapeRatio(const Mat3& edges, int ws);
+
+/*! \brief Chooses H for a wanted cell edge: the best-shaped cells among the neighbours of box /
+ * edge.
+ *
+ *  \param[in] box       box vectors, rows, nm
+ *  \param[in] edge      wanted edge, nm
+ *  \param[in] ws        direct range
+ *  \param[in] coarsen   every entry of H is a multiple of this */
+IntMat chooseCells(const Mat3& box, double edge, int ws, int coarsen);
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The levels of a tree below the grid on which the periodic closure acts.
+ *
+ *  Only cells that hold particles are kept. On every level multipoles of children become those of
+ *  parents (M2M); cells exchange local expansions over the interaction list, the children of the
+ * near neighbours of the parent that are not near themselves (M2L); parents hand local expansions
+ * down (L2L). Greengard and Rokhlin, J. Comput. Phys. 73, 325 (1987),
+ * doi:10.1016/0021-9991(87)90140-9.
+ */
+#ifndef FARFIELD_HIERARCHY_H
+#define FARFIELD_HIERARCHY_H
+
+#include <array>
+#include <vector>
+
+#include "fft.h"
+#include "grid.h"
+#include "lattice.h"
+#include "reduction.h"
+
+namespace farfield
+{
+
+//! Cells of one level with their expansions, coefficient-major over slots.
+template<class Real>
+struct Level
+{
+    Grid                grid;
+    std::vector<Int3>   cells;      //!< reduced cell of each slot
+    std::vector<int>    slotOf;     //!< slot of each cell in storage order, -1 for none
+    int                 padded = 0; //!< slots, padded
+    AlignedVector<Real> M, L;       //!< [coefficients][padded]
+
+    //! Sets the cells of the slots and makes room for their expansions.
+    void setCells(std::vector<Int3> occupied, int coefficients);
+};
+
+//! M2M, M2L and L2L between the levels of a tree.
+template<class Real>
+class Hierarchy
+{
+public:
+    //! \param[in] scaledEdges  edges of a cell of any level, in units of its size
+    Hierarchy(const Mat3& scaledEdges, int ws, const Reduction& reduction, int threads);
+
+    //! M of the parents, all of its slots set, from M of the children.
+    void m2m(const Level<Real>& child, Level<Real>* parent) const;
+    /*! \brief L of a level from its M, over the interaction lists; adds to L.
+     *  \param[out] virial  as FftClosure::apply() */
+    void m2l(Level<Real>* level, std::array<double, StrainCount>* virial);
+    /*! \brief Sets L of the children from L of the parents.
+     *  \param[in] background  (2 pi / 3V) Q times the volume of a child cell: the potential of the
+     *                         uniform background beyond its value at the centre of the cell */
+    void l2l(const Level<Real>& parent, Level<Real>* child, double background) const;
+    //! As FftClosure::setStrain().
+    void setStrain(const Mat3& strain);
+
+    //! What M2M adds to sum q r^2 about cell centres: 2 s.dipole + s^2 q of all children, in child
+    //! units.
+    double traceShift(const Level<Real>& child) const;
+
+private:
+    using RealMatrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+    struct Operator
+    {
+        Int3       D;       //!< target minus source
+        bool       from[8]; //!< octants of targets that it applies to
+        RealMatrix T;
+    };
+    void buildStrain();
+
+    Mat3                      edges_;
+    Reduction                 reduction_;
+    int                       threads_;
+    std::vector<M2lEntry>     entries_;
+    std::vector<Operator>     operators_;
+    std::array<Vec3, 8>       shifts_; //!< centre of a child relative to its parent's, child units
+    std::array<RealMatrix, 8> up_, down_;
+    //! Derivatives of the operators, built when first needed.
+    std::vector<std::array<RealMatrix, StrainCount>> strain_;
+    std::vector<RealMatrix>                          unstrained_;
+};
+
+//! Parent of a cell.
+inline Int3 parentOf(const Int3& c)
+{
+    return { floorDivide(c[0], 2), floorDivide(c[1], 2), floorDivide(c[2], 2) };
+}
+//! Which of the eight children of its parent a cell is.
+inline int octantOf(const Int3& c)
+{
+    return (c[0] & 1) | ((c[1] & 1) << 1) | ((c[2] & 1) << 2);
+}
+
+} // namespace farfield
+
+#endif

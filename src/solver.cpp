@@ -1,0 +1,587 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "farfield/farfield.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <new>
+#include <optional>
+
+#include <omp.h>
+
+#include "backend.h"
+#include "cpu_kernels.h"
+#include "discretisation.h"
+#include "gpu_backend.h"
+
+namespace farfield
+{
+
+const char* version()
+{
+    return FARFIELD_VERSION;
+}
+
+namespace
+{
+
+template<class T>
+std::string text(const T& value)
+{
+    return std::to_string(value);
+}
+std::string text(double value)
+{
+    char buffer[32];
+    std::snprintf(buffer, sizeof(buffer), "%g", value);
+    return buffer;
+}
+
+template<class T>
+void requireRange(const char* name, T value, T low, T high, const char* unit)
+{
+    // written so that NaN fails
+    if (!(value >= low && value <= high))
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    std::string(name) + " = " + text(value) + unit + " is outside its range, "
+                            + text(low) + " to " + text(high) + unit + ".");
+    }
+}
+
+//! The best accuracy that rounding allows.
+template<class Real>
+constexpr double c_bestAccuracy = sizeof(Real) == 4 ? 2e-6 : 1e-11;
+
+template<class Real>
+void checkOptions(const Options& o)
+{
+    const double most = std::numeric_limits<double>::max();
+    requireRange("The Coulomb constant",
+                 o.coulombConstant,
+                 std::numeric_limits<double>::min(),
+                 most,
+                 " kJ nm/(mol e^2)");
+    requireRange("The accuracy", o.accuracy, c_bestAccuracy<Real>, 0.1, "");
+    requireRange("The order", o.order, -1, c_maxOrder, "");
+    requireRange("The direct range", o.directRange, 0, 2, "");
+    requireRange("The cell size", o.cellSize, 0.0, 1e6, " nm");
+    requireRange("The number of threads", o.threads, 0, 4096, "");
+}
+
+Mat3 checkedBox(const double box[3][3])
+{
+    Mat3        B;
+    std::string all;
+    bool        valid = true;
+    for (int i = 0; i < 3; i++)
+    {
+        all += (i ? "; " : "");
+        for (int j = 0; j < 3; j++)
+        {
+            B(i, j) = box[i][j];
+            valid   = valid && std::isfinite(box[i][j]) && (j <= i || box[i][j] == 0)
+                    && (j != i || box[i][j] > 0);
+            all += (j ? " " : "") + text(box[i][j]);
+        }
+    }
+    if (!valid || !(B.determinant() > 0))
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The box vectors (" + all
+                            + ") nm must be finite and lower triangular with a positive diagonal.");
+    }
+    return B;
+}
+
+//! A state is an array of doubles: this number, then the fields of Discretisation, then the strain.
+constexpr double c_stateVersion = 1;
+constexpr size_t c_stateSize    = 5 + 9 + 9 + 9;
+
+} // namespace
+
+template<class Real>
+class Solver<Real>::Impl
+{
+public:
+    explicit Impl(const Options& options) : options_(options)
+    {
+        checkOptions<Real>(options_);
+        threads_ = options_.threads > 0 ? options_.threads : omp_get_max_threads();
+        if (options_.device == Device::Gpu || (options_.device == Device::Auto && gpuIsUsable()))
+        {
+            backend_ = makeGpuBackend<Real>(options_.coulombConstant);
+            device_  = Device::Gpu;
+        }
+        else
+        {
+            backend_ = makeCpuBackend<Real>(options_.coulombConstant, threads_);
+            device_  = Device::Cpu;
+        }
+        resetTimings();
+    }
+
+    void setCharges(const Real* q, int n)
+    {
+        if (n < 0)
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The number of particles, " + text(n) + ", must not be negative.");
+        }
+        for (int i = 0; i < n; i++)
+        {
+            if (!std::isfinite(q[i]))
+            {
+                throw Error(ErrorCode::InvalidArgument,
+                            "The charge of particle " + text(i) + ", "
+                                    + text(static_cast<double>(q[i])) + " e, must be finite.");
+            }
+        }
+        backend_->setCharges(q, n);
+        if (n != count_)
+        {
+            count_ = n;
+            const std::vector<int> none(static_cast<size_t>(n) + 1, 0);
+            backend_->setExclusions(none.data(), nullptr, n);
+        }
+    }
+
+    void setExclusions(const int* offsets, const int* partners, int n)
+    {
+        if (n != count_)
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The exclusions are for " + text(n) + " particles, the charges for "
+                                + text(count_) + ": set the charges first.");
+        }
+        if (offsets[0] != 0)
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The first offset of the exclusions, " + text(offsets[0]) + ", must be 0.");
+        }
+        for (int i = 0; i < n; i++)
+        {
+            if (offsets[i + 1] < offsets[i])
+            {
+                throw Error(ErrorCode::InvalidArgument,
+                            "The offsets of the exclusions must ascend; those of particle "
+                                    + text(i) + " are " + text(offsets[i]) + " and "
+                                    + text(offsets[i + 1]) + ".");
+            }
+            for (int k = offsets[i]; k < offsets[i + 1]; k++)
+            {
+                if (partners[k] < 0 || partners[k] >= n)
+                {
+                    throw Error(ErrorCode::InvalidArgument,
+                                "The excluded partner " + text(partners[k]) + " of particle "
+                                        + text(i) + " is outside the range 0 to " + text(n - 1)
+                                        + ".");
+                }
+            }
+        }
+        backend_->setExclusions(offsets, partners, n);
+    }
+
+    void prepare(const Real* x, const double boxVectors[3][3])
+    {
+        checkPositions(x);
+        timed(Stage::SetUp, [&] { follow(checkedBox(boxVectors), x); });
+    }
+
+    //! The pipeline.
+    Totals
+    evaluate(const Real* x, const double boxVectors[3][3], Real* forces, const Request& request)
+    {
+        if (count_ == 0)
+        {
+            checkedBox(boxVectors);
+            return {};
+        }
+        if (!discretisation_)
+        {
+            prepare(x, boxVectors);
+        }
+        else
+        {
+            timed(Stage::SetUp, [&] { follow(checkedBox(boxVectors), x); });
+        }
+        backend_->setRequest(request);
+        const int leaf = discretisation_->levels - 1;
+
+        timed(Stage::Sort, [&] { backend_->sort(x); });
+        timed(Stage::Exclusions, [&] { backend_->exclusions(x); });
+        timed(Stage::P2m, [&] { backend_->p2m(); });
+        for (int level = leaf; level > 0; level--)
+        {
+            timed(Stage::M2m, [&] { backend_->m2m(level); });
+        }
+        timed(Stage::M2l, [&] { backend_->m2l(0); });
+        for (int level = 0; level < leaf; level++)
+        {
+            timed(Stage::L2l, [&] { backend_->l2l(level); });
+            timed(Stage::M2l, [&] { backend_->m2l(level + 1); });
+        }
+        timed(Stage::L2p, [&] { backend_->l2p(); });
+        timed(Stage::P2p, [&] { backend_->p2p(); });
+        Totals totals;
+        timed(Stage::Collect, [&] { totals = backend_->collect(forces); });
+        evaluations_++;
+        return totals;
+    }
+
+    Setup setup() const
+    {
+        Setup s;
+        s.device     = device_;
+        s.threads    = threads_;
+        s.deviceName = device_ == Device::Gpu ? gpuName() : cpuTargetName();
+        if (discretisation_)
+        {
+            const Discretisation& d    = *discretisation_;
+            const Grid            leaf = d.leafGrid(box_);
+            s.order                    = d.order;
+            s.directRange              = d.ws;
+            s.m2l                      = d.levels == 1 ? M2lEngine::Fft : M2lEngine::Hierarchy;
+            s.leastSquares             = d.leastSquares;
+            s.cells                    = d.leafCells;
+            s.levels                   = d.levels;
+            s.leafCells                = leaf.count();
+            s.cellSize                 = leaf.unit();
+            s.estimatedError           = error(leaf);
+        }
+        return s;
+    }
+
+    std::vector<double> state() const
+    {
+        std::vector<double> s;
+        if (discretisation_)
+        {
+            const Discretisation& d = *discretisation_;
+            s                       = { c_stateVersion,
+                                        double(d.order),
+                                        double(d.ws),
+                                        double(d.levels),
+                                        double(d.leastSquares) };
+            for (int i = 0; i < 9; i++)
+            {
+                s.push_back(d.leafCells[i / 3][i % 3]);
+            }
+            for (const Mat3* m : { &d.referenceBox, &strain_ })
+            {
+                for (int i = 0; i < 9; i++)
+                {
+                    s.push_back((*m)(i / 3, i % 3));
+                }
+            }
+        }
+        return s;
+    }
+
+    void restore(const std::vector<double>& s)
+    {
+        const auto refuse = [](const std::string& why) {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The saved FMM state cannot be used: " + why + ".");
+        };
+        if (s.size() != c_stateSize || s[0] != c_stateVersion)
+        {
+            refuse("it has " + text(static_cast<int>(s.size()))
+                   + " numbers, not those of this version");
+        }
+        if (!std::all_of(s.begin(),
+                         s.end(),
+                         [](double v) { return std::isfinite(v) && std::abs(v) < 1e9; }))
+        {
+            refuse("it holds a value that is not finite");
+        }
+        Discretisation d;
+        d.order        = static_cast<int>(s[1]);
+        d.ws           = static_cast<int>(s[2]);
+        d.levels       = static_cast<int>(s[3]);
+        d.leastSquares = s[4] != 0;
+        double reference[3][3];
+        Mat3   strain;
+        for (int i = 0; i < 9; i++)
+        {
+            d.leafCells[i / 3][i % 3] = static_cast<int>(s[5 + i]);
+            reference[i / 3][i % 3]   = s[14 + i];
+            strain(i / 3, i % 3)      = s[23 + i];
+        }
+        d.referenceBox = checkedBox(reference);
+        if (d.order < 0 || d.order > c_maxOrder || d.ws < 1 || d.ws > 2 || d.levels < 1
+            || d.levels > 20)
+        {
+            refuse("order " + text(d.order) + ", direct range " + text(d.ws) + " or levels "
+                   + text(d.levels) + " is out of range");
+        }
+        if ((options_.order >= 0 && options_.order != d.order)
+            || (options_.directRange > 0 && options_.directRange != d.ws)
+            || options_.leastSquares != d.leastSquares)
+        {
+            refuse("it was written with order " + text(d.order) + ", direct range " + text(d.ws)
+                   + " and least squares " + (d.leastSquares ? "on" : "off")
+                   + ", other than the options say");
+        }
+        for (int i = 0; i < 3; i++)
+        {
+            if (d.leafCells[i][i] < 1)
+            {
+                refuse("it has no cells");
+            }
+        }
+        build(d);
+        setBox(d.referenceBox, strain);
+    }
+
+    std::vector<StageTime> timings() const
+    {
+        std::vector<StageTime> all;
+        for (int stage = 0; stage < static_cast<int>(Stage::Count); stage++)
+        {
+            if (seconds_[stage] > 0)
+            {
+                all.push_back({ c_stageNames[stage], evaluations_, seconds_[stage] });
+            }
+        }
+        return all;
+    }
+
+    void resetTimings()
+    {
+        std::fill(std::begin(seconds_), std::end(seconds_), 0.0);
+        evaluations_ = 0;
+    }
+
+private:
+    enum class Stage
+    {
+        SetUp,
+        Sort,
+        Exclusions,
+        P2m,
+        M2m,
+        M2l,
+        L2l,
+        L2p,
+        P2p,
+        Collect,
+        Count
+    };
+    static constexpr const char* c_stageNames[] = {
+        "Set-up", "Sort", "Exclusions", "P2M", "M2M", "M2L", "L2L", "L2P", "P2P", "Collect"
+    };
+
+    template<class Work>
+    void timed(Stage stage, const Work& work)
+    {
+        const auto begin = std::chrono::steady_clock::now();
+        work();
+        seconds_[static_cast<int>(stage)] +=
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+
+    double error(const Grid& leaf) const
+    {
+        const Discretisation& d = *discretisation_;
+        return std::max(
+                estimatedError(
+                        d.order, d.ws, d.leastSquares, leaf.unit(), shapeRatio(leaf.edges(), d.ws)),
+                c_bestAccuracy<Real>);
+    }
+
+    void checkPositions(const Real* x) const
+    {
+        for (int i = 0; i < count_; i++)
+        {
+            for (int k = 0; k < 3; k++)
+            {
+                if (!std::isfinite(x[3 * static_cast<size_t>(i) + k]))
+                {
+                    throw Error(ErrorCode::InvalidArgument,
+                                "The position of particle " + text(i) + " is not finite.");
+                }
+            }
+        }
+    }
+
+    //! Volume of the cells of about 0.6 nm in which there are particles.
+    double occupiedVolume(const Real* x, const Mat3& box) const
+    {
+        IntMat H = {};
+        for (int k = 0; k < 3; k++)
+        {
+            H[k][k] = std::clamp(static_cast<int>(box(k, k) / 0.6), 1, 500);
+        }
+        const Grid        grid(H, box);
+        std::vector<char> occupied(grid.count(), 0);
+        long long         cells = 0;
+        for (int i = 0; i < count_; i++)
+        {
+            const Eigen::RowVector3d r(x[3 * static_cast<size_t>(i)],
+                                       x[3 * static_cast<size_t>(i) + 1],
+                                       x[3 * static_cast<size_t>(i) + 2]);
+            Eigen::RowVector3d       f = r * box.inverse();
+            Int3                     c;
+            for (int k = 0; k < 3; k++)
+            {
+                const double inside = f[k] - std::floor(f[k]);
+                c[k]                = std::min(static_cast<int>(inside * H[k][k]), H[k][k] - 1);
+            }
+            char& cell = occupied[grid.index(c)];
+            cells += !cell;
+            cell = 1;
+        }
+        return box.determinant() * static_cast<double>(std::max(cells, 1LL))
+               / static_cast<double>(grid.count());
+    }
+
+    //! Builds the operators, with a clear error if they do not fit into memory.
+    void build(const Discretisation& d)
+    {
+        try
+        {
+            backend_->build(d);
+        }
+        catch (const std::bad_alloc&)
+        {
+            throw Error(ErrorCode::OutOfMemory,
+                        "The operators of order " + text(d.order) + " for "
+                                + text(d.leafGrid(d.referenceBox).count())
+                                + " cells do not fit into memory; larger cells or a lower order "
+                                  "need less.");
+        }
+        discretisation_ = d;
+        strain_         = Mat3::Zero();
+        box_            = d.referenceBox;
+    }
+
+    void setBox(const Mat3& box, const Mat3& strain)
+    {
+        backend_->setBox(box, strain);
+        box_    = box;
+        strain_ = strain;
+    }
+
+    //! Makes the operators those of a box: as they are, corrected to first order, or anew.
+    void follow(const Mat3& box, const Real* x)
+    {
+        if (!discretisation_)
+        {
+            build(chooseDiscretisation(options_, box, count_, occupiedVolume(x, box)));
+            return;
+        }
+        if (box == box_)
+        {
+            return;
+        }
+        const Discretisation& d    = *discretisation_;
+        const Grid            then = d.leafGrid(d.referenceBox);
+        const Grid            now  = d.leafGrid(box);
+        // cell vectors transform as r -> r (1 + e); isotropic scaling has been divided out
+        const Mat3   e = then.scaledEdges().inverse() * now.scaledEdges() - Mat3::Identity();
+        Mat3         symmetric = 0.5 * (e + e.transpose());
+        const double rotation  = (0.5 * (e - e.transpose())).cwiseAbs().maxCoeff();
+        symmetric -= symmetric.trace() / 3 * Mat3::Identity();
+        const double tolerance = error(then);
+        // second-order terms are about the square of the strain; a rotation is not followed at all
+        const bool sheared = symmetric.cwiseAbs().maxCoeff() > std::sqrt(0.1 * tolerance)
+                             || rotation > 1e-2 * tolerance;
+        const bool resized = std::abs(std::log(now.unit() / then.unit())) > 0.15;
+        if (sheared || resized)
+        {
+            Discretisation next = d;
+            const double   best = shapeRatio(
+                    Grid(chooseCells(box, then.unit(), d.ws, 1 << (d.levels - 1)), box).edges(),
+                    d.ws);
+            if (resized || shapeRatio(now.edges(), d.ws) > 1.05 * best)
+            {
+                next = chooseDiscretisation(options_, box, count_, occupiedVolume(x, box));
+            }
+            next.referenceBox = box;
+            build(next);
+            return;
+        }
+        // rounding of the box vectors alone is no reason for new operators
+        const bool changed = (symmetric - strain_).cwiseAbs().maxCoeff() > 2e-3 * tolerance;
+        setBox(box, changed ? symmetric : strain_);
+    }
+
+    Options                        options_;
+    int                            threads_ = 1;
+    Device                         device_  = Device::Cpu;
+    int                            count_   = 0;
+    std::unique_ptr<Backend<Real>> backend_;
+    std::optional<Discretisation>  discretisation_;
+    Mat3                           box_    = Mat3::Zero();
+    Mat3                           strain_ = Mat3::Zero();
+    double                         seconds_[static_cast<int>(Stage::Count)];
+    long long                      evaluations_ = 0;
+};
+
+template<class Real>
+Solver<Real>::Solver(const Options& options) : impl_(std::make_unique<Impl>(options))
+{
+}
+template<class Real>
+Solver<Real>::~Solver() = default;
+template<class Real>
+Solver<Real>::Solver(Solver&&) noexcept = default;
+template<class Real>
+Solver<Real>& Solver<Real>::operator=(Solver&&) noexcept = default;
+
+template<class Real>
+void Solver<Real>::setCharges(const Real* q, int n)
+{
+    impl_->setCharges(q, n);
+}
+template<class Real>
+void Solver<Real>::setExclusions(const int* offsets, const int* partners, int n)
+{
+    impl_->setExclusions(offsets, partners, n);
+}
+template<class Real>
+Totals
+Solver<Real>::evaluate(const Real* x, const double box[3][3], Real* forces, const Request& request)
+{
+    return impl_->evaluate(x, box, forces, request);
+}
+template<class Real>
+void Solver<Real>::prepare(const Real* x, const double box[3][3])
+{
+    impl_->prepare(x, box);
+}
+template<class Real>
+Setup Solver<Real>::setup() const
+{
+    return impl_->setup();
+}
+template<class Real>
+std::vector<double> Solver<Real>::state() const
+{
+    return impl_->state();
+}
+template<class Real>
+void Solver<Real>::restore(const std::vector<double>& state)
+{
+    impl_->restore(state);
+}
+template<class Real>
+std::vector<StageTime> Solver<Real>::timings() const
+{
+    return impl_->timings();
+}
+template<class Real>
+void Solver<Real>::resetTimings()
+{
+    impl_->resetTimings();
+}
+
+template class Solver<float>;
+template class Solver<double>;
+
+} // namespace farfield

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+#
+# farfield: a fast multipole method for molecular dynamics.
+#
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Speed of mdrun with FMM against PME, and against no Coulomb interaction at all.
+
+Boxes of TIP3P water are made with gmx, minimised and warmed up once, and kept in the cache folder.
+Then mdrun runs with each kind of electrostatics in turn, several rounds in one invocation and on
+the same cores, so that a change of the machine's speed meets all of them. The medians of the
+rounds are compared. "none" is the same water with its charges set to zero and a plain cut-off:
+the time that no electrostatics can undercut.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
+import gmxtools  # noqa: E402  (the path is set above)
+
+# GROMACS's standard settings for PME: 1.0 nm, 0.12 nm, order 4, 1e-5.
+COMMON = {
+    "cutoff-scheme": "Verlet",
+    "rcoulomb": 1.0,
+    "rvdw": 1.0,
+    "integrator": "md",
+    "dt": 0.002,
+    "tcoupl": "v-rescale",
+    "tc-grps": "system",
+    "tau-t": 0.5,
+    "ref-t": 300,
+    "ld-seed": 1,
+    "nstcalcenergy": 100,
+    "nstenergy": 1000,
+    "nstlog": 1000,
+}
+PME = {"coulombtype": "PME", "fourierspacing": 0.12, "pme-order": 4, "ewald-rtol": 1e-5}
+FMM = {"coulombtype": "FMM", "fmm-backend": "farfield"}
+NONE = {"coulombtype": "Cut-off"}
+MINIMISATION = {"integrator": "steep", "nsteps": 60, "emstep": 0.01, "emtol": 100}
+WARM_UP = {"nsteps": 1000, "gen-vel": "yes", "gen-temp": 300, "gen-seed": 1, "tau-t": 0.1}
+CONTINUATION = {"continuation": "yes", "gen-vel": "no"}
+
+# Edge of the cube, nm: 23 262 and 93 237 atoms.
+BOXES = {"23k": 6.2, "93k": 9.8}
+
+TOPOLOGY = """#include "amber99sb-ildn.ff/forcefield.itp"
+#include "amber99sb-ildn.ff/tip3p.itp"
+[ system ]
+TIP3P water
+[ molecules ]
+"""
+
+# Rigid TIP3P without its charges: the atom types, and so Lennard-Jones, stay.
+UNCHARGED_TOPOLOGY = """#include "amber99sb-ildn.ff/forcefield.itp"
+[ moleculetype ]
+SOL 2
+[ atoms ]
+1 OW 1 SOL OW  1 0.0 16.00
+2 HW 1 SOL HW1 1 0.0 1.008
+3 HW 1 SOL HW2 1 0.0 1.008
+[ settles ]
+1 1 0.09572 0.15139
+[ exclusions ]
+1 2 3
+2 1 3
+3 1 2
+[ system ]
+TIP3P water without charges
+[ molecules ]
+"""
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def cache_folder():
+    if "FARFIELD_CACHE" in os.environ:
+        return Path(os.environ["FARFIELD_CACHE"]) / "bench"
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "farfield" / "bench"
+
+
+def prepare(gmx, size, arguments):
+    """The folder of a warm box of water: warm.gro, warm.cpt, and both topologies."""
+    edge = BOXES[size]
+    key = hashlib.sha256(repr((edge, TOPOLOGY, UNCHARGED_TOPOLOGY, COMMON, PME,
+                               MINIMISATION, WARM_UP)).encode()).hexdigest()[:12]
+    folder = arguments.cache / f"water-{size}-{key}"
+    if (folder / "complete").exists():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    say(f"{size}: making and warming up a cube of water of {edge} nm (once)")
+    gmx("solvate", "-cs", "spc216", "-box", edge, edge, edge, "-o", "water.gro", folder=folder)
+    num_atoms = int((folder / "water.gro").read_text().splitlines()[1])
+    for name, text in (("topol.top", TOPOLOGY), ("uncharged.top", UNCHARGED_TOPOLOGY)):
+        (folder / name).write_text(f"{text}SOL {num_atoms // 3}\n")
+    start = "water.gro"
+    for name, settings in (("minimise", MINIMISATION), ("warm", WARM_UP)):
+        gmxtools.write_mdp(folder / f"{name}.mdp", COMMON, PME, settings)
+        gmx("grompp", "-f", f"{name}.mdp", "-c", start, "-p", "topol.top", "-o", f"{name}.tpr",
+            folder=folder)
+        gmx("mdrun", "-deffnm", name, "-ntmpi", 1, "-ntomp", arguments.threads, folder=folder)
+        start = f"{name}.gro"
+    (folder / "complete").touch()
+    return folder
+
+
+def measure(gmx, folder, size, arguments):
+    """All rounds of one size; returns the record for the JSON file."""
+    kinds = {"PME": (PME, "topol.top"), "FMM": ({**FMM, **arguments.mdp}, "topol.top")}
+    if not arguments.no_baseline:
+        kinds["none"] = (NONE, "uncharged.top")
+    num_atoms = int((folder / "warm.gro").read_text().splitlines()[1])
+    # A core of today needs about 1 us per step and atom.
+    steps = arguments.steps
+    if not steps:
+        steps = max(400, int(arguments.seconds * arguments.threads / (num_atoms * 1e-6)))
+        steps = steps // 100 * 100  # whole intervals of energy calculation
+    for kind, (settings, topology) in kinds.items():
+        gmxtools.write_mdp(arguments.output / f"{size}-{kind}.mdp", COMMON, CONTINUATION, settings,
+                           {"nsteps": steps})
+        gmx("grompp", "-f", f"{size}-{kind}.mdp", "-c", folder / "warm.gro",
+            "-t", folder / "warm.cpt", "-p", folder / topology, "-o", f"{size}-{kind}.tpr",
+            "-po", f"{size}-{kind}-out.mdp", folder=arguments.output)
+    speeds = {kind: [] for kind in kinds}
+    stages = []
+    for turn in range(arguments.rounds):
+        for kind in kinds:
+            name = f"{size}-{kind}-{turn + 1}"
+            start = time.monotonic()
+            gmx("mdrun", "-s", f"{size}-{kind}.tpr", "-deffnm", name, "-noconfout", "-resethway",
+                "-ntmpi", 1, "-ntomp", arguments.threads, "-pin", "on", "-notunepme",
+                folder=arguments.output)
+            log = arguments.output / f"{name}.log"
+            speeds[kind].append(gmxtools.read_speed(log))
+            say(f"{size} round {turn + 1} {kind:<4} {speeds[kind][-1]:9.2f} ns/day"
+                f"  ({time.monotonic() - start:.0f} s)")
+            if kind == "FMM":
+                stages.append(gmxtools.read_stages(log))
+                setup = gmxtools.read_setup(log)
+    record = {"atoms": num_atoms, "steps": steps, "setup": setup, "ns_per_day": speeds,
+              "median_ns_per_day": {}, "half_range_ns_per_day": {}, "ms_per_step": {},
+              "fmm_stage_ms": {}}
+    for kind, values in speeds.items():
+        median, spread = gmxtools.median_and_spread(values)
+        record["median_ns_per_day"][kind] = median
+        record["half_range_ns_per_day"][kind] = spread
+        # 2 fs a step: 86400 s of a day, 172.8 = 86400 s * 2e-6 ns * 1000 ms/s
+        record["ms_per_step"][kind] = 172.8 / median
+    # The ratio within each round, then its median: what changes slowly cancels.
+    record["fmm_over_pme"], record["fmm_over_pme_half_range"] = gmxtools.median_and_spread(
+        [fmm / pme for fmm, pme in zip(speeds["FMM"], speeds["PME"])])
+    for name in stages[0]:
+        values = [stage[name] for stage in stages if name in stage]
+        record["fmm_stage_ms"][name] = gmxtools.median_and_spread(values)[0]
+    return record
+
+
+def print_tables(records):
+    kinds = list(next(iter(records.values()))["ns_per_day"])
+    print(f"\n{'':<8}{'atoms':>8}" + "".join(f"{kind + ' ns/day':>20}" for kind in kinds)
+          + "".join(f"{kind + ' ms':>10}" for kind in kinds) + f"{'FMM/PME':>16}")
+    for size, record in records.items():
+        speeds = "".join(f"{record['median_ns_per_day'][kind]:>12.2f} +-"
+                         f"{record['half_range_ns_per_day'][kind]:>5.2f}" for kind in kinds)
+        times = "".join(f"{record['ms_per_step'][kind]:>10.2f}" for kind in kinds)
+        print(f"{size:<8}{record['atoms']:>8}{speeds}{times}"
+              f"{record['fmm_over_pme']:>9.3f} +-{record['fmm_over_pme_half_range']:.3f}")
+    print("medians and half the distance of the extremes\n")
+    print(f"{'farfield, ms per call':<26}" + "".join(f"{size:>10}" for size in records))
+    for name in next(iter(records.values()))["fmm_stage_ms"]:
+        row = (record["fmm_stage_ms"].get(name) for record in records.values())
+        print(f"{name:<26}" + "".join(f"{value:>10.3f}" if value is not None else f"{'-':>10}"
+                                      for value in row))
+    for size, record in records.items():
+        print(f"\n{size}, {record['steps']} steps, the second half timed")
+        print("\n".join(record["setup"]))
+
+
+def parse_setting(text):
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"'{text}' is not of the form option=value")
+    return key.strip(), value.strip()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    root = Path(__file__).resolve().parents[2]
+    parser.add_argument("--gmx", type=Path, default=root / "build/bin/gmx")
+    parser.add_argument("--sizes", nargs="+", choices=BOXES, default=list(BOXES))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=0, help="steps per run; default: by --seconds")
+    parser.add_argument("--seconds", type=float, default=15,
+                        help="rough length of each run when --steps is not given")
+    parser.add_argument("--threads", type=int, default=gmxtools.usable_cores())
+    parser.add_argument("--no-baseline", action="store_true", help="leave out the uncharged runs")
+    parser.add_argument("--mdp", type=parse_setting, nargs="*", default=[],
+                        metavar="OPTION=VALUE", help="options of FMM, as in an .mdp file")
+    parser.add_argument("--cache", type=Path, default=cache_folder(), help="for the warm boxes")
+    parser.add_argument("--output", type=Path, default=root / "build/bench",
+                        help="for inputs, logs and mdrun_speed.json")
+    arguments = parser.parse_args()
+    if arguments.rounds < 1 or arguments.threads < 1 or arguments.steps < 0:
+        parser.error("--rounds and --threads must be at least 1, --steps at least 0")
+    arguments.mdp = dict(arguments.mdp)
+    arguments.cache, arguments.output = arguments.cache.resolve(), arguments.output.resolve()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    gmx = gmxtools.Gmx(arguments.gmx)
+    version = gmx.version()
+
+    print(f"{gmxtools.machine()}; {arguments.threads} threads, one rank, pinned")
+    for name, value in version.items():
+        print(f"{name}: {value}")
+    records = {}
+    for size in arguments.sizes:
+        records[size] = measure(gmx, prepare(gmx, size, arguments), size, arguments)
+    print_tables(records)
+    result = arguments.output / "mdrun_speed.json"
+    result.write_text(json.dumps(
+        {"machine": gmxtools.machine(), "threads": arguments.threads, "versions": version,
+         "mdp": {"common": COMMON, "PME": PME, "FMM": {**FMM, **arguments.mdp}, "none": NONE},
+         "sizes": records}, indent=2) + "\n")
+    print(f"\nAll numbers: {result}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (gmxtools.GmxError, ValueError, OSError) as error:
+        sys.exit(f"mdrun_speed.py: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Systems shared by the tests, each built once per session."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import gmxrun
+import reference
+import systems
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: takes minutes; run with --long")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="run the long tests too")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--long"):
+        return
+    chosen = [item for item in items if "long" not in item.keywords]
+    config.hook.pytest_deselected(items=[item for item in items if "long" in item.keywords])
+    items[:] = chosen
+
+
+def pytest_report_header():
+    version = gmxrun.call(["--version"], ".").text
+    line = next((x for x in version.splitlines() if x.startswith("GROMACS version")), "?")
+    double = gmxrun.gmx_double() or "none: tests against double-precision PME are skipped"
+    return [f"gmx: {gmxrun.gmx()} ({line})", f"double-precision gmx: {double}"]
+
+
+@pytest.fixture
+def work(tmp_path):
+    """An empty folder for one test's runs."""
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def water(tmp_path_factory):
+    """About 2 000 atoms of water, at least two cut-offs wide."""
+    folder = tmp_path_factory.mktemp("water")
+    return systems.water(folder, 2.8)
+
+
+@pytest.fixture(scope="session")
+def water23k(tmp_path_factory):
+    """The 6.2 nm water box of the accuracy figures: 23 262 atoms."""
+    folder = tmp_path_factory.mktemp("water23k")
+    return systems.water(folder, 6.2, 1000)
+
+
+@pytest.fixture(scope="session")
+def salt_water(tmp_path_factory):
+    return systems.salt_water(tmp_path_factory.mktemp("salt"))
+
+
+@pytest.fixture(scope="session")
+def charged_water(tmp_path_factory):
+    """Salt water with a net charge of +3 e."""
+    folder = tmp_path_factory.mktemp("charged")
+    system = systems.salt_water(folder, concentration=0.3, extra_cations=3)
+    system.warnings = 1
+    return system
+
+
+@pytest.fixture(scope="session")
+def ion_crystal(tmp_path_factory):
+    return systems.ion_crystal(tmp_path_factory.mktemp("crystal"))
+
+
+@pytest.fixture(scope="session")
+def protein(tmp_path_factory):
+    return systems.protein(tmp_path_factory.mktemp("protein"))
+
+
+@pytest.fixture(scope="session")
+def converged(tmp_path_factory):
+    """Forces and energies by converged double-precision PME, computed once per system."""
+    cache = {}
+
+    def of(system, cutoff):
+        key = (system.conf, cutoff)
+        if key not in cache:
+            folder = tmp_path_factory.mktemp("double")
+            cache[key] = reference.converged(folder, system, cutoff)
+        return cache[key]
+
+    return of

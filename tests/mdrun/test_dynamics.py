@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Short simulations with FMM, beside the same ones with PME where a law gives no number."""
+
+import numpy as np
+import pytest
+
+import gmxrun
+from gmxrun import FMM, settings, simulate
+
+THERMOSTAT = {"tcoupl": "v-rescale", "tc-grps": "System", "tau-t": 0.2, "ref-t": 300}
+VELOCITIES = {"gen-vel": "yes", "gen-temp": 300}
+
+
+def barostat(kind, **changes):
+    both = kind == "semiisotropic"
+    return {
+        "pcoupl": "C-rescale",
+        "pcoupltype": kind,
+        "tau-p": 2.0,
+        "compressibility": "4.5e-5 4.5e-5" if both else "4.5e-5",
+        "ref-p": "1 1" if both else "1",
+        "nstpcouple": 10,
+        "refcoord-scaling": "com",
+        **changes,
+    }
+
+
+def conserved(run):
+    """The conserved energy, kJ/mol; without a thermostat that is the total energy."""
+    terms = run.energies
+    return terms["Conserved En."] if "Conserved En." in terms else terms["Total Energy"]
+
+
+def drift(run, atoms):
+    """Slope of the conserved energy by a linear fit and its standard error, kJ/mol/ps/atom."""
+    time, energy = run.energies["Time"], conserved(run)
+    design = np.stack([time, np.ones_like(time)], axis=1)
+    solution, residual, _, _ = np.linalg.lstsq(design, energy, rcond=None)
+    variance = residual[0] / (len(time) - 2) / np.sum((time - time.mean()) ** 2)
+    return solution[0] / atoms, np.sqrt(variance) / atoms
+
+
+def both(work, system, *changes, flags=("-notunepme",), timeout=300):
+    """The same simulation with FMM and with standard PME."""
+    fmm = simulate(work, "fmm", settings(*changes, FMM), system, flags, timeout=timeout)
+    pme = simulate(work, "pme", settings(*changes), system, flags, timeout=timeout)
+    return fmm, pme
+
+
+def test_nve_conserves_energy_as_pme_does(work, water):
+    """3 ps: the drift differs from PME's by no more than its scatter over such a short time.
+
+    The fluctuation of the total energy around the fitted line, divided by the length, bounds what
+    a drift over 3 ps can mean; tests/bench/nve_drift.py measures 50 ps.
+    """
+    length = {"nsteps": 1500, "nstenergy": 10, "nstcalcenergy": 10, "nstlist": 10}
+    buffer = {"verlet-buffer-tolerance": 1e-4, "verlet-buffer-pressure-tolerance": -1}
+    fmm, pme = both(work, water, VELOCITIES, length, buffer)
+    slope, error = drift(fmm, water.atoms)
+    slope_pme, error_pme = drift(pme, water.atoms)
+    energy = conserved(pme)
+    scatter = energy.std() / water.atoms / 3.0
+    assert abs(slope - slope_pme) <= 3 * np.hypot(error, error_pme) + scatter
+    # kT at 300 K is 2.49 kJ/mol: no more than 0.1 % of it per atom in 3 ps.
+    assert abs(slope) * 3 < 2.5e-3
+    assert len(fmm.energies["Time"]) == 151
+
+
+def test_nvt_keeps_the_temperature(work, water):
+    length = {"nsteps": 1000, "nstenergy": 10, "nstcalcenergy": 10}
+    fmm, pme = both(work, water, VELOCITIES, THERMOSTAT, length)
+    half = slice(50, None)
+    for run in (fmm, pme):
+        assert np.isfinite(run.energies["Potential"]).all()
+    # Canonical fluctuations: sigma_T = T sqrt(2/N_df), two degrees of freedom per rigid atom, for
+    # a mean over 1 ps with a coupling time of 0.2 ps: about three independent samples.
+    sigma = 300 * np.sqrt(2 / (2 * water.atoms)) / np.sqrt(3)
+    assert abs(fmm.energies["Temperature"][half].mean() - 300) < 5 * sigma
+    # The mean potential energy of both differs by less than the fluctuation of one frame.
+    potential = [run.energies["Potential"][half] for run in (fmm, pme)]
+    assert abs(potential[0].mean() - potential[1].mean()) < 5 * potential[1].std()
+
+
+@pytest.mark.parametrize("kind", ["isotropic", "semiisotropic"])
+def test_npt_follows_the_box(work, water, kind):
+    """The box changes, and after it has, forces and pressure are still those of tight PME."""
+    length = {"nsteps": 500, "nstenergy": 10, "nstcalcenergy": 10, "nstxout": 500, "nstfout": 500}
+    # 1 kbar off the water's pressure, so that the box changes by about 1 % in 1 ps.
+    squeeze = {"tau-p": 0.5, "ref-p": "1000 -500" if kind == "semiisotropic" else "1000"}
+    entries = settings(VELOCITIES, THERMOSTAT, length, barostat(kind, **squeeze), FMM)
+    run = simulate(work, "npt", entries, water)
+    first, last = run.frames[0], run.frames[-1]
+    change = np.diag(last.box) / np.diag(first.box)
+    assert np.abs(change - 1).max() > 1e-3
+    if kind == "semiisotropic":
+        assert abs(change[0] - change[2]) > 1e-3
+
+    # The last frame once more, by tight PME.
+    rerun = settings(gmxrun.ONE_STEP, gmxrun.TIGHT_PME, {"nstcalcenergy": 1})
+    gmxrun.grompp(work, "pme", rerun, water.conf, water.top).ok()
+    gmxrun.mdrun(work, "pme", ["-rerun", "npt.trr"]).ok()
+    pme = gmxrun.Run(work, "pme", "")
+    # Operators that follow the box to first order may cost a few 1e-5 more than the default error.
+    assert gmxrun.force_error(last.f, pme.frames[-1].f) <= 4e-4
+
+
+def test_continuation_is_exact(work, water):
+    """Twice 40 steps from a checkpoint give bit for bit what 80 steps give."""
+    length = {
+        "nsteps": 80,
+        "nstlist": 10,
+        "nstenergy": 10,
+        "nstcalcenergy": 10,
+        "nstxout": 40,
+        "nstvout": 40,
+        "nstfout": 40,
+        "nstcomm": 10,
+    }
+    entries = settings(VELOCITIES, THERMOSTAT, barostat("isotropic"), length, FMM)
+    gmxrun.grompp(work, "whole", entries, water.conf, water.top).ok()
+    flags = ["-reprod", "-notunepme"]
+    gmxrun.mdrun(work, "whole", flags).ok()
+    parts = ["-s", "whole.tpr", *flags]
+    gmxrun.mdrun(work, "first", [*parts, "-nsteps", 40]).ok()
+    gmxrun.mdrun(work, "second", [*parts, "-cpi", "first.cpt", "-noappend"]).ok()
+    whole = gmxrun.Run(work, "whole", "").frames[-1]
+    second = gmxrun.Run(work, "second.part0002", "").frames[-1]
+    assert whole.step == second.step == 80
+    for array in ("box", "x", "v", "f"):
+        assert np.array_equal(getattr(whole, array), getattr(second, array)), array
+
+
+def test_two_runs_are_bitwise_identical(work, salt_water):
+    length = {"nsteps": 50, "nstxout": 10, "nstvout": 10, "nstfout": 10, "nstlist": 10}
+    entries = settings(VELOCITIES, length, FMM)
+    for name in ("one", "two"):
+        simulate(work, name, entries, salt_water, ["-reprod"])
+    assert (work / "one.trr").read_bytes() == (work / "two.trr").read_bytes()
+    one, two = (gmxrun.Run(work, name, "").energies for name in ("one", "two"))
+    for term in one:
+        assert np.array_equal(one[term], two[term]), term
+
+
+def test_number_of_threads_does_not_matter(work, salt_water):
+    """One and two threads sum in another order: the forces agree to mixed precision's rounding."""
+    entries = settings(gmxrun.ONE_STEP, FMM)
+    forces = []
+    for count in (1, 2):
+        gmxrun.grompp(work, f"t{count}", entries, salt_water.conf, salt_water.top).ok()
+        gmxrun.mdrun(work, f"t{count}", ntomp=count).ok()
+        forces.append(gmxrun.Run(work, f"t{count}", "").forces)
+    # Some hundred terms of single precision (6e-8) per atom, added in random order.
+    assert gmxrun.force_error(forces[0], forces[1]) < 1e-5
+
+
+def test_velocity_verlet(work, water):
+    """Leap-frog and velocity Verlet start with the same forces and conserve energy alike."""
+    length = {"nsteps": 200, "nstenergy": 10, "nstcalcenergy": 10, "nstfout": 200}
+    entries = settings(VELOCITIES, length, FMM, {"integrator": "md-vv"})
+    vv = simulate(work, "vv", entries, water)
+    md = simulate(work, "md", {**entries, "integrator": "md"}, water)
+    assert gmxrun.force_error(vv.frames[0].f, md.frames[0].f) < 1e-5
+    energy = conserved(vv)
+    assert np.ptp(energy[1:]) < 0.01 * abs(vv.energies["Kinetic En."][-1])
+
+
+def minimised(work, name, system, integrator, electrostatics, steps):
+    # Conjugate gradients and L-BFGS need flexible water.
+    flexible = {"constraints": "none", "define": "-DFLEXIBLE", "emtol": 1.0, "emstep": 0.01}
+    entries = settings(flexible, {"integrator": integrator, "nsteps": steps}, electrostatics)
+    return simulate(work, name, entries, system, warnings=1)
+
+
+@pytest.mark.parametrize("integrator", ["steep", "cg", "l-bfgs"])
+def test_minimisation_lowers_the_energy_as_pme_does(work, water, integrator):
+    fmm = minimised(work, "fmm", water, integrator, FMM, 40)
+    pme = minimised(work, "pme", water, integrator, {}, 40)
+    start, end = fmm.energies["Potential"][[0, -1]]
+    start_pme, end_pme = pme.energies["Potential"][[0, -1]]
+    assert end < start
+    # The paths part after some steps; what was gained agrees to a few per cent.
+    assert (start - end) == pytest.approx(start_pme - end_pme, rel=0.05)
+
+
+def test_rerun_reproduces_the_run(work, salt_water):
+    length = {"nsteps": 20, "nstxout": 10, "nstfout": 10, "nstlist": 10}
+    run = simulate(work, "run", settings(VELOCITIES, length, FMM), salt_water)
+    gmxrun.mdrun(work, "again", ["-s", "run.tpr", "-rerun", "run.trr"]).ok()
+    again = gmxrun.Run(work, "again", "")
+    for before, after in zip(run.frames, again.frames, strict=True):
+        assert gmxrun.force_error(after.f, before.f) < 1e-5
+    # Coulomb energies of the frames that both wrote, to mixed precision's rounding.
+    assert again.coulomb() == pytest.approx(run.coulomb()[[0, 10, 20]], rel=1e-5)
+
+
+def test_frozen_atoms_stay(work, salt_water):
+    index = "[ System ]\n" + " ".join(str(i + 1) for i in range(salt_water.atoms)) + "\n"
+    ions = [
+        i + 1
+        for i, line in enumerate(salt_water.conf.read_text().splitlines()[2:-1])
+        if line[5:10].strip() in ("NA", "CL")
+    ]
+    index += "[ Ions ]\n" + " ".join(map(str, ions)) + "\n"
+    (work / "index.ndx").write_text(index)
+    frozen = {"freezegrps": "Ions", "freezedim": "Y Y Y", "comm-mode": "none"}
+    length = {"nsteps": 20, "nstxout": 20}
+    entries = settings(VELOCITIES, length, frozen, FMM)
+    run = simulate(work, "run", entries, salt_water, warnings=2, grompp_flags=["-n", "index.ndx"])
+    first, last = run.frames[0], run.frames[-1]
+    moved = np.abs(last.x - first.x).max(axis=1)
+    chosen = np.array(ions) - 1
+    assert moved[chosen].max() == 0
+    assert np.delete(moved, chosen).min() > 0

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What mdrun's log says about the FMM: the set-up at the start, a time per stage at the end."""
+
+import re
+
+import pytest
+
+from gmxrun import FMM, settings, simulate
+
+LENGTH = {"nsteps": 20, "nstlist": 10, "gen-vel": "yes", "gen-temp": 300}
+
+
+def value(log, label):
+    found = re.search(rf"^\s*{re.escape(label)}\s+(\S.*)$", log, re.MULTILINE)
+    assert found, f"no line '{label}' in the log"
+    return found.group(1)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory, water):
+    options = {"fmm-farfield-order": 7, "fmm-farfield-direct-range": 1, "fmm-farfield-m2l": "fft"}
+    folder = tmp_path_factory.mktemp("log")
+    return simulate(folder, "run", settings(LENGTH, FMM, options), water).log
+
+
+def test_the_log_states_the_set_up(log):
+    start = log.index("FMM electrostatics with farfield")
+    first_step = re.search(r"^\s+Step\s+Time$", log, re.MULTILINE).start()
+    assert start < first_step
+    assert value(log, "multipole order") == "7"
+    assert value(log, "direct range (ws)") == "1"
+    assert value(log, "M2L engine").startswith("fft")
+    assert re.match(r"\d+, H = ", value(log, "leaf cells"))
+    assert 0 < float(value(log, "estimated error").split()[0]) < 1e-1
+    assert value(log, "device").startswith("CPU")
+
+
+def test_the_log_ends_with_a_time_per_stage(log):
+    table = log[log.index("FMM (farfield) wall-clock time per stage") :]
+    rows = re.findall(r"^\s*(\S.*?)\s+(\d+)\s+(\d+\.\d+)\s+(\d+\.\d+)\s+(\d+\.\d+)\s*$", table, re.M)
+    calls = {name: int(count) for name, count, *_ in rows}
+    seconds = {name: float(time) for name, _, time, *_ in rows}
+    for stage in ("P2M", "M2L", "L2P", "P2P"):
+        assert calls[stage] >= 21, stage
+    total = seconds.pop("Total")
+    assert total > 0
+    # Each time is rounded to a millisecond.
+    assert sum(seconds.values()) == pytest.approx(total, abs=1e-3 * len(seconds))
+
+
+def test_the_estimated_error_is_below_the_accuracy(tmp_path, water):
+    run = simulate(tmp_path, "run", settings(LENGTH, FMM, {"fmm-farfield-accuracy": 1e-4}), water)
+    assert float(value(run.log, "estimated error").split()[0]) <= 1e-4
+
+
+def test_a_pme_run_does_not_mention_farfield(tmp_path, water):
+    run = simulate(tmp_path, "run", settings(LENGTH), water)
+    after_input = run.log[run.log.index("Input Parameters:") :]
+    assert "FMM electrostatics" not in after_input
+    assert "FMM (farfield)" not in after_input

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What is not supported is refused by grompp, and bad input stops mdrun, with a clear sentence."""
+
+import struct
+
+import numpy as np
+import pytest
+
+import gmxio
+import gmxrun
+from gmxrun import FMM, settings
+
+# One change of a valid FMM input each, and a word that the error has to contain.
+UNSUPPORTED = {
+    "no backend": ({"fmm-backend": "inactive"}, "fmm-backend"),
+    "backend that is not bundled": ({"fmm-backend": "fmsolvr"}, "fmm-backend"),
+    "unknown backend": ({"fmm-backend": "nearfield"}, "fmm-backend"),
+    "multiple time stepping": (
+        {"mts": "yes", "mts-level2-forces": "longrange-nonbonded"},
+        "mts",
+    ),
+    "two-dimensional periodicity": ({"pbc": "xy"}, "pbc"),
+    "no periodicity": ({"pbc": "no"}, "pbc"),
+    "screw": ({"pbc": "screw", "comm-mode": "none"}, "pbc"),
+    "slab correction": ({"ewald-geometry": "3dc"}, "ewald-geometry"),
+    "insulating surroundings": ({"epsilon-surface": 1}, "epsilon-surface"),
+    "walls": (
+        {
+            "pbc": "xy",
+            "nwall": 2,
+            "wall-type": "9-3",
+            "wall-atomtype": "OW OW",
+            "wall-density": "33 33",
+        },
+        "nwall",
+    ),
+    "order too high": ({"fmm-farfield-order": 21}, "fmm-farfield-order"),
+    "order too low": ({"fmm-farfield-order": -2}, "fmm-farfield-order"),
+    "direct range too large": ({"fmm-farfield-direct-range": 3}, "fmm-farfield-direct-range"),
+    "direct range negative": ({"fmm-farfield-direct-range": -1}, "fmm-farfield-direct-range"),
+    "cell size negative": ({"fmm-farfield-cell-size": -0.5}, "fmm-farfield-cell-size"),
+    "cell size larger than the box": ({"fmm-farfield-cell-size": 50}, "fmm-farfield-cell-size"),
+    "cell size not a number": ({"fmm-farfield-cell-size": "nan"}, "fmm-farfield-cell-size"),
+    "accuracy of zero": ({"fmm-farfield-accuracy": 0}, "fmm-farfield-accuracy"),
+    "accuracy negative": ({"fmm-farfield-accuracy": -1e-3}, "fmm-farfield-accuracy"),
+    "accuracy above one": ({"fmm-farfield-accuracy": 2}, "fmm-farfield-accuracy"),
+    "unknown engine": ({"fmm-farfield-m2l": "dense"}, "fmm-farfield-m2l"),
+    "unknown device": ({"fmm-farfield-device": "tpu"}, "fmm-farfield-device"),
+    "different cut-offs": ({"rcoulomb": 1.0}, "rcoulomb"),
+    "perturbed charges": (
+        {
+            "free-energy": "yes",
+            "init-lambda": 0,
+            "couple-moltype": "NA",
+            "couple-lambda0": "vdw-q",
+            "couple-lambda1": "vdw",
+        },
+        "free-energy",
+    ),
+    "test-particle insertion": ({"integrator": "tpi"}, "TPI"),
+}
+
+
+@pytest.mark.parametrize("case", UNSUPPORTED)
+def test_grompp_refuses(work, salt_water, case):
+    change, word = UNSUPPORTED[case]
+    entries = settings(FMM, change)
+    done = gmxrun.grompp(work, "bad", entries, salt_water.conf, salt_water.top, ["-maxwarn", 5])
+    assert done.status != 0
+    assert word in error_text(done), done.text[-3000:]
+    assert not (work / "bad.tpr").exists()
+
+
+def error_text(done):
+    """The part of the output that reports errors, from the first such report on."""
+    lines = done.text.splitlines()
+    starts = ("ERROR ", "Fatal error", "Error in user input", "Inconsistency in user input")
+    first = next((i for i, line in enumerate(lines) if line.startswith(starts)), len(lines))
+    return "\n".join(lines[first:])
+
+
+def test_grompp_accepts_the_unchanged_input(work, salt_water):
+    """Without this the refusals would prove nothing."""
+    gmxrun.grompp(work, "good", settings(FMM), salt_water.conf, salt_water.top).ok()
+    assert (work / "good.tpr").exists()
+
+
+def test_perturbed_van_der_waals_is_accepted(work, salt_water):
+    """Only perturbed charges are refused."""
+    change = {
+        "free-energy": "yes",
+        "init-lambda": 0.5,
+        "couple-moltype": "NA",
+        "couple-lambda0": "vdw",
+        "couple-lambda1": "none",
+        "couple-intramol": "yes",
+    }
+    gmxrun.grompp(
+        work, "good", settings(FMM, change), salt_water.conf, salt_water.top, ["-maxwarn", 2]
+    ).ok()
+
+
+def test_energy_groups_give_a_warning(work, salt_water):
+    change = {"energygrps": "NA CL"}
+    done = gmxrun.grompp(work, "groups", settings(FMM, change), salt_water.conf, salt_water.top)
+    assert done.status != 0
+    assert "WARNING" in done.text and "energygrps" in done.text
+    gmxrun.grompp(
+        work, "groups", settings(FMM, change), salt_water.conf, salt_water.top, ["-maxwarn", 1]
+    ).ok()
+
+
+def assert_nothing_written(folder, name):
+    """No frame, no energies, no final structure."""
+    trajectory = folder / f"{name}.trr"
+    energies = folder / f"{name}.edr"
+    assert not trajectory.exists() or gmxio.read_trr(trajectory) == []
+    # The names of the energy terms may be there already, in front of the first frame.
+    if energies.exists() and energies.stat().st_size > 0:
+        assert len(gmxio.read_edr(energies).get("Time", [])) == 0
+    assert not (folder / f"{name}.gro").exists()
+
+
+# A crash shows as a signal: negative in Python, above 128 through a shell.
+def assert_clean_failure(done, *words):
+    assert done.status not in (0, 124, 134, 136, 139)
+    assert done.status > 0, f"killed by signal {-done.status}\n{done.text[-2000:]}"
+    for word in words:
+        assert word in done.text, done.text[-3000:]
+
+
+WRITE_ALL = {"nsteps": 10, "nstxout": 1, "nstfout": 1}
+
+
+def with_bad_position(tpr, x, value):
+    """Overwrites the first atom's position in a tpr file, where it is stored as big-endian floats."""
+    content = tpr.read_bytes()
+    stored = struct.pack(">6f", *np.asarray(x[:2], dtype=np.float32).ravel())
+    assert content.count(stored) == 1
+    tpr.write_bytes(content.replace(stored, struct.pack(">f", value) + stored[4:]))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_position_that_is_not_finite_stops_mdrun(work, water, value):
+    gmxrun.grompp(work, "bad", settings(FMM, WRITE_ALL), water.conf, water.top).ok()
+    with_bad_position(work / "bad.tpr", gmxio.read_gro(water.conf).x, value)
+    done = gmxrun.mdrun(work, "bad", timeout=60)
+    assert_clean_failure(done)
+    assert_nothing_written(work, "bad")
+
+
+def refused_by_either(work, conf, top):
+    """grompp refuses, or else mdrun does; in both cases nothing is written."""
+    entries = settings(FMM, WRITE_ALL)
+    done = gmxrun.grompp(work, "bad", entries, conf, top, ["-maxwarn", 5])
+    if done.status == 0:
+        done = gmxrun.mdrun(work, "bad", timeout=60)
+    assert_clean_failure(done)
+    assert_nothing_written(work, "bad")
+
+
+def test_position_that_is_not_a_number_in_the_structure(work, water):
+    s = gmxio.read_gro(water.conf)
+    s.x[5, 1] = np.nan
+    gmxio.write_gro(work / "bad.gro", s)
+    (work / "top.top").write_text(water.top.read_text())
+    refused_by_either(work, "bad.gro", "top.top")
+
+
+@pytest.mark.parametrize(
+    "box", [[0, 0, 0], [2.8, 2.8, 0], [-2.8, 2.8, 2.8]], ids=["zero", "flat", "inverted"]
+)
+def test_box_without_volume(work, water, box):
+    s = gmxio.read_gro(water.conf)
+    s.box = np.diag(np.array(box, dtype=float))
+    gmxio.write_gro(work / "box.gro", s)
+    refused_by_either(work, "box.gro", water.top)
+
+
+def test_charge_that_is_not_finite(work, ion_crystal):
+    """A molecule type of our own: one sodium ion with a charge that is not a number."""
+    text = ion_crystal.top.read_text()
+    own = "[ moleculetype ]\nBAD 1\n[ atoms ]\n1 Na 1 NA NA 1 nan 22.99\n[ system ]"
+    lines = text.replace("[ system ]", own).splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("NA "))
+    count = int(lines[at].split()[1])
+    lines[at : at + 1] = ["BAD 1", f"NA {count - 1}"]
+    (work / "bad.top").write_text("\n".join(lines) + "\n")
+    refused_by_either(work, ion_crystal.conf, "bad.top")
+
+
+def test_gpu_without_a_gpu(work, water):
+    """A build without CUDA, or a machine without a GPU: an error that says so, no fall-back."""
+    entries = settings(FMM, WRITE_ALL, {"fmm-farfield-device": "gpu"})
+    gmxrun.grompp(work, "gpu", entries, water.conf, water.top).ok()
+    done = gmxrun.mdrun(work, "gpu", timeout=60)
+    assert_clean_failure(done, "fmm-farfield-device")
+    assert_nothing_written(work, "gpu")
+
+
+def test_two_ranks(work, water):
+    gmxrun.grompp(work, "ranks", settings(FMM, WRITE_ALL), water.conf, water.top).ok()
+    done = gmxrun.mdrun(work, "ranks", timeout=60, ntmpi=2, ntomp=1)
+    assert_clean_failure(done, "-ntmpi 1")
+    assert_nothing_written(work, "ranks")

@@ -1,0 +1,245 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Energies and virials: crystals, net charges, traces and finite strain.
+ */
+#include "test_support.h"
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+constexpr double c_madelungRockSalt = 1.74756459463318219;
+
+double trace(const Matrix& m)
+{
+    return m[0][0] + m[1][1] + m[2][2];
+}
+
+template<class Config>
+class Virial : public ::testing::Test
+{
+};
+TYPED_TEST_SUITE(Virial, Configurations, ConfigurationNames);
+
+TYPED_TEST(Virial, TraceIsMinusHalfEnergy)
+{
+    using Real = typename TypeParam::Real;
+    for (const auto& named : allBoxes(6.0))
+    {
+        for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+        {
+            for (const int order : { 0, 2, 8 })
+            {
+                // A net charge as well: the background obeys the law too.
+                const System system  = rounded<Real>(randomCharges(named.box, 200, 21, 3.0));
+                Options      options = TypeParam::options();
+                options.m2l          = engine;
+                options.order        = order;
+                options.cellSize     = 0.35;
+                Solver<Real> solver(options);
+                load(solver, system);
+                const Evaluation result = evaluate(solver, system);
+                SCOPED_TRACE(named.name + ": " + describe(system, solver.setup()));
+                // Truncated expansions are homogeneous of degree -1 too, so only rounding is left,
+                // here of sums of N pair energies.
+                const double scale = system.size() * c_coulomb * system.meanSquareCharge() / 0.2;
+                EXPECT_NEAR(
+                        trace(result.virial), -0.5 * result.energy, roundingFloor<Real>() * scale);
+                for (int i = 0; i < 3; ++i)
+                {
+                    for (int j = 0; j < i; ++j)
+                    {
+                        EXPECT_NEAR(result.virial[i][j],
+                                    result.virial[j][i],
+                                    roundingFloor<Real>() * scale);
+                    }
+                }
+            }
+        }
+    }
+}
+
+template<class Config>
+class DoubleVirial : public ::testing::Test
+{
+};
+TYPED_TEST_SUITE(DoubleVirial, DoubleConfigurations, ConfigurationNames);
+
+TYPED_TEST(DoubleVirial, MatchesFiniteStrain)
+{
+    using Real = typename TypeParam::Real;
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        System system = randomCharges(namedBox("triclinic", 6.0), 250, 22, 2.0);
+        // An excluded pair through the boundary counts as well.
+        system.positions[1] = { system.positions[0][0] + 0.06 - system.box[0][0],
+                                system.positions[0][1] + 0.05,
+                                system.positions[0][2] };
+        system.exclusions   = { { 0, 1 } };
+        Options options     = TypeParam::options();
+        options.m2l         = engine;
+        options.order       = 8;
+        options.cellSize    = 0.35;
+        Solver<Real> solver(options);
+        load(solver, system);
+        const Evaluation result = evaluate(solver, system);
+        const Setup      setup  = solver.setup();
+        SCOPED_TRACE(describe(system, setup));
+        // The strain moves everything at fixed fractional coordinates, cells included, and is
+        // small enough for the operators to be followed, not rebuilt: the difference quotient of
+        // the solver's own energy is its virial up to step^2 and rounding / step. Only lower
+        // triangular strains keep the box lower triangular.
+        const double step  = 1e-5;
+        const double scale = system.size() * c_coulomb * system.meanSquareCharge();
+        const double bound = 100 * step * step * scale / 0.1 + 1e-14 * scale / step;
+        for (int i = 0; i < 3; ++i)
+        {
+            for (int j = 0; j <= i; ++j)
+            {
+                Matrix strain     = unitMatrix();
+                strain[i][j]      = (i == j) + step;
+                const double up   = evaluate(solver, deformed(system, strain)).energy;
+                strain[i][j]      = (i == j) - step;
+                const double down = evaluate(solver, deformed(system, strain)).energy;
+                EXPECT_NEAR(result.virial[i][j], 0.25 * (up - down) / step, bound) << i << " " << j;
+            }
+        }
+        EXPECT_EQ(solver.setup().cells, setup.cells);
+    }
+}
+
+template<class Config>
+class RockSalt : public ::testing::Test
+{
+};
+TYPED_TEST_SUITE(RockSalt, DoubleConfigurations, ConfigurationNames);
+
+TYPED_TEST(RockSalt, HasMadelungEnergy)
+{
+    using Real            = typename TypeParam::Real;
+    const double distance = 0.282;
+    // Ions on cell faces in the first case, at general places in the second.
+    for (const Vector& shift : { Vector{ 0, 0, 0 }, Vector{ 0.03, -0.11, 0.41 } })
+    {
+        const System crystal  = shifted(rockSalt(3, distance), shift);
+        const double expected = -0.5 * crystal.size() * c_madelungRockSalt * c_coulomb / distance;
+        for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+        {
+            Options options     = TypeParam::options();
+            options.order       = 20;
+            options.directRange = 2;
+            options.m2l         = engine;
+            options.cellSize    = 0.282;
+            Solver<Real> solver(options);
+            load(solver, crystal);
+            const Evaluation result = evaluate(solver, crystal);
+            SCOPED_TRACE(describe(crystal, solver.setup()));
+            EXPECT_NEAR(result.energy / expected, 1, 1e-9);
+            for (int i = 0; i < 3; ++i)
+            {
+                for (int j = 0; j < 3; ++j)
+                {
+                    EXPECT_NEAR(result.virial[i][j] / expected, i == j ? -1.0 / 6 : 0.0, 1e-8);
+                }
+            }
+            EXPECT_LT(rootMeanSquare(result.forces), 1e-8 * c_coulomb / (distance * distance));
+        }
+    }
+}
+
+template<class Config>
+class ChargedBox : public ::testing::Test
+{
+};
+TYPED_TEST_SUITE(ChargedBox, Configurations, ConfigurationNames);
+
+TYPED_TEST(ChargedBox, MatchesEwald)
+{
+    using Real = typename TypeParam::Real;
+    for (const auto& named : allBoxes(6.0))
+    {
+        for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+        {
+            for (const bool leastSquares : { false, true })
+            {
+                const System     system    = rounded<Real>(randomCharges(named.box, 200, 23, 20.0));
+                const Evaluation reference = ewald(system);
+                Options          options   = TypeParam::options();
+                options.m2l                = engine;
+                options.leastSquares       = leastSquares;
+                options.order              = 12;
+                options.directRange        = 2;
+                options.cellSize           = 0.35;
+                Solver<Real> solver(options);
+                load(solver, system);
+                const Evaluation result = evaluate(solver, system);
+                SCOPED_TRACE(named.name + ": " + describe(system, solver.setup()));
+                expectClose(result, reference, boundsFor<Real>(system, solver.setup(), reference));
+            }
+        }
+    }
+}
+
+template<class Config>
+class Energy : public ::testing::Test
+{
+};
+TYPED_TEST_SUITE(Energy, Configurations, ConfigurationNames);
+
+TYPED_TEST(Energy, HardlyChangesUnderTranslation)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = pseudoWater(namedBox("octahedron", 8.0), 24);
+    Solver<Real> solver(TypeParam::options());
+    load(solver, rounded<Real>(water));
+    const Evaluation first     = evaluate(solver, rounded<Real>(water));
+    const Evaluation reference = ewald(water);
+    const Bounds     bounds    = boundsFor<Real>(water, solver.setup(), reference);
+    for (const Vector& shift :
+         { Vector{ 0.1, 0.2, 0.3 }, Vector{ -0.7, 0.33, 1.9 }, Vector{ 4.1, -3.7, 0.01 } })
+    {
+        const Evaluation moved = evaluate(solver, rounded<Real>(shifted(water, shift)));
+        // Both are within the bound of the truth; the shifted coordinates are rounded anew, which
+        // is rounding of positions of up to 6 nm instead of cells.
+        const double rounding =
+                std::numeric_limits<Real>::epsilon() * 6 / 0.1 * rootMeanSquare(reference.forces);
+        EXPECT_LE(std::abs(moved.energy - first.energy),
+                  2 * bounds.energy + rounding * 0.1 * water.size());
+        EXPECT_LE(relativeError(moved.forces, first.forces) * rootMeanSquare(first.forces),
+                  2 * bounds.force + 2 * rounding);
+    }
+}
+
+TYPED_TEST(Energy, ScalesWithTheCoulombConstant)
+{
+    using Real           = typename TypeParam::Real;
+    const System system  = rounded<Real>(randomCharges(namedBox("flat", 3.0), 60, 25));
+    Options      options = TypeParam::options();
+    Solver<Real> vacuum(options);
+    options.coulombConstant *= 0.25;
+    Solver<Real> medium(options);
+    load(vacuum, system);
+    load(medium, system);
+    const Evaluation a = evaluate(vacuum, system), b = evaluate(medium, system);
+    EXPECT_NEAR(b.energy / a.energy, 0.25, roundingFloor<Real>());
+    for (int i = 0; i < system.size(); ++i)
+    {
+        for (int k = 0; k < 3; ++k)
+        {
+            EXPECT_NEAR(4 * b.forces[i][k],
+                        a.forces[i][k],
+                        roundingFloor<Real>() * rootMeanSquare(a.forces));
+        }
+    }
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield

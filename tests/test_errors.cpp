@@ -1,0 +1,332 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Bad input: the right code, a text that names parameter and value, forces untouched.
+ */
+#include "test_support.h"
+
+#include <cctype>
+
+#include <functional>
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+//! Lower case, letters, digits, signs and points only: "cell size" and cellSize are the same name.
+std::string plain(const std::string& text)
+{
+    std::string result;
+    for (const char c : text)
+    {
+        if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.')
+        {
+            result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        }
+    }
+    return result;
+}
+
+//! Expects an Error of that code whose text contains all the words.
+void expectError(ErrorCode                       code,
+                 const std::vector<std::string>& words,
+                 const std::function<void()>&    call)
+{
+    try
+    {
+        call();
+        ADD_FAILURE() << "no error, but one that names " << words.front() << " is due";
+    }
+    catch (const Error& error)
+    {
+        EXPECT_EQ(error.code(), code) << error.what();
+        for (const std::string& word : words)
+        {
+            EXPECT_NE(plain(error.what()).find(plain(word)), std::string::npos)
+                    << "\"" << error.what() << "\" does not say " << word;
+        }
+    }
+}
+
+template<class Config>
+class Errors : public ::testing::Test
+{
+public:
+    using Real = typename Config::Real;
+
+    Errors() : system_(rounded<Real>(randomCharges(namedBox("triclinic", 8.0), 50, 81))) {}
+
+    //! Evaluates in a box with bad positions or box; forces must stay as they are.
+    void expectEvaluateError(const Options&                  options,
+                             const std::vector<Real>&        x,
+                             const Matrix&                   box,
+                             ErrorCode                       code,
+                             const std::vector<std::string>& words)
+    {
+        Solver<Real> solver(options);
+        load(solver, system_);
+        std::vector<Real> f(x.size(), Real(42));
+        expectError(code, words, [&]() { solver.evaluate(x.data(), Box(box).rows, f.data()); });
+        EXPECT_EQ(f, std::vector<Real>(x.size(), Real(42)));
+        // The solver survives.
+        solver.setCharges(std::vector<Real>(system_.charges.begin(), system_.charges.end()).data(),
+                          system_.size());
+    }
+
+    System system_;
+};
+TYPED_TEST_SUITE(Errors, Configurations, ConfigurationNames);
+
+constexpr double c_nan      = std::numeric_limits<double>::quiet_NaN();
+constexpr double c_infinity = std::numeric_limits<double>::infinity();
+
+TYPED_TEST(Errors, NameTheOptionAndItsValue)
+{
+    using Real = typename TypeParam::Real;
+    const auto check =
+            [](const std::vector<std::string>& words, const std::function<void(Options&)>& spoil)
+    {
+        Options options = TypeParam::options();
+        spoil(options);
+        expectError(ErrorCode::InvalidArgument, words, [&]() { Solver<Real> solver(options); });
+    };
+    check({ "order", "-2", "20" }, [](Options& o) { o.order = -2; });
+    check({ "order", "21", "20" }, [](Options& o) { o.order = 21; });
+    check({ "directRange", "3", "2" }, [](Options& o) { o.directRange = 3; });
+    check({ "directRange", "-1" }, [](Options& o) { o.directRange = -1; });
+    check({ "cellSize", "-0.5" }, [](Options& o) { o.cellSize = -0.5; });
+    check({ "cellSize", "nan" }, [](Options& o) { o.cellSize = c_nan; });
+    check({ "cellSize", "inf" }, [](Options& o) { o.cellSize = c_infinity; });
+    check({ "accuracy", "0" }, [](Options& o) { o.accuracy = 0; });
+    check({ "accuracy", "0.5" }, [](Options& o) { o.accuracy = 0.5; });
+    check({ "accuracy", "nan" }, [](Options& o) { o.accuracy = c_nan; });
+    check({ "accuracy", "-0.001" }, [](Options& o) { o.accuracy = -0.001; });
+    check({ "threads", "-1" }, [](Options& o) { o.threads = -1; });
+    check({ "coulombConstant", "0" }, [](Options& o) { o.coulombConstant = 0; });
+    check({ "coulombConstant", "-138" }, [](Options& o) { o.coulombConstant = -138; });
+    check({ "coulombConstant", "nan" }, [](Options& o) { o.coulombConstant = c_nan; });
+    check({ "coulombConstant", "inf" }, [](Options& o) { o.coulombConstant = c_infinity; });
+}
+
+TYPED_TEST(Errors, NameTheParticleWithABadPosition)
+{
+    using Real = typename TypeParam::Real;
+    for (const double bad : { c_nan, c_infinity, -c_infinity })
+    {
+        std::vector<Real> x = flatPositions<Real>(this->system_);
+        x[3 * 37 + 1]       = static_cast<Real>(bad);
+        this->expectEvaluateError(TypeParam::options(),
+                                  x,
+                                  this->system_.box,
+                                  ErrorCode::InvalidArgument,
+                                  { "position", "37" });
+    }
+}
+
+TYPED_TEST(Errors, NameTheParticleWithABadCharge)
+{
+    using Real = typename TypeParam::Real;
+    for (const double bad : { c_nan, c_infinity, -c_infinity })
+    {
+        std::vector<Real> q(50, Real(0.5));
+        q[23] = static_cast<Real>(bad);
+        Solver<Real> solver(TypeParam::options());
+        expectError(ErrorCode::InvalidArgument,
+                    { "charge", "23" },
+                    [&]() { solver.setCharges(q.data(), 50); });
+    }
+    Solver<Real> solver(TypeParam::options());
+    const Real   one = 1;
+    expectError(ErrorCode::InvalidArgument, { "-1" }, [&]() { solver.setCharges(&one, -1); });
+}
+
+TYPED_TEST(Errors, NameTheBox)
+{
+    using Real                    = typename TypeParam::Real;
+    const std::vector<Real> x     = flatPositions<Real>(this->system_);
+    const auto              check = [&](int row, int column, double value)
+    {
+        Matrix box       = this->system_.box;
+        box[row][column] = value;
+        SCOPED_TRACE("box[" + std::to_string(row) + "][" + std::to_string(column)
+                     + "] = " + std::to_string(value));
+        this->expectEvaluateError(
+                TypeParam::options(), x, box, ErrorCode::InvalidArgument, { "box" });
+        Solver<Real> solver(TypeParam::options());
+        load(solver, this->system_);
+        expectError(ErrorCode::InvalidArgument,
+                    { "box" },
+                    [&]() { solver.prepare(x.data(), Box(box).rows); });
+    };
+    for (int k = 0; k < 3; ++k)
+    {
+        check(k, k, 0);
+        check(k, k, -2);
+        check(k, k, c_nan);
+        check(k, k, c_infinity);
+    }
+    check(0, 1, 0.1);
+    check(0, 2, 0.1);
+    check(1, 2, 0.1);
+    check(1, 0, c_nan);
+    check(2, 1, c_infinity);
+}
+
+TYPED_TEST(Errors, NameACellSizeBeyondTheBox)
+{
+    using Real       = typename TypeParam::Real;
+    Options options  = TypeParam::options();
+    options.cellSize = 5;
+    this->expectEvaluateError(options,
+                              flatPositions<Real>(this->system_),
+                              this->system_.box,
+                              ErrorCode::InvalidArgument,
+                              { "cellSize", "5", "box" });
+}
+
+TYPED_TEST(Errors, OfMemoryAreReported)
+{
+    // 1e12 cells of 1 nm^3 and more.
+    using Real       = typename TypeParam::Real;
+    Options options  = TypeParam::options();
+    options.cellSize = 2e-4;
+    this->expectEvaluateError(options,
+                              flatPositions<Real>(this->system_),
+                              this->system_.box,
+                              ErrorCode::OutOfMemory,
+                              { "cell" });
+}
+
+TYPED_TEST(Errors, NameBadExclusions)
+{
+    using Real = typename TypeParam::Real;
+    Solver<Real>            solver(TypeParam::options());
+    const std::vector<Real> q(4, Real(1));
+    solver.setCharges(q.data(), 4);
+    const auto check = [&](const std::vector<int>&         offsets,
+                           const std::vector<int>&         partners,
+                           int                             n,
+                           const std::vector<std::string>& words)
+    {
+        expectError(ErrorCode::InvalidArgument,
+                    words,
+                    [&]() { solver.setExclusions(offsets.data(), partners.data(), n); });
+    };
+    check({ 0, 0, 0, 0 }, {}, 3, { "exclusions", "3", "4" });
+    check({ 0, 0, 0, 0, 0, 0 }, {}, 5, { "exclusions", "5", "4" });
+    check({ 0, 2, 1, 3, 3 }, { 1, 2, 3 }, 4, { "offset" });
+    check({ 1, 1, 1, 1, 1 }, { 1 }, 4, { "offset", "1" });
+    check({ 0, 1, 1, 1, 1 }, { 4 }, 4, { "partner", "4" });
+    check({ 0, 1, 1, 1, 1 }, { -1 }, 4, { "partner", "-1" });
+    // Legal ones still work, and after an error the old ones hold.
+    const std::vector<int> offsets = { 0, 1, 1, 1, 1 }, partners = { 2 };
+    solver.setExclusions(offsets.data(), partners.data(), 4);
+}
+
+TYPED_TEST(Errors, NameAStateThatDoesNotFit)
+{
+    using Real = typename TypeParam::Real;
+    Solver<Real> solver(TypeParam::options());
+    expectError(ErrorCode::InvalidArgument, { "state" }, [&]() { solver.restore({}); });
+    expectError(ErrorCode::InvalidArgument, { "state" }, [&]() { solver.restore({ 1, 2, 3 }); });
+    expectError(ErrorCode::InvalidArgument,
+                { "state" },
+                [&]() { solver.restore(std::vector<double>(200, 1e300)); });
+    expectError(ErrorCode::InvalidArgument,
+                { "state" },
+                [&]() { solver.restore(std::vector<double>(40, c_nan)); });
+
+    load(solver, this->system_);
+    evaluate(solver, this->system_);
+    const std::vector<double> state = solver.state();
+    // Every number spoiled in turn: refused or harmless, never a crash.
+    for (size_t i = 0; i < state.size(); ++i)
+    {
+        for (const double bad : { c_nan, -1.0, 1e18 })
+        {
+            std::vector<double> spoiled = state;
+            spoiled[i]                  = bad;
+            Solver<Real> other(TypeParam::options());
+            try
+            {
+                other.restore(spoiled);
+            }
+            catch (const Error& error)
+            {
+                EXPECT_EQ(error.code(), ErrorCode::InvalidArgument);
+            }
+        }
+    }
+    std::vector<double> shortened(state.begin(), state.end() - 1);
+    Solver<Real>        other(TypeParam::options());
+    expectError(ErrorCode::InvalidArgument, { "state" }, [&]() { other.restore(shortened); });
+    // A state of another order.
+    Options options = TypeParam::options();
+    options.order   = solver.setup().order == 5 ? 6 : 5;
+    Solver<Real> different(options);
+    expectError(ErrorCode::InvalidArgument, { "state" }, [&]() { different.restore(state); });
+}
+
+TYPED_TEST(Errors, LeaveTheSolverUsable)
+{
+    using Real = typename TypeParam::Real;
+    Solver<Real> solver(TypeParam::options());
+    load(solver, this->system_);
+    const Evaluation  before = evaluate(solver, this->system_);
+    std::vector<Real> x      = flatPositions<Real>(this->system_);
+    std::vector<Real> f(x.size());
+    x[5] = static_cast<Real>(c_nan);
+    EXPECT_THROW(solver.evaluate(x.data(), Box(this->system_.box).rows, f.data()), Error);
+    x[5]       = 0;
+    Matrix box = this->system_.box;
+    box[2][2]  = 0;
+    EXPECT_THROW(solver.evaluate(x.data(), Box(box).rows, f.data()), Error);
+    const Evaluation after = evaluate(solver, this->system_);
+    EXPECT_EQ(before.forces, after.forces);
+    EXPECT_EQ(before.energy, after.energy);
+}
+
+TEST(Devices, ThatAreAbsentAreReported)
+{
+    Options options;
+    options.device = Device::Gpu;
+    try
+    {
+        Solver<float> solver(options);
+        GTEST_SKIP() << "a GPU is here";
+    }
+    catch (const Error& error)
+    {
+        // A build without CUDA says so; a build with CUDA found no device.
+        EXPECT_TRUE(error.code() == ErrorCode::NotCompiled
+                    || error.code() == ErrorCode::DeviceFailure);
+        EXPECT_NE(plain(error.what()).find("gpu"), std::string::npos) << error.what();
+    }
+    options.device = Device::Auto;
+    Solver<double> solver(options);
+    const double   q[2]      = { 1, -1 };
+    const double   x[6]      = { 0, 0, 0, 1, 1, 1 };
+    const double   box[3][3] = { { 2, 0, 0 }, { 0, 2, 0 }, { 0, 0, 2 } };
+    double         f[6]      = {};
+    solver.setCharges(q, 2);
+    solver.evaluate(x, box, f);
+    EXPECT_NE(solver.setup().device, Device::Auto);
+}
+
+TEST(Version, HasThreeNumbers)
+{
+    int       a, b, c;
+    char      rest;
+    const int found = std::sscanf(version(), "%d.%d.%d%c", &a, &b, &c, &rest);
+    EXPECT_EQ(found, 3) << version();
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield

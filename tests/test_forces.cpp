@@ -1,0 +1,430 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Forces: against Ewald in every box, as gradients, by order, by engine, by thread.
+ */
+#include "test_support.h"
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+/*! \brief RMS force on an atom of liquid water with TIP3P charges, kJ/mol/nm.
+ *
+ *  The Coulomb part and the total differ by less than 1 % (1118 and 1115 for the 216 molecules that
+ *  come with GROMACS). Options::accuracy is relative to it; randomly oriented molecules have half
+ *  of it, with the same charges and hence the same errors. */
+constexpr double c_waterForce = 1.1e3;
+
+template<class Config>
+class Forces : public ::testing::Test
+{
+};
+TYPED_TEST_SUITE(Forces, Configurations, ConfigurationNames);
+
+TYPED_TEST(Forces, MatchEwaldInEveryBox)
+{
+    using Real    = typename TypeParam::Real;
+    unsigned seed = 100;
+    for (const auto& named : allBoxes(9.0))
+    {
+        for (const bool water : { false, true })
+        {
+            const System     system    = rounded<Real>(water ? pseudoWater(named.box, ++seed)
+                                                             : randomCharges(named.box, 500, ++seed));
+            const Evaluation reference = ewald(system);
+            for (const int directRange : { 1, 2 })
+            {
+                for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+                {
+                    for (const bool leastSquares : { true, false })
+                    {
+                        Options options      = TypeParam::options();
+                        options.directRange  = directRange;
+                        options.m2l          = engine;
+                        options.leastSquares = leastSquares;
+                        Solver<Real> solver(options);
+                        load(solver, system);
+                        const Evaluation result = evaluate(solver, system);
+                        SCOPED_TRACE(named.name + ": " + describe(system, solver.setup()));
+                        EXPECT_EQ(solver.setup().directRange, directRange);
+                        EXPECT_EQ(solver.setup().m2l, engine);
+                        expectClose(result,
+                                    reference,
+                                    boundsFor<Real>(system, solver.setup(), reference));
+                    }
+                }
+            }
+        }
+    }
+}
+
+TYPED_TEST(Forces, MatchEwaldWithEverythingLeftToTheSolver)
+{
+    using Real = typename TypeParam::Real;
+    for (const auto& named : allBoxes(20.0))
+    {
+        const System     water     = rounded<Real>(pseudoWater(named.box, 7));
+        const Evaluation reference = ewald(water);
+        Solver<Real>     solver(TypeParam::options());
+        load(solver, water);
+        const Evaluation result = evaluate(solver, water);
+        SCOPED_TRACE(named.name + ": " + describe(water, solver.setup()));
+        expectClose(result, reference, boundsFor<Real>(water, solver.setup(), reference));
+        const double rms = rootMeanSquare(reference.forces);
+        EXPECT_LE(relativeError(result.forces, reference.forces) * rms,
+                  TypeParam::options().accuracy * c_waterForce);
+        // 2e-4 kJ/mol per atom at default settings.
+        EXPECT_LE(std::abs(result.energy - reference.energy), 2e-4 * water.size());
+        EXPECT_GT(solver.setup().estimatedError, 0);
+        EXPECT_LE(solver.setup().estimatedError, TypeParam::options().accuracy);
+    }
+}
+
+TYPED_TEST(Forces, FollowTheAccuracyAskedFor)
+{
+    using Real             = typename TypeParam::Real;
+    const System     water = rounded<Real>(pseudoWater(namedBox("dodecahedron_square", 9.0), 8));
+    const Evaluation reference = ewald(water);
+    for (const double accuracy : { 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8 })
+    {
+        if (accuracy < 2 * roundingFloor<Real>())
+        {
+            break;
+        }
+        Options options  = TypeParam::options();
+        options.accuracy = accuracy;
+        Solver<Real> solver(options);
+        load(solver, water);
+        const Evaluation result = evaluate(solver, water);
+        SCOPED_TRACE(describe(water, solver.setup()));
+        const double rms = rootMeanSquare(reference.forces);
+        EXPECT_LE(relativeError(result.forces, reference.forces) * rms, accuracy * c_waterForce);
+    }
+}
+
+TYPED_TEST(Forces, DoNotDependOnWhatElseIsRequested)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = rounded<Real>(pseudoWater(namedBox("triclinic", 6.0), 9));
+    Solver<Real> solver(TypeParam::options());
+    load(solver, water);
+    const Evaluation all = evaluate(solver, water, { true, true });
+    const double     rms = rootMeanSquare(all.forces);
+    for (const Request& request :
+         { Request{ true, false }, Request{ false, true }, Request{ false, false } })
+    {
+        const Evaluation part = evaluate(solver, water, request);
+        EXPECT_LE(relativeError(part.forces, all.forces) * rms, roundingFloor<Real>() * rms);
+        if (request.energy)
+        {
+            EXPECT_NEAR(part.energy / all.energy, 1, roundingFloor<Real>());
+        }
+        if (request.virial)
+        {
+            EXPECT_LE(largestDifference(part.virial, all.virial),
+                      roundingFloor<Real>() * std::abs(all.energy));
+        }
+        if (!request.energy && !request.virial)
+        {
+            EXPECT_EQ(part.energy, 0);
+        }
+        if (!request.virial)
+        {
+            EXPECT_EQ(largestDifference(part.virial, Matrix{}), 0);
+        }
+    }
+}
+
+TYPED_TEST(Forces, AreAdded)
+{
+    using Real          = typename TypeParam::Real;
+    const System system = rounded<Real>(randomCharges(namedBox("cube", 4.0), 60, 10));
+    Solver<Real> solver(TypeParam::options());
+    load(solver, system);
+    const std::vector<Real> x = flatPositions<Real>(system);
+    std::vector<Real>       f(x.size()), g(x.size(), Real(1000));
+    solver.evaluate(x.data(), Box(system.box).rows, f.data());
+    solver.evaluate(x.data(), Box(system.box).rows, g.data());
+    for (size_t i = 0; i < f.size(); ++i)
+    {
+        EXPECT_NEAR(g[i],
+                    f[i] + 1000,
+                    4 * std::numeric_limits<Real>::epsilon() * (std::abs(f[i]) + 1000));
+    }
+}
+
+template<class Config>
+class DoubleForces : public ::testing::Test
+{
+};
+TYPED_TEST_SUITE(DoubleForces, DoubleConfigurations, ConfigurationNames);
+
+TYPED_TEST(DoubleForces, AreMinusGradient)
+{
+    using Real = typename TypeParam::Real;
+    for (const bool leastSquares : { false, true })
+    {
+        for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+        {
+            Options options      = TypeParam::options();
+            options.order        = 6;
+            options.cellSize     = 0.4;
+            options.leastSquares = leastSquares;
+            options.m2l          = engine;
+            System       system  = pseudoWater(namedBox("octahedron", 5.0), 12);
+            Solver<Real> solver(options);
+            load(solver, system);
+            const Evaluation result = evaluate(solver, system);
+            SCOPED_TRACE(describe(system, solver.setup()));
+            // As long as no particle changes its cell the energy is a smooth function, whatever the
+            // order: the forces are its gradient to rounding if M2L operators are symmetric.
+            // Central difference: step^2/6 times third derivatives (6 k q^2/r^4, r >= 0.15) plus
+            // rounding of the energy.
+            const double step = 1e-5;
+            const double bound =
+                    step * step * c_coulomb / std::pow(0.15, 4)
+                    + 1e-14 * std::abs(result.energy) * std::sqrt(system.size()) / step;
+            for (const int i : { 0, 1, 50, 101, 202, 303 })
+            {
+                for (int k = 0; k < 3; ++k)
+                {
+                    const double x         = system.positions[i][k];
+                    system.positions[i][k] = x + step;
+                    const double up        = evaluate(solver, system, { true, false }).energy;
+                    system.positions[i][k] = x - step;
+                    const double down      = evaluate(solver, system, { true, false }).energy;
+                    system.positions[i][k] = x;
+                    EXPECT_NEAR(result.forces[i][k], -(up - down) / (2 * step), bound)
+                            << "particle " << i << ", component " << k;
+                }
+            }
+        }
+    }
+}
+
+template<class Config>
+class Order : public ::testing::Test
+{
+};
+TYPED_TEST_SUITE(Order, DoubleConfigurations, ConfigurationNames);
+
+TYPED_TEST(Order, SweepConvergesAtTheExpectedRate)
+{
+    using Real                 = typename TypeParam::Real;
+    const System     system    = randomCharges(namedBox("cube", 8.0), 600, 13);
+    const Evaluation reference = ewald(system);
+    const double     rms       = rootMeanSquare(reference.forces);
+    for (const int directRange : { 1, 2 })
+    {
+        for (const bool leastSquares : { false, true })
+        {
+            // Far sources are seen under a/(D - a), a = sqrt(3)/2 cells, D = ws + 1 cells.
+            const double rho      = std::sqrt(0.75) / (directRange + 1 - std::sqrt(0.75));
+            double       previous = 2 * rms;
+            for (int order = 0; order <= c_maxOrder; ++order)
+            {
+                Options options      = TypeParam::options();
+                options.order        = order;
+                options.directRange  = directRange;
+                options.cellSize     = 2.0 / 6;
+                options.leastSquares = leastSquares;
+                Solver<Real> solver(options);
+                load(solver, system);
+                const Evaluation result = evaluate(solver, system);
+                SCOPED_TRACE(describe(system, solver.setup()));
+                ASSERT_EQ(solver.setup().order, order);
+                const Bounds bounds = boundsFor<Real>(system, solver.setup(), reference);
+                const double floor  = roundingFloor<Real>() * rms;
+                const double error  = relativeError(result.forces, reference.forces) * rms;
+                this->RecordProperty("error_" + std::to_string(order), std::to_string(error / rms));
+                if (order > 0)
+                {
+                    EXPECT_LE(error, bounds.force);
+                    EXPECT_LE(std::abs(result.energy - reference.energy), bounds.energy);
+                    EXPECT_LE(largestDifference(result.virial, reference.virial), bounds.virial);
+                }
+                // Worst case, every source in a corner towards its target: the near field alone is
+                // off by less than the RMS force, and every order gains rho.
+                EXPECT_LE(error, rms * (order + 1) * std::pow(rho, order) + floor);
+                // Each order improves on the one before.
+                EXPECT_LE(error, previous + floor);
+                previous = error;
+                if (order == c_maxOrder && directRange == 2)
+                {
+                    EXPECT_LE(error / rms, 1e-8);
+                }
+            }
+        }
+    }
+}
+
+TYPED_TEST(Order, IsThatOfTheBipolarExpansion)
+{
+    using Real = typename TypeParam::Real;
+    for (const std::string box : { "rectangular", "triclinic" })
+    {
+        const System     system    = randomCharges(namedBox(box, 6.0), 100, 17);
+        const Evaluation reference = ewald(system);
+        for (const int directRange : { 1, 2 })
+        {
+            for (const int order : { 4, 7, 12, 20 })
+            {
+                Options options      = TypeParam::options();
+                options.order        = order;
+                options.directRange  = directRange;
+                options.cellSize     = 0.3;
+                options.m2l          = M2lEngine::Fft;
+                options.leastSquares = false;
+                Solver<Real> solver(options);
+                load(solver, system);
+                const Evaluation result = evaluate(solver, system);
+                SCOPED_TRACE(box + ": " + describe(system, solver.setup()));
+                const Evaluation expected =
+                        truncationError(system, solver.setup().cells, directRange, order);
+                std::vector<Vector> forces = reference.forces;
+                for (int i = 0; i < system.size(); ++i)
+                {
+                    for (int k = 0; k < 3; ++k)
+                    {
+                        forces[i][k] += expected.forces[i][k];
+                    }
+                }
+                // Not just the size of the error, but the error of every particle. What the
+                // expectation neglects starts at ws + 5 cells instead of ws + 1.
+                const double rest = std::pow((directRange + 1) / (directRange + 5.0), order - 1);
+                const double rms  = rootMeanSquare(reference.forces);
+                EXPECT_LE(relativeError(result.forces, forces) * rms,
+                          rest * rootMeanSquare(expected.forces) + roundingFloor<Real>() * rms);
+                const double energyScale =
+                        c_coulomb * system.meanSquareCharge() * system.size() / 0.2;
+                EXPECT_NEAR(result.energy - reference.energy,
+                            expected.energy,
+                            rest * energyScale * rootMeanSquare(expected.forces) / rms
+                                    + roundingFloor<Real>() * energyScale);
+            }
+        }
+    }
+}
+
+TYPED_TEST(Order, LeastSquaresOperatorsHaveSmallerErrors)
+{
+    using Real                 = typename TypeParam::Real;
+    const System     system    = randomCharges(namedBox("cube", 8.0), 600, 14);
+    const Evaluation reference = ewald(system);
+    for (const int order : { 4, 6, 8 })
+    {
+        double errors[2];
+        for (const bool leastSquares : { false, true })
+        {
+            Options options      = TypeParam::options();
+            options.order        = order;
+            options.directRange  = 1;
+            options.cellSize     = 2.0 / 6;
+            options.leastSquares = leastSquares;
+            Solver<Real> solver(options);
+            load(solver, system);
+            errors[leastSquares] = relativeError(evaluate(solver, system).forces, reference.forces);
+            EXPECT_EQ(solver.setup().leastSquares, leastSquares);
+        }
+        // About half at p = 8; the projection removes what it can in the mean over the cell.
+        EXPECT_LT(errors[1], 0.75 * errors[0]) << "p = " << order;
+    }
+}
+
+template<class Config>
+class M2lEngines : public ::testing::Test
+{
+};
+TYPED_TEST_SUITE(M2lEngines, Configurations, ConfigurationNames);
+
+TYPED_TEST(M2lEngines, Agree)
+{
+    using Real = typename TypeParam::Real;
+    for (const auto& named : allBoxes(8.0))
+    {
+        const System     system    = rounded<Real>(randomCharges(named.box, 500, 15));
+        const Evaluation reference = ewald(system);
+        for (const int order : { 3, 8, 12 })
+        {
+            Evaluation results[2];
+            Bounds     bounds;
+            for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+            {
+                Options options  = TypeParam::options();
+                options.order    = order;
+                options.cellSize = 0.25;
+                options.m2l      = engine;
+                Solver<Real> solver(options);
+                load(solver, system);
+                results[engine == M2lEngine::Hierarchy] = evaluate(solver, system);
+                EXPECT_EQ(solver.setup().m2l, engine);
+                bounds = boundsFor<Real>(system, solver.setup(), reference);
+                if (engine == M2lEngine::Fft)
+                {
+                    EXPECT_EQ(solver.setup().levels, 1);
+                }
+            }
+            SCOPED_TRACE(named.name + ", p = " + std::to_string(order));
+            // The hierarchy sees far sources through coarser cells: both are off by the truncation
+            // error, and no further apart.
+            expectClose(results[0], results[1], bounds);
+        }
+    }
+}
+
+template<class Config>
+class Threads : public ::testing::Test
+{
+};
+TYPED_TEST_SUITE(Threads, Configurations, ConfigurationNames);
+
+TYPED_TEST(Threads, Agree)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = rounded<Real>(pseudoWater(namedBox("dodecahedron_square", 8.0), 16));
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        Evaluation first;
+        for (const int threads : { 1, 2, 3 })
+        {
+            Options options  = TypeParam::options();
+            options.threads  = threads;
+            options.m2l      = engine;
+            options.order    = 8;
+            options.cellSize = 0.4;
+            Solver<Real> solver(options);
+            load(solver, water);
+            const Evaluation result = evaluate(solver, water);
+            EXPECT_EQ(solver.setup().threads, threads);
+            if (threads == 1)
+            {
+                first = result;
+            }
+            EXPECT_LE(relativeError(result.forces, first.forces), roundingFloor<Real>());
+            EXPECT_NEAR(result.energy / first.energy, 1, roundingFloor<Real>());
+            EXPECT_LE(largestDifference(result.virial, first.virial),
+                      roundingFloor<Real>() * std::abs(first.energy));
+            // Bitwise on repetition, in the same solver and in a new one.
+            Solver<Real> other(options);
+            load(other, water);
+            for (Solver<Real>* again : { &solver, &other })
+            {
+                const Evaluation repeated = evaluate(*again, water);
+                EXPECT_EQ(repeated.forces, result.forces) << threads << " threads";
+                EXPECT_EQ(repeated.energy, result.energy);
+                EXPECT_EQ(repeated.virial, result.virial);
+            }
+        }
+    }
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield
