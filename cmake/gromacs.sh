@@ -166,7 +166,7 @@ gromacsKey()
         if [ -d "${GROMACS_SOURCE:-}" ]; then
             (cd "$GROMACS_SOURCE" && find . -type f -not -path './.git/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
         fi
-        (cd "$root/gromacs_patch" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
+        (cd "$root/gromacs_patch" && find . -type f -not -name '*.md' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
         sha256sum < "$root/src/farfield/farfield.h"
         "${CC:-gcc}" --version | head -n 1
         "${CXX:-g++}" --version | head -n 1

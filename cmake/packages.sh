@@ -20,7 +20,8 @@ missingPackages()
     local tool
     command -v "${CXX:-g++}" > /dev/null || echo g++
     command -v "${CC:-gcc}" > /dev/null || echo gcc
-    for tool in ninja:ninja-build ccache:ccache curl:curl xz:xz-utils patch:patch flock:util-linux; do
+    for tool in ninja:ninja-build ccache:ccache curl:curl xz:xz-utils patch:patch \
+        pkg-config:pkg-config flock:util-linux; do
         command -v "${tool%%:*}" > /dev/null || echo "${tool##*:}"
     done
     # CMake runs the compiler of its own test projects with make when asked for no generator.

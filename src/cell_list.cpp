@@ -59,11 +59,15 @@ void CellList<Real>::sort(const Grid& grid, const Real* x, const Real* q, int n,
             bool         finite = true;
             for (int k = 0; k < 3; k++)
             {
-                const double whole = std::floor(s[k]);
                 // beyond this a cell index is meaningless; NaN fails the comparison too
-                finite = finite && std::abs(whole) < 1e9;
-                f[k]   = s[k] - whole - 0.5;
-                c[k]   = finite ? static_cast<int>(whole) : 0;
+                if (!(std::abs(s[k]) < 1e9))
+                {
+                    finite = false;
+                    break;
+                }
+                const int truncated = static_cast<int>(s[k]);
+                c[k]                = truncated - (s[k] < truncated);
+                f[k]                = s[k] - c[k] - 0.5;
             }
             if (!finite)
             {

@@ -337,19 +337,23 @@ void l2p(const Particles<Real>&       particles,
     }
 }
 
-//! 1 / sqrt(r2) to the precision of the type.
-HWY_INLINE Vec<float> inverseRoot(Vec<float> r2)
+/*! \brief c_rootScale / sqrt(r2) to the precision of the type.
+ *
+ *  In single precision a Newton step without its factor 1/2, which the charges of the sources
+ * carry. */
+HWY_INLINE Vec<float> scaledInverseRoot(Vec<float> r2)
 {
     const Tag<float> d;
     const auto       y = hn::ApproximateReciprocalSqrt(r2);
-    const auto       e = hn::NegMulAdd(hn::Mul(r2, y), y, hn::Set(d, 3.0f));
-    return hn::Mul(hn::Mul(hn::Set(d, 0.5f), y), e);
+    return hn::Mul(y, hn::NegMulAdd(hn::Mul(r2, y), y, hn::Set(d, 3.0f)));
 }
-HWY_INLINE Vec<double> inverseRoot(Vec<double> r2)
+HWY_INLINE Vec<double> scaledInverseRoot(Vec<double> r2)
 {
     const Tag<double> d;
     return hn::Div(hn::Set(d, 1.0), hn::Sqrt(r2));
 }
+template<class Real>
+constexpr Real c_rootScale = sizeof(Real) == 4 ? 2 : 1;
 
 //! Sources of one cell: its own particles first, then those of the forward neighbours.
 template<class Real>
@@ -378,9 +382,11 @@ HWY_INLINE Real targetBlock(const NearTask<Real>& task, const Staged<Real>& s, i
     const Tag<Real> d;
     const int       L = lanesOf<Real>();
     Vec<Real>       fx[Targets], fy[Targets], fz[Targets];
+    Real            q[Targets]; // the staged charges are scaled for their part as sources
     for (int t = 0; t < Targets; t++)
     {
         fx[t] = fy[t] = fz[t] = hn::Zero(d);
+        q[t] = c_rootScale<Real> * c_rootScale<Real> * c_rootScale<Real> * s.q[i0 + t];
     }
     auto       energy = hn::Zero(d);
     const auto tiny   = hn::Set(d, Real(1e-20));
@@ -400,7 +406,7 @@ HWY_INLINE Real targetBlock(const NearTask<Real>& task, const Staged<Real>& s, i
             const auto dz = hn::Sub(hn::Set(d, s.z[i0 + t]), sz);
             // the tiny term keeps coinciding sites finite, with zero force
             const auto r2 = hn::MulAdd(dx, dx, hn::MulAdd(dy, dy, hn::MulAdd(dz, dz, tiny)));
-            auto       y  = inverseRoot(r2);
+            auto       y  = scaledInverseRoot(r2);
             if (decltype(masked)::value)
             {
                 const auto behind = hn::Gt(hn::Iota(d, static_cast<Real>(j)),
@@ -423,7 +429,7 @@ HWY_INLINE Real targetBlock(const NearTask<Real>& task, const Staged<Real>& s, i
                     y               = hn::IfThenElse(close, hn::IfThenElseZero(kept, y), y);
                 }
             }
-            const auto qq = hn::Mul(hn::Mul(hn::Set(d, s.q[i0 + t]), sq), y);
+            const auto qq = hn::Mul(hn::Mul(hn::Set(d, q[t]), sq), y);
             if (Energy)
             {
                 energy = hn::Add(energy, qq);
@@ -455,7 +461,9 @@ HWY_INLINE Real targetBlock(const NearTask<Real>& task, const Staged<Real>& s, i
         s.fy[i0 + t] += hn::GetLane(hn::SumOfLanes(d, fy[t]));
         s.fz[i0 + t] += hn::GetLane(hn::SumOfLanes(d, fz[t]));
     }
-    return Energy ? hn::GetLane(hn::SumOfLanes(d, energy)) : Real(0);
+    // forces carry the cube of the scale, energies its first power
+    return Energy ? c_rootScale<Real> * c_rootScale<Real> * hn::GetLane(hn::SumOfLanes(d, energy))
+                  : Real(0);
 }
 
 template<bool Energy, bool Close, class Real>
@@ -502,7 +510,9 @@ void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* force
         shifts.push_back(grid.displacement(all[k]));
     }
     std::vector<Stretch> stretches(forward);
-    const Int3           n = { grid.H()[0][0], grid.H()[1][1], grid.H()[2][2] };
+    const Real           cube        = c_rootScale<Real> * c_rootScale<Real> * c_rootScale<Real>;
+    const auto           sourceScale = hn::Set(d, 1 / cube);
+    const Int3           n           = { grid.H()[0][0], grid.H()[1][1], grid.H()[2][2] };
     for (int item = begin; item < end; item++)
     {
         const int  cell     = task.cells[item];
@@ -554,7 +564,9 @@ void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* force
                 hn::StoreU(hn::Add(hn::LoadU(d, p.x + t.first + i), dx), d, s.x + t.position + i);
                 hn::StoreU(hn::Add(hn::LoadU(d, p.y + t.first + i), dy), d, s.y + t.position + i);
                 hn::StoreU(hn::Add(hn::LoadU(d, p.z + t.first + i), dz), d, s.z + t.position + i);
-                hn::StoreU(hn::LoadU(d, p.q + t.first + i), d, s.q + t.position + i);
+                hn::StoreU(hn::Mul(sourceScale, hn::LoadU(d, p.q + t.first + i)),
+                           d,
+                           s.q + t.position + i);
             }
         }
         for (int i = 0; i < L; i++)
@@ -590,15 +602,17 @@ void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* force
         {
             const Stretch& t = stretches[k];
             forces->touch(t.first, t.first + t.count);
-            Real* fx = forces->x.data() + t.first;
-            Real* fy = forces->y.data() + t.first;
-            Real* fz = forces->z.data() + t.first;
-            for (int i = 0; i < t.count; i++)
+            const auto add = [&](Real* to, const Real* from) HWY_ATTR
             {
-                fx[i] += s.fx[t.position + i];
-                fy[i] += s.fy[t.position + i];
-                fz[i] += s.fz[t.position + i];
-            }
+                for (int i = 0; i < t.count; i += L)
+                {
+                    const auto sum = hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i));
+                    hn::BlendedStore(sum, hn::FirstN(d, std::min(L, t.count - i)), d, to + i);
+                }
+            };
+            add(forces->x.data() + t.first, s.fx + t.position);
+            add(forces->y.data() + t.first, s.fy + t.position);
+            add(forces->z.data() + t.first, s.fz + t.position);
         }
         if (task.virial)
         {
@@ -697,6 +711,64 @@ void multiply(const Real* kappa, int n, const Real* x, Real* y)
     }
 }
 
+//! Rows [first, first + Rows) of Y, two vectors of columns from column on.
+template<int Rows, class Real>
+HWY_INLINE void transformTile(const Real* T,
+                              int         n,
+                              const Real* X,
+                              int         columns,
+                              int         first,
+                              int         column,
+                              bool        two,
+                              Real*       Y)
+{
+    const Tag<Real> d;
+    const int       L      = lanesOf<Real>();
+    const int       second = two ? L : 0;
+    Vec<Real>       a[Rows], b[Rows];
+    for (int r = 0; r < Rows; r++)
+    {
+        a[r] = b[r] = hn::Zero(d);
+    }
+    for (int k = 0; k < n; k++)
+    {
+        const Real* x  = X + static_cast<size_t>(k) * columns + column;
+        const auto  xa = hn::Load(d, x);
+        const auto  xb = hn::Load(d, x + second);
+        for (int r = 0; r < Rows; r++)
+        {
+            const auto t = hn::Set(d, T[static_cast<size_t>(first + r) * n + k]);
+            a[r]         = hn::MulAdd(t, xa, a[r]);
+            b[r]         = hn::MulAdd(t, xb, b[r]);
+        }
+    }
+    for (int r = 0; r < Rows; r++)
+    {
+        Real* y = Y + static_cast<size_t>(first + r) * columns + column;
+        hn::Store(a[r], d, y);
+        hn::Store(b[r], d, y + second);
+    }
+}
+
+template<class Real>
+void transform(const Real* T, int n, const Real* X, int columns, Real* Y)
+{
+    const int L = lanesOf<Real>();
+    for (int column = 0; column < columns; column += 2 * L)
+    {
+        const bool two   = column + L < columns;
+        int        first = 0;
+        for (; first + 5 <= n; first += 5)
+        {
+            transformTile<5>(T, n, X, columns, first, column, two, Y);
+        }
+        for (; first < n; first++)
+        {
+            transformTile<1>(T, n, X, columns, first, column, two, Y);
+        }
+    }
+}
+
 int lanesFloat()
 {
     return lanesOf<float>();
@@ -767,6 +839,14 @@ void multiplyDouble(const double* a, int n, const double* x, double* y)
 {
     multiply(a, n, x, y);
 }
+void transformFloat(const float* T, int n, const float* X, int columns, float* Y)
+{
+    transform(T, n, X, columns, Y);
+}
+void transformDouble(const double* T, int n, const double* X, int columns, double* Y)
+{
+    transform(T, n, X, columns, Y);
+}
 const char* targetName()
 {
     return hwy::TargetName(HWY_TARGET);
@@ -790,6 +870,8 @@ HWY_EXPORT(p2pFloat);
 HWY_EXPORT(p2pDouble);
 HWY_EXPORT(multiplyFloat);
 HWY_EXPORT(multiplyDouble);
+HWY_EXPORT(transformFloat);
+HWY_EXPORT(transformDouble);
 HWY_EXPORT(targetName);
 
 const char* cpuTargetName()
@@ -886,6 +968,17 @@ void CpuKernels<double>::multiply(const double* kappa, int n, const double* x, d
     HWY_DYNAMIC_DISPATCH(multiplyDouble)(kappa, n, x, y);
 }
 
+template<>
+void CpuKernels<float>::transform(const float* T, int n, const float* X, int columns, float* Y)
+{
+    HWY_DYNAMIC_DISPATCH(transformFloat)(T, n, X, columns, Y);
+}
+template<>
+void CpuKernels<double>::transform(const double* T, int n, const double* X, int columns, double* Y)
+{
+    HWY_DYNAMIC_DISPATCH(transformDouble)(T, n, X, columns, Y);
+}
+
 template<class Real>
 ExpansionTables<Real>::ExpansionTables(int p, double unit) :
     order(p), inverseUnit(static_cast<Real>(1 / unit))
@@ -912,9 +1005,10 @@ ExpansionTables<Real>::ExpansionTables(int p, double unit) :
 template<class Real>
 void NearForces<Real>::resize(int n)
 {
-    x.resize(n);
-    y.resize(n);
-    z.resize(n);
+    // kernels read whole vectors
+    x.resize(n + c_slotPadding);
+    y.resize(n + c_slotPadding);
+    z.resize(n + c_slotPadding);
     touched.assign(n / c_chunk + 1, 0);
     energy = 0;
     std::fill(std::begin(virial), std::end(virial), 0.0);

@@ -127,6 +127,10 @@ struct CpuKernels
      *  \param[in]  x      [n][2][lanes]: real and imaginary parts
      *  \param[out] y      the same */
     static void multiply(const Real* kappa, int n, const Real* x, Real* y);
+    /*! \brief Y = T X for a square T and columns of X, both row-major.
+     *  \param[in] T        [n][n]
+     *  \param[in] columns  of X and Y, a multiple of c_slotPadding; rows aligned to vectors */
+    static void transform(const Real* T, int n, const Real* X, int columns, Real* Y);
 };
 
 //! Name of the instruction set in use.

@@ -32,7 +32,7 @@ struct Discretisation
 
 /*! \brief Predicted relative RMS force error in condensed matter.
  *
- *  Fitted to water; see docs/accuracy.md for the measurements. */
+ *  From measurements on water, extrapolated beyond them. */
 double estimatedError(int order, int ws, bool leastSquares, double cellSize, double shapeRatio);
 
 /*! \brief Chooses what the options leave open: the cheapest setting whose predicted error suffices.

@@ -22,20 +22,20 @@ MinimumImage::MinimumImage(const Mat3& box)
         {
             box_[i][j] = box(i, j);
         }
-        inverse_[i] = 1 / box(i, i);
+        half_[i] = 0.5 * box(i, i);
         // the shortest lattice vector is at least the smallest diagonal element
         shortest = std::min(shortest, box(i, i) * box(i, i));
     }
     safe2_ = 0.25 * shortest;
 }
 
-void MinimumImage::operator()(double* dx) const
+void MinimumImage::search(double* dx) const
 {
     for (int k = 2; k >= 0; k--)
     {
-        const double shift = std::nearbyint(dx[k] * inverse_[k]);
-        if (shift != 0)
+        if (std::abs(dx[k]) > half_[k])
         {
+            const double shift = std::nearbyint(dx[k] / box_[k][k]);
             for (int j = 0; j <= k; j++)
             {
                 dx[j] -= shift * box_[k][j];

@@ -66,11 +66,21 @@ class MinimumImage
 public:
     explicit MinimumImage(const Mat3& box);
     //! Replaces dx by its shortest image.
-    void operator()(double* dx) const;
+    void operator()(double* dx) const
+    {
+        // most pairs are bonded neighbours in one image
+        const double r2 = dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2];
+        if (r2 > safe2_)
+        {
+            search(dx);
+        }
+    }
 
 private:
+    void search(double* dx) const;
+
     double box_[3][3];
-    double inverse_[3];
+    double half_[3];
     bool   rectangular_;
     double safe2_; //!< below this squared length no other image can be shorter
 };

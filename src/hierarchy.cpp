@@ -13,6 +13,116 @@
 namespace farfield
 {
 
+namespace
+{
+
+//! Expansions of a set of cells, copied side by side: [coefficients][columns].
+template<class Real>
+class Columns
+{
+public:
+    //! Room for count columns; the padding behind them is zero.
+    Columns(int coefficients, size_t count) { resize(coefficients, count); }
+    void resize(int coefficients, size_t count)
+    {
+        rows_    = coefficients;
+        columns_ = static_cast<int>((count + c_slotPadding - 1) / c_slotPadding * c_slotPadding);
+        values_.resize(static_cast<size_t>(rows_) * columns_);
+    }
+
+    int         rows() const { return rows_; }
+    int         columns() const { return columns_; }
+    Real*       row(int i) { return values_.data() + static_cast<size_t>(i) * columns_; }
+    const Real* row(int i) const { return values_.data() + static_cast<size_t>(i) * columns_; }
+
+    //! Takes the expansions in the given slots of a coefficient-major array.
+    void gather(const AlignedVector<Real>& from, int padded, const std::vector<int>& slots)
+    {
+        for (int i = 0; i < rows_; i++)
+        {
+            const Real* in  = from.data() + static_cast<size_t>(i) * padded;
+            Real*       out = row(i);
+            for (size_t b = 0; b < slots.size(); b++)
+            {
+                out[b] = in[slots[b]];
+            }
+            std::fill(out + slots.size(), out + columns_, Real(0));
+        }
+    }
+    //! Adds them to the given slots.
+    void scatterAdd(const std::vector<int>& slots, int padded, AlignedVector<Real>* to) const
+    {
+        for (int i = 0; i < rows_; i++)
+        {
+            const Real* in  = row(i);
+            Real*       out = to->data() + static_cast<size_t>(i) * padded;
+            for (size_t b = 0; b < slots.size(); b++)
+            {
+                out[slots[b]] += in[b];
+            }
+        }
+    }
+    //! this = T from.
+    void transform(const AlignedVector<Real>& T, const Columns& from)
+    {
+        CpuKernels<Real>::transform(T.data(), rows_, from.values_.data(), columns_, values_.data());
+    }
+    void addToRow(int i, double value)
+    {
+        for (int b = 0; b < columns_; b++)
+        {
+            row(i)[b] += static_cast<Real>(value);
+        }
+    }
+    double dot(const Columns& other) const
+    {
+        double sum = 0;
+        for (int i = 0; i < rows_; i++)
+        {
+            Real part = 0;
+            for (int b = 0; b < columns_; b++)
+            {
+                part += row(i)[b] * other.row(i)[b];
+            }
+            sum += static_cast<double>(part);
+        }
+        return sum;
+    }
+
+private:
+    int                 rows_ = 0, columns_ = 0;
+    AlignedVector<Real> values_;
+};
+
+//! A matrix as kernels read it.
+template<class Real>
+AlignedVector<Real> rowMajor(const Matrix& T)
+{
+    return AlignedVector<Real>(T.data(), T.data() + T.size());
+}
+
+//! Slots of the children in one octant, and those of their parents: no two of them share one.
+template<class Real>
+void familySlots(const Level<Real>& child,
+                 const Level<Real>& parent,
+                 int                octant,
+                 std::vector<int>*  children,
+                 std::vector<int>*  parents)
+{
+    children->clear();
+    parents->clear();
+    for (size_t slot = 0; slot < child.cells.size(); slot++)
+    {
+        if (octantOf(child.cells[slot]) == octant)
+        {
+            children->push_back(static_cast<int>(slot));
+            parents->push_back(parent.slotOf[parent.grid.index(parentOf(child.cells[slot]))]);
+        }
+    }
+}
+
+} // namespace
+
 template<class Real>
 void Level<Real>::setCells(std::vector<Int3> occupied, int coefficients)
 {
@@ -49,8 +159,8 @@ Hierarchy<Real>::Hierarchy(const Mat3&      scaledEdges,
         {
             S.row(i) *= std::pow(0.5, degreeOf(i));
         }
-        up_[o]   = S.cast<Real>();
-        down_[o] = (0.5 * S.transpose()).cast<Real>();
+        up_[o]   = rowMajor<Real>(S);
+        down_[o] = rowMajor<Real>(0.5 * S.transpose());
     }
     const int reach = 2 * ws + 1;
     for (int x = -reach; x <= reach; x++)
@@ -89,9 +199,8 @@ Hierarchy<Real>::Hierarchy(const Mat3&      scaledEdges,
         std::vector<double> v(coefficientCount(2 * reduction_.highOrder()));
         irregularHarmonics(
                 2 * reduction_.highOrder(), edges_.transpose() * Vec3(D[0], D[1], D[2]), v.data());
-        operators_[k].T =
-                reduction_.reduce(m2lMatrix(entries_, reduction_.highOrder(), v.data()), false)
-                        .template cast<Real>();
+        operators_[k].T = rowMajor<Real>(
+                reduction_.reduce(m2lMatrix(entries_, reduction_.highOrder(), v.data()), false));
     }
 }
 
@@ -113,8 +222,8 @@ void Hierarchy<Real>::buildStrain()
         for (int c = 0; c < StrainCount; c++)
         {
             const double* v = out.data() + (1 + c) * coefficientCount(degree);
-            strain_[k][c] = reduction_.reduce(m2lMatrix(entries_, reduction_.highOrder(), v), false)
-                                    .template cast<Real>();
+            strain_[k][c]   = rowMajor<Real>(
+                    reduction_.reduce(m2lMatrix(entries_, reduction_.highOrder(), v), false));
         }
     }
 }
@@ -138,77 +247,27 @@ void Hierarchy<Real>::setStrain(const Mat3& strain)
         operators_[k].T = unstrained_[k];
         for (int c = 0; c < StrainCount; c++)
         {
-            operators_[k].T += static_cast<Real>(weight[c]) * strain_[k][c];
+            for (size_t e = 0; e < operators_[k].T.size(); e++)
+            {
+                operators_[k].T[e] += static_cast<Real>(weight[c]) * strain_[k][c][e];
+            }
         }
     }
 }
-
-namespace
-{
-
-//! Columns of a coefficient-major array as a dense matrix.
-template<class Real, class RealMatrix>
-void gather(const AlignedVector<Real>& from,
-            int                        padded,
-            const std::vector<int>&    slots,
-            RealMatrix*                to)
-{
-    const int n = static_cast<int>(to->rows());
-    for (int i = 0; i < n; i++)
-    {
-        const Real* row = from.data() + static_cast<size_t>(i) * padded;
-        Real*       out = to->row(i).data();
-        for (size_t b = 0; b < slots.size(); b++)
-        {
-            out[b] = row[slots[b]];
-        }
-    }
-}
-
-template<class Real, class RealMatrix>
-void scatterAdd(const RealMatrix&       from,
-                const std::vector<int>& slots,
-                int                     padded,
-                AlignedVector<Real>*    to)
-{
-    for (int i = 0; i < from.rows(); i++)
-    {
-        Real*       row = to->data() + static_cast<size_t>(i) * padded;
-        const Real* in  = from.row(i).data();
-        for (size_t b = 0; b < slots.size(); b++)
-        {
-            row[slots[b]] += in[b];
-        }
-    }
-}
-
-} // namespace
 
 template<class Real>
 void Hierarchy<Real>::m2m(const Level<Real>& child, Level<Real>* parent) const
 {
     std::fill(parent->M.begin(), parent->M.end(), Real(0));
-    const int n = coefficientCount(reduction_.order());
+    const int        n = coefficientCount(reduction_.order());
+    std::vector<int> children, parents;
     for (int o = 0; o < 8; o++)
     {
-        // within an octant no two children share a parent
-        std::vector<int> from, to;
-        for (size_t slot = 0; slot < child.cells.size(); slot++)
-        {
-            if (octantOf(child.cells[slot]) == o)
-            {
-                from.push_back(static_cast<int>(slot));
-                to.push_back(parent->slotOf[parent->grid.index(parentOf(child.cells[slot]))]);
-            }
-        }
-        if (from.empty())
-        {
-            continue;
-        }
-        RealMatrix X(n, from.size());
-        gather(child.M, child.padded, from, &X);
-        const RealMatrix Y = up_[o] * X;
-        scatterAdd(Y, to, parent->padded, &parent->M);
+        familySlots(child, *parent, o, &children, &parents);
+        Columns<Real> X(n, children.size()), Y(n, children.size());
+        X.gather(child.M, child.padded, children);
+        Y.transform(up_[o], X);
+        Y.scatterAdd(parents, parent->padded, &parent->M);
     }
 }
 
@@ -238,35 +297,24 @@ template<class Real>
 void Hierarchy<Real>::l2l(const Level<Real>& parent, Level<Real>* child, double background) const
 {
     std::fill(child->L.begin(), child->L.end(), Real(0));
-    const int n = coefficientCount(reduction_.order());
+    const int        n = coefficientCount(reduction_.order());
+    std::vector<int> children, parents;
     for (int o = 0; o < 8; o++)
     {
-        std::vector<int> from, to;
-        for (size_t slot = 0; slot < child->cells.size(); slot++)
-        {
-            if (octantOf(child->cells[slot]) == o)
-            {
-                to.push_back(static_cast<int>(slot));
-                from.push_back(parent.slotOf[parent.grid.index(parentOf(child->cells[slot]))]);
-            }
-        }
-        if (from.empty())
-        {
-            continue;
-        }
-        RealMatrix X(n, from.size());
-        gather(parent.L, parent.padded, from, &X);
-        RealMatrix  Y = down_[o] * X;
+        familySlots(*child, parent, o, &children, &parents);
+        Columns<Real> X(n, parents.size()), Y(n, parents.size());
+        X.gather(parent.L, parent.padded, parents);
+        Y.transform(down_[o], X);
         const Vec3& s = shifts_[o];
         // |s + b|^2 = |s|^2 + 2 s.b + |b|^2; the last is left to the next level or the particles
-        Y.row(0).array() += static_cast<Real>(background * s.squaredNorm());
+        Y.addToRow(0, background * s.squaredNorm());
         if (n > 1)
         {
-            Y.row(coefficientIndex(1, 1)).array() -= static_cast<Real>(2 * background * s[0]);
-            Y.row(coefficientIndex(1, -1)).array() -= static_cast<Real>(2 * background * s[1]);
-            Y.row(coefficientIndex(1, 0)).array() += static_cast<Real>(2 * background * s[2]);
+            Y.addToRow(coefficientIndex(1, 1), -2 * background * s[0]);
+            Y.addToRow(coefficientIndex(1, -1), -2 * background * s[1]);
+            Y.addToRow(coefficientIndex(1, 0), 2 * background * s[2]);
         }
-        scatterAdd(Y, to, child->padded, &child->L);
+        Y.scatterAdd(children, child->padded, &child->L);
     }
 }
 
@@ -286,7 +334,7 @@ void Hierarchy<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* v
 #pragma omp parallel num_threads(threads_)
     {
         std::vector<int> from, to;
-        RealMatrix       X, Y, Z;
+        Columns<Real>    X(n, 0), Y(n, 0), Z(n, 0);
 #pragma omp for schedule(static)
         for (int stretch = 0; stretch < stretches; stretch++)
         {
@@ -319,17 +367,18 @@ void Hierarchy<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* v
                     continue;
                 }
                 X.resize(n, from.size());
-                gather(level->M, level->padded, from, &X);
-                Y.noalias() = op.T * X;
-                scatterAdd(Y, to, level->padded, &level->L);
+                X.gather(level->M, level->padded, from);
+                Y.resize(n, from.size());
+                Y.transform(op.T, X);
+                Y.scatterAdd(to, level->padded, &level->L);
                 if (virial != nullptr)
                 {
                     Z.resize(n, to.size());
-                    gather(level->M, level->padded, to, &Z);
+                    Z.gather(level->M, level->padded, to);
                     for (int c = 0; c < StrainCount; c++)
                     {
-                        Y.noalias() = strain_[k][c] * X;
-                        own[c] += 0.25 * Y.cwiseProduct(Z).template cast<double>().sum();
+                        Y.transform(strain_[k][c], X);
+                        own[c] += 0.25 * Y.dot(Z);
                     }
                 }
             }

@@ -63,25 +63,24 @@ public:
     double traceShift(const Level<Real>& child) const;
 
 private:
-    using RealMatrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
     struct Operator
     {
-        Int3       D;       //!< target minus source
-        bool       from[8]; //!< octants of targets that it applies to
-        RealMatrix T;
+        Int3                D;       //!< target minus source
+        bool                from[8]; //!< octants of targets that it applies to
+        AlignedVector<Real> T;
     };
     void buildStrain();
 
-    Mat3                      edges_;
-    Reduction                 reduction_;
-    int                       threads_;
-    std::vector<M2lEntry>     entries_;
-    std::vector<Operator>     operators_;
-    std::array<Vec3, 8>       shifts_; //!< centre of a child relative to its parent's, child units
-    std::array<RealMatrix, 8> up_, down_;
+    Mat3                  edges_;
+    Reduction             reduction_;
+    int                   threads_;
+    std::vector<M2lEntry> entries_;
+    std::vector<Operator> operators_;
+    std::array<Vec3, 8>   shifts_; //!< centre of a child relative to its parent's, child units
+    std::array<AlignedVector<Real>, 8> up_, down_;
     //! Derivatives of the operators, built when first needed.
-    std::vector<std::array<RealMatrix, StrainCount>> strain_;
-    std::vector<RealMatrix>                          unstrained_;
+    std::vector<std::array<AlignedVector<Real>, StrainCount>> strain_;
+    std::vector<AlignedVector<Real>>                          unstrained_;
 };
 
 //! Parent of a cell.

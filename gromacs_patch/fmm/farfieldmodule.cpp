@@ -12,6 +12,7 @@
 
 #include "farfieldmodule.h"
 
+#include <cmath>
 #include <cstdlib>
 
 #include <algorithm>
@@ -30,6 +31,7 @@
 #include "gromacs/utility/gmxassert.h"
 #include "gromacs/utility/keyvaluetree.h"
 #include "gromacs/utility/keyvaluetreebuilder.h"
+#include "gromacs/utility/logger.h"
 #include "gromacs/utility/mpicomm.h"
 #include "gromacs/utility/stringutil.h"
 
@@ -86,24 +88,32 @@ void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
 //! Reports all of \p mtop that FMM does not support.
 void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler* wi)
 {
-    if (ir.efep != FreeEnergyPerturbationType::No)
+    // Reports the first atom of each molecule type that has a property
+    const auto refuse = [&mtop, wi](const auto& hasProperty, const char* message)
     {
-        // Pairs of perturbed atoms go through the free-energy kernel, which would add a cut-off
-        // Coulomb term, so perturbing only the LJ type of an atom is no better.
         for (const gmx_moltype_t& moltype : mtop.moltype)
         {
             const t_atom* begin = moltype.atoms.atom;
             const t_atom* end   = begin + moltype.atoms.nr;
-            const t_atom* found = std::find_if(begin, end, PERTURBED);
+            const t_atom* found = std::find_if(begin, end, hasProperty);
             if (found != end)
             {
-                wi->addError(formatString(
-                        "coulombtype = FMM does not support perturbed charges or atom types (atom "
-                        "%d of molecule type %s), use coulombtype = PME for free energies.",
-                        static_cast<int>(found - begin) + 1,
-                        *moltype.name));
+                wi->addError(formatString("%s (atom %d of molecule type %s).",
+                                          message,
+                                          static_cast<int>(found - begin) + 1,
+                                          *moltype.name));
             }
         }
+    };
+    refuse([](const t_atom& atom) { return !std::isfinite(atom.q); },
+           "A charge is not finite, correct the topology");
+    if (ir.efep != FreeEnergyPerturbationType::No)
+    {
+        // Pairs of perturbed atoms go through the free-energy kernel, which would add a cut-off
+        // Coulomb term, so perturbing only the LJ type of an atom is no better.
+        refuse(PERTURBED,
+               "coulombtype = FMM does not support perturbed charges or atom types, use "
+               "coulombtype = PME for free energies");
     }
     if (mtop.groups.groups[SimulationAtomGroupType::EnergyOutput].size() > 1)
     {
@@ -112,6 +122,21 @@ void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler*
                 "zero, remove energygrps or compute these energies with coulombtype = PME and "
                 "mdrun -rerun.");
     }
+}
+
+//! Returns the index of the first position that is not finite, or -1.
+int findNonFinite(ArrayRef<const RVec> x)
+{
+    const auto isNonFinite = [](const RVec& xi)
+    { return !(std::isfinite(xi[XX]) && std::isfinite(xi[YY]) && std::isfinite(xi[ZZ])); };
+    const auto found = std::find_if(x.begin(), x.end(), isNonFinite);
+    return found == x.end() ? -1 : static_cast<int>(found - x.begin());
+}
+
+//! The message for an atom whose position is not finite; \p atom counts from 0.
+std::string nonFiniteMessage(const int atom)
+{
+    return formatString("The position of atom %d is not finite, correct the starting structure.", atom + 1);
 }
 
 //! Reports a cell that does not fit into the box.
@@ -143,16 +168,14 @@ public:
     {
         GMX_RELEASE_ASSERT(wi_ != nullptr, "The warning handler is passed before the Coulomb type");
         inputrec_ = info.inputrec;
-        if (info.coulombInteractionType != CoulombInteractionType::Fmm)
+        // The unit tests of the other backends pass no input record
+        if (info.coulombInteractionType != CoulombInteractionType::Fmm || inputrec_ == nullptr)
         {
             return;
         }
         if (isActive())
         {
-            if (inputrec_ != nullptr)
-            {
-                checkInputRecord(*inputrec_, wi_);
-            }
+            checkInputRecord(*inputrec_, wi_);
         }
         else if (options_.activeFmmBackend() == ActiveFmmBackend::Inactive)
         {
@@ -160,10 +183,16 @@ public:
         }
         else
         {
-            wi_->addError(formatString(
-                    "fmm-backend = %s is not part of this GROMACS, set fmm-backend = farfield.",
-                    c_activeFmmBackendNames[options_.activeFmmBackend()]));
+            wi_->addError(otherBackendMessage());
         }
+    }
+
+    //! Tells that the active backend, which is not farfield, does not exist
+    std::string otherBackendMessage() const
+    {
+        return formatString(
+                "fmm-backend = %s is not part of this GROMACS, set fmm-backend = farfield.",
+                c_activeFmmBackendNames[options_.activeFmmBackend()]);
     }
 
     // From IMDOutputProvider
@@ -220,8 +249,16 @@ void FarfieldModule::subscribeToPreProcessingNotifications(MDModulesNotifiers* n
                     checkTopology(*mtop, *impl->inputrec_, impl->wi_);
                 }
             });
-    notifier.subscribe([impl](const CoordinatesAndBoxPreprocessed& input)
-                       { checkCellSize(impl->options_.farfieldOptions(), input.box_, impl->wi_); });
+    notifier.subscribe(
+            [impl](const CoordinatesAndBoxPreprocessed& input)
+            {
+                checkCellSize(impl->options_.farfieldOptions(), input.box_, impl->wi_);
+                const auto x = input.coordinates_.unpaddedConstArrayRef();
+                if (const int atom = findNonFinite(x); atom >= 0)
+                {
+                    impl->wi_->addError(nonFiniteMessage(atom));
+                }
+            });
 }
 
 void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers* notifiers)
@@ -251,8 +288,16 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                             "-ntmpi 1, or an MPI build with one rank."));
                 }
             });
-    setupNotifier.subscribe([impl](MDModulesDirectProvider* directProvider)
-                            { impl->relativePermittivity_ = directProvider->relativePermittivity; });
+    setupNotifier.subscribe(
+            [impl](MDModulesDirectProvider* directProvider)
+            {
+                impl->relativePermittivity_ = directProvider->relativePermittivity;
+                // The pair search, which comes before the first force, would crash
+                if (const int atom = findNonFinite(directProvider->positions); atom >= 0)
+                {
+                    GMX_THROW(InvalidInputError(nonFiniteMessage(atom)));
+                }
+            });
 
     auto& checkpointNotifier = notifiers->checkpointingNotifier_;
     checkpointNotifier.subscribe(
@@ -287,15 +332,18 @@ void FarfieldModule::subscribeToSimulationRunNotifications(MDModulesNotifiers* n
         notifiers->simulationRunNotifier_.subscribe([provider](const MDModulesAtomsRedistributedSignal& signal)
                                                     { provider->atomsRedistributed(signal); });
     }
+    else if (impl_->options_.activeFmmBackend() != ActiveFmmBackend::Inactive)
+    {
+        // GROMACS has force providers for the other backends, which compute nothing
+        GMX_THROW(NotImplementedError(impl_->otherBackendMessage()));
+    }
 }
 
 bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
 {
     if (!impl_->isActive())
     {
-        GMX_THROW(NotImplementedError(formatString(
-                "fmm-backend = %s is not part of this GROMACS, set fmm-backend = farfield.",
-                c_activeFmmBackendNames[impl_->options_.activeFmmBackend()])));
+        return false;
     }
     GMX_RELEASE_ASSERT(impl_->mtop_ && impl_->logger_ && impl_->relativePermittivity_ > 0,
                        "Force providers are built after all notifications of the set-up");
@@ -305,6 +353,11 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
                                                                c_one4PiEps0 / impl_->relativePermittivity_,
                                                                impl_->checkpointState_);
     forceProviders->addForceProvider(impl_->provider_.get(), c_cycleCounterName);
+    GMX_LOG(impl_->logger_->warning)
+            .asParagraph()
+            .appendText(
+                    "You are using an external FMM library, which the GROMACS developers have not "
+                    "validated. Please check your results.");
     return true;
 }
 

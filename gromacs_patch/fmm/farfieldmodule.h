@@ -39,12 +39,14 @@ public:
     void subscribeToPreProcessingNotifications(MDModulesNotifiers* notifiers);
     //! mdrun: collects what the force provider needs; reads and writes the checkpoint.
     void subscribeToSimulationSetupNotifications(MDModulesNotifiers* notifiers);
-    //! mdrun: follows the redistribution of atoms.
+    /*! \brief mdrun: follows the redistribution of atoms.
+     *
+     * \throws NotImplementedError  another FMM backend is active: nothing would compute Coulomb
+     */
     void subscribeToSimulationRunNotifications(MDModulesNotifiers* notifiers);
     /*! \brief Builds the force provider and adds it to \p forceProviders.
      *
      * \returns whether farfield is the active backend
-     * \throws NotImplementedError  another FMM backend is active: there is none
      */
     bool initForceProviders(ForceProviders* forceProviders);
     //! Writes the timings to the log at the end of the run; nullptr without a force provider.

@@ -36,8 +36,9 @@ def test_the_log_states_the_set_up(log):
 
 
 def test_the_log_ends_with_a_time_per_stage(log):
-    table = log[log.index("FMM (farfield) wall-clock time per stage") :]
-    rows = re.findall(r"^\s*(\S.*?)\s+(\d+)\s+(\d+\.\d+)\s+(\d+\.\d+)\s+(\d+\.\d+)\s*$", table, re.M)
+    table = log[log.index("FMM (farfield) wall-clock time per stage") :].split("\n\n")[0]
+    row = r"^\s*(\S.*?)\s+(\d+)\s+(\d+\.\d+)\s+(\d+\.\d+)\s+(\d+\.\d+)\s*$"
+    rows = re.findall(row, table, re.MULTILINE)
     calls = {name: int(count) for name, count, *_ in rows}
     seconds = {name: float(time) for name, _, time, *_ in rows}
     for stage in ("P2M", "M2L", "L2P", "P2P"):

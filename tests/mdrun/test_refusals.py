@@ -14,7 +14,7 @@ from gmxrun import FMM, settings
 UNSUPPORTED = {
     "no backend": ({"fmm-backend": "inactive"}, "fmm-backend"),
     "backend that is not bundled": ({"fmm-backend": "fmsolvr"}, "fmm-backend"),
-    "unknown backend": ({"fmm-backend": "nearfield"}, "fmm-backend"),
+    "unknown backend": ({"fmm-backend": "nearfield"}, "Allowed values: inactive"),
     "multiple time stepping": (
         {"mts": "yes", "mts-level2-forces": "longrange-nonbonded"},
         "mts",
@@ -55,7 +55,18 @@ UNSUPPORTED = {
             "couple-lambda0": "vdw-q",
             "couple-lambda1": "vdw",
         },
-        "free-energy",
+        "perturbed charges",
+    ),
+    "perturbed van der Waals": (
+        {
+            "free-energy": "yes",
+            "init-lambda": 0.5,
+            "couple-moltype": "NA",
+            "couple-lambda0": "vdw",
+            "couple-lambda1": "none",
+            "couple-intramol": "yes",
+        },
+        "perturbed",
     ),
     "test-particle insertion": ({"integrator": "tpi"}, "TPI"),
 }
@@ -83,21 +94,6 @@ def test_grompp_accepts_the_unchanged_input(work, salt_water):
     """Without this the refusals would prove nothing."""
     gmxrun.grompp(work, "good", settings(FMM), salt_water.conf, salt_water.top).ok()
     assert (work / "good.tpr").exists()
-
-
-def test_perturbed_van_der_waals_is_accepted(work, salt_water):
-    """Only perturbed charges are refused."""
-    change = {
-        "free-energy": "yes",
-        "init-lambda": 0.5,
-        "couple-moltype": "NA",
-        "couple-lambda0": "vdw",
-        "couple-lambda1": "none",
-        "couple-intramol": "yes",
-    }
-    gmxrun.grompp(
-        work, "good", settings(FMM, change), salt_water.conf, salt_water.top, ["-maxwarn", 2]
-    ).ok()
 
 
 def test_energy_groups_give_a_warning(work, salt_water):
