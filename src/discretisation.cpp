@@ -23,14 +23,16 @@ constexpr double c_minCellSize = 0.15;
  *
  *  The weights are stage times of an AVX-512 processor divided by the counts; only their ratios
  * matter. */
-double predictedCost(int    p,
-                     int    ws,
-                     double cellVolume,
-                     double boxVolume,
-                     double occupiedVolume,
-                     double particles,
-                     bool   fft)
+double predictedCost(int         p,
+                     int         ws,
+                     const Int3& lengths,
+                     double      boxVolume,
+                     double      occupiedVolume,
+                     double      particles,
+                     bool        fft)
 {
+    const double cells        = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
+    const double cellVolume   = boxVolume / cells;
     const double coefficients = coefficientCount(p);
     const double nearCells    = std::pow(2 * ws + 1, 3);
     const double perCell      = particles * cellVolume / std::max(occupiedVolume, cellVolume);
@@ -42,9 +44,11 @@ double predictedCost(int    p,
     double       m2l       = 0;
     if (fft)
     {
-        const double cells = boxVolume / cellVolume;
-        m2l                = cells * coefficients
-              * (0.25 * std::log2(std::max(cells, 2.0)) + 0.045 * coefficients);
+        const double penalty = std::cbrt(transformPenalty(lengths[0]) * transformPenalty(lengths[1])
+                                         * transformPenalty(lengths[2]));
+        const double cache   = cells > 1e4 ? 1.3 : 1.0; // a field leaves the first-level cache
+        m2l                  = cells * coefficients
+              * (0.25 * penalty * cache * std::log2(std::max(cells, 2.0)) + 0.06 * coefficients);
     }
     else
     {
@@ -155,14 +159,24 @@ Discretisation chooseDiscretisation(const Options& options,
             for (double edge = std::min(c_minCellSize, shortest); edge < 1.02 * shortest;
                  edge *= 1.02)
             {
-                const double e = options.cellSize > 0 ? options.cellSize : std::min(edge, shortest);
-                const double volume = e * e * e;
-                if (options.cellSize == 0 && boxVolume / volume > std::max(c_maxCells, 1.0))
+                const double wanted =
+                        options.cellSize > 0 ? options.cellSize : std::min(edge, shortest);
+                Int3 lengths;
+                for (int k = 0; k < 3; k++)
+                {
+                    lengths[k] = std::max(1, static_cast<int>(std::lround(box(k, k) / wanted)));
+                }
+                const double cells = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
+                if (options.cellSize == 0 && cells > c_maxCells)
                 {
                     continue;
                 }
-                const double error = estimatedError(
-                        order, ws, options.leastSquares, e, std::sqrt(3.0) / (ws + 1));
+                const double e = std::cbrt(boxVolume / cells);
+                // a margin for cells that do not come out as cubes
+                const double error =
+                        1.05
+                        * estimatedError(
+                                order, ws, options.leastSquares, e, std::sqrt(3.0) / (ws + 1));
                 for (bool fft : { true, false })
                 {
                     if ((options.m2l == M2lEngine::Fft && !fft)
@@ -171,10 +185,10 @@ Discretisation chooseDiscretisation(const Options& options,
                         continue;
                     }
                     const double cost =
-                            predictedCost(order, ws, volume, boxVolume, occupiedVolume, n, fft);
+                            predictedCost(order, ws, lengths, boxVolume, occupiedVolume, n, fft);
                     if (error <= options.accuracy && cost < best.cost)
                     {
-                        best = { order, ws, e, cost, error, fft };
+                        best = { order, ws, wanted, cost, error, fft };
                     }
                     // an explicit order stands even if it misses the accuracy: the cheapest cells
                     // then
@@ -184,7 +198,7 @@ Discretisation chooseDiscretisation(const Options& options,
                                                 : error < accurate.error;
                     if (better)
                     {
-                        accurate = { order, ws, e, cost, error, fft };
+                        accurate = { order, ws, wanted, cost, error, fft };
                     }
                 }
                 if (options.cellSize > 0)

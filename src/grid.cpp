@@ -212,23 +212,19 @@ double shapeRatio(const Mat3& edges, int ws)
     return diagonal / nearest;
 }
 
-namespace
+double transformPenalty(int length)
 {
-
-//! 1 if n factorises into 2, 3, 5 and 7, which transforms handle fast; larger otherwise.
-double transformPenalty(int n)
-{
+    double penalty = (length % 9 == 0) ? 1.7 : 1.0;
     for (int f : { 2, 3, 5, 7 })
     {
-        while (n % f == 0)
+        while (length % f == 0)
         {
-            n /= f;
+            length /= f;
+            penalty *= (f == 7) ? 1.4 : 1.0;
         }
     }
-    return n == 1 ? 1.0 : 1.03;
+    return length == 1 ? penalty : 2 * penalty;
 }
-
-} // namespace
 
 IntMat chooseCells(const Mat3& box, double edge, int ws, int coarsen)
 {
@@ -279,7 +275,7 @@ IntMat chooseCells(const Mat3& box, double edge, int ws, int coarsen)
         double       score  = shapeRatio(grid.edges(), ws) * (1 + 0.15 * volume * volume);
         for (int length : grid.lengths())
         {
-            score *= transformPenalty(length);
+            score *= 1 + 0.03 * (transformPenalty(length) - 1);
         }
         if (score < bestScore * (1 - 1e-9))
         {

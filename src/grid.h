@@ -116,6 +116,10 @@ private:
  * accurate. */
 double shapeRatio(const Mat3& edges, int ws);
 
+//! Cost of a transform of a length relative to one whose factors are 2, 3 and 5, as measured with
+//! FFTW.
+double transformPenalty(int length);
+
 /*! \brief Chooses H for a wanted cell edge: the best-shaped cells among the neighbours of box /
  * edge.
  *

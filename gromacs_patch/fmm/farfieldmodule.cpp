@@ -124,19 +124,29 @@ void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler*
     }
 }
 
-//! Returns the index of the first position that is not finite, or -1.
-int findNonFinite(ArrayRef<const RVec> x)
+//! Positions beyond this are meaningless in single precision, which resolves 0.06 nm there; in nm
+constexpr real c_maxCoordinate = 1e6;
+
+//! Returns the index of the first position that is not finite or far too large, or -1.
+int findBadPosition(ArrayRef<const RVec> x)
 {
-    const auto isNonFinite = [](const RVec& xi)
-    { return !(std::isfinite(xi[XX]) && std::isfinite(xi[YY]) && std::isfinite(xi[ZZ])); };
-    const auto found = std::find_if(x.begin(), x.end(), isNonFinite);
+    // The comparisons are false for NaN
+    const auto isBad = [](const RVec& xi)
+    {
+        return !(std::abs(xi[XX]) < c_maxCoordinate && std::abs(xi[YY]) < c_maxCoordinate
+                 && std::abs(xi[ZZ]) < c_maxCoordinate);
+    };
+    const auto found = std::find_if(x.begin(), x.end(), isBad);
     return found == x.end() ? -1 : static_cast<int>(found - x.begin());
 }
 
-//! The message for an atom whose position is not finite; \p atom counts from 0.
-std::string nonFiniteMessage(const int atom)
+//! The message for an atom with such a position; \p atom counts from 0.
+std::string badPositionMessage(const int atom)
 {
-    return formatString("The position of atom %d is not finite, correct the starting structure.", atom + 1);
+    return formatString(
+            "The position of atom %d is not finite or far too large, correct the starting "
+            "structure.",
+            atom + 1);
 }
 
 //! Reports a cell that does not fit into the box.
@@ -154,6 +164,17 @@ void checkCellSize(const FarfieldOptions& options, const matrix box, WarningHand
 }
 
 } // namespace
+
+void checkStartForFmm(const t_inputrec& ir, ArrayRef<const RVec> x)
+{
+    if (ir.coulombtype == CoulombInteractionType::Fmm)
+    {
+        if (const int atom = findBadPosition(x); atom >= 0)
+        {
+            GMX_THROW(InvalidInputError(badPositionMessage(atom)));
+        }
+    }
+}
 
 class FarfieldModule::Impl : public IMDOutputProvider
 {
@@ -254,9 +275,9 @@ void FarfieldModule::subscribeToPreProcessingNotifications(MDModulesNotifiers* n
             {
                 checkCellSize(impl->options_.farfieldOptions(), input.box_, impl->wi_);
                 const auto x = input.coordinates_.unpaddedConstArrayRef();
-                if (const int atom = findNonFinite(x); atom >= 0)
+                if (const int atom = findBadPosition(x); atom >= 0)
                 {
-                    impl->wi_->addError(nonFiniteMessage(atom));
+                    impl->wi_->addError(badPositionMessage(atom));
                 }
             });
 }
@@ -288,16 +309,8 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                             "-ntmpi 1, or an MPI build with one rank."));
                 }
             });
-    setupNotifier.subscribe(
-            [impl](MDModulesDirectProvider* directProvider)
-            {
-                impl->relativePermittivity_ = directProvider->relativePermittivity;
-                // The pair search, which comes before the first force, would crash
-                if (const int atom = findNonFinite(directProvider->positions); atom >= 0)
-                {
-                    GMX_THROW(InvalidInputError(nonFiniteMessage(atom)));
-                }
-            });
+    setupNotifier.subscribe([impl](MDModulesDirectProvider* directProvider)
+                            { impl->relativePermittivity_ = directProvider->relativePermittivity; });
 
     auto& checkpointNotifier = notifiers->checkpointingNotifier_;
     checkpointNotifier.subscribe(

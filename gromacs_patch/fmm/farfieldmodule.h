@@ -15,6 +15,11 @@
 
 #include <memory>
 
+#include "gromacs/utility/arrayref.h"
+#include "gromacs/utility/vectypes.h"
+
+struct t_inputrec;
+
 namespace gmx
 {
 
@@ -56,6 +61,17 @@ private:
     class Impl;
     std::unique_ptr<Impl> impl_;
 };
+
+/*! \brief mdrun: refuses to start FMM with a position that is not finite or far too large.
+ *
+ * To be called before mdrun uses the positions: it would crash when it estimates the density for
+ * the pair list, long before the first force.
+ *
+ * \param[in] ir  the input record
+ * \param[in] x   the positions of all atoms at the start
+ * \throws InvalidInputError  with coulombtype = FMM, there is such a position
+ */
+void checkStartForFmm(const t_inputrec& ir, ArrayRef<const RVec> x);
 
 } // namespace gmx
 

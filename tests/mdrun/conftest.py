@@ -76,6 +76,14 @@ def ion_crystal(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def charged_crystal(tmp_path_factory):
+    """Rock salt with five vacancies: a net charge of +5 e."""
+    system = systems.ion_crystal(tmp_path_factory.mktemp("vacancies"), vacancies=5)
+    system.warnings = 1
+    return system
+
+
+@pytest.fixture(scope="session")
 def protein(tmp_path_factory):
     return systems.protein(tmp_path_factory.mktemp("protein"))
 

@@ -213,7 +213,8 @@ class Run:
 def grompp(folder, name, entries, conf, top, flags=(), program=None, timeout=120):
     """Writes NAME.mdp and makes NAME.tpr of it; returns the finished command, failed or not."""
     write_mdp(Path(folder) / f"{name}.mdp", entries)
-    files = ["-f", f"{name}.mdp", "-c", conf, "-p", top, "-o", f"{name}.tpr", "-po", f"{name}-out.mdp"]
+    files = ["-f", f"{name}.mdp", "-c", conf, "-p", top]
+    files += ["-o", f"{name}.tpr", "-po", f"{name}-out.mdp"]
     return call(["grompp", *files, *flags], folder, program=program, timeout=timeout)
 
 
@@ -223,13 +224,17 @@ def mdrun(folder, name, flags=(), program=None, timeout=300, ntmpi=1, ntomp=None
     if program is not None:
         # A build without thread-MPI knows no -ntmpi.
         parallel = parallel[2:]
-    return call(["mdrun", "-deffnm", name, *parallel, *flags], folder, program=program, timeout=timeout)
+    command = ["mdrun", "-deffnm", name, *parallel, *flags]
+    return call(command, folder, program=program, timeout=timeout)
 
 
 def simulate(
     folder, name, entries, system, flags=(), warnings=0, grompp_flags=(), program=None, timeout=300
 ):
-    """grompp, with so many warnings allowed beside the system's own, and mdrun; both must succeed."""
+    """grompp and mdrun, both of which must succeed.
+
+    So many warnings are allowed beside the system's own.
+    """
     allowed = ["-maxwarn", system.warnings + warnings, *grompp_flags]
     grompp(folder, name, entries, system.conf, system.top, allowed, program=program).ok()
     done = mdrun(folder, name, flags, program=program, timeout=timeout).ok()

@@ -102,8 +102,11 @@ def salt_water(folder, edge=2.8, concentration=1.0, extra_cations=0):
     return relax(folder, add_ions(folder, conf, flags), 500)
 
 
-def ion_crystal(folder, cells=5, constant=0.564, displacement=0.01):
-    """Rock salt, every ion displaced at random so that the forces do not vanish."""
+def ion_crystal(folder, cells=5, constant=0.564, displacement=0.01, vacancies=0):
+    """Rock salt, every ion displaced at random so that the forces do not vanish.
+
+    Vacancies are chlorides left out: a positive net charge each.
+    """
     corner = np.array(list(np.ndindex(2 * cells, 2 * cells, 2 * cells)))
     is_cation = corner.sum(axis=1) % 2 == 0
     order = np.argsort(~is_cation, kind="stable")
@@ -111,6 +114,8 @@ def ion_crystal(folder, cells=5, constant=0.564, displacement=0.01):
     x = (corner[order] + 0.25) * constant / 2
     x += displacement * random.standard_normal(x.shape)
     names = [("NA" if c else "CL") for c in is_cation[order]]
+    if vacancies:
+        x, names = x[:-vacancies], names[:-vacancies]
     s = gmxio.Structure(
         "rock salt",
         list(range(1, len(x) + 1)),
@@ -120,8 +125,8 @@ def ion_crystal(folder, cells=5, constant=0.564, displacement=0.01):
         np.eye(3) * cells * constant,
     )
     gmxio.write_gro(folder / "conf.gro", gmxio.snap_to_grid(s))
-    count = len(x) // 2
-    (folder / "topol.top").write_text(f"{WATER_TOP}NA {count}\nCL {count}\n")
+    counts = f"NA {names.count('NA')}\nCL {names.count('CL')}\n"
+    (folder / "topol.top").write_text(WATER_TOP + counts)
     return system(folder)
 
 

@@ -129,7 +129,7 @@ WRITE_ALL = {"nsteps": 10, "nstxout": 1, "nstfout": 1}
 
 
 def with_bad_position(tpr, x, value):
-    """Overwrites the first atom's position in a tpr file, where it is stored as big-endian floats."""
+    """Overwrites the first atom's x in a tpr file, where it is stored as a big-endian float."""
     content = tpr.read_bytes()
     stored = struct.pack(">6f", *np.asarray(x[:2], dtype=np.float32).ravel())
     assert content.count(stored) == 1
