@@ -126,7 +126,9 @@ runTests()
     fetchRegressionTests
 
     export GMX=$build/bin/gmx
-    export REGRESSIONTESTS=$regressionTests
+    export GROMACS_REGRESSIONTESTS_DIR=$regressionTests
+    GROMACS_SOURCE_DIR=$(cat "$build/share/gromacs/origin")/gromacs-patched
+    export GROMACS_SOURCE_DIR
 
     step "Unit tests"
     ctest --test-dir "$build" --output-on-failure -j "$(nproc)" --timeout 900 || failed+=("unit tests")

@@ -129,9 +129,8 @@ def read_energies(gmx, folder, name, terms):
 
     Terms are asked for as gmx energy writes them, with "-" for blanks.
     """
-    listing = gmx("energy", "-f", f"{name}.edr", "-o", f"{name}.xvg", "-b", 0, "-e", 0, "-dp",
-                  folder=folder, answer="\n".join(terms) + "\n\n")
-    del listing
+    gmx("energy", "-f", f"{name}.edr", "-o", f"{name}.xvg", "-b", 0, "-e", 0, "-dp",
+        folder=folder, answer="\n".join(terms) + "\n\n")
     legends, values = [], None
     for line in (Path(folder) / f"{name}.xvg").read_text().splitlines():
         legend = re.match(r'@ s\d+ legend "(.*)"', line)
@@ -167,14 +166,15 @@ def read_stages(log):
 
 def read_setup(log):
     """The paragraph in which farfield describes its discretisation in an md.log."""
-    lines = Path(log).read_text(errors="replace").splitlines()
-    for number, line in enumerate(lines):
+    found = []
+    for line in Path(log).read_text(errors="replace").splitlines():
         if line.startswith("FMM electrostatics with farfield"):
-            end = number
-            while end < len(lines) and lines[end].strip():
-                end += 1
-            return lines[number:end]
-    return []
+            found = [line]
+        elif found and line.startswith("  "):
+            found.append(line)
+        elif found:
+            break
+    return found
 
 
 def median_and_spread(values):

@@ -169,7 +169,15 @@ public:
 
     void l2l(int level) override
     {
-        hierarchy_->l2l(levels_[level], &levels_[level + 1], background(levels_[level + 1]));
+        double virial[6] = { 0, 0, 0, 0, 0, 0 };
+        hierarchy_->l2l(levels_[level],
+                        &levels_[level + 1],
+                        background(levels_[level + 1]),
+                        this->request_.virial ? virial : nullptr);
+        for (int c = 0; c < 6; c++)
+        {
+                     virial_[c] += virial[c] / levels_[level + 1].grid.unit();
+        }
     }
 
     void l2p() override

@@ -74,17 +74,33 @@ public:
             row(i)[b] += static_cast<Real>(value);
         }
     }
+    //! Scalar product of a row with one of another set.
+    double dot(int i, const Columns& other, int j) const
+    {
+        const Real* a    = row(i);
+        const Real* b    = other.row(j);
+        Real        part = 0;
+        for (int c = 0; c < columns_; c++)
+        {
+            part += a[c] * b[c];
+        }
+        return static_cast<double>(part);
+    }
+    double sum(int i) const
+    {
+        double total = 0;
+        for (int c = 0; c < columns_; c++)
+        {
+            total += static_cast<double>(row(i)[c]);
+        }
+        return total;
+    }
     double dot(const Columns& other) const
     {
         double sum = 0;
         for (int i = 0; i < rows_; i++)
         {
-            Real part = 0;
-            for (int b = 0; b < columns_; b++)
-            {
-                part += row(i)[b] * other.row(i)[b];
-            }
-            sum += static_cast<double>(part);
+            sum += dot(i, other, i);
         }
         return sum;
     }
@@ -147,7 +163,8 @@ Hierarchy<Real>::Hierarchy(const Mat3&      scaledEdges,
                            const Reduction& reduction,
                            int              threads) :
     edges_(scaledEdges),
-    reduction_(reduction), threads_(threads), entries_(m2lEntries(reduction.highOrder()))
+    reduction_(reduction), threads_(threads), entries_(m2lEntries(reduction.highOrder())),
+    gradient_(derivativeTerms(reduction.order()))
 {
     const int p = reduction_.order();
     for (int o = 0; o < 8; o++)
@@ -294,7 +311,10 @@ double Hierarchy<Real>::traceShift(const Level<Real>& child) const
 }
 
 template<class Real>
-void Hierarchy<Real>::l2l(const Level<Real>& parent, Level<Real>* child, double background) const
+void Hierarchy<Real>::l2l(const Level<Real>& parent,
+                          Level<Real>*       child,
+                          double             background,
+                          double*            virial) const
 {
     std::fill(child->L.begin(), child->L.end(), Real(0));
     const int        n = coefficientCount(reduction_.order());
@@ -315,6 +335,28 @@ void Hierarchy<Real>::l2l(const Level<Real>& parent, Level<Real>* child, double 
             Y.addToRow(coefficientIndex(1, 0), 2 * background * s[2]);
         }
         Y.scatterAdd(children, child->padded, &child->L);
+        if (virial != nullptr && !children.empty())
+        {
+            X.gather(child->M, child->padded, children);
+            double force[3] = { 0, 0, 0 };
+            for (const DerivativeTerm& t : gradient_)
+            {
+                force[t.axis] -= t.value * Y.dot(t.from, X, t.to);
+            }
+            if (n > 1)
+            {
+                // what is left of the background, |b|^2, pulls at the dipole
+                force[0] += 2 * background * X.sum(coefficientIndex(1, 1));
+                force[1] += 2 * background * X.sum(coefficientIndex(1, -1));
+                force[2] -= 2 * background * X.sum(coefficientIndex(1, 0));
+            }
+            virial[0] -= 0.5 * s[0] * force[0];
+            virial[1] -= 0.5 * s[1] * force[1];
+            virial[2] -= 0.5 * s[2] * force[2];
+            virial[3] -= 0.25 * (s[0] * force[1] + s[1] * force[0]);
+            virial[4] -= 0.25 * (s[0] * force[2] + s[2] * force[0]);
+            virial[5] -= 0.25 * (s[1] * force[2] + s[2] * force[1]);
+        }
     }
 }
 

@@ -53,8 +53,12 @@ public:
     void m2l(Level<Real>* level, std::array<double, StrainCount>* virial);
     /*! \brief Sets L of the children from L of the parents.
      *  \param[in] background  (2 pi / 3V) Q times the volume of a child cell: the potential of the
-     *                         uniform background beyond its value at the centre of the cell */
-    void l2l(const Level<Real>& parent, Level<Real>* child, double background) const;
+     *                         uniform background beyond its value at the centre of the cell
+     *  \param[out] virial     if not null, -1/2 s (x) F of the children, s their centres relative
+     * to the parents' and F the force on them from coarser levels, is added, in 1 / child unit: xx
+     * yy zz xy xz yz */
+    void
+    l2l(const Level<Real>& parent, Level<Real>* child, double background, double* virial) const;
     //! As FftClosure::setStrain().
     void setStrain(const Mat3& strain);
 
@@ -71,12 +75,13 @@ private:
     };
     void buildStrain();
 
-    Mat3                  edges_;
-    Reduction             reduction_;
-    int                   threads_;
-    std::vector<M2lEntry> entries_;
-    std::vector<Operator> operators_;
-    std::array<Vec3, 8>   shifts_; //!< centre of a child relative to its parent's, child units
+    Mat3                        edges_;
+    Reduction                   reduction_;
+    int                         threads_;
+    std::vector<M2lEntry>       entries_;
+    std::vector<DerivativeTerm> gradient_;
+    std::vector<Operator>       operators_;
+    std::array<Vec3, 8> shifts_; //!< centre of a child relative to its parent's, child units
     std::array<AlignedVector<Real>, 8> up_, down_;
     //! Derivatives of the operators, built when first needed.
     std::vector<std::array<AlignedVector<Real>, StrainCount>> strain_;

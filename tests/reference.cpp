@@ -627,15 +627,16 @@ System pseudoWater(const Matrix& box, unsigned seed)
         {
             for (int k = 0; k < sites[2]; ++k)
             {
-                Vector o = combine(
+                const Vector site = combine(
                         box, (i + 0.5) / sites[0], (j + 0.5) / sites[1], (k + 0.5) / sites[2]);
-                for (double& component : o)
-                {
-                    component += 0.01 * uniform(random);
-                }
-                Vector h1, h2;
+                Vector o, h1, h2;
                 for (int attempt = 0; attempt < 100; ++attempt)
                 {
+                    // Enough to leave no trace of the grid, which cells might be commensurate with.
+                    for (int c = 0; c < 3; ++c)
+                    {
+                        o[c] = site[c] + 0.06 * uniform(random);
+                    }
                     Vector       u  = { normal(random), normal(random), normal(random) };
                     Vector       w  = cross(u, { normal(random), normal(random), normal(random) });
                     const double lu = norm(u), lw = norm(w);
@@ -646,7 +647,8 @@ System pseudoWater(const Matrix& box, unsigned seed)
                         h1[c] = o[c] + u[c] + w[c];
                         h2[c] = o[c] + u[c] - w[c];
                     }
-                    if (isFree(h1, system.positions, box, g, images, c_closest)
+                    if (isFree(o, system.positions, box, g, images, c_closest)
+                        && isFree(h1, system.positions, box, g, images, c_closest)
                         && isFree(h2, system.positions, box, g, images, c_closest))
                     {
                         break;

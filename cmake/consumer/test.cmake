@@ -7,6 +7,8 @@
 #
 # Expects SOURCE_DIR, BINARY_DIR, CONFIG, GENERATOR, CXX and CXX_FLAGS.
 
+cmake_minimum_required(VERSION 3.25)
+
 set(folder ${BINARY_DIR}/consumer)
 file(REMOVE_RECURSE ${folder})
 file(MAKE_DIRECTORY ${folder})

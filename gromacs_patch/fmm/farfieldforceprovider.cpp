@@ -44,7 +44,9 @@ namespace
 {
 
 //! Translates the mdp options to those of the library.
-farfield::Options translate(const FarfieldOptions& mdp, const double coulombConstant, const int numThreads)
+farfield::Options translate(const FarfieldOptions& mdp,
+                            const double           coulombConstant,
+                            const int              numThreads)
 {
     farfield::Options options;
     options.coulombConstant = coulombConstant;
@@ -55,15 +57,25 @@ farfield::Options translate(const FarfieldOptions& mdp, const double coulombCons
     options.threads         = numThreads;
     switch (mdp.m2l)
     {
-        case FarfieldM2l::Hierarchy: options.m2l = farfield::M2lEngine::Hierarchy; break;
-        case FarfieldM2l::Fft: options.m2l = farfield::M2lEngine::Fft; break;
-        default: options.m2l = farfield::M2lEngine::Auto;
+        case FarfieldM2l::Hierarchy:
+            options.m2l = farfield::M2lEngine::Hierarchy;
+            break;
+        case FarfieldM2l::Fft:
+            options.m2l = farfield::M2lEngine::Fft;
+            break;
+        default:
+            options.m2l = farfield::M2lEngine::Auto;
     }
     switch (mdp.device)
     {
-        case FarfieldDevice::Cpu: options.device = farfield::Device::Cpu; break;
-        case FarfieldDevice::Gpu: options.device = farfield::Device::Gpu; break;
-        default: options.device = farfield::Device::Auto;
+        case FarfieldDevice::Cpu:
+            options.device = farfield::Device::Cpu;
+            break;
+        case FarfieldDevice::Gpu:
+            options.device = farfield::Device::Gpu;
+            break;
+        default:
+            options.device = farfield::Device::Auto;
     }
     return options;
 }
@@ -88,11 +100,14 @@ std::string withMdpNames(std::string text)
                                 + withMdpNames(error.what());
     switch (error.code())
     {
-        case farfield::ErrorCode::InvalidArgument: GMX_THROW(InvalidInputError(message));
-        case farfield::ErrorCode::Unsupported: GMX_THROW(NotImplementedError(message));
+        case farfield::ErrorCode::InvalidArgument:
+            GMX_THROW(InvalidInputError(message));
+        case farfield::ErrorCode::Unsupported:
+            GMX_THROW(NotImplementedError(message));
         case farfield::ErrorCode::NotCompiled:
         case farfield::ErrorCode::DeviceFailure:
-            GMX_THROW(InconsistentInputError(message + " Set fmm-farfield-device = cpu to run without a GPU."));
+            GMX_THROW(InconsistentInputError(
+                    message + " Set fmm-farfield-device = cpu to run without a GPU."));
         case farfield::ErrorCode::OutOfMemory:
             GMX_THROW(InconsistentInputError(
                     message
@@ -218,9 +233,10 @@ public:
          const double               coulombConstant,
          const std::vector<double>& checkpointState) :
         mtop_(mtop),
-        logger_(logger),
-        checkpointState_(checkpointState),
-        solver_(translate(options, coulombConstant, gmx_omp_nthreads_get(ModuleMultiThread::Default)))
+        logger_(logger), checkpointState_(checkpointState),
+        solver_(translate(options,
+                          coulombConstant,
+                          gmx_omp_nthreads_get(ModuleMultiThread::Default)))
     {
     }
 
@@ -337,11 +353,13 @@ void FarfieldForceProvider::Impl::setAtoms(const MDModulesAtomsRedistributedSign
                 particleExclusions_.partners.push_back(j);
             }
         }
-        particleExclusions_.offsets.push_back(static_cast<int>(particleExclusions_.partners.size()));
+        particleExclusions_.offsets.push_back(
+                static_cast<int>(particleExclusions_.partners.size()));
     }
 
     solver_.setCharges(particleCharges_.data(), numGlobal);
-    solver_.setExclusions(particleExclusions_.offsets.data(), particleExclusions_.partners.data(), numGlobal);
+    solver_.setExclusions(
+            particleExclusions_.offsets.data(), particleExclusions_.partners.data(), numGlobal);
 }
 
 const RVec* FarfieldForceProvider::Impl::particlePositions(ArrayRef<const RVec> x)
@@ -505,7 +523,8 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     if (request.virial)
     {
         // Added, as the charge correction and LJ-PME assign this term before
-        forceProviderOutput->enerd_.term[InteractionFunction::CoulombReciprocalSpace] += totals.energy;
+        forceProviderOutput->enerd_.term[InteractionFunction::CoulombReciprocalSpace] +=
+                totals.energy;
         matrix virial;
         for (int i = 0; i < DIM; i++)
         {

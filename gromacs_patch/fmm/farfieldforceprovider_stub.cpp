@@ -34,7 +34,8 @@ FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& /* options *
 
 FarfieldForceProvider::~FarfieldForceProvider() = default;
 
-void FarfieldForceProvider::atomsRedistributed(const MDModulesAtomsRedistributedSignal& /* signal */)
+void FarfieldForceProvider::atomsRedistributed(
+        const MDModulesAtomsRedistributedSignal& /* signal */)
 {
 }
 

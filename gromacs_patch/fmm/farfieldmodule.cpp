@@ -63,9 +63,8 @@ void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
     }
     if (ir.ewald_geometry != EwaldGeometry::ThreeD)
     {
-        wi->addError(
-                "coulombtype = FMM has no slab correction, set ewald-geometry = 3d or use "
-                "coulombtype = PME.");
+        wi->addError("coulombtype = FMM has no slab correction, set ewald-geometry = 3d or use "
+                     "coulombtype = PME.");
     }
     if (ir.epsilon_surface != 0)
     {
@@ -309,8 +308,9 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                             "-ntmpi 1, or an MPI build with one rank."));
                 }
             });
-    setupNotifier.subscribe([impl](MDModulesDirectProvider* directProvider)
-                            { impl->relativePermittivity_ = directProvider->relativePermittivity; });
+    setupNotifier.subscribe(
+            [impl](MDModulesDirectProvider* directProvider)
+            { impl->relativePermittivity_ = directProvider->relativePermittivity; });
 
     auto& checkpointNotifier = notifiers->checkpointingNotifier_;
     checkpointNotifier.subscribe(
@@ -342,8 +342,9 @@ void FarfieldModule::subscribeToSimulationRunNotifications(MDModulesNotifiers* n
     if (impl_->provider_)
     {
         FarfieldForceProvider* provider = impl_->provider_.get();
-        notifiers->simulationRunNotifier_.subscribe([provider](const MDModulesAtomsRedistributedSignal& signal)
-                                                    { provider->atomsRedistributed(signal); });
+        notifiers->simulationRunNotifier_.subscribe(
+                [provider](const MDModulesAtomsRedistributedSignal& signal)
+                { provider->atomsRedistributed(signal); });
     }
     else if (impl_->options_.activeFmmBackend() != ActiveFmmBackend::Inactive)
     {
@@ -360,11 +361,12 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
     }
     GMX_RELEASE_ASSERT(impl_->mtop_ && impl_->logger_ && impl_->relativePermittivity_ > 0,
                        "Force providers are built after all notifications of the set-up");
-    impl_->provider_ = std::make_unique<FarfieldForceProvider>(impl_->options_.farfieldOptions(),
-                                                               *impl_->mtop_,
-                                                               *impl_->logger_,
-                                                               c_one4PiEps0 / impl_->relativePermittivity_,
-                                                               impl_->checkpointState_);
+    impl_->provider_ =
+            std::make_unique<FarfieldForceProvider>(impl_->options_.farfieldOptions(),
+                                                    *impl_->mtop_,
+                                                    *impl_->logger_,
+                                                    c_one4PiEps0 / impl_->relativePermittivity_,
+                                                    impl_->checkpointState_);
     forceProviders->addForceProvider(impl_->provider_.get(), c_cycleCounterName);
     GMX_LOG(impl_->logger_->warning)
             .asParagraph()

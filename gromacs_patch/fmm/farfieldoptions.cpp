@@ -54,10 +54,12 @@ constexpr double c_noteAccuracy = 2e-3;
 
 /*! \brief Checks a value of an option with names, in any case.
  *
- * Checked already when the mdp file is transformed: errors there are reported with the option's name.
+ * Checked already when the mdp file is transformed: errors there are reported with the option's
+ * name.
  */
 template<typename EnumType>
-std::string checkedName(const std::string& value, const EnumerationArray<EnumType, const char*>& names)
+std::string checkedName(const std::string&                             value,
+                        const EnumerationArray<EnumType, const char*>& names)
 {
     for (const char* name : names)
     {
@@ -66,9 +68,10 @@ std::string checkedName(const std::string& value, const EnumerationArray<EnumTyp
             return name;
         }
     }
-    GMX_THROW(InvalidInputError(formatString("Invalid value: '%s'; expected one of %s",
-                                             value.c_str(),
-                                             joinStrings(names.begin(), names.end(), ", ").c_str())));
+    GMX_THROW(
+            InvalidInputError(formatString("Invalid value: '%s'; expected one of %s",
+                                           value.c_str(),
+                                           joinStrings(names.begin(), names.end(), ", ").c_str())));
 }
 
 } // namespace
@@ -87,7 +90,8 @@ void FarfieldOptions::initMdpTransformFmm(IKeyValueTreeTransformRules* rules)
 {
     for (const char* name : { c_accuracy, c_cellSize })
     {
-        addMdpTransformFromString<double>(rules, &fromStdString<double>, FmmModuleInfo::sc_name, name);
+        addMdpTransformFromString<double>(
+                rules, &fromStdString<double>, FmmModuleInfo::sc_name, name);
     }
     for (const char* name : { c_order, c_directRange })
     {

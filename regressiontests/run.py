@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""GROMACS's own regression tests with FMM, against tightened PME of the same gmx.
+
+Of every case five short simulations are made: with FMM, with the case's own PME set-up, with two
+tightened PME set-ups, whose difference shows their error, and a rerun of the FMM trajectory by
+tightened PME. Compared are the first frame (forces, Coulomb energy, potential, pressure) and the
+last one (forces, energies). The errors allowed are those of tests/mdrun/limits.py, or those that
+the case's own PME set-up has, where these are larger; to both the reference's own error is added.
+Cases that FMM does not support must be refused by grompp.
+
+Environment: see tests/mdrun/gmxrun.py; GROMACS_REGRESSIONTESTS_DIR names the unpacked tests.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests" / "mdrun"))
+
+import gmxio  # noqa: E402
+import gmxrun  # noqa: E402
+import limits  # noqa: E402
+from gmxrun import FMM, OTHER_TIGHT_PME, TIGHT_PME, change_mdp, normalised  # noqa: E402
+from systems import System  # noqa: E402
+
+# A fixed grid of the case would override the spacing.
+FREE_GRID = {"fourier-nx": 0, "fourier-ny": 0, "fourier-nz": 0}
+
+
+@dataclass
+class Result:
+    """One line of the table; each quantity with its limit."""
+
+    case: str
+    group: str
+    passed: bool = False
+    seconds: float = 0.0
+    atoms: int = 0
+    note: str = ""
+    values: dict = field(default_factory=dict)
+
+    def check(self, quantity, value, limit):
+        """Records a quantity; a value that is not a number fails."""
+        self.values[quantity] = (float(value), float(limit))
+
+    def judge(self):
+        self.passed = all(value <= limit for value, limit in self.values.values())
+
+
+def value_of(entries, key):
+    wanted = normalised(key)
+    return next((v for k, v in entries.items() if normalised(k) == wanted), "")
+
+
+def adapted(entries):
+    """The case's input as both runs use it, and a note on what had to change.
+
+    FMM leaves the Lennard-Jones cut-off to rvdw and wants rcoulomb equal to it.
+    """
+    changes = {}
+    rcoulomb, rvdw = (value_of(entries, key) for key in ("rcoulomb", "rvdw"))
+    note = ""
+    if rcoulomb and rvdw and float(rcoulomb) != float(rvdw):
+        changes["rcoulomb"] = rvdw
+        note = f"adapted: rcoulomb {rcoulomb} -> {rvdw} in all runs"
+    # A frame of coordinates and forces at the first and at the last step.
+    steps = value_of(entries, "nsteps")
+    changes |= {"nstxout": steps, "nstvout": steps, "nstfout": steps}
+    return change_mdp(entries, changes), note
+
+
+def adapted_for_pme(entries):
+    """PME without energy groups: with them its sums of the energy lose a digit."""
+    if not value_of(entries, "energygrps") or value_of(entries, "energygrps").lower() == "system":
+        return entries, ""
+    return change_mdp(entries, {"energygrps": ""}), "PME without energy groups"
+
+
+def prepare(folder, name, entries):
+    """grompp as GROMACS's own driver calls it."""
+    gmxrun.write_mdp(folder / f"{name}.mdp", entries)
+    files = ["-f", f"{name}.mdp", "-c", "conf", "-r", "conf", "-p", "topol", "-o", f"{name}.tpr"]
+    index = ["-n", "index"] if (folder / "index.ndx").exists() else []
+    options = ["-po", f"{name}-out.mdp", "-maxwarn", 10]
+    return gmxrun.call(["grompp", *files, *index, *options], folder)
+
+
+def run(folder, name, entries, flags=("-notunepme",)):
+    prepare(folder, name, entries).ok()
+    gmxrun.mdrun(folder, name, flags).ok()
+    return gmxrun.Run(folder, name, "")
+
+
+def check_refusal(folder, entries, case, result):
+    done = prepare(folder, "fmm", change_mdp(entries, FMM))
+    lines = [line.strip() for line in done.text.splitlines()]
+    reason = " ".join(lines[next((i for i, x in enumerate(lines) if x.startswith("ERROR")), 0) :])
+    named = any(word in reason for word in case["refused"])
+    result.passed = done.status > 0 and named and not (folder / "fmm.tpr").exists()
+    result.note = "refused, as it should be" if result.passed else "NOT refused as it should be"
+
+
+def check_against_pme(folder, entries, case, result):
+    entries, result.note = adapted(entries)
+    fmm = run(folder, "fmm", change_mdp(entries, FMM))
+    entries, note = adapted_for_pme(entries)
+    result.note += note
+    own = run(folder, "own", entries)
+    pme = run(folder, "pme", change_mdp(entries, {**TIGHT_PME, **FREE_GRID}))
+    other = run(folder, "other", change_mdp(entries, {**OTHER_TIGHT_PME, **FREE_GRID}))
+    if case.get("history"):
+        # The forces depend on the past: the run itself, whose path is still the same.
+        again = pme
+    else:
+        gmxrun.mdrun(folder, "again", ["-s", "pme.tpr", "-rerun", "fmm.trr"]).ok()
+        again = gmxrun.Run(folder, "again", "")
+
+    frames, start, other_start = fmm.frames, pme.frames[0], other.frames[0]
+    system = System(folder, None, None, len(start.f), float(np.linalg.det(start.box)))
+    result.atoms = system.atoms
+    # Atoms without a force of their own (virtual sites) would hide an error in the mean.
+    felt = np.any(start.f != 0, axis=1)
+
+    def error(frame, reference):
+        return gmxrun.force_error(frame.f[felt], reference.f[felt])
+
+    noise = error(other_start, start)
+    force_limit = max(limits.PROTEIN_LIMIT, error(own.frames[0], start))
+    result.check("force", error(frames[0], start), force_limit + noise)
+    result.check("force, last", error(frames[-1], again.frames[-1]), force_limit + noise)
+
+    exact = pme.coulomb()[0]
+    for quantity, of in [
+        ("Coulomb", lambda r: r.coulomb()),
+        ("potential", lambda r: r.energies["Potential"]),
+    ]:
+        noise = abs(of(other)[0] - of(pme)[0])
+        allowed = max(limits.energy_limit(system, exact), abs(of(own)[0] - of(pme)[0]))
+        # A potential has seven digits in mixed precision.
+        allowed += 2 * noise + 1e-6 * abs(of(pme)[0])
+        result.check(quantity, abs(of(fmm)[0] - of(pme)[0]), allowed)
+        result.check(f"{quantity}, last", abs(of(fmm)[-1] - of(again)[-1]), allowed)
+
+    tensors = [r.pressure_tensor()[0] for r in (fmm, pme, other, own)]
+    component, average = limits.pressure_limits(system, gmxrun.rms(start.f), exact, force_limit)
+    noise = np.abs(tensors[2] - tensors[1]).max()
+    difference = tensors[0] - tensors[1]
+    average = max(average, abs(np.trace(tensors[3] - tensors[1])) / 3)
+    result.check("pressure", abs(np.trace(difference)) / 3, average + 2 * noise)
+    result.check("pressure tensor", np.abs(difference).max(), component + 2 * noise)
+    result.judge()
+
+
+def run_case(name, case, source, keep):
+    result = Result(name, case["group"])
+    start = time.monotonic()
+    folder = Path(keep) / name if keep else Path(tempfile.mkdtemp(prefix=f"farfield-{name}-"))
+    try:
+        shutil.copytree(source / "complex" / name, folder, dirs_exist_ok=True)
+        entries = gmxrun.read_mdp(folder / "grompp.mdp")
+        if "refused" in case:
+            check_refusal(folder, entries, case, result)
+        else:
+            check_against_pme(folder, entries, case, result)
+    except (gmxrun.GmxError, OSError, KeyError, ValueError, subprocess.TimeoutExpired) as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        result.note = f"{type(error).__name__}: {' | '.join(lines[:1] + lines[-6:])}"
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+    result.seconds = time.monotonic() - start
+    return result
+
+
+COLUMNS = [
+    ("force", "8.1e"),
+    ("force, last", "8.1e"),
+    ("Coulomb", "8.3f"),
+    ("potential", "8.3f"),
+    ("pressure", "8.3f"),
+    ("pressure tensor", "8.3f"),
+]
+HEADER = (
+    f"{'case':27}{'group':15}{'atoms':>6}  {'force rel.':18}{'force, last':18}"
+    f"{'Coulomb kJ/mol':18}{'potential kJ/mol':18}{'pressure bar':18}{'P tensor bar':18}{'s':>4}  result"
+)
+
+
+def line_of(result):
+    text = f"{result.case:27}{result.group:15}{result.atoms or '':>6}  "
+    for quantity, form in COLUMNS:
+        if quantity in result.values:
+            value, limit = (f"{v:{form}}".strip() for v in result.values[quantity])
+            text += f"{value + ' / ' + limit:18}"
+        else:
+            text += f"{'-':18}"
+    failed = [q for q, (value, limit) in result.values.items() if not value <= limit]
+    verdict = "pass" if result.passed else "FAIL"
+    remarks = [", ".join(failed)] * bool(failed) + [result.note] * bool(result.note)
+    return f"{text}{result.seconds:4.0f}  {verdict}  {'; '.join(remarks)}".rstrip()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--select", choices=["ci", "all"], default="ci", help="which cases")
+    parser.add_argument("--case", action="append", help="only this case; may be repeated")
+    parser.add_argument("--json", type=Path, help="write the results to this file too")
+    parser.add_argument("--keep", type=Path, help="keep the runs in this folder")
+    arguments = parser.parse_args()
+
+    cases = tomllib.loads((HERE / "cases.toml").read_text())
+    if arguments.case:
+        unknown = set(arguments.case) - set(cases)
+        if unknown:
+            parser.error(f"no such case: {', '.join(sorted(unknown))}")
+        cases = {name: cases[name] for name in arguments.case}
+    elif arguments.select == "ci":
+        cases = {name: case for name, case in cases.items() if case.get("ci")}
+
+    try:
+        source = gmxrun.folder_from_environment("GROMACS_REGRESSIONTESTS_DIR")
+        gmxrun.gmx()
+    except FileNotFoundError as error:
+        parser.error(str(error))
+
+    print("Each quantity: difference of FMM from tightened PME / what is allowed.\n")
+    print(HEADER, flush=True)
+    results = []
+    for name, case in cases.items():
+        results.append(run_case(name, case, source, arguments.keep))
+        print(line_of(results[-1]), flush=True)
+    failed = [result.case for result in results if not result.passed]
+    print(f"\n{len(results) - len(failed)} of {len(results)} cases as they should be")
+    if arguments.json:
+        arguments.json.write_text(json.dumps([asdict(r) for r in results], indent=1) + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
