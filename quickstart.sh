@@ -151,6 +151,9 @@ case ${1:-help} in
         mkdir -p "$cache" "$build" || fail "cannot write to $cache or $build."
         checkGivenSources
         jobs=$(numJobs)
+        # ccache takes the locale for a reason to compile anew, and messages are read by scripts.
+        unset LC_ALL LC_CTYPE LC_MESSAGES
+        export LANG=C.UTF-8
         # Paths below the cache are hashed relative to the working folder, so that a build under a
         # new key reuses the objects of the old one.
         export CCACHE_DIR=$cache/ccache CCACHE_MAXSIZE=5G CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$cache

@@ -28,11 +28,15 @@ public:
     virtual void setCharges(const Real* q, int n) = 0;
     //! Excluded pairs as compressed rows.
     virtual void setExclusions(const int* offsets, const int* partners, int n) = 0;
-    //! Builds the operators; strain: the shape of the current box relative to the reference box.
+    //! Builds the operators.
     virtual void build(const Discretisation& discretisation) = 0;
-    //! Adapts to a box; strain: symmetric and traceless, of its cells relative to the reference
-    //! box.
-    virtual void setBox(const Mat3& box, const Mat3& strain) = 0;
+    /*! \brief Adapts to a box.
+     *
+     *  Edges of cells are those of the reference box, in units of their size, times (1 + strain)
+     * rotation. \param[in] box       current box \param[in] strain    symmetric and traceless: the
+     * operators follow it to first order \param[in] rotation  exact: everything is computed in a
+     * rotated frame */
+    virtual void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) = 0;
 
     virtual void sort(const Real* x)       = 0; //!< wraps and bins the particles
     virtual void exclusions(const Real* x) = 0; //!< subtracts excluded pairs

@@ -15,11 +15,16 @@ namespace farfield
 {
 
 template<class Real>
-void CellList<Real>::sort(const Grid& grid, const Real* x, const Real* q, int n, int threads)
+void CellList<Real>::sort(const Grid& grid,
+                          const Mat3& rotation,
+                          const Real* x,
+                          const Real* q,
+                          int         n,
+                          int         threads)
 {
     const int  cells  = static_cast<int>(grid.count());
     const Mat3 G      = grid.edges();
-    const Mat3 I      = grid.inverseEdges();
+    const Mat3 I      = rotation.transpose() * grid.inverseEdges();
     const Int3 length = { grid.H()[0][0], grid.H()[1][1], grid.H()[2][2] };
     // a histogram per thread: not more of them than the particles are worth
     const int  histograms = std::max(1, std::min<int>(threads, 1 + 8LL * n / std::max(cells, 1)));
@@ -50,7 +55,6 @@ void CellList<Real>::sort(const Grid& grid, const Real* x, const Real* q, int n,
             const double r[3] = { static_cast<double>(x[3 * i]),
                                   static_cast<double>(x[3 * i + 1]),
                                   static_cast<double>(x[3 * i + 2]) };
-            // triangular: the box is
             const double s[3] = { r[0] * I(0, 0) + r[1] * I(1, 0) + r[2] * I(2, 0),
                                   r[0] * I(0, 1) + r[1] * I(1, 1) + r[2] * I(2, 1),
                                   r[0] * I(0, 2) + r[1] * I(1, 2) + r[2] * I(2, 2) };

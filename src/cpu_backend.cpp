@@ -66,7 +66,9 @@ public:
         }
         levels_.clear();
         levels_.resize(d.levels);
-        setGrids(d.referenceBox);
+        box_      = d.referenceBox;
+        rotation_ = Mat3::Identity();
+        setGrids(box_);
         // level 0 holds every cell, in the order of the transform
         std::vector<Int3> all(coarse.count());
         for (int index = 0; index < static_cast<int>(coarse.count()); index++)
@@ -78,11 +80,13 @@ public:
         strain_ = Mat3::Zero();
     }
 
-    void setBox(const Mat3& box, const Mat3& strain) override
+    void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override
     {
-        if (box != levels_[0].grid.box())
+        if (box != box_)
         {
-            setGrids(box);
+            box_      = box;
+            rotation_ = rotation;
+            setGrids(box * rotation.transpose());
         }
         if (strain != strain_)
         {
@@ -98,7 +102,7 @@ public:
     void sort(const Real* x) override
     {
         const Grid& leaf = leaves().grid;
-        list_.sort(leaf, x, q_.data(), static_cast<int>(q_.size()), threads_);
+        list_.sort(leaf, rotation_, x, q_.data(), static_cast<int>(q_.size()), threads_);
         if (levels_.size() > 1)
         {
             findOccupied();
@@ -120,17 +124,18 @@ public:
         std::fill(forces_.begin(), forces_.end(), Real(0));
         energy_ = 0;
         std::fill(std::begin(virial_), std::end(virial_), 0.0);
+        std::fill(std::begin(excludedVirial_), std::end(excludedVirial_), 0.0);
         deviatoric_ = {};
         const double closeDistance =
                 std::min(exclusions_.c_closeDistance, 0.4 * leaves().grid.unit());
-        exclusions_.subtract(leaves().grid,
+        exclusions_.subtract(box_,
                              x,
                              q_.data(),
                              closeDistance,
                              forces_.data(),
                              threads_,
                              &energy_,
-                             virial_);
+                             excludedVirial_);
     }
 
     void p2m() override
@@ -265,8 +270,9 @@ public:
 
              Totals collect(Real* forces) override
              {
-        const int     n       = static_cast<int>(q_.size());
-        constexpr int c_chunk = NearForces<Real>::c_chunk;
+        const int                       n       = static_cast<int>(q_.size());
+        constexpr int                   c_chunk = NearForces<Real>::c_chunk;
+        const Eigen::Matrix<Real, 3, 3> R       = rotation_.cast<Real>();
          #pragma omp parallel for schedule(static) num_threads(threads_)
         for (int chunk = 0; chunk <= n / c_chunk; chunk++)
         {
@@ -287,9 +293,11 @@ public:
                      for (int i = begin; i < end; i++)
                      {
                          const size_t to = 3 * static_cast<size_t>(list_.atom()[i]);
-                         forces[to] += forces_[to] + fx_[i];
-                         forces[to + 1] += forces_[to + 1] + fy_[i];
-                         forces[to + 2] += forces_[to + 2] + fz_[i];
+                         for (int k = 0; k < 3; k++)
+                         {
+                             forces[to + k] += forces_[to + k]
+                                               + (fx_[i] * R(0, k) + fy_[i] * R(1, k) + fz_[i] * R(2, k));
+                }
             }
         }
         return totals();
@@ -428,28 +436,38 @@ private:
         return energy;
     }
 
+    //! Symmetric tensor from xx yy zz xy xz yz.
+    static Mat3 tensor(const double* v)
+    {
+                 Mat3 t;
+                 t << v[0], v[3], v[4], v[3], v[1], v[5], v[4], v[5], v[2];
+                 return t;
+    }
+
     Totals totals() const
     {
-                 Totals t;
+                 Totals result;
                  if (this->request_.energy)
                  {
-                     t.energy = energy_;
+                     result.energy = energy_;
         }
                  if (this->request_.virial)
                  {
                      // displacements of cells contribute a deviatoric part; the trace follows from the
             // energy
-            const double rest = -0.5 * energy_ - (virial_[0] + virial_[1] + virial_[2]);
-            const double zz =
-                    (rest - deviatoric_[StrainXXminusZZ] - deviatoric_[StrainYYminusZZ]) / 3;
-            t.virial[0][0] = virial_[0] + deviatoric_[StrainXXminusZZ] + zz;
-            t.virial[1][1] = virial_[1] + deviatoric_[StrainYYminusZZ] + zz;
-            t.virial[2][2] = virial_[2] + zz;
-            t.virial[0][1] = t.virial[1][0] = virial_[3] + deviatoric_[StrainXY];
-            t.virial[0][2] = t.virial[2][0] = virial_[4] + deviatoric_[StrainXZ];
-            t.virial[1][2] = t.virial[2][1] = virial_[5] + deviatoric_[StrainYZ];
+            const double deviatoric[6] = {
+                         deviatoric_[StrainXXminusZZ], deviatoric_[StrainYYminusZZ], 0,
+                         deviatoric_[StrainXY],        deviatoric_[StrainXZ],        deviatoric_[StrainYZ]
+            };
+            const Mat3 inFrame = tensor(virial_) + tensor(deviatoric);
+            Mat3 virial = rotation_.transpose() * inFrame * rotation_ + tensor(excludedVirial_);
+            virial += (-0.5 * energy_ - virial.trace()) / 3 * Mat3::Identity();
+            for (int i = 0; i < 9; i++)
+            {
+                         result.virial[i / 3][i % 3] = 0.5 * (virial(i / 3, i % 3) + virial(i % 3, i / 3));
+            }
         }
-                 return t;
+                 return result;
     }
 
     double            rootCoulomb_;
@@ -458,8 +476,11 @@ private:
     double            netCharge_ = 0;
     Exclusions<Real>  exclusions_;
 
-    Discretisation                    discretisation_;
-    Mat3                              strain_ = Mat3::Zero();
+    Discretisation discretisation_;
+    Mat3           box_    = Mat3::Zero();
+    Mat3           strain_ = Mat3::Zero();
+    //! From the frame of the operators, in which near and far field are computed, to the caller's.
+    Mat3                              rotation_ = Mat3::Identity();
     std::vector<Level<Real>>          levels_;
     std::unique_ptr<FftClosure<Real>> closure_;
     std::unique_ptr<Hierarchy<Real>>  hierarchy_;
@@ -471,8 +492,9 @@ private:
     std::vector<Real>             forces_;        //!< of excluded pairs, [n][3]
     std::vector<NearForces<Real>> near_;          //!< per thread
 
-    double                          energy_    = 0;
-    double                          virial_[6] = { 0, 0, 0, 0, 0, 0 }; //!< xx yy zz xy xz yz
+    double energy_            = 0;
+    double virial_[6]         = { 0, 0, 0, 0, 0, 0 }; //!< xx yy zz xy xz yz
+    double excludedVirial_[6] = { 0, 0, 0, 0, 0, 0 }; //!< the same, in the frame of the caller
     std::array<double, StrainCount> deviatoric_ = {};
 };
 

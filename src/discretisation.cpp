@@ -14,8 +14,6 @@ namespace
 
 //! Cells of a coarse grid per dimension that the closure handles at next to no cost.
 constexpr double c_coarseCells = 6;
-//! Most leaf cells that tables over all cells of the box are made for.
-constexpr double c_maxCells = 1 << 27;
 //! Smallest leaf cell, nm: closer than any two atoms that interact.
 constexpr double c_minCellSize = 0.15;
 
@@ -134,6 +132,14 @@ Discretisation chooseDiscretisation(const Options& options,
                     "The cell size, " + std::to_string(options.cellSize)
                             + " nm, must not exceed the shortest box dimension, "
                             + std::to_string(shortest) + " nm.");
+    }
+    if (options.cellSize > 0 && boxVolume / std::pow(options.cellSize, 3) > c_maxCells)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The cell size, " + std::to_string(options.cellSize)
+                            + " nm, splits the box into more than "
+                            + std::to_string(static_cast<long long>(c_maxCells))
+                            + " cells; larger cells are needed.");
     }
     const double n = std::max<double>(1, static_cast<double>(particles));
 

@@ -14,6 +14,9 @@
 namespace farfield
 {
 
+//! Most leaf cells of a box: tables over all of them have to fit into memory.
+constexpr double c_maxCells = 1 << 27;
+
 //! Everything that fixes the operators.
 struct Discretisation
 {

@@ -138,7 +138,7 @@ inline double separation(const Real* x, int i, int j, const MinimumImage& image,
 } // namespace
 
 template<class Real>
-void Exclusions<Real>::subtract(const Grid& grid,
+void Exclusions<Real>::subtract(const Mat3& box,
                                 const Real* x,
                                 const Real* q,
                                 double      closeDistance,
@@ -147,7 +147,7 @@ void Exclusions<Real>::subtract(const Grid& grid,
                                 double*     energy,
                                 double*     virial)
 {
-    const MinimumImage                            image(grid.box());
+    const MinimumImage                            image(box);
     const std::vector<int>                        begin = ranges(threads);
     std::vector<std::array<double, 7>>            sums(threads);
     std::vector<std::vector<std::pair<int, int>>> found(threads);

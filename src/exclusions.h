@@ -35,7 +35,7 @@ public:
      *  \param[in]     closeDistance  at most c_closeDistance, nm
      *  \param[in,out] forces  [n][3]
      *  \param[in,out] energy, virial  added to: the virial as xx yy zz xy xz yz */
-    void subtract(const Grid& grid,
+    void subtract(const Mat3& box,
                   const Real* x,
                   const Real* q,
                   double      closeDistance,

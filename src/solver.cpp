@@ -299,6 +299,10 @@ public:
         {
             refuse("it holds a value that is not finite");
         }
+        if (!std::all_of(s.begin(), s.begin() + 14, [](double v) { return v == std::floor(v); }))
+        {
+            refuse("an integer in it is none");
+        }
         Discretisation d;
         d.order        = static_cast<int>(s[1]);
         d.ws           = static_cast<int>(s[2]);
@@ -327,15 +331,20 @@ public:
                    + " and least squares " + (d.leastSquares ? "on" : "off")
                    + ", other than the options say");
         }
-        for (int i = 0; i < 3; i++)
+        const IntMat& H     = d.leafCells;
+        bool          valid = H[0][1] == 0 && H[0][2] == 0 && H[1][2] == 0;
+        for (int i = 0; i < 9; i++)
         {
-            if (d.leafCells[i][i] < 1)
-            {
-                refuse("it has no cells");
-            }
+            valid = valid && H[i / 3][i % 3] % (1 << (d.levels - 1)) == 0
+                    && (i % 4 != 0 || H[i / 3][i % 3] > 0);
+        }
+        if (!valid || static_cast<double>(H[0][0]) * H[1][1] * H[2][2] > c_maxCells
+            || strain.cwiseAbs().maxCoeff() > 0.1)
+        {
+            refuse("its cells or its strain are not legal");
         }
         build(d);
-        setBox(d.referenceBox, strain);
+        setBox(d.referenceBox, strain, Mat3::Identity());
     }
 
     std::vector<StageTime> timings() const
@@ -460,9 +469,9 @@ private:
         box_            = d.referenceBox;
     }
 
-    void setBox(const Mat3& box, const Mat3& strain)
+    void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation)
     {
-        backend_->setBox(box, strain);
+        backend_->setBox(box, strain, rotation);
         box_    = box;
         strain_ = strain;
     }
@@ -482,15 +491,17 @@ private:
         const Discretisation& d    = *discretisation_;
         const Grid            then = d.leafGrid(d.referenceBox);
         const Grid            now  = d.leafGrid(box);
-        // cell vectors transform as r -> r (1 + e); isotropic scaling has been divided out
-        const Mat3   e = then.scaledEdges().inverse() * now.scaledEdges() - Mat3::Identity();
-        Mat3         symmetric = 0.5 * (e + e.transpose());
-        const double rotation  = (0.5 * (e - e.transpose())).cwiseAbs().maxCoeff();
-        symmetric -= symmetric.trace() / 3 * Mat3::Identity();
+        // Edges of cells transform as r -> r (1 + strain) rotation; isotropic scaling is divided
+        // out.
+        const Mat3             F = then.scaledEdges().inverse() * now.scaledEdges();
+        Eigen::JacobiSVD<Mat3> svd(F, Eigen::ComputeFullU | Eigen::ComputeFullV);
+        const Mat3             rotation = svd.matrixU() * svd.matrixV().transpose();
+        Mat3 strain = svd.matrixU() * svd.singularValues().asDiagonal() * svd.matrixU().transpose()
+                      - Mat3::Identity();
+        strain -= strain.trace() / 3 * Mat3::Identity();
         const double tolerance = error(then);
-        // second-order terms are about the square of the strain; a rotation is not followed at all
-        const bool sheared = symmetric.cwiseAbs().maxCoeff() > std::sqrt(0.1 * tolerance)
-                             || rotation > 1e-2 * tolerance;
+        // second-order terms are about the square of the strain
+        const bool sheared = strain.cwiseAbs().maxCoeff() > std::sqrt(0.1 * tolerance);
         const bool resized = std::abs(std::log(now.unit() / then.unit())) > 0.15;
         if (sheared || resized)
         {
@@ -507,8 +518,9 @@ private:
             return;
         }
         // rounding of the box vectors alone is no reason for new operators
-        const bool changed = (symmetric - strain_).cwiseAbs().maxCoeff() > 2e-3 * tolerance;
-        setBox(box, changed ? symmetric : strain_);
+        const bool changed   = (strain - strain_).cwiseAbs().maxCoeff() > 2e-3 * tolerance;
+        const bool unrotated = (rotation - Mat3::Identity()).cwiseAbs().maxCoeff() < 1e-12;
+        setBox(box, changed ? strain : strain_, unrotated ? Mat3::Identity() : rotation);
     }
 
     Options                        options_;

@@ -75,51 +75,63 @@ TYPED_TEST_SUITE(DoubleVirial, DoubleConfigurations, ConfigurationNames);
 TYPED_TEST(DoubleVirial, MatchesFiniteStrain)
 {
     using Real = typename TypeParam::Real;
-    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    for (const bool leastSquares : { false, true })
     {
-        System system = randomCharges(namedBox("triclinic", 6.0), 250, 22, 2.0);
-        // An excluded pair through the boundary counts as well.
-        system.positions[1] = { system.positions[0][0] + 0.06 - system.box[0][0],
-                                system.positions[0][1] + 0.05,
-                                system.positions[0][2] };
-        system.exclusions   = { { 0, 1 } };
-        Options options     = TypeParam::options();
-        options.m2l         = engine;
-        options.order       = 8;
-        options.cellSize    = 0.35;
-        Solver<Real> solver(options);
-        load(solver, system);
-        const Evaluation result = evaluate(solver, system);
-        const Setup      setup  = solver.setup();
-        SCOPED_TRACE(describe(system, setup));
-        // The strain moves everything at fixed fractional coordinates, cells included, and is
-        // small enough for the operators to be followed, not rebuilt, and large enough not to be
-        // ignored: the difference quotient of the solver's own energy is its virial. Two central
-        // differences eliminate step^2; left are step^4 times the sum of the pair energies (closest
-        // pair 0.1 nm) and rounding / step. Only lower triangular strains keep the box so.
-        const double step  = 5e-4;
-        const double scale = system.size() * c_coulomb * system.meanSquareCharge() / 0.1;
-        const double bound = 1e3 * std::pow(step, 4) * scale + 1e-13 * scale / step;
-        for (int i = 0; i < 3; ++i)
+        for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
         {
-            for (int j = 0; j <= i; ++j)
+            System system = randomCharges(namedBox("triclinic", 6.0), 250, 22, 2.0);
+            // An excluded pair through the boundary counts as well.
+            system.positions[1]  = { system.positions[0][0] + 0.06 - system.box[0][0],
+                                     system.positions[0][1] + 0.05,
+                                     system.positions[0][2] };
+            system.exclusions    = { { 0, 1 } };
+            Options options      = TypeParam::options();
+            options.m2l          = engine;
+            options.order        = 8;
+            options.directRange  = 1;
+            options.cellSize     = 0.35;
+            options.leastSquares = leastSquares;
+            // The strain moves everything at fixed fractional coordinates, cells included: the
+            // difference quotient of the solver's own energy is its virial. It is large enough not
+            // to be ignored and small enough for stretched cells to be followed. Shear turns the
+            // cells as well, for which operators are built anew: truncated ones are the same
+            // functions of the shape, the least-squares projection is not, so it is left out there.
+            // Two central differences eliminate step^2; left are step^4 times the sum of pair
+            // energies (closest pair 0.05 nm) and rounding / step. Only lower triangular strains
+            // keep the box so.
+            const double step  = 5e-4;
+            const double scale = system.size() * c_coulomb * system.meanSquareCharge() / 0.05;
+            const double bound = 1e3 * std::pow(step, 4) * scale + 1e-13 * scale / step;
+            for (int i = 0; i < 3; ++i)
             {
-                const auto quotient = [&](double h)
+                for (int j = 0; j <= i; ++j)
                 {
-                    Matrix strain = unitMatrix();
-                    strain[i][j]  = (i == j) + h;
-                    const double up =
-                            evaluate(solver, deformed(system, strain), { true, false }).energy;
-                    strain[i][j] = (i == j) - h;
-                    const double down =
-                            evaluate(solver, deformed(system, strain), { true, false }).energy;
-                    return (up - down) / (2 * h);
-                };
-                const double slope = (4 * quotient(step) - quotient(2 * step)) / 3;
-                EXPECT_NEAR(result.virial[i][j], 0.5 * slope, bound) << i << " " << j;
+                    if (leastSquares && i != j)
+                    {
+                        continue;
+                    }
+                    Solver<Real> solver(options);
+                    load(solver, system);
+                    const Evaluation result = evaluate(solver, system);
+                    SCOPED_TRACE(describe(system, solver.setup()));
+                    const auto cells    = solver.setup().cells;
+                    const auto quotient = [&](double h)
+                    {
+                        Matrix strain = unitMatrix();
+                        strain[i][j]  = (i == j) + h;
+                        const double up =
+                                evaluate(solver, deformed(system, strain), { true, false }).energy;
+                        strain[i][j] = (i == j) - h;
+                        const double down =
+                                evaluate(solver, deformed(system, strain), { true, false }).energy;
+                        return (up - down) / (2 * h);
+                    };
+                    const double slope = (4 * quotient(step) - quotient(2 * step)) / 3;
+                    EXPECT_NEAR(result.virial[i][j], 0.5 * slope, bound) << i << " " << j;
+                    EXPECT_EQ(solver.setup().cells, cells);
+                }
             }
         }
-        EXPECT_EQ(solver.setup().cells, setup.cells);
     }
 }
 
@@ -178,12 +190,16 @@ TYPED_TEST(ChargedBox, MatchesEwald)
         {
             for (const bool leastSquares : { false, true })
             {
+                if (engine == M2lEngine::Hierarchy && !leastSquares)
+                {
+                    continue;
+                }
                 const System     system    = rounded<Real>(randomCharges(named.box, 200, 23, 20.0));
                 const Evaluation reference = ewald(system);
                 Options          options   = TypeParam::options();
                 options.m2l                = engine;
                 options.leastSquares       = leastSquares;
-                options.order              = 12;
+                options.order              = 9;
                 options.directRange        = 2;
                 options.cellSize           = 0.35;
                 Solver<Real> solver(options);

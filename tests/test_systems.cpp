@@ -120,7 +120,7 @@ TYPED_TEST(Exclusions, OfCloseShellsKeepAccuracy)
         const System     system    = rounded<Real>(shells(namedBox("cube", 6.0), distance, 33));
         const Evaluation reference = ewald(system);
         Options          options   = TypeParam::options();
-        options.order              = 16;
+        options.order              = 12;
         options.directRange        = 2;
         options.cellSize           = 0.4;
         Solver<Real> solver(options);

@@ -97,7 +97,7 @@ def test_grompp_accepts_the_unchanged_input(work, salt_water):
 
 
 def test_energy_groups_give_a_warning(work, salt_water):
-    change = {"energygrps": "NA CL"}
+    change = {"energygrps": "SOL Ion"}
     done = gmxrun.grompp(work, "groups", settings(FMM, change), salt_water.conf, salt_water.top)
     assert done.status != 0
     assert "WARNING" in done.text and "energygrps" in done.text
@@ -158,9 +158,9 @@ def refused_by_either(work, conf, top):
 def test_position_that_is_not_a_number_in_the_structure(work, water):
     s = gmxio.read_gro(water.conf)
     s.x[5, 1] = np.nan
-    gmxio.write_gro(work / "bad.gro", s)
+    gmxio.write_gro(work / "nan.gro", s)
     (work / "top.top").write_text(water.top.read_text())
-    refused_by_either(work, "bad.gro", "top.top")
+    refused_by_either(work, "nan.gro", "top.top")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Drift of the total energy of water at constant energy: FMM against PME on the same input.
+
+Several replicas, which differ in the velocities only, run with both. Per run a line is fitted to
+the energy; the scatter among replicas gives the statistical error of the mean slope. FMM's drift
+is accepted if its size exceeds PME's by no more than two standard errors.
+Environment: see tests/mdrun/gmxrun.py.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "mdrun"))
+
+import gmxrun  # noqa: E402  (the path is set above)
+import systems  # noqa: E402
+
+TEMPERATURE = 300.0
+KT = 0.0083144626 * TEMPERATURE  # kJ/mol
+# ps left out at the start: velocities that were just generated are not an equilibrium yet.
+START = 1.0
+
+# A pair list that misses nothing, so that the drift is that of forces and integrator alone.
+COMMON = {
+    "dt": 0.002,
+    "rcoulomb": 0.9,
+    "rvdw": 0.9,
+    "vdw-modifier": "Force-switch",
+    "rvdw-switch": 0.8,
+    "verlet-buffer-tolerance": -1,
+    "rlist": 1.05,
+    "nstlist": 10,
+    "gen-vel": "yes",
+    "gen-temp": TEMPERATURE,
+    "nstenergy": 50,
+    "nstcalcenergy": 50,
+    "nstcomm": 50,
+    "nstlog": 0,
+}
+METHODS = {"PME": {}, "FMM": gmxrun.FMM}
+
+
+def slope(run, atoms):
+    """Slope of the total energy, kJ/mol/ps per atom, by least squares."""
+    terms = run.energies
+    late = terms["Time"] >= START
+    return np.polyfit(terms["Time"][late], terms["Total Energy"][late], 1)[0] / atoms
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--length", type=float, default=50.0, help="ps per run")
+    parser.add_argument("--replicas", type=int, default=4, help="at least 2")
+    parser.add_argument("--edge", type=float, default=2.8, help="nm, of the cube of water")
+    parser.add_argument("--keep", type=Path, help="folder for the runs; kept")
+    arguments = parser.parse_args()
+    if arguments.replicas < 2:
+        parser.error("--replicas must be at least 2: their scatter is the error")
+
+    folder = arguments.keep or Path(tempfile.mkdtemp(prefix="farfield-drift-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    system = systems.water(folder, arguments.edge, 5000)
+    steps = round((arguments.length + START) / COMMON["dt"])
+    print(f"{system.atoms} atoms of water, {arguments.replicas} x {arguments.length:g} ps")
+
+    slopes = {method: [] for method in METHODS}
+    for replica in range(arguments.replicas):
+        for method, electrostatics in METHODS.items():
+            seed = {"gen-seed": 1000 + replica, "nsteps": steps}
+            entries = gmxrun.settings(COMMON, seed, electrostatics)
+            begin = time.monotonic()
+            # The fixed list is longer than the estimate behind one of grompp's warnings.
+            run = gmxrun.simulate(
+                folder,
+                f"{method}{replica}",
+                entries,
+                system,
+                ["-notunepme", "-nstlist", COMMON["nstlist"]],
+                warnings=1,
+                timeout=7200,
+            )
+            slopes[method].append(slope(run, system.atoms))
+            print(
+                f"  replica {replica}, {method}: {slopes[method][-1]:+.2e} kJ/mol/ps per atom "
+                f"({time.monotonic() - begin:.0f} s)",
+                flush=True,
+            )
+
+    print(f"\n{'':6}{'kJ/mol/ps per atom':>24}{'kT/ns per atom':>22}")
+    mean, error = {}, {}
+    for method, values in slopes.items():
+        mean[method] = np.mean(values)
+        error[method] = np.std(values, ddof=1) / np.sqrt(len(values))
+        scaled = 1000 / KT
+        print(
+            f"{method:6}{mean[method]:+13.2e} +- {error[method]:.1e}"
+            f"{mean[method] * scaled:+13.2e} +- {error[method] * scaled:.1e}"
+        )
+    excess = abs(mean["FMM"]) - abs(mean["PME"])
+    allowed = 2 * np.hypot(error["FMM"], error["PME"])
+    accepted = excess <= allowed
+    verdict = "no larger than" if accepted else "LARGER than"
+    print(f"\nFMM's drift is {verdict} PME's: excess {excess:+.1e}, allowed {allowed:.1e}")
+    return 0 if accepted else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
