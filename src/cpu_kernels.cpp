@@ -377,20 +377,19 @@ bool mustNotInteract(const NearTask<Real>& task, int i, int j)
  * them. \tparam Close  look up pairs nearer than closeDistance2 in the list of those to leave out
  *  \returns the energy */
 template<int Targets, bool Energy, bool Close, class Real>
-HWY_INLINE Real targetBlock(const NearTask<Real>& task, const Staged<Real>& s, int i0)
+HWY_INLINE double targetBlock(const NearTask<Real>& task, const Staged<Real>& s, int i0)
 {
     const Tag<Real> d;
     const int       L = lanesOf<Real>();
-    Vec<Real>       fx[Targets], fy[Targets], fz[Targets];
+    Vec<Real>       fx[Targets], fy[Targets], fz[Targets], potential[Targets], lost[Targets];
     Real            q[Targets]; // the staged charges are scaled for their part as sources
     for (int t = 0; t < Targets; t++)
     {
-        fx[t] = fy[t] = fz[t] = hn::Zero(d);
+        fx[t] = fy[t] = fz[t] = potential[t] = lost[t] = hn::Zero(d);
         q[t] = c_rootScale<Real> * c_rootScale<Real> * c_rootScale<Real> * s.q[i0 + t];
     }
-    auto       energy = hn::Zero(d);
-    const auto tiny   = hn::Set(d, Real(1e-20));
-    const auto step   = [&](int j, auto masked) HWY_ATTR
+    const auto tiny = hn::Set(d, Real(1e-20));
+    const auto step = [&](int j, auto masked) HWY_ATTR
     {
         const auto sx = hn::Load(d, s.x + j);
         const auto sy = hn::Load(d, s.y + j);
@@ -432,7 +431,13 @@ HWY_INLINE Real targetBlock(const NearTask<Real>& task, const Staged<Real>& s, i
             const auto qq = hn::Mul(hn::Mul(hn::Set(d, q[t]), sq), y);
             if (Energy)
             {
-                energy = hn::Add(energy, qq);
+                // The potential without the charge of the target: a product of two charges has the
+                // same rounding error in every pair of its kind. Kahan's sum, because charges of
+                // one sign in a lane add up to far more than the result.
+                const auto term = hn::MulSub(sq, y, lost[t]);
+                const auto sum  = hn::Add(potential[t], term);
+                lost[t]         = hn::Sub(hn::Sub(sum, potential[t]), term);
+                potential[t]    = sum;
             }
             const auto f = hn::Mul(qq, hn::Mul(y, y));
             fx[t]        = hn::MulAdd(f, dx, fx[t]);
@@ -461,9 +466,20 @@ HWY_INLINE Real targetBlock(const NearTask<Real>& task, const Staged<Real>& s, i
         s.fy[i0 + t] += hn::GetLane(hn::SumOfLanes(d, fy[t]));
         s.fz[i0 + t] += hn::GetLane(hn::SumOfLanes(d, fz[t]));
     }
-    // forces carry the cube of the scale, energies its first power
-    return Energy ? c_rootScale<Real> * c_rootScale<Real> * hn::GetLane(hn::SumOfLanes(d, energy))
-                  : Real(0);
+    double energy = 0;
+    for (int t = 0; Energy && t < Targets; t++)
+    {
+        HWY_ALIGN Real lane[c_slotPadding];
+        hn::Store(potential[t], d, lane);
+        double sum = 0;
+        for (int k = 0; k < L; k++)
+        {
+            sum += static_cast<double>(lane[k]);
+        }
+        // roots carry their scale, charges of sources its inverse cube
+        energy += static_cast<double>(q[t]) * sum * c_rootScale<Real> * c_rootScale<Real>;
+    }
+    return energy;
 }
 
 template<bool Energy, bool Close, class Real>

@@ -20,9 +20,9 @@
 #include <vector>
 
 #if defined(FARFIELD_BUILDING_LIBRARY)
-#    define FARFIELD_EXPORT __attribute__((visibility("default")))
+#define FARFIELD_EXPORT __attribute__((visibility("default")))
 #else
-#    define FARFIELD_EXPORT
+#define FARFIELD_EXPORT
 #endif
 
 namespace farfield

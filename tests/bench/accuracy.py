@@ -42,10 +42,8 @@ def settings_to_try(orders, ranges):
 
 def grid(log):
     """Order, range and cells, from the log."""
-    found = [
-        re.search(pattern, log)
-        for pattern in (r"multipole order\s+(\d+)", r"\(ws\)\s+(\d+)", r"cell size (\S+)")
-    ]
+    patterns = (r"multipole order\s+(\d+)", r"\(ws\)\s+(\d+)", r"leaf cells.*size (\d\S*)")
+    found = [re.search(pattern, log) for pattern in patterns]
     engine = re.search(r"M2L engine\s+(\w+)", log)
     if not all(found) or not engine:
         return ""

@@ -81,7 +81,7 @@ def main():
                 f"{method}{replica}",
                 entries,
                 system,
-                ["-notunepme", "-nstlist", COMMON["nstlist"]],
+                ["-notunepme"],
                 warnings=1,
                 timeout=7200,
             )

@@ -13,10 +13,6 @@ import reference
 import systems
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "long: takes minutes; run with --long")
-
-
 def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="run the long tests too")
 

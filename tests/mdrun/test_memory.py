@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Memory of mdrun with FMM beyond what GROMACS needs without long-range electrostatics.
+
+For 93 000 atoms: some 60 MB of operators and set-up do not depend on the number of atoms, and
+outweigh the rest in small boxes.
+"""
+
+import os
+import subprocess
+
+import gmxrun
+import systems
+from gmxrun import FMM, settings
+
+# Bytes per atom that the specification allows.
+LIMIT = 2048
+REACTION_FIELD = {"coulombtype": "Reaction-Field", "epsilon-rf": 0}
+
+
+def peak_memory(folder, name, system, electrostatics):
+    """Largest resident set of an mdrun that computes the forces once, bytes."""
+    entries = settings(gmxrun.ONE_STEP, electrostatics)
+    gmxrun.grompp(folder, name, entries, system.conf, system.top).ok()
+    flags = ["-deffnm", name, "-ntmpi", "1", "-ntomp", str(gmxrun.threads()), "-pin", "off"]
+    process = subprocess.Popen(
+        [gmxrun.gmx(), "mdrun", *flags],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return 1024 * usage.ru_maxrss
+
+
+def test_memory_per_atom(work):
+    (work / "topol.top").write_text(systems.WATER_TOP)
+    water = systems.system(work, systems.solvate(work, [9.8] * 3))
+    without = peak_memory(work, "rf", water, REACTION_FIELD)
+    fmm = peak_memory(work, "fmm", water, FMM)
+    assert fmm - without <= LIMIT * water.atoms
