@@ -16,10 +16,12 @@ namespace farfield
 namespace
 {
 
-//! Ewald parameter of the lattice sums: more real-space terms and fewer waves for the looser
-//! precision.
-template<class Real>
-constexpr double c_ewald = sizeof(Real) == 4 ? 0.55 : 0.8;
+//! Ewald parameter of the lattice sums: with many wave vectors, more real-space terms and fewer
+//! waves.
+double ewaldParameter(int waves)
+{
+    return waves > 5000 ? 0.55 : 1.0;
+}
 //! Truncation of the lattice sums.
 template<class Real>
 constexpr double c_precision = sizeof(Real) == 4 ? 1e-10 : 1e-17;
@@ -38,7 +40,7 @@ FftClosure<Real>::FftClosure(const Grid& grid, int ws, const Reduction& reductio
                                   2 * reduction_.highOrder(),
                                   representatives_,
                                   c_precision<Real>,
-                                  c_ewald<Real>,
+                                  ewaldParameter(static_cast<int>(representatives_.size())),
                                   threads_);
     pack(sums);
     spectrum_.assign(2 * static_cast<size_t>(transform_.spectrumStride())

@@ -166,19 +166,7 @@ Hierarchy<Real>::Hierarchy(const Mat3&      scaledEdges,
     reduction_(reduction), threads_(threads), entries_(m2lEntries(reduction.highOrder())),
     gradient_(derivativeTerms(reduction.order()))
 {
-    const int p = reduction_.order();
-    for (int o = 0; o < 8; o++)
-    {
-        shifts_[o] = edges_.transpose() * Vec3((o & 1) - 0.5, ((o >> 1) & 1) - 0.5, (o >> 2) - 0.5);
-        // u_i(a + s) in units of the parent, twice those of the child
-        Matrix S = translation(p, shifts_[o]);
-        for (int i = 0; i < coefficientCount(p); i++)
-        {
-            S.row(i) *= std::pow(0.5, degreeOf(i));
-        }
-        up_[o]   = rowMajor<Real>(S);
-        down_[o] = rowMajor<Real>(0.5 * S.transpose());
-    }
+    setTranslations(edges_);
     const int reach = 2 * ws + 1;
     for (int x = -reach; x <= reach; x++)
     {
@@ -222,6 +210,24 @@ Hierarchy<Real>::Hierarchy(const Mat3&      scaledEdges,
 }
 
 template<class Real>
+void Hierarchy<Real>::setTranslations(const Mat3& edges)
+{
+    const int p = reduction_.order();
+    for (int o = 0; o < 8; o++)
+    {
+        shifts_[o] = edges.transpose() * Vec3((o & 1) - 0.5, ((o >> 1) & 1) - 0.5, (o >> 2) - 0.5);
+        // u_i(a + s) in units of the parent, twice those of the child
+        Matrix S = translation(p, shifts_[o]);
+        for (int i = 0; i < coefficientCount(p); i++)
+        {
+            S.row(i) *= std::pow(0.5, degreeOf(i));
+        }
+        up_[o]   = rowMajor<Real>(S);
+        down_[o] = rowMajor<Real>(0.5 * S.transpose());
+    }
+}
+
+template<class Real>
 void Hierarchy<Real>::buildStrain()
 {
     if (!strain_.empty())
@@ -248,6 +254,7 @@ void Hierarchy<Real>::buildStrain()
 template<class Real>
 void Hierarchy<Real>::setStrain(const Mat3& strain)
 {
+    setTranslations(edges_ * (Mat3::Identity() + strain));
     buildStrain();
     if (unstrained_.empty())
     {

@@ -74,6 +74,8 @@ private:
         AlignedVector<Real> T;
     };
     void buildStrain();
+    //! M2M and L2L for cells with these edges.
+    void setTranslations(const Mat3& edges);
 
     Mat3                        edges_;
     Reduction                   reduction_;

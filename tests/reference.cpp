@@ -978,8 +978,11 @@ Truncation computeTruncation(const std::array<std::array<int, 3>, 3>& cells,
         {
             shortest = std::min(shortest, dot(d, d));
         }
-        const int samples = shortest < 1.15 * nearest ? 1024 : shortest < 1.6 * nearest ? 256 : 6;
-        std::mt19937                           random(seed[c]);
+        const int tier    = shortest < 1.15 * nearest ? 768 : shortest < 1.6 * nearest ? 192 : 6;
+        const int members = static_cast<int>(groups[c].size());
+        // With many images in a group there are few groups, and the images sample each other.
+        const int    samples = members == 1 ? tier : std::max(96, tier / members);
+        std::mt19937 random(seed[c]);
         std::uniform_real_distribution<double> uniform(-0.5, 0.5);
         std::vector<double>                    phi(n), sumPhi(n);
         std::vector<Vector>                    grad(n), sumGrad(n);

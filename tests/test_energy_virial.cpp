@@ -35,7 +35,7 @@ TYPED_TEST(Virial, TraceIsMinusHalfEnergy)
     {
         for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
         {
-            for (const int order : { 0, 2, 8 })
+            for (const int order : { 0, 7 })
             {
                 // A net charge as well: the background obeys the law too.
                 const System system  = rounded<Real>(randomCharges(named.box, 200, 21, 3.0));
@@ -93,23 +93,16 @@ TYPED_TEST(DoubleVirial, MatchesFiniteStrain)
             options.leastSquares = leastSquares;
             // The strain moves everything at fixed fractional coordinates, cells included: the
             // difference quotient of the solver's own energy is its virial. It is large enough not
-            // to be ignored and small enough for stretched cells to be followed. Shear turns the
-            // cells as well, for which operators are built anew: truncated ones are the same
-            // functions of the shape, the least-squares projection is not, so it is left out there.
-            // Two central differences eliminate step^2; left are step^4 times the sum of pair
-            // energies (closest pair 0.05 nm) and rounding / step. Only lower triangular strains
-            // keep the box so.
+            // to be ignored and small enough for operators to be followed. Two central differences
+            // eliminate step^2; left are step^4 times the sum of pair energies (closest pair 0.05
+            // nm) and rounding / step. Only lower triangular strains keep the box so.
             const double step  = 5e-4;
             const double scale = system.size() * c_coulomb * system.meanSquareCharge() / 0.05;
-            const double bound = 1e3 * std::pow(step, 4) * scale + 1e-13 * scale / step;
+            const double exact = 1e3 * std::pow(step, 4) * scale + 1e-13 * scale / step;
             for (int i = 0; i < 3; ++i)
             {
                 for (int j = 0; j <= i; ++j)
                 {
-                    if (leastSquares && i != j)
-                    {
-                        continue;
-                    }
                     Solver<Real> solver(options);
                     load(solver, system);
                     const Evaluation result = evaluate(solver, system);
@@ -127,6 +120,13 @@ TYPED_TEST(DoubleVirial, MatchesFiniteStrain)
                         return (up - down) / (2 * h);
                     };
                     const double slope = (4 * quotient(step) - quotient(2 * step)) / 3;
+                    // The least-squares projection belongs to one shape of cells: its own change is
+                    // left out of the virial, and is no more than the truncation error that it
+                    // reduces.
+                    const double bound =
+                            exact
+                            + (leastSquares ? boundsFor<Real>(system, solver.setup(), result).virial
+                                            : 0);
                     EXPECT_NEAR(result.virial[i][j], 0.5 * slope, bound) << i << " " << j;
                     EXPECT_EQ(solver.setup().cells, cells);
                 }

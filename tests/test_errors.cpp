@@ -190,17 +190,17 @@ TYPED_TEST(Errors, NameACellSizeBeyondTheBox)
                               { "cellSize", "5", "box" });
 }
 
-TYPED_TEST(Errors, OfMemoryAreReported)
+TYPED_TEST(Errors, NameACellSizeThatIsFarTooSmall)
 {
-    // 1e12 cells of 1 nm^3 and more.
+    // 1e12 cells: refused before anything is allocated.
     using Real       = typename TypeParam::Real;
     Options options  = TypeParam::options();
     options.cellSize = 2e-4;
     this->expectEvaluateError(options,
                               flatPositions<Real>(this->system_),
                               this->system_.box,
-                              ErrorCode::OutOfMemory,
-                              { "cell" });
+                              ErrorCode::InvalidArgument,
+                              { "cellSize", "0.0002" });
 }
 
 TYPED_TEST(Errors, NameBadExclusions)

@@ -19,11 +19,8 @@
 #include <string>
 #include <vector>
 
-#if defined(FARFIELD_BUILDING_LIBRARY)
+//! Marks what the shared library exports; exceptions must look the same on both sides.
 #define FARFIELD_EXPORT __attribute__((visibility("default")))
-#else
-#define FARFIELD_EXPORT
-#endif
 
 namespace farfield
 {
