@@ -19,16 +19,16 @@ void CellList<Real>::sort(const Grid& grid,
                           const Mat3& rotation,
                           const Real* x,
                           const Real* q,
-                          int         n,
-                          int         threads)
+                          int n,
+                          int threads)
 {
-    const int  cells  = static_cast<int>(grid.count());
+    const int cells   = static_cast<int>(grid.count());
     const Mat3 G      = grid.edges();
     const Mat3 I      = rotation.transpose() * grid.inverseEdges();
     const Int3 length = { grid.H()[0][0], grid.H()[1][1], grid.H()[2][2] };
     // a histogram per thread: not more of them than the particles are worth
-    const int  histograms = std::max(1, std::min<int>(threads, 1 + 8LL * n / std::max(cells, 1)));
-    const auto stretch    = [&](int thread)
+    const int histograms = std::max(1, std::min<int>(threads, 1 + 8LL * n / std::max(cells, 1)));
+    const auto stretch   = [&](int thread)
     { return static_cast<int>(static_cast<long long>(n) * thread / histograms); };
 
     cell_.resize(n);
@@ -43,12 +43,12 @@ void CellList<Real>::sort(const Grid& grid,
     q_.resize(padded);
     atom_.resize(n);
 
-    constexpr int c_none  = std::numeric_limits<int>::max();
-    int           invalid = c_none;
+    constexpr int c_none = std::numeric_limits<int>::max();
+    int invalid          = c_none;
 #pragma omp parallel num_threads(histograms) reduction(min : invalid)
     {
         const int thread = omp_get_thread_num();
-        auto&     count  = counts_[thread];
+        auto& count      = counts_[thread];
         count.assign(cells, 0);
         for (int i = stretch(thread); i < stretch(thread + 1); i++)
         {
@@ -58,9 +58,9 @@ void CellList<Real>::sort(const Grid& grid,
             const double s[3] = { r[0] * I(0, 0) + r[1] * I(1, 0) + r[2] * I(2, 0),
                                   r[0] * I(0, 1) + r[1] * I(1, 1) + r[2] * I(2, 1),
                                   r[0] * I(0, 2) + r[1] * I(1, 2) + r[2] * I(2, 2) };
-            double       f[3];
-            Int3         c;
-            bool         finite = true;
+            double f[3];
+            Int3 c;
+            bool finite = true;
             for (int k = 0; k < 3; k++)
             {
                 // beyond this a cell index is meaningless; NaN fails the comparison too
@@ -122,7 +122,7 @@ void CellList<Real>::sort(const Grid& grid,
 #pragma omp parallel num_threads(histograms)
     {
         const int thread = omp_get_thread_num();
-        auto&     next   = counts_[thread];
+        auto& next       = counts_[thread];
         for (int i = stretch(thread); i < stretch(thread + 1); i++)
         {
             const int to = next[cell_[i]]++;

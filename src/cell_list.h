@@ -45,10 +45,10 @@ public:
     const std::vector<int>& atom() const { return atom_; }
 
 private:
-    AlignedVector<Real>           x_, y_, z_, q_;
-    std::vector<int>              start_, atom_, occupied_;
-    std::vector<int>              cell_;     //!< [n] cell of each particle, before sorting
-    std::vector<Real>             relative_; //!< [n][3] before sorting
+    AlignedVector<Real> x_, y_, z_, q_;
+    std::vector<int> start_, atom_, occupied_;
+    std::vector<int> cell_;      //!< [n] cell of each particle, before sorting
+    std::vector<Real> relative_; //!< [n][3] before sorting
     std::vector<std::vector<int>> counts_;
 };
 

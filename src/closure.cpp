@@ -31,7 +31,7 @@ constexpr double c_precision = sizeof(Real) == 4 ? 1e-10 : 1e-17;
 template<class Real>
 FftClosure<Real>::FftClosure(const Grid& grid, int ws, const Reduction& reduction, int threads) :
     grid_(grid), ws_(ws), reduction_(reduction), threads_(threads),
-    lanes_(CpuKernels<Real>::lanes()), copies_(1), transform_(grid.lengths()),
+    lanes_(cpuKernels<Real>().lanes), copies_(1), transform_(grid.lengths()),
     entries_(m2lEntries(reduction.highOrder()))
 {
     findBlocks();
@@ -56,10 +56,10 @@ void FftClosure<Real>::findBlocks()
     // change signs of coefficients; the transform itself has already paired those related by
     // inversion.
     const IntMat& H = grid_.H();
-    const bool    rectangular =
+    const bool rectangular =
             H[1][0] == 0 && H[2][0] == 0 && H[2][1] == 0 && grid_.edges().isDiagonal(1e-10);
     const Int3 N     = grid_.lengths();
-    const int  half  = N[2] / 2 + 1;
+    const int half   = N[2] / 2 + 1;
     copies_          = rectangular ? 4 : 1;
     const int rangeZ = rectangular ? N[0] / 2 + 1 : N[0];
     const int rangeY = rectangular ? N[1] / 2 + 1 : N[1];
@@ -75,8 +75,8 @@ void FftClosure<Real>::findBlocks()
                     blocks_.back().members = 0;
                     std::fill_n(&blocks_.back().waves[0][0], 4 * 16, -1);
                 }
-                Block&    block = blocks_.back();
-                const int lane  = block.members++;
+                Block& block   = blocks_.back();
+                const int lane = block.members++;
                 representatives_.push_back((z * N[1] + y) * half + x);
                 for (int copy = 0; copy < copies_; copy++)
                 {
@@ -115,10 +115,10 @@ void FftClosure<Real>::findBlocks()
 template<class Real>
 void FftClosure<Real>::pack(const LatticeSums<Real>& sums)
 {
-    const int    p      = reduction_.order();
-    const int    high   = reduction_.highOrder();
-    const int    n      = coefficientCount(p);
-    const int    N      = coefficientCount(high);
+    const int p         = reduction_.order();
+    const int high      = reduction_.highOrder();
+    const int n         = coefficientCount(p);
+    const int N         = coefficientCount(high);
     const size_t pairs  = static_cast<size_t>(n) * (n + 1) / 2;
     const double factor = 1.0 / static_cast<double>(grid_.count());
     kappa_.assign(blocks_.size() * pairs * lanes_, Real(0));
@@ -133,7 +133,7 @@ void FftClosure<Real>::pack(const LatticeSums<Real>& sums)
         for (int lane = 0; lane < blocks_[b].members; lane++)
         {
             const int k = b * lanes_ + lane;
-            Matrix    T = m2lMatrix(entries_, high, sums.value.row(k).data());
+            Matrix T    = m2lMatrix(entries_, high, sums.value.row(k).data());
             for (int i = 0; i < N; i++)
             {
                 for (int j = 0; j < N; j++)
@@ -148,8 +148,8 @@ void FftClosure<Real>::pack(const LatticeSums<Real>& sums)
                     T(i, i) -= 4 * M_PI / 3;
                 }
             }
-            const Matrix K   = reduction_.reduce(T, true);
-            Real*        out = kappa_.data() + b * pairs * lanes_ + lane;
+            const Matrix K = reduction_.reduce(T, true);
+            Real* out      = kappa_.data() + b * pairs * lanes_ + lane;
             forPackedPairs(n,
                            [&](int i, int j)
                            {
@@ -167,13 +167,13 @@ void FftClosure<Real>::setStrain(const Mat3& strain)
     {
         unstrained_.assign(kappa_.begin(), kappa_.end());
     }
-    const int    p      = reduction_.order();
-    const int    n      = coefficientCount(p);
-    const int    N      = coefficientCount(reduction_.highOrder());
+    const int p         = reduction_.order();
+    const int n         = coefficientCount(p);
+    const int N         = coefficientCount(reduction_.highOrder());
     const size_t pairs  = static_cast<size_t>(n) * (n + 1) / 2;
     const double factor = 1.0 / static_cast<double>(grid_.count());
     // truncated operators suffice for a small correction
-    const int    degrees             = coefficientCount(2 * p);
+    const int degrees                = coefficientCount(2 * p);
     const double weight[StrainCount] = {
         strain(0, 0), strain(1, 1), 2 * strain(0, 1), 2 * strain(0, 2), 2 * strain(1, 2)
     };
@@ -199,12 +199,12 @@ void FftClosure<Real>::setStrain(const Mat3& strain)
             forPackedPairs(n,
                            [&](int i, int j)
                            {
-                               const M2lEntry& e    = entries_[static_cast<size_t>(i) * N + j];
-                               const double    sign = (degreeOf(j) % 2) ? -1 : 1;
-                               const Real      v0   = static_cast<Real>(sign * e.value[0]);
-                               const Real      v1   = static_cast<Real>(sign * e.value[1]);
-                               const Real*     w0   = w.data() + e.index[0] * lanes_;
-                               const Real*     w1   = w.data() + e.index[1] * lanes_;
+                               const M2lEntry& e = entries_[static_cast<size_t>(i) * N + j];
+                               const double sign = (degreeOf(j) % 2) ? -1 : 1;
+                               const Real v0     = static_cast<Real>(sign * e.value[0]);
+                               const Real v1     = static_cast<Real>(sign * e.value[1]);
+                               const Real* w0    = w.data() + e.index[0] * lanes_;
+                               const Real* w1    = w.data() + e.index[1] * lanes_;
                                for (int lane = 0; lane < lanes_; lane++)
                                {
                                    kappa_[position + lane] = unstrained_[position + lane]
@@ -217,15 +217,15 @@ void FftClosure<Real>::setStrain(const Mat3& strain)
 }
 
 template<class Real>
-void FftClosure<Real>::contract(const Real*                      x,
-                                int                              b,
-                                int                              copy,
+void FftClosure<Real>::contract(const Real* x,
+                                int b,
+                                int copy,
                                 std::array<double, StrainCount>* virial) const
 {
     // 1/2 X* (d kappa) X with d kappa linear in the lattice sums: gather what multiplies each sum
-    const int           n = coefficientCount(reduction_.order());
-    const int           N = coefficientCount(reduction_.highOrder());
-    const int           L = lanes_;
+    const int n = coefficientCount(reduction_.order());
+    const int N = coefficientCount(reduction_.highOrder());
+    const int L = lanes_;
     AlignedVector<Real> lifted(2 * static_cast<size_t>(N) * L, Real(0));
     std::copy_n(x, 2 * n * L, lifted.begin());
     const auto& C = reduction_.phasedC();
@@ -246,15 +246,15 @@ void FftClosure<Real>::contract(const Real*                      x,
     {
         for (int j = i; j < N; j++)
         {
-            const M2lEntry& e     = entries_[static_cast<size_t>(i) * N + j];
-            const Real      sign  = (degreeOf(j) % 2) ? -1 : 1;
-            const Real      twice = sign * ((i == j) ? 1 : 2);
-            const Real      v0    = twice * static_cast<Real>(e.value[0]);
-            const Real      v1    = twice * static_cast<Real>(e.value[1]);
-            const Real*     xi    = lifted.data() + 2 * L * i;
-            const Real*     xj    = lifted.data() + 2 * L * j;
-            Real*           g0    = g.data() + e.index[0] * L;
-            Real*           g1    = g.data() + e.index[1] * L;
+            const M2lEntry& e = entries_[static_cast<size_t>(i) * N + j];
+            const Real sign   = (degreeOf(j) % 2) ? -1 : 1;
+            const Real twice  = sign * ((i == j) ? 1 : 2);
+            const Real v0     = twice * static_cast<Real>(e.value[0]);
+            const Real v1     = twice * static_cast<Real>(e.value[1]);
+            const Real* xi    = lifted.data() + 2 * L * i;
+            const Real* xj    = lifted.data() + 2 * L * j;
+            Real* g0          = g.data() + e.index[0] * L;
+            Real* g1          = g.data() + e.index[1] * L;
             for (int lane = 0; lane < L; lane++)
             {
                 const Real t = xi[lane] * xj[lane] + xi[L + lane] * xj[L + lane];
@@ -274,9 +274,9 @@ void FftClosure<Real>::contract(const Real*                      x,
         for (int c = 0; c < StrainCount; c++)
         {
             // x has the signs of the copy: the strain of the representative, reflected
-            const int  axes[2] = { c_strainAxes[c][0], c_strainAxes[c][1] };
-            double     sum     = 0;
-            const auto row     = strainSums_[c].row(b * L + lane);
+            const int axes[2] = { c_strainAxes[c][0], c_strainAxes[c][1] };
+            double sum        = 0;
+            const auto row    = strainSums_[c].row(b * L + lane);
             for (int i = 0; i < row.size(); i++)
             {
                 sum += static_cast<double>(g[i * L + lane]) * row[i];
@@ -292,12 +292,12 @@ void FftClosure<Real>::contract(const Real*                      x,
 }
 
 template<class Real>
-void FftClosure<Real>::apply(const Real*                      M,
-                             Real*                            L,
-                             int                              stride,
+void FftClosure<Real>::apply(const Real* M,
+                             Real* L,
+                             int stride,
                              std::array<double, StrainCount>* virial)
 {
-    const int    n     = coefficientCount(reduction_.order());
+    const int n        = coefficientCount(reduction_.order());
     const size_t pairs = static_cast<size_t>(n) * (n + 1) / 2;
     const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
     std::vector<std::array<double, StrainCount>> partial(threads_);
@@ -308,7 +308,7 @@ void FftClosure<Real>::apply(const Real*                      M,
         {
             transform_.forward(M + static_cast<size_t>(i) * stride, spectrum_.data() + i * width);
         }
-        AlignedVector<Real>             x(2 * static_cast<size_t>(n) * lanes_), y(x.size());
+        AlignedVector<Real> x(2 * static_cast<size_t>(n) * lanes_), y(x.size());
         std::array<double, StrainCount> own = {};
 #pragma omp for schedule(static)
         for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
@@ -329,12 +329,12 @@ void FftClosure<Real>::apply(const Real*                      M,
                     for (int j = l * l; j < (l + 1) * (l + 1); j++)
                     {
                         const Real* field = spectrum_.data() + j * width;
-                        Real*       re    = x.data() + 2 * lanes_ * j;
-                        const Real  fRe   = signRe * signs_[copy][j];
-                        const Real  fIm   = signIm * signs_[copy][j];
+                        Real* re          = x.data() + 2 * lanes_ * j;
+                        const Real fRe    = signRe * signs_[copy][j];
+                        const Real fIm    = signIm * signs_[copy][j];
                         for (int lane = 0; lane < lanes_; lane++)
                         {
-                            const int  w      = std::max(waves[lane], 0);
+                            const int w       = std::max(waves[lane], 0);
                             const Real a      = field[2 * w];
                             const Real c      = field[2 * w + 1];
                             re[lane]          = fRe * (swap ? c : a);
@@ -342,7 +342,7 @@ void FftClosure<Real>::apply(const Real*                      M,
                         }
                     }
                 }
-                CpuKernels<Real>::multiply(
+                cpuKernels<Real>().multiply(
                         kappa_.data() + b * pairs * lanes_, n, x.data(), y.data());
                 if (virial != nullptr)
                 {
@@ -356,10 +356,10 @@ void FftClosure<Real>::apply(const Real*                      M,
                     const Real signIm = (l % 4 == 0 || l % 4 == 1) ? 1 : -1;
                     for (int j = l * l; j < (l + 1) * (l + 1); j++)
                     {
-                        Real*       field = spectrum_.data() + j * width;
-                        const Real* re    = y.data() + 2 * lanes_ * j;
-                        const Real  fRe   = signRe * signs_[copy][j];
-                        const Real  fIm   = signIm * signs_[copy][j];
+                        Real* field    = spectrum_.data() + j * width;
+                        const Real* re = y.data() + 2 * lanes_ * j;
+                        const Real fRe = signRe * signs_[copy][j];
+                        const Real fIm = signIm * signs_[copy][j];
                         for (int lane = 0; lane < lanes_; lane++)
                         {
                             const int w = waves[lane];

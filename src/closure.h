@@ -64,20 +64,20 @@ private:
     void
     contract(const Real* x, int block, int copy, std::array<double, StrainCount>* virial) const;
 
-    Grid                  grid_;
-    int                   ws_;
-    Reduction             reduction_;
-    int                   threads_;
-    int                   lanes_;
-    int                   copies_;
-    RealTransform<Real>   transform_;
-    std::vector<int>      representatives_;
-    std::vector<Block>    blocks_;
-    std::vector<M2lEntry> entries_;    //!< M2L at the high order
-    AlignedVector<Real>   kappa_;      //!< packed operators in use
-    std::vector<Real>     unstrained_; //!< the same without setStrain(); empty until it is called
+    Grid grid_;
+    int ws_;
+    Reduction reduction_;
+    int threads_;
+    int lanes_;
+    int copies_;
+    RealTransform<Real> transform_;
+    std::vector<int> representatives_;
+    std::vector<Block> blocks_;
+    std::vector<M2lEntry> entries_; //!< M2L at the high order
+    AlignedVector<Real> kappa_;     //!< packed operators in use
+    std::vector<Real> unstrained_;  //!< the same without setStrain(); empty until it is called
     std::array<Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, StrainCount>
-                        strainSums_;
+            strainSums_;
     AlignedVector<Real> spectrum_;
     //! Signs of the coefficients under the reflections of the copies.
     std::array<std::vector<Real>, 4> signs_;

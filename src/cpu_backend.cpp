@@ -56,8 +56,8 @@ public:
         closure_.reset();
         hierarchy_.reset();
         discretisation_ = d;
-        const Grid      coarse(d.coarseCells(), d.referenceBox);
-        const Mat3      edges = coarse.scaledEdges();
+        const Grid coarse(d.coarseCells(), d.referenceBox);
+        const Mat3 edges = coarse.scaledEdges();
         const Reduction reduction(d.order, d.leastSquares, edges);
         closure_ = std::make_unique<FftClosure<Real>>(coarse, d.ws, reduction, threads_);
         if (d.levels > 1)
@@ -110,12 +110,12 @@ public:
         const Level<Real>& level = leaves();
         first_.assign(level.padded, 0);
         count_.assign(level.padded, 0);
-#pragma omp          parallel for schedule(static) num_threads(threads_)
+#pragma omp parallel for schedule(static) num_threads(threads_)
         for (int slot = 0; slot < static_cast<int>(level.cells.size()); slot++)
         {
-                     const int cell = leaf.index(level.cells[slot]);
-                     first_[slot]   = list_.start()[cell];
-                     count_[slot]   = list_.start()[cell + 1] - first_[slot];
+            const int cell = leaf.index(level.cells[slot]);
+            first_[slot]   = list_.start()[cell];
+            count_[slot]   = list_.start()[cell + 1] - first_[slot];
         }
     }
 
@@ -143,7 +143,7 @@ public:
         Level<Real>& level = leaves();
         forSlots(
                 [&](int begin, int end, int /*thread*/) {
-                    CpuKernels<Real>::p2m(
+                    cpuKernels<Real>().p2m(
                             list_.particles(), slots(), tables_, begin, end, level.M.data());
                 });
     }
@@ -156,19 +156,19 @@ public:
     void m2l(int level) override
     {
         std::array<double, StrainCount> deviatoric = {};
-        auto*                           virial = this->request_.virial ? &deviatoric : nullptr;
-        Level<Real>&                    l      = levels_[level];
+        auto* virial                               = this->request_.virial ? &deviatoric : nullptr;
+        Level<Real>& l                             = levels_[level];
         if (level == 0)
         {
-                     closure_->apply(l.M.data(), l.L.data(), l.padded, virial);
+            closure_->apply(l.M.data(), l.L.data(), l.padded, virial);
         }
         else
         {
-                     hierarchy_->m2l(&l, virial);
+            hierarchy_->m2l(&l, virial);
         }
         for (int c = 0; c < StrainCount; c++)
         {
-                     deviatoric_[c] += deviatoric[c] / l.grid.unit();
+            deviatoric_[c] += deviatoric[c] / l.grid.unit();
         }
     }
 
@@ -181,7 +181,7 @@ public:
                         this->request_.virial ? virial : nullptr);
         for (int c = 0; c < 6; c++)
         {
-                     virial_[c] += virial[c] / levels_[level + 1].grid.unit();
+            virial_[c] += virial[c] / levels_[level + 1].grid.unit();
         }
     }
 
@@ -196,29 +196,29 @@ public:
                 [&](int begin, int end, int thread)
                 {
                     double own[6] = { 0, 0, 0, 0, 0, 0 };
-                    CpuKernels<Real>::l2p(list_.particles(),
-                                          slots(),
-                                          tables_,
-                                          begin,
-                                          end,
-                                          level.L.data(),
-                                          pull,
-                                          fx_.data(),
-                                          fy_.data(),
-                                          fz_.data(),
-                                          this->request_.virial ? own : nullptr);
+                    cpuKernels<Real>().l2p(list_.particles(),
+                                           slots(),
+                                           tables_,
+                                           begin,
+                                           end,
+                                           level.L.data(),
+                                           pull,
+                                           fx_.data(),
+                                           fy_.data(),
+                                           fz_.data(),
+                                           this->request_.virial ? own : nullptr);
                     std::copy_n(own, 6, virials[thread].begin());
                 });
         for (const auto& own : virials)
         {
-                     for (int c = 0; c < 6; c++)
-                     {
-                         virial_[c] += own[c];
+            for (int c = 0; c < 6; c++)
+            {
+                virial_[c] += own[c];
             }
         }
         if (this->request_.energy)
         {
-                     energy_ += farEnergy();
+            energy_ += farEnergy();
         }
     }
 
@@ -244,7 +244,7 @@ public:
             {
                 return cells;
             }
-            const int  particle = static_cast<int>(static_cast<long long>(n) * thread / threads_);
+            const int particle = static_cast<int>(static_cast<long long>(n) * thread / threads_);
             const auto at =
                     std::lower_bound(list_.occupied().begin(),
                                      list_.occupied().end(),
@@ -254,49 +254,49 @@ public:
         };
 #pragma omp parallel num_threads(threads_)
         {
-                     const int thread = omp_get_thread_num();
-                     near_[thread].resize(n);
-                     CpuKernels<Real>::p2p(task, boundary(thread), boundary(thread + 1), &near_[thread]);
+            const int thread = omp_get_thread_num();
+            near_[thread].resize(n);
+            cpuKernels<Real>().p2p(task, boundary(thread), boundary(thread + 1), &near_[thread]);
         }
         for (const auto& own : near_)
         {
-                     energy_ += own.energy;
-                     for (int c = 0; c < 6; c++)
-                     {
-                         virial_[c] += own.virial[c];
+            energy_ += own.energy;
+            for (int c = 0; c < 6; c++)
+            {
+                virial_[c] += own.virial[c];
             }
         }
-             }
+    }
 
-             Totals collect(Real* forces) override
-             {
-        const int                       n       = static_cast<int>(q_.size());
-        constexpr int                   c_chunk = NearForces<Real>::c_chunk;
-        const Eigen::Matrix<Real, 3, 3> R       = rotation_.cast<Real>();
-         #pragma omp parallel for schedule(static) num_threads(threads_)
+    Totals collect(Real* forces) override
+    {
+        const int n                       = static_cast<int>(q_.size());
+        constexpr int c_chunk             = NearForces<Real>::c_chunk;
+        const Eigen::Matrix<Real, 3, 3> R = rotation_.cast<Real>();
+#pragma omp parallel for schedule(static) num_threads(threads_)
         for (int chunk = 0; chunk <= n / c_chunk; chunk++)
         {
-                     const int begin = chunk * c_chunk;
-                     const int end   = std::min(n, begin + c_chunk);
-                     for (const auto& own : near_)
-                     {
-                         if (own.touched[chunk])
-                         {
-                             for (int i = begin; i < end; i++)
-                             {
-                                 fx_[i] += own.x[i];
-                                 fy_[i] += own.y[i];
-                                 fz_[i] += own.z[i];
+            const int begin = chunk * c_chunk;
+            const int end   = std::min(n, begin + c_chunk);
+            for (const auto& own : near_)
+            {
+                if (own.touched[chunk])
+                {
+                    for (int i = begin; i < end; i++)
+                    {
+                        fx_[i] += own.x[i];
+                        fy_[i] += own.y[i];
+                        fz_[i] += own.z[i];
                     }
                 }
             }
-                     for (int i = begin; i < end; i++)
-                     {
-                         const size_t to = 3 * static_cast<size_t>(list_.atom()[i]);
-                         for (int k = 0; k < 3; k++)
-                         {
-                             forces[to + k] += forces_[to + k]
-                                               + (fx_[i] * R(0, k) + fy_[i] * R(1, k) + fz_[i] * R(2, k));
+            for (int i = begin; i < end; i++)
+            {
+                const size_t to = 3 * static_cast<size_t>(list_.atom()[i]);
+                for (int k = 0; k < 3; k++)
+                {
+                    forces[to + k] += forces_[to + k]
+                                      + (fx_[i] * R(0, k) + fy_[i] * R(1, k) + fz_[i] * R(2, k));
                 }
             }
         }
@@ -306,56 +306,56 @@ public:
 private:
     Level<Real>& leaves()
     {
-                 return levels_.back();
+        return levels_.back();
     }
     LeafSlots slots()
     {
-                 return { first_.data(), count_.data(), leaves().padded };
+        return { first_.data(), count_.data(), leaves().padded };
     }
 
     //! (2 pi / 3V) Q times the volume of a cell of the level.
     double background(const Level<Real>& level) const
     {
-                 return 2 * M_PI / 3 * netCharge_ / static_cast<double>(level.grid.count());
+        return 2 * M_PI / 3 * netCharge_ / static_cast<double>(level.grid.count());
     }
 
     void setGrids(const Mat3& box)
     {
-                 Grid grid(discretisation_.coarseCells(), box);
-                 for (auto& level : levels_)
-                 {
-                     level.grid = grid;
-                     grid       = grid.refined();
+        Grid grid(discretisation_.coarseCells(), box);
+        for (auto& level : levels_)
+        {
+            level.grid = grid;
+            grid       = grid.refined();
         }
-                 tables_ = ExpansionTables<Real>(discretisation_.order, leaves().grid.unit());
+        tables_ = ExpansionTables<Real>(discretisation_.order, leaves().grid.unit());
     }
 
     //! Cells of levels above 0 that hold particles.
     void findOccupied()
     {
-                 const int         n = coefficientCount(discretisation_.order);
-                 std::vector<Int3> cells;
-                 for (int cell : list_.occupied())
-                 {
-                     cells.push_back(leaves().grid.cell(cell));
+        const int n = coefficientCount(discretisation_.order);
+        std::vector<Int3> cells;
+        for (int cell : list_.occupied())
+        {
+            cells.push_back(leaves().grid.cell(cell));
         }
-                 for (int l = static_cast<int>(levels_.size()) - 1; l > 0; l--)
-                 {
-                     levels_[l].setCells(cells, n);
-                     if (l > 1)
-                     {
-                         const Grid&      coarser = levels_[l - 1].grid;
-                         std::vector<int> parents;
-                         for (const Int3& c : cells)
-                         {
-                             parents.push_back(coarser.index(parentOf(c)));
+        for (int l = static_cast<int>(levels_.size()) - 1; l > 0; l--)
+        {
+            levels_[l].setCells(cells, n);
+            if (l > 1)
+            {
+                const Grid& coarser = levels_[l - 1].grid;
+                std::vector<int> parents;
+                for (const Int3& c : cells)
+                {
+                    parents.push_back(coarser.index(parentOf(c)));
                 }
-                         std::sort(parents.begin(), parents.end());
-                         parents.erase(std::unique(parents.begin(), parents.end()), parents.end());
-                         cells.clear();
-                         for (int parent : parents)
-                         {
-                             cells.push_back(coarser.cell(parent));
+                std::sort(parents.begin(), parents.end());
+                parents.erase(std::unique(parents.begin(), parents.end()), parents.end());
+                cells.clear();
+                for (int parent : parents)
+                {
+                    cells.push_back(coarser.cell(parent));
                 }
             }
         }
@@ -365,19 +365,19 @@ private:
     template<class Work>
     void forSlots(const Work& work)
     {
-                 const int        groups = leaves().padded / c_slotPadding;
-                 std::vector<int> reached(groups + 1, 0);
-                 for (int g = 0; g < groups; g++)
-                 {
-                     int longest = 0;
-                     for (int s = 0; s < c_slotPadding; s++)
-                     {
-                         longest = std::max(longest, count_[g * c_slotPadding + s]);
+        const int groups = leaves().padded / c_slotPadding;
+        std::vector<int> reached(groups + 1, 0);
+        for (int g = 0; g < groups; g++)
+        {
+            int longest = 0;
+            for (int s = 0; s < c_slotPadding; s++)
+            {
+                longest = std::max(longest, count_[g * c_slotPadding + s]);
             }
-                     reached[g + 1] = reached[g] + 2 + longest;
+            reached[g + 1] = reached[g] + 2 + longest;
         }
-                 const auto boundary = [&](int thread)
-                 {
+        const auto boundary = [&](int thread)
+        {
             const int wanted =
                     static_cast<int>(static_cast<long long>(reached[groups]) * thread / threads_);
             return static_cast<int>(std::lower_bound(reached.begin(), reached.end(), wanted)
@@ -385,53 +385,53 @@ private:
         };
 #pragma omp parallel num_threads(threads_)
         {
-                     const int thread = omp_get_thread_num();
-                     work(boundary(thread) * c_slotPadding,
+            const int thread = omp_get_thread_num();
+            work(boundary(thread) * c_slotPadding,
                  (thread + 1 == threads_ ? groups : boundary(thread + 1)) * c_slotPadding,
                  thread);
         }
-             }
+    }
 
-             //! 1/2 sum q phi of the far field.
-             double farEnergy()
-             {
-                 const Level<Real>&  level = leaves();
-                 const int           n     = coefficientCount(discretisation_.order);
-                 std::vector<double> partial(n, 0.0);
-         #pragma omp parallel for schedule(static) num_threads(threads_)
+    //! 1/2 sum q phi of the far field.
+    double farEnergy()
+    {
+        const Level<Real>& level = leaves();
+        const int n              = coefficientCount(discretisation_.order);
+        std::vector<double> partial(n, 0.0);
+#pragma omp parallel for schedule(static) num_threads(threads_)
         for (int i = 0; i < n; i++)
         {
-                     const Real* M = level.M.data() + static_cast<size_t>(i) * level.padded;
-                     const Real* L = level.L.data() + static_cast<size_t>(i) * level.padded;
-                     for (size_t slot = 0; slot < level.cells.size(); slot++)
-                     {
-                         partial[i] += static_cast<double>(M[slot]) * static_cast<double>(L[slot]);
+            const Real* M = level.M.data() + static_cast<size_t>(i) * level.padded;
+            const Real* L = level.L.data() + static_cast<size_t>(i) * level.padded;
+            for (size_t slot = 0; slot < level.cells.size(); slot++)
+            {
+                partial[i] += static_cast<double>(M[slot]) * static_cast<double>(L[slot]);
             }
         }
         double energy = 0;
         for (double part : partial)
         {
-                     energy += 0.5 * part / level.grid.unit();
+            energy += 0.5 * part / level.grid.unit();
         }
         // uniform background: (2 pi / 3V) Q sum q r^2, half of it about the centres of leaves, half
         // of it about those of level 0
         if (netCharge_ != 0)
         {
-                     const Particles<Real> p     = list_.particles();
-                     double                trace = 0;
-                     for (size_t i = 0; i < q_.size(); i++)
-                     {
-                         const double x = p.x[i], y = p.y[i], z = p.z[i];
-                         trace += static_cast<double>(p.q[i]) * (x * x + y * y + z * z);
+            const Particles<Real> p = list_.particles();
+            double trace            = 0;
+            for (size_t i = 0; i < q_.size(); i++)
+            {
+                const double x = p.x[i], y = p.y[i], z = p.z[i];
+                trace += static_cast<double>(p.q[i]) * (x * x + y * y + z * z);
             }
-                     double coarse = trace;
-                     for (size_t l = 1; l < levels_.size(); l++)
-                     {
-                         const double unit = levels_[l].grid.unit();
-                         coarse += unit * unit * hierarchy_->traceShift(levels_[l]);
+            double coarse = trace;
+            for (size_t l = 1; l < levels_.size(); l++)
+            {
+                const double unit = levels_[l].grid.unit();
+                coarse += unit * unit * hierarchy_->traceShift(levels_[l]);
             }
-                     const double unit = level.grid.unit();
-                     energy += 0.5 * background(level) / (unit * unit * unit) * (trace + coarse);
+            const double unit = level.grid.unit();
+            energy += 0.5 * background(level) / (unit * unit * unit) * (trace + coarse);
         }
         return energy;
     }
@@ -439,58 +439,58 @@ private:
     //! Symmetric tensor from xx yy zz xy xz yz.
     static Mat3 tensor(const double* v)
     {
-                 Mat3 t;
-                 t << v[0], v[3], v[4], v[3], v[1], v[5], v[4], v[5], v[2];
-                 return t;
+        Mat3 t;
+        t << v[0], v[3], v[4], v[3], v[1], v[5], v[4], v[5], v[2];
+        return t;
     }
 
     Totals totals() const
     {
-                 Totals result;
-                 if (this->request_.energy)
-                 {
-                     result.energy = energy_;
+        Totals result;
+        if (this->request_.energy)
+        {
+            result.energy = energy_;
         }
-                 if (this->request_.virial)
-                 {
-                     // displacements of cells contribute a deviatoric part; the trace follows from the
+        if (this->request_.virial)
+        {
+            // displacements of cells contribute a deviatoric part; the trace follows from the
             // energy
             const double deviatoric[6] = {
-                         deviatoric_[StrainXXminusZZ], deviatoric_[StrainYYminusZZ], 0,
-                         deviatoric_[StrainXY],        deviatoric_[StrainXZ],        deviatoric_[StrainYZ]
+                deviatoric_[StrainXXminusZZ], deviatoric_[StrainYYminusZZ], 0,
+                deviatoric_[StrainXY],        deviatoric_[StrainXZ],        deviatoric_[StrainYZ]
             };
             const Mat3 inFrame = tensor(virial_) + tensor(deviatoric);
             Mat3 virial = rotation_.transpose() * inFrame * rotation_ + tensor(excludedVirial_);
             virial += (-0.5 * energy_ - virial.trace()) / 3 * Mat3::Identity();
             for (int i = 0; i < 9; i++)
             {
-                         result.virial[i / 3][i % 3] = 0.5 * (virial(i / 3, i % 3) + virial(i % 3, i / 3));
+                result.virial[i / 3][i % 3] = 0.5 * (virial(i / 3, i % 3) + virial(i % 3, i / 3));
             }
         }
-                 return result;
+        return result;
     }
 
-    double            rootCoulomb_;
-    int               threads_;
+    double rootCoulomb_;
+    int threads_;
     std::vector<Real> q_; //!< times the root of the Coulomb constant
-    double            netCharge_ = 0;
-    Exclusions<Real>  exclusions_;
+    double netCharge_ = 0;
+    Exclusions<Real> exclusions_;
 
     Discretisation discretisation_;
-    Mat3           box_    = Mat3::Zero();
-    Mat3           strain_ = Mat3::Zero();
+    Mat3 box_    = Mat3::Zero();
+    Mat3 strain_ = Mat3::Zero();
     //! From the frame of the operators, in which near and far field are computed, to the caller's.
-    Mat3                              rotation_ = Mat3::Identity();
-    std::vector<Level<Real>>          levels_;
+    Mat3 rotation_ = Mat3::Identity();
+    std::vector<Level<Real>> levels_;
     std::unique_ptr<FftClosure<Real>> closure_;
-    std::unique_ptr<Hierarchy<Real>>  hierarchy_;
-    ExpansionTables<Real>             tables_;
+    std::unique_ptr<Hierarchy<Real>> hierarchy_;
+    ExpansionTables<Real> tables_;
 
-    CellList<Real>                list_;
-    std::vector<int>              first_, count_; //!< particles per leaf slot
-    std::vector<Real>             fx_, fy_, fz_;  //!< sorted
-    std::vector<Real>             forces_;        //!< of excluded pairs, [n][3]
-    std::vector<NearForces<Real>> near_;          //!< per thread
+    CellList<Real> list_;
+    std::vector<int> first_, count_;     //!< particles per leaf slot
+    std::vector<Real> fx_, fy_, fz_;     //!< sorted
+    std::vector<Real> forces_;           //!< of excluded pairs, [n][3]
+    std::vector<NearForces<Real>> near_; //!< per thread
 
     double energy_            = 0;
     double virial_[6]         = { 0, 0, 0, 0, 0, 0 }; //!< xx yy zz xy xz yz
@@ -506,7 +506,7 @@ std::unique_ptr<Backend<Real>> makeCpuBackend(double coulombConstant, int thread
     return std::make_unique<CpuBackend<Real>>(coulombConstant, threads);
 }
 
-template std::unique_ptr<Backend<float>>  makeCpuBackend<float>(double, int);
+template std::unique_ptr<Backend<float>> makeCpuBackend<float>(double, int);
 template std::unique_ptr<Backend<double>> makeCpuBackend<double>(double, int);
 
 } // namespace farfield

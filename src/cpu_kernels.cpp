@@ -48,17 +48,17 @@ loadColumn(const Particles<Real>& p, const int* first, const int* count, int k, 
     const Tag<Real> d;
     using Index = hwy::MakeSigned<Real>;
     const hn::Rebind<Index, Tag<Real>> di;
-    HWY_ALIGN Index                    index[c_slotPadding];
-    HWY_ALIGN Real                     valid[c_slotPadding];
-    const int                          lanes = lanesOf<Real>();
+    HWY_ALIGN Index index[c_slotPadding];
+    HWY_ALIGN Real valid[c_slotPadding];
+    const int lanes = lanesOf<Real>();
     for (int lane = 0; lane < lanes; lane++)
     {
         const bool has = k < count[lane];
         index[lane]    = has ? first[lane] + k : 0;
         valid[lane]    = has ? Real(1) : Real(0);
     }
-    const auto   i     = hn::Load(di, index);
-    const auto   scale = hn::Mul(hn::Load(d, valid), hn::Set(d, inverseUnit));
+    const auto i     = hn::Load(di, index);
+    const auto scale = hn::Mul(hn::Load(d, valid), hn::Set(d, inverseUnit));
     Column<Real> c;
     c.x = hn::Mul(hn::GatherIndex(d, p.x, i), scale);
     c.y = hn::Mul(hn::GatherIndex(d, p.y, i), scale);
@@ -75,19 +75,19 @@ inline int longest(const int* count, int lanes)
 //! Adds q u_i (monic functions) of two columns to the accumulators.
 template<class Real>
 HWY_INLINE void accumulate(const ExpansionTables<Real>& tables,
-                           const Column<Real>&          a,
-                           const Column<Real>&          b,
-                           Real*                        acc)
+                           const Column<Real>& a,
+                           const Column<Real>& b,
+                           Real* acc)
 {
     const Tag<Real> d;
-    const int       L   = lanesOf<Real>();
-    const int       p   = tables.order;
-    const auto      r2a = hn::MulAdd(a.x, a.x, hn::MulAdd(a.y, a.y, hn::Mul(a.z, a.z)));
-    const auto      r2b = hn::MulAdd(b.x, b.x, hn::MulAdd(b.y, b.y, hn::Mul(b.z, b.z)));
-    auto            ca  = a.q;
-    auto            cb  = b.q;
-    auto            sa  = hn::Zero(d);
-    auto            sb  = hn::Zero(d);
+    const int L    = lanesOf<Real>();
+    const int p    = tables.order;
+    const auto r2a = hn::MulAdd(a.x, a.x, hn::MulAdd(a.y, a.y, hn::Mul(a.z, a.z)));
+    const auto r2b = hn::MulAdd(b.x, b.x, hn::MulAdd(b.y, b.y, hn::Mul(b.z, b.z)));
+    auto ca        = a.q;
+    auto cb        = b.q;
+    auto sa        = hn::Zero(d);
+    auto sb        = hn::Zero(d);
     for (int m = 0; m <= p; m++)
     {
         if (m > 0)
@@ -130,22 +130,22 @@ HWY_INLINE void accumulate(const ExpansionTables<Real>& tables,
 }
 
 template<class Real>
-void p2m(const Particles<Real>&       particles,
-         const LeafSlots&             slots,
+void p2m(const Particles<Real>& particles,
+         const LeafSlots& slots,
          const ExpansionTables<Real>& tables,
-         int                          begin,
-         int                          end,
-         Real*                        M)
+         int begin,
+         int end,
+         Real* M)
 {
     const Tag<Real> d;
-    const int       L = lanesOf<Real>();
-    const int       n = coefficientCount(tables.order);
-    HWY_ALIGN Real  acc[c_maxCoefficients * c_slotPadding];
+    const int L = lanesOf<Real>();
+    const int n = coefficientCount(tables.order);
+    HWY_ALIGN Real acc[c_maxCoefficients * c_slotPadding];
     for (int slot = begin; slot < end; slot += L)
     {
-        const int* first   = slots.first + slot;
-        const int* count   = slots.count + slot;
-        const int  columns = longest(count, L);
+        const int* first  = slots.first + slot;
+        const int* count  = slots.count + slot;
+        const int columns = longest(count, L);
         std::fill_n(acc, n * L, Real(0));
         for (int k = 0; k < columns; k += 2)
         {
@@ -172,21 +172,21 @@ struct Gradients
 
 template<class Real>
 HWY_INLINE Gradients<Real> gradients(const ExpansionTables<Real>& tables,
-                                     const Real*                  g,
-                                     const Column<Real>&          a,
-                                     const Column<Real>&          b)
+                                     const Real* g,
+                                     const Column<Real>& a,
+                                     const Column<Real>& b)
 {
     const Tag<Real> d;
-    const int       L   = lanesOf<Real>();
-    const int       p   = tables.order - 1;
-    const auto      r2a = hn::MulAdd(a.x, a.x, hn::MulAdd(a.y, a.y, hn::Mul(a.z, a.z)));
-    const auto      r2b = hn::MulAdd(b.x, b.x, hn::MulAdd(b.y, b.y, hn::Mul(b.z, b.z)));
-    auto            ca  = hn::Set(d, Real(1));
-    auto            cb  = ca;
-    auto            sa  = hn::Zero(d);
-    auto            sb  = sa;
+    const int L         = lanesOf<Real>();
+    const int p         = tables.order - 1;
+    const auto r2a      = hn::MulAdd(a.x, a.x, hn::MulAdd(a.y, a.y, hn::Mul(a.z, a.z)));
+    const auto r2b      = hn::MulAdd(b.x, b.x, hn::MulAdd(b.y, b.y, hn::Mul(b.z, b.z)));
+    auto ca             = hn::Set(d, Real(1));
+    auto cb             = ca;
+    auto sa             = hn::Zero(d);
+    auto sb             = sa;
     Gradients<Real> sum = { sa, sa, sa, sa, sa, sa };
-    const auto      add = [&](const Real* coefficient, auto ua, auto ub) HWY_ATTR
+    const auto add      = [&](const Real* coefficient, auto ua, auto ub) HWY_ATTR
     {
         const auto gx = hn::Load(d, coefficient);
         const auto gy = hn::Load(d, coefficient + L);
@@ -239,29 +239,29 @@ HWY_INLINE Gradients<Real> gradients(const ExpansionTables<Real>& tables,
 }
 
 template<class Real>
-void l2p(const Particles<Real>&       particles,
-         const LeafSlots&             slots,
+void l2p(const Particles<Real>& particles,
+         const LeafSlots& slots,
          const ExpansionTables<Real>& tables,
-         int                          begin,
-         int                          end,
-         const Real*                  local,
-         Real                         pull,
-         Real*                        fx,
-         Real*                        fy,
-         Real*                        fz,
-         double*                      virial)
+         int begin,
+         int end,
+         const Real* local,
+         Real pull,
+         Real* fx,
+         Real* fy,
+         Real* fz,
+         double* virial)
 {
     const Tag<Real> d;
-    const int       L = lanesOf<Real>();
-    const int       n = tables.order * tables.order;
-    HWY_ALIGN Real  g[3 * c_maxCoefficients * c_slotPadding];
-    HWY_ALIGN Real  out[3][c_slotPadding];
-    const auto      unit = hn::Set(d, 1 / tables.inverseUnit);
+    const int L = lanesOf<Real>();
+    const int n = tables.order * tables.order;
+    HWY_ALIGN Real g[3 * c_maxCoefficients * c_slotPadding];
+    HWY_ALIGN Real out[3][c_slotPadding];
+    const auto unit = hn::Set(d, 1 / tables.inverseUnit);
     for (int slot = begin; slot < end; slot += L)
     {
-        const int* first   = slots.first + slot;
-        const int* count   = slots.count + slot;
-        const int  columns = longest(count, L);
+        const int* first  = slots.first + slot;
+        const int* count  = slots.count + slot;
+        const int columns = longest(count, L);
         if (columns == 0)
         {
             continue;
@@ -271,7 +271,7 @@ void l2p(const Particles<Real>&       particles,
             for (int i = 0; i < n; i++)
             {
                 const auto& e = tables.gradient[axis][i];
-                const auto  s = hn::Mul(
+                const auto s  = hn::Mul(
                         hn::Set(d, e.value[0]),
                         hn::Load(d,
                                  local + static_cast<size_t>(e.source[0]) * slots.padded + slot));
@@ -288,7 +288,7 @@ void l2p(const Particles<Real>&       particles,
             const Column<Real> a = loadColumn(particles, first, count, k, tables.inverseUnit);
             const Column<Real> b = loadColumn(particles, first, count, k + 1, tables.inverseUnit);
             const Gradients<Real> G = gradients(tables, g, a, b);
-            const auto            finish =
+            const auto finish =
                     [&](const Column<Real>& c, Vec<Real> gx, Vec<Real> gy, Vec<Real> gz, int column)
                             HWY_ATTR
             {
@@ -344,7 +344,7 @@ void l2p(const Particles<Real>&       particles,
 HWY_INLINE Vec<float> scaledInverseRoot(Vec<float> r2)
 {
     const Tag<float> d;
-    const auto       y = hn::ApproximateReciprocalSqrt(r2);
+    const auto y = hn::ApproximateReciprocalSqrt(r2);
     return hn::Mul(y, hn::NegMulAdd(hn::Mul(r2, y), y, hn::Set(d, 3.0f)));
 }
 HWY_INLINE Vec<double> scaledInverseRoot(Vec<double> r2)
@@ -359,10 +359,10 @@ constexpr Real c_rootScale = sizeof(Real) == 4 ? 2 : 1;
 template<class Real>
 struct Staged
 {
-    Real *     x, *y, *z, *q, *fx, *fy, *fz;
-    int        count; //!< sources
-    int        own;   //!< particles of the cell itself
-    const int* atom;  //!< original indices, only for pairs that must not interact
+    Real *x, *y, *z, *q, *fx, *fy, *fz;
+    int count;       //!< sources
+    int own;         //!< particles of the cell itself
+    const int* atom; //!< original indices, only for pairs that must not interact
 };
 
 template<class Real>
@@ -380,9 +380,9 @@ template<int Targets, bool Energy, bool Close, class Real>
 HWY_INLINE double targetBlock(const NearTask<Real>& task, const Staged<Real>& s, int i0)
 {
     const Tag<Real> d;
-    const int       L = lanesOf<Real>();
-    Vec<Real>       fx[Targets], fy[Targets], fz[Targets], potential[Targets], lost[Targets];
-    Real            q[Targets]; // the staged charges are scaled for their part as sources
+    const int L = lanesOf<Real>();
+    Vec<Real> fx[Targets], fy[Targets], fz[Targets], potential[Targets], lost[Targets];
+    Real q[Targets]; // the staged charges are scaled for their part as sources
     for (int t = 0; t < Targets; t++)
     {
         fx[t] = fy[t] = fz[t] = potential[t] = lost[t] = hn::Zero(d);
@@ -395,9 +395,9 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task, const Staged<Real>& s,
         const auto sy = hn::Load(d, s.y + j);
         const auto sz = hn::Load(d, s.z + j);
         const auto sq = hn::Load(d, s.q + j);
-        auto       gx = hn::Load(d, s.fx + j);
-        auto       gy = hn::Load(d, s.fy + j);
-        auto       gz = hn::Load(d, s.fz + j);
+        auto gx       = hn::Load(d, s.fx + j);
+        auto gy       = hn::Load(d, s.fy + j);
+        auto gz       = hn::Load(d, s.fz + j);
         for (int t = 0; t < Targets; t++)
         {
             const auto dx = hn::Sub(hn::Set(d, s.x[i0 + t]), sx);
@@ -405,7 +405,7 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task, const Staged<Real>& s,
             const auto dz = hn::Sub(hn::Set(d, s.z[i0 + t]), sz);
             // the tiny term keeps coinciding sites finite, with zero force
             const auto r2 = hn::MulAdd(dx, dx, hn::MulAdd(dy, dy, hn::MulAdd(dz, dz, tiny)));
-            auto       y  = scaledInverseRoot(r2);
+            auto y        = scaledInverseRoot(r2);
             if (decltype(masked)::value)
             {
                 const auto behind = hn::Gt(hn::Iota(d, static_cast<Real>(j)),
@@ -486,7 +486,7 @@ template<bool Energy, bool Close, class Real>
 double cellForces(const NearTask<Real>& task, const Staged<Real>& s)
 {
     double energy = 0;
-    int    i      = 0;
+    int i         = 0;
     for (; i + 4 <= s.own; i += 4)
     {
         energy += targetBlock<4, Energy, Close>(task, s, i);
@@ -513,25 +513,25 @@ struct Stretch
 template<class Real>
 void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* forces)
 {
-    const Tag<Real>         d;
-    const int               L       = lanesOf<Real>();
-    const auto&             p       = task.particles;
-    const Grid&             grid    = *task.grid;
-    const std::vector<Int3> all     = nearDisplacements(task.ws);
-    const int               forward = 1 + (static_cast<int>(all.size()) - 1) / 2;
-    const bool              close   = !task.closePairs->empty();
-    std::vector<Vec3>       shifts;
+    const Tag<Real> d;
+    const int L                 = lanesOf<Real>();
+    const auto& p               = task.particles;
+    const Grid& grid            = *task.grid;
+    const std::vector<Int3> all = nearDisplacements(task.ws);
+    const int forward           = 1 + (static_cast<int>(all.size()) - 1) / 2;
+    const bool close            = !task.closePairs->empty();
+    std::vector<Vec3> shifts;
     for (int k = 0; k < forward; k++)
     {
         shifts.push_back(grid.displacement(all[k]));
     }
     std::vector<Stretch> stretches(forward);
-    const Real           cube        = c_rootScale<Real> * c_rootScale<Real> * c_rootScale<Real>;
-    const auto           sourceScale = hn::Set(d, 1 / cube);
-    const Int3           n           = { grid.H()[0][0], grid.H()[1][1], grid.H()[2][2] };
+    const Real cube        = c_rootScale<Real> * c_rootScale<Real> * c_rootScale<Real>;
+    const auto sourceScale = hn::Set(d, 1 / cube);
+    const Int3 n           = { grid.H()[0][0], grid.H()[1][1], grid.H()[2][2] };
     for (int item = begin; item < end; item++)
     {
-        const int  cell     = task.cells[item];
+        const int cell      = task.cells[item];
         const Int3 c        = grid.cell(cell);
         const bool interior = c[0] >= task.ws && c[1] >= task.ws && c[0] < n[0] - task.ws
                               && c[1] < n[1] - task.ws && c[2] < n[2] - task.ws;
@@ -539,10 +539,10 @@ void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* force
         int used  = 0;
         for (int k = 0; k < forward; k++)
         {
-            const Int3 to        = { c[0] + all[k][0], c[1] + all[k][1], c[2] + all[k][2] };
-            const int  neighbour = grid.index(interior ? to : grid.reduce(to));
-            const int  first     = p.start[neighbour];
-            const int  count     = p.start[neighbour + 1] - first;
+            const Int3 to       = { c[0] + all[k][0], c[1] + all[k][1], c[2] + all[k][2] };
+            const int neighbour = grid.index(interior ? to : grid.reduce(to));
+            const int first     = p.start[neighbour];
+            const int count     = p.start[neighbour + 1] - first;
             if (count > 0)
             {
                 stretches[used++] = { first, count, total, k };
@@ -570,10 +570,10 @@ void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* force
                            nullptr };
         for (int k = 0; k < used; k++)
         {
-            const Stretch& t  = stretches[k];
-            const auto     dx = hn::Set(d, static_cast<Real>(shifts[t.displacement][0]));
-            const auto     dy = hn::Set(d, static_cast<Real>(shifts[t.displacement][1]));
-            const auto     dz = hn::Set(d, static_cast<Real>(shifts[t.displacement][2]));
+            const Stretch& t = stretches[k];
+            const auto dx    = hn::Set(d, static_cast<Real>(shifts[t.displacement][0]));
+            const auto dy    = hn::Set(d, static_cast<Real>(shifts[t.displacement][1]));
+            const auto dz    = hn::Set(d, static_cast<Real>(shifts[t.displacement][2]));
             // whole vectors: what is written too much is overwritten by the next stretch
             for (int i = 0; i < t.count; i += L)
             {
@@ -659,8 +659,8 @@ template<int Rows, class Real>
 HWY_INLINE const Real* multiplyRows(const Real* kappa, int n, int first, const Real* x, Real* y)
 {
     const Tag<Real> d;
-    const int       L = lanesOf<Real>();
-    Vec<Real>       xr[Rows], xi[Rows], yr[Rows], yi[Rows];
+    const int L = lanesOf<Real>();
+    Vec<Real> xr[Rows], xi[Rows], yr[Rows], yi[Rows];
     for (int r = 0; r < Rows; r++)
     {
         xr[r] = hn::Load(d, x + 2 * L * (first + r));
@@ -686,8 +686,8 @@ HWY_INLINE const Real* multiplyRows(const Real* kappa, int n, int first, const R
     {
         const auto zr = hn::Load(d, x + 2 * L * j);
         const auto zi = hn::Load(d, x + 2 * L * j + L);
-        auto       sr = hn::Load(d, y + 2 * L * j);
-        auto       si = hn::Load(d, y + 2 * L * j + L);
+        auto sr       = hn::Load(d, y + 2 * L * j);
+        auto si       = hn::Load(d, y + 2 * L * j + L);
         for (int r = 0; r < Rows; r++, kappa += L)
         {
             const auto k = hn::Load(d, kappa);
@@ -730,27 +730,27 @@ void multiply(const Real* kappa, int n, const Real* x, Real* y)
 //! Rows [first, first + Rows) of Y, two vectors of columns from column on.
 template<int Rows, class Real>
 HWY_INLINE void transformTile(const Real* T,
-                              int         n,
+                              int n,
                               const Real* X,
-                              int         columns,
-                              int         first,
-                              int         column,
-                              bool        two,
-                              Real*       Y)
+                              int columns,
+                              int first,
+                              int column,
+                              bool two,
+                              Real* Y)
 {
     const Tag<Real> d;
-    const int       L      = lanesOf<Real>();
-    const int       second = two ? L : 0;
-    Vec<Real>       a[Rows], b[Rows];
+    const int L      = lanesOf<Real>();
+    const int second = two ? L : 0;
+    Vec<Real> a[Rows], b[Rows];
     for (int r = 0; r < Rows; r++)
     {
         a[r] = b[r] = hn::Zero(d);
     }
     for (int k = 0; k < n; k++)
     {
-        const Real* x  = X + static_cast<size_t>(k) * columns + column;
-        const auto  xa = hn::Load(d, x);
-        const auto  xb = hn::Load(d, x + second);
+        const Real* x = X + static_cast<size_t>(k) * columns + column;
+        const auto xa = hn::Load(d, x);
+        const auto xb = hn::Load(d, x + second);
         for (int r = 0; r < Rows; r++)
         {
             const auto t = hn::Set(d, T[static_cast<size_t>(first + r) * n + k]);
@@ -772,8 +772,8 @@ void transform(const Real* T, int n, const Real* X, int columns, Real* Y)
     const int L = lanesOf<Real>();
     for (int column = 0; column < columns; column += 2 * L)
     {
-        const bool two   = column + L < columns;
-        int        first = 0;
+        const bool two = column + L < columns;
+        int first      = 0;
         for (; first + 5 <= n; first += 5)
         {
             transformTile<5>(T, n, X, columns, first, column, two, Y);
@@ -785,83 +785,20 @@ void transform(const Real* T, int n, const Real* X, int columns, Real* Y)
     }
 }
 
-int lanesFloat()
+template<class Real>
+const CpuKernels<Real>& kernels()
 {
-    return lanesOf<float>();
+    static const CpuKernels<Real> table = { lanesOf<Real>(), p2m<Real>,      l2p<Real>,
+                                            p2p<Real>,       multiply<Real>, transform<Real> };
+    return table;
 }
-int lanesDouble()
+const CpuKernels<float>& kernelsFloat()
 {
-    return lanesOf<double>();
+    return kernels<float>();
 }
-void p2mFloat(const Particles<float>&       a,
-              const LeafSlots&              b,
-              const ExpansionTables<float>& c,
-              int                           d,
-              int                           e,
-              float*                        f)
+const CpuKernels<double>& kernelsDouble()
 {
-    p2m(a, b, c, d, e, f);
-}
-void p2mDouble(const Particles<double>&       a,
-               const LeafSlots&               b,
-               const ExpansionTables<double>& c,
-               int                            d,
-               int                            e,
-               double*                        f)
-{
-    p2m(a, b, c, d, e, f);
-}
-void l2pFloat(const Particles<float>&       a,
-              const LeafSlots&              b,
-              const ExpansionTables<float>& c,
-              int                           d,
-              int                           e,
-              const float*                  f,
-              float                         g,
-              float*                        x,
-              float*                        y,
-              float*                        z,
-              double*                       v)
-{
-    l2p(a, b, c, d, e, f, g, x, y, z, v);
-}
-void l2pDouble(const Particles<double>&       a,
-               const LeafSlots&               b,
-               const ExpansionTables<double>& c,
-               int                            d,
-               int                            e,
-               const double*                  f,
-               double                         g,
-               double*                        x,
-               double*                        y,
-               double*                        z,
-               double*                        v)
-{
-    l2p(a, b, c, d, e, f, g, x, y, z, v);
-}
-void p2pFloat(const NearTask<float>& a, int b, int c, NearForces<float>* f)
-{
-    p2p(a, b, c, f);
-}
-void p2pDouble(const NearTask<double>& a, int b, int c, NearForces<double>* f)
-{
-    p2p(a, b, c, f);
-}
-void multiplyFloat(const float* a, int n, const float* x, float* y)
-{
-    multiply(a, n, x, y);
-}
-void multiplyDouble(const double* a, int n, const double* x, double* y)
-{
-    multiply(a, n, x, y);
-}
-void transformFloat(const float* T, int n, const float* X, int columns, float* Y)
-{
-    transform(T, n, X, columns, Y);
-}
-void transformDouble(const double* T, int n, const double* X, int columns, double* Y)
-{
-    transform(T, n, X, columns, Y);
+    return kernels<double>();
 }
 const char* targetName()
 {
@@ -876,18 +813,8 @@ HWY_AFTER_NAMESPACE();
 namespace farfield
 {
 
-HWY_EXPORT(lanesFloat);
-HWY_EXPORT(lanesDouble);
-HWY_EXPORT(p2mFloat);
-HWY_EXPORT(p2mDouble);
-HWY_EXPORT(l2pFloat);
-HWY_EXPORT(l2pDouble);
-HWY_EXPORT(p2pFloat);
-HWY_EXPORT(p2pDouble);
-HWY_EXPORT(multiplyFloat);
-HWY_EXPORT(multiplyDouble);
-HWY_EXPORT(transformFloat);
-HWY_EXPORT(transformDouble);
+HWY_EXPORT(kernelsFloat);
+HWY_EXPORT(kernelsDouble);
 HWY_EXPORT(targetName);
 
 const char* cpuTargetName()
@@ -896,103 +823,15 @@ const char* cpuTargetName()
 }
 
 template<>
-int CpuKernels<float>::lanes()
+const CpuKernels<float>& cpuKernels()
 {
-    return HWY_DYNAMIC_DISPATCH(lanesFloat)();
-}
-template<>
-int CpuKernels<double>::lanes()
-{
-    return HWY_DYNAMIC_DISPATCH(lanesDouble)();
-}
-template<>
-void CpuKernels<float>::p2m(const Particles<float>&       particles,
-                            const LeafSlots&              slots,
-                            const ExpansionTables<float>& tables,
-                            int                           begin,
-                            int                           end,
-                            float*                        M)
-{
-    HWY_DYNAMIC_DISPATCH(p2mFloat)(particles, slots, tables, begin, end, M);
-}
-template<>
-void CpuKernels<double>::p2m(const Particles<double>&       particles,
-                             const LeafSlots&               slots,
-                             const ExpansionTables<double>& tables,
-                             int                            begin,
-                             int                            end,
-                             double*                        M)
-{
-    HWY_DYNAMIC_DISPATCH(p2mDouble)(particles, slots, tables, begin, end, M);
-}
-template<>
-void CpuKernels<float>::l2p(const Particles<float>&       particles,
-                            const LeafSlots&              slots,
-                            const ExpansionTables<float>& tables,
-                            int                           begin,
-                            int                           end,
-                            const float*                  L,
-                            float                         pull,
-                            float*                        fx,
-                            float*                        fy,
-                            float*                        fz,
-                            double*                       virial)
-{
-    HWY_DYNAMIC_DISPATCH(l2pFloat)
-    (particles, slots, tables, begin, end, L, pull, fx, fy, fz, virial);
-}
-template<>
-void CpuKernels<double>::l2p(const Particles<double>&       particles,
-                             const LeafSlots&               slots,
-                             const ExpansionTables<double>& tables,
-                             int                            begin,
-                             int                            end,
-                             const double*                  L,
-                             double                         pull,
-                             double*                        fx,
-                             double*                        fy,
-                             double*                        fz,
-                             double*                        virial)
-{
-    HWY_DYNAMIC_DISPATCH(l2pDouble)
-    (particles, slots, tables, begin, end, L, pull, fx, fy, fz, virial);
-}
-template<>
-void CpuKernels<float>::p2p(const NearTask<float>& task,
-                            int                    begin,
-                            int                    end,
-                            NearForces<float>*     forces)
-{
-    HWY_DYNAMIC_DISPATCH(p2pFloat)(task, begin, end, forces);
-}
-template<>
-void CpuKernels<double>::p2p(const NearTask<double>& task,
-                             int                     begin,
-                             int                     end,
-                             NearForces<double>*     forces)
-{
-    HWY_DYNAMIC_DISPATCH(p2pDouble)(task, begin, end, forces);
-}
-template<>
-void CpuKernels<float>::multiply(const float* kappa, int n, const float* x, float* y)
-{
-    HWY_DYNAMIC_DISPATCH(multiplyFloat)(kappa, n, x, y);
-}
-template<>
-void CpuKernels<double>::multiply(const double* kappa, int n, const double* x, double* y)
-{
-    HWY_DYNAMIC_DISPATCH(multiplyDouble)(kappa, n, x, y);
+    return HWY_DYNAMIC_DISPATCH(kernelsFloat)();
 }
 
 template<>
-void CpuKernels<float>::transform(const float* T, int n, const float* X, int columns, float* Y)
+const CpuKernels<double>& cpuKernels()
 {
-    HWY_DYNAMIC_DISPATCH(transformFloat)(T, n, X, columns, Y);
-}
-template<>
-void CpuKernels<double>::transform(const double* T, int n, const double* X, int columns, double* Y)
-{
-    HWY_DYNAMIC_DISPATCH(transformDouble)(T, n, X, columns, Y);
+    return HWY_DYNAMIC_DISPATCH(kernelsDouble)();
 }
 
 template<class Real>
@@ -1011,7 +850,7 @@ ExpansionTables<Real>::ExpansionTables(int p, double unit) :
     for (const DerivativeTerm& t : derivativeTerms(p))
     {
         GradientEntry& entry = gradient[t.axis][t.to];
-        int&           k     = used[t.axis * p * p + t.to];
+        int& k               = used[t.axis * p * p + t.to];
         entry.source[k]      = t.from;
         entry.value[k]       = static_cast<Real>(t.value * monic.scale[t.to] / (unit * unit));
         k++;

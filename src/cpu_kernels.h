@@ -29,17 +29,17 @@ struct Particles
     const Real* x; //!< relative to the cell centre, nm
     const Real* y;
     const Real* z;
-    const Real* q;     //!< charge, scaled by the root of the Coulomb constant
-    const int*  start; //!< [cells + 1] first particle of each cell
-    const int*  atom;  //!< [n] index before sorting
+    const Real* q;    //!< charge, scaled by the root of the Coulomb constant
+    const int* start; //!< [cells + 1] first particle of each cell
+    const int* atom;  //!< [n] index before sorting
 };
 
 //! Leaf cells in the order of the expansions.
 struct LeafSlots
 {
-    const int* first;  //!< [padded slots] first particle
-    const int* count;  //!< [padded slots] number of particles
-    int        padded; //!< number of slots, a multiple of c_slotPadding
+    const int* first; //!< [padded slots] first particle
+    const int* count; //!< [padded slots] number of particles
+    int padded;       //!< number of slots, a multiple of c_slotPadding
 };
 
 //! Tables that P2M and L2P share; see MonicRecurrence.
@@ -49,14 +49,14 @@ struct ExpansionTables
     ExpansionTables() = default;
     ExpansionTables(int p, double unit);
 
-    int               order       = 0;
-    Real              inverseUnit = 0;
+    int order        = 0;
+    Real inverseUnit = 0;
     std::vector<Real> scale;
     std::vector<Real> beta; //!< [(p+1)(p+1)], element l (p+1) + m
     //! grad phi / unit in monic functions: coefficient index of gradient[axis], two sources each.
     struct GradientEntry
     {
-        int  source[2];
+        int source[2];
         Real value[2];
     };
     std::vector<GradientEntry> gradient[3]; //!< [p^2], order of coefficientIndex
@@ -67,9 +67,9 @@ template<class Real>
 struct NearTask
 {
     Particles<Real> particles;
-    const Grid*     grid;
-    int             ws;
-    const int*      cells; //!< occupied cells
+    const Grid* grid;
+    int ws;
+    const int* cells; //!< occupied cells
     //! Pairs of original indices (i < j, ascending) that must not interact: see closePairs.
     const std::vector<std::pair<int, int>>* closePairs;
     Real closeDistance2; //!< squared; pairs in closePairs are nearer than this, nm^2
@@ -82,56 +82,60 @@ template<class Real>
 struct NearForces
 {
     static constexpr int c_chunk = 2048;
-    std::vector<Real>    x, y, z;
-    std::vector<char>    touched;
-    double               energy    = 0;
-    double               virial[6] = { 0, 0, 0, 0, 0, 0 }; //!< -1/2 sum r (x) f: xx yy zz xy xz yz
-    std::vector<Real>    staging;
-    std::vector<int>     stagedAtoms;
+    std::vector<Real> x, y, z;
+    std::vector<char> touched;
+    double energy    = 0;
+    double virial[6] = { 0, 0, 0, 0, 0, 0 }; //!< -1/2 sum r (x) f: xx yy zz xy xz yz
+    std::vector<Real> staging;
+    std::vector<int> stagedAtoms;
 
     void resize(int n);
     void touch(int begin, int end);
 };
 
-//! The kernels, for float and double.
+//! The kernels of one instruction set.
 template<class Real>
 struct CpuKernels
 {
     //! Vector lanes of Real.
-    static int lanes();
+    int lanes;
     //! Multipoles of slots [begin, end), multiples of c_slotPadding; M is [coefficients][padded].
-    static void p2m(const Particles<Real>&       particles,
-                    const LeafSlots&             slots,
-                    const ExpansionTables<Real>& tables,
-                    int                          begin,
-                    int                          end,
-                    Real*                        M);
-    /*! \brief Forces from local expansions of slots [begin, end), written to f.
+    void (*p2m)(const Particles<Real>& particles,
+                const LeafSlots& slots,
+                const ExpansionTables<Real>& tables,
+                int begin,
+                int end,
+                Real* M);
+    /*! \brief Forces from local expansions of slots [begin, end), written to fx, fy, fz.
      *  \param[in] pull  factor of the position in an additional force q pull b (uniform background)
      *  \param[out] virial  if not null, -1/2 sum b (x) f is added: xx yy zz xy xz yz */
-    static void l2p(const Particles<Real>&       particles,
-                    const LeafSlots&             slots,
-                    const ExpansionTables<Real>& tables,
-                    int                          begin,
-                    int                          end,
-                    const Real*                  L,
-                    Real                         pull,
-                    Real*                        fx,
-                    Real*                        fy,
-                    Real*                        fz,
-                    double*                      virial);
+    void (*l2p)(const Particles<Real>& particles,
+                const LeafSlots& slots,
+                const ExpansionTables<Real>& tables,
+                int begin,
+                int end,
+                const Real* L,
+                Real pull,
+                Real* fx,
+                Real* fy,
+                Real* fz,
+                double* virial);
     //! Near-field forces of the occupied cells [begin, end) with third law.
-    static void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* forces);
-    /*! \brief y = kappa x for lanes() wave vectors at once, kappa real and symmetric.
-     *  \param[in]  kappa  packed by packedIndex order, [n (n+1) / 2][lanes]
+    void (*p2p)(const NearTask<Real>& task, int begin, int end, NearForces<Real>* forces);
+    /*! \brief y = kappa x for as many wave vectors as there are lanes, kappa real and symmetric.
+     *  \param[in]  kappa  in the order of forPackedPairs(), [n (n+1) / 2][lanes]
      *  \param[in]  x      [n][2][lanes]: real and imaginary parts
      *  \param[out] y      the same */
-    static void multiply(const Real* kappa, int n, const Real* x, Real* y);
-    /*! \brief Y = T X for a square T and columns of X, both row-major.
+    void (*multiply)(const Real* kappa, int n, const Real* x, Real* y);
+    /*! \brief Y = T X for a square T and columns of X, all row-major.
      *  \param[in] T        [n][n]
      *  \param[in] columns  of X and Y, a multiple of c_slotPadding; rows aligned to vectors */
-    static void transform(const Real* T, int n, const Real* X, int columns, Real* Y);
+    void (*transform)(const Real* T, int n, const Real* X, int columns, Real* Y);
 };
+
+//! The kernels for this processor, for float and double.
+template<class Real>
+const CpuKernels<Real>& cpuKernels();
 
 //! Name of the instruction set in use.
 const char* cpuTargetName();

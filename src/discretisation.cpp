@@ -21,13 +21,13 @@ constexpr double c_minCellSize = 0.15;
  *
  *  The weights are stage times of an AVX-512 processor divided by the counts; only their ratios
  * matter. */
-double predictedCost(int         p,
-                     int         ws,
+double predictedCost(int p,
+                     int ws,
                      const Int3& lengths,
-                     double      boxVolume,
-                     double      occupiedVolume,
-                     double      particles,
-                     bool        fft)
+                     double boxVolume,
+                     double occupiedVolume,
+                     double particles,
+                     bool fft)
 {
     const double cells        = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
     const double cellVolume   = boxVolume / cells;
@@ -39,7 +39,7 @@ double predictedCost(int         p,
     const double pairs     = 0.5 * particles * nearCells * perCell;
     const double p2p       = 0.35 * pairs + 9.0 * nearCells * occupied;
     const double expansion = (0.27 * particles + 2.0 * occupied) * coefficients;
-    double       m2l       = 0;
+    double m2l             = 0;
     if (fft)
     {
         const double penalty = std::cbrt(transformPenalty(lengths[0]) * transformPenalty(lengths[1])
@@ -110,19 +110,19 @@ double estimatedError(int order, int ws, bool leastSquares, double cellSize, dou
         { { 9.80e-3, 6.36e-4, 4.46e-5, 3.53e-6, 2.95e-7, 2.71e-8 },
           { 9.80e-3, 5.79e-4, 3.50e-5, 2.23e-6, 1.43e-7, 1.08e-8 } }
     };
-    const std::vector<double>& table    = c_measured[ws - 1][leastSquares];
-    const int                  last     = static_cast<int>(table.size()) - 2;
-    const int                  k        = std::clamp((order - 2) / 2, 0, last);
-    const double               fraction = (order - 2) / 2.0 - k;
-    const double               error    = table[k] * std::pow(table[k + 1] / table[k], fraction);
-    const double               cube     = std::sqrt(3.0) / (ws + 1);
+    const std::vector<double>& table = c_measured[ws - 1][leastSquares];
+    const int last                   = static_cast<int>(table.size()) - 2;
+    const int k                      = std::clamp((order - 2) / 2, 0, last);
+    const double fraction            = (order - 2) / 2.0 - k;
+    const double error               = table[k] * std::pow(table[k + 1] / table[k], fraction);
+    const double cube                = std::sqrt(3.0) / (ws + 1);
     return error * (0.517 / cellSize) * std::pow(ratio / cube, 0.5 * (order + 1));
 }
 
 Discretisation chooseDiscretisation(const Options& options,
-                                    const Mat3&    box,
-                                    long long      particles,
-                                    double         occupiedVolume)
+                                    const Mat3& box,
+                                    long long particles,
+                                    double occupiedVolume)
 {
     const double boxVolume = box.determinant();
     const double shortest  = std::min({ box(0, 0), box(1, 1), box(2, 2) });
@@ -145,9 +145,9 @@ Discretisation chooseDiscretisation(const Options& options,
 
     struct Candidate
     {
-        int    order, ws;
+        int order, ws;
         double edge, cost, error;
-        bool   fft;
+        bool fft;
     };
     Candidate best       = { 0, 0, 0, std::numeric_limits<double>::max(), 1, true };
     Candidate accurate   = { 0, 0, 0, 0, std::numeric_limits<double>::max(), true };

@@ -20,12 +20,12 @@ constexpr double c_maxCells = 1 << 27;
 //! Everything that fixes the operators.
 struct Discretisation
 {
-    int    order        = 0;
-    int    ws           = 1;
-    int    levels       = 1; //!< 1: the closure acts on the leaves
-    bool   leastSquares = true;
-    IntMat leafCells    = {};           //!< H of the leaf level
-    Mat3   referenceBox = Mat3::Zero(); //!< the box whose cell shape the operators have
+    int order         = 0;
+    int ws            = 1;
+    int levels        = 1; //!< 1: the closure acts on the leaves
+    bool leastSquares = true;
+    IntMat leafCells  = {};           //!< H of the leaf level
+    Mat3 referenceBox = Mat3::Zero(); //!< the box whose cell shape the operators have
 
     //! H of level 0, on which the closure acts.
     IntMat coarseCells() const;
@@ -47,9 +47,9 @@ double estimatedError(int order, int ws, bool leastSquares, double cellSize, dou
  *  \param[in] occupiedVolume  volume in which they are found, nm^3
  *  \throws Error  InvalidArgument: options and box do not fit together */
 Discretisation chooseDiscretisation(const Options& options,
-                                    const Mat3&    box,
-                                    long long      particles,
-                                    double         occupiedVolume);
+                                    const Mat3& box,
+                                    long long particles,
+                                    double occupiedVolume);
 
 } // namespace farfield
 

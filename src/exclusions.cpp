@@ -47,8 +47,8 @@ void MinimumImage::search(double* dx) const
         return;
     }
     // A skewed box: the rounded image is near the shortest one, but need not be it.
-    std::array<double, 3> best  = { dx[0], dx[1], dx[2] };
-    double                best2 = dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2];
+    std::array<double, 3> best = { dx[0], dx[1], dx[2] };
+    double best2               = dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2];
     for (int a = -1; a <= 1; a++)
     {
         for (int b = -1; b <= 1; b++)
@@ -56,7 +56,7 @@ void MinimumImage::search(double* dx) const
             for (int c = -1; c <= 1; c++)
             {
                 std::array<double, 3> trial;
-                double                r2 = 0;
+                double r2 = 0;
                 for (int j = 0; j < 3; j++)
                 {
                     trial[j] = dx[j] + a * box_[0][j] + b * box_[1][j] + c * box_[2][j];
@@ -141,24 +141,24 @@ template<class Real>
 void Exclusions<Real>::subtract(const Mat3& box,
                                 const Real* x,
                                 const Real* q,
-                                double      closeDistance,
-                                Real*       forces,
-                                int         threads,
-                                double*     energy,
-                                double*     virial)
+                                double closeDistance,
+                                Real* forces,
+                                int threads,
+                                double* energy,
+                                double* virial)
 {
-    const MinimumImage                            image(box);
-    const std::vector<int>                        begin = ranges(threads);
-    std::vector<std::array<double, 7>>            sums(threads);
+    const MinimumImage image(box);
+    const std::vector<int> begin = ranges(threads);
+    std::vector<std::array<double, 7>> sums(threads);
     std::vector<std::vector<std::pair<int, int>>> found(threads);
 #pragma omp parallel num_threads(threads)
     {
-        const int             t   = omp_get_thread_num();
+        const int t               = omp_get_thread_num();
         std::array<double, 7> sum = {};
-        double                dx[3];
+        double dx[3];
         for (int k = begin[t]; k < begin[t + 1]; k++)
         {
-            const Pair&  p  = pairs_[k];
+            const Pair& p   = pairs_[k];
             const double r2 = separation(x, p.i, p.j, image, dx);
             if (r2 < closeDistance * closeDistance)
             {

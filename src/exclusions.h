@@ -38,11 +38,11 @@ public:
     void subtract(const Mat3& box,
                   const Real* x,
                   const Real* q,
-                  double      closeDistance,
-                  Real*       forces,
-                  int         threads,
-                  double*     energy,
-                  double*     virial);
+                  double closeDistance,
+                  Real* forces,
+                  int threads,
+                  double* energy,
+                  double* virial);
     //! The close pairs of the last subtract(), i < j, ascending: the near field has to leave them
     //! out.
     const std::vector<std::pair<int, int>>& close() const { return close_; }
@@ -56,7 +56,7 @@ private:
     std::vector<int> ranges(int threads) const;
 
     std::vector<Pair> pairs_; //!< i < j, ascending
-    std::vector<int>  cuts_;  //!< positions in pairs_ between which particles are disjoint
+    std::vector<int> cuts_;   //!< positions in pairs_ between which particles are disjoint
     std::vector<std::pair<int, int>> close_;
 };
 
@@ -81,7 +81,7 @@ private:
 
     double box_[3][3];
     double half_[3];
-    bool   rectangular_;
+    bool rectangular_;
     double safe2_; //!< below this squared length no other image can be shorter
 };
 

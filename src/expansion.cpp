@@ -72,8 +72,8 @@ int degreeOf(int i)
 void solidHarmonics(int p, const Vec3& r, double* u)
 {
     const double r2 = r.squaredNorm();
-    double       c  = 1; // r^m C_mm = c + i s
-    double       s  = 0;
+    double c        = 1; // r^m C_mm = c + i s
+    double s        = 0;
     for (int m = 0; m <= p; m++)
     {
         if (m > 0)
@@ -83,9 +83,9 @@ void solidHarmonics(int p, const Vec3& r, double* u)
             s               = f * (r[0] * s + r[1] * c);
             c               = c1;
         }
-        const double root2    = (m > 0) ? std::sqrt(2.0) : 1.0;
-        double       current  = root2; // r^l C_lm = current (c + i s) / root2
-        double       previous = 0;
+        const double root2 = (m > 0) ? std::sqrt(2.0) : 1.0;
+        double current     = root2; // r^l C_lm = current (c + i s) / root2
+        double previous    = 0;
         for (int l = m; l <= p; l++)
         {
             u[coefficientIndex(l, m)] = current * c;
@@ -106,7 +106,7 @@ void irregularHarmonics(int p, const Vec3& r, double* v)
 {
     solidHarmonics(p, r, v);
     const double inverse2 = 1 / r.squaredNorm();
-    double       factor   = std::sqrt(inverse2);
+    double factor         = std::sqrt(inverse2);
     for (int l = 0; l <= p; l++)
     {
         for (int i = l * l; i < (l + 1) * (l + 1); i++)
@@ -139,7 +139,7 @@ std::vector<DerivativeTerm> derivativeTerms(int p)
     // With R_lm = r^l P_lm e^(im phi) / (l+m)!: dR_lm/dz = R_l-1,m,
     // dR_lm/dx = (R_l-1,m+1 - R_l-1,m-1) / 2, dR_lm/dy = -i (R_l-1,m+1 + R_l-1,m-1) / 2.
     std::vector<DerivativeTerm> terms;
-    const auto                  add = [&terms](int axis, int from, int l, int m, double value)
+    const auto add = [&terms](int axis, int from, int l, int m, double value)
     {
         // m < 0 here stands for the imaginary part; a vanishing function adds nothing
         if (std::abs(m) <= l && value != 0)
@@ -154,9 +154,9 @@ std::vector<DerivativeTerm> derivativeTerms(int p)
     {
         for (int m = 0; m <= l; m++)
         {
-            const int    ci = coefficientIndex(l, m);
-            const int    si = coefficientIndex(l, -m);
-            const double w  = weight(l, m);
+            const int ci   = coefficientIndex(l, m);
+            const int si   = coefficientIndex(l, -m);
+            const double w = weight(l, m);
             if (m <= l - 1)
             {
                 add(2, ci, l - 1, m, w / weight(l - 1, m));
@@ -197,7 +197,7 @@ std::vector<DerivativeTerm> derivativeTerms(int p)
 
 std::vector<M2lEntry> m2lEntries(int p)
 {
-    const int             n = coefficientCount(p);
+    const int n = coefficientCount(p);
     std::vector<M2lEntry> entries(static_cast<size_t>(n) * n);
     // With I = P + iQ the irregular harmonic of degree J = l + l', and "+" and "-" standing for
     // k = m + m' and k = m - m', the four real blocks are (-1)^l' / (n_lm n_l'm') times
@@ -207,7 +207,7 @@ std::vector<M2lEntry> m2lEntries(int p)
     {
         // v_J,+-k = sqrt(2) (Re, Im) of I_Jk / n_Jk, and I_J,-k = (-1)^k conj(I_Jk)
         const int kAbs = std::abs(k);
-        double    f    = value * normalisation(J, kAbs);
+        double f       = value * normalisation(J, kAbs);
         if (k < 0)
         {
             f *= ((kAbs % 2) ? -1 : 1) * (imaginary ? -1 : 1);
@@ -227,7 +227,7 @@ std::vector<M2lEntry> m2lEntries(int p)
     {
         for (int ls = 0; ls <= p; ls++)
         {
-            const int    J    = lt + ls;
+            const int J       = lt + ls;
             const double sign = (lt % 2) ? -1 : 1;
             for (int mt = 0; mt <= lt; mt++)
             {
@@ -235,7 +235,7 @@ std::vector<M2lEntry> m2lEntries(int p)
                 {
                     const double norm = sign / (normalisation(lt, mt) * normalisation(ls, ms));
                     const double odd  = (mt % 2) ? -1 : 1;
-                    const auto   at   = [&](int st, int ss) -> M2lEntry*
+                    const auto at     = [&](int st, int ss) -> M2lEntry*
                     {
                         const size_t row = coefficientIndex(lt, st * mt);
                         return &entries[row * n + coefficientIndex(ls, ss * ms)];
@@ -243,7 +243,7 @@ std::vector<M2lEntry> m2lEntries(int p)
                     if (mt == 0 || ms == 0)
                     {
                         // one of the two sums over +-m collapses
-                        const int    k = mt + ms;
+                        const int k    = mt + ms;
                         const double f = norm * ((k > 0) ? std::sqrt(2.0) : 1.0);
                         set(at(1, 1), 0, J, k, false, f);
                         if (mt > 0)
@@ -274,7 +274,7 @@ std::vector<M2lEntry> m2lEntries(int p)
 Matrix m2lMatrix(const std::vector<M2lEntry>& entries, int p, const double* v)
 {
     const int n = coefficientCount(p);
-    Matrix    T(n, n);
+    Matrix T(n, n);
     for (size_t e = 0; e < entries.size(); e++)
     {
         const M2lEntry& entry = entries[e];
@@ -285,9 +285,9 @@ Matrix m2lMatrix(const std::vector<M2lEntry>& entries, int p, const double* v)
 
 Matrix translation(int p, const Vec3& s)
 {
-    const int           n      = coefficientCount(p);
-    const int           rings  = p + 1;
-    const int           points = 2 * p + 2;
+    const int n      = coefficientCount(p);
+    const int rings  = p + 1;
+    const int points = 2 * p + 2;
     std::vector<double> z, w;
     gaussLegendre(rings, &z, &w);
     Matrix shifted(rings * points, n);
@@ -298,8 +298,8 @@ Matrix translation(int p, const Vec3& s)
         {
             const double phi = 2 * M_PI * j / points;
             const double rho = std::sqrt(1 - z[i] * z[i]);
-            const Vec3   a(rho * std::cos(phi), rho * std::sin(phi), z[i]);
-            const int    row = i * points + j;
+            const Vec3 a(rho * std::cos(phi), rho * std::sin(phi), z[i]);
+            const int row = i * points + j;
             solidHarmonics(p, a + s, shifted.row(row).data());
             solidHarmonics(p, a, centred.row(row).data());
             centred.row(row) *= w[i] / (2.0 * points);
@@ -319,13 +319,13 @@ Matrix translation(int p, const Vec3& s)
 
 Matrix leastSquaresReduction(int p, int high, const Eigen::Matrix3d& cell)
 {
-    const int           n = coefficientCount(p);
-    const int           N = coefficientCount(high);
+    const int n = coefficientCount(p);
+    const int N = coefficientCount(high);
     std::vector<double> x, w;
     gaussLegendre(high + 1, &x, &w);
     const int nodes = static_cast<int>(x.size());
-    Matrix    values(nodes * nodes * nodes, N);
-    int       row = 0;
+    Matrix values(nodes * nodes * nodes, N);
+    int row = 0;
     for (int i = 0; i < nodes; i++)
     {
         for (int j = 0; j < nodes; j++)
@@ -347,7 +347,7 @@ Matrix leastSquaresReduction(int p, int high, const Eigen::Matrix3d& cell)
     const Matrix low  = values.leftCols(n);
     const Matrix gram = low.transpose() * low;
     const Matrix rhs  = low.transpose() * values.rightCols(N - n);
-    Matrix       C    = gram.ldlt().solve(rhs);
+    Matrix C          = gram.ldlt().solve(rhs);
     for (int i = 0; i < n; i++)
     {
         for (int j = 0; j < N - n; j++)

@@ -65,9 +65,9 @@ struct MonicRecurrence
 //! One term of a derivative: d u_from / d x_axis contains value * u_to.
 struct DerivativeTerm
 {
-    int    axis;
-    int    from;
-    int    to;
+    int axis;
+    int from;
+    int to;
     double value;
 };
 
@@ -79,7 +79,7 @@ std::vector<DerivativeTerm> derivativeTerms(int p);
  *  T_ij(D) = sum_k value[k] v_index[k](D) with v of degree l_i + l_j. */
 struct M2lEntry
 {
-    std::array<int, 2>    index = { 0, 0 };
+    std::array<int, 2> index    = { 0, 0 };
     std::array<double, 2> value = { 0, 0 };
 };
 

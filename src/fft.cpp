@@ -49,7 +49,7 @@ RealTransform<Real>::RealTransform(const Int3& lengths)
     spectrumStride_    = ((waves + line - 1) / line | 1) * line;
     AlignedVector<Real> field(static_cast<size_t>(lengths[0]) * lengths[1] * lengths[2]);
     AlignedVector<Real> spectrum(2 * static_cast<size_t>(waves));
-    auto*               complex = reinterpret_cast<typename F::Complex*>(spectrum.data());
+    auto* complex = reinterpret_cast<typename F::Complex*>(spectrum.data());
     forward_  = F::r2c(lengths[0], lengths[1], lengths[2], field.data(), complex, FFTW_ESTIMATE);
     backward_ = F::c2r(lengths[0], lengths[1], lengths[2], complex, field.data(), FFTW_ESTIMATE);
 }

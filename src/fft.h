@@ -66,7 +66,7 @@ public:
     void backward(Real* spectrum, Real* field) const;
 
 private:
-    int   spectrumStride_;
+    int spectrumStride_;
     void* forward_;
     void* backward_;
 };

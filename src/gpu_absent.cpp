@@ -25,7 +25,7 @@ std::unique_ptr<Backend<Real>> makeGpuBackend(double /*coulombConstant*/)
                 "use the device 'cpu' or 'auto'.");
 }
 
-template std::unique_ptr<Backend<float>>  makeGpuBackend<float>(double);
+template std::unique_ptr<Backend<float>> makeGpuBackend<float>(double);
 template std::unique_ptr<Backend<double>> makeGpuBackend<double>(double);
 
 } // namespace farfield

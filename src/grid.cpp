@@ -162,8 +162,8 @@ Vec3 Grid::phases(int waveVector) const
 {
     const int half = lengths_[2] / 2 + 1;
     const int row  = waveVector / half;
-    Vec3      kappa(row / lengths_[1], row % lengths_[1], waveVector % half);
-    Vec3      w = Vec3::Zero();
+    Vec3 kappa(row / lengths_[1], row % lengths_[1], waveVector % half);
+    Vec3 w = Vec3::Zero();
     for (int k = 0; k < 3; k++)
     {
         for (int r = 0; r < 3; r++)
@@ -194,8 +194,8 @@ double shapeRatio(const Mat3& edges, int ws)
             diagonal = std::max(diagonal, (edges.transpose() * Vec3(1, y, z)).norm());
         }
     }
-    double    nearest = std::numeric_limits<double>::max();
-    const int r       = ws + 1;
+    double nearest = std::numeric_limits<double>::max();
+    const int r    = ws + 1;
     for (int x = -r; x <= r; x++)
     {
         for (int y = -r; y <= r; y++)
@@ -228,10 +228,10 @@ double transformPenalty(int length)
 
 IntMat chooseCells(const Mat3& box, double edge, int ws, int coarsen)
 {
-    const double e         = edge * coarsen;
-    IntMat       best      = {};
-    double       bestScore = std::numeric_limits<double>::max();
-    IntMat       centre    = {};
+    const double e   = edge * coarsen;
+    IntMat best      = {};
+    double bestScore = std::numeric_limits<double>::max();
+    IntMat centre    = {};
     for (int i = 0; i < 3; i++)
     {
         for (int j = 0; j <= i; j++)
@@ -272,7 +272,7 @@ IntMat chooseCells(const Mat3& box, double edge, int ws, int coarsen)
         const Grid grid(H, box);
         // The error grows about as ratio^(p+1); a volume off by 10 % costs less than that.
         const double volume = std::log(std::pow(grid.unit(), 3) / wantedVolume);
-        double       score  = shapeRatio(grid.edges(), ws) * (1 + 0.15 * volume * volume);
+        double score        = shapeRatio(grid.edges(), ws) * (1 + 0.15 * volume * volume);
         for (int length : grid.lengths())
         {
             score *= 1 + 0.03 * (transformPenalty(length) - 1);

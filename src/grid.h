@@ -43,7 +43,7 @@ public:
     Grid(const IntMat& H, const Mat3& box);
 
     const IntMat& H() const { return H_; }
-    const Mat3&   box() const { return box_; }
+    const Mat3& box() const { return box_; }
     //! Rows: the edges of a cell, nm.
     const Mat3& edges() const { return G_; }
     //! Maps a position (row vector, nm) to cell coordinates.
@@ -103,13 +103,13 @@ public:
 private:
     void diagonalise();
 
-    IntMat H_        = {};
-    Mat3   box_      = Mat3::Zero();
-    Mat3   G_        = Mat3::Zero();
-    Mat3   GInverse_ = Mat3::Zero();
-    double unit_     = 0;
-    IntMat V_        = {};
-    Int3   lengths_  = { 0, 0, 0 };
+    IntMat H_      = {};
+    Mat3 box_      = Mat3::Zero();
+    Mat3 G_        = Mat3::Zero();
+    Mat3 GInverse_ = Mat3::Zero();
+    double unit_   = 0;
+    IntMat V_      = {};
+    Int3 lengths_  = { 0, 0, 0 };
 };
 
 /*! \brief Length of the longest cell diagonal over the distance of the nearest far cell; small is

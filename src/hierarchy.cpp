@@ -30,9 +30,9 @@ public:
         values_.resize(static_cast<size_t>(rows_) * columns_);
     }
 
-    int         rows() const { return rows_; }
-    int         columns() const { return columns_; }
-    Real*       row(int i) { return values_.data() + static_cast<size_t>(i) * columns_; }
+    int rows() const { return rows_; }
+    int columns() const { return columns_; }
+    Real* row(int i) { return values_.data() + static_cast<size_t>(i) * columns_; }
     const Real* row(int i) const { return values_.data() + static_cast<size_t>(i) * columns_; }
 
     //! Takes the expansions in the given slots of a coefficient-major array.
@@ -40,8 +40,8 @@ public:
     {
         for (int i = 0; i < rows_; i++)
         {
-            const Real* in  = from.data() + static_cast<size_t>(i) * padded;
-            Real*       out = row(i);
+            const Real* in = from.data() + static_cast<size_t>(i) * padded;
+            Real* out      = row(i);
             for (size_t b = 0; b < slots.size(); b++)
             {
                 out[b] = in[slots[b]];
@@ -54,8 +54,8 @@ public:
     {
         for (int i = 0; i < rows_; i++)
         {
-            const Real* in  = row(i);
-            Real*       out = to->data() + static_cast<size_t>(i) * padded;
+            const Real* in = row(i);
+            Real* out      = to->data() + static_cast<size_t>(i) * padded;
             for (size_t b = 0; b < slots.size(); b++)
             {
                 out[slots[b]] += in[b];
@@ -65,7 +65,8 @@ public:
     //! this = T from.
     void transform(const AlignedVector<Real>& T, const Columns& from)
     {
-        CpuKernels<Real>::transform(T.data(), rows_, from.values_.data(), columns_, values_.data());
+        cpuKernels<Real>().transform(
+                T.data(), rows_, from.values_.data(), columns_, values_.data());
     }
     void addToRow(int i, double value)
     {
@@ -77,9 +78,9 @@ public:
     //! Scalar product of a row with one of another set.
     double dot(int i, const Columns& other, int j) const
     {
-        const Real* a    = row(i);
-        const Real* b    = other.row(j);
-        Real        part = 0;
+        const Real* a = row(i);
+        const Real* b = other.row(j);
+        Real part     = 0;
         for (int c = 0; c < columns_; c++)
         {
             part += a[c] * b[c];
@@ -106,7 +107,7 @@ public:
     }
 
 private:
-    int                 rows_ = 0, columns_ = 0;
+    int rows_ = 0, columns_ = 0;
     AlignedVector<Real> values_;
 };
 
@@ -121,9 +122,9 @@ AlignedVector<Real> rowMajor(const Matrix& T)
 template<class Real>
 void familySlots(const Level<Real>& child,
                  const Level<Real>& parent,
-                 int                octant,
-                 std::vector<int>*  children,
-                 std::vector<int>*  parents)
+                 int octant,
+                 std::vector<int>* children,
+                 std::vector<int>* parents)
 {
     children->clear();
     parents->clear();
@@ -158,10 +159,10 @@ void Level<Real>::setCells(std::vector<Int3> occupied, int coefficients)
 }
 
 template<class Real>
-Hierarchy<Real>::Hierarchy(const Mat3&      scaledEdges,
-                           int              ws,
+Hierarchy<Real>::Hierarchy(const Mat3& scaledEdges,
+                           int ws,
                            const Reduction& reduction,
-                           int              threads) :
+                           int threads) :
     edges_(scaledEdges),
     reduction_(reduction), threads_(threads), entries_(m2lEntries(reduction.highOrder())),
     gradient_(derivativeTerms(reduction.order()))
@@ -200,7 +201,7 @@ Hierarchy<Real>::Hierarchy(const Mat3&      scaledEdges,
 #pragma omp parallel for schedule(dynamic) num_threads(threads_)
     for (int k = 0; k < static_cast<int>(operators_.size()); k++)
     {
-        const Int3&         D = operators_[k].D;
+        const Int3& D = operators_[k].D;
         std::vector<double> v(coefficientCount(2 * reduction_.highOrder()));
         irregularHarmonics(
                 2 * reduction_.highOrder(), edges_.transpose() * Vec3(D[0], D[1], D[2]), v.data());
@@ -239,7 +240,7 @@ void Hierarchy<Real>::buildStrain()
 #pragma omp parallel for schedule(dynamic) num_threads(threads_)
     for (int k = 0; k < static_cast<int>(operators_.size()); k++)
     {
-        const Int3&         D = operators_[k].D;
+        const Int3& D = operators_[k].D;
         std::vector<double> out((1 + StrainCount) * coefficientCount(degree));
         irregularStrain(degree, edges_.transpose() * Vec3(D[0], D[1], D[2]), out.data());
         for (int c = 0; c < StrainCount; c++)
@@ -283,7 +284,7 @@ template<class Real>
 void Hierarchy<Real>::m2m(const Level<Real>& child, Level<Real>* parent) const
 {
     std::fill(parent->M.begin(), parent->M.end(), Real(0));
-    const int        n = coefficientCount(reduction_.order());
+    const int n = coefficientCount(reduction_.order());
     std::vector<int> children, parents;
     for (int o = 0; o < 8; o++)
     {
@@ -302,7 +303,7 @@ double Hierarchy<Real>::traceShift(const Level<Real>& child) const
     for (size_t slot = 0; slot < child.cells.size(); slot++)
     {
         const Vec3& s = shifts_[octantOf(child.cells[slot])];
-        const auto  M = [&](int l, int m)
+        const auto M  = [&](int l, int m)
         {
             return static_cast<double>(
                     child.M[static_cast<size_t>(coefficientIndex(l, m)) * child.padded + slot]);
@@ -319,12 +320,12 @@ double Hierarchy<Real>::traceShift(const Level<Real>& child) const
 
 template<class Real>
 void Hierarchy<Real>::l2l(const Level<Real>& parent,
-                          Level<Real>*       child,
-                          double             background,
-                          double*            virial) const
+                          Level<Real>* child,
+                          double background,
+                          double* virial) const
 {
     std::fill(child->L.begin(), child->L.end(), Real(0));
-    const int        n = coefficientCount(reduction_.order());
+    const int n = coefficientCount(reduction_.order());
     std::vector<int> children, parents;
     for (int o = 0; o < 8; o++)
     {
@@ -377,13 +378,13 @@ void Hierarchy<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* v
     const int n     = coefficientCount(reduction_.order());
     const int cells = static_cast<int>(level->cells.size());
     // each thread owns a range of targets, in stretches that keep the operands in the cache
-    constexpr int                                c_stretch = 512;
-    const int                                    stretches = (cells + c_stretch - 1) / c_stretch;
+    constexpr int c_stretch = 512;
+    const int stretches     = (cells + c_stretch - 1) / c_stretch;
     std::vector<std::array<double, StrainCount>> partial(stretches);
 #pragma omp parallel num_threads(threads_)
     {
         std::vector<int> from, to;
-        Columns<Real>    X(n, 0), Y(n, 0), Z(n, 0);
+        Columns<Real> X(n, 0), Y(n, 0), Z(n, 0);
 #pragma omp for schedule(static)
         for (int stretch = 0; stretch < stretches; stretch++)
         {

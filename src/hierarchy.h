@@ -28,11 +28,11 @@ namespace farfield
 template<class Real>
 struct Level
 {
-    Grid                grid;
-    std::vector<Int3>   cells;      //!< reduced cell of each slot
-    std::vector<int>    slotOf;     //!< slot of each cell in storage order, -1 for none
-    int                 padded = 0; //!< slots, padded
-    AlignedVector<Real> M, L;       //!< [coefficients][padded]
+    Grid grid;
+    std::vector<Int3> cells;  //!< reduced cell of each slot
+    std::vector<int> slotOf;  //!< slot of each cell in storage order, -1 for none
+    int padded = 0;           //!< slots, padded
+    AlignedVector<Real> M, L; //!< [coefficients][padded]
 
     //! Sets the cells of the slots and makes room for their expansions.
     void setCells(std::vector<Int3> occupied, int coefficients);
@@ -69,25 +69,25 @@ public:
 private:
     struct Operator
     {
-        Int3                D;       //!< target minus source
-        bool                from[8]; //!< octants of targets that it applies to
+        Int3 D;       //!< target minus source
+        bool from[8]; //!< octants of targets that it applies to
         AlignedVector<Real> T;
     };
     void buildStrain();
     //! M2M and L2L for cells with these edges.
     void setTranslations(const Mat3& edges);
 
-    Mat3                        edges_;
-    Reduction                   reduction_;
-    int                         threads_;
-    std::vector<M2lEntry>       entries_;
+    Mat3 edges_;
+    Reduction reduction_;
+    int threads_;
+    std::vector<M2lEntry> entries_;
     std::vector<DerivativeTerm> gradient_;
-    std::vector<Operator>       operators_;
+    std::vector<Operator> operators_;
     std::array<Vec3, 8> shifts_; //!< centre of a child relative to its parent's, child units
     std::array<AlignedVector<Real>, 8> up_, down_;
     //! Derivatives of the operators, built when first needed.
     std::vector<std::array<AlignedVector<Real>, StrainCount>> strain_;
-    std::vector<AlignedVector<Real>>                          unstrained_;
+    std::vector<AlignedVector<Real>> unstrained_;
 };
 
 //! Parent of a cell.

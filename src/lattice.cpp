@@ -80,9 +80,9 @@ public:
         }
         for (int i = 0; i < n_; i++)
         {
-            const int    l = degrees_[i];
+            const int l    = degrees_[i];
             const double f = u_[i] * radial[l];
-            double       g[3];
+            double g[3];
             for (int axis = 0; axis < 3; axis++)
             {
                 g[axis] = gradient_[3 * i + axis] * radial[l] + 2 * u_[i] * slope[l] * r[axis];
@@ -90,8 +90,8 @@ public:
             out[i] += f;
             for (int c = 0; c < StrainCount; c++)
             {
-                const int    a = c_strainAxes[c][0];
-                const int    b = c_strainAxes[c][1];
+                const int a = c_strainAxes[c][0];
+                const int b = c_strainAxes[c][1];
                 const double d =
                         (a == b) ? r[a] * g[a] - r[2] * g[2] : 0.5 * (r[a] * g[b] + r[b] * g[a]);
                 out[(1 + c) * n_ + i] += dual ? -d : d;
@@ -100,10 +100,10 @@ public:
     }
 
 private:
-    int                         n_;
-    std::vector<int>            degrees_;
+    int n_;
+    std::vector<int> degrees_;
     std::vector<DerivativeTerm> derivatives_;
-    std::vector<double>         u_, gradient_;
+    std::vector<double> u_, gradient_;
 };
 
 struct FftwFree
@@ -115,7 +115,7 @@ struct FftwFree
 Int3 reach(const Mat3& basis, double radius)
 {
     const Mat3 inverse = basis.inverse();
-    Int3       n;
+    Int3 n;
     for (int k = 0; k < 3; k++)
     {
         n[k] = static_cast<int>(std::ceil(radius * inverse.col(k).norm())) + 1;
@@ -126,16 +126,16 @@ Int3 reach(const Mat3& basis, double radius)
 //! Real-space displacements with their terms.
 struct RealSpace
 {
-    std::vector<int> slots;  //!< slot of each displacement
-    Matrix           values; //!< [field][displacement]
+    std::vector<int> slots; //!< slot of each displacement
+    Matrix values;          //!< [field][displacement]
 };
 
 RealSpace realSpace(const Grid& grid, int ws, int degree, double radius, double a)
 {
-    const Mat3        G = grid.scaledEdges();
-    const int         n = coefficientCount(degree);
+    const Mat3 G = grid.scaledEdges();
+    const int n  = coefficientCount(degree);
     std::vector<Int3> displacements;
-    const Int3        r = reach(G, radius);
+    const Int3 r = reach(G, radius);
     for (int x = -r[0]; x <= r[0]; x++)
     {
         for (int y = -r[1]; y <= r[1]; y++)
@@ -150,16 +150,16 @@ RealSpace realSpace(const Grid& grid, int ws, int degree, double radius, double 
             }
         }
     }
-    RealSpace           result;
-    Terms               terms(degree);
+    RealSpace result;
+    Terms terms(degree);
     std::vector<double> radial(degree + 1), slope(degree + 1), out((1 + StrainCount) * n);
     result.values.resize((1 + StrainCount) * n, displacements.size());
     for (size_t d = 0; d < displacements.size(); d++)
     {
-        const Int3&  D    = displacements[d];
-        const Vec3   R    = G.transpose() * Vec3(D[0], D[1], D[2]);
-        const double r2   = R.squaredNorm();
-        const bool   near = std::max({ std::abs(D[0]), std::abs(D[1]), std::abs(D[2]) }) <= ws;
+        const Int3& D   = displacements[d];
+        const Vec3 R    = G.transpose() * Vec3(D[0], D[1], D[2]);
+        const double r2 = R.squaredNorm();
+        const bool near = std::max({ std::abs(D[0]), std::abs(D[1]), std::abs(D[2]) }) <= ws;
         std::fill(out.begin(), out.end(), 0.0);
         result.slots.push_back(grid.slot(D));
         if (r2 == 0)
@@ -169,7 +169,7 @@ RealSpace realSpace(const Grid& grid, int ws, int degree, double radius, double 
         else
         {
             const GammaRatios gamma(degree, a * a * r2);
-            double            power = 1 / std::sqrt(r2);
+            double power = 1 / std::sqrt(r2);
             for (int l = 0; l <= degree; l++)
             {
                 // d/d(r^2) [Q(l+1/2)/r^(2l+1)] = -(l+1/2) Q(l+3/2)/r^(2l+3), and the same for P
@@ -191,10 +191,10 @@ RealSpace realSpace(const Grid& grid, int ws, int degree, double radius, double 
 
 void irregularStrain(int degree, const Vec3& D, double* out)
 {
-    Terms               terms(degree);
+    Terms terms(degree);
     std::vector<double> radial(degree + 1), slope(degree + 1);
-    const double        r2    = D.squaredNorm();
-    double              power = 1 / std::sqrt(r2);
+    const double r2 = D.squaredNorm();
+    double power    = 1 / std::sqrt(r2);
     for (int l = 0; l <= degree; l++)
     {
         radial[l] = power;
@@ -206,19 +206,19 @@ void irregularStrain(int degree, const Vec3& D, double* out)
 }
 
 template<class Real>
-LatticeSums<Real> latticeSums(const Grid&             grid,
-                              int                     ws,
-                              int                     degree,
+LatticeSums<Real> latticeSums(const Grid& grid,
+                              int ws,
+                              int degree,
                               const std::vector<int>& waves,
-                              double                  precision,
-                              double                  ewald,
-                              int                     threads)
+                              double precision,
+                              double ewald,
+                              int threads)
 {
-    const int         n     = coefficientCount(degree);
-    const int         all   = grid.waveVectors();
-    const int         count = static_cast<int>(waves.size());
-    const double      a     = ewald;
-    const double      decay = std::sqrt(-std::log(precision));
+    const int n        = coefficientCount(degree);
+    const int all      = grid.waveVectors();
+    const int count    = static_cast<int>(waves.size());
+    const double a     = ewald;
+    const double decay = std::sqrt(-std::log(precision));
     LatticeSums<Real> sums;
     sums.degree = degree;
     sums.value.setZero(count, n);
@@ -228,24 +228,24 @@ LatticeSums<Real> latticeSums(const Grid&             grid,
     }
 
     // Real space: each field is scattered over the group and transformed.
-    const RealSpace real     = realSpace(grid, ws, degree, decay / a, a);
-    const Int3      N        = grid.lengths();
-    const long long cells    = grid.count();
-    const auto      allocate = [](long long count)
+    const RealSpace real  = realSpace(grid, ws, degree, decay / a, a);
+    const Int3 N          = grid.lengths();
+    const long long cells = grid.count();
+    const auto allocate   = [](long long count)
     {
         return std::unique_ptr<double, FftwFree>(
                 static_cast<double*>(fftw_malloc(sizeof(double) * count)));
     };
-    auto          planIn  = allocate(cells);
-    auto          planOut = allocate(2LL * all);
-    fftw_plan     plan    = fftw_plan_dft_r2c_3d(N[0],
+    auto planIn           = allocate(cells);
+    auto planOut          = allocate(2LL * all);
+    fftw_plan plan        = fftw_plan_dft_r2c_3d(N[0],
                                           N[1],
                                           N[2],
                                           planIn.get(),
                                           reinterpret_cast<fftw_complex*>(planOut.get()),
                                           FFTW_ESTIMATE);
     constexpr int c_block = 8; // fields per task: neighbours in the output
-    const int     blocks  = (n + c_block - 1) / c_block;
+    const int blocks      = (n + c_block - 1) / c_block;
 #pragma omp parallel num_threads(threads)
     {
         auto in  = allocate(cells);
@@ -264,9 +264,9 @@ LatticeSums<Real> latticeSums(const Grid&             grid,
                 }
                 fftw_execute_dft_r2c(plan, in.get(), reinterpret_cast<fftw_complex*>(out.get()));
                 // W = i^l w: the real part for even l, the imaginary part for odd l
-                const int    l    = degreeOf(i);
+                const int l       = degreeOf(i);
                 const double sign = ((l / 2) % 2) ? -1 : 1;
-                const int    part = l % 2;
+                const int part    = l % 2;
                 for (int k = 0; k < count; k++)
                 {
                     const double w = sign * out.get()[2 * waves[k] + part];
@@ -285,12 +285,12 @@ LatticeSums<Real> latticeSums(const Grid&             grid,
     fftw_destroy_plan(plan);
 
     // Reciprocal space.
-    const Mat3   dual   = grid.scaledEdges().inverse();
-    const double qMax   = 2 * a * decay;
-    const Int3   extent = reach(2 * M_PI * dual.transpose(), qMax);
+    const Mat3 dual   = grid.scaledEdges().inverse();
+    const double qMax = 2 * a * decay;
+    const Int3 extent = reach(2 * M_PI * dual.transpose(), qMax);
 #pragma omp parallel num_threads(threads)
     {
-        Terms               terms(degree);
+        Terms terms(degree);
         std::vector<double> radial(degree + 1), slope(degree + 1), out((1 + StrainCount) * n);
 #pragma omp for schedule(static)
         for (int k = 0; k < count; k++)
@@ -303,7 +303,7 @@ LatticeSums<Real> latticeSums(const Grid&             grid,
                 {
                     for (int z = -extent[2]; z <= extent[2]; z++)
                     {
-                        const Vec3   q  = dual * (w + 2 * M_PI * Vec3(x, y, z));
+                        const Vec3 q    = dual * (w + 2 * M_PI * Vec3(x, y, z));
                         const double q2 = q.squaredNorm();
                         if (q2 > qMax * qMax)
                         {

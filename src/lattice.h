@@ -67,13 +67,13 @@ struct LatticeSums
  *  \param[in] ewald      Ewald parameter in units of 1/unit(); any value gives the same sums
  *  \param[in] threads    OpenMP threads */
 template<class Real>
-LatticeSums<Real> latticeSums(const Grid&             grid,
-                              int                     ws,
-                              int                     degree,
+LatticeSums<Real> latticeSums(const Grid& grid,
+                              int ws,
+                              int degree,
                               const std::vector<int>& waves,
-                              double                  precision,
-                              double                  ewald,
-                              int                     threads);
+                              double precision,
+                              double ewald,
+                              int threads);
 
 /*! \brief Irregular harmonics of a displacement and their derivatives under strain.
  *  \param[out] out  [1 + StrainCount][coefficientCount(degree)] */

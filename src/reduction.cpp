@@ -19,7 +19,7 @@ Reduction::Reduction(int order, bool leastSquares, const Eigen::Matrix3d& cell) 
     {
         return;
     }
-    const Matrix                        dense = leastSquaresReduction(order_, highOrder_, cell);
+    const Matrix dense = leastSquaresReduction(order_, highOrder_, cell);
     std::vector<Eigen::Triplet<double>> plain, phased;
     for (int i = 0; i < n; i++)
     {
@@ -46,7 +46,7 @@ Matrix Reduction::reduce(const Matrix& K, bool phased) const
     {
         return K;
     }
-    const auto&  C     = phased ? phasedC_ : C_;
+    const auto& C      = phased ? phasedC_ : C_;
     const Matrix right = K.leftCols(n) + K.rightCols(N - n) * C.transpose();
     return right.topRows(n) + C * right.bottomRows(N - n);
 }

@@ -30,8 +30,8 @@ public:
      *  \param[in] cell          edges of a cell as rows, in units of its size */
     Reduction(int order, bool leastSquares, const Eigen::Matrix3d& cell);
 
-    int  order() const { return order_; }
-    int  highOrder() const { return highOrder_; }
+    int order() const { return order_; }
+    int highOrder() const { return highOrder_; }
     bool leastSquares() const { return highOrder_ > order_; }
     //! C, coefficientCount(order) x (coefficientCount(highOrder) - coefficientCount(order)).
     const Eigen::SparseMatrix<double>& C() const { return C_; }
@@ -41,8 +41,8 @@ public:
     Matrix reduce(const Matrix& K, bool phased) const;
 
 private:
-    int                         order_;
-    int                         highOrder_;
+    int order_;
+    int highOrder_;
     Eigen::SparseMatrix<double> C_, phasedC_;
 };
 

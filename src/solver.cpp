@@ -75,9 +75,9 @@ void checkOptions(const Options& o)
 
 Mat3 checkedBox(const double box[3][3])
 {
-    Mat3        B;
+    Mat3 B;
     std::string all;
-    bool        valid = true;
+    bool valid = true;
     for (int i = 0; i < 3; i++)
     {
         all += (i ? "; " : "");
@@ -241,17 +241,17 @@ public:
         s.deviceName = device_ == Device::Gpu ? gpuName() : cpuTargetName();
         if (discretisation_)
         {
-            const Discretisation& d    = *discretisation_;
-            const Grid            leaf = d.leafGrid(box_);
-            s.order                    = d.order;
-            s.directRange              = d.ws;
-            s.m2l                      = d.levels == 1 ? M2lEngine::Fft : M2lEngine::Hierarchy;
-            s.leastSquares             = d.leastSquares;
-            s.cells                    = d.leafCells;
-            s.levels                   = d.levels;
-            s.leafCells                = leaf.count();
-            s.cellSize                 = leaf.unit();
-            s.estimatedError           = error(leaf);
+            const Discretisation& d = *discretisation_;
+            const Grid leaf         = d.leafGrid(box_);
+            s.order                 = d.order;
+            s.directRange           = d.ws;
+            s.m2l                   = d.levels == 1 ? M2lEngine::Fft : M2lEngine::Hierarchy;
+            s.leastSquares          = d.leastSquares;
+            s.cells                 = d.leafCells;
+            s.levels                = d.levels;
+            s.leafCells             = leaf.count();
+            s.cellSize              = leaf.unit();
+            s.estimatedError        = error(leaf);
         }
         return s;
     }
@@ -309,7 +309,7 @@ public:
         d.levels       = static_cast<int>(s[3]);
         d.leastSquares = s[4] != 0;
         double reference[3][3];
-        Mat3   strain;
+        Mat3 strain;
         for (int i = 0; i < 9; i++)
         {
             d.leafCells[i / 3][i % 3] = static_cast<int>(s[5 + i]);
@@ -331,8 +331,8 @@ public:
                    + " and least squares " + (d.leastSquares ? "on" : "off")
                    + ", other than the options say");
         }
-        const IntMat& H     = d.leafCells;
-        bool          valid = H[0][1] == 0 && H[0][2] == 0 && H[1][2] == 0;
+        const IntMat& H = d.leafCells;
+        bool valid      = H[0][1] == 0 && H[0][2] == 0 && H[1][2] == 0;
         for (int i = 0; i < 9; i++)
         {
             valid = valid && H[i / 3][i % 3] % (1 << (d.levels - 1)) == 0
@@ -426,16 +426,16 @@ private:
         {
             H[k][k] = std::clamp(static_cast<int>(box(k, k) / 0.6), 1, 500);
         }
-        const Grid        grid(H, box);
+        const Grid grid(H, box);
         std::vector<char> occupied(grid.count(), 0);
-        long long         cells = 0;
+        long long cells = 0;
         for (int i = 0; i < count_; i++)
         {
             const Eigen::RowVector3d r(x[3 * static_cast<size_t>(i)],
                                        x[3 * static_cast<size_t>(i) + 1],
                                        x[3 * static_cast<size_t>(i) + 2]);
-            Eigen::RowVector3d       f = r * box.inverse();
-            Int3                     c;
+            Eigen::RowVector3d f = r * box.inverse();
+            Int3 c;
             for (int k = 0; k < 3; k++)
             {
                 const double inside = f[k] - std::floor(f[k]);
@@ -488,14 +488,14 @@ private:
         {
             return;
         }
-        const Discretisation& d    = *discretisation_;
-        const Grid            then = d.leafGrid(d.referenceBox);
-        const Grid            now  = d.leafGrid(box);
+        const Discretisation& d = *discretisation_;
+        const Grid then         = d.leafGrid(d.referenceBox);
+        const Grid now          = d.leafGrid(box);
         // Edges of cells transform as r -> r (1 + strain) rotation; isotropic scaling is divided
         // out.
-        const Mat3             F = then.scaledEdges().inverse() * now.scaledEdges();
+        const Mat3 F = then.scaledEdges().inverse() * now.scaledEdges();
         Eigen::JacobiSVD<Mat3> svd(F, Eigen::ComputeFullU | Eigen::ComputeFullV);
-        const Mat3             rotation = svd.matrixU() * svd.matrixV().transpose();
+        const Mat3 rotation = svd.matrixU() * svd.matrixV().transpose();
         Mat3 strain = svd.matrixU() * svd.singularValues().asDiagonal() * svd.matrixU().transpose()
                       - Mat3::Identity();
         strain -= strain.trace() / 3 * Mat3::Identity();
@@ -506,7 +506,7 @@ private:
         if (sheared || resized)
         {
             Discretisation next = d;
-            const double   best = shapeRatio(
+            const double best   = shapeRatio(
                     Grid(chooseCells(box, then.unit(), d.ws, 1 << (d.levels - 1)), box).edges(),
                     d.ws);
             if (resized || shapeRatio(now.edges(), d.ws) > 1.05 * best)
@@ -523,16 +523,16 @@ private:
         setBox(box, changed ? strain : strain_, unrotated ? Mat3::Identity() : rotation);
     }
 
-    Options                        options_;
-    int                            threads_ = 1;
-    Device                         device_  = Device::Cpu;
-    int                            count_   = 0;
+    Options options_;
+    int threads_   = 1;
+    Device device_ = Device::Cpu;
+    int count_     = 0;
     std::unique_ptr<Backend<Real>> backend_;
-    std::optional<Discretisation>  discretisation_;
-    Mat3                           box_    = Mat3::Zero();
-    Mat3                           strain_ = Mat3::Zero();
-    double                         seconds_[static_cast<int>(Stage::Count)];
-    long long                      evaluations_ = 0;
+    std::optional<Discretisation> discretisation_;
+    Mat3 box_    = Mat3::Zero();
+    Mat3 strain_ = Mat3::Zero();
+    double seconds_[static_cast<int>(Stage::Count)];
+    long long evaluations_ = 0;
 };
 
 template<class Real>

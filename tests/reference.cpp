@@ -48,7 +48,7 @@ double determinant(const Matrix& m)
 Matrix reciprocal(const Matrix& box)
 {
     const double v = determinant(box);
-    Matrix       g = { cross(box[1], box[2]), cross(box[2], box[0]), cross(box[0], box[1]) };
+    Matrix g       = { cross(box[1], box[2]), cross(box[2], box[0]), cross(box[0], box[1]) };
     for (auto& row : g)
     {
         for (double& component : row)
@@ -80,8 +80,8 @@ Vector reduced(const Vector& x, const Matrix& box, const Matrix& g)
 //! All lattice vectors no longer than \p radius.
 std::vector<Vector> latticeVectors(const Matrix& box, double radius)
 {
-    const Matrix        g = reciprocal(box);
-    std::array<int, 3>  range;
+    const Matrix g = reciprocal(box);
+    std::array<int, 3> range;
     std::vector<Vector> result;
     for (int k = 0; k < 3; ++k)
     {
@@ -146,8 +146,8 @@ void smoothPair(double a, double r, double* value, double* slope)
 
 void addRealSpace(const System& system, double a, double cutoff, Evaluation* result)
 {
-    const int           n      = system.size();
-    const Matrix        g      = reciprocal(system.box);
+    const int n                = system.size();
+    const Matrix g             = reciprocal(system.box);
     std::vector<Vector> images = latticeVectors(
             system.box, std::max(cutoff, halfDiagonal(system.box)) + halfDiagonal(system.box));
     std::vector<std::set<int>> excluded(n);
@@ -160,8 +160,8 @@ void addRealSpace(const System& system, double a, double cutoff, Evaluation* res
         }
     }
     const double longestReduced = halfDiagonal(system.box);
-    double       energy         = 0;
-    double       xi[9]          = {};
+    double energy               = 0;
+    double xi[9]                = {};
 #pragma omp parallel for schedule(dynamic, 8) reduction(+ : energy, xi[:9])
     for (int i = 0; i < n; ++i)
     {
@@ -169,7 +169,7 @@ void addRealSpace(const System& system, double a, double cutoff, Evaluation* res
         {
             const Vector& xi0 = system.positions[i];
             const Vector& xj0 = system.positions[j];
-            const Vector  d0 =
+            const Vector d0 =
                     reduced({ xi0[0] - xj0[0], xi0[1] - xj0[1], xi0[2] - xj0[2] }, system.box, g);
             const double qq = c_coulomb * system.charges[i] * system.charges[j];
 
@@ -200,7 +200,7 @@ void addRealSpace(const System& system, double a, double cutoff, Evaluation* res
                                     d0[1] + images[k][1],
                                     d0[2] + images[k][2] };
                 const double r2 = dot(d, d);
-                double       value, slope;
+                double value, slope;
                 if (static_cast<int>(k) == closest)
                 {
                     smoothPair(a, std::sqrt(r2), &value, &slope);
@@ -239,9 +239,9 @@ void addRealSpace(const System& system, double a, double cutoff, Evaluation* res
 
 void addReciprocalSpace(const System& system, double a, double cutoff, Evaluation* result)
 {
-    const int          n = system.size();
-    const Matrix       g = reciprocal(system.box);
-    const double       v = system.volume();
+    const int n    = system.size();
+    const Matrix g = reciprocal(system.box);
+    const double v = system.volume();
     std::array<int, 3> range;
     for (int k = 0; k < 3; ++k)
     {
@@ -286,13 +286,13 @@ void addReciprocalSpace(const System& system, double a, double cutoff, Evaluatio
 #pragma omp for schedule(dynamic, 1) reduction(+ : energy, xi[:9])
         for (size_t c = 0; c < columns.size(); ++c)
         {
-            const int     h  = columns[c].h;
-            const int     k  = columns[c].k;
+            const int h      = columns[c].h;
+            const int k      = columns[c].k;
             const double* c1 = &cosines[0][static_cast<size_t>(h) * n];
             const double* s1 = &sines[0][static_cast<size_t>(h) * n];
             const double* c2 = &cosines[1][static_cast<size_t>(std::abs(k)) * n];
             const double* s2 = &sines[1][static_cast<size_t>(std::abs(k)) * n];
-            const double  sk = k < 0 ? -1 : 1;
+            const double sk  = k < 0 ? -1 : 1;
             for (int i = 0; i < n; ++i)
             {
                 re[i] = system.charges[i] * (c1[i] * c2[i] - sk * s1[i] * s2[i]);
@@ -308,8 +308,8 @@ void addReciprocalSpace(const System& system, double a, double cutoff, Evaluatio
                 }
                 const double* c3 = &cosines[2][static_cast<size_t>(std::abs(l)) * n];
                 const double* s3 = &sines[2][static_cast<size_t>(std::abs(l)) * n];
-                const double  sl = l < 0 ? -1 : 1;
-                double        sr = 0, si = 0;
+                const double sl  = l < 0 ? -1 : 1;
+                double sr = 0, si = 0;
 #pragma omp simd reduction(+ : sr, si)
                 for (int i = 0; i < n; ++i)
                 {
@@ -333,7 +333,7 @@ void addReciprocalSpace(const System& system, double a, double cutoff, Evaluatio
                 const double f0 = 2 * weight * wave[0];
                 const double f1 = 2 * weight * wave[1];
                 const double f2 = 2 * weight * wave[2];
-                double*      f  = forces.data();
+                double* f       = forces.data();
 #pragma omp simd
                 for (int i = 0; i < n; ++i)
                 {
@@ -390,15 +390,15 @@ double System::meanSquareCharge() const
 Evaluation ewald(const System& system, double splitting)
 {
     constexpr double c_digits = 6; // erfc(6) = 2e-17
-    Evaluation       result;
-    const int        n = system.size();
+    Evaluation result;
+    const int n = system.size();
     result.forces.assign(n, Vector{});
     if (n == 0)
     {
         return result;
     }
     const double v = system.volume();
-    double       a = splitting;
+    double a       = splitting;
     if (a == 0)
     {
         // Equal cost of both sums when a real-space pair costs ten times a wave vector.
@@ -501,7 +501,7 @@ System shifted(const System& system, const Vector& shift)
 
 std::vector<NamedBox> allBoxes(double volume)
 {
-    const double          s2 = std::sqrt(2.0), s3 = std::sqrt(3.0), s6 = std::sqrt(6.0);
+    const double s2 = std::sqrt(2.0), s3 = std::sqrt(3.0), s6 = std::sqrt(6.0);
     std::vector<NamedBox> boxes = {
         { "cube", { { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } } } },
         { "rectangular", { { { 1, 0, 0 }, { 0, 1.3, 0 }, { 0, 0, 0.8 } } } },
@@ -544,12 +544,12 @@ namespace
 {
 
 //! Whether \p x is at least \p closest from all of \p others, images included.
-bool isFree(const Vector&              x,
+bool isFree(const Vector& x,
             const std::vector<Vector>& others,
-            const Matrix&              box,
-            const Matrix&              g,
+            const Matrix& box,
+            const Matrix& g,
             const std::vector<Vector>& images,
-            double                     closest)
+            double closest)
 {
     for (const auto& y : others)
     {
@@ -570,13 +570,13 @@ bool isFree(const Vector&              x,
 
 System randomCharges(const Matrix& box, int n, unsigned seed, double netCharge, double closest)
 {
-    std::mt19937                           random(seed);
+    std::mt19937 random(seed);
     std::uniform_real_distribution<double> uniform(0, 1);
-    System                                 system;
-    system.name         = "random charges";
-    system.box          = box;
-    const Matrix g      = reciprocal(box);
-    const auto   images = latticeVectors(box, halfDiagonal(box) + closest);
+    System system;
+    system.name       = "random charges";
+    system.box        = box;
+    const Matrix g    = reciprocal(box);
+    const auto images = latticeVectors(box, halfDiagonal(box) + closest);
     while (system.size() < n)
     {
         // In twice the box, so that some are outside.
@@ -604,16 +604,16 @@ System pseudoWater(const Matrix& box, unsigned seed)
     constexpr double c_bond    = 0.09572;
     constexpr double c_angle   = 104.52 * c_pi / 180;
     constexpr double c_closest = 0.15;
-    const double     spacing   = std::cbrt(1 / c_density);
+    const double spacing       = std::cbrt(1 / c_density);
 
-    std::mt19937                           random(seed);
+    std::mt19937 random(seed);
     std::uniform_real_distribution<double> uniform(-1, 1);
-    std::normal_distribution<double>       normal;
-    System                                 system;
-    system.name         = "pseudo-water";
-    system.box          = box;
-    const Matrix g      = reciprocal(box);
-    const auto   images = latticeVectors(box, halfDiagonal(box) + c_closest);
+    std::normal_distribution<double> normal;
+    System system;
+    system.name       = "pseudo-water";
+    system.box        = box;
+    const Matrix g    = reciprocal(box);
+    const auto images = latticeVectors(box, halfDiagonal(box) + c_closest);
 
     // Along each box vector as many sites as planes at the wanted distance fit.
     std::array<int, 3> sites;
@@ -637,8 +637,8 @@ System pseudoWater(const Matrix& box, unsigned seed)
                     {
                         o[c] = site[c] + 0.06 * uniform(random);
                     }
-                    Vector       u  = { normal(random), normal(random), normal(random) };
-                    Vector       w  = cross(u, { normal(random), normal(random), normal(random) });
+                    Vector u        = { normal(random), normal(random), normal(random) };
+                    Vector w        = cross(u, { normal(random), normal(random), normal(random) });
                     const double lu = norm(u), lw = norm(w);
                     for (int c = 0; c < 3; ++c)
                     {
@@ -696,7 +696,7 @@ System rockSalt(int n, double distance)
 
 System caesiumChloride(int n, double distance)
 {
-    System       system;
+    System system;
     const double edge = 2 * distance / std::sqrt(3.0);
     system.name       = "caesium chloride";
     for (int k = 0; k < 3; ++k)
@@ -737,9 +737,9 @@ int at(int l, int m)
 
 void fillHarmonics(const Vector& r, int degree, Harmonics* out)
 {
-    Harmonics&    h  = *out;
+    Harmonics& h     = *out;
     const Complex xy = { r[0], r[1] };
-    const double  r2 = dot(r, r);
+    const double r2  = dot(r, r);
     h[0]             = 1;
     for (int l = 1; l <= degree; ++l)
     {
@@ -794,14 +794,14 @@ void fillTargetHarmonics(const Vector& b, int degree, TargetHarmonics* out)
 
 /*! The bipolar expansion for D along z, cut at l, l' <= p, for all p up to the order:
  *  sum (-1)^l' (l+l')! / D^(l+l'+1) sum_m (-1)^m R_l'm(b) conj(R_lm(a)), and its gradient in b. */
-void bipolarAlongZ(double        d,
+void bipolarAlongZ(double d,
                    const Vector& a,
                    const Vector& b,
-                   int           order,
-                   double*       potentials,
-                   Vector*       gradients)
+                   int order,
+                   double* potentials,
+                   Vector* gradients)
 {
-    Harmonics       source;
+    Harmonics source;
     TargetHarmonics target;
     fillHarmonics(a, order, &source);
     fillTargetHarmonics(b, order, &target);
@@ -853,7 +853,7 @@ void bipolarAlongZ(double        d,
 //! Right-handed orthonormal rows, the third along \p d.
 Matrix frameAlong(const Vector& d)
 {
-    Matrix       frame;
+    Matrix frame;
     const double length = norm(d);
     frame[2]            = { d[0] / length, d[1] / length, d[2] / length };
     const Vector other  = std::abs(frame[2][0]) < 0.6 ? Vector{ 1, 0, 0 } : Vector{ 0, 1, 0 };
@@ -878,7 +878,7 @@ double bipolar(const Vector& d, const Vector& a, const Vector& b, int order, Vec
 {
     std::vector<double> potentials(order + 1);
     std::vector<Vector> gradients(order + 1);
-    const Matrix        frame = frameAlong(d);
+    const Matrix frame = frameAlong(d);
     bipolarAlongZ(norm(d),
                   rotated(frame, a),
                   rotated(frame, b),
@@ -916,14 +916,14 @@ Matrix cellVectors(const std::array<std::array<int, 3>, 3>& cells, const Matrix&
 
 //! predictTruncation() for one particle per cell.
 Truncation computeTruncation(const std::array<std::array<int, 3>, 3>& cells,
-                             const Matrix&                            box,
-                             int                                      directRange,
-                             int                                      maxOrder)
+                             const Matrix& box,
+                             int directRange,
+                             int maxOrder)
 {
     const Matrix cell = cellVectors(cells, box);
     // Far displacements, grouped by the cell of the box that they lead to.
     std::map<std::array<int, 3>, std::vector<Vector>> classes;
-    const int                                         reach = directRange + 3;
+    const int reach = directRange + 3;
     for (int i = -reach; i <= reach; ++i)
     {
         for (int j = -reach; j <= reach; ++j)
@@ -948,7 +948,7 @@ Truncation computeTruncation(const std::array<std::array<int, 3>, 3>& cells,
         }
     }
     std::vector<std::vector<Vector>> groups;
-    double                           nearest = 1e300;
+    double nearest = 1e300;
     for (auto& entry : classes)
     {
         groups.push_back(entry.second);
@@ -957,9 +957,9 @@ Truncation computeTruncation(const std::array<std::array<int, 3>, 3>& cells,
             nearest = std::min(nearest, dot(d, d));
         }
     }
-    const int             n = maxOrder + 1;
-    std::vector<double>   force(n), potential(n), mean(n);
-    std::mt19937          seeds(20240607);
+    const int n = maxOrder + 1;
+    std::vector<double> force(n), potential(n), mean(n);
+    std::mt19937 seeds(20240607);
     std::vector<unsigned> seed(groups.size());
     for (auto& s : seed)
     {
@@ -981,11 +981,11 @@ Truncation computeTruncation(const std::array<std::array<int, 3>, 3>& cells,
         const int tier    = shortest < 1.15 * nearest ? 768 : shortest < 1.6 * nearest ? 192 : 6;
         const int members = static_cast<int>(groups[c].size());
         // With many images in a group there are few groups, and the images sample each other.
-        const int    samples = members == 1 ? tier : std::max(96, tier / members);
+        const int samples = members == 1 ? tier : std::max(96, tier / members);
         std::mt19937 random(seed[c]);
         std::uniform_real_distribution<double> uniform(-0.5, 0.5);
-        std::vector<double>                    phi(n), sumPhi(n);
-        std::vector<Vector>                    grad(n), sumGrad(n);
+        std::vector<double> phi(n), sumPhi(n);
+        std::vector<Vector> grad(n), sumGrad(n);
         for (int s = 0; s < samples; ++s)
         {
             const double u[6] = { uniform(random), uniform(random), uniform(random),
@@ -1037,22 +1037,19 @@ Truncation computeTruncation(const std::array<std::array<int, 3>, 3>& cells,
 } // namespace
 
 Truncation predictTruncation(const std::array<std::array<int, 3>, 3>& cells,
-                             const Matrix&                            box,
-                             int                                      directRange,
-                             double                                   perCell,
-                             int                                      maxOrder)
+                             const Matrix& box,
+                             int directRange,
+                             double perCell,
+                             int maxOrder)
 {
-    // Many evaluations share their cells, many orders one computation.
-    const int computed = std::max(8, (maxOrder + 3) / 4 * 4);
-    static std::map<std::tuple<std::array<std::array<int, 3>, 3>, Matrix, int, int>, Truncation>
-               known;
-    const auto key   = std::make_tuple(cells, box, directRange, computed);
-    auto       entry = known.find(key);
-    if (entry == known.end())
+    // Many evaluations share their cells; a computation holds for all lower orders.
+    static std::map<std::tuple<std::array<std::array<int, 3>, 3>, Matrix, int>, Truncation> known;
+    Truncation& entry = known[std::make_tuple(cells, box, directRange)];
+    if (static_cast<int>(entry.force.size()) <= maxOrder)
     {
-        entry = known.emplace(key, computeTruncation(cells, box, directRange, computed)).first;
+        entry = computeTruncation(cells, box, directRange, maxOrder);
     }
-    Truncation result = entry->second;
+    Truncation result = entry;
     for (int p = 0; p <= maxOrder; ++p)
     {
         result.force[p] *= std::sqrt(perCell);
@@ -1062,17 +1059,17 @@ Truncation predictTruncation(const std::array<std::array<int, 3>, 3>& cells,
     return result;
 }
 
-Evaluation truncationError(const System&                            system,
+Evaluation truncationError(const System& system,
                            const std::array<std::array<int, 3>, 3>& cells,
-                           int                                      directRange,
-                           int                                      order)
+                           int directRange,
+                           int order)
 {
-    const int                       n     = system.size();
-    const int                       reach = directRange + 4;
-    const Matrix                    cell  = cellVectors(cells, system.box);
-    const Matrix                    g     = reciprocal(cell);
+    const int n       = system.size();
+    const int reach   = directRange + 4;
+    const Matrix cell = cellVectors(cells, system.box);
+    const Matrix g    = reciprocal(cell);
     std::vector<std::array<int, 3>> index(n);
-    std::vector<Vector>             offset(n);
+    std::vector<Vector> offset(n);
     for (int i = 0; i < n; ++i)
     {
         for (int k = 0; k < 3; ++k)
@@ -1123,9 +1120,9 @@ Evaluation truncationError(const System&                            system,
                             continue;
                         }
                         const Vector d = combine(cell, dd, d1, d2);
-                        Vector       gradient;
+                        Vector gradient;
                         const double phi = bipolar(d, offset[j], offset[i], order, &gradient);
-                        Vector       r;
+                        Vector r;
                         for (int k = 0; k < 3; ++k)
                         {
                             r[k] = d[k] + offset[i][k] - offset[j][k];

@@ -33,13 +33,13 @@ constexpr double c_coulomb = 138.935458;
 //! Periodic point charges and the pairs that do not interact.
 struct System
 {
-    std::string                      name;
-    Matrix                           box = {};   //!< box vectors as rows, nm
-    std::vector<Vector>              positions;  //!< nm, any image
-    std::vector<double>              charges;    //!< e
+    std::string name;
+    Matrix box = {};                             //!< box vectors as rows, nm
+    std::vector<Vector> positions;               //!< nm, any image
+    std::vector<double> charges;                 //!< e
     std::vector<std::pair<int, int>> exclusions; //!< each pair once, in either order
 
-    int    size() const { return static_cast<int>(charges.size()); }
+    int size() const { return static_cast<int>(charges.size()); }
     double volume() const;
     double netCharge() const;
     //! Mean of the squared charges; 0 without particles.
@@ -49,9 +49,9 @@ struct System
 //! Energy, forces and virial Xi = -1/2 sum r (x) f.
 struct Evaluation
 {
-    double              energy = 0;
+    double energy = 0;
     std::vector<Vector> forces;
-    Matrix              virial = {};
+    Matrix virial = {};
 };
 
 /*! \brief The Ewald sum with conducting surroundings and a neutralising background.
@@ -103,7 +103,7 @@ System rounded(System system)
 struct NamedBox
 {
     std::string name;
-    Matrix      box;
+    Matrix box;
 };
 
 /*! \brief Every kind of box that GROMACS knows, each of the given volume, nm^3.
@@ -159,10 +159,10 @@ struct Truncation
  *  \param[in] perCell      mean number of particles in a cell
  */
 Truncation predictTruncation(const std::array<std::array<int, 3>, 3>& cells,
-                             const Matrix&                            box,
-                             int                                      directRange,
-                             double                                   perCell,
-                             int                                      maxOrder);
+                             const Matrix& box,
+                             int directRange,
+                             double perCell,
+                             int maxOrder);
 
 /*! \brief What truncation at an order does to this very system: energy and forces with every far
  * pair of cells coupled by the truncated bipolar expansion, minus the exact ones.
@@ -170,10 +170,10 @@ Truncation predictTruncation(const std::array<std::array<int, 3>, 3>& cells,
  *  Cells are counted from the origin. Pairs of cells up to ws + 4 apart are summed; the neglected
  * rest falls like D^-(order + 1). The virial is not computed.
  */
-Evaluation truncationError(const System&                            system,
+Evaluation truncationError(const System& system,
                            const std::array<std::array<int, 3>, 3>& cells,
-                           int                                      directRange,
-                           int                                      order);
+                           int directRange,
+                           int order);
 
 /*! \brief 1/|d + b - a| by the bipolar expansion cut at l, l' <= order, and its gradient in b.
  *  Exposed so that it can be tested itself. */

@@ -34,9 +34,9 @@ std::string plain(const std::string& text)
 }
 
 //! Expects an Error of that code whose text contains all the words.
-void expectError(ErrorCode                       code,
+void expectError(ErrorCode code,
                  const std::vector<std::string>& words,
-                 const std::function<void()>&    call)
+                 const std::function<void()>& call)
 {
     try
     {
@@ -63,10 +63,10 @@ public:
     Errors() : system_(rounded<Real>(randomCharges(namedBox("triclinic", 8.0), 50, 81))) {}
 
     //! Evaluates in a box with bad positions or box; forces must stay as they are.
-    void expectEvaluateError(const Options&                  options,
-                             const std::vector<Real>&        x,
-                             const Matrix&                   box,
-                             ErrorCode                       code,
+    void expectEvaluateError(const Options& options,
+                             const std::vector<Real>& x,
+                             const Matrix& box,
+                             ErrorCode code,
                              const std::vector<std::string>& words)
     {
         Solver<Real> solver(options);
@@ -142,15 +142,15 @@ TYPED_TEST(Errors, NameTheParticleWithABadCharge)
                     [&]() { solver.setCharges(q.data(), 50); });
     }
     Solver<Real> solver(TypeParam::options());
-    const Real   one = 1;
+    const Real one = 1;
     expectError(ErrorCode::InvalidArgument, { "-1" }, [&]() { solver.setCharges(&one, -1); });
 }
 
 TYPED_TEST(Errors, NameTheBox)
 {
-    using Real                    = typename TypeParam::Real;
-    const std::vector<Real> x     = flatPositions<Real>(this->system_);
-    const auto              check = [&](int row, int column, double value)
+    using Real                = typename TypeParam::Real;
+    const std::vector<Real> x = flatPositions<Real>(this->system_);
+    const auto check          = [&](int row, int column, double value)
     {
         Matrix box       = this->system_.box;
         box[row][column] = value;
@@ -206,12 +206,12 @@ TYPED_TEST(Errors, NameACellSizeThatIsFarTooSmall)
 TYPED_TEST(Errors, NameBadExclusions)
 {
     using Real = typename TypeParam::Real;
-    Solver<Real>            solver(TypeParam::options());
+    Solver<Real> solver(TypeParam::options());
     const std::vector<Real> q(4, Real(1));
     solver.setCharges(q.data(), 4);
-    const auto check = [&](const std::vector<int>&         offsets,
-                           const std::vector<int>&         partners,
-                           int                             n,
+    const auto check = [&](const std::vector<int>& offsets,
+                           const std::vector<int>& partners,
+                           int n,
                            const std::vector<std::string>& words)
     {
         expectError(ErrorCode::InvalidArgument,
@@ -264,7 +264,7 @@ TYPED_TEST(Errors, NameAStateThatDoesNotFit)
         }
     }
     std::vector<double> shortened(state.begin(), state.end() - 1);
-    Solver<Real>        other(TypeParam::options());
+    Solver<Real> other(TypeParam::options());
     expectError(ErrorCode::InvalidArgument, { "state" }, [&]() { other.restore(shortened); });
     // A state of another order.
     Options options = TypeParam::options();
@@ -278,8 +278,8 @@ TYPED_TEST(Errors, LeaveTheSolverUsable)
     using Real = typename TypeParam::Real;
     Solver<Real> solver(TypeParam::options());
     load(solver, this->system_);
-    const Evaluation  before = evaluate(solver, this->system_);
-    std::vector<Real> x      = flatPositions<Real>(this->system_);
+    const Evaluation before = evaluate(solver, this->system_);
+    std::vector<Real> x     = flatPositions<Real>(this->system_);
     std::vector<Real> f(x.size());
     x[5] = static_cast<Real>(c_nan);
     EXPECT_THROW(solver.evaluate(x.data(), Box(this->system_.box).rows, f.data()), Error);
@@ -310,10 +310,10 @@ TEST(Devices, ThatAreAbsentAreReported)
     }
     options.device = Device::Auto;
     Solver<double> solver(options);
-    const double   q[2]      = { 1, -1 };
-    const double   x[6]      = { 0, 0, 0, 1, 1, 1 };
-    const double   box[3][3] = { { 2, 0, 0 }, { 0, 2, 0 }, { 0, 0, 2 } };
-    double         f[6]      = {};
+    const double q[2]      = { 1, -1 };
+    const double x[6]      = { 0, 0, 0, 1, 1, 1 };
+    const double box[3][3] = { { 2, 0, 0 }, { 0, 2, 0 }, { 0, 0, 2 } };
+    double f[6]            = {};
     solver.setCharges(q, 2);
     solver.evaluate(x, box, f);
     EXPECT_NE(solver.setup().device, Device::Auto);
@@ -321,8 +321,8 @@ TEST(Devices, ThatAreAbsentAreReported)
 
 TEST(Version, HasThreeNumbers)
 {
-    int       a, b, c;
-    char      rest;
+    int a, b, c;
+    char rest;
     const int found = std::sscanf(version(), "%d.%d.%d%c", &a, &b, &c, &rest);
     EXPECT_EQ(found, 3) << version();
 }

@@ -36,14 +36,14 @@ TYPED_TEST(Forces, MatchEwaldInEveryBox)
     {
         for (const bool water : { false, true })
         {
-            const System     system    = rounded<Real>(water ? pseudoWater(named.box, ++seed)
+            const System system        = rounded<Real>(water ? pseudoWater(named.box, ++seed)
                                                              : randomCharges(named.box, 500, ++seed));
             const Evaluation reference = ewald(system);
             struct Case
             {
-                int       directRange;
+                int directRange;
                 M2lEngine engine;
-                bool      leastSquares;
+                bool leastSquares;
             };
             for (const Case& c : { Case{ 1, M2lEngine::Fft, true },
                                    Case{ 1, M2lEngine::Fft, false },
@@ -69,14 +69,14 @@ TYPED_TEST(Forces, MatchEwaldInEveryBox)
 
 TYPED_TEST(Forces, MatchEwaldWithEverythingLeftToTheSolver)
 {
-    using Real           = typename TypeParam::Real;
-    const double wanted  = TypeParam::options().accuracy * c_waterForce;
-    double       squares = 0;
+    using Real          = typename TypeParam::Real;
+    const double wanted = TypeParam::options().accuracy * c_waterForce;
+    double squares      = 0;
     for (const auto& named : allBoxes(20.0))
     {
-        const System     water     = rounded<Real>(pseudoWater(named.box, 7));
+        const System water         = rounded<Real>(pseudoWater(named.box, 7));
         const Evaluation reference = ewald(water);
-        Solver<Real>     solver(TypeParam::options());
+        Solver<Real> solver(TypeParam::options());
         load(solver, water);
         const Evaluation result = evaluate(solver, water);
         SCOPED_TRACE(named.name + ": " + describe(water, solver.setup()));
@@ -97,10 +97,10 @@ TYPED_TEST(Forces, MatchEwaldWithEverythingLeftToTheSolver)
 
 TYPED_TEST(Forces, FollowTheAccuracyAskedFor)
 {
-    using Real                       = typename TypeParam::Real;
-    constexpr int           c_shifts = 4;
-    const System            water    = pseudoWater(namedBox("cube", 16.0), 8);
-    std::vector<System>     shiftedWater;
+    using Real             = typename TypeParam::Real;
+    constexpr int c_shifts = 4;
+    const System water     = pseudoWater(namedBox("cube", 16.0), 8);
+    std::vector<System> shiftedWater;
     std::vector<Evaluation> references;
     for (int k = 0; k < c_shifts; ++k)
     {
@@ -122,7 +122,7 @@ TYPED_TEST(Forces, FollowTheAccuracyAskedFor)
         for (int k = 0; k < c_shifts; ++k)
         {
             const Evaluation result = evaluate(solver, shiftedWater[k], { false, false });
-            const double     rms    = rootMeanSquare(references[k].forces);
+            const double rms        = rootMeanSquare(references[k].forces);
             squares += std::pow(relativeError(result.forces, references[k].forces) * rms, 2)
                        / c_shifts;
         }
@@ -139,7 +139,7 @@ TYPED_TEST(Forces, DoNotDependOnWhatElseIsRequested)
     Solver<Real> solver(TypeParam::options());
     load(solver, water);
     const Evaluation all = evaluate(solver, water, { true, true });
-    const double     rms = rootMeanSquare(all.forces);
+    const double rms     = rootMeanSquare(all.forces);
     for (const Request& request :
          { Request{ true, false }, Request{ false, true }, Request{ false, false } })
     {
@@ -172,7 +172,7 @@ TYPED_TEST(Forces, AreAdded)
     Solver<Real> solver(TypeParam::options());
     load(solver, system);
     const std::vector<Real> x = flatPositions<Real>(system);
-    std::vector<Real>       f(x.size()), g(x.size(), Real(1000));
+    std::vector<Real> f(x.size()), g(x.size(), Real(1000));
     solver.evaluate(x.data(), Box(system.box).rows, f.data());
     solver.evaluate(x.data(), Box(system.box).rows, g.data());
     for (size_t i = 0; i < f.size(); ++i)
@@ -201,7 +201,7 @@ TYPED_TEST(DoubleForces, AreMinusGradient)
             options.cellSize     = 0.4;
             options.leastSquares = leastSquares;
             options.m2l          = engine;
-            System       system  = pseudoWater(namedBox("octahedron", 5.0), 12);
+            System system        = pseudoWater(namedBox("octahedron", 5.0), 12);
             Solver<Real> solver(options);
             load(solver, system);
             const Evaluation result = evaluate(solver, system);
@@ -241,16 +241,16 @@ TYPED_TEST_SUITE(Order, DoubleConfigurations, ConfigurationNames);
 TYPED_TEST(Order, SweepConvergesAtTheExpectedRate)
 {
     using Real                 = typename TypeParam::Real;
-    const System     system    = randomCharges(namedBox("cube", 8.0), 600, 13);
+    const System system        = randomCharges(namedBox("cube", 8.0), 600, 13);
     const Evaluation reference = ewald(system);
-    const double     rms       = rootMeanSquare(reference.forces);
+    const double rms           = rootMeanSquare(reference.forces);
     for (const int directRange : { 1, 2 })
     {
         for (const bool leastSquares : { false, true })
         {
             // Far sources are seen under a/(D - a), a = sqrt(3)/2 cells, D = ws + 1 cells.
-            const double rho      = std::sqrt(0.75) / (directRange + 1 - std::sqrt(0.75));
-            double       previous = 2 * rms;
+            const double rho = std::sqrt(0.75) / (directRange + 1 - std::sqrt(0.75));
+            double previous  = 2 * rms;
             for (int order = 0; order <= c_maxOrder; order += leastSquares ? 4 : 1)
             {
                 Options options      = TypeParam::options();
@@ -263,6 +263,11 @@ TYPED_TEST(Order, SweepConvergesAtTheExpectedRate)
                 const Evaluation result = evaluate(solver, system);
                 SCOPED_TRACE(describe(system, solver.setup()));
                 ASSERT_EQ(solver.setup().order, order);
+                predictTruncation(solver.setup().cells,
+                                  system.box,
+                                  directRange,
+                                  1,
+                                  c_maxOrder); // for all orders at once
                 const Bounds bounds = boundsFor<Real>(system, solver.setup(), reference);
                 const double floor  = roundingFloor<Real>() * rms;
                 const double error  = relativeError(result.forces, reference.forces) * rms;
@@ -293,7 +298,7 @@ TYPED_TEST(Order, IsThatOfTheBipolarExpansion)
     using Real = typename TypeParam::Real;
     for (const std::string box : { "rectangular", "triclinic" })
     {
-        const System     system    = randomCharges(namedBox(box, 6.0), 100, 17);
+        const System system        = randomCharges(namedBox(box, 6.0), 100, 17);
         const Evaluation reference = ewald(system);
         for (const int directRange : { 1, 2 })
         {
@@ -341,8 +346,8 @@ TYPED_TEST(Order, LeastSquaresOperatorsHaveSmallerErrors)
     using Real = typename TypeParam::Real;
     for (const bool water : { false, true })
     {
-        const Matrix     box       = namedBox("cube", 8.0);
-        const System     system    = water ? pseudoWater(box, 14) : randomCharges(box, 800, 14);
+        const Matrix box           = namedBox("cube", 8.0);
+        const System system        = water ? pseudoWater(box, 14) : randomCharges(box, 800, 14);
         const Evaluation reference = ewald(system);
         for (const int order : { 4, 6, 8 })
         {
@@ -388,12 +393,12 @@ TYPED_TEST(M2lEngines, Agree)
         {
             continue; // Forces.MatchEwaldInEveryBox has them
         }
-        const System     system    = rounded<Real>(randomCharges(named.box, 500, 15));
+        const System system        = rounded<Real>(randomCharges(named.box, 500, 15));
         const Evaluation reference = ewald(system);
         for (const int order : { 3, 9 })
         {
             Evaluation results[2];
-            Bounds     bounds;
+            Bounds bounds;
             for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
             {
                 Options options  = TypeParam::options();

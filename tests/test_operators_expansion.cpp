@@ -50,9 +50,9 @@ std::vector<double> irregular(int p, const Vec3& r)
 
 TEST(SolidHarmonics, ObeyTheAdditionTheorem)
 {
-    const int    p  = 20;
-    const auto   u  = regular(p, c_source);
-    const auto   w  = regular(p, c_target);
+    const int p     = 20;
+    const auto u    = regular(p, c_source);
+    const auto w    = regular(p, c_target);
     const double ra = c_source.norm();
     const double rb = c_target.norm();
     const double x  = c_source.dot(c_target) / (ra * rb);
@@ -70,11 +70,11 @@ TEST(SolidHarmonics, ObeyTheAdditionTheorem)
 
 TEST(SolidHarmonics, FollowTheMonicRecurrence)
 {
-    const int             p = 20;
+    const int p = 20;
     const MonicRecurrence monic(p);
-    const auto            u  = regular(p, c_source);
-    const double          r2 = c_source.squaredNorm();
-    double                c = 1, s = 0;
+    const auto u    = regular(p, c_source);
+    const double r2 = c_source.squaredNorm();
+    double c = 1, s = 0;
     for (int m = 0; m <= p; m++)
     {
         double ac = c, as = s, bc = 0, bs = 0;
@@ -100,13 +100,13 @@ TEST(SolidHarmonics, FollowTheMonicRecurrence)
 
 TEST(SolidHarmonics, HaveTheStatedGradients)
 {
-    const int    p = 12;
+    const int p    = 12;
     const double h = 1e-5;
-    const auto   u = regular(p, c_source);
+    const auto u   = regular(p, c_source);
     for (int axis = 0; axis < 3; axis++)
     {
-        const auto          plus  = regular(p, c_source + h * Vec3::Unit(axis));
-        const auto          minus = regular(p, c_source - h * Vec3::Unit(axis));
+        const auto plus  = regular(p, c_source + h * Vec3::Unit(axis));
+        const auto minus = regular(p, c_source - h * Vec3::Unit(axis));
         std::vector<double> gradient(coefficientCount(p), 0);
         for (const DerivativeTerm& t : derivativeTerms(p))
         {
@@ -129,14 +129,14 @@ class M2l : public testing::TestWithParam<int>
 
 TEST_P(M2l, ReproducesTheInverseDistance)
 {
-    const int    p       = GetParam();
-    const auto   entries = m2lEntries(p);
-    const auto   v       = irregular(2 * p, c_distance);
-    const Matrix T       = m2lMatrix(entries, p, v.data());
-    const auto   a       = regular(p, c_source);
-    const auto   b       = regular(p, c_target);
-    const auto   n       = static_cast<Eigen::Index>(a.size());
-    const double phi     = Eigen::Map<const Eigen::VectorXd>(b.data(), n)
+    const int p        = GetParam();
+    const auto entries = m2lEntries(p);
+    const auto v       = irregular(2 * p, c_distance);
+    const Matrix T     = m2lMatrix(entries, p, v.data());
+    const auto a       = regular(p, c_source);
+    const auto b       = regular(p, c_target);
+    const auto n       = static_cast<Eigen::Index>(a.size());
+    const double phi   = Eigen::Map<const Eigen::VectorXd>(b.data(), n)
                                .dot(T * Eigen::Map<const Eigen::VectorXd>(a.data(), n));
     const double exact = 1 / (c_distance + c_target - c_source).norm();
     // geometric remainder of the double expansion
@@ -152,19 +152,19 @@ INSTANTIATE_TEST_SUITE_P(Orders, M2l, testing::Values(0, 1, 2, 3, 5, 8, 12, 20))
 
 TEST(M2m, TwoShiftsEqualOne)
 {
-    const int    p = 10;
-    const Vec3   s(0.5, -0.5, 0.5), t(0.1, 0.7, -0.3);
+    const int p = 10;
+    const Vec3 s(0.5, -0.5, 0.5), t(0.1, 0.7, -0.3);
     const Matrix both = translation(p, s) * translation(p, t);
     EXPECT_LT((both - translation(p, s + t)).norm(), 1e-12 * both.norm());
 }
 
 TEST(M2m, MovesTheCentre)
 {
-    const int             p = 20;
-    const Vec3            s(0.5, -0.5, 0.5);
-    const auto            a     = regular(p, c_source);
-    const auto            moved = regular(p, c_source + s);
-    const auto            n     = static_cast<Eigen::Index>(a.size());
+    const int p = 20;
+    const Vec3 s(0.5, -0.5, 0.5);
+    const auto a     = regular(p, c_source);
+    const auto moved = regular(p, c_source + s);
+    const auto n     = static_cast<Eigen::Index>(a.size());
     const Eigen::VectorXd shifted =
             translation(p, s) * Eigen::Map<const Eigen::VectorXd>(a.data(), n);
     EXPECT_LT((shifted - Eigen::Map<const Eigen::VectorXd>(moved.data(), n)).norm(),
@@ -175,24 +175,24 @@ TEST(LeastSquares, KeepsWhatIsInItsSpace)
 {
     // r^2-like combinations aside, C must reproduce the L2 projection: residual orthogonal to the
     // space
-    const int             p = 4, high = 8;
+    const int p = 4, high = 8;
     const Eigen::Matrix3d cell =
             (Eigen::Matrix3d() << 1, 0, 0, 0.1, 0.95, 0, -0.05, 0.1, 1.05).finished();
     const Matrix C = leastSquaresReduction(p, high, cell);
-    const int    n = coefficientCount(p), N = coefficientCount(high);
+    const int n = coefficientCount(p), N = coefficientCount(high);
     // midpoint rule, independent of the quadrature under test
     const int points = 40;
-    Matrix    gram   = Matrix::Zero(n, N);
+    Matrix gram      = Matrix::Zero(n, N);
     for (int i = 0; i < points; i++)
     {
         for (int j = 0; j < points; j++)
         {
             for (int k = 0; k < points; k++)
             {
-                const Vec3                              f((i + 0.5) / points - 0.5,
+                const Vec3 f((i + 0.5) / points - 0.5,
                              (j + 0.5) / points - 0.5,
                              (k + 0.5) / points - 0.5);
-                const auto                              u = regular(high, cell.transpose() * f);
+                const auto u = regular(high, cell.transpose() * f);
                 const Eigen::Map<const Eigen::VectorXd> all(u.data(), N);
                 gram += all.head(n) * all.transpose();
             }

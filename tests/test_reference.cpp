@@ -46,9 +46,9 @@ TEST(Reference, DoesNotDependOnTheSplitting)
 {
     for (const auto& named : allBoxes(2.0))
     {
-        const System     system = awkwardSystem(named.box);
-        const Evaluation a      = ewald(system, 4.5);
-        const Evaluation b      = ewald(system, 6.5);
+        const System system = awkwardSystem(named.box);
+        const Evaluation a  = ewald(system, 4.5);
+        const Evaluation b  = ewald(system, 6.5);
         EXPECT_LT(relativeError(a.forces, b.forces), c_rounding) << named.name;
         EXPECT_NEAR(a.energy, b.energy, c_rounding * 1e4) << named.name;
         EXPECT_LT(largestDifference(a.virial, b.virial), c_rounding * 1e4) << named.name;
@@ -67,8 +67,8 @@ TEST(Reference, HasMadelungEnergies)
     {
         const double madelung =
                 crystal.name == "rock salt" ? c_madelungRockSalt : c_madelungCaesiumChloride;
-        const double     expected = -0.5 * crystal.size() * madelung * c_coulomb / distance;
-        const Evaluation result   = ewald(shifted(crystal, { 0.013, -0.21, 0.4 }));
+        const double expected   = -0.5 * crystal.size() * madelung * c_coulomb / distance;
+        const Evaluation result = ewald(shifted(crystal, { 0.013, -0.21, 0.4 }));
         EXPECT_NEAR(result.energy / expected, 1, 1e-13) << crystal.name;
         EXPECT_LT(rootMeanSquare(result.forces), 1e-13 * c_coulomb / (distance * distance) * 100)
                 << crystal.name;
@@ -85,7 +85,7 @@ TEST(Reference, HasMadelungEnergies)
 
 TEST(Reference, ForcesAreMinusGradient)
 {
-    System           system = awkwardSystem(namedBox("triclinic", 2.0));
+    System system           = awkwardSystem(namedBox("triclinic", 2.0));
     const Evaluation result = ewald(system);
     // Error of the central difference: step^2 times third derivatives (r^-4, r >= 0.1) plus
     // rounding / step.
@@ -108,9 +108,9 @@ TEST(Reference, ForcesAreMinusGradient)
 
 TEST(Reference, VirialIsHalfTheStrainDerivative)
 {
-    const System     system = awkwardSystem(namedBox("octahedron", 2.0));
+    const System system     = awkwardSystem(namedBox("octahedron", 2.0));
     const Evaluation result = ewald(system);
-    const double     step   = 1e-5;
+    const double step       = 1e-5;
     // As above, with positions of the order of 1 nm as lever.
     const double bound = step * step * c_coulomb * 1e5 + 1e-13 * std::abs(result.energy) / step;
     for (int i = 0; i < 3; ++i)
@@ -150,7 +150,7 @@ TEST(Reference, BipolarExpansionConvergesToTheInverseDistance)
     const Vector d = { 1.1, -1.9, 1.4 };
     const Vector a = { 0.2, 0.15, -0.25 };
     const Vector b = { -0.3, 0.2, 0.05 };
-    Vector       gradient;
+    Vector gradient;
     const double value = bipolar(d, a, b, 20, &gradient);
     const Vector r     = { d[0] + b[0] - a[0], d[1] + b[1] - a[1], d[2] + b[2] - a[2] };
     const double r1    = std::sqrt(r[0] * r[0] + r[1] * r[1] + r[2] * r[2]);
@@ -171,7 +171,7 @@ TEST(Reference, SystemsAreWhatTheyClaim)
 {
     const double pi    = 3.14159265358979323846;
     const System water = pseudoWater(namedBox("dodecahedron_hexagon", 8.0), 3);
-    const int    n     = water.size();
+    const int n        = water.size();
     EXPECT_EQ(n % 3, 0);
     EXPECT_EQ(static_cast<int>(water.exclusions.size()), n);
     // Six sites along each box vector; half a site of rounding in each is 25 %.

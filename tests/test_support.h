@@ -35,7 +35,7 @@ struct Configuration
 {
     using Real                     = RealType;
     static constexpr Device device = deviceValue;
-    static std::string      name()
+    static std::string name()
     {
         return std::string(device == Device::Gpu ? "Gpu" : "Cpu")
                + (sizeof(Real) == 4 ? "Float" : "Double");
@@ -68,8 +68,8 @@ struct ConfigurationNames
 
 /*! \brief Exclusions as compressed rows.
  *  \param[in] bothWays  list each pair at both of its particles */
-inline void compressedRows(const System&     system,
-                           bool              bothWays,
+inline void compressedRows(const System& system,
+                           bool bothWays,
                            std::vector<int>* offsets,
                            std::vector<int>* partners)
 {
@@ -135,9 +135,9 @@ template<class Real>
 Evaluation evaluate(Solver<Real>& solver, const System& system, const Request& request = {})
 {
     const std::vector<Real> x = flatPositions<Real>(system);
-    std::vector<Real>       f(x.size());
+    std::vector<Real> f(x.size());
     const Totals totals = solver.evaluate(x.data(), Box(system.box).rows, f.data(), request);
-    Evaluation   result;
+    Evaluation result;
     result.energy = totals.energy;
     result.forces.resize(system.size());
     for (int i = 0; i < system.size(); ++i)
@@ -197,13 +197,13 @@ struct Bounds
 template<class Real>
 Bounds boundsFor(const System& system, const Setup& setup, const Evaluation& reference)
 {
-    const double     perCell = double(system.size()) / std::max(1LL, setup.leafCells);
+    const double perCell = double(system.size()) / std::max(1LL, setup.leafCells);
     const Truncation t =
             predictTruncation(setup.cells, system.box, setup.directRange, perCell, setup.order);
     const double q2     = system.meanSquareCharge();
     const double mean   = system.size() == 0 ? 0 : system.netCharge() / system.size();
     const double levels = std::max(1, setup.levels);
-    Bounds       b;
+    Bounds b;
     b.predicted = c_coulomb * q2 * t.force[setup.order];
     b.force     = c_slack * b.predicted * (levels > 1 ? std::sqrt(2.0) : 1.0)
               + roundingFloor<Real>() * rootMeanSquare(reference.forces);

@@ -45,8 +45,8 @@ namespace
 
 //! Translates the mdp options to those of the library.
 farfield::Options translate(const FarfieldOptions& mdp,
-                            const double           coulombConstant,
-                            const int              numThreads)
+                            const double coulombConstant,
+                            const int numThreads)
 {
     farfield::Options options;
     options.coulombConstant = coulombConstant;
@@ -133,9 +133,9 @@ Exclusions collectExclusions(const gmx_mtop_t& mtop)
     std::vector<int> group = mtop.intermolecularExclusionGroup;
     std::sort(group.begin(), group.end());
 
-    Exclusions       result;
+    Exclusions result;
     std::vector<int> row;
-    int              moleculeOffset = 0;
+    int moleculeOffset = 0;
     for (const gmx_molblock_t& molblock : mtop.molblock)
     {
         const gmx_moltype_t& moltype = mtop.moltype[molblock.type];
@@ -227,10 +227,10 @@ std::string describe(const farfield::Setup& setup, const int numExclusions)
 class FarfieldForceProvider::Impl
 {
 public:
-    Impl(const FarfieldOptions&     options,
-         const gmx_mtop_t&          mtop,
-         const MDLogger&            logger,
-         const double               coulombConstant,
+    Impl(const FarfieldOptions& options,
+         const gmx_mtop_t& mtop,
+         const MDLogger& logger,
+         const double coulombConstant,
          const std::vector<double>& checkpointState) :
         mtop_(mtop),
         logger_(logger), checkpointState_(checkpointState),
@@ -250,11 +250,11 @@ public:
     const RVec* particlePositions(ArrayRef<const RVec> x);
     //! Throws the GROMACS exception for an \p error that was thrown for positions \p x
     [[noreturn]] void rethrowFor(const farfield::Error& error,
-                                 ArrayRef<const RVec>   x,
-                                 const std::string&     when) const;
+                                 ArrayRef<const RVec> x,
+                                 const std::string& when) const;
 
-    const gmx_mtop_t&   mtop_;
-    const MDLogger&     logger_;
+    const gmx_mtop_t& mtop_;
+    const MDLogger& logger_;
     std::vector<double> checkpointState_;
 
     farfield::Solver<real> solver_;
@@ -421,8 +421,8 @@ void FarfieldForceProvider::Impl::logSetup()
 }
 
 void FarfieldForceProvider::Impl::rethrowFor(const farfield::Error& error,
-                                             ArrayRef<const RVec>   x,
-                                             const std::string&     when) const
+                                             ArrayRef<const RVec> x,
+                                             const std::string& when) const
 {
     for (size_t i = 0; i < globalAtom_.size(); i++)
     {
@@ -440,10 +440,10 @@ void FarfieldForceProvider::Impl::rethrowFor(const farfield::Error& error,
     rethrow(error, when);
 }
 
-FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions&     options,
-                                             const gmx_mtop_t&          mtop,
-                                             const MDLogger&            logger,
-                                             const double               coulombConstant,
+FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& options,
+                                             const gmx_mtop_t& mtop,
+                                             const MDLogger& logger,
+                                             const double coulombConstant,
                                              const std::vector<double>& checkpointState)
 {
     try
@@ -476,19 +476,19 @@ void FarfieldForceProvider::atomsRedistributed(const MDModulesAtomsRedistributed
 }
 
 void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProviderInput,
-                                            ForceProviderOutput*      forceProviderOutput)
+                                            ForceProviderOutput* forceProviderOutput)
 {
     GMX_RELEASE_ASSERT(impl_->isPrepared_ && forceProviderInput.homenr_ == impl_->numHome_,
                        "The local atoms must be known before forces are computed");
 
-    ForceWithVirial&  forceWithVirial = forceProviderOutput->forceWithVirial_;
-    const auto&       homeAtom        = impl_->homeAtom_;
+    ForceWithVirial& forceWithVirial = forceProviderOutput->forceWithVirial_;
+    const auto& homeAtom             = impl_->homeAtom_;
     farfield::Request request;
     request.energy = forceWithVirial.computeVirial_;
     request.virial = forceWithVirial.computeVirial_;
 
     const RVec* x = impl_->particlePositions(forceProviderInput.x_);
-    RVec*       f = forceWithVirial.force_.data();
+    RVec* f       = forceWithVirial.force_.data();
     if (!homeAtom.empty())
     {
         impl_->f_.assign(homeAtom.size(), { 0, 0, 0 });
@@ -544,9 +544,9 @@ std::vector<double> FarfieldForceProvider::state() const
 
 void FarfieldForceProvider::logTimings() const
 {
-    const auto timings  = impl_->solver_.timings();
-    double     total    = 0;
-    long long  maxCalls = 0;
+    const auto timings = impl_->solver_.timings();
+    double total       = 0;
+    long long maxCalls = 0;
     for (const auto& stage : timings)
     {
         total += stage.seconds;

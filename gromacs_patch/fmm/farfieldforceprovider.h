@@ -43,10 +43,10 @@ public:
      *
      * \throws InvalidInputError, InconsistentInputError  an option or the device cannot be used
      */
-    FarfieldForceProvider(const FarfieldOptions&     options,
-                          const gmx_mtop_t&          mtop,
-                          const MDLogger&            logger,
-                          double                     coulombConstant,
+    FarfieldForceProvider(const FarfieldOptions& options,
+                          const gmx_mtop_t& mtop,
+                          const MDLogger& logger,
+                          double coulombConstant,
                           const std::vector<double>& checkpointState);
     ~FarfieldForceProvider();
 
@@ -63,7 +63,7 @@ public:
      * at every step where it asks for the energy, so both are computed at those steps.
      */
     void calculateForces(const ForceProviderInput& forceProviderInput,
-                         ForceProviderOutput*      forceProviderOutput) override;
+                         ForceProviderOutput* forceProviderOutput) override;
 
     //! The discretisation that was chosen at run time, for the checkpoint.
     std::vector<double> state() const;

@@ -34,7 +34,7 @@ namespace gmx
 namespace
 {
 
-const EnumerationArray<FarfieldM2l, const char*>    c_m2lNames = { { "auto", "hierarchy", "fft" } };
+const EnumerationArray<FarfieldM2l, const char*> c_m2lNames = { { "auto", "hierarchy", "fft" } };
 const EnumerationArray<FarfieldDevice, const char*> c_deviceNames = { { "auto", "cpu", "gpu" } };
 
 // Option names, without the prefix "fmm-" that the module adds
@@ -46,7 +46,7 @@ constexpr const char* c_m2l         = "farfield-m2l";
 constexpr const char* c_device      = "farfield-device";
 
 // The limits of farfield::Options
-constexpr int    c_maxOrder    = 20;
+constexpr int c_maxOrder       = 20;
 constexpr double c_minAccuracy = 1e-10;
 constexpr double c_maxAccuracy = 1e-1;
 //! Standard PME has 3.65e-4 on water; forces that are this much worse deserve a note
@@ -58,7 +58,7 @@ constexpr double c_noteAccuracy = 2e-3;
  * name.
  */
 template<typename EnumType>
-std::string checkedName(const std::string&                             value,
+std::string checkedName(const std::string& value,
                         const EnumerationArray<EnumType, const char*>& names)
 {
     for (const char* name : names)

@@ -111,27 +111,27 @@ struct Request
 //! The discretisation in use, for logs and tests.
 struct Setup
 {
-    int       order        = 0;               //!< multipole order p
-    int       directRange  = 0;               //!< ws
-    M2lEngine m2l          = M2lEngine::Auto; //!< the engine in use, never Auto
-    Device    device       = Device::Auto;    //!< the backend in use, never Auto
-    bool      leastSquares = false;           //!< least-squares M2L operators in use
+    int order         = 0;               //!< multipole order p
+    int directRange   = 0;               //!< ws
+    M2lEngine m2l     = M2lEngine::Auto; //!< the engine in use, never Auto
+    Device device     = Device::Auto;    //!< the backend in use, never Auto
+    bool leastSquares = false;           //!< least-squares M2L operators in use
     //! Leaf cells: the box is H (lower triangular, integer) times the cell vectors.
     std::array<std::array<int, 3>, 3> cells = {};
-    int         levels         = 0; //!< levels of the tree; 1 when the FFT acts on the leaves
-    long long   leafCells      = 0; //!< leaf cells in the box
-    double      cellSize       = 0; //!< cube root of the leaf cell volume, nm
-    double      estimatedError = 0; //!< predicted relative RMS force error
-    int         threads        = 0; //!< OpenMP threads
-    std::string deviceName;         //!< processor: SIMD target or GPU name
+    int levels            = 0; //!< levels of the tree; 1 when the FFT acts on the leaves
+    long long leafCells   = 0; //!< leaf cells in the box
+    double cellSize       = 0; //!< cube root of the leaf cell volume, nm
+    double estimatedError = 0; //!< predicted relative RMS force error
+    int threads           = 0; //!< OpenMP threads
+    std::string deviceName;    //!< processor: SIMD target or GPU name
 };
 
 //! Time spent in a stage since construction or the last resetTimings().
 struct StageTime
 {
-    std::string name;        //!< "P2M", "M2L", "P2P", ...
-    long long   calls   = 0; //!< number of evaluations that ran the stage
-    double      seconds = 0; //!< wall-clock seconds
+    std::string name;    //!< "P2M", "M2L", "P2P", ...
+    long long calls = 0; //!< number of evaluations that ran the stage
+    double seconds  = 0; //!< wall-clock seconds
 };
 
 /*! \brief Coulomb energy, forces and virial of periodic point charges by a fast multipole method.
