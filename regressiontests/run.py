@@ -213,7 +213,8 @@ COLUMNS = [
 ]
 HEADER = (
     f"{'case':27}{'group':15}{'atoms':>6}  {'force rel.':18}{'force, last':18}"
-    f"{'Coulomb kJ/mol':18}{'potential kJ/mol':18}{'pressure bar':18}{'P tensor bar':18}{'s':>4}  result"
+    f"{'Coulomb kJ/mol':18}{'potential kJ/mol':18}{'pressure bar':18}{'P tensor bar':18}"
+    f"{'s':>4}  result"
 )
 
 

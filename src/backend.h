@@ -52,7 +52,8 @@ public:
     //! What the following stages have to compute.
     void setRequest(const Request& request)
     {
-        request_ = { request.energy || request.virial, request.virial };
+        request_        = request;
+        request_.energy = request.energy || request.virial;
     }
 
 protected:

@@ -16,6 +16,7 @@ namespace farfield
 
 template<class Real>
 void CellList<Real>::sort(const Grid& grid,
+                          const std::array<double, 3>& offset,
                           const Mat3& rotation,
                           const Real* x,
                           const Real* q,
@@ -55,9 +56,9 @@ void CellList<Real>::sort(const Grid& grid,
             const double r[3] = { static_cast<double>(x[3 * i]),
                                   static_cast<double>(x[3 * i + 1]),
                                   static_cast<double>(x[3 * i + 2]) };
-            const double s[3] = { r[0] * I(0, 0) + r[1] * I(1, 0) + r[2] * I(2, 0),
-                                  r[0] * I(0, 1) + r[1] * I(1, 1) + r[2] * I(2, 1),
-                                  r[0] * I(0, 2) + r[1] * I(1, 2) + r[2] * I(2, 2) };
+            const double s[3] = { r[0] * I(0, 0) + r[1] * I(1, 0) + r[2] * I(2, 0) - offset[0],
+                                  r[0] * I(0, 1) + r[1] * I(1, 1) + r[2] * I(2, 1) - offset[1],
+                                  r[0] * I(0, 2) + r[1] * I(1, 2) + r[2] * I(2, 2) - offset[2] };
             double f[3];
             Int3 c;
             bool finite = true;

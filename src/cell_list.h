@@ -26,12 +26,18 @@ class CellList
 public:
     /*! \brief Wraps, bins and sorts.
      *  \param[in] grid      the cells in the frame of the operators
+     *  \param[in] offset    origin of the cells, in cells
      *  \param[in] rotation  from that frame to the one of x (row vectors)
      *  \param[in] x       [n][3], any image
      *  \param[in] q       [n]
      *  \throws Error  InvalidArgument: a position is not finite */
-    void
-    sort(const Grid& grid, const Mat3& rotation, const Real* x, const Real* q, int n, int threads);
+    void sort(const Grid& grid,
+              const std::array<double, 3>& offset,
+              const Mat3& rotation,
+              const Real* x,
+              const Real* q,
+              int n,
+              int threads);
 
     Particles<Real> particles() const
     {

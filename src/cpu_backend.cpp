@@ -102,7 +102,13 @@ public:
     void sort(const Real* x) override
     {
         const Grid& leaf = leaves().grid;
-        list_.sort(leaf, rotation_, x, q_.data(), static_cast<int>(q_.size()), threads_);
+        list_.sort(leaf,
+                   this->request_.gridOffset,
+                   rotation_,
+                   x,
+                   q_.data(),
+                   static_cast<int>(q_.size()),
+                   threads_);
         if (levels_.size() > 1)
         {
             findOccupied();

@@ -209,6 +209,10 @@ public:
         {
             timed(Stage::SetUp, [&] { follow(checkedBox(boxVectors), x); });
         }
+        for (double offset : request.gridOffset)
+        {
+            requireRange("The grid offset", offset, 0.0, 1.0, " cells");
+        }
         backend_->setRequest(request);
         const int leaf = discretisation_->levels - 1;
 

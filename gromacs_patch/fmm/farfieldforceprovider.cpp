@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <string>
 
@@ -186,6 +187,26 @@ std::vector<real> collectCharges(const gmx_mtop_t& mtop)
     return charges;
 }
 
+/*! \brief The position of the grid of cells at a step, 0 at step 0.
+ *
+ * Evenly distributed in the cell, with consecutive positions far apart: multiples of the powers of
+ * 1/g modulo 1, where g^4 = g + 1 (the additive recurrence of Kronecker for three dimensions).
+ * A minimiser gets none: it compares energies of neighbouring configurations.
+ */
+std::array<double, 3> gridOffset(const int64_t step)
+{
+    constexpr double g = 1.22074408460575947536;
+    std::array<double, 3> offset;
+    double factor = 1;
+    for (double& component : offset)
+    {
+        factor /= g;
+        const double product = factor * static_cast<double>(step);
+        component            = product - std::floor(product);
+    }
+    return offset;
+}
+
 //! Describes the discretisation for the log.
 std::string describe(const farfield::Setup& setup, const int numExclusions)
 {
@@ -231,9 +252,10 @@ public:
          const gmx_mtop_t& mtop,
          const MDLogger& logger,
          const double coulombConstant,
+         const bool integratesMotion,
          const std::vector<double>& checkpointState) :
         mtop_(mtop),
-        logger_(logger), checkpointState_(checkpointState),
+        logger_(logger), integratesMotion_(integratesMotion), checkpointState_(checkpointState),
         solver_(translate(options,
                           coulombConstant,
                           gmx_omp_nthreads_get(ModuleMultiThread::Default)))
@@ -255,6 +277,7 @@ public:
 
     const gmx_mtop_t& mtop_;
     const MDLogger& logger_;
+    const bool integratesMotion_;
     std::vector<double> checkpointState_;
 
     farfield::Solver<real> solver_;
@@ -444,11 +467,13 @@ FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& options,
                                              const gmx_mtop_t& mtop,
                                              const MDLogger& logger,
                                              const double coulombConstant,
+                                             const bool integratesMotion,
                                              const std::vector<double>& checkpointState)
 {
     try
     {
-        impl_ = std::make_unique<Impl>(options, mtop, logger, coulombConstant, checkpointState);
+        impl_ = std::make_unique<Impl>(
+                options, mtop, logger, coulombConstant, integratesMotion, checkpointState);
     }
     catch (const farfield::Error& error)
     {
@@ -486,6 +511,10 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     farfield::Request request;
     request.energy = forceWithVirial.computeVirial_;
     request.virial = forceWithVirial.computeVirial_;
+    if (impl_->integratesMotion_)
+    {
+        request.gridOffset = gridOffset(forceProviderInput.step_);
+    }
 
     const RVec* x = impl_->particlePositions(forceProviderInput.x_);
     RVec* f       = forceWithVirial.force_.data();

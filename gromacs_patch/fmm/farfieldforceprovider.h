@@ -39,6 +39,7 @@ public:
      * \param[in] mtop             the global topology; must outlive this object
      * \param[in] logger           for the log file; must outlive this object
      * \param[in] coulombConstant  1/(4 pi eps0 eps_r), kJ mol^-1 nm e^-2
+     * \param[in] integratesMotion whether the steps follow the equations of motion
      * \param[in] checkpointState  what state() returned when the checkpoint was written, or empty
      *
      * \throws InvalidInputError, InconsistentInputError  an option or the device cannot be used
@@ -47,6 +48,7 @@ public:
                           const gmx_mtop_t& mtop,
                           const MDLogger& logger,
                           double coulombConstant,
+                          bool integratesMotion,
                           const std::vector<double>& checkpointState);
     ~FarfieldForceProvider();
 

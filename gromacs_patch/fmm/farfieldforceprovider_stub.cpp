@@ -25,6 +25,7 @@ FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& /* options *
                                              const gmx_mtop_t& /* mtop */,
                                              const MDLogger& /* logger */,
                                              const double /* coulombConstant */,
+                                             const bool /* integratesMotion */,
                                              const std::vector<double>& /* checkpointState */)
 {
     GMX_THROW(NotImplementedError(

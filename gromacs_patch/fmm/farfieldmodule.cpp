@@ -237,6 +237,8 @@ public:
     const MDLogger* logger_ = nullptr;
     //! The relative permittivity epsilon-r
     double relativePermittivity_ = 0;
+    //! Whether the integrator follows the equations of motion
+    bool integratesMotion_ = false;
     //! The solver's state in the checkpoint mdrun continues from
     std::vector<double> checkpointState_;
     //! The force provider, when this backend is active
@@ -310,7 +312,10 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
             });
     setupNotifier.subscribe(
             [impl](MDModulesDirectProvider* directProvider)
-            { impl->relativePermittivity_ = directProvider->relativePermittivity; });
+            {
+                impl->relativePermittivity_ = directProvider->relativePermittivity;
+                impl->integratesMotion_     = directProvider->integratesMotion;
+            });
 
     auto& checkpointNotifier = notifiers->checkpointingNotifier_;
     checkpointNotifier.subscribe(
@@ -366,6 +371,7 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
                                                     *impl_->mtop_,
                                                     *impl_->logger_,
                                                     c_one4PiEps0 / impl_->relativePermittivity_,
+                                                    impl_->integratesMotion_,
                                                     impl_->checkpointState_);
     forceProviders->addForceProvider(impl_->provider_.get(), c_cycleCounterName);
     GMX_LOG(impl_->logger_->warning)

@@ -106,6 +106,13 @@ struct Request
 {
     bool energy = true; //!< the energy; when false, Totals::energy is 0
     bool virial = true; //!< the virial; implies the energy
+    /*! \brief Position of the grid of cells relative to the origin of the box, in cells, 0 to 1
+     * each.
+     *
+     *  Any value gives the same result within the error, which is noise of the position of the
+     * grid. A caller that integrates motion takes another one each step: the error then has no
+     * memory from step to step, and the energy of a microcanonical run does not drift. */
+    std::array<double, 3> gridOffset = { 0, 0, 0 };
 };
 
 //! The discretisation in use, for logs and tests.
