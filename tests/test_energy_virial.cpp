@@ -26,7 +26,7 @@ template<class Config>
 class Virial : public ::testing::Test
 {
 };
-TYPED_TEST_SUITE(Virial, Configurations, ConfigurationNames);
+TYPED_TEST_SUITE(Virial, Configurations);
 
 TYPED_TEST(Virial, TraceIsMinusHalfEnergy)
 {
@@ -70,7 +70,7 @@ template<class Config>
 class DoubleVirial : public ::testing::Test
 {
 };
-TYPED_TEST_SUITE(DoubleVirial, DoubleConfigurations, ConfigurationNames);
+TYPED_TEST_SUITE(DoubleVirial, DoubleConfigurations);
 
 TYPED_TEST(DoubleVirial, MatchesFiniteStrain)
 {
@@ -139,7 +139,7 @@ template<class Config>
 class RockSalt : public ::testing::Test
 {
 };
-TYPED_TEST_SUITE(RockSalt, DoubleConfigurations, ConfigurationNames);
+TYPED_TEST_SUITE(RockSalt, DoubleConfigurations);
 
 TYPED_TEST(RockSalt, HasMadelungEnergy)
 {
@@ -179,7 +179,7 @@ template<class Config>
 class ChargedBox : public ::testing::Test
 {
 };
-TYPED_TEST_SUITE(ChargedBox, Configurations, ConfigurationNames);
+TYPED_TEST_SUITE(ChargedBox, Configurations);
 
 TYPED_TEST(ChargedBox, MatchesEwald)
 {
@@ -216,7 +216,7 @@ template<class Config>
 class Energy : public ::testing::Test
 {
 };
-TYPED_TEST_SUITE(Energy, Configurations, ConfigurationNames);
+TYPED_TEST_SUITE(Energy, Configurations);
 
 TYPED_TEST(Energy, HardlyChangesUnderTranslation)
 {

@@ -81,7 +81,7 @@ public:
 
     System system_;
 };
-TYPED_TEST_SUITE(Errors, Configurations, ConfigurationNames);
+TYPED_TEST_SUITE(Errors, Configurations);
 
 constexpr double c_nan      = std::numeric_limits<double>::quiet_NaN();
 constexpr double c_infinity = std::numeric_limits<double>::infinity();

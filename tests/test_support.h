@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -183,17 +184,52 @@ struct Bounds
     double predicted = 0; //!< RMS truncation error of the forces, kJ/mol/nm, no slack
 };
 
+/*! \brief How much more than uncorrelated charges those of molecules may do at once.
+ *
+ *  Sum over molecules of (sum |q|)^2, divided by sum q^2: their errors may all add. Molecules are
+ * what excluded pairs connect; 1 for single charges, 2.7 for water. */
+inline double coherence(const System& system)
+{
+    std::vector<int> molecule(system.size());
+    std::iota(molecule.begin(), molecule.end(), 0);
+    const auto root = [&](int i)
+    {
+        while (molecule[i] != i)
+        {
+            i = molecule[i] = molecule[molecule[i]];
+        }
+        return i;
+    };
+    for (const auto& [i, j] : system.exclusions)
+    {
+        molecule[root(i)] = root(j);
+    }
+    std::vector<double> sums(system.size());
+    double squares = 0, together = 0;
+    for (int i = 0; i < system.size(); ++i)
+    {
+        sums[root(i)] += std::abs(system.charges[i]);
+        squares += system.charges[i] * system.charges[i];
+    }
+    for (const double sum : sums)
+    {
+        together += sum * sum;
+    }
+    return squares == 0 ? 1 : together / squares;
+}
+
 /*! \brief Bounds from the truncation error of uncorrelated charges in the cells in use.
  *
  *  Forces: <q^2> k sqrt(n_c sum_D <|e_D|^2>), e_D the error of the truncated bipolar expansion for
- *  unit charges, n_c the particles per cell. Correlated charges (water, crystals) screen each other
- *  and have less. Energy: 1/2 sum q phi counts each pair error twice, hence sqrt(N/2) times the
- * error of one particle's q phi; a net charge adds the mean. In a hierarchy the level above works
- * with twice the cell edge: squared force errors fall by 2 per level, a sum below 2; squared
- * potential errors grow by 2. Virial: the strain derivative multiplies a term of degree l + l' by
- * at most l + l' + 1, and the omitted terms start between p + 1 and 2 p + 2. Least-squares
- * operators are held to the bound of the truncated ones. Order 0 has no far forces at all and its
- * potentials converge conditionally: the bound is the whole. */
+ *  unit charges, n_c the particles per cell. The charges of a molecule may add up, see
+ *  coherence(): its root for the sources of a force, itself for an energy. Energy: 1/2 sum q phi
+ * counts each pair error twice, hence sqrt(N/2) times the error of one particle's q phi; a net
+ * charge adds the mean. In a hierarchy the level above works with twice the cell edge: squared
+ * force errors fall by 2 per level, a sum below 2; squared potential errors grow by 2. Virial: the
+ * strain derivative multiplies a term of degree l + l' by at most l + l' + 1, and the omitted terms
+ * start between p + 1 and 2 p + 2. Least-squares operators are held to the bound of the truncated
+ * ones. Order 0 has no far forces at all and its potentials converge conditionally: the bound is
+ * the whole. */
 template<class Real>
 Bounds boundsFor(const System& system, const Setup& setup, const Evaluation& reference)
 {
@@ -204,12 +240,13 @@ Bounds boundsFor(const System& system, const Setup& setup, const Evaluation& ref
     const double mean   = system.size() == 0 ? 0 : system.netCharge() / system.size();
     const double levels = std::max(1, setup.levels);
     Bounds b;
-    b.predicted = c_coulomb * q2 * t.force[setup.order];
-    b.force     = c_slack * b.predicted * (levels > 1 ? std::sqrt(2.0) : 1.0)
+    const double together = coherence(system);
+    b.predicted           = c_coulomb * q2 * std::sqrt(together) * t.force[setup.order];
+    b.force               = c_slack * b.predicted * (levels > 1 ? std::sqrt(2.0) : 1.0)
               + roundingFloor<Real>() * rootMeanSquare(reference.forces);
     b.energy = c_coulomb
-               * (c_deviations * q2 * t.potential[setup.order] * std::sqrt(0.5 * system.size())
-                          * std::sqrt(std::exp2(levels - 1))
+               * (c_deviations * q2 * together * t.potential[setup.order]
+                          * std::sqrt(0.5 * system.size()) * std::sqrt(std::exp2(levels - 1))
                   + 0.5 * system.size() * mean * mean * std::abs(t.meanPotential[setup.order])
                             * std::exp2(2 * (levels - 1)));
     // Rounding of energies: that of the far potentials of N particles, each of the size of the

@@ -33,7 +33,7 @@ template<class Config>
 class Exclusions : public ::testing::Test
 {
 };
-TYPED_TEST_SUITE(Exclusions, Configurations, ConfigurationNames);
+TYPED_TEST_SUITE(Exclusions, Configurations);
 
 TYPED_TEST(Exclusions, MayBeListedOneWayOrBothWays)
 {
@@ -197,7 +197,7 @@ template<class Config>
 class TinyBoxes : public ::testing::Test
 {
 };
-TYPED_TEST_SUITE(TinyBoxes, Configurations, ConfigurationNames);
+TYPED_TEST_SUITE(TinyBoxes, Configurations);
 
 TYPED_TEST(TinyBoxes, MatchEwald)
 {
@@ -241,7 +241,7 @@ template<class Config>
 class Systems : public ::testing::Test
 {
 };
-TYPED_TEST_SUITE(Systems, Configurations, ConfigurationNames);
+TYPED_TEST_SUITE(Systems, Configurations);
 
 TYPED_TEST(Systems, WithoutParticlesHaveNoEnergy)
 {
@@ -473,7 +473,7 @@ template<class Config>
 class ChangingBox : public ::testing::Test
 {
 };
-TYPED_TEST_SUITE(ChangingBox, Configurations, ConfigurationNames);
+TYPED_TEST_SUITE(ChangingBox, Configurations);
 
 TYPED_TEST(ChangingBox, KeepsAccuracy)
 {
@@ -587,7 +587,7 @@ template<class Config>
 class State : public ::testing::Test
 {
 };
-TYPED_TEST_SUITE(State, Configurations, ConfigurationNames);
+TYPED_TEST_SUITE(State, Configurations);
 
 TYPED_TEST(State, RestoresBitwise)
 {
@@ -632,7 +632,7 @@ template<class Config>
 class Solvers : public ::testing::Test
 {
 };
-TYPED_TEST_SUITE(Solvers, Configurations, ConfigurationNames);
+TYPED_TEST_SUITE(Solvers, Configurations);
 
 TYPED_TEST(Solvers, CanBeMovedAndReused)
 {

@@ -13,18 +13,6 @@ import reference
 import systems
 
 
-def pytest_addoption(parser):
-    parser.addoption("--long", action="store_true", help="run the long tests too")
-
-
-def pytest_collection_modifyitems(config, items):
-    if config.getoption("--long"):
-        return
-    chosen = [item for item in items if "long" not in item.keywords]
-    config.hook.pytest_deselected(items=[item for item in items if "long" in item.keywords])
-    items[:] = chosen
-
-
 def pytest_report_header():
     version = gmxrun.call(["--version"], ".").text
     line = next((x for x in version.splitlines() if x.startswith("GROMACS version")), "?")
