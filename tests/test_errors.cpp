@@ -203,6 +203,25 @@ TYPED_TEST(Errors, NameACellSizeThatIsFarTooSmall)
                               { "cellSize", "0.0002" });
 }
 
+TYPED_TEST(Errors, NameABadGridOffset)
+{
+    using Real = typename TypeParam::Real;
+    for (const double bad : { -0.25, 1.5, c_nan, c_infinity })
+    {
+        Solver<Real> solver(TypeParam::options());
+        load(solver, this->system_);
+        const std::vector<Real> x = flatPositions<Real>(this->system_);
+        std::vector<Real> f(x.size(), Real(42));
+        Request request;
+        request.gridOffset[1] = bad;
+        expectError(ErrorCode::InvalidArgument,
+                    { "gridOffset" },
+                    [&]()
+                    { solver.evaluate(x.data(), Box(this->system_.box).rows, f.data(), request); });
+        EXPECT_EQ(f, std::vector<Real>(x.size(), Real(42)));
+    }
+}
+
 TYPED_TEST(Errors, NameBadExclusions)
 {
     using Real = typename TypeParam::Real;

@@ -165,6 +165,45 @@ TYPED_TEST(Forces, DoNotDependOnWhatElseIsRequested)
     }
 }
 
+TYPED_TEST(Forces, SeeAGridOffsetAsAShiftOfEverything)
+{
+    using Real = typename TypeParam::Real;
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        Options options  = TypeParam::options();
+        options.m2l      = engine;
+        options.order    = 6;
+        options.cellSize = 0.4;
+        // A net charge, whose background must move along.
+        const System system = rounded<Real>(randomCharges(namedBox("cube", 8.0), 400, 18, 5.0));
+        Solver<Real> solver(options);
+        load(solver, system);
+        const Evaluation reference = ewald(system);
+        const Evaluation start     = evaluate(solver, system);
+        for (const std::array<double, 3>& offset :
+             { std::array<double, 3>{ 0.5, 0.25, 0.75 }, std::array<double, 3>{ 0.1, 0.9, 0 } })
+        {
+            Request request;
+            request.gridOffset     = offset;
+            const Evaluation moved = evaluate(solver, system, request);
+            SCOPED_TRACE(describe(system, solver.setup()));
+            expectClose(moved, reference, boundsFor<Real>(system, solver.setup(), reference));
+            Vector back;
+            for (int k = 0; k < 3; ++k)
+            {
+                back[k] = -offset[k] * system.box[k][k] / solver.setup().cells[k][k];
+            }
+            // The same cells around the same particles; in single precision the shifted positions
+            // are rounded once more, by half a unit of up to 3 nm.
+            const Evaluation same = evaluate(solver, shifted(system, back));
+            const double extra    = std::numeric_limits<Real>::epsilon() * 3 / 0.1;
+            EXPECT_LE(relativeError(moved.forces, same.forces), roundingFloor<Real>() + extra);
+            // ... and not those without the offset: the truncation error is another one.
+            EXPECT_GT(relativeError(moved.forces, start.forces), 1e-5);
+        }
+    }
+}
+
 TYPED_TEST(Forces, AreAdded)
 {
     using Real          = typename TypeParam::Real;

@@ -36,11 +36,6 @@ struct Configuration
 {
     using Real                     = RealType;
     static constexpr Device device = deviceValue;
-    static std::string name()
-    {
-        return std::string(device == Device::Gpu ? "Gpu" : "Cpu")
-               + (sizeof(Real) == 4 ? "Float" : "Double");
-    }
     static Options options()
     {
         Options result;
@@ -49,23 +44,18 @@ struct Configuration
     }
 };
 
-//! The configurations of this build.
-using Configurations =
-        ::testing::Types<Configuration<float, Device::Cpu>, Configuration<double, Device::Cpu>>;
-//! Those in double precision, for laws that single precision cannot resolve.
-using DoubleConfigurations = ::testing::Types<Configuration<double, Device::Cpu>>;
-//! Those in single precision.
-using FloatConfigurations = ::testing::Types<Configuration<float, Device::Cpu>>;
-
-//! Names the configurations in test names.
-struct ConfigurationNames
+// Types of their own, because their names become part of the tests' names.
+struct CpuFloat : Configuration<float, Device::Cpu>
 {
-    template<class Config>
-    static std::string GetName(int /* index */)
-    {
-        return Config::name();
-    }
 };
+struct CpuDouble : Configuration<double, Device::Cpu>
+{
+};
+
+//! The configurations of this build.
+using Configurations = ::testing::Types<CpuFloat, CpuDouble>;
+//! Those in double precision, for laws that single precision cannot resolve.
+using DoubleConfigurations = ::testing::Types<CpuDouble>;
 
 /*! \brief Exclusions as compressed rows.
  *  \param[in] bothWays  list each pair at both of its particles */
@@ -222,14 +212,18 @@ inline double coherence(const System& system)
  *
  *  Forces: <q^2> k sqrt(n_c sum_D <|e_D|^2>), e_D the error of the truncated bipolar expansion for
  *  unit charges, n_c the particles per cell. The charges of a molecule may add up, see
- *  coherence(): its root for the sources of a force, itself for an energy. Energy: 1/2 sum q phi
- * counts each pair error twice, hence sqrt(N/2) times the error of one particle's q phi; a net
- * charge adds the mean. In a hierarchy the level above works with twice the cell edge: squared
- * force errors fall by 2 per level, a sum below 2; squared potential errors grow by 2. Virial: the
- * strain derivative multiplies a term of degree l + l' by at most l + l' + 1, and the omitted terms
- * start between p + 1 and 2 p + 2. Least-squares operators are held to the bound of the truncated
- * ones. Order 0 has no far forces at all and its potentials converge conditionally: the bound is
- * the whole. */
+ *  coherence(): its root for the sources of a force, itself for an energy.
+ *
+ *  Energy: 1/2 sum q phi counts each pair error twice, hence sqrt(N/2) times the error of one
+ *  particle's q phi; a net charge adds the mean. In a hierarchy the level above works with twice
+ *  the cell edge: squared force errors fall by 2 per level, a sum below 2; squared potential
+ *  errors grow by 2.
+ *
+ *  Virial: the strain derivative multiplies a term of degree l + l' by at most l + l' + 1, and the
+ *  omitted terms start between p + 1 and 2 p + 2.
+ *
+ *  Least-squares operators are held to the bound of the truncated ones. Order 0 has no far forces
+ *  at all and its potentials converge conditionally: the bound is the whole. */
 template<class Real>
 Bounds boundsFor(const System& system, const Setup& setup, const Evaluation& reference)
 {
