@@ -152,11 +152,17 @@ TYPED_TEST(RockSalt, HasMadelungEnergy)
         const double expected = -0.5 * crystal.size() * c_madelungRockSalt * c_coulomb / distance;
         for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
         {
+            if (engine == M2lEngine::Hierarchy && shift[0] == 0)
+            {
+                continue;
+            }
             Options options     = TypeParam::options();
             options.order       = 20;
             options.directRange = 2;
-            options.m2l         = engine;
-            options.cellSize    = 0.282;
+            // Least-squares operators of the tree take long to build at this order.
+            options.leastSquares = engine == M2lEngine::Fft;
+            options.m2l          = engine;
+            options.cellSize     = 0.282;
             Solver<Real> solver(options);
             load(solver, crystal);
             const bool virial       = engine == M2lEngine::Fft;
