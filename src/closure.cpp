@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <omp.h>
 
@@ -30,13 +29,12 @@ constexpr double c_precision = sizeof(Real) == 4 ? 1e-10 : 1e-17;
 
 template<class Real>
 FftClosure<Real>::FftClosure(const Grid& grid, int ws, const Reduction& reduction, int threads) :
-    grid_(grid), ws_(ws), reduction_(reduction), threads_(threads),
-    lanes_(cpuKernels<Real>().lanes), copies_(1), transform_(grid.lengths()),
-    entries_(m2lEntries(reduction.highOrder()))
+    grid_(grid), reduction_(reduction), threads_(threads), lanes_(cpuKernels<Real>().lanes),
+    copies_(1), transform_(grid.lengths()), entries_(m2lEntries(reduction.highOrder()))
 {
     findBlocks();
     auto sums = latticeSums<Real>(grid_,
-                                  ws_,
+                                  ws,
                                   2 * reduction_.highOrder(),
                                   representatives_,
                                   c_precision<Real>,

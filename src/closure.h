@@ -65,7 +65,6 @@ private:
     contract(const Real* x, int block, int copy, std::array<double, StrainCount>* virial) const;
 
     Grid grid_;
-    int ws_;
     Reduction reduction_;
     int threads_;
     int lanes_;
