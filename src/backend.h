@@ -8,13 +8,46 @@
 #define FARFIELD_BACKEND_H
 
 #include <memory>
+#include <vector>
 
 #include "discretisation.h"
+#include "lattice.h"
 
 namespace farfield
 {
 
-/*! \brief Stages of the FMM, in the order in which Solver::evaluate() calls them.
+//! What Solver::timings() tells apart.
+enum class Stage
+{
+    SetUp,
+    Sort,
+    Exclusions,
+    P2p,
+    P2m,
+    M2m,
+    M2l,
+    L2l,
+    L2p,
+    Collect,
+    Count
+};
+
+//! Sums that the stages of an evaluation leave behind.
+struct StageSums
+{
+    double energy            = 0;
+    double virial[6]         = { 0, 0, 0, 0, 0, 0 }; //!< xx yy zz xy xz yz
+    double excludedVirial[6] = { 0, 0, 0, 0, 0, 0 }; //!< the same, in the frame of the caller
+    //! Displacements of cells contribute a deviatoric part; the trace follows from the energy.
+    std::array<double, StrainCount> deviatoric = {};
+
+    /*! \brief The totals that were asked for.
+     *  \param[in] rotation  from the frame of the operators to the one of the caller */
+    Totals totals(const Request& request, const Mat3& rotation) const;
+};
+
+/*! \brief Stages of the FMM, in the order in which Solver::evaluate() calls them; the near field
+ *         (exclusions, p2p) does not depend on the far field.
  *
  *  Level 0 is the coarsest; levels() - 1 holds the leaves. Arguments are validated by the caller.
  */
@@ -40,14 +73,31 @@ public:
 
     virtual void sort(const Real* x)       = 0; //!< wraps and bins the particles
     virtual void exclusions(const Real* x) = 0; //!< subtracts excluded pairs
+    virtual void p2p()                     = 0; //!< near field
     virtual void p2m()                     = 0; //!< particles to multipoles of the leaves
     virtual void m2m(int level) = 0; //!< multipoles of a level to those of the next coarser one
     virtual void m2l(int level) = 0; //!< multipoles to local expansions; level 0: periodic closure
     virtual void l2l(int level) = 0; //!< local expansions to the next finer level
     virtual void l2p()          = 0; //!< local expansions to forces
-    virtual void p2p()          = 0; //!< near field
     //! Adds the forces to the caller's array and returns the totals.
     virtual Totals collect(Real* forces) = 0;
+    //! Whether the last evaluation has come to nothing, because lists had no room, and must be
+    //! repeated: there is room now.
+    virtual bool mustRepeat() const { return false; }
+
+    //! \name Times that the host cannot measure
+    //!@{
+    virtual void beginStage(Stage /*stage*/) {}
+    virtual void endStage(Stage /*stage*/) {}
+    //! Whether the device measures its stages; seconds, [Stage::Count], gets the last evaluation's.
+    virtual bool measured(double* /*seconds*/) { return false; }
+    //!@}
+
+    //! \name For tests: [cells of the level in storage order][coefficients], 0 for absent cells
+    //!@{
+    virtual std::vector<double> multipoles(int level) const = 0;
+    virtual std::vector<double> locals(int level) const     = 0;
+    //!@}
 
     //! What the following stages have to compute.
     void setRequest(const Request& request)

@@ -20,10 +20,8 @@
 #include <memory>
 #include <vector>
 
+#include "closure_operators.h"
 #include "fft.h"
-#include "grid.h"
-#include "lattice.h"
-#include "reduction.h"
 
 namespace farfield
 {
@@ -53,33 +51,24 @@ public:
     void setStrain(const Mat3& strain);
 
 private:
-    //! Wave vectors that share an operator up to signs: lanes of one vector.
+    //! Neighbouring representatives and their copies: lanes of one vector.
     struct Block
     {
         int members;      //!< lanes in use
         int waves[4][16]; //!< per copy and lane: the wave vector, -1 for none
     };
-    void findBlocks();
-    void pack(const LatticeSums<Real>& sums);
+    void pack();
     void
     contract(const Real* x, int block, int copy, std::array<double, StrainCount>* virial) const;
 
-    Grid grid_;
-    Reduction reduction_;
+    ClosureOperators<Real> operators_;
     int threads_;
     int lanes_;
-    int copies_;
     RealTransform<Real> transform_;
-    std::vector<int> representatives_;
     std::vector<Block> blocks_;
-    std::vector<M2lEntry> entries_; //!< M2L at the high order
-    AlignedVector<Real> kappa_;     //!< packed operators in use
-    std::vector<Real> unstrained_;  //!< the same without setStrain(); empty until it is called
-    std::array<Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, StrainCount>
-            strainSums_;
+    AlignedVector<Real> kappa_;    //!< packed operators in use
+    std::vector<Real> unstrained_; //!< the same without setStrain(); empty until it is called
     AlignedVector<Real> spectrum_;
-    //! Signs of the coefficients under the reflections of the copies.
-    std::array<std::vector<Real>, 4> signs_;
 };
 
 } // namespace farfield

@@ -127,10 +127,7 @@ public:
     void exclusions(const Real* x) override
     {
         std::fill(forces_.begin(), forces_.end(), Real(0));
-        energy_ = 0;
-        std::fill(std::begin(virial_), std::end(virial_), 0.0);
-        std::fill(std::begin(excludedVirial_), std::end(excludedVirial_), 0.0);
-        deviatoric_ = {};
+        sums_ = {};
         const double closeDistance =
                 std::min(exclusions_.c_closeDistance, 0.4 * leaves().grid.unit());
         exclusions_.subtract(box_,
@@ -139,8 +136,8 @@ public:
                              closeDistance,
                              forces_.data(),
                              threads_,
-                             &energy_,
-                             excludedVirial_);
+                             &sums_.energy,
+                             sums_.excludedVirial);
     }
 
     void p2m() override
@@ -173,7 +170,7 @@ public:
         }
         for (int c = 0; c < StrainCount; c++)
         {
-            deviatoric_[c] += deviatoric[c] / l.grid.unit();
+            sums_.deviatoric[c] += deviatoric[c] / l.grid.unit();
         }
     }
 
@@ -186,7 +183,7 @@ public:
                         this->request_.virial ? virial : nullptr);
         for (int c = 0; c < 6; c++)
         {
-            virial_[c] += virial[c] / levels_[level + 1].grid.unit();
+            sums_.virial[c] += virial[c] / levels_[level + 1].grid.unit();
         }
     }
 
@@ -218,12 +215,12 @@ public:
         {
             for (int c = 0; c < 6; c++)
             {
-                virial_[c] += own[c];
+                sums_.virial[c] += own[c];
             }
         }
         if (this->request_.energy)
         {
-            energy_ += farEnergy();
+            sums_.energy += farEnergy();
         }
     }
 
@@ -265,10 +262,10 @@ public:
         }
         for (const auto& own : near_)
         {
-            energy_ += own.energy;
+            sums_.energy += own.energy;
             for (int c = 0; c < 6; c++)
             {
-                virial_[c] += own.virial[c];
+                sums_.virial[c] += own.virial[c];
             }
         }
     }
@@ -305,7 +302,16 @@ public:
                 }
             }
         }
-        return totals();
+        return sums_.totals(this->request_, rotation_);
+    }
+
+    std::vector<double> multipoles(int level) const override
+    {
+        return byCell(levels_[level], levels_[level].M);
+    }
+    std::vector<double> locals(int level) const override
+    {
+        return byCell(levels_[level], levels_[level].L);
     }
 
 private:
@@ -441,35 +447,17 @@ private:
         return energy;
     }
 
-    //! Symmetric tensor from xx yy zz xy xz yz.
-    static Mat3 tensor(const double* v)
+    //! [cells in storage order][coefficients] of a coefficient-major array.
+    std::vector<double> byCell(const Level<Real>& level, const AlignedVector<Real>& values) const
     {
-        Mat3 t;
-        t << v[0], v[3], v[4], v[3], v[1], v[5], v[4], v[5], v[2];
-        return t;
-    }
-
-    Totals totals() const
-    {
-        Totals result;
-        if (this->request_.energy)
+        const int n = coefficientCount(discretisation_.order);
+        std::vector<double> result(level.grid.count() * n, 0.0);
+        for (size_t slot = 0; slot < level.cells.size(); slot++)
         {
-            result.energy = energy_;
-        }
-        if (this->request_.virial)
-        {
-            // displacements of cells contribute a deviatoric part; the trace follows from the
-            // energy
-            const double deviatoric[6] = {
-                deviatoric_[StrainXXminusZZ], deviatoric_[StrainYYminusZZ], 0,
-                deviatoric_[StrainXY],        deviatoric_[StrainXZ],        deviatoric_[StrainYZ]
-            };
-            const Mat3 inFrame = tensor(virial_) + tensor(deviatoric);
-            Mat3 virial = rotation_.transpose() * inFrame * rotation_ + tensor(excludedVirial_);
-            virial += (-0.5 * energy_ - virial.trace()) / 3 * Mat3::Identity();
-            for (int i = 0; i < 9; i++)
+            const size_t cell = level.grid.index(level.cells[slot]);
+            for (int i = 0; i < n; i++)
             {
-                result.virial[i / 3][i % 3] = 0.5 * (virial(i / 3, i % 3) + virial(i % 3, i / 3));
+                result[cell * n + i] = values[static_cast<size_t>(i) * level.padded + slot];
             }
         }
         return result;
@@ -497,10 +485,7 @@ private:
     std::vector<Real> forces_;           //!< of excluded pairs, [n][3]
     std::vector<NearForces<Real>> near_; //!< per thread
 
-    double energy_            = 0;
-    double virial_[6]         = { 0, 0, 0, 0, 0, 0 }; //!< xx yy zz xy xz yz
-    double excludedVirial_[6] = { 0, 0, 0, 0, 0, 0 }; //!< the same, in the frame of the caller
-    std::array<double, StrainCount> deviatoric_ = {};
+    StageSums sums_;
 };
 
 } // namespace

@@ -163,57 +163,16 @@ Hierarchy<Real>::Hierarchy(const Mat3& scaledEdges,
                            int ws,
                            const Reduction& reduction,
                            int threads) :
-    edges_(scaledEdges),
-    reduction_(reduction), threads_(threads), entries_(m2lEntries(reduction.highOrder())),
-    gradient_(derivativeTerms(reduction.order()))
+    operators_(scaledEdges, ws, reduction, threads),
+    threads_(threads), gradient_(derivativeTerms(reduction.order()))
 {
-    setTranslations(edges_);
-    const int reach = 2 * ws + 1;
-    for (int x = -reach; x <= reach; x++)
-    {
-        for (int y = -reach; y <= reach; y++)
-        {
-            for (int z = -reach; z <= reach; z++)
-            {
-                if (std::max({ std::abs(x), std::abs(y), std::abs(z) }) <= ws)
-                {
-                    continue;
-                }
-                Operator op;
-                op.D     = { x, y, z };
-                bool any = false;
-                for (int o = 0; o < 8; o++)
-                {
-                    const Int3 source = parentOf({ (o & 1) - x, ((o >> 1) & 1) - y, (o >> 2) - z });
-                    op.from[o]        = std::max({ std::abs(source[0]),
-                                                   std::abs(source[1]),
-                                                   std::abs(source[2]) })
-                                 <= ws;
-                    any = any || op.from[o];
-                }
-                if (any)
-                {
-                    operators_.push_back(op);
-                }
-            }
-        }
-    }
-#pragma omp parallel for schedule(dynamic) num_threads(threads_)
-    for (int k = 0; k < static_cast<int>(operators_.size()); k++)
-    {
-        const Int3& D = operators_[k].D;
-        std::vector<double> v(coefficientCount(2 * reduction_.highOrder()));
-        irregularHarmonics(
-                2 * reduction_.highOrder(), edges_.transpose() * Vec3(D[0], D[1], D[2]), v.data());
-        operators_[k].T = rowMajor<Real>(
-                reduction_.reduce(m2lMatrix(entries_, reduction_.highOrder(), v.data()), false));
-    }
+    setTranslations(operators_.edges());
 }
 
 template<class Real>
 void Hierarchy<Real>::setTranslations(const Mat3& edges)
 {
-    const int p = reduction_.order();
+    const int p = operators_.order();
     for (int o = 0; o < 8; o++)
     {
         shifts_[o] = edges.transpose() * Vec3((o & 1) - 0.5, ((o >> 1) & 1) - 0.5, (o >> 2) - 0.5);
@@ -229,62 +188,17 @@ void Hierarchy<Real>::setTranslations(const Mat3& edges)
 }
 
 template<class Real>
-void Hierarchy<Real>::buildStrain()
-{
-    if (!strain_.empty())
-    {
-        return;
-    }
-    const int degree = 2 * reduction_.highOrder();
-    strain_.resize(operators_.size());
-#pragma omp parallel for schedule(dynamic) num_threads(threads_)
-    for (int k = 0; k < static_cast<int>(operators_.size()); k++)
-    {
-        const Int3& D = operators_[k].D;
-        std::vector<double> out((1 + StrainCount) * coefficientCount(degree));
-        irregularStrain(degree, edges_.transpose() * Vec3(D[0], D[1], D[2]), out.data());
-        for (int c = 0; c < StrainCount; c++)
-        {
-            const double* v = out.data() + (1 + c) * coefficientCount(degree);
-            strain_[k][c]   = rowMajor<Real>(
-                    reduction_.reduce(m2lMatrix(entries_, reduction_.highOrder(), v), false));
-        }
-    }
-}
-
-template<class Real>
 void Hierarchy<Real>::setStrain(const Mat3& strain)
 {
-    setTranslations(edges_ * (Mat3::Identity() + strain));
-    buildStrain();
-    if (unstrained_.empty())
-    {
-        for (const Operator& op : operators_)
-        {
-            unstrained_.push_back(op.T);
-        }
-    }
-    const double weight[StrainCount] = {
-        strain(0, 0), strain(1, 1), 2 * strain(0, 1), 2 * strain(0, 2), 2 * strain(1, 2)
-    };
-    for (size_t k = 0; k < operators_.size(); k++)
-    {
-        operators_[k].T = unstrained_[k];
-        for (int c = 0; c < StrainCount; c++)
-        {
-            for (size_t e = 0; e < operators_[k].T.size(); e++)
-            {
-                operators_[k].T[e] += static_cast<Real>(weight[c]) * strain_[k][c][e];
-            }
-        }
-    }
+    operators_.setStrain(strain);
+    setTranslations(operators_.edges() * (Mat3::Identity() + strain));
 }
 
 template<class Real>
 void Hierarchy<Real>::m2m(const Level<Real>& child, Level<Real>* parent) const
 {
     std::fill(parent->M.begin(), parent->M.end(), Real(0));
-    const int n = coefficientCount(reduction_.order());
+    const int n = coefficientCount(operators_.order());
     std::vector<int> children, parents;
     for (int o = 0; o < 8; o++)
     {
@@ -309,7 +223,7 @@ double Hierarchy<Real>::traceShift(const Level<Real>& child) const
                     child.M[static_cast<size_t>(coefficientIndex(l, m)) * child.padded + slot]);
         };
         sum += s.squaredNorm() * M(0, 0);
-        if (reduction_.order() > 0)
+        if (operators_.order() > 0)
         {
             // u_1,1 = -x, u_1,-1 = -y, u_1,0 = z
             sum += 2 * (-s[0] * M(1, 1) - s[1] * M(1, -1) + s[2] * M(1, 0));
@@ -325,7 +239,7 @@ void Hierarchy<Real>::l2l(const Level<Real>& parent,
                           double* virial) const
 {
     std::fill(child->L.begin(), child->L.end(), Real(0));
-    const int n = coefficientCount(reduction_.order());
+    const int n = coefficientCount(operators_.order());
     std::vector<int> children, parents;
     for (int o = 0; o < 8; o++)
     {
@@ -371,11 +285,12 @@ void Hierarchy<Real>::l2l(const Level<Real>& parent,
 template<class Real>
 void Hierarchy<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* virial)
 {
+    const auto& operators = operators_.operators();
     if (virial != nullptr)
     {
-        buildStrain();
+        operators_.strainDerivatives(0); // builds them before the threads ask
     }
-    const int n     = coefficientCount(reduction_.order());
+    const int n     = coefficientCount(operators_.order());
     const int cells = static_cast<int>(level->cells.size());
     // each thread owns a range of targets, in stretches that keep the operands in the cache
     constexpr int c_stretch = 512;
@@ -389,9 +304,9 @@ void Hierarchy<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* v
         for (int stretch = 0; stretch < stretches; stretch++)
         {
             std::array<double, StrainCount> own = {};
-            for (size_t k = 0; k < operators_.size(); k++)
+            for (size_t k = 0; k < operators.size(); k++)
             {
-                const Operator& op = operators_[k];
+                const auto& op = operators[k];
                 from.clear();
                 to.clear();
                 for (int slot = stretch * c_stretch;
@@ -427,7 +342,7 @@ void Hierarchy<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* v
                     Z.gather(level->M, level->padded, to);
                     for (int c = 0; c < StrainCount; c++)
                     {
-                        Y.transform(strain_[k][c], X);
+                        Y.transform(operators_.strainDerivatives(static_cast<int>(k))[c], X);
                         own[c] += 0.25 * Y.dot(Z);
                     }
                 }

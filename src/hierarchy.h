@@ -16,10 +16,7 @@
 #include <array>
 #include <vector>
 
-#include "fft.h"
-#include "grid.h"
-#include "lattice.h"
-#include "reduction.h"
+#include "hierarchy_operators.h"
 
 namespace farfield
 {
@@ -67,27 +64,14 @@ public:
     double traceShift(const Level<Real>& child) const;
 
 private:
-    struct Operator
-    {
-        Int3 D;       //!< target minus source
-        bool from[8]; //!< octants of targets that it applies to
-        AlignedVector<Real> T;
-    };
-    void buildStrain();
     //! M2M and L2L for cells with these edges.
     void setTranslations(const Mat3& edges);
 
-    Mat3 edges_;
-    Reduction reduction_;
+    HierarchyOperators<Real> operators_;
     int threads_;
-    std::vector<M2lEntry> entries_;
     std::vector<DerivativeTerm> gradient_;
-    std::vector<Operator> operators_;
     std::array<Vec3, 8> shifts_; //!< centre of a child relative to its parent's, child units
     std::array<AlignedVector<Real>, 8> up_, down_;
-    //! Derivatives of the operators, built when first needed.
-    std::vector<std::array<AlignedVector<Real>, StrainCount>> strain_;
-    std::vector<AlignedVector<Real>> unstrained_;
 };
 
 //! Parent of a cell.

@@ -46,9 +46,17 @@ Matrix Reduction::reduce(const Matrix& K, bool phased) const
     {
         return K;
     }
-    const auto& C      = phased ? phasedC_ : C_;
-    const Matrix right = K.leftCols(n) + K.rightCols(N - n) * C.transpose();
-    return right.topRows(n) + C * right.bottomRows(N - n);
+    const auto& C = phased ? phasedC_ : C_;
+    Matrix right  = K.leftCols(n);
+    if (8 * C.nonZeros() < 3 * C.size())
+    {
+        right += K.rightCols(N - n) * C.transpose();
+        return right.topRows(n) + C * right.bottomRows(N - n);
+    }
+    // a sheared cell has inversion as its only symmetry, which leaves half of the elements
+    const Matrix dense = C;
+    right.noalias() += K.rightCols(N - n) * dense.transpose();
+    return right.topRows(n) + dense * right.bottomRows(N - n);
 }
 
 } // namespace farfield

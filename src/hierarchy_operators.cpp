@@ -1,0 +1,265 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "hierarchy_operators.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace farfield
+{
+namespace
+{
+
+//! Off-diagonal elements of edges below this, relative to the diagonal, are rounding.
+constexpr double c_diagonal = 1e-10;
+
+Int3 mirrored(const Int3& D, int axes)
+{
+    return { (axes & 1) ? -D[0] : D[0], (axes & 2) ? -D[1] : D[1], (axes & 4) ? -D[2] : D[2] };
+}
+
+//! to = S T S.
+template<class Real>
+void assignReflected(const Matrix& T, const std::vector<int>& signs, AlignedVector<Real>* to)
+{
+    const int n = static_cast<int>(T.rows());
+    to->resize(T.size());
+    Real* out = to->data();
+    for (int i = 0; i < n; i++)
+    {
+        for (int j = 0; j < n; j++)
+        {
+            *out++ = static_cast<Real>(signs[i] * signs[j] * T(i, j));
+        }
+    }
+}
+
+} // namespace
+
+std::vector<int> reflectionSigns(int order, int axes)
+{
+    std::vector<int> signs(coefficientCount(order), 1);
+    for (int l = 0; l <= order; l++)
+    {
+        for (int m = -l; m <= l; m++)
+        {
+            int& sign = signs[coefficientIndex(l, m)];
+            // (x + iy)^m goes to (-1)^m times its conjugate, to its conjugate, and stays; m < 0 is
+            // the imaginary part
+            sign *= (axes & 1) && ((m % 2 != 0) != (m < 0)) ? -1 : 1;
+            sign *= (axes & 2) && m < 0 ? -1 : 1;
+            sign *= (axes & 4) && (l + m) % 2 != 0 ? -1 : 1;
+        }
+    }
+    return signs;
+}
+
+template<class Real>
+HierarchyOperators<Real>::HierarchyOperators(const Mat3& scaledEdges,
+                                             int ws,
+                                             const Reduction& reduction,
+                                             int threads) :
+    edges_(scaledEdges),
+    strained_(scaledEdges), ws_(ws), reduction_(reduction), threads_(threads),
+    entries_(m2lEntries(reduction.highOrder()))
+{
+    listDisplacements();
+    listImages();
+    const int high = reduction_.highOrder();
+    forAllImages(
+            1,
+            [&](const Vec3& D, Matrix* T)
+            {
+                std::vector<double> v(coefficientCount(2 * high));
+                irregularHarmonics(2 * high, D, v.data());
+                *T = reduction_.reduce(m2lMatrix(entries_, high, v.data()), false);
+            },
+            [&](const Image& image, int /*matrix*/, const std::vector<int>& signs, const Matrix& T)
+            { assignReflected(T, signs, &operators_[image.k].T); });
+}
+
+template<class Real>
+void HierarchyOperators<Real>::listDisplacements()
+{
+    const int reach = 2 * ws_ + 1;
+    const int width = 2 * reach + 1;
+    position_.assign(static_cast<size_t>(width) * width * width, -1);
+    for (int x = -reach; x <= reach; x++)
+    {
+        for (int y = -reach; y <= reach; y++)
+        {
+            for (int z = -reach; z <= reach; z++)
+            {
+                if (std::max({ std::abs(x), std::abs(y), std::abs(z) }) <= ws_)
+                {
+                    continue;
+                }
+                Operator op;
+                op.D     = { x, y, z };
+                bool any = false;
+                for (int o = 0; o < 8; o++)
+                {
+                    const int source[3] = { floorDivide((o & 1) - x, 2),
+                                            floorDivide(((o >> 1) & 1) - y, 2),
+                                            floorDivide((o >> 2) - z, 2) };
+                    op.from[o]          = std::max({ std::abs(source[0]),
+                                                     std::abs(source[1]),
+                                                     std::abs(source[2]) })
+                                 <= ws_;
+                    any = any || op.from[o];
+                }
+                if (any)
+                {
+                    position_[((x + reach) * width + y + reach) * width + z + reach] =
+                            static_cast<int>(operators_.size());
+                    operators_.push_back(op);
+                }
+            }
+        }
+    }
+}
+
+template<class Real>
+int HierarchyOperators<Real>::find(const Int3& D) const
+{
+    const int reach = 2 * ws_ + 1;
+    const int width = 2 * reach + 1;
+    if (std::max({ std::abs(D[0]), std::abs(D[1]), std::abs(D[2]) }) > reach)
+    {
+        return -1;
+    }
+    return position_[((D[0] + reach) * width + D[1] + reach) * width + D[2] + reach];
+}
+
+template<class Real>
+void HierarchyOperators<Real>::listImages()
+{
+    const bool rectangular = edges_.isDiagonal(c_diagonal);
+    std::vector<bool> listed(operators_.size(), false);
+    for (int k = static_cast<int>(operators_.size()) - 1; k >= 0; k--)
+    {
+        if (listed[k])
+        {
+            continue;
+        }
+        std::vector<Image> set;
+        for (int axes = 0; axes < 8; axes += rectangular ? 1 : 7)
+        {
+            const int image = find(mirrored(operators_[k].D, axes));
+            if (!listed[image])
+            {
+                listed[image] = true;
+                set.push_back({ image, axes });
+            }
+        }
+        images_.push_back(std::move(set));
+    }
+}
+
+template<class Real>
+template<class Build, class Take>
+void HierarchyOperators<Real>::forAllImages(int matrices,
+                                            const Build& build,
+                                            const Take& take) const
+{
+    std::array<std::vector<int>, 8> signs;
+    for (int axes = 0; axes < 8; axes++)
+    {
+        signs[axes] = reflectionSigns(reduction_.order(), axes);
+    }
+#pragma omp parallel num_threads(threads_)
+    {
+        std::vector<Matrix> own(matrices);
+#pragma omp for schedule(dynamic)
+        for (int set = 0; set < static_cast<int>(images_.size()); set++)
+        {
+            const Int3& D = operators_[images_[set][0].k].D;
+            build(edges_.transpose() * Vec3(D[0], D[1], D[2]), own.data());
+            for (const Image& image : images_[set])
+            {
+                for (int c = 0; c < matrices; c++)
+                {
+                    take(image, c, signs[image.axes], own[c]);
+                }
+            }
+        }
+    }
+}
+
+template<class Real>
+bool HierarchyOperators<Real>::reflections() const
+{
+    return edges_.isDiagonal(c_diagonal) && strained_.isDiagonal(c_diagonal);
+}
+
+template<class Real>
+const std::array<AlignedVector<Real>, StrainCount>&
+HierarchyOperators<Real>::strainDerivatives(int k) const
+{
+    if (strain_.empty())
+    {
+        const int high   = reduction_.highOrder();
+        const int values = coefficientCount(2 * high);
+        strain_.resize(operators_.size());
+        forAllImages(
+                StrainCount,
+                [&](const Vec3& D, Matrix* dT)
+                {
+                    std::vector<double> out(static_cast<size_t>(1 + StrainCount) * values);
+                    irregularStrain(2 * high, D, out.data());
+                    for (int c = 0; c < StrainCount; c++)
+                    {
+                        const double* v = out.data() + (1 + c) * values;
+                        dT[c]           = reduction_.reduce(m2lMatrix(entries_, high, v), false);
+                    }
+                },
+                [&](const Image& image, int c, const std::vector<int>& signs, const Matrix& dT)
+                {
+                    // the strain is mirrored as well
+                    int sign = 1;
+                    for (int axis : c_strainAxes[c])
+                    {
+                        sign *= (image.axes >> axis) & 1 ? -1 : 1;
+                    }
+                    sign = (c_strainAxes[c][0] == c_strainAxes[c][1]) ? 1 : sign;
+                    assignReflected(sign * dT, signs, &strain_[image.k][c]);
+                });
+    }
+    return strain_[k];
+}
+
+template<class Real>
+void HierarchyOperators<Real>::setStrain(const Mat3& strain)
+{
+    strained_ = edges_ * (Mat3::Identity() + strain);
+    if (unstrained_.empty())
+    {
+        for (const Operator& op : operators_)
+        {
+            unstrained_.push_back(op.T);
+        }
+    }
+    const double weight[StrainCount] = {
+        strain(0, 0), strain(1, 1), 2 * strain(0, 1), 2 * strain(0, 2), 2 * strain(1, 2)
+    };
+    strainDerivatives(0); // builds them before the threads ask
+#pragma omp parallel for schedule(static) num_threads(threads_)
+    for (int k = 0; k < static_cast<int>(operators_.size()); k++)
+    {
+        const auto& derivatives = strainDerivatives(k);
+        operators_[k].T         = unstrained_[k];
+        for (int c = 0; c < StrainCount; c++)
+        {
+            for (size_t e = 0; e < operators_[k].T.size(); e++)
+            {
+                operators_[k].T[e] += static_cast<Real>(weight[c]) * derivatives[c][e];
+            }
+        }
+    }
+}
+
+template class HierarchyOperators<float>;
+template class HierarchyOperators<double>;
+
+} // namespace farfield
