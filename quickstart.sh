@@ -30,6 +30,9 @@ Environment:
   GROMACS_SOURCE           GROMACS 2026.3 as a source tree or a release tarball
   REGRESSIONTESTS_SOURCE   its regression tests, likewise (for "test")
   FARFIELD_CACHE           cache folder, now $cache
+  FARFIELD_CUDA            CUDA backend: ON, OFF or AUTO; default AUTO: with an NVIDIA GPU and nvcc,
+                           and compiled for "test" in any case. Without nvcc one comes from PyPI
+  CUDA_HOME                CUDA toolkit; default: nvcc on PATH, /usr/local/cuda
   FARFIELD_JOBS            parallel compilations; default: what cores and memory allow
   CC, CXX                  compilers
 TEXT
@@ -86,7 +89,7 @@ buildFarfield()
     local launcher=() testing=()
     step "farfield: building"
     if command -v ccache > /dev/null; then
-        launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+        launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
     fi
     if [ "$1" = all ]; then
         testing=(-DBUILD_TESTING=ON)
@@ -94,7 +97,7 @@ buildFarfield()
         testing=(-DBUILD_TESTING=OFF)
     fi
     mkdir -p "$build"
-    (cd "$root" && cmake --preset release "${launcher[@]}" "${testing[@]}") > "$build/configure.log" 2>&1 \
+    (cd "$root" && cmake --preset release "${launcher[@]}" "${cudaOptions[@]}" "${testing[@]}") > "$build/configure.log" 2>&1 \
         || { tail -n 30 "$build/configure.log" >&2; fail "configuring farfield failed; see $build/configure.log"; }
     compile "$build" --target "$1" || fail "building farfield failed; the messages are above."
     note "$build/lib/libfarfield.so"
@@ -103,6 +106,7 @@ buildFarfield()
 buildGmx()
 {
     setUpTools
+    chooseCuda
     buildFarfield farfield
     buildGromacs
 }
@@ -120,6 +124,7 @@ runTests()
 {
     local failed=()
     setUpTools test
+    chooseCuda test
     buildFarfield all
     buildGromacs
     setUpTestPython

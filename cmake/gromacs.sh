@@ -21,8 +21,8 @@ d8b9444be5c96b2e9130a9cb8c7d42a34a666c0628806eed79eab828a1647cfb gromacs-2026.3.
 ceb6531da3437f3ab39b98b1ebd305c15db993ab5898ec1d99baedd58eb9170b regressiontests-2026.3.tar.xz
 ec28a220729e8ad5e2a668919d201b3f283d37ecd3d6e7aa0f7c8a2fa278fa6a regressiontests-2026.3.tar.gz'
 
-# GROMACS's own choice of SIMD instructions holds: it examines the processor. The CUDA build is
-# chosen here: GMX_GPU.
+# GROMACS's own choice of SIMD instructions holds: it examines the processor. chooseGromacsGpu()
+# turns GMX_GPU on.
 gromacsOptions=(
     -DCMAKE_BUILD_TYPE=Release
     -DGMX_USE_EXT_FMM=ON
@@ -157,6 +157,15 @@ checkGivenSources()
         || checkGiven "$REGRESSIONTESTS_SOURCE" REGRESSIONTESTS_SOURCE regressiontests
 }
 
+# GROMACS itself uses the GPU that was found, if farfield does; see chooseCuda().
+chooseGromacsGpu()
+{
+    if [ -n "$gpuFound" ]; then
+        gromacsOptions+=(-DGMX_GPU=CUDA "-DCMAKE_CUDA_ARCHITECTURES=${gpuFound// /;}" "-DCMAKE_CUDA_COMPILER=$CUDACXX")
+        note "GROMACS: with CUDA for ${gpuFound//-real/}"
+    fi
+}
+
 # Everything that determines the result of the build, hashed. Release archives are all alike; a
 # tree that the user names is identified by its contents.
 gromacsKey()
@@ -168,6 +177,10 @@ gromacsKey()
         fi
         (cd "$root/gromacs_patch" && find . -type f -not -name '*.md' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
         sha256sum < "$root/src/farfield/farfield.h"
+        if [ -n "$gpuFound" ]; then
+            sha256sum < "$root/src/farfield/farfield_cuda.h"
+            "$CUDACXX" --version
+        fi
         "${CC:-gcc}" --version | head -n 1
         "${CXX:-g++}" --version | head -n 1
         uname -m
@@ -178,6 +191,7 @@ gromacsKey()
 # Leaves the patched program at build/bin/gmx, with the force fields where it looks for them.
 buildGromacs()
 {
+    chooseGromacsGpu
     (
         if ! flock -n 9; then
             note "waiting for another quickstart.sh that builds GROMACS"
@@ -221,7 +235,8 @@ buildPatchedGromacs()
     cmake --install "$build" --prefix "$folder/build/farfield" > "$folder/configure.log" 2>&1 \
         || fail "installing farfield for GROMACS failed; see $folder/configure.log"
     if command -v ccache > /dev/null; then
-        launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+        launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+            -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
     fi
     cmake -G Ninja -S "$source" -B "$folder/build" "${gromacsOptions[@]}" "${launcher[@]}" \
         -Dfarfield_DIR="$folder/build/farfield/lib/cmake/farfield" >> "$folder/configure.log" 2>&1 \

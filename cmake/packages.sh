@@ -92,6 +92,102 @@ setUpTools()
     setUpCmake
 }
 
+# Prints the nvcc to use; fails if there is none. The newest of several installations counts.
+findNvcc()
+{
+    local file
+    for file in "${CUDACXX:-}" "${CUDA_HOME:+$CUDA_HOME/bin/nvcc}" "$(command -v nvcc)" /usr/local/cuda/bin/nvcc \
+        "$(printf '%s\n' /usr/local/cuda-*/bin/nvcc | sort -V | tail -n 1)"; do
+        if [ -n "$file" ] && [ -x "$(command -v "$file")" ]; then
+            command -v "$file"
+            return
+        fi
+    done
+    return 1
+}
+
+# Architectures of the GPUs in this machine, as CMake writes them: "90-real". Nothing without GPU.
+gpuArchitectures()
+{
+    nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2> /dev/null \
+        | sed -n 's/^ *\([0-9][0-9]*\)\.\([0-9]\) *$/\1\2-real/p' | sort -u
+}
+
+# A CUDA toolkit from PyPI: compiler, headers and the libraries to link against.
+# Sets CUDACXX.
+installNvcc()
+{
+    local version=13.0 folder toolkit library
+    folder=$cache/cuda-$version
+    (
+        flock 9
+        if [ ! -e "$folder/complete" ]; then
+            step "Installing CUDA $version from PyPI into $folder (0.8 GB)"
+            rm -rf "$folder"
+            python3 -m venv "$folder"
+            "$folder/bin/python3" -m pip install -q --no-deps --disable-pip-version-check \
+                nvidia-cuda-{nvcc,crt,runtime,cccl}=="$version.*" nvidia-nvvm=="$version.*" \
+                nvidia-cublas=="$version.*" 'nvidia-cufft==12.0.*' \
+                || fail "the CUDA compiler could not be installed from PyPI. Install the CUDA toolkit, or set FARFIELD_CUDA=OFF."
+            toolkit=$(echo "$folder"/lib/python3*/site-packages/nvidia/cu13)
+            # What linkers look for and the packages leave out.
+            ln -s lib "$toolkit/lib64"
+            for library in "$toolkit"/lib/*.so.*; do
+                ln -s "${library##*/}" "${library%.so.*}.so"
+            done
+            touch "$folder/complete"
+        fi
+    ) 9> "$cache/cuda.lock"
+    CUDACXX=$(echo "$folder"/lib/python3*/site-packages/nvidia/cu13/bin/nvcc)
+}
+
+# Decides about the CUDA backend: with a GPU and a compiler it is built; the tests compile it even
+# where it cannot run. Sets cudaOptions, for the CMake of farfield, and gpuFound; exports CUDACXX.
+# $1: "test" for the tests
+chooseCuda()
+{
+    local architectures found
+    mapfile -t architectures < <(gpuArchitectures)
+    gpuFound=${architectures[*]}
+    cudaOptions=(-DFARFIELD_CUDA=OFF)
+    found=$(findNvcc || true)
+    case ${FARFIELD_CUDA:-auto} in
+        0 | [Oo][Ff][Ff] | [Nn][Oo])
+            gpuFound=
+            note "CUDA backend: not built (FARFIELD_CUDA=$FARFIELD_CUDA)"
+            return
+            ;;
+        [Aa][Uu][Tt][Oo])
+            if [ "${1:-}" != test ] && [ -z "$gpuFound" ]; then
+                note "CUDA backend: not built, no NVIDIA GPU found (FARFIELD_CUDA=ON builds it all the same)"
+                return
+            fi
+            if [ "${1:-}" != test ] && [ -z "$found" ]; then
+                gpuFound=
+                note "CUDA backend: not built, no nvcc found (FARFIELD_CUDA=ON fetches one; or set CUDA_HOME)"
+                return
+            fi
+            ;;
+        1 | [Oo][Nn] | [Yy][Ee][Ss]) ;;
+        *) fail "FARFIELD_CUDA=$FARFIELD_CUDA is none of AUTO, ON and OFF." ;;
+    esac
+    export CUDACXX=$found
+    if [ -z "$found" ]; then
+        installNvcc
+    fi
+    if [ "${1:-}" = test ]; then
+        mapfile -t architectures < <(printf '%s\n' "${architectures[@]}" 80-real 90-real | sed '/^$/d' | sort -u)
+    fi
+    if [ -n "${CUDAARCHS:-}" ]; then
+        architectures=("$CUDAARCHS")
+    fi
+    cudaOptions=(-DFARFIELD_CUDA=ON "-DCMAKE_CUDA_COMPILER=$CUDACXX")
+    if [ ${#architectures[@]} -gt 0 ]; then
+        cudaOptions+=("-DCMAKE_CUDA_ARCHITECTURES=$(IFS=';'; echo "${architectures[*]}")")
+    fi
+    note "CUDA backend: built with $CUDACXX for ${architectures[*]:-all architectures}${gpuFound:+; a GPU is here}"
+}
+
 # Sets testPython: an interpreter with the packages of regressiontests/requirements.txt.
 setUpTestPython()
 {

@@ -12,12 +12,10 @@ namespace farfield
 namespace
 {
 
-//! Cells of a coarse grid per dimension that the closure handles at next to no cost.
-constexpr double c_coarseCells = 6;
 //! Smallest leaf cell, nm: closer than any two atoms that interact.
 constexpr double c_minCellSize = 0.15;
 
-/*! \brief Predicted time of a step on one core, in ns.
+/*! \brief Predicted time of a step on one core of a CPU, in ns.
  *
  *  The weights are stage times of an AVX-512 processor divided by the counts; only their ratios
  * matter. */
@@ -57,13 +55,53 @@ double predictedCost(int p,
     return p2p + expansion + m2l;
 }
 
-int levelsFor(const Mat3& box, double edge)
+//! Cells of the coarse grid per dimension that the closure handles at next to no cost.
+double coarseCells(Device device)
+{
+    return device == Device::Gpu ? 12 : 6;
+}
+
+int levelsFor(Device device, const Mat3& box, double edge)
 {
     const double cells = std::min({ box(0, 0), box(1, 1), box(2, 2) }) / edge;
-    return 1
-           + std::max(
-                   1,
-                   static_cast<int>(std::lround(std::log2(std::max(cells / c_coarseCells, 1.0)))));
+    const double ratio = std::max(cells / coarseCells(device), 1.0);
+    return 1 + std::max(1, static_cast<int>(std::lround(std::log2(ratio))));
+}
+
+/*! \brief Predicted time of a step on a GPU, in ns.
+ *
+ *  The weights are stage times of an H200 divided by the counts. */
+double predictedGpuCost(int p,
+                        int ws,
+                        const Int3& lengths,
+                        double boxVolume,
+                        double occupiedVolume,
+                        double particles,
+                        bool fft)
+{
+    const double cells        = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
+    const double cellVolume   = boxVolume / cells;
+    const double coefficients = coefficientCount(p);
+    const double nearCells    = std::pow(2 * ws + 1, 3);
+    const double perCell      = particles * cellVolume / std::max(occupiedVolume, cellVolume);
+    const double occupied     = std::max(occupiedVolume / cellVolume, 1.0);
+    // batches of 32 sources and groups of targets are not full in small cells
+    const double p2p       = 4e-4 * particles * nearCells * (perCell + 13);
+    const double expansion = 4e-4 * particles * coefficients;
+    double m2l             = 0;
+    if (fft)
+    {
+        const double penalty = std::cbrt(transformPenalty(lengths[0]) * transformPenalty(lengths[1])
+                                         * transformPenalty(lengths[2]));
+        m2l                  = cells * coefficients * (0.02 * penalty + 6e-5 * coefficients);
+    }
+    else
+    {
+        const double coarse = std::pow(coarseCells(Device::Gpu), 3);
+        m2l = 8.0 / 7 * occupied * nearCells * 2 * coefficients * coefficients * 5e-5
+              + coarse * coefficients * 0.02 + 3e4;
+    }
+    return p2p + expansion + m2l;
 }
 
 } // namespace
@@ -121,6 +159,7 @@ double estimatedError(int order, int ws, bool leastSquares, double cellSize, dou
 }
 
 Discretisation chooseDiscretisation(const Options& options,
+                                    Device device,
                                     const Mat3& box,
                                     long long particles,
                                     double occupiedVolume)
@@ -187,12 +226,13 @@ Discretisation chooseDiscretisation(const Options& options,
                 for (bool fft : { true, false })
                 {
                     if ((options.m2l == M2lEngine::Fft && !fft)
-                        || (options.m2l == M2lEngine::Hierarchy && fft))
+                        || (options.m2l != M2lEngine::Fft && options.m2l != M2lEngine::Auto && fft))
                     {
                         continue;
                     }
+                    const auto predict = device == Device::Gpu ? predictedGpuCost : predictedCost;
                     const double cost =
-                            predictedCost(order, ws, lengths, boxVolume, occupiedVolume, n, fft);
+                            predict(order, ws, lengths, boxVolume, occupiedVolume, n, fft);
                     if (error <= options.accuracy && cost < best.cost)
                     {
                         best = { order, ws, wanted, cost, error, fft };
@@ -223,7 +263,9 @@ Discretisation chooseDiscretisation(const Options& options,
     choice.order        = best.order;
     choice.ws           = best.ws;
     choice.leastSquares = options.leastSquares;
-    choice.levels       = best.fft ? 1 : levelsFor(box, best.edge);
+    choice.engine       = engineOfLevels(options);
+    choice.accuracy     = options.accuracy;
+    choice.levels       = best.fft ? 1 : levelsFor(device, box, best.edge);
     choice.referenceBox = box;
     choice.leafCells    = chooseCells(box, best.edge, best.ws, 1 << (choice.levels - 1));
     return choice;

@@ -24,6 +24,8 @@ struct Discretisation
     int ws            = 1;
     int levels        = 1; //!< 1: the closure acts on the leaves
     bool leastSquares = true;
+    M2lEngine engine  = M2lEngine::Hierarchy; //!< of the levels above 0
+    double accuracy   = 0;            //!< wanted: what rounding may add to the truncation error
     IntMat leafCells  = {};           //!< H of the leaf level
     Mat3 referenceBox = Mat3::Zero(); //!< the box whose cell shape the operators have
 
@@ -32,6 +34,13 @@ struct Discretisation
     //! Grid of the leaf level in a box.
     Grid leafGrid(const Mat3& box) const { return Grid(leafCells, box); }
 };
+
+//! The engine that the options want for levels above 0, if there are any.
+inline M2lEngine engineOfLevels(const Options& options)
+{
+    const bool open = options.m2l == M2lEngine::Auto || options.m2l == M2lEngine::Fft;
+    return open ? M2lEngine::Hierarchy : options.m2l;
+}
 
 /*! \brief Predicted relative RMS force error in condensed matter.
  *
@@ -42,11 +51,13 @@ double estimatedError(int order, int ws, bool leastSquares, double cellSize, dou
  *
  *  The choice follows from a cost model, not from timings, and so is the same in every run.
  *  \param[in] options         checked
+ *  \param[in] device          whose costs count: Cpu or Gpu
  *  \param[in] box             box vectors
  *  \param[in] particles       number of particles
  *  \param[in] occupiedVolume  volume in which they are found, nm^3
  *  \throws Error  InvalidArgument: options and box do not fit together */
 Discretisation chooseDiscretisation(const Options& options,
+                                    Device device,
                                     const Mat3& box,
                                     long long particles,
                                     double occupiedVolume);

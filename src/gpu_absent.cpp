@@ -18,14 +18,14 @@ std::string gpuName()
 }
 
 template<class Real>
-std::unique_ptr<Backend<Real>> makeGpuBackend(double /*coulombConstant*/)
+std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double /*coulombConstant*/, bool /*reproducible*/)
 {
     throw Error(ErrorCode::NotCompiled,
                 "The device is 'gpu', but the CUDA backend is not compiled into this libfarfield: "
                 "use the device 'cpu' or 'auto'.");
 }
 
-template std::unique_ptr<Backend<float>> makeGpuBackend<float>(double);
-template std::unique_ptr<Backend<double>> makeGpuBackend<double>(double);
+template std::unique_ptr<GpuBackend<float>> makeGpuBackend<float>(double, bool);
+template std::unique_ptr<GpuBackend<double>> makeGpuBackend<double>(double, bool);
 
 } // namespace farfield

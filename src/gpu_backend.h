@@ -3,26 +3,49 @@
  */
 /*! \file
  *  \brief Entry to the CUDA backend; in a build without CUDA, gpu_absent.cpp stands in for it.
+ *
+ *  Nothing here needs the headers of CUDA.
  */
 #ifndef FARFIELD_GPU_BACKEND_H
 #define FARFIELD_GPU_BACKEND_H
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend.h"
 
 namespace farfield
 {
 
+//! A backend that can also work on arrays in device memory.
+template<class Real>
+class GpuBackend : public Backend<Real>
+{
+public:
+    /*! \brief The arrays of the next evaluation are in device memory; its collect() does not wait.
+     *  \param[in] stream  cudaStream_t with whose work the evaluation is in order */
+    virtual void enter(void* stream) = 0;
+    //! Waits for that evaluation. \throws Error  what was found on the device
+    virtual Totals wait() = 0;
+    //! Copies positions, [n][3], from device memory to the host, in order with a stream.
+    virtual std::vector<Real> positions(const Real* x, int n, void* stream) = 0;
+
+    //! The following evaluation on device arrays is recorded, stage after stage.
+    virtual void beginMeasuring() = 0;
+    //! Runs what was recorded; medians, s, [Stage::Count].
+    virtual std::vector<double> endMeasuring(int repeats) = 0;
+};
+
 //! Whether this build and this machine can run the CUDA backend.
 bool gpuIsUsable();
 //! Name of the GPU in use.
 std::string gpuName();
 /*! \brief The CUDA backend.
+ *  \param[in] reproducible  as Options::reproducible
  *  \throws Error  NotCompiled: built without CUDA; DeviceFailure: no usable GPU */
 template<class Real>
-std::unique_ptr<Backend<Real>> makeGpuBackend(double coulombConstant);
+std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant, bool reproducible);
 
 } // namespace farfield
 

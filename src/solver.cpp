@@ -15,6 +15,7 @@
 
 #include "backend.h"
 #include "cpu_kernels.h"
+#include "device_entry.h"
 #include "discretisation.h"
 #include "gpu_backend.h"
 
@@ -98,6 +99,11 @@ Mat3 checkedBox(const double box[3][3])
     return B;
 }
 
+bool isForGpuOnly(M2lEngine engine)
+{
+    return engine != M2lEngine::Auto && engine != M2lEngine::Hierarchy && engine != M2lEngine::Fft;
+}
+
 //! A state is an array of doubles: this number, then the fields of Discretisation, then the strain.
 constexpr double c_stateVersion = 1;
 constexpr size_t c_stateSize    = 5 + 9 + 9 + 9;
@@ -114,11 +120,19 @@ public:
         threads_ = options_.threads > 0 ? options_.threads : omp_get_max_threads();
         if (options_.device == Device::Gpu || (options_.device == Device::Auto && gpuIsUsable()))
         {
-            backend_ = makeGpuBackend<Real>(options_.coulombConstant);
-            device_  = Device::Gpu;
+            auto backend = makeGpuBackend<Real>(options_.coulombConstant, options_.reproducible);
+            gpu_         = backend.get();
+            backend_     = std::move(backend);
+            device_      = Device::Gpu;
         }
         else
         {
+            if (isForGpuOnly(options_.m2l))
+            {
+                throw Error(ErrorCode::Unsupported,
+                            "The M2L engine asked for exists on the device 'gpu' only: use 'auto', "
+                            "'hierarchy' or 'fft' on the CPU.");
+            }
             backend_ = makeCpuBackend<Real>(options_.coulombConstant, threads_);
             device_  = Device::Cpu;
         }
@@ -192,7 +206,6 @@ public:
         timed(Stage::SetUp, [&] { follow(checkedBox(boxVectors), x); });
     }
 
-    //! The pipeline.
     Totals
     evaluate(const Real* x, const double boxVectors[3][3], Real* forces, const Request& request)
     {
@@ -203,38 +216,89 @@ public:
         }
         if (!discretisation_)
         {
-            prepare(x, boxVectors);
+            checkPositions(x);
+        }
+        timed(Stage::SetUp, [&] { follow(checkedBox(boxVectors), x); });
+        double before[static_cast<int>(Stage::Count)];
+        std::copy(std::begin(seconds_), std::end(seconds_), std::begin(before));
+        Totals totals = run(x, forces, request);
+        while (backend_->mustRepeat())
+        {
+            totals = run(x, forces, request);
+        }
+        double measured[static_cast<int>(Stage::Count)];
+        if (backend_->measured(measured))
+        {
+            // what the host saw is how long it took to launch
+            for (int stage = static_cast<int>(Stage::Sort); stage < static_cast<int>(Stage::Count);
+                 stage++)
+            {
+                seconds_[stage] = before[stage] + measured[stage];
+            }
+        }
+        evaluations_++;
+        return totals;
+    }
+
+    void enqueue(const Real* x,
+                 const double boxVectors[3][3],
+                 Real* forces,
+                 const Request& request,
+                 void* stream)
+    {
+        const Mat3 box = checkedBox(boxVectors);
+        requireGpu();
+        if (count_ == 0)
+        {
+            return;
+        }
+        if (!discretisation_ || mustBuild(box))
+        {
+            const std::vector<Real> onHost = gpu_->positions(x, count_, stream);
+            checkPositions(onHost.data());
+            follow(box, onHost.data());
         }
         else
         {
-            timed(Stage::SetUp, [&] { follow(checkedBox(boxVectors), x); });
+            follow(box, nullptr);
         }
-        for (double offset : request.gridOffset)
+        gpu_->enter(stream);
+        run(x, forces, request);
+        if (gpu_->mustRepeat())
         {
-            requireRange("The grid offset", offset, 0.0, 1.0, " cells");
+            gpu_->enter(stream);
+            run(x, forces, request);
         }
-        backend_->setRequest(request);
-        const int leaf = discretisation_->levels - 1;
+    }
 
-        timed(Stage::Sort, [&] { backend_->sort(x); });
-        timed(Stage::Exclusions, [&] { backend_->exclusions(x); });
-        timed(Stage::P2m, [&] { backend_->p2m(); });
-        for (int level = leaf; level > 0; level--)
+    Totals wait()
+    {
+        requireGpu();
+        return count_ == 0 ? Totals{} : gpu_->wait();
+    }
+
+    std::vector<StageTime> measureStages(const Real* x,
+                                         const double boxVectors[3][3],
+                                         Real* forces,
+                                         const Request& request,
+                                         int repeats)
+    {
+        // the first evaluation sets up what must not happen while recording
+        enqueue(x, boxVectors, forces, request, nullptr);
+        wait();
+        gpu_->beginMeasuring();
+        gpu_->enter(nullptr);
+        run(x, forces, request);
+        const std::vector<double> seconds = gpu_->endMeasuring(repeats);
+        std::vector<StageTime> times;
+        for (size_t stage = 0; stage < seconds.size(); stage++)
         {
-            timed(Stage::M2m, [&] { backend_->m2m(level); });
+            if (seconds[stage] > 0)
+            {
+                times.push_back({ c_stageNames[stage], 1, seconds[stage] });
+            }
         }
-        timed(Stage::M2l, [&] { backend_->m2l(0); });
-        for (int level = 0; level < leaf; level++)
-        {
-            timed(Stage::L2l, [&] { backend_->l2l(level); });
-            timed(Stage::M2l, [&] { backend_->m2l(level + 1); });
-        }
-        timed(Stage::L2p, [&] { backend_->l2p(); });
-        timed(Stage::P2p, [&] { backend_->p2p(); });
-        Totals totals;
-        timed(Stage::Collect, [&] { totals = backend_->collect(forces); });
-        evaluations_++;
-        return totals;
+        return times;
     }
 
     Setup setup() const
@@ -249,7 +313,7 @@ public:
             const Grid leaf         = d.leafGrid(box_);
             s.order                 = d.order;
             s.directRange           = d.ws;
-            s.m2l                   = d.levels == 1 ? M2lEngine::Fft : M2lEngine::Hierarchy;
+            s.m2l                   = d.levels == 1 ? M2lEngine::Fft : d.engine;
             s.leastSquares          = d.leastSquares;
             s.cells                 = d.leafCells;
             s.levels                = d.levels;
@@ -320,6 +384,8 @@ public:
             reference[i / 3][i % 3]   = s[14 + i];
             strain(i / 3, i % 3)      = s[23 + i];
         }
+        d.engine       = engineOfLevels(options_);
+        d.accuracy     = options_.accuracy;
         d.referenceBox = checkedBox(reference);
         if (d.order < 0 || d.order > c_maxOrder || d.ws < 1 || d.ws > 2 || d.levels < 1
             || d.levels > 20)
@@ -371,29 +437,57 @@ public:
     }
 
 private:
-    enum class Stage
-    {
-        SetUp,
-        Sort,
-        Exclusions,
-        P2m,
-        M2m,
-        M2l,
-        L2l,
-        L2p,
-        P2p,
-        Collect,
-        Count
-    };
     static constexpr const char* c_stageNames[] = {
-        "Set-up", "Sort", "Exclusions", "P2M", "M2M", "M2L", "L2L", "L2P", "P2P", "Collect"
+        "Set-up", "Sort", "Exclusions", "P2P", "P2M", "M2M", "M2L", "L2L", "L2P", "Collect"
     };
+
+    //! The pipeline. The near field comes first so that a GPU has it beside the far field.
+    Totals run(const Real* x, Real* forces, const Request& request)
+    {
+        for (double offset : request.gridOffset)
+        {
+            requireRange("The grid offset", offset, 0.0, 1.0, " cells");
+        }
+        backend_->setRequest(request);
+        const int leaf = discretisation_->levels - 1;
+
+        timed(Stage::Sort, [&] { backend_->sort(x); });
+        timed(Stage::Exclusions, [&] { backend_->exclusions(x); });
+        timed(Stage::P2p, [&] { backend_->p2p(); });
+        timed(Stage::P2m, [&] { backend_->p2m(); });
+        for (int level = leaf; level > 0; level--)
+        {
+            timed(Stage::M2m, [&] { backend_->m2m(level); });
+        }
+        timed(Stage::M2l, [&] { backend_->m2l(0); });
+        for (int level = 0; level < leaf; level++)
+        {
+            timed(Stage::L2l, [&] { backend_->l2l(level); });
+            timed(Stage::M2l, [&] { backend_->m2l(level + 1); });
+        }
+        timed(Stage::L2p, [&] { backend_->l2p(); });
+        Totals totals;
+        timed(Stage::Collect, [&] { totals = backend_->collect(forces); });
+        return totals;
+    }
+
+    void requireGpu() const
+    {
+        if (gpu_ == nullptr)
+        {
+            throw Error(ErrorCode::Unsupported,
+                        "Arrays in device memory need a solver with the device 'gpu'; this one "
+                        "has 'cpu'.");
+        }
+    }
 
     template<class Work>
     void timed(Stage stage, const Work& work)
     {
+        backend_->beginStage(stage);
         const auto begin = std::chrono::steady_clock::now();
         work();
+        backend_->endStage(stage);
         seconds_[static_cast<int>(stage)] +=
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
@@ -453,6 +547,11 @@ private:
                / static_cast<double>(grid.count());
     }
 
+    Discretisation choose(const Mat3& box, const Real* x) const
+    {
+        return chooseDiscretisation(options_, device_, box, count_, occupiedVolume(x, box));
+    }
+
     //! Builds the operators, with a clear error if they do not fit into memory.
     void build(const Discretisation& d)
     {
@@ -480,18 +579,15 @@ private:
         strain_ = strain;
     }
 
-    //! Makes the operators those of a box: as they are, corrected to first order, or anew.
-    void follow(const Mat3& box, const Real* x)
+    //! How the cells of a box differ from those of the reference box.
+    struct Deformation
     {
-        if (!discretisation_)
-        {
-            build(chooseDiscretisation(options_, box, count_, occupiedVolume(x, box)));
-            return;
-        }
-        if (box == box_)
-        {
-            return;
-        }
+        Mat3 rotation, strain; //!< strain: traceless
+        double tolerance;      //!< error of the operators
+        bool sheared, resized; //!< too much for the operators
+    };
+    Deformation deformation(const Mat3& box) const
+    {
         const Discretisation& d = *discretisation_;
         const Grid then         = d.leafGrid(d.referenceBox);
         const Grid now          = d.leafGrid(box);
@@ -499,32 +595,73 @@ private:
         // out.
         const Mat3 F = then.scaledEdges().inverse() * now.scaledEdges();
         Eigen::JacobiSVD<Mat3> svd(F, Eigen::ComputeFullU | Eigen::ComputeFullV);
-        const Mat3 rotation = svd.matrixU() * svd.matrixV().transpose();
-        Mat3 strain = svd.matrixU() * svd.singularValues().asDiagonal() * svd.matrixU().transpose()
-                      - Mat3::Identity();
-        strain -= strain.trace() / 3 * Mat3::Identity();
-        const double tolerance = error(then);
-        // second-order terms are about the square of the strain
-        const bool sheared = strain.cwiseAbs().maxCoeff() > std::sqrt(0.1 * tolerance);
-        const bool resized = std::abs(std::log(now.unit() / then.unit())) > 0.15;
-        if (sheared || resized)
+        Deformation result;
+        result.rotation = svd.matrixU() * svd.matrixV().transpose();
+        result.strain =
+                svd.matrixU() * svd.singularValues().asDiagonal() * svd.matrixU().transpose()
+                - Mat3::Identity();
+        result.strain -= result.strain.trace() / 3 * Mat3::Identity();
+        result.tolerance = error(then);
+        // second-order terms are about the square of the strain; operators of rectangular cells
+        // rely on reflections, which a shear breaks
+        const double shear = std::max({ std::abs(result.strain(0, 1)),
+                                        std::abs(result.strain(0, 2)),
+                                        std::abs(result.strain(1, 2)) });
+        result.sheared     = result.strain.cwiseAbs().maxCoeff() > std::sqrt(0.1 * result.tolerance)
+                         || (then.edges().isDiagonal(1e-10) && shear > 2e-3 * result.tolerance);
+        result.resized = std::abs(std::log(now.unit() / then.unit())) > 0.15;
+        return result;
+    }
+
+    //! Whether follow() would build operators.
+    bool mustBuild(const Mat3& box) const
+    {
+        if (box == box_)
         {
+            return false;
+        }
+        const Deformation change = deformation(box);
+        return change.sheared || change.resized;
+    }
+
+    /*! \brief Makes the operators those of a box: as they are, corrected to first order, or anew.
+     *  \param[in] x  may be null if nothing has to be built */
+    void follow(const Mat3& box, const Real* x)
+    {
+        if (!discretisation_)
+        {
+            build(choose(box, x));
+            return;
+        }
+        if (box == box_)
+        {
+            return;
+        }
+        const Discretisation& d  = *discretisation_;
+        const Deformation change = deformation(box);
+        if (change.sheared || change.resized)
+        {
+            const Grid then     = d.leafGrid(d.referenceBox);
+            const Grid now      = d.leafGrid(box);
             Discretisation next = d;
             const double best   = shapeRatio(
                     Grid(chooseCells(box, then.unit(), d.ws, 1 << (d.levels - 1)), box).edges(),
                     d.ws);
-            if (resized || shapeRatio(now.edges(), d.ws) > 1.05 * best)
+            if (change.resized || shapeRatio(now.edges(), d.ws) > 1.05 * best)
             {
-                next = chooseDiscretisation(options_, box, count_, occupiedVolume(x, box));
+                next = choose(box, x);
             }
             next.referenceBox = box;
             build(next);
             return;
         }
         // rounding of the box vectors alone is no reason for new operators
-        const bool changed   = (strain - strain_).cwiseAbs().maxCoeff() > 2e-3 * tolerance;
-        const bool unrotated = (rotation - Mat3::Identity()).cwiseAbs().maxCoeff() < 1e-12;
-        setBox(box, changed ? strain : strain_, unrotated ? Mat3::Identity() : rotation);
+        const bool changed =
+                (change.strain - strain_).cwiseAbs().maxCoeff() > 2e-3 * change.tolerance;
+        const bool unrotated = (change.rotation - Mat3::Identity()).cwiseAbs().maxCoeff() < 1e-12;
+        setBox(box,
+               changed ? change.strain : strain_,
+               unrotated ? Mat3::Identity() : change.rotation);
     }
 
     Options options_;
@@ -532,6 +669,7 @@ private:
     Device device_ = Device::Cpu;
     int count_     = 0;
     std::unique_ptr<Backend<Real>> backend_;
+    GpuBackend<Real>* gpu_ = nullptr; //!< the same, if it is one
     std::optional<Discretisation> discretisation_;
     Mat3 box_    = Mat3::Zero();
     Mat3 strain_ = Mat3::Zero();
@@ -597,7 +735,35 @@ void Solver<Real>::resetTimings()
     impl_->resetTimings();
 }
 
+template<class Real>
+void DeviceEntry<Real>::enqueue(Solver<Real>& solver,
+                                const Real* x,
+                                const double box[3][3],
+                                Real* forces,
+                                const Request& request,
+                                void* stream)
+{
+    solver.impl_->enqueue(x, box, forces, request, stream);
+}
+template<class Real>
+Totals DeviceEntry<Real>::wait(Solver<Real>& solver)
+{
+    return solver.impl_->wait();
+}
+template<class Real>
+std::vector<StageTime> DeviceEntry<Real>::measureStages(Solver<Real>& solver,
+                                                        const Real* x,
+                                                        const double box[3][3],
+                                                        Real* forces,
+                                                        const Request& request,
+                                                        int repeats)
+{
+    return solver.impl_->measureStages(x, box, forces, request, repeats);
+}
+
 template class Solver<float>;
 template class Solver<double>;
+template struct DeviceEntry<float>;
+template struct DeviceEntry<double>;
 
 } // namespace farfield

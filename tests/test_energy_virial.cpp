@@ -23,7 +23,7 @@ double trace(const Matrix& m)
 }
 
 template<class Config>
-class Virial : public ::testing::Test
+class Virial : public ConfiguredTest<Config>
 {
 };
 TYPED_TEST_SUITE(Virial, Configurations);
@@ -67,7 +67,7 @@ TYPED_TEST(Virial, TraceIsMinusHalfEnergy)
 }
 
 template<class Config>
-class DoubleVirial : public ::testing::Test
+class DoubleVirial : public ConfiguredTest<Config>
 {
 };
 TYPED_TEST_SUITE(DoubleVirial, DoubleConfigurations);
@@ -136,7 +136,7 @@ TYPED_TEST(DoubleVirial, MatchesFiniteStrain)
 }
 
 template<class Config>
-class RockSalt : public ::testing::Test
+class RockSalt : public ConfiguredTest<Config>
 {
 };
 TYPED_TEST_SUITE(RockSalt, DoubleConfigurations);
@@ -182,7 +182,7 @@ TYPED_TEST(RockSalt, HasMadelungEnergy)
 }
 
 template<class Config>
-class ChargedBox : public ::testing::Test
+class ChargedBox : public ConfiguredTest<Config>
 {
 };
 TYPED_TEST_SUITE(ChargedBox, Configurations);
@@ -219,7 +219,7 @@ TYPED_TEST(ChargedBox, MatchesEwald)
 }
 
 template<class Config>
-class Energy : public ::testing::Test
+class Energy : public ConfiguredTest<Config>
 {
 };
 TYPED_TEST_SUITE(Energy, Configurations);

@@ -55,7 +55,7 @@ void expectError(ErrorCode code,
 }
 
 template<class Config>
-class Errors : public ::testing::Test
+class Errors : public ConfiguredTest<Config>
 {
 public:
     using Real = typename Config::Real;
@@ -294,8 +294,10 @@ TYPED_TEST(Errors, NameAStateThatDoesNotFit)
 
 TYPED_TEST(Errors, LeaveTheSolverUsable)
 {
-    using Real = typename TypeParam::Real;
-    Solver<Real> solver(TypeParam::options());
+    using Real           = typename TypeParam::Real;
+    Options options      = TypeParam::options();
+    options.reproducible = true;
+    Solver<Real> solver(options);
     load(solver, this->system_);
     const Evaluation before = evaluate(solver, this->system_);
     std::vector<Real> x     = flatPositions<Real>(this->system_);
@@ -309,6 +311,27 @@ TYPED_TEST(Errors, LeaveTheSolverUsable)
     const Evaluation after = evaluate(solver, this->system_);
     EXPECT_EQ(before.forces, after.forces);
     EXPECT_EQ(before.energy, after.energy);
+}
+
+TYPED_TEST(Errors, NameAnEngineThatTheDeviceLacks)
+{
+    using Real = typename TypeParam::Real;
+    for (const M2lEngine engine :
+         { M2lEngine::Naive, M2lEngine::Dynamic, M2lEngine::Symmetric, M2lEngine::Gemm })
+    {
+        Options options = TypeParam::options();
+        options.m2l     = engine;
+        if (TypeParam::device == Device::Cpu)
+        {
+            expectError(ErrorCode::Unsupported,
+                        { "engine", "gpu" },
+                        [&]() { Solver<Real> solver(options); });
+        }
+        else
+        {
+            EXPECT_NO_THROW(Solver<Real> solver(options));
+        }
+    }
 }
 
 TEST(Devices, ThatAreAbsentAreReported)

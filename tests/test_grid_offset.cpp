@@ -16,7 +16,7 @@ namespace
 {
 
 template<class Config>
-class GridOffset : public ::testing::Test
+class GridOffset : public ConfiguredTest<Config>
 {
 };
 TYPED_TEST_SUITE(GridOffset, Configurations);

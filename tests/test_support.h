@@ -51,11 +51,57 @@ struct CpuFloat : Configuration<float, Device::Cpu>
 struct CpuDouble : Configuration<double, Device::Cpu>
 {
 };
+struct GpuFloat : Configuration<float, Device::Gpu>
+{
+};
+struct GpuDouble : Configuration<double, Device::Gpu>
+{
+};
 
+#ifdef FARFIELD_TESTS_WITH_CUDA
 //! The configurations of this build.
-using Configurations = ::testing::Types<CpuFloat, CpuDouble>;
+using Configurations = ::testing::Types<CpuFloat, CpuDouble, GpuFloat, GpuDouble>;
 //! Those in double precision, for laws that single precision cannot resolve.
+using DoubleConfigurations = ::testing::Types<CpuDouble, GpuDouble>;
+#else
+using Configurations       = ::testing::Types<CpuFloat, CpuDouble>;
 using DoubleConfigurations = ::testing::Types<CpuDouble>;
+#endif
+
+//! Why nothing can run on a device; empty if it can.
+inline std::string whyUnavailable(Device device)
+{
+    try
+    {
+        Options options;
+        options.device = device;
+        const Solver<float> solver(options);
+        return {};
+    }
+    catch (const Error& error)
+    {
+        if (error.code() != ErrorCode::DeviceFailure)
+        {
+            throw;
+        }
+        return error.what();
+    }
+}
+
+//! Skips the tests of configurations whose device is absent.
+template<class Config>
+class ConfiguredTest : public ::testing::Test
+{
+protected:
+    void SetUp() override
+    {
+        static const std::string c_reason = whyUnavailable(Config::device);
+        if (!c_reason.empty())
+        {
+            GTEST_SKIP() << c_reason;
+        }
+    }
+};
 
 /*! \brief Exclusions as compressed rows.
  *  \param[in] bothWays  list each pair at both of its particles */
@@ -267,13 +313,35 @@ inline void expectClose(const Evaluation& result, const Evaluation& reference, c
     EXPECT_LE(largestDifference(result.virial, reference.virial), bounds.virial) << "virial";
 }
 
+//! What the tests call an engine.
+inline const char* engineName(M2lEngine engine)
+{
+    switch (engine)
+    {
+        case M2lEngine::Auto:
+            return "auto";
+        case M2lEngine::Hierarchy:
+            return "hierarchy";
+        case M2lEngine::Fft:
+            return "fft";
+        case M2lEngine::Naive:
+            return "naive";
+        case M2lEngine::Dynamic:
+            return "dynamic";
+        case M2lEngine::Symmetric:
+            return "symmetric";
+        case M2lEngine::Gemm:
+            return "gemm";
+    }
+    return "unknown";
+}
+
 //! One line that says what ran.
 inline std::string describe(const System& system, const Setup& setup)
 {
     std::ostringstream text;
     text << system.name << ", N = " << system.size() << ", p = " << setup.order
-         << ", ws = " << setup.directRange << ", "
-         << (setup.m2l == M2lEngine::Fft ? "fft" : "hierarchy")
+         << ", ws = " << setup.directRange << ", " << engineName(setup.m2l)
          << (setup.leastSquares ? ", least squares" : ", truncated") << ", levels " << setup.levels
          << ", cells";
     for (const auto& row : setup.cells)

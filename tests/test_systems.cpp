@@ -30,7 +30,7 @@ void expectMatchesEwald(const System& exact, const Options& options)
 }
 
 template<class Config>
-class Exclusions : public ::testing::Test
+class Exclusions : public ConfiguredTest<Config>
 {
 };
 TYPED_TEST_SUITE(Exclusions, Configurations);
@@ -194,7 +194,7 @@ TYPED_TEST(Exclusions, MayReachBeyondTheDirectRange)
 }
 
 template<class Config>
-class TinyBoxes : public ::testing::Test
+class TinyBoxes : public ConfiguredTest<Config>
 {
 };
 TYPED_TEST_SUITE(TinyBoxes, Configurations);
@@ -238,7 +238,7 @@ TYPED_TEST(TinyBoxes, WithAnyNumberOfCellsMatchEwald)
 }
 
 template<class Config>
-class Systems : public ::testing::Test
+class Systems : public ConfiguredTest<Config>
 {
 };
 TYPED_TEST_SUITE(Systems, Configurations);
@@ -474,7 +474,7 @@ TYPED_TEST(Systems, WithParticlesOnCellBoundariesMatchEwald)
 }
 
 template<class Config>
-class ChangingBox : public ::testing::Test
+class ChangingBox : public ConfiguredTest<Config>
 {
 };
 TYPED_TEST_SUITE(ChangingBox, Configurations);
@@ -588,7 +588,7 @@ TYPED_TEST(ChangingBox, ScalingNeedsNoNewOperators)
 }
 
 template<class Config>
-class State : public ::testing::Test
+class State : public ConfiguredTest<Config>
 {
 };
 TYPED_TEST_SUITE(State, Configurations);
@@ -598,9 +598,10 @@ TYPED_TEST(State, RestoresBitwise)
     using Real = typename TypeParam::Real;
     for (const M2lEngine engine : { M2lEngine::Auto, M2lEngine::Fft, M2lEngine::Hierarchy })
     {
-        const System water = rounded<Real>(pseudoWater(namedBox("dodecahedron_square", 8.0), 61));
-        Options options    = TypeParam::options();
-        options.m2l        = engine;
+        const System water   = rounded<Real>(pseudoWater(namedBox("dodecahedron_square", 8.0), 61));
+        Options options      = TypeParam::options();
+        options.m2l          = engine;
+        options.reproducible = true;
         Solver<Real> first(options);
         EXPECT_TRUE(first.state().empty());
         load(first, water);
@@ -633,17 +634,19 @@ TYPED_TEST(State, RestoresBitwise)
 }
 
 template<class Config>
-class Solvers : public ::testing::Test
+class Solvers : public ConfiguredTest<Config>
 {
 };
 TYPED_TEST_SUITE(Solvers, Configurations);
 
 TYPED_TEST(Solvers, CanBeMovedAndReused)
 {
-    using Real          = typename TypeParam::Real;
-    const System first  = rounded<Real>(randomCharges(namedBox("cube", 4.0), 100, 71));
-    const System second = rounded<Real>(randomCharges(namedBox("long", 5.0), 130, 72));
-    Solver<Real> solver(TypeParam::options());
+    using Real           = typename TypeParam::Real;
+    const System first   = rounded<Real>(randomCharges(namedBox("cube", 4.0), 100, 71));
+    const System second  = rounded<Real>(randomCharges(namedBox("long", 5.0), 130, 72));
+    Options options      = TypeParam::options();
+    options.reproducible = true;
+    Solver<Real> solver(options);
     load(solver, first);
     const Evaluation a = evaluate(solver, first);
     Solver<Real> moved(std::move(solver));

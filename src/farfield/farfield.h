@@ -64,9 +64,13 @@ enum class Device
 enum class M2lEngine
 {
     Auto,      //!< the engine with the lowest predicted cost
-    Hierarchy, //!< M2M, dense M2L over interaction lists and L2L above the leaves, FFT on the
-               //!< coarse grid
-    Fft        //!< one convolution over the periodic grid of leaf cells
+    Hierarchy, //!< M2M, M2L over interaction lists and L2L above the leaves, FFT on the coarse
+               //!< grid; the fastest way to do the interaction lists
+    Fft,       //!< one convolution over the periodic grid of leaf cells
+    Naive,     //!< Hierarchy, GPU only: a thread per coefficient
+    Dynamic,   //!< Hierarchy, GPU only: kernels launched from the device
+    Symmetric, //!< Hierarchy, GPU only: displacements related by reflections share products
+    Gemm       //!< Hierarchy, GPU only: matrix products on tensor cores
 };
 
 //! Settings of a Solver. All are checked by its constructor.
@@ -90,6 +94,8 @@ struct Options
     bool leastSquares = true;
     //! OpenMP threads; 0 uses all that the runtime offers.
     int threads = 0;
+    //! Bitwise equal results for equal input on the GPU too, at some cost; the CPU's always are.
+    bool reproducible = false;
 };
 
 //! What an evaluation returns besides the forces.
@@ -141,6 +147,10 @@ struct StageTime
     double seconds  = 0; //!< wall-clock seconds
 };
 
+//! Access for farfield_cuda.h.
+template<class Real>
+struct DeviceEntry;
+
 /*! \brief Coulomb energy, forces and virial of periodic point charges by a fast multipole method.
  *
  *  Greengard and Rokhlin, J. Comput. Phys. 73, 325 (1987), doi:10.1016/0021-9991(87)90140-9;
@@ -149,8 +159,9 @@ struct StageTime
  *  \tparam Real  float: single-precision particles and expansions, double-precision set-up and
  *                energy sums; double: double precision throughout.
  *
- *  A Solver may be used from one thread at a time. Results are bitwise reproducible for the same
- *  input, the same number of threads and the same instruction set.
+ *  A Solver may be used from one thread at a time. On the CPU results are bitwise reproducible for
+ *  the same input, the same number of threads and the same instruction set; on the GPU with
+ *  Options::reproducible.
  */
 template<class Real>
 class FARFIELD_EXPORT Solver
@@ -221,6 +232,7 @@ public:
     void resetTimings();
 
 private:
+    friend struct DeviceEntry<Real>;
     class Impl;
     std::unique_ptr<Impl> impl_;
 };

@@ -1,0 +1,311 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+// A counting sort. Ranks within cells come from the atomics that count, so they differ from run to
+// run unless a further kernel orders the members of each cell.
+#include "cells.h"
+
+#include <climits>
+
+#include <algorithm>
+
+#include <cub/block/block_scan.cuh>
+#include <cub/device/device_scan.cuh>
+
+namespace farfield
+{
+namespace
+{
+
+//! Elements of DeviceCells::View::state.
+enum CellState
+{
+    StateWorst,   //!< INT_MAX - index of the first invalid particle, 0 for none; 0 between steps
+    StateInvalid, //!< what invalid() points to
+    StateTicket,  //!< blocks that have read the counts; 0 between steps
+    StateCount
+};
+
+constexpr int c_threads = 256;
+//! Threads of the kernel that sums the counts by itself.
+constexpr int c_scanThreads = 512;
+//! Counts per thread there: odd, so that stretches of shared memory do not share banks.
+constexpr int c_fewItems = 9, c_moreItems = 17;
+//! More blocks than this should not each sum all counts.
+constexpr int c_maxScanBlocks = 320;
+
+template<class Real>
+__global__ void __launch_bounds__(c_threads) bin(CellGrid grid,
+                                                 BinFrame frame,
+                                                 const double* __restrict__ offset,
+                                                 const Real* __restrict__ x,
+                                                 const Real* __restrict__ q,
+                                                 typename DeviceCells<Real>::View v)
+{
+    const int i = blockIdx.x * c_threads + threadIdx.x;
+    if (i >= v.n)
+    {
+        return;
+    }
+    const double origin[3] = { offset[0], offset[1], offset[2] };
+    const Real* own        = x + 3 * static_cast<size_t>(i);
+    const Real position[3] = { own[0], own[1], own[2] };
+    Real relative[3]       = { 0, 0, 0 };
+    Real charge            = q[i];
+    int cell               = 0;
+    if (!binPosition(grid, frame, origin, position, &cell, relative))
+    {
+        atomicMax(v.state + StateWorst, INT_MAX - i);
+        charge = 0;
+    }
+    v.place[i]  = make_int2(cell, atomicAdd(v.counts + cell, 1));
+    v.binned[i] = { relative[0], relative[1], relative[2], charge };
+}
+
+//! Writes particle i to its position after sorting.
+template<class Real>
+__device__ void put(const typename DeviceCells<Real>::View& v, int i, int cell, int to)
+{
+    v.xq[to]    = v.binned[i];
+    v.atom[to]  = i;
+    v.cell[to]  = cell;
+    v.sorted[i] = to;
+}
+
+//! One thread tells whether a position was invalid and makes ready for the next step.
+template<class Real>
+__device__ void reportInvalid(const typename DeviceCells<Real>::View& v)
+{
+    v.state[StateInvalid] = INT_MAX - v.state[StateWorst];
+    v.state[StateWorst]   = 0;
+}
+
+//! Moves the particles once the first position of every cell is known.
+template<class Real>
+__global__ void __launch_bounds__(c_threads) scatter(typename DeviceCells<Real>::View v)
+{
+    const int i = blockIdx.x * c_threads + threadIdx.x;
+    if (i == 0)
+    {
+        reportInvalid<Real>(v);
+    }
+    if (i >= v.n)
+    {
+        return;
+    }
+    const int2 place = v.place[i];
+    const int to     = v.start[place.x] + place.y;
+    if (place.y == 0)
+    {
+        v.counts[place.x] = 0;
+    }
+    if (v.reproducible)
+    {
+        v.unordered[to] = i;
+    }
+    else
+    {
+        put<Real>(v, i, place.x, to);
+    }
+}
+
+/*! \brief The same for few cells, where every block sums all counts for itself: a launch less.
+ *
+ *  The block that comes last clears the counts. */
+template<int Items, class Real>
+__global__ void __launch_bounds__(c_scanThreads) scanAndScatter(typename DeviceCells<Real>::View v)
+{
+    using Scan = cub::BlockScan<int, c_scanThreads>;
+    __shared__ typename Scan::TempStorage space;
+    __shared__ int start[c_scanThreads * Items];
+    __shared__ bool last;
+    const int thread = threadIdx.x;
+#pragma unroll
+    for (int k = 0; k < Items; k++)
+    {
+        const int cell = k * c_scanThreads + thread;
+        start[cell]    = (cell < v.cells) ? v.counts[cell] : 0;
+    }
+    const int i      = blockIdx.x * c_scanThreads + thread;
+    const int2 place = (i < v.n) ? v.place[i] : make_int2(0, 0);
+    __syncthreads();
+    if (thread == 0)
+    {
+        __threadfence();
+        last = atomicAdd(v.state + StateTicket, 1) == static_cast<int>(gridDim.x) - 1;
+        if (blockIdx.x == 0)
+        {
+            reportInvalid<Real>(v);
+        }
+    }
+    int own[Items];
+    int sum = 0;
+#pragma unroll
+    for (int k = 0; k < Items; k++)
+    {
+        own[k] = start[thread * Items + k];
+        sum += own[k];
+    }
+    Scan(space).ExclusiveSum(sum, sum);
+#pragma unroll
+    for (int k = 0; k < Items; k++)
+    {
+        start[thread * Items + k] = sum;
+        sum += own[k];
+    }
+    __syncthreads();
+    if (blockIdx.x == 0)
+    {
+        for (int cell = thread; cell <= v.cells; cell += c_scanThreads)
+        {
+            v.start[cell] = start[cell];
+        }
+    }
+    if (last)
+    {
+        for (int cell = thread; cell < v.cells; cell += c_scanThreads)
+        {
+            v.counts[cell] = 0;
+        }
+        if (thread == 0)
+        {
+            v.state[StateTicket] = 0;
+        }
+    }
+    if (i >= v.n)
+    {
+        return;
+    }
+    const int to = start[place.x] + place.y;
+    if (v.reproducible)
+    {
+        v.unordered[to] = i;
+    }
+    else
+    {
+        put<Real>(v, i, place.x, to);
+    }
+}
+
+//! Moves the particles in their original order within cells.
+template<class Real>
+__global__ void __launch_bounds__(c_threads) order(typename DeviceCells<Real>::View v)
+{
+    const int i = blockIdx.x * c_threads + threadIdx.x;
+    if (i >= v.n)
+    {
+        return;
+    }
+    const int cell  = v.place[i].x;
+    const int begin = v.start[cell];
+    const int end   = v.start[cell + 1];
+    int to          = begin;
+    for (int k = begin; k < end; k++)
+    {
+        to += (v.unordered[k] < i) ? 1 : 0;
+    }
+    put<Real>(v, i, cell, to);
+}
+
+} // namespace
+
+template<class Real>
+void DeviceCells<Real>::resize(int n, int cells)
+{
+    n_     = n;
+    cells_ = cells;
+    binned_.resize(n);
+    xq_.resize(n);
+    place_.resize(n);
+    unordered_.resize(n);
+    atom_.resize(n);
+    cell_.resize(n);
+    sorted_.resize(n);
+    counts_.resize(static_cast<size_t>(cells) + 1);
+    start_.resize(static_cast<size_t>(cells) + 1);
+    size_t space = 0;
+    check(cub::DeviceScan::ExclusiveSum(nullptr, space, counts_.data(), start_.data(), cells + 1),
+          "sizing a prefix sum");
+    scanSpace_.resize(space);
+    const int state[StateCount] = { 0, INT_MAX, 0 };
+    state_.upload(state, StateCount, cudaStreamPerThread);
+    counts_.clear(cudaStreamPerThread);
+    check(cudaStreamSynchronize(cudaStreamPerThread), "clearing memory");
+}
+
+template<class Real>
+typename DeviceCells<Real>::View DeviceCells<Real>::view(bool reproducible)
+{
+    return { n_,
+             cells_,
+             reproducible,
+             binned_.data(),
+             place_.data(),
+             counts_.data(),
+             state_.data(),
+             unordered_.data(),
+             xq_.data(),
+             start_.data(),
+             atom_.data(),
+             cell_.data(),
+             sorted_.data() };
+}
+
+template<class Real>
+void DeviceCells<Real>::sort(const CellGrid& grid,
+                             const BinFrame& frame,
+                             const double* offset,
+                             const Real* x,
+                             const Real* q,
+                             bool reproducible,
+                             cudaStream_t stream)
+{
+    const View v     = view(reproducible);
+    const int blocks = std::max(1, blocksFor(n_, c_threads));
+    bin<Real><<<blocks, c_threads, 0, stream>>>(grid, frame, offset, x, q, v);
+    checkLaunch("binning particles");
+    const int scanBlocks = std::max(1, blocksFor(n_, c_scanThreads));
+    if (cells_ < c_scanThreads * c_moreItems && scanBlocks <= c_maxScanBlocks)
+    {
+        if (cells_ < c_scanThreads * c_fewItems)
+        {
+            scanAndScatter<c_fewItems, Real><<<scanBlocks, c_scanThreads, 0, stream>>>(v);
+        }
+        else
+        {
+            scanAndScatter<c_moreItems, Real><<<scanBlocks, c_scanThreads, 0, stream>>>(v);
+        }
+        checkLaunch("sorting particles");
+    }
+    else
+    {
+        size_t space = scanSpace_.size();
+        check(cub::DeviceScan::ExclusiveSum(
+                      scanSpace_.data(), space, v.counts, v.start, cells_ + 1, stream),
+              "summing the particles per cell");
+        scatter<Real><<<blocks, c_threads, 0, stream>>>(v);
+        checkLaunch("sorting particles");
+    }
+    if (reproducible)
+    {
+        order<Real><<<blocks, c_threads, 0, stream>>>(v);
+        checkLaunch("ordering particles within cells");
+    }
+}
+
+template<class Real>
+SortedParticles<Real> DeviceCells<Real>::particles() const
+{
+    return { n_, xq_.data(), start_.data(), atom_.data(), cell_.data(), sorted_.data() };
+}
+
+template<class Real>
+const int* DeviceCells<Real>::invalid() const
+{
+    return state_.data() + StateInvalid;
+}
+
+template class DeviceCells<float>;
+template class DeviceCells<double>;
+
+} // namespace farfield

@@ -1,0 +1,67 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Particles binned into leaf cells and sorted by cell, on the device, every step.
+ */
+#ifndef FARFIELD_KERNELS_CELLS_H
+#define FARFIELD_KERNELS_CELLS_H
+
+#include "binning.h"
+#include "device.h"
+#include "layout.h"
+
+namespace farfield
+{
+
+template<class Real>
+class DeviceCells
+{
+public:
+    /*! \brief Makes room. \param[in] cells  leaf cells */
+    void resize(int n, int cells);
+    /*! \brief Wraps, bins and sorts; nothing waits for the host.
+     *  \param[in] offset  [3] device memory: origin of the cells, in cells
+     *  \param[in] x       [n][3] device memory, any image
+     *  \param[in] q       [n] device memory
+     *  \param[in] reproducible  keep the original order within cells */
+    void sort(const CellGrid& grid,
+              const BinFrame& frame,
+              const double* offset,
+              const Real* x,
+              const Real* q,
+              bool reproducible,
+              cudaStream_t stream);
+    SortedParticles<Real> particles() const;
+    //! [1] device memory: lowest index of a particle whose position is not finite or beyond a
+    //! billion cells, INT_MAX if there is none. Such particles are put into cell 0 at its centre
+    //! with no charge.
+    const int* invalid() const;
+
+    //! What the kernels share; plain pointers into the buffers below.
+    struct View
+    {
+        int n, cells;
+        bool reproducible;
+        Real4<Real>* binned; //!< [n] as SortedParticles::xq, in the original order
+        int2* place;         //!< [n] cell and rank within it, in the original order
+        int* counts;         //!< [cells + 1] particles per cell; all zero between steps
+        int* state;          //!< see CellState
+        int* unordered;      //!< [n] original indices by cell, in any order within cells
+        Real4<Real>* xq;
+        int *start, *atom, *cell, *sorted;
+    };
+
+private:
+    View view(bool reproducible);
+
+    int n_ = 0, cells_ = 0;
+    DeviceBuffer<Real4<Real>> binned_, xq_;
+    DeviceBuffer<int2> place_;
+    DeviceBuffer<int> counts_, state_, unordered_, start_, atom_, cell_, sorted_;
+    DeviceBuffer<unsigned char> scanSpace_;
+};
+
+} // namespace farfield
+
+#endif

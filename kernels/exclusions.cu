@@ -1,0 +1,340 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include <algorithm>
+#include <climits>
+
+#include "near.h"
+
+namespace farfield
+{
+namespace
+{
+
+constexpr int c_threads = 128;
+
+//! The shortest image of a displacement: compare MinimumImage of the CPU backend.
+struct ImageBox
+{
+    double box[3][3];
+    double half[3];
+    double safe2; //!< below this squared length no other image can be shorter
+    bool rectangular;
+
+    //! Replaces dx by its shortest image.
+    __device__ void search(double* dx) const
+    {
+        for (int k = 2; k >= 0; k--)
+        {
+            if (fabs(dx[k]) > half[k])
+            {
+                const double shift = rint(dx[k] / box[k][k]);
+                for (int j = 0; j <= k; j++)
+                {
+                    dx[j] -= shift * box[k][j];
+                }
+            }
+        }
+        double best2 = dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2];
+        if (rectangular || best2 <= safe2)
+        {
+            return;
+        }
+        // A skewed box: the rounded image is near the shortest one, but need not be it.
+        const double from[3] = { dx[0], dx[1], dx[2] };
+        for (int code = 0; code < 27; code++)
+        {
+            const double a = code / 9 - 1, b = code / 3 % 3 - 1, c = code % 3 - 1;
+            double trial[3];
+            for (int j = 0; j < 3; j++)
+            {
+                trial[j] = from[j] + a * box[0][j] + b * box[1][j] + c * box[2][j];
+            }
+            const double r2 = trial[0] * trial[0] + trial[1] * trial[1] + trial[2] * trial[2];
+            if (r2 < best2)
+            {
+                best2 = r2;
+                dx[0] = trial[0];
+                dx[1] = trial[1];
+                dx[2] = trial[2];
+            }
+        }
+    }
+};
+
+template<class Real>
+struct ExclusionTask
+{
+    ImageBox image;
+    Real safe2, close2;
+    Real rotation[3][3];
+    const Real* x;
+    const Real* q;
+    SortedParticles<Real> particles;
+    const int* offsets;
+    const int* partners;
+    unsigned char* close;
+    int* anyClose;
+    Real4<Real>* forces;
+    NearTotals* totals;
+    OrderedSums::View sums;
+};
+
+/*! \brief A thread per particle subtracts q_i q_j / r of its partners.
+ *
+ *  Both directions of a pair do the same arithmetic, so that forces cancel and marks agree. */
+template<class Real, bool Energy, bool Virial>
+__global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask<Real> task)
+{
+    double sums[7] = { 0, 0, 0, 0, 0, 0, 0 };
+    bool found     = false;
+    for (int s = static_cast<int>(blockIdx.x) * c_threads + static_cast<int>(threadIdx.x);
+         s < task.particles.n;
+         s += static_cast<int>(gridDim.x) * c_threads)
+    {
+        const int i     = task.particles.atom[s];
+        const int begin = task.offsets[i];
+        const int end   = task.offsets[i + 1];
+        Real F[3]       = { 0, 0, 0 };
+        if (begin < end)
+        {
+            const size_t at = 3 * static_cast<size_t>(i);
+            const Real x = task.x[at], y = task.x[at + 1], z = task.x[at + 2], q = task.q[i];
+            for (int k = begin; k < end; k++)
+            {
+                const int j        = task.partners[k];
+                const size_t other = 3 * static_cast<size_t>(j);
+                // The difference of near positions is exact in either precision.
+                Real dx = x - task.x[other], dy = y - task.x[other + 1], dz = z - task.x[other + 2];
+                Real r2 = dx * dx + dy * dy + dz * dz;
+                if (r2 > task.safe2)
+                {
+                    // box vectors have more digits than single precision would leave of the result
+                    double d[3] = { static_cast<double>(x) - static_cast<double>(task.x[other]),
+                                    static_cast<double>(y) - static_cast<double>(task.x[other + 1]),
+                                    static_cast<double>(z)
+                                            - static_cast<double>(task.x[other + 2]) };
+                    task.image.search(d);
+                    dx = static_cast<Real>(d[0]);
+                    dy = static_cast<Real>(d[1]);
+                    dz = static_cast<Real>(d[2]);
+                    r2 = dx * dx + dy * dy + dz * dz;
+                }
+                const bool near = r2 < task.close2;
+                task.close[k]   = near ? 1 : 0;
+                if (near)
+                {
+                    found = true;
+                    continue;
+                }
+                const Real qj   = task.q[j];
+                const Real root = Real(1) / sqrt(r2);
+                const Real f    = -(q * qj) * root * (root * root);
+                F[0] += f * dx;
+                F[1] += f * dy;
+                F[2] += f * dz;
+                if (Energy)
+                {
+                    // half of the pair; the other half is its partner's
+                    sums[0] -= 0.5 * static_cast<double>(q) * static_cast<double>(qj)
+                               * static_cast<double>(root);
+                }
+                if (Virial)
+                {
+                    sums[1] -= 0.25 * static_cast<double>(dx * (f * dx));
+                    sums[2] -= 0.25 * static_cast<double>(dy * (f * dy));
+                    sums[3] -= 0.25 * static_cast<double>(dz * (f * dz));
+                    sums[4] -= 0.25 * static_cast<double>(dx * (f * dy));
+                    sums[5] -= 0.25 * static_cast<double>(dx * (f * dz));
+                    sums[6] -= 0.25 * static_cast<double>(dy * (f * dz));
+                }
+            }
+        }
+        Real inFrame[3];
+        for (int c = 0; c < 3; c++)
+        {
+            inFrame[c] = F[0] * task.rotation[c][0] + F[1] * task.rotation[c][1]
+                         + F[2] * task.rotation[c][2];
+        }
+        task.forces[s] = { inFrame[0], inFrame[1], inFrame[2], Real(0) };
+    }
+
+    // The last block publishes whether there are close pairs and resets the counters.
+    int* running         = task.anyClose + 1;
+    unsigned int* done   = reinterpret_cast<unsigned int*>(task.anyClose + 2);
+    const bool anyInHere = __syncthreads_or(found) != 0;
+    if (threadIdx.x == 0 && anyInHere)
+    {
+        atomicOr(running, 1);
+    }
+    if (lastBlock(done) && threadIdx.x == 0)
+    {
+        task.anyClose[0] = atomicExch(running, 0);
+    }
+    if (Energy)
+    {
+        double* to[7] = { &task.totals->energy };
+        for (int k = 0; k < 6; k++)
+        {
+            to[1 + k] = &task.totals->excludedVirial[k];
+        }
+        addInOrder<Virial ? 7 : 1>(sums, task.sums, to);
+    }
+}
+
+} // namespace
+
+template<class Real>
+void DeviceExclusions<Real>::set(const int* offsets,
+                                 const int* partners,
+                                 int n,
+                                 cudaStream_t stream)
+{
+    std::vector<int> count(static_cast<size_t>(n) + 1, 0);
+    const auto forPairs = [&](const auto& visit)
+    {
+        for (int i = 0; i < n; i++)
+        {
+            for (int k = offsets[i]; k < offsets[i + 1]; k++)
+            {
+                if (partners[k] != i)
+                {
+                    visit(i, partners[k]);
+                    visit(partners[k], i);
+                }
+            }
+        }
+    };
+    long long entries = 0;
+    forPairs(
+            [&](int i, int /*j*/)
+            {
+                count[i + 1]++;
+                entries++;
+            });
+    if (entries > INT_MAX)
+    {
+        throw Error(
+                ErrorCode::Unsupported,
+                "More than a billion excluded pairs are not supported on the GPU; use the device "
+                "'cpu'.");
+    }
+    for (int i = 0; i < n; i++)
+    {
+        count[i + 1] += count[i];
+    }
+    std::vector<int> all(static_cast<size_t>(entries));
+    std::vector<int> next(count.begin(), count.end() - 1);
+    forPairs([&](int i, int j) { all[next[i]++] = j; });
+    // ascending, as the near field searches for partners
+    std::vector<int> rows = { 0 };
+    rows.reserve(static_cast<size_t>(n) + 1);
+    size_t kept = 0;
+    for (int i = 0; i < n; i++)
+    {
+        const auto begin = all.begin() + count[i];
+        const auto end   = all.begin() + count[i + 1];
+        std::sort(begin, end);
+        kept = static_cast<size_t>(std::copy(begin, std::unique(begin, end), all.begin() + kept)
+                                   - all.begin());
+        rows.push_back(static_cast<int>(kept));
+    }
+    n_      = n;
+    length_ = kept;
+    if (length_ > 0)
+    {
+        offsets_.upload(rows.data(), rows.size(), stream);
+        partners_.upload(all.data(), length_, stream);
+        close_.resize(length_);
+        close_.clear(stream);
+        anyClose_.resize(3);
+        anyClose_.clear(stream);
+    }
+}
+
+template<class Real>
+void DeviceExclusions<Real>::subtract(const double box[3][3],
+                                      const double rotation[3][3],
+                                      double closeDistance,
+                                      const Real* x,
+                                      const Real* q,
+                                      const SortedParticles<Real>& particles,
+                                      Real4<Real>* forces,
+                                      NearSums sums,
+                                      NearTotals* totals,
+                                      OrderedSums* scratch,
+                                      cudaStream_t stream)
+{
+    if (particles.n == 0)
+    {
+        return;
+    }
+    if (length_ == 0)
+    {
+        check(cudaMemsetAsync(forces, 0, particles.n * sizeof(Real4<Real>), stream),
+              "clearing forces");
+        return;
+    }
+    ExclusionTask<Real> task;
+    double shortest        = box[0][0] * box[0][0];
+    task.image.rectangular = true;
+    for (int i = 0; i < 3; i++)
+    {
+        for (int j = 0; j < 3; j++)
+        {
+            task.image.box[i][j]   = box[i][j];
+            task.rotation[i][j]    = static_cast<Real>(rotation[i][j]);
+            task.image.rectangular = task.image.rectangular && (i == j || box[i][j] == 0);
+        }
+        task.image.half[i] = 0.5 * box[i][i];
+        // the shortest lattice vector is at least the smallest diagonal element
+        shortest = std::min(shortest, box[i][i] * box[i][i]);
+    }
+    task.image.safe2 = 0.25 * shortest;
+    task.safe2       = static_cast<Real>(task.image.safe2);
+    task.close2      = static_cast<Real>(closeDistance * closeDistance);
+    task.x           = x;
+    task.q           = q;
+    task.particles   = particles;
+    task.offsets     = offsets_.data();
+    task.partners    = partners_.data();
+    task.close       = close_.data();
+    task.anyClose    = anyClose_.data();
+    task.forces      = forces;
+    task.totals      = totals;
+    const int blocks = blocksFor(particles.n, c_threads);
+    if (sums == NearSums::None)
+    {
+        task.sums = { nullptr, nullptr };
+        exclusionKernel<Real, false, false><<<blocks, c_threads, 0, stream>>>(task);
+    }
+    else
+    {
+        task.sums        = scratch->view();
+        const int capped = std::min(blocks, OrderedSums::c_maxBlocks);
+        if (sums == NearSums::Energy)
+        {
+            exclusionKernel<Real, true, false><<<capped, c_threads, 0, stream>>>(task);
+        }
+        else
+        {
+            exclusionKernel<Real, true, true><<<capped, c_threads, 0, stream>>>(task);
+        }
+    }
+    checkLaunch("subtracting excluded pairs");
+}
+
+template<class Real>
+typename DeviceExclusions<Real>::View DeviceExclusions<Real>::view() const
+{
+    if (length_ == 0)
+    {
+        return { nullptr, nullptr, nullptr, nullptr };
+    }
+    return { offsets_.data(), partners_.data(), close_.data(), anyClose_.data() };
+}
+
+template class DeviceExclusions<float>;
+template class DeviceExclusions<double>;
+
+} // namespace farfield

@@ -1,0 +1,49 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "farfield/farfield_cuda.h"
+
+#include "device_entry.h"
+
+namespace farfield
+{
+
+template<class Real>
+void enqueue(Solver<Real>& solver,
+             const Real* x,
+             const double box[3][3],
+             Real* forces,
+             const Request& request,
+             cudaStream_t stream)
+{
+    DeviceEntry<Real>::enqueue(solver, x, box, forces, request, stream);
+}
+
+template<class Real>
+Totals wait(Solver<Real>& solver)
+{
+    return DeviceEntry<Real>::wait(solver);
+}
+
+template<class Real>
+std::vector<StageTime> measureStages(Solver<Real>& solver,
+                                     const Real* x,
+                                     const double box[3][3],
+                                     Real* forces,
+                                     const Request& request,
+                                     int repeats)
+{
+    return DeviceEntry<Real>::measureStages(solver, x, box, forces, request, repeats);
+}
+
+#define FARFIELD_INSTANTIATE(Real)                                                                 \
+    template FARFIELD_EXPORT void enqueue<Real>(                                                   \
+            Solver<Real>&, const Real*, const double[3][3], Real*, const Request&, cudaStream_t);  \
+    template FARFIELD_EXPORT Totals wait<Real>(Solver<Real>&);                                     \
+    template FARFIELD_EXPORT std::vector<StageTime> measureStages<Real>(                           \
+            Solver<Real>&, const Real*, const double[3][3], Real*, const Request&, int);
+
+FARFIELD_INSTANTIATE(float)
+FARFIELD_INSTANTIATE(double)
+
+} // namespace farfield

@@ -1,0 +1,640 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief M2L over interaction lists as matrix products, families as columns.
+ *
+ *  Four steps, see family_basis.h for the symmetries that they use:
+ *      transform  multipoles of a family to X^, one row per family
+ *      gather     X^ of the families displaced by an orbit to Y, the operand of the product
+ *      product    L^ = T^ Y, one per class of rows; parts of the inner dimension are products of
+ *                 their own where there are few columns, so that all multiprocessors have work
+ *      scatter    sums the parts and transforms back to the octants.
+ *
+ *  With n coefficients the product takes 2 (8n)^2 / classes operations per family and displacement
+ *  of parents. Y is written and read once and is of the size of all multipoles times the number of
+ *  displacements: columns are taken in chunks for which it stays in the L2 cache.
+ */
+#include "m2l.h"
+
+#include <algorithm>
+
+#include "blas.h"
+#include "family_basis.h"
+
+namespace farfield
+{
+namespace
+{
+
+/*! \brief How operands are given to the product.
+ *
+ *  Tensor cores read 11 significant bits of a float (TF32). Rounding to them is off by 2e-4
+ *  (2^-11 / sqrt(3), averaged over mantissas), in both operands and independently, so L by 3e-4 of
+ *  the root of the sum of its squared contributions. Forces, to which near cells and finer levels
+ *  contribute as well, are off by 1e-4. */
+enum class Format
+{
+    Native,   //!< the arithmetic of Real
+    Tf32,     //!< rounded
+    SplitTf32 //!< high and low part, three of the four products: 2^-22
+};
+
+//! Relative error of forces that operands in TF32 cause.
+constexpr double c_tf32Rounding = 1e-4;
+//! What is used below.
+constexpr Format c_tightFormat = Format::SplitTf32;
+
+//! Operands that should stay in the cache, and that have to fit into memory.
+constexpr size_t c_cachedBytes = size_t(48) << 20;
+constexpr size_t c_mostBytes   = size_t(256) << 20;
+constexpr int c_fewColumns     = 256; //!< too few columns cost more than the cache gains
+
+//! The columns of one product and the parts into which its inner dimension is split.
+struct Chunk
+{
+    int first;   //!< family of the first column
+    int columns; //!< a multiple of c_warp
+    int parts;
+    int unitsPerPart;
+};
+
+//! The nearest number with 11 significant bits.
+__device__ __forceinline__ float roundToTf32(float x)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned int bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return __uint_as_float(bits);
+#else
+    return x; // never used, see GemmM2l()
+#endif
+}
+
+//! Stores an element of an operand; the low parts lie behind all of the high ones.
+template<Format format, class Real>
+__device__ __forceinline__ void storeOperand(Real* to, size_t lowPart, Real value)
+{
+    if constexpr (format == Format::Native)
+    {
+        *to = value;
+    }
+    else
+    {
+        const float high = roundToTf32(value);
+        *to              = high;
+        if (format == Format::SplitTf32)
+        {
+            to[lowPart] = roundToTf32(value - high);
+        }
+    }
+}
+template<Format format, class Real>
+__device__ __forceinline__ void storeOperand(Real* to, size_t lowPart, const Real4<Real>& value)
+{
+    if constexpr (format == Format::Native)
+    {
+        *reinterpret_cast<Real4<Real>*>(to) = value;
+    }
+    else
+    {
+        const Real4<float> high = {
+            roundToTf32(value.x), roundToTf32(value.y), roundToTf32(value.z), roundToTf32(value.w)
+        };
+        *reinterpret_cast<Real4<float>*>(to) = high;
+        if (format == Format::SplitTf32)
+        {
+            *reinterpret_cast<Real4<float>*>(to + lowPart) = { roundToTf32(value.x - high.x),
+                                                               roundToTf32(value.y - high.y),
+                                                               roundToTf32(value.z - high.z),
+                                                               roundToTf32(value.w - high.w) };
+        }
+    }
+}
+
+//! The operators of an orbit from those of its first displacement, T [27][n][n]: a thread makes
+//! the 64 blocks of one pair of coefficients.
+template<Format format, class Real>
+__global__ void operatorKernel(FamilyBasis basis,
+                               FamilyOrbit orbit,
+                               const unsigned char* bits,
+                               const Real* T,
+                               Real* to,
+                               size_t lowPart)
+{
+    const int size    = basis.n * basis.n;
+    const int element = blockIdx.x * blockDim.x + threadIdx.x;
+    if (element >= size)
+    {
+        return;
+    }
+    const int i = element / basis.n;
+    const int j = element % basis.n;
+    // differences of neighbouring operators: in double, once per set-up
+    double v[27];
+    for (int d = 0; d < 27; d++)
+    {
+        v[d] = T[static_cast<size_t>(d) * size + element];
+    }
+    for (int a = 0; a < 8; a++)
+    {
+        Real* row = to + (basis.memberOf(a) * basis.n + i) * basis.operatorStride()
+                    + static_cast<size_t>(basis.classOf(a)) * basis.paddedUnits * basis.padded + j;
+        for (int source = 0; source < 8; source++)
+        {
+            const int shift = basis.classOf(a) ^ basis.classOf(source);
+            for (int g = 0; g < (1 << orbit.bits); g++)
+            {
+                if (orbit.shift[g] == shift)
+                {
+                    const double value = basisElement(v, a ^ bits[i], source ^ bits[j]);
+                    storeOperand<format>(row + (orbit.unit + g) * basis.padded
+                                                 + basis.memberOf(source) * basis.n,
+                                         lowPart,
+                                         static_cast<Real>(value));
+                }
+            }
+        }
+    }
+}
+
+//! Coefficients of a block of transformKernel().
+constexpr int c_transformRows = 8;
+
+//! X^ [families][basis.width()] from M; blocks of (c_warp, c_transformRows).
+template<class Real>
+__global__ void __launch_bounds__(c_warp* c_transformRows)
+        transformKernel(FamilyBasis basis,
+                        const Real* M,
+                        int stride,
+                        int capacity,
+                        const int* count,
+                        const unsigned char* bits,
+                        Real* X)
+{
+    __shared__ Real tile[8][c_warp][c_transformRows + 1];
+    const int family0 = blockIdx.x * c_warp;
+    if (family0 >= *count)
+    {
+        return;
+    }
+    const int row0 = blockIdx.y * c_transformRows;
+    {
+        const int row    = row0 + threadIdx.y;
+        const int family = family0 + threadIdx.x;
+        Real v[8];
+#pragma unroll
+        for (int o = 0; o < 8; o++)
+        {
+            v[o] = (row < basis.n && family < *count)
+                           ? M[static_cast<size_t>(row) * stride + o * capacity + family]
+                           : Real(0);
+        }
+        walsh<3>(v);
+        const int b = row < basis.n ? bits[row] : 0;
+#pragma unroll
+        for (int c = 0; c < 8; c++)
+        {
+            tile[c ^ b][threadIdx.x][threadIdx.y] = v[c];
+        }
+    }
+    __syncthreads();
+    // rows of X become the fast index
+    const int thread = threadIdx.y * c_warp + threadIdx.x;
+    const int row    = row0 + thread % c_transformRows;
+    const int family = thread / c_transformRows;
+    if (row < basis.paddedMember() && family0 + family < *count)
+    {
+        for (int a = 0; a < 8; a++)
+        {
+            X[static_cast<size_t>(family0 + family) * basis.width() + basis.position(a, row)] =
+                    tile[a][family][thread % c_transformRows];
+        }
+    }
+}
+
+//! Y of one family and orbit: a thread takes four rows of X^.
+template<Format format, int bits, class Real>
+__device__ __forceinline__ void gatherOrbit(const FamilyBasis& basis,
+                                            const FamilyOrbit& orbit,
+                                            const Chunk& chunk,
+                                            int column,
+                                            const int* neighbours,
+                                            int capacity,
+                                            const Real* X,
+                                            Real* Y,
+                                            size_t lowPart)
+{
+    int from[1 << bits];
+#pragma unroll
+    for (int g = 0; g < (1 << bits); g++)
+    {
+        from[g] = neighbours[static_cast<size_t>(orbit.neighbour[g]) * capacity + chunk.first
+                             + column];
+    }
+    const size_t inner = static_cast<size_t>(chunk.unitsPerPart) * basis.padded;
+    for (int position = 4 * threadIdx.x; position < basis.width(); position += 4 * blockDim.x)
+    {
+        Real4<Real> v[1 << bits];
+#pragma unroll
+        for (int g = 0; g < (1 << bits); g++)
+        {
+            v[g] = { 0, 0, 0, 0 };
+            if (from[g] >= 0)
+            {
+                v[g] = *reinterpret_cast<const Real4<Real>*>(
+                        X + static_cast<size_t>(from[g]) * basis.width() + position);
+            }
+        }
+        walsh<bits>(v);
+        const int source = position / basis.padded;
+        const int row    = position - source * basis.padded;
+#pragma unroll
+        for (int g = 0; g < (1 << bits); g++)
+        {
+            const int unit  = orbit.unit + g;
+            const int part  = unit / chunk.unitsPerPart;
+            const int batch = (source ^ orbit.shift[g]) * chunk.parts + part;
+            storeOperand<format>(Y + (static_cast<size_t>(batch) * chunk.columns + column) * inner
+                                         + (unit - part * chunk.unitsPerPart) * basis.padded + row,
+                                 lowPart,
+                                 v[g]);
+        }
+    }
+}
+
+//! Y [classes][parts][columns][inner]; blocks (column, orbit), a last one for the padding.
+template<Format format, class Real>
+__global__ void gatherKernel(FamilyBasis basis,
+                             const FamilyOrbit* orbits,
+                             Chunk chunk,
+                             const int* neighbours,
+                             int capacity,
+                             const int* count,
+                             const Real* X,
+                             Real* Y,
+                             size_t lowPart)
+{
+    const int column = blockIdx.x;
+    if (chunk.first + column >= *count)
+    {
+        return; // a column affects its own results only, and nobody reads these
+    }
+    if (static_cast<int>(blockIdx.y) < basis.orbits)
+    {
+        const FamilyOrbit& orbit = orbits[blockIdx.y];
+        switch (orbit.bits)
+        {
+            case 1:
+                gatherOrbit<format, 1>(
+                        basis, orbit, chunk, column, neighbours, capacity, X, Y, lowPart);
+                break;
+            case 2:
+                gatherOrbit<format, 2>(
+                        basis, orbit, chunk, column, neighbours, capacity, X, Y, lowPart);
+                break;
+            default:
+                gatherOrbit<format, 3>(
+                        basis, orbit, chunk, column, neighbours, capacity, X, Y, lowPart);
+        }
+        return;
+    }
+    // units of the last part that no displacement has: their operators are zero
+    const int inner = chunk.unitsPerPart * basis.padded;
+    const int unit0 = basis.units - (chunk.parts - 1) * chunk.unitsPerPart;
+    for (int c = 0; c < basis.classes; c++)
+    {
+        Real* to =
+                Y
+                + (static_cast<size_t>((c + 1) * chunk.parts - 1) * chunk.columns + column) * inner;
+        for (int k = unit0 * basis.padded + threadIdx.x; k < inner; k += blockDim.x)
+        {
+            storeOperand<format>(to + k, lowPart, Real(0));
+        }
+    }
+}
+
+//! Adds L^ [classes][parts][rows][columns], transformed back, to L; blocks of (c_warp, any).
+template<class Real>
+__global__ void scatterKernel(FamilyBasis basis,
+                              Chunk chunk,
+                              const Real* Lhat,
+                              const int* count,
+                              const unsigned char* bits,
+                              Real* L,
+                              int stride,
+                              int capacity)
+{
+    const int column = blockIdx.x * c_warp + threadIdx.x;
+    const int i      = blockIdx.y * blockDim.y + threadIdx.y;
+    const int family = chunk.first + column;
+    if (i >= basis.n || family >= *count)
+    {
+        return;
+    }
+    const int b = bits[i];
+    Real v[8];
+#pragma unroll
+    for (int c = 0; c < 8; c++)
+    {
+        const int a      = c ^ b;
+        const Real* from = Lhat
+                           + (static_cast<size_t>(basis.classOf(a)) * chunk.parts * basis.rows
+                              + basis.memberOf(a) * basis.n + i)
+                                     * chunk.columns
+                           + column;
+        v[c] = 0;
+        for (int part = 0; part < chunk.parts; part++)
+        {
+            v[c] += from[static_cast<size_t>(part) * basis.rows * chunk.columns];
+        }
+    }
+    walsh<3>(v);
+#pragma unroll
+    for (int o = 0; o < 8; o++)
+    {
+        L[static_cast<size_t>(i) * stride + o * capacity + family] += v[o];
+    }
+}
+
+template<class Real>
+class GemmM2l final : public DeviceM2l<Real>
+{
+public:
+    explicit GemmM2l(Format format) : format_(format)
+    {
+        int device = 0;
+        check(cudaGetDevice(&device), "finding the device");
+        check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device),
+              "reading the number of multiprocessors");
+        int major = 0;
+        check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+              "reading the architecture");
+        if (major < 8)
+        {
+            format_ = Format::Native; // tensor cores do not read floats
+        }
+    }
+
+    /*! \brief Assembles the operators.
+     *
+     *  Whether reflections hold decides the shapes of the products: where a strain has changed
+     *  that, launches captured in a graph have to be captured anew. */
+    void setOperators(const HierarchyOperators<Real>& operators, cudaStream_t stream) override;
+    /*! Room is made by the first call for a capacity, which so cannot be captured. */
+    void apply(const LevelView<Real>& level,
+               const Families& families,
+               cudaStream_t stream) override;
+
+private:
+    //! Calls use(format) with the format as a constant.
+    template<class Use>
+    void withFormat(const Use& use)
+    {
+        if constexpr (std::is_same<Real, float>::value)
+        {
+            switch (format_)
+            {
+                case Format::Tf32:
+                    return use(std::integral_constant<Format, Format::Tf32>());
+                case Format::SplitTf32:
+                    return use(std::integral_constant<Format, Format::SplitTf32>());
+                default:
+                    break;
+            }
+        }
+        use(std::integral_constant<Format, Format::Native>());
+    }
+    int operandCount() const { return format_ == Format::SplitTf32 ? 2 : 1; }
+    int chooseColumns(int capacity) const;
+    int chooseParts(int columns) const;
+    void multiply(const Chunk& chunk);
+
+    Format format_;
+    int multiprocessors_ = 0;
+    Blas blas_;
+    FamilyBasis basis_ = {};
+    DeviceBuffer<FamilyOrbit> orbits_;
+    DeviceBuffer<unsigned char> bits_; //!< reflectionBits()
+    DeviceBuffer<Real> T_;             //!< operators, high parts, low parts
+    DeviceBuffer<Real> X_, Y_, Lhat_;
+    size_t lowPartT_ = 0, lowPartY_ = 0;
+};
+
+template<class Real>
+void GemmM2l<Real>::setOperators(const HierarchyOperators<Real>& operators, cudaStream_t stream)
+{
+    std::vector<FamilyOrbit> orbits;
+    basis_ = makeFamilyBasis(operators.order(), operators.ws(), operators.reflections(), &orbits);
+    orbits_.upload(orbits.data(), orbits.size(), stream);
+    const std::vector<unsigned char> bits = reflectionBits(operators.order());
+    bits_.upload(bits.data(), bits.size(), stream);
+    lowPartT_ = static_cast<size_t>(basis_.rows) * basis_.operatorStride();
+    T_.resize(lowPartT_ * operandCount());
+    T_.clear(stream);
+    // one orbit at a time: all operators at once would take twice the memory
+    std::vector<Real> staging;
+    DeviceBuffer<Real> children;
+    for (const FamilyOrbit& orbit : orbits)
+    {
+        childOperators(operators, orbit.E, &staging);
+        children.upload(staging.data(), staging.size(), stream);
+        withFormat(
+                [&](auto format)
+                {
+                    constexpr int c_threads = 128;
+                    operatorKernel<decltype(format)::value>
+                            <<<blocksFor(static_cast<long long>(basis_.n) * basis_.n, c_threads),
+                               c_threads,
+                               0,
+                               stream>>>(basis_,
+                                         orbit,
+                                         bits_.data(),
+                                         children.data(),
+                                         T_.data(),
+                                         lowPartT_);
+                    checkLaunch("assembling the operators");
+                });
+    }
+    check(cudaStreamSynchronize(stream), "assembling the operators");
+}
+
+template<class Real>
+int GemmM2l<Real>::chooseColumns(int capacity) const
+{
+    const size_t perColumn =
+            static_cast<size_t>(basis_.operatorStride()) * sizeof(Real) * operandCount();
+    size_t most = std::max<size_t>(c_cachedBytes / perColumn, c_fewColumns);
+    most        = std::max<size_t>(std::min(most, c_mostBytes / perColumn), c_warp);
+    // products come in tiles
+    const size_t tile = most < 128 ? c_warp : 128;
+    most              = most / tile * tile;
+    const size_t many = capacity;
+    if (many <= most)
+    {
+        return capacity;
+    }
+    const size_t chunks = (many + most - 1) / most;
+    return static_cast<int>(((many + chunks - 1) / chunks + tile - 1) / tile * tile);
+}
+
+template<class Real>
+int GemmM2l<Real>::chooseParts(int columns) const
+{
+    const int tiles = basis_.classes * blocksFor(columns, 128) * blocksFor(basis_.rows, 128);
+    int best        = 1;
+    double bestGain = 0;
+    for (int parts = 1; parts <= 16 && parts <= basis_.paddedUnits; parts++)
+    {
+        const int inner = basis_.paddedUnits / parts * basis_.padded;
+        if (basis_.paddedUnits % parts != 0 || (parts > 1 && inner < 256))
+        {
+            continue;
+        }
+        // multiprocessors at work; every part is one more set of results to sum
+        const int waves   = blocksFor(static_cast<long long>(tiles) * parts, multiprocessors_);
+        const double gain = static_cast<double>(tiles) * parts / waves * (1 - 0.02 * parts);
+        if (gain > bestGain)
+        {
+            bestGain = gain;
+            best     = parts;
+        }
+    }
+    return best;
+}
+
+template<class Real>
+void GemmM2l<Real>::multiply(const Chunk& chunk)
+{
+    const int inner = chunk.unitsPerPart * basis_.padded;
+    const auto add  = [&](size_t partOfY, size_t partOfT, Real beta)
+    {
+        const BatchedMatrix<const Real> Y = { Y_.data() + partOfY,
+                                              inner,
+                                              static_cast<long long>(inner) * chunk.columns };
+        // a single part leaves out the padding, and the classes lie no closer for that
+        const BatchedMatrix<const Real> T = {
+            T_.data() + partOfT,
+            static_cast<int>(basis_.operatorStride()),
+            chunk.parts == 1 ? static_cast<long long>(basis_.paddedUnits) * basis_.padded : inner
+        };
+        const BatchedMatrix<Real> L = { Lhat_.data(),
+                                        chunk.columns,
+                                        static_cast<long long>(basis_.rows) * chunk.columns };
+        blas_.multiply<Real>(chunk.columns,
+                             basis_.rows,
+                             inner,
+                             Y,
+                             T,
+                             beta,
+                             L,
+                             basis_.classes * chunk.parts,
+                             format_ != Format::Native);
+    };
+    if (format_ == Format::SplitTf32)
+    {
+        add(lowPartY_, 0, 0);
+        add(0, lowPartT_, 1);
+        add(0, 0, 1);
+    }
+    else
+    {
+        add(0, 0, 0);
+    }
+}
+
+template<class Real>
+void GemmM2l<Real>::apply(const LevelView<Real>& level,
+                          const Families& families,
+                          cudaStream_t stream)
+{
+    const int capacity = families.capacity;
+    if (capacity == 0)
+    {
+        return;
+    }
+    const int columns = chooseColumns(capacity);
+    // the largest of what full chunks and the last one need
+    size_t needY = 0, needL = 0;
+    std::vector<Chunk> chunks;
+    for (int first = 0; first < capacity; first += columns)
+    {
+        Chunk chunk;
+        chunk.first        = first;
+        chunk.columns      = std::min(columns, capacity - first);
+        chunk.parts        = chooseParts(chunk.columns);
+        chunk.unitsPerPart = chunk.parts == 1 ? basis_.units : basis_.paddedUnits / chunk.parts;
+        chunks.push_back(chunk);
+        needY = std::max(needY,
+                         static_cast<size_t>(basis_.classes) * chunk.parts * chunk.columns
+                                 * chunk.unitsPerPart * basis_.padded);
+        needL = std::max(needL,
+                         static_cast<size_t>(basis_.classes) * chunk.parts * chunk.columns
+                                 * basis_.rows);
+    }
+    X_.resize(std::max(X_.size(), static_cast<size_t>(capacity) * basis_.width()));
+    Lhat_.resize(std::max(Lhat_.size(), needL));
+    if (Y_.size() < needY * operandCount())
+    {
+        Y_.resize(needY * operandCount());
+        Y_.clear(stream); // columns of absent families are multiplied as well
+        lowPartY_ = needY;
+    }
+
+    const dim3 transformBlocks(capacity / c_warp,
+                               blocksFor(basis_.paddedMember(), c_transformRows));
+    transformKernel<<<transformBlocks, dim3(c_warp, c_transformRows), 0, stream>>>(
+            basis_, level.M, level.stride, capacity, families.count, bits_.data(), X_.data());
+    checkLaunch("transforming multipoles");
+    blas_.use(stream);
+    for (const Chunk& chunk : chunks)
+    {
+        withFormat(
+                [&](auto format)
+                {
+                    const int threads = std::min(256, (basis_.width() / 4 + 31) / 32 * 32);
+                    gatherKernel<decltype(format)::value>
+                            <<<dim3(chunk.columns, basis_.orbits + 1), threads, 0, stream>>>(
+                                    basis_,
+                                    orbits_.data(),
+                                    chunk,
+                                    families.neighbours,
+                                    capacity,
+                                    families.count,
+                                    X_.data(),
+                                    Y_.data(),
+                                    lowPartY_);
+                    checkLaunch("gathering multipoles");
+                });
+        multiply(chunk);
+        constexpr int c_rows = 8;
+        scatterKernel<<<dim3(chunk.columns / c_warp, blocksFor(basis_.n, c_rows)),
+                        dim3(c_warp, c_rows),
+                        0,
+                        stream>>>(basis_,
+                                  chunk,
+                                  Lhat_.data(),
+                                  families.count,
+                                  bits_.data(),
+                                  level.L,
+                                  level.stride,
+                                  capacity);
+        checkLaunch("adding local expansions");
+    }
+}
+
+} // namespace
+
+template<class Real>
+std::unique_ptr<DeviceM2l<Real>> makeGemmM2l(double rounding)
+{
+    const bool single = std::is_same<Real, float>::value;
+    return std::make_unique<GemmM2l<Real>>(!single                      ? Format::Native
+                                           : rounding >= c_tf32Rounding ? Format::Tf32
+                                                                        : c_tightFormat);
+}
+
+template std::unique_ptr<DeviceM2l<float>> makeGemmM2l<float>(double rounding);
+template std::unique_ptr<DeviceM2l<double>> makeGemmM2l<double>(double rounding);
+
+} // namespace farfield

@@ -1,0 +1,127 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Near field (P2P) and excluded pairs on the device.
+ */
+#ifndef FARFIELD_KERNELS_NEAR_H
+#define FARFIELD_KERNELS_NEAR_H
+
+#include <vector>
+
+#include "device.h"
+#include "layout.h"
+#include "ordered_sums.h"
+
+namespace farfield
+{
+
+//! Sums of the near field and of excluded pairs, in device memory.
+struct NearTotals
+{
+    double energy;
+    double virial[6];         //!< -1/2 sum r (x) f in the frame of the cells: xx yy zz xy xz yz
+    double excludedVirial[6]; //!< the same of excluded pairs, in the frame of the positions
+};
+
+//! What is wanted besides forces.
+enum class NearSums
+{
+    None,
+    Energy,
+    EnergyAndVirial
+};
+
+//! Excluded pairs on the device, as symmetric compressed rows.
+template<class Real>
+class DeviceExclusions
+{
+public:
+    //! Takes pairs in either or both directions (host memory); i-i entries are dropped, repeated
+    //! ones merged.
+    void set(const int* offsets, const int* partners, int n, cudaStream_t stream);
+
+    /*! \brief Writes what excluded pairs contribute to the near forces: minus their interaction.
+     *
+     *  Pairs nearer than closeDistance are marked instead, and the near field leaves them out
+     *  (compare Exclusions<Real>).
+     *  \param[in]  box     rows, lower triangular, nm
+     *  \param[in]  x       [n][3] device memory, any image; \param[in] q [n] scaled charges
+     *  \param[in]  rotation  force in the frame of the cells = force * rotation^T (row vectors)
+     *  \param[out] forces  [n] sorted, set (not added to), frame of the cells
+     *  \param[out] totals  added to, in an order that does not depend on the run
+     *  \param[in]  scratch needed if sums are wanted */
+    void subtract(const double box[3][3],
+                  const double rotation[3][3],
+                  double closeDistance,
+                  const Real* x,
+                  const Real* q,
+                  const SortedParticles<Real>& particles,
+                  Real4<Real>* forces,
+                  NearSums sums,
+                  NearTotals* totals,
+                  OrderedSums* scratch,
+                  cudaStream_t stream);
+
+    //! Rows and marks for the near field; device memory.
+    struct View
+    {
+        const int* offsets;         //!< [n + 1], original indices
+        const int* partners;        //!< original indices
+        const unsigned char* close; //!< per partner: left out by the near field
+        const int* anyClose;        //!< [1] whether there are any; null: never
+    };
+    View view() const;
+
+private:
+    int n_         = 0;
+    size_t length_ = 0;
+    DeviceBuffer<int> offsets_, partners_;
+    DeviceBuffer<unsigned char> close_;
+    DeviceBuffer<int>
+            anyClose_; //!< of the last step; of the running one; blocks that have finished
+};
+
+//! Cells that P2P has to visit.
+struct OccupiedCells
+{
+    const int* cells; //!< cells in storage order, -1 for none; null: all cells of the grid
+    int capacity;     //!< length of the list, or the number of cells
+};
+
+/*! \brief Near-field forces on sorted particles, added to forces.
+ *
+ *  Energies and virials are added up in a fixed order; forces are if that is asked for and the
+ *  particles are sorted reproducibly.
+ *  \param[in] edges         rows: edges of a cell, nm
+ *  \param[in] closeDistance pairs nearer than this look up whether they are excluded, nm
+ *  \param[in] reproducible  a fixed order of summation, at up to twice the cost
+ *  \param[in] scratch       needed if sums are wanted */
+template<class Real>
+void p2p(const SortedParticles<Real>& particles,
+         const CellGrid& grid,
+         const double edges[3][3],
+         int ws,
+         const OccupiedCells& occupied,
+         const typename DeviceExclusions<Real>::View& exclusions,
+         double closeDistance,
+         bool reproducible,
+         NearSums sums,
+         Real4<Real>* forces,
+         NearTotals* totals,
+         OrderedSums* scratch,
+         cudaStream_t stream);
+
+/*! \brief Adds near and far forces to the caller's array.
+ *  \param[in] rotation  frame of the cells to the caller's: row vectors times this */
+template<class Real>
+void collectForces(const SortedParticles<Real>& particles,
+                   const Real4<Real>* near,
+                   const Real4<Real>* far,
+                   const double rotation[3][3],
+                   Real* forces,
+                   cudaStream_t stream);
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,218 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include <algorithm>
+
+#include "p2p_kernel.h"
+
+namespace farfield
+{
+namespace
+{
+
+/*! \brief Sizes of the kernel: as many targets per lane as registers hold without spilling.
+ *
+ *  Energies and virials are wanted rarely and take more registers; double precision takes twice as
+ *  many. */
+template<class Real, int Ws, bool ThirdLaw, NearSums Sums>
+struct ChosenShape
+{
+    // a fixed order of summation allows for one warp per cell
+    using Shared = P2pShape<Real, Ws, ThirdLaw, Sums, 4, 2, 2, 1, 4, true, false, ThirdLaw, 4, 3>;
+    using Whole  = Shared;
+};
+template<int Ws, bool ThirdLaw, NearSums Sums>
+struct ChosenShape<float, Ws, ThirdLaw, Sums>
+{
+    using Shared =
+            P2pShape<float, Ws, ThirdLaw, Sums, 12, 6, 2, 1, 12, true, false, ThirdLaw, 4, 3>;
+    using Whole = Shared;
+};
+template<int Ws, bool ThirdLaw>
+struct ChosenShape<double, Ws, ThirdLaw, NearSums::None>
+{
+    using Shared = P2pShape<double,
+                            Ws,
+                            ThirdLaw,
+                            NearSums::None,
+                            6,
+                            2,
+                            2,
+                            1,
+                            false,
+                            true,
+                            false,
+                            ThirdLaw,
+                            4,
+                            3>;
+    using Whole  = Shared;
+};
+template<int Ws, bool ThirdLaw>
+struct ChosenShape<float, Ws, ThirdLaw, NearSums::None>
+{
+    template<bool Shares>
+    using Type   = P2pShape<float,
+                          Ws,
+                          ThirdLaw,
+                          NearSums::None,
+                          16,
+                          8,
+                          2,
+                          1,
+                          true,
+                          true,
+                          false,
+                          Shares,
+                          4,
+                          5>;
+    using Shared = Type<ThirdLaw>;
+    using Whole  = Type<false>;
+};
+
+//! Below so many warps per multiprocessor, several take the groups of targets of a cell.
+constexpr int c_fewWarps = 48;
+//! Below so many, several take the sources of a group: that has a cost.
+constexpr int c_veryFewWarps = 12;
+//! At most four share a cell.
+constexpr int c_maxLogShares = 2;
+
+/*! \brief Binary logarithm of the number of warps per cell that fill the device.
+ *  \param[in] groups  usual number of groups of targets in a cell */
+int logSharesFor(int cells, int groups)
+{
+    int device = 0, processors = 0;
+    check(cudaGetDevice(&device), "finding the device");
+    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+          "reading properties of the device");
+    for (int logShares = 0; logShares < c_maxLogShares; logShares++)
+    {
+        const long long wanted = (2 << logShares) <= groups ? c_fewWarps : c_veryFewWarps;
+        if ((static_cast<long long>(cells) << logShares) >= processors * wanted)
+        {
+            return logShares;
+        }
+    }
+    return c_maxLogShares;
+}
+
+template<class Shape>
+void launchShape(const P2pTask<typename Shape::Real>& task, cudaStream_t stream)
+{
+    int blocks = blocksFor(static_cast<long long>(task.occupied.capacity) << task.logShares,
+                           Shape::c_warps);
+    if (Shape::c_energy)
+    {
+        blocks = std::min(blocks, OrderedSums::c_maxBlocks);
+    }
+    p2pKernel<Shape><<<blocks, c_warp * Shape::c_warps, 0, stream>>>(task);
+    checkLaunch("near field");
+}
+
+template<class Real, int Ws, bool ThirdLaw, NearSums Sums>
+void launch(P2pTask<Real> task, cudaStream_t stream)
+{
+    using Shape  = ChosenShape<Real, Ws, ThirdLaw, Sums>;
+    using Shared = typename Shape::Shared;
+    if (Shared::c_shares)
+    {
+        const int cells  = task.occupied.capacity;
+        const int groups = (task.particles.n / cells + Shared::c_capacity - 1) / Shared::c_capacity;
+        task.logShares   = logSharesFor(cells, groups);
+    }
+    if (task.logShares > 0)
+    {
+        launchShape<Shared>(task, stream);
+    }
+    else
+    {
+        launchShape<typename Shape::Whole>(task, stream);
+    }
+}
+
+template<class Real, int Ws, bool ThirdLaw>
+void launch(const P2pTask<Real>& task, NearSums sums, cudaStream_t stream)
+{
+    switch (sums)
+    {
+        case NearSums::None:
+            launch<Real, Ws, ThirdLaw, NearSums::None>(task, stream);
+            break;
+        case NearSums::Energy:
+            launch<Real, Ws, ThirdLaw, NearSums::Energy>(task, stream);
+            break;
+        case NearSums::EnergyAndVirial:
+            launch<Real, Ws, ThirdLaw, NearSums::EnergyAndVirial>(task, stream);
+            break;
+    }
+}
+
+} // namespace
+
+template<class Real>
+void p2p(const SortedParticles<Real>& particles,
+         const CellGrid& grid,
+         const double edges[3][3],
+         int ws,
+         const OccupiedCells& occupied,
+         const typename DeviceExclusions<Real>::View& exclusions,
+         double closeDistance,
+         bool reproducible,
+         NearSums sums,
+         Real4<Real>* forces,
+         NearTotals* totals,
+         OrderedSums* scratch,
+         cudaStream_t stream)
+{
+    if (particles.n == 0 || occupied.capacity == 0)
+    {
+        return;
+    }
+    P2pTask<Real> task;
+    task.particles = particles;
+    task.grid      = NeighbourFinder(grid);
+    for (int i = 0; i < 3; i++)
+    {
+        for (int j = 0; j < 3; j++)
+        {
+            task.edges[i][j] = static_cast<Real>(edges[i][j]);
+        }
+    }
+    task.occupied   = occupied;
+    task.exclusions = exclusions;
+    // positions relative to cells are rounded differently from those that were compared before
+    task.close2 = static_cast<Real>(1.02 * closeDistance * closeDistance);
+    task.forces = forces;
+    task.totals = totals;
+    task.sums = (sums == NearSums::None) ? OrderedSums::View{ nullptr, nullptr } : scratch->view();
+    task.logShares = 0;
+    if (ws == 1)
+    {
+        reproducible ? launch<Real, 1, false>(task, sums, stream)
+                     : launch<Real, 1, true>(task, sums, stream);
+    }
+    else
+    {
+        reproducible ? launch<Real, 2, false>(task, sums, stream)
+                     : launch<Real, 2, true>(task, sums, stream);
+    }
+}
+
+#define FARFIELD_INSTANTIATE(Real)                                                                 \
+    template void p2p<Real>(const SortedParticles<Real>&,                                          \
+                            const CellGrid&,                                                       \
+                            const double[3][3],                                                    \
+                            int,                                                                   \
+                            const OccupiedCells&,                                                  \
+                            const DeviceExclusions<Real>::View&,                                   \
+                            double,                                                                \
+                            bool,                                                                  \
+                            NearSums,                                                              \
+                            Real4<Real>*,                                                          \
+                            NearTotals*,                                                           \
+                            OrderedSums*,                                                          \
+                            cudaStream_t)
+FARFIELD_INSTANTIATE(float);
+FARFIELD_INSTANTIATE(double);
+#undef FARFIELD_INSTANTIATE
+
+} // namespace farfield

@@ -1,0 +1,63 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Evaluations on arrays in device memory, for callers that use CUDA themselves.
+ *
+ *  The solver must have the device Gpu. Charges, exclusions and the choice of cells go through
+ *  farfield.h as for host arrays.
+ */
+#ifndef FARFIELD_FARFIELD_CUDA_H
+#define FARFIELD_FARFIELD_CUDA_H
+
+#include <cuda_runtime_api.h>
+
+#include "farfield/farfield.h"
+
+namespace farfield
+{
+
+/*! \brief Puts an evaluation into a stream and returns without waiting for it.
+ *
+ *  It starts after the work that is in the stream already; work that is put into the stream later
+ *  sees the forces. The first evaluation, and one that rebuilds the operators, waits for the
+ *  device; all others may be captured into a CUDA graph.
+ *
+ *  \param[in]     solver   with the device Gpu
+ *  \param[in]     x        positions, nm, [n][3], any periodic image, device memory
+ *  \param[in]     box      box vectors as rows, nm, lower triangular, host memory
+ *  \param[in,out] forces   kJ/mol/nm, [n][3], device memory; the Coulomb forces are added
+ *  \param[in]     request  energy and virial only where needed
+ *  \param[in]     stream   any stream of the current device
+ *  \throws Error  as Solver::evaluate(); what is found on the device (a position that is not
+ *                 finite) is thrown by wait() or by a later call. Unsupported: the device is Cpu */
+template<class Real>
+FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
+                             const Real* x,
+                             const double box[3][3],
+                             Real* forces,
+                             const Request& request,
+                             cudaStream_t stream);
+
+/*! \brief Waits for the last evaluation that was enqueued and returns its totals.
+ *  \throws Error  InvalidArgument: a position was not finite; DeviceFailure */
+template<class Real>
+FARFIELD_EXPORT Totals wait(Solver<Real>& solver);
+
+/*! \brief Device time of every stage, one after the other.
+ *
+ *  Evaluates repeats times as a CUDA graph without overlap of near and far field.
+ *  \returns medians, s per evaluation, in the order of the pipeline */
+template<class Real>
+FARFIELD_EXPORT std::vector<StageTime> measureStages(Solver<Real>& solver,
+                                                     const Real* x,
+                                                     const double box[3][3],
+                                                     Real* forces,
+                                                     const Request& request,
+                                                     int repeats);
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,857 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Every stage of the CUDA backend against the same stage of the CPU backend.
+ */
+#include <cmath>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "gpu_backend.h"
+#include "reference.h"
+#include "test_support.h"
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+//! Particles in a box and how it is divided.
+struct Case
+{
+    std::string box; //!< see allBoxes(); 8 nm^3
+    int n;           //!< particles
+    double edge;     //!< wanted edge of a leaf cell, nm
+    int levels;      //!< 1: no hierarchy
+    int order;       //!< p
+    int ws         = 1;
+    bool reduced   = true; //!< least-squares operators
+    double droplet = 0;    //!< if > 0: all particles within this distance of a point, nm
+    double charge  = 0;    //!< net charge, e
+};
+
+std::string describe(const Case& c)
+{
+    std::ostringstream text;
+    text << c.box << ", N = " << c.n << ", edge " << c.edge << ", levels " << c.levels
+         << ", p = " << c.order << ", ws = " << c.ws
+         << (c.reduced ? ", least squares" : ", truncated") << (c.droplet > 0 ? ", droplet" : "")
+         << (c.charge != 0 ? ", charged" : "");
+    return text.str();
+}
+
+Mat3 toMat3(const Matrix& m)
+{
+    Mat3 result;
+    for (int i = 0; i < 9; ++i)
+    {
+        result(i / 3, i % 3) = m[i / 3][i % 3];
+    }
+    return result;
+}
+
+//! Random particles of a case; without exclusions they may be as close as they happen to be.
+System particlesOf(const Case& c, unsigned seed = 1)
+{
+    System system;
+    system.box = namedBox(c.box, 8.0);
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> uniform(-1, 1);
+    while (system.size() < c.n)
+    {
+        Vector r = { uniform(random), uniform(random), uniform(random) };
+        if (c.droplet > 0)
+        {
+            if (r[0] * r[0] + r[1] * r[1] + r[2] * r[2] > 1)
+            {
+                continue;
+            }
+            // around the corner of the box, so that it is in pieces
+            r = { c.droplet * r[0], c.droplet * r[1], c.droplet * r[2] };
+        }
+        else
+        {
+            // images other than the first one are legal
+            const Vector f = { 1.5 * r[0], 1.5 * r[1], 1.5 * r[2] };
+            for (int k = 0; k < 3; ++k)
+            {
+                r[k] = f[0] * system.box[0][k] + f[1] * system.box[1][k] + f[2] * system.box[2][k];
+            }
+        }
+        system.positions.push_back(r);
+        system.charges.push_back(uniform(random));
+    }
+    const double net = system.netCharge();
+    for (double& q : system.charges)
+    {
+        q += (c.charge - net) / c.n;
+    }
+    return system;
+}
+
+Discretisation discretisationOf(const Case& c, const System& system, M2lEngine engine)
+{
+    Discretisation d;
+    d.order        = c.order;
+    d.ws           = c.ws;
+    d.levels       = c.levels;
+    d.leastSquares = c.reduced;
+    d.engine       = engine;
+    d.referenceBox = toMat3(system.box);
+    d.leafCells    = chooseCells(d.referenceBox, c.edge, c.ws, 1 << (c.levels - 1));
+    return d;
+}
+
+//! What every stage left behind.
+struct Record
+{
+    std::vector<std::vector<double>> multipoles; //!< per level
+    std::vector<std::vector<double>> handedDown; //!< locals after L2L, per level (0: none)
+    std::vector<std::vector<double>> locals;     //!< after M2L, per level
+    std::vector<double> forces;                  //!< on particles
+    Totals totals;
+};
+
+//! Runs the stages in the order of the solver and looks at the expansions in between.
+template<class Real>
+Record record(Backend<Real>& backend, const System& system, int levels, const Request& request)
+{
+    const std::vector<Real> x = flatPositions<Real>(system);
+    Record r;
+    do
+    {
+        r = Record();
+        r.multipoles.resize(levels);
+        r.handedDown.resize(levels);
+        r.locals.resize(levels);
+        std::vector<Real> f(x.size(), Real(0));
+        backend.setRequest(request);
+        backend.sort(x.data());
+        backend.exclusions(x.data());
+        backend.p2p();
+        backend.p2m();
+        r.multipoles[levels - 1] = backend.multipoles(levels - 1);
+        for (int level = levels - 1; level > 0; --level)
+        {
+            backend.m2m(level);
+            r.multipoles[level - 1] = backend.multipoles(level - 1);
+        }
+        backend.m2l(0);
+        r.locals[0] = backend.locals(0);
+        for (int level = 1; level < levels; ++level)
+        {
+            backend.l2l(level - 1);
+            r.handedDown[level] = backend.locals(level);
+            backend.m2l(level);
+            r.locals[level] = backend.locals(level);
+        }
+        backend.l2p();
+        r.totals = backend.collect(f.data());
+        r.forces.assign(f.begin(), f.end());
+    } while (backend.mustRepeat());
+    return r;
+}
+
+//! Both backends with the same particles and operators.
+template<class Real>
+class Pair
+{
+public:
+    Pair(const Case& c,
+         const System& system,
+         M2lEngine engine  = M2lEngine::Hierarchy,
+         bool reproducible = false) :
+        case_(c),
+        system_(rounded<Real>(system))
+    {
+        backends_[0] = makeCpuBackend<Real>(c_coulomb, 2);
+        backends_[1] = makeGpuBackend<Real>(c_coulomb, reproducible);
+        const std::vector<Real> q(system_.charges.begin(), system_.charges.end());
+        std::vector<int> offsets, partners;
+        compressedRows(system_, true, &offsets, &partners);
+        for (auto& backend : backends_)
+        {
+            backend->setCharges(q.data(), system_.size());
+            backend->setExclusions(offsets.data(), partners.data(), system_.size());
+            // the CPU does not know the engines of the GPU
+            backend->build(discretisationOf(
+                    c, system_, backend == backends_[0] ? M2lEngine::Hierarchy : engine));
+        }
+    }
+    Backend<Real>& cpu() { return *backends_[0]; }
+    Backend<Real>& gpu() { return *backends_[1]; }
+    const System& system() const { return system_; }
+    void setSystem(const System& system) { system_ = rounded<Real>(system); }
+
+    //! Runs both.
+    void run(const Request& request = {})
+    {
+        onCpu = record(cpu(), system_, case_.levels, request);
+        onGpu = record(gpu(), system_, case_.levels, request);
+    }
+
+    Record onCpu, onGpu;
+
+private:
+    Case case_;
+    System system_;
+    std::unique_ptr<Backend<Real>> backends_[2];
+};
+
+double largest(const std::vector<double>& values)
+{
+    double result = 0;
+    for (const double v : values)
+    {
+        result = std::max(result, std::abs(v));
+    }
+    return result;
+}
+
+/*! \brief Expects equal arrays up to rounding.
+ *
+ *  Both sides round sums of \p terms products in different order; roundings are independent, so
+ *  their sum grows with the root of their number.
+ *  \param[in] size  of a term; at least the largest element */
+template<class Real>
+void expectSame(const std::vector<double>& gpu,
+                const std::vector<double>& cpu,
+                double terms,
+                const char* what,
+                double size = 0)
+{
+    ASSERT_EQ(gpu.size(), cpu.size()) << what;
+    const double bound = roundingFloor<Real>() * std::sqrt(terms) * std::max(size, largest(cpu));
+    size_t worst       = 0;
+    double difference  = 0;
+    for (size_t i = 0; i < gpu.size(); ++i)
+    {
+        const double d = std::abs(gpu[i] - cpu[i]);
+        if (!(d <= difference)) // so that NaN is the worst
+        {
+            difference = d;
+            worst      = i;
+        }
+    }
+    EXPECT_LE(difference, bound) << what << ": element " << worst << " of " << gpu.size() << " is "
+                                 << gpu[worst] << " on the GPU and " << cpu[worst] << " on the CPU";
+}
+
+/*! \brief Leaves out the cells that the CPU does not keep.
+ *
+ *  Their local expansions are zero there; the GPU keeps all eight children of an occupied cell. */
+std::vector<double> onlyPresent(std::vector<double> gpu, const std::vector<double>& cpu, int order)
+{
+    const size_t n = coefficientCount(order);
+    for (size_t cell = 0; cell + n <= std::min(gpu.size(), cpu.size()); cell += n)
+    {
+        if (std::all_of(&cpu[cell], &cpu[cell] + n, [](double v) { return v == 0; }))
+        {
+            std::fill(&gpu[cell], &gpu[cell] + n, 0.0);
+        }
+    }
+    return gpu;
+}
+
+//! Elementwise a - b.
+std::vector<double> minus(const std::vector<double>& a, const std::vector<double>& b)
+{
+    std::vector<double> result(a);
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    {
+        result[i] -= b[i];
+    }
+    return result;
+}
+
+/*! \brief Expects equal totals up to rounding.
+ *
+ *  The far potential at a particle and its pair energies are of the size of the interaction with a
+ *  neighbour; the roundings of all particles may add up, see boundsFor(). */
+template<class Real>
+void expectSameTotals(const Record& gpu, const Record& cpu, const System& system, const Case& c)
+{
+    double squares = 0;
+    for (const double q : system.charges)
+    {
+        squares += q * q;
+    }
+    const double pairs = c_coulomb * squares / 0.2;
+    // close random pairs dominate the energy that is summed
+    const double size  = pairs + std::abs(cpu.totals.energy);
+    const double bound = roundingFloor<Real>() * size;
+    EXPECT_NEAR(gpu.totals.energy, cpu.totals.energy, bound);
+    for (int i = 0; i < 9; ++i)
+    {
+        // the strain derivative of a term of degree l + l' has up to as many times its size
+        EXPECT_NEAR(gpu.totals.virial[i / 3][i % 3],
+                    cpu.totals.virial[i / 3][i % 3],
+                    (2 * c.order + 3) * bound)
+                << "virial " << i / 3 << i % 3;
+    }
+}
+
+template<class Real>
+class GpuStages : public ::testing::Test
+{
+protected:
+    void SetUp() override
+    {
+        static const std::string c_reason = whyNot();
+        if (!c_reason.empty())
+        {
+            GTEST_SKIP() << c_reason;
+        }
+    }
+
+private:
+    static std::string whyNot()
+    {
+        try
+        {
+            makeGpuBackend<Real>(c_coulomb, false);
+            return {};
+        }
+        catch (const Error& error)
+        {
+            if (error.code() != ErrorCode::DeviceFailure)
+            {
+                throw;
+            }
+            return error.what();
+        }
+    }
+};
+
+using Precisions = ::testing::Types<float, double>;
+
+//! Sizes around those of a warp and of blocks, and the shapes of boxes.
+const std::vector<Case> c_sizes = {
+    { "cube", 1, 0.6, 1, 5 },
+    { "cube", 2, 0.6, 2, 5 },
+    { "triclinic", 31, 0.4, 1, 2 },
+    { "cube", 32, 0.5, 2, 1 },
+    { "rectangular", 33, 0.3, 2, 8 },
+    { "octahedron", 1000, 0.3, 2, 8 },
+    { "dodecahedron_hexagon", 4097, 0.25, 2, 5 },
+    { "flat", 4097, 0.2, 1, 8 },
+    { "cube", 4097, 1.0, 1, 3 },  // 512 particles in a cell
+    { "cube", 2500, 1.9, 1, 4 },  // one cell
+    { "long", 1000, 0.15, 3, 5 }, // mostly empty cells
+};
+
+//! Hierarchies of every kind.
+const std::vector<Case> c_trees = {
+    { "cube", 500, 0.9, 2, 0 },
+    { "cube", 500, 0.25, 2, 1 },
+    { "rectangular", 1000, 0.25, 2, 2 },
+    { "triclinic", 1000, 0.25, 2, 5 },
+    { "octahedron", 2000, 0.25, 3, 5 },
+    { "dodecahedron_square", 1000, 0.25, 2, 8 },
+    { "cube", 1000, 0.25, 3, 8, 1, false },
+    { "cube", 1000, 0.25, 2, 5, 2 },
+    { "triclinic", 1000, 0.2, 2, 3, 2 },
+    { "cube", 300, 1.0, 2, 8 }, // 2 x 2 x 2 cells below a single one
+    { "cube", 50, 0.06, 4, 4 }, // few occupied cells
+    { "triclinic", 500, 0.1, 4, 5, 1, true, 0.3 },
+    { "cube", 777, 0.06, 5, 3, 1, true, 0.2 },
+    { "flat", 500, 0.25, 2, 13, 1, false },
+    { "cube", 300, 0.5, 2, 20, 1, false },
+};
+
+template<class Real>
+class GpuP2m : public GpuStages<Real>
+{
+};
+TYPED_TEST_SUITE(GpuP2m, Precisions);
+
+TYPED_TEST(GpuP2m, MatchesCpu)
+{
+    std::vector<Case> cases = c_sizes;
+    for (const int order : { 0, 1, 13, 20 })
+    {
+        cases.push_back({ "triclinic", 300, 0.5, 1, order, 1, false });
+    }
+    for (const Case& c : cases)
+    {
+        SCOPED_TRACE(describe(c));
+        const System system = particlesOf(c);
+        Pair<TypeParam> pair(c, system);
+        pair.run();
+        const int leaf = c.levels - 1;
+        expectSame<TypeParam>(
+                pair.onGpu.multipoles[leaf], pair.onCpu.multipoles[leaf], 1, "multipoles");
+    }
+}
+
+template<class Real>
+class GpuM2m : public GpuStages<Real>
+{
+};
+TYPED_TEST_SUITE(GpuM2m, Precisions);
+
+TYPED_TEST(GpuM2m, MatchesCpu)
+{
+    for (const Case& c : c_trees)
+    {
+        SCOPED_TRACE(describe(c));
+        Pair<TypeParam> pair(c, particlesOf(c));
+        pair.run();
+        // those of coarse cells may cancel
+        const double chargeOfLeaf = largest(pair.onCpu.multipoles[c.levels - 1]);
+        for (int level = c.levels - 1; level >= 0; --level)
+        {
+            SCOPED_TRACE("level " + std::to_string(level));
+            // eight children, shifted
+            expectSame<TypeParam>(pair.onGpu.multipoles[level],
+                                  pair.onCpu.multipoles[level],
+                                  8 * (c.order + 1),
+                                  "multipoles",
+                                  chargeOfLeaf);
+        }
+    }
+}
+
+template<class Real>
+class GpuClosure : public GpuStages<Real>
+{
+};
+TYPED_TEST_SUITE(GpuClosure, Precisions);
+
+TYPED_TEST(GpuClosure, MatchesCpu)
+{
+    std::vector<Case> cases;
+    for (const NamedBox& named : allBoxes(8.0))
+    {
+        cases.push_back({ named.name, 800, 0.3, 1, 5 });
+    }
+    for (const int order : { 0, 1, 2, 8 })
+    {
+        cases.push_back({ "cube", 800, 0.3, 1, order });
+        cases.push_back({ "triclinic", 800, 0.3, 1, order, 2 });
+    }
+    cases.push_back({ "cube", 300, 0.4, 1, 13, 1, false });
+    cases.push_back({ "triclinic", 300, 0.5, 1, 20, 1, false });
+    cases.push_back({ "cube", 100, 1.9, 1, 8 });
+    cases.push_back({ "cube", 100, 1.0, 1, 8 });
+    cases.push_back({ "cube", 800, 0.3, 1, 5, 1, true, 0, 7.0 });
+    for (const Case& c : cases)
+    {
+        SCOPED_TRACE(describe(c));
+        Pair<TypeParam> pair(c, particlesOf(c));
+        pair.run();
+        expectSame<TypeParam>(pair.onGpu.locals[0],
+                              pair.onCpu.locals[0],
+                              coefficientCount(c.order),
+                              "local expansions");
+    }
+}
+
+template<class Real>
+class GpuM2l : public GpuStages<Real>
+{
+protected:
+    //! The part of M2L in the local expansions of all levels but the coarsest.
+    static void expectSameM2l(const Case& c, M2lEngine engine)
+    {
+        SCOPED_TRACE(describe(c) + ", " + engineName(engine));
+        Pair<Real> pair(c, particlesOf(c), engine);
+        pair.run();
+        // up to 6^3 - 3^3 sources for each of 8 targets, n coefficients each
+        const double terms = 189.0 * coefficientCount(c.order);
+        for (int level = 1; level < c.levels; ++level)
+        {
+            SCOPED_TRACE("level " + std::to_string(level));
+            const auto part = [&](const Record& r)
+            { return minus(r.locals[level], r.handedDown[level]); };
+            const std::vector<double> onCpu = part(pair.onCpu);
+            expectSame<Real>(onlyPresent(part(pair.onGpu), onCpu, c.order), onCpu, terms, "M2L");
+        }
+        expectSame<Real>(pair.onGpu.forces, pair.onCpu.forces, c.n, "forces");
+    }
+    static void expectSameM2l(M2lEngine engine)
+    {
+        for (const Case& c : c_trees)
+        {
+            expectSameM2l(c, engine);
+        }
+    }
+};
+TYPED_TEST_SUITE(GpuM2l, Precisions);
+
+TYPED_TEST(GpuM2l, MatchesCpu)
+{
+    this->expectSameM2l(M2lEngine::Hierarchy);
+}
+TYPED_TEST(GpuM2l, NaiveMatchesCpu)
+{
+    this->expectSameM2l(M2lEngine::Naive);
+}
+TYPED_TEST(GpuM2l, DynamicMatchesCpu)
+{
+    this->expectSameM2l(M2lEngine::Dynamic);
+}
+TYPED_TEST(GpuM2l, SymmetricMatchesCpu)
+{
+    this->expectSameM2l(M2lEngine::Symmetric);
+}
+TYPED_TEST(GpuM2l, GemmMatchesCpu)
+{
+    this->expectSameM2l(M2lEngine::Gemm);
+}
+
+template<class Real>
+class GpuL2l : public GpuStages<Real>
+{
+};
+TYPED_TEST_SUITE(GpuL2l, Precisions);
+
+TYPED_TEST(GpuL2l, MatchesCpu)
+{
+    std::vector<Case> cases = c_trees;
+    cases.push_back({ "triclinic", 1000, 0.25, 2, 5, 1, true, 0, -3.0 }); // background
+    for (const Case& c : cases)
+    {
+        SCOPED_TRACE(describe(c));
+        Pair<TypeParam> pair(c, particlesOf(c));
+        pair.run();
+        // operators are about 1, and what they give may cancel
+        const double chargeOfLeaf = largest(pair.onCpu.multipoles[c.levels - 1]);
+        for (int level = 1; level < c.levels; ++level)
+        {
+            SCOPED_TRACE("level " + std::to_string(level));
+            const std::vector<double>& onCpu = pair.onCpu.handedDown[level];
+            expectSame<TypeParam>(onlyPresent(pair.onGpu.handedDown[level], onCpu, c.order),
+                                  onCpu,
+                                  189.0 * coefficientCount(c.order),
+                                  "local expansions",
+                                  chargeOfLeaf);
+        }
+    }
+}
+
+template<class Real>
+class GpuL2p : public GpuStages<Real>
+{
+};
+TYPED_TEST_SUITE(GpuL2p, Precisions);
+
+//! Single particles in cells of which no two are near: their forces are those of the far field.
+TYPED_TEST(GpuL2p, MatchesCpu)
+{
+    for (const std::string box : { "cube", "triclinic" })
+    {
+        for (const int order : { 1, 2, 5, 8, 13, 20 })
+        {
+            Case c = { box, 1, 0.3, 1, order, 1, order < 10 };
+            System system;
+            system.box = namedBox(c.box, 8.0);
+            const Grid grid =
+                    discretisationOf(c, system, M2lEngine::Fft).leafGrid(toMat3(system.box));
+            std::mt19937 random(static_cast<unsigned>(order));
+            std::uniform_real_distribution<double> uniform(0, 1);
+            std::set<Int3> taken;
+            for (int index = 0; index < grid.count(); ++index)
+            {
+                const Int3 cell = grid.cell(index);
+                bool free       = true;
+                for (const Int3& D : nearDisplacements(c.ws))
+                {
+                    free = free
+                           && taken.count(grid.reduce(
+                                      { cell[0] + D[0], cell[1] + D[1], cell[2] + D[2] }))
+                                      == 0;
+                }
+                if (free)
+                {
+                    taken.insert(cell);
+                    const Vec3 r = grid.edges().transpose()
+                                   * Vec3(cell[0] + 0.05 + 0.9 * uniform(random),
+                                          cell[1] + 0.05 + 0.9 * uniform(random),
+                                          cell[2] + 0.05 + 0.9 * uniform(random));
+                    system.positions.push_back({ r[0], r[1], r[2] });
+                    system.charges.push_back(uniform(random));
+                }
+            }
+            c.n      = system.size();
+            c.charge = system.netCharge(); // pulled by the background
+            SCOPED_TRACE(describe(c));
+            ASSERT_GT(c.n, 8);
+            Pair<TypeParam> pair(c, system);
+            pair.run();
+            expectSame<TypeParam>(
+                    pair.onGpu.forces, pair.onCpu.forces, coefficientCount(c.order), "forces");
+            expectSameTotals<TypeParam>(pair.onGpu, pair.onCpu, pair.system(), c);
+        }
+    }
+}
+
+template<class Real>
+class GpuP2p : public GpuStages<Real>
+{
+};
+TYPED_TEST_SUITE(GpuP2p, Precisions);
+
+//! At order 0 there are no far forces.
+TYPED_TEST(GpuP2p, MatchesCpu)
+{
+    std::vector<Case> cases = c_sizes;
+    for (const Case& c : c_sizes)
+    {
+        cases.push_back(c);
+        cases.back().ws = 2;
+    }
+    cases.push_back({ "triclinic", 1500, 0.1, 3, 0, 1, true, 0.3 });
+    for (Case& c : cases)
+    {
+        c.order = 0;
+        SCOPED_TRACE(describe(c));
+        Pair<TypeParam> pair(c, particlesOf(c));
+        for (const bool virial : { true, false })
+        {
+            Request request;
+            request.virial     = virial;
+            request.energy     = virial;
+            request.gridOffset = { 0.3, virial ? 0.0 : 0.7, 0.9 };
+            pair.run(request);
+            expectSame<TypeParam>(pair.onGpu.forces, pair.onCpu.forces, c.n, "forces");
+            expectSameTotals<TypeParam>(pair.onGpu, pair.onCpu, pair.system(), c);
+        }
+    }
+}
+
+template<class Real>
+class GpuExclusions : public GpuStages<Real>
+{
+};
+TYPED_TEST_SUITE(GpuExclusions, Precisions);
+
+TYPED_TEST(GpuExclusions, MatchesCpu)
+{
+    for (const Case& base : c_sizes)
+    {
+        Case c              = base;
+        System system       = particlesOf(c);
+        const auto distance = [](int i) {
+            return i % 5 == 0   ? 0.0
+                   : i % 5 == 1 ? 1e-3
+                   : i % 5 == 2 ? 0.039
+                   : i % 5 == 3 ? 0.041
+                                : 0.11;
+        };
+        // chains: bonds of every length down to coinciding sites, each particle in two of them
+        for (int i = 1; i < c.n; ++i)
+        {
+            if (i % 7 != 0)
+            {
+                system.positions[i] = system.positions[i - 1];
+                system.positions[i][i % 3] += distance(i);
+                system.exclusions.push_back({ i - 1, i });
+            }
+            if (i % 7 > 1)
+            {
+                system.exclusions.push_back({ i, i - 2 });
+            }
+            if (i % 7 > 2)
+            {
+                system.exclusions.push_back({ i, i - 3 });
+            }
+            for (int j = 4; j <= i % 7; ++j)
+            {
+                system.exclusions.push_back({ i, i - j });
+            }
+        }
+        // pairs across the box, the same pair twice, a particle with itself
+        for (int i = 0; i + 11 < c.n; i += 50)
+        {
+            system.exclusions.push_back({ i, c.n - 1 - i / 2 });
+            system.exclusions.push_back({ i, c.n - 1 - i / 2 });
+            system.exclusions.push_back({ i, i });
+        }
+        SCOPED_TRACE(describe(c));
+        Pair<TypeParam> pair(c, system);
+        pair.run();
+        // what is subtracted at 0.041 nm is larger than what is left
+        double charge2 = 0;
+        for (const double q : pair.system().charges)
+        {
+            charge2 = std::max(charge2, q * q);
+        }
+        const double subtracted = c_coulomb * charge2 / (0.041 * 0.041);
+        expectSame<TypeParam>(pair.onGpu.forces, pair.onCpu.forces, 1, "forces", subtracted);
+        expectSameTotals<TypeParam>(pair.onGpu, pair.onCpu, pair.system(), c);
+    }
+}
+
+template<class Real>
+class GpuTotals : public GpuStages<Real>
+{
+};
+TYPED_TEST_SUITE(GpuTotals, Precisions);
+
+TYPED_TEST(GpuTotals, MatchCpu)
+{
+    std::vector<Case> cases = c_trees;
+    cases.insert(cases.end(), c_sizes.begin(), c_sizes.end());
+    cases.push_back({ "octahedron", 1000, 0.25, 1, 5, 1, true, 0, 5.0 }); // background
+    cases.push_back({ "octahedron", 1000, 0.25, 3, 5, 1, true, 0, 5.0 });
+    cases.push_back({ "cube", 1000, 0.25, 2, 5, 2, true, 0, -5.0 });
+    for (const Case& c : cases)
+    {
+        SCOPED_TRACE(describe(c));
+        Pair<TypeParam> pair(c, particlesOf(c));
+        pair.run();
+        expectSame<TypeParam>(pair.onGpu.forces, pair.onCpu.forces, c.n, "forces");
+        expectSameTotals<TypeParam>(pair.onGpu, pair.onCpu, pair.system(), c);
+    }
+}
+
+//! The operators follow a strain to first order, in a rotated frame if the box is sheared.
+TYPED_TEST(GpuTotals, MatchCpuInAStrainedBox)
+{
+    for (const Case& c : { Case{ "cube", 500, 0.3, 1, 5 },
+                           Case{ "triclinic", 500, 0.3, 1, 5, 1, true, 0, 2.0 },
+                           Case{ "rectangular", 500, 0.25, 3, 4 },
+                           Case{ "octahedron", 500, 0.3, 2, 5 } })
+    {
+        SCOPED_TRACE(describe(c));
+        const System system = particlesOf(c);
+        Pair<TypeParam> pair(c, system);
+        pair.run();
+        Mat3 strain;
+        strain << 3e-3, 1e-3, -5e-4, 1e-3, -1e-3, 7e-4, -5e-4, 7e-4, -2e-3;
+        const Mat3 sheared = toMat3(system.box) * (Mat3::Identity() + strain);
+        // sheared = L Q with a lower-triangular L, the new box: L = sheared Q^T
+        const Eigen::HouseholderQR<Mat3> qr(sheared.transpose());
+        Mat3 rotation = qr.householderQ();
+        for (int k = 0; k < 3; ++k)
+        {
+            if ((sheared * rotation)(k, k) < 0)
+            {
+                rotation.col(k) *= -1;
+            }
+        }
+        Mat3 box  = sheared * rotation;
+        box(0, 1) = box(0, 2) = box(1, 2) = 0;
+        const Mat3 change                 = toMat3(system.box).inverse() * box;
+        System moved                      = system;
+        for (int i = 0; i < 3; ++i)
+        {
+            for (int j = 0; j < 3; ++j)
+            {
+                moved.box[i][j] = box(i, j);
+            }
+        }
+        for (Vector& x : moved.positions)
+        {
+            const Eigen::RowVector3d r = Eigen::RowVector3d(x[0], x[1], x[2]) * change;
+            x                          = { r[0], r[1], r[2] };
+        }
+        pair.cpu().setBox(box, strain, rotation);
+        pair.gpu().setBox(box, strain, rotation);
+        pair.setSystem(moved);
+        pair.run();
+        expectSame<TypeParam>(
+                pair.onGpu.locals[0], pair.onCpu.locals[0], coefficientCount(c.order), "locals");
+        expectSame<TypeParam>(pair.onGpu.forces, pair.onCpu.forces, c.n, "forces");
+        expectSameTotals<TypeParam>(pair.onGpu, pair.onCpu, pair.system(), c);
+    }
+}
+
+//! What is left from an evaluation must not enter the next one, of other particles and other cells.
+TYPED_TEST(GpuTotals, DoNotDependOnEarlierEvaluations)
+{
+    const Case first  = { "cube", 1500, 0.25, 2, 5 };
+    const Case second = { "cube", 1500, 0.25, 2, 5, 1, true, 0.4 };
+    Pair<TypeParam> pair(first, particlesOf(first));
+    for (const Case& c : { first, second, first, second })
+    {
+        SCOPED_TRACE(describe(c));
+        System moved  = particlesOf(c);
+        moved.charges = pair.system().charges;
+        pair.setSystem(moved);
+        pair.run();
+        expectSame<TypeParam>(pair.onGpu.forces, pair.onCpu.forces, c.n, "forces");
+        expectSameTotals<TypeParam>(pair.onGpu, pair.onCpu, pair.system(), c);
+    }
+}
+
+template<class Real>
+class GpuReproducible : public GpuStages<Real>
+{
+};
+TYPED_TEST_SUITE(GpuReproducible, Precisions);
+
+TYPED_TEST(GpuReproducible, IsBitwiseEqual)
+{
+    for (const Case& c : { Case{ "octahedron", 4097, 0.3, 1, 5 },
+                           Case{ "cube", 3000, 0.25, 2, 8 },
+                           Case{ "triclinic", 2000, 0.1, 4, 4, 1, true, 0.4 } })
+    {
+        for (const M2lEngine engine : { M2lEngine::Hierarchy,
+                                        M2lEngine::Naive,
+                                        M2lEngine::Dynamic,
+                                        M2lEngine::Symmetric,
+                                        M2lEngine::Gemm })
+        {
+            if (c.levels == 1 && engine != M2lEngine::Hierarchy)
+            {
+                continue;
+            }
+            SCOPED_TRACE(describe(c) + ", " + engineName(engine));
+            System system = particlesOf(c);
+            for (int i = 2; i < c.n; i += 3)
+            {
+                system.exclusions.push_back({ i, i - 1 });
+                system.exclusions.push_back({ i, i - 2 });
+            }
+            if (engine == M2lEngine::Dynamic)
+            {
+                // its kernels add up in no fixed order
+                try
+                {
+                    Pair<TypeParam> pair(c, system, engine, true);
+                    ADD_FAILURE() << "no error";
+                }
+                catch (const Error& error)
+                {
+                    EXPECT_EQ(error.code(), ErrorCode::Unsupported) << error.what();
+                    EXPECT_NE(std::string(error.what()).find("reproducible"), std::string::npos)
+                            << error.what();
+                }
+                continue;
+            }
+            Pair<TypeParam> pair(c, system, engine, true);
+            const Record first = record(pair.gpu(), pair.system(), c.levels, {});
+            for (int repeat = 0; repeat < 10; ++repeat)
+            {
+                const Record again = record(pair.gpu(), pair.system(), c.levels, {});
+                EXPECT_EQ(again.forces, first.forces);
+                EXPECT_EQ(again.multipoles, first.multipoles);
+                EXPECT_EQ(again.locals, first.locals);
+                EXPECT_EQ(again.totals.energy, first.totals.energy);
+                for (int i = 0; i < 9; ++i)
+                {
+                    EXPECT_EQ(again.totals.virial[i / 3][i % 3], first.totals.virial[i / 3][i % 3]);
+                }
+            }
+        }
+    }
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield
