@@ -1,0 +1,151 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "bench_report.h"
+
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+#include <sys/utsname.h>
+
+#include "farfield/farfield.h"
+
+#include "bench_timing.h"
+
+namespace farfield
+{
+namespace bench
+{
+namespace
+{
+
+std::string processorName()
+{
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);)
+    {
+        const size_t colon = line.find(": ");
+        if (line.rfind("model name", 0) == 0 && colon != std::string::npos)
+        {
+            return line.substr(colon + 2);
+        }
+    }
+    return "unknown";
+}
+
+std::string versionText(int version)
+{
+    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+nlohmann::json machine()
+{
+    nlohmann::json m;
+    utsname names = {};
+    uname(&names);
+    m["system"]    = std::string(names.sysname) + " " + names.release;
+    m["processor"] = processorName();
+    m["threads"]   = std::thread::hardware_concurrency();
+    int driver = 0, runtime = 0, device = 0;
+    check(cudaDriverGetVersion(&driver), "reading the driver's version");
+    check(cudaRuntimeGetVersion(&runtime), "reading the runtime's version");
+    m["cuda_driver"]  = versionText(driver);
+    m["cuda_runtime"] = versionText(runtime);
+    // the version of the kernel module, which is not that of CUDA
+    std::ifstream file("/proc/driver/nvidia/version");
+    std::string line;
+    if (std::getline(file, line))
+    {
+        m["driver"] = line;
+    }
+    check(cudaGetDevice(&device), "finding a GPU");
+    cudaDeviceProp properties;
+    check(cudaGetDeviceProperties(&properties, device), "reading the properties of the GPU");
+    int clock = 0, memoryClock = 0;
+    check(cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, device), "reading the clock rate");
+    check(cudaDeviceGetAttribute(&memoryClock, cudaDevAttrMemoryClockRate, device),
+          "reading the clock rate");
+    m["gpu"] = { { "name", properties.name },
+                 { "architecture",
+                   "sm_" + std::to_string(10 * properties.major + properties.minor) },
+                 { "multiprocessors", properties.multiProcessorCount },
+                 { "clock_hz", 1e3 * clock },
+                 { "memory_clock_hz", 1e3 * memoryClock },
+                 { "memory_bus_bits", properties.memoryBusWidth },
+                 { "memory_bytes", properties.totalGlobalMem },
+                 { "l2_bytes", properties.l2CacheSize } };
+    return m;
+}
+
+std::string now()
+{
+    const std::time_t time = std::time(nullptr);
+    char buffer[32];
+    std::strftime(buffer, sizeof(buffer), "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&time));
+    return buffer;
+}
+
+} // namespace
+
+Report::Report(const std::string& benchmark,
+               const std::string& command,
+               const std::string& path,
+               double limit) :
+    path_(path),
+    limit_(limit), start_(std::chrono::steady_clock::now())
+{
+    root_["benchmark"]      = benchmark;
+    root_["farfield"]       = version();
+    root_["date"]           = now();
+    root_["command"]        = command;
+    root_["machine"]        = machine();
+    root_["complete"]       = true;
+    root_["cases"]          = nlohmann::json::array();
+    const nlohmann::json& m = root_["machine"];
+    std::printf("farfield %s, %s, CUDA %s, driver for CUDA %s\n",
+                version(),
+                m["gpu"]["name"].get<std::string>().c_str(),
+                m["cuda_runtime"].get<std::string>().c_str(),
+                m["cuda_driver"].get<std::string>().c_str());
+    write();
+}
+
+void Report::add(const nlohmann::json& entry, const std::string& line)
+{
+    root_["cases"].push_back(entry);
+    write();
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+}
+
+bool Report::timeLeft()
+{
+    const double elapsed =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    const bool left = limit_ <= 0 || elapsed < limit_;
+    if (!left && root_["complete"].get<bool>())
+    {
+        root_["complete"] = false;
+        write();
+        std::printf("The time limit is reached: the rest is left out.\n");
+    }
+    return left;
+}
+
+void Report::write() const
+{
+    std::ofstream file(path_);
+    file << root_.dump(1) << '\n';
+    if (!file.flush())
+    {
+        throw std::runtime_error("The file " + path_ + " cannot be written.");
+    }
+}
+
+} // namespace bench
+} // namespace farfield

@@ -1,0 +1,85 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Configurations for benchmarks, made from a seed or read from a reference file.
+ */
+#ifndef FARFIELD_BENCH_SYSTEMS_H
+#define FARFIELD_BENCH_SYSTEMS_H
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace farfield
+{
+namespace bench
+{
+
+//! A periodic system. Positions and charges are numbers that single precision holds exactly.
+struct System
+{
+    std::string name;
+    double box[3][3] = {};
+    std::vector<double> x; //!< [n][3] nm
+    std::vector<double> q; //!< [n] e
+    //! Excluded pairs as compressed rows, both directions.
+    std::vector<int> offsets, partners;
+
+    int size() const { return static_cast<int>(q.size()); }
+    double volume() const { return box[0][0] * box[1][1] * box[2][2]; }
+};
+
+//! What is known about a system from elsewhere, converged.
+struct Reference
+{
+    System system;
+    std::vector<double> forces; //!< [n][3] Coulomb forces, kJ/mol/nm
+    double rmsTotalForce = 0;   //!< RMS over the particles of the force with all interactions
+    double energy        = 0;   //!< kJ/mol
+    double virial[3][3]  = {};  //!< kJ/mol
+};
+
+/*! \brief Rigid water in a cube at 33.4 molecules/nm^3.
+ *
+ *  TIP3P (0.09572 nm, 104.52 degrees, -0.834/0.417 e) on a jittered lattice, in orientations that
+ *  are random as far as atoms of different molecules allow; oxygens are at least 0.25 nm apart.
+ *  \param[in] atoms  rounded to whole molecules */
+System waterBox(int atoms, unsigned seed);
+
+//! 27 spheres of such water, 300 510 atoms in all, in a cube of the given edge (nm).
+System waterDroplets(double edge, unsigned seed);
+
+//! Charges of random sign at random places, 100 per nm^3, without exclusions.
+System randomCharges(int n, unsigned seed);
+
+//! As randomCharges(), in a cube of a given edge (nm).
+System randomCharges(int n, double edge, unsigned seed);
+
+/*! \brief Reads a system with converged forces.
+ *
+ *  Little endian: int32 n; float64 box[9] (rows), x[n][3], q[n], total forces[n][3], Coulomb
+ *  forces[n][3], Coulomb energy, its virial[9]; int32 offsets[n + 1], partners[offsets[n]].
+ *  \throws std::runtime_error  the file cannot be read or is too short */
+Reference readReference(const std::string& path);
+
+//! What the particles fill.
+struct Occupation
+{
+    long long cells = 0; //!< cells that hold particles
+    //! Ordered pairs of different particles in near cells: what the near field has to compute.
+    long long nearPairs = 0;
+};
+
+/*! \brief Counts occupied cells and near pairs.
+ *  \param[in] cells  H, lower triangular: the box is H times the cell vectors */
+Occupation occupation(const System& system,
+                      const std::array<std::array<int, 3>, 3>& cells,
+                      int directRange);
+
+} // namespace bench
+} // namespace farfield
+
+#endif
