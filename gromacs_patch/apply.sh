@@ -42,15 +42,24 @@ run_patch()
         --input="$input" "$@"
 }
 
+# Patches build on those before them: from the first one on that is not up to date, all are undone,
+# the last one first
+undo=
+for name in $( (cd "$here" && ls -- *.patch; cd "$applied" && ls) | sort -u); do
+    [ -n "$undo" ] || ! cmp -s "$here/$name" "$applied/$name" || continue
+    undo="$name $undo"
+done
+for name in $undo; do
+    [ -f "$applied/$name" ] || continue
+    run_patch "$applied/$name" --reverse --dry-run > /dev/null \
+        || fail "'$tree' was changed after an older $name was applied, unpack a fresh tree."
+    run_patch "$applied/$name" --reverse > /dev/null
+    rm "$applied/$name"
+done
+
 for file in "$here"/*.patch; do
     name=$(basename "$file")
-    if [ -f "$applied/$name" ]; then
-        cmp -s "$file" "$applied/$name" && continue
-        run_patch "$applied/$name" --reverse --dry-run > /dev/null \
-            || fail "'$tree' was changed after an older $name was applied, unpack a fresh tree."
-        run_patch "$applied/$name" --reverse > /dev/null
-        rm "$applied/$name"
-    fi
+    [ ! -f "$applied/$name" ] || continue
     if run_patch "$file" --reverse --dry-run > /dev/null 2>&1; then
         # Applied by hand, or by a run that was interrupted
         cp "$file" "$applied/$name"

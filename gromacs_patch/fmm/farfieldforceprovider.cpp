@@ -26,6 +26,7 @@
 #include "gromacs/mdrunutility/mdmodulesnotifiers.h"
 #include "gromacs/mdtypes/enerdata.h"
 #include "gromacs/mdtypes/forceoutput.h"
+#include "gromacs/mdtypes/simulation_workload.h"
 #include "gromacs/topology/atoms.h"
 #include "gromacs/topology/ifunc.h"
 #include "gromacs/topology/topology.h"
@@ -36,6 +37,7 @@
 #include "gromacs/utility/stringutil.h"
 #include "gromacs/utility/vec.h"
 
+#include "farfieldondevice.h"
 #include "farfieldoptions.h"
 
 namespace gmx
@@ -47,6 +49,7 @@ namespace
 //! Translates the mdp options to those of the library.
 farfield::Options translate(const FarfieldOptions& mdp,
                             const double coulombConstant,
+                            const bool reproducible,
                             const int numThreads)
 {
     farfield::Options options;
@@ -56,6 +59,7 @@ farfield::Options translate(const FarfieldOptions& mdp,
     options.directRange     = mdp.directRange;
     options.cellSize        = mdp.cellSize;
     options.threads         = numThreads;
+    options.reproducible    = reproducible;
     switch (mdp.m2l)
     {
         case FarfieldM2l::Hierarchy:
@@ -63,6 +67,18 @@ farfield::Options translate(const FarfieldOptions& mdp,
             break;
         case FarfieldM2l::Fft:
             options.m2l = farfield::M2lEngine::Fft;
+            break;
+        case FarfieldM2l::Naive:
+            options.m2l = farfield::M2lEngine::Naive;
+            break;
+        case FarfieldM2l::Dynamic:
+            options.m2l = farfield::M2lEngine::Dynamic;
+            break;
+        case FarfieldM2l::Symmetric:
+            options.m2l = farfield::M2lEngine::Symmetric;
+            break;
+        case FarfieldM2l::Gemm:
+            options.m2l = farfield::M2lEngine::Gemm;
             break;
         default:
             options.m2l = farfield::M2lEngine::Auto;
@@ -207,10 +223,36 @@ std::array<double, 3> gridOffset(const int64_t step)
     return offset;
 }
 
-//! Describes the discretisation for the log.
-std::string describe(const farfield::Setup& setup, const int numExclusions)
+//! Returns the name of an engine in the mdp file.
+const char* engineName(const farfield::M2lEngine engine)
 {
-    const char* engine = (setup.m2l == farfield::M2lEngine::Fft ? "fft" : "hierarchy");
+    switch (engine)
+    {
+        case farfield::M2lEngine::Fft:
+            return "fft";
+        case farfield::M2lEngine::Naive:
+            return "naive";
+        case farfield::M2lEngine::Dynamic:
+            return "dynamic";
+        case farfield::M2lEngine::Symmetric:
+            return "symmetric";
+        case farfield::M2lEngine::Gemm:
+            return "gemm";
+        default:
+            return "hierarchy";
+    }
+}
+
+/*! \brief Describes the discretisation for the log.
+ *
+ * \param[in] setup          the discretisation
+ * \param[in] numExclusions  number of excluded pairs
+ * \param[in] dataPath       how coordinates and forces get to the device and back
+ */
+std::string describe(const farfield::Setup& setup,
+                     const int numExclusions,
+                     const std::string& dataPath)
+{
     const char* device = (setup.device == farfield::Device::Gpu ? "GPU" : "CPU");
     const auto& h      = setup.cells;
 
@@ -230,7 +272,7 @@ std::string describe(const farfield::Setup& setup, const int numExclusions)
             setup.cellSize);
     text += formatString("  levels                   %d\n", setup.levels);
     text += formatString("  M2L engine               %s, %s operators\n",
-                         engine,
+                         engineName(setup.m2l),
                          setup.leastSquares ? "least-squares" : "truncated");
     text += formatString("  estimated error          %.1e (relative RMS force error)\n",
                          setup.estimatedError);
@@ -239,8 +281,81 @@ std::string describe(const farfield::Setup& setup, const int numExclusions)
                          setup.deviceName.c_str(),
                          setup.threads,
                          setup.threads == 1 ? "" : "s");
+    if (setup.device == farfield::Device::Gpu)
+    {
+        text += formatString("  coordinates and forces   %s\n", dataPath.c_str());
+    }
     text += formatString("  excluded pairs           %d\n", numExclusions);
     return text;
+}
+
+//! The box as the library takes it.
+struct BoxRows
+{
+    template<typename Box>
+    explicit BoxRows(const Box& element)
+    {
+        for (int i = 0; i < DIM; i++)
+        {
+            for (int j = 0; j < DIM; j++)
+            {
+                rows[i][j] = element(i, j);
+            }
+        }
+    }
+    static BoxRows fromMatrix(const matrix box)
+    {
+        return BoxRows([box](const int i, const int j) { return box[i][j]; });
+    }
+    double rows[DIM][DIM];
+};
+
+//! Adds energy and virial to the output of a step.
+void addTotals(const farfield::Totals& totals,
+               ForceWithVirial* forceWithVirial,
+               gmx_enerdata_t* enerd)
+{
+    // Added, as the charge correction and LJ-PME assign this term before
+    enerd->term[InteractionFunction::CoulombReciprocalSpace] += totals.energy;
+    matrix virial;
+    for (int i = 0; i < DIM; i++)
+    {
+        for (int j = 0; j < DIM; j++)
+        {
+            virial[i][j] = totals.virial[i][j];
+        }
+    }
+    forceWithVirial->addVirialContribution(virial);
+}
+
+//! Makes a table for the log; a stage time is that of all calls.
+std::string stageTable(const std::string& title, const std::vector<farfield::StageTime>& times)
+{
+    double total       = 0;
+    long long maxCalls = 0;
+    for (const auto& stage : times)
+    {
+        total += stage.seconds;
+        maxCalls = std::max(maxCalls, stage.calls);
+    }
+    const auto row = [total](const std::string& name, const long long calls, const double seconds)
+    {
+        return formatString("  %-24s %10lld %12.3f %12.4f %8.1f\n",
+                            name.c_str(),
+                            calls,
+                            seconds,
+                            calls > 0 ? 1000 * seconds / static_cast<double>(calls) : 0.0,
+                            total > 0 ? 100 * seconds / total : 0.0);
+    };
+    std::string text = title + "\n";
+    text += formatString(
+            "  %-24s %10s %12s %12s %8s\n", "Stage", "Calls", "Seconds", "ms/call", "Share %");
+    for (const auto& stage : times)
+    {
+        text += row(stage.name, stage.calls, stage.seconds);
+    }
+    text += row("Total", maxCalls, total);
+    return stripString(text);
 }
 
 } // namespace
@@ -253,13 +368,28 @@ public:
          const MDLogger& logger,
          const double coulombConstant,
          const bool integratesMotion,
+         const bool reproducible,
          const std::vector<double>& checkpointState) :
         mtop_(mtop),
         logger_(logger), integratesMotion_(integratesMotion), checkpointState_(checkpointState),
         solver_(translate(options,
                           coulombConstant,
+                          reproducible,
                           gmx_omp_nthreads_get(ModuleMultiThread::Default)))
     {
+    }
+
+    //! What to ask of the solver at \p step
+    farfield::Request request(const int64_t step, const bool computeTotals) const
+    {
+        farfield::Request result;
+        result.energy = computeTotals;
+        result.virial = computeTotals;
+        if (integratesMotion_)
+        {
+            result.gridOffset = gridOffset(step);
+        }
+        return result;
     }
 
     //! Sets up the solver for the local atoms; throws farfield::Error
@@ -274,6 +404,8 @@ public:
     [[noreturn]] void rethrowFor(const farfield::Error& error,
                                  ArrayRef<const RVec> x,
                                  const std::string& when) const;
+    //! The same for coordinates on the device
+    [[noreturn]] void rethrowOnDevice(const farfield::Error& error) const;
 
     const gmx_mtop_t& mtop_;
     const MDLogger& logger_;
@@ -281,6 +413,13 @@ public:
     std::vector<double> checkpointState_;
 
     farfield::Solver<real> solver_;
+    //! Set when coordinates and forces stay on the device
+    std::unique_ptr<FarfieldOnDevice> device_;
+    //! Where coordinates and forces are, for the log
+    std::string dataPath_;
+    //! Box and step of the last launch on the device
+    BoxRows launchedBox_  = BoxRows([](int, int) { return 0.0; });
+    int64_t launchedStep_ = -1;
 
     //! Whether the operators have been set up
     bool isPrepared_ = false;
@@ -418,15 +557,7 @@ void FarfieldForceProvider::Impl::prepare(ArrayRef<const RVec> x, const Matrix3x
                             withMdpNames(error.what()).c_str()));
         }
     }
-    double boxRows[DIM][DIM];
-    for (int i = 0; i < DIM; i++)
-    {
-        for (int j = 0; j < DIM; j++)
-        {
-            boxRows[i][j] = box(i, j);
-        }
-    }
-    solver_.prepare(particlePositions(x)->as_vec(), boxRows);
+    solver_.prepare(particlePositions(x)->as_vec(), BoxRows(box).rows);
     isPrepared_ = true;
 }
 
@@ -438,7 +569,8 @@ void FarfieldForceProvider::Impl::logSetup()
     {
         GMX_LOG(logger_.info)
                 .asParagraph()
-                .appendText(describe(setup, static_cast<int>(particleExclusions_.partners.size())));
+                .appendText(describe(
+                        setup, static_cast<int>(particleExclusions_.partners.size()), dataPath_));
         loggedSetup_ = setup;
     }
 }
@@ -463,17 +595,46 @@ void FarfieldForceProvider::Impl::rethrowFor(const farfield::Error& error,
     rethrow(error, when);
 }
 
+void FarfieldForceProvider::Impl::rethrowOnDevice(const farfield::Error& error) const
+{
+    // The device may have met it at an earlier step, since it was last waited for
+    const std::string when = "stopped at or before step " + std::to_string(launchedStep_);
+    std::vector<RVec> x;
+    if (error.code() == farfield::ErrorCode::InvalidArgument)
+    {
+        try
+        {
+            x = device_->coordinates();
+        }
+        catch (const farfield::Error&)
+        {
+            // What went wrong first is to be told
+        }
+    }
+    if (static_cast<int>(x.size()) == numHome_)
+    {
+        rethrowFor(error, x, when);
+    }
+    rethrow(error, when);
+}
+
 FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& options,
                                              const gmx_mtop_t& mtop,
                                              const MDLogger& logger,
                                              const double coulombConstant,
                                              const bool integratesMotion,
+                                             const bool reproducible,
                                              const std::vector<double>& checkpointState)
 {
     try
     {
-        impl_ = std::make_unique<Impl>(
-                options, mtop, logger, coulombConstant, integratesMotion, checkpointState);
+        impl_ = std::make_unique<Impl>(options,
+                                       mtop,
+                                       logger,
+                                       coulombConstant,
+                                       integratesMotion,
+                                       reproducible,
+                                       checkpointState);
     }
     catch (const farfield::Error& error)
     {
@@ -482,6 +643,29 @@ FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& options,
 }
 
 FarfieldForceProvider::~FarfieldForceProvider() = default;
+
+bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
+                                      const std::string& obstacle)
+{
+    if (impl_->solver_.setup().device != farfield::Device::Gpu)
+    {
+        return false;
+    }
+    std::string reason = obstacle;
+    if (reason.empty() && !FarfieldOnDevice::isCompiled())
+    {
+        reason = "GROMACS and the library were not both built with CUDA";
+    }
+    if (!reason.empty())
+    {
+        impl_->dataPath_ = "pass through the host: " + reason;
+        return false;
+    }
+    GMX_RELEASE_ASSERT(deviceContext != nullptr, "Without a device there is an obstacle");
+    impl_->device_   = std::make_unique<FarfieldOnDevice>(&impl_->solver_, *deviceContext);
+    impl_->dataPath_ = "stay on the GPU";
+    return true;
+}
 
 void FarfieldForceProvider::atomsRedistributed(const MDModulesAtomsRedistributedSignal& signal)
 {
@@ -508,13 +692,7 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
 
     ForceWithVirial& forceWithVirial = forceProviderOutput->forceWithVirial_;
     const auto& homeAtom             = impl_->homeAtom_;
-    farfield::Request request;
-    request.energy = forceWithVirial.computeVirial_;
-    request.virial = forceWithVirial.computeVirial_;
-    if (impl_->integratesMotion_)
-    {
-        request.gridOffset = gridOffset(forceProviderInput.step_);
-    }
+    const auto request = impl_->request(forceProviderInput.step_, forceWithVirial.computeVirial_);
 
     const RVec* x = impl_->particlePositions(forceProviderInput.x_);
     RVec* f       = forceWithVirial.force_.data();
@@ -524,19 +702,13 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
         f = impl_->f_.data();
     }
 
-    double box[DIM][DIM];
-    for (int i = 0; i < DIM; i++)
-    {
-        for (int j = 0; j < DIM; j++)
-        {
-            box[i][j] = forceProviderInput.box_[i][j];
-        }
-    }
-
     farfield::Totals totals;
     try
     {
-        totals = impl_->solver_.evaluate(x->as_vec(), box, f->as_vec(), request);
+        totals = impl_->solver_.evaluate(x->as_vec(),
+                                         BoxRows::fromMatrix(forceProviderInput.box_).rows,
+                                         f->as_vec(),
+                                         request);
     }
     catch (const farfield::Error& error)
     {
@@ -551,18 +723,85 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     }
     if (request.virial)
     {
-        // Added, as the charge correction and LJ-PME assign this term before
-        forceProviderOutput->enerd_.term[InteractionFunction::CoulombReciprocalSpace] +=
-                totals.energy;
-        matrix virial;
-        for (int i = 0; i < DIM; i++)
+        addTotals(totals, &forceWithVirial, &forceProviderOutput->enerd_);
+    }
+}
+
+void FarfieldForceProvider::reinit(StatePropagatorDataGpu* stateGpu,
+                                   GpuForceReduction* forceReduction)
+{
+    GMX_RELEASE_ASSERT(impl_->isPrepared_ && impl_->homeAtom_.empty(),
+                       "The local atoms must be known, without filler particles");
+    try
+    {
+        impl_->device_->reinit(stateGpu, forceReduction);
+    }
+    catch (const farfield::Error& error)
+    {
+        rethrow(error, "cannot be set up on the GPU");
+    }
+}
+
+bool FarfieldForceProvider::boxHasChanged(const matrix box) const
+{
+    for (int i = 0; i < DIM; i++)
+    {
+        for (int j = 0; j < DIM; j++)
         {
-            for (int j = 0; j < DIM; j++)
+            if (impl_->launchedBox_.rows[i][j] != box[i][j])
             {
-                virial[i][j] = totals.virial[i][j];
+                return true;
             }
         }
-        forceWithVirial.addVirialContribution(virial);
+    }
+    return false;
+}
+
+void FarfieldForceProvider::launch(const matrix box,
+                                   const int64_t step,
+                                   const StepWorkload& stepWork,
+                                   GpuEventSynchronizer* xReadyOnDevice)
+{
+    impl_->launchedBox_  = BoxRows::fromMatrix(box);
+    impl_->launchedStep_ = step;
+    try
+    {
+        impl_->device_->launch(
+                impl_->launchedBox_.rows,
+                impl_->request(step, stepWork.computeVirial || stepWork.computeEnergy),
+                !stepWork.useGpuFBufferOps,
+                xReadyOnDevice);
+    }
+    catch (const farfield::Error& error)
+    {
+        impl_->rethrowOnDevice(error);
+    }
+}
+
+void FarfieldForceProvider::waitAndReduce(const StepWorkload& stepWork,
+                                          ForceWithVirial* forceWithVirial,
+                                          gmx_enerdata_t* enerd)
+{
+    farfield::Totals totals;
+    try
+    {
+        totals = impl_->device_->wait();
+    }
+    catch (const farfield::Error& error)
+    {
+        impl_->rethrowOnDevice(error);
+    }
+    if (!stepWork.useGpuFBufferOps)
+    {
+        const ArrayRef<const RVec> forces = impl_->device_->forces();
+        for (Index i = 0; i < forces.ssize(); i++)
+        {
+            forceWithVirial->force_[i] += forces[i];
+        }
+    }
+    if (stepWork.computeVirial || stepWork.computeEnergy)
+    {
+        addTotals(totals, forceWithVirial, enerd);
     }
 }
 
@@ -573,32 +812,25 @@ std::vector<double> FarfieldForceProvider::state() const
 
 void FarfieldForceProvider::logTimings() const
 {
-    const auto timings = impl_->solver_.timings();
-    double total       = 0;
-    long long maxCalls = 0;
-    for (const auto& stage : timings)
+    std::string text;
+    if (!impl_->device_)
     {
-        total += stage.seconds;
-        maxCalls = std::max(maxCalls, stage.calls);
+        text = stageTable("FMM (farfield) wall-clock time per stage", impl_->solver_.timings());
     }
-    const auto row = [total](const std::string& name, const long long calls, const double seconds)
+    else if (impl_->launchedStep_ >= 0)
     {
-        return formatString("  %-24s %10lld %12.3f %12.4f %8.1f\n",
-                            name.c_str(),
-                            calls,
-                            seconds,
-                            calls > 0 ? 1000 * seconds / static_cast<double>(calls) : 0.0,
-                            total > 0 ? 100 * seconds / total : 0.0);
-    };
-    std::string text = "FMM (farfield) wall-clock time per stage\n";
-    text += formatString(
-            "  %-24s %10s %12s %12s %8s\n", "Stage", "Calls", "Seconds", "ms/call", "Share %");
-    for (const auto& stage : timings)
-    {
-        text += row(stage.name, stage.calls, stage.seconds);
+        try
+        {
+            text = stageTable("FMM (farfield) GPU time per stage, measured after the last step, "
+                              "without overlap",
+                              impl_->device_->measureStages(impl_->launchedBox_.rows));
+        }
+        catch (const farfield::Error& error)
+        {
+            text = std::string("FMM (farfield) could not measure its stages: ") + error.what();
+        }
     }
-    text += row("Total", maxCalls, total);
-    GMX_LOG(impl_->logger_.info).asParagraph().appendText(stripString(text));
+    GMX_LOG(impl_->logger_.info).asParagraph().appendText(text);
 }
 
 } // namespace gmx

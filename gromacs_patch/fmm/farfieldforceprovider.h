@@ -12,10 +12,14 @@
 #define GMX_FMM_FARFIELDFORCEPROVIDER_H
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "gromacs/mdtypes/iforceprovider.h"
 
+#include "deviceforceprovider.h"
+
+class DeviceContext;
 struct gmx_mtop_t;
 
 namespace gmx
@@ -28,9 +32,10 @@ struct MDModulesAtomsRedistributedSignal;
 /*! \brief Computes all Coulomb interactions, near and far, with farfield::Solver.
  *
  * The particles are handed over in the order of the local state. Charges and exclusions come from
- * the global topology, so that they cannot depend on what is local.
+ * the global topology, so that they cannot depend on what is local. A run uses one of the two
+ * interfaces, throughout.
  */
-class FarfieldForceProvider final : public IForceProvider
+class FarfieldForceProvider final : public IForceProvider, public IDeviceForceProvider
 {
 public:
     /*! \brief Creates the solver.
@@ -40,6 +45,7 @@ public:
      * \param[in] logger           for the log file; must outlive this object
      * \param[in] coulombConstant  1/(4 pi eps0 eps_r), kJ mol^-1 nm e^-2
      * \param[in] integratesMotion whether the steps follow the equations of motion
+     * \param[in] reproducible     whether results must be bitwise equal in every run
      * \param[in] checkpointState  what state() returned when the checkpoint was written, or empty
      *
      * \throws InvalidInputError, InconsistentInputError  an option or the device cannot be used
@@ -49,8 +55,17 @@ public:
                           const MDLogger& logger,
                           double coulombConstant,
                           bool integratesMotion,
+                          bool reproducible,
                           const std::vector<double>& checkpointState);
     ~FarfieldForceProvider();
+
+    /*! \brief Decides whether coordinates and forces stay on the device.
+     *
+     * \param[in] deviceContext  the device of this rank, can be nullptr
+     * \param[in] obstacle       why GROMACS has them on the host, to follow a colon; or empty
+     * \returns whether this object is to be used as IDeviceForceProvider
+     */
+    bool useDevice(const DeviceContext* deviceContext, const std::string& obstacle);
 
     /*! \brief Hands charges and exclusions of the local atoms to the solver.
      *
@@ -66,6 +81,17 @@ public:
      */
     void calculateForces(const ForceProviderInput& forceProviderInput,
                          ForceProviderOutput* forceProviderOutput) override;
+
+    // From IDeviceForceProvider
+    void reinit(StatePropagatorDataGpu* stateGpu, GpuForceReduction* forceReduction) override;
+    bool boxHasChanged(const matrix box) const override;
+    void launch(const matrix box,
+                int64_t step,
+                const StepWorkload& stepWork,
+                GpuEventSynchronizer* xReadyOnDevice) override;
+    void waitAndReduce(const StepWorkload& stepWork,
+                       ForceWithVirial* forceWithVirial,
+                       gmx_enerdata_t* enerd) override;
 
     //! The discretisation that was chosen at run time, for the checkpoint.
     std::vector<double> state() const;

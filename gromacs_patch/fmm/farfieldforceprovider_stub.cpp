@@ -26,6 +26,7 @@ FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& /* options *
                                              const MDLogger& /* logger */,
                                              const double /* coulombConstant */,
                                              const bool /* integratesMotion */,
+                                             const bool /* reproducible */,
                                              const std::vector<double>& /* checkpointState */)
 {
     GMX_THROW(NotImplementedError(
@@ -35,6 +36,12 @@ FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& /* options *
 
 FarfieldForceProvider::~FarfieldForceProvider() = default;
 
+bool FarfieldForceProvider::useDevice(const DeviceContext* /* deviceContext */,
+                                      const std::string& /* obstacle */)
+{
+    return false;
+}
+
 void FarfieldForceProvider::atomsRedistributed(
         const MDModulesAtomsRedistributedSignal& /* signal */)
 {
@@ -42,6 +49,29 @@ void FarfieldForceProvider::atomsRedistributed(
 
 void FarfieldForceProvider::calculateForces(const ForceProviderInput& /* forceProviderInput */,
                                             ForceProviderOutput* /* forceProviderOutput */)
+{
+}
+
+void FarfieldForceProvider::reinit(StatePropagatorDataGpu* /* stateGpu */,
+                                   GpuForceReduction* /* forceReduction */)
+{
+}
+
+bool FarfieldForceProvider::boxHasChanged(const matrix /* box */) const
+{
+    return false;
+}
+
+void FarfieldForceProvider::launch(const matrix /* box */,
+                                   const int64_t /* step */,
+                                   const StepWorkload& /* stepWork */,
+                                   GpuEventSynchronizer* /* xReadyOnDevice */)
+{
+}
+
+void FarfieldForceProvider::waitAndReduce(const StepWorkload& /* stepWork */,
+                                          ForceWithVirial* /* forceWithVirial */,
+                                          gmx_enerdata_t* /* enerd */)
 {
 }
 

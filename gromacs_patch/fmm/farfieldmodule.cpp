@@ -20,12 +20,16 @@
 #include <vector>
 
 #include "gromacs/fileio/warninp.h"
+#include "gromacs/gpu_utils/device_stream_manager.h"
 #include "gromacs/math/units.h"
 #include "gromacs/mdrunutility/mdmodulesnotifiers.h"
 #include "gromacs/mdtypes/imdoutputprovider.h"
 #include "gromacs/mdtypes/inputrec.h"
 #include "gromacs/mdtypes/md_enums.h"
+#include "gromacs/mdtypes/simulation_workload.h"
 #include "gromacs/topology/atoms.h"
+#include "gromacs/topology/ifunc.h"
+#include "gromacs/topology/mtop_util.h"
 #include "gromacs/topology/topology.h"
 #include "gromacs/utility/exceptions.h"
 #include "gromacs/utility/gmxassert.h"
@@ -49,6 +53,9 @@ constexpr const char* c_checkpointKey = "fmm-farfield-state";
 
 //! Name of the row of the cycle-counter table in the log
 constexpr const char* c_cycleCounterName = "FMM (farfield)";
+
+//! Environment variable that takes coordinates and forces through the host
+constexpr const char* c_disableVariable = "GMX_FMM_DISABLE_GPU_BUFFERS";
 
 //! Reports all of \p ir that FMM does not support; \p ir has coulombtype = FMM.
 void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
@@ -162,6 +169,41 @@ void checkCellSize(const FarfieldOptions& options, const matrix box, WarningHand
     }
 }
 
+/*! \brief Tells why mdrun has coordinates or forces on the host at every step.
+ *
+ * \param[in] simulationWork  what runs where; nullptr when not known
+ * \param[in] mtop            the global topology
+ * \returns an empty string if they stay on the device
+ */
+std::string obstacleToDevice(const SimulationWorkload* simulationWork, const gmx_mtop_t& mtop)
+{
+    if (simulationWork == nullptr || !simulationWork->useGpuNonbonded)
+    {
+        return "non-bonded interactions run on the CPU";
+    }
+    if (!simulationWork->useGpuUpdate)
+    {
+        if (gmx_mtop_interaction_count(mtop, IF_VSITE) > 0)
+        {
+            return "virtual sites need the update on the CPU";
+        }
+        if (gmx_mtop_particletype_count(mtop)[ParticleType::Shell] > 0)
+        {
+            return "shells need the update on the CPU";
+        }
+        return "the update runs on the CPU";
+    }
+    if (simulationWork->haveFillerParticlesInLocalState)
+    {
+        return "there are filler particles";
+    }
+    if (std::getenv(c_disableVariable) != nullptr)
+    {
+        return formatString("the environment variable %s is set", c_disableVariable);
+    }
+    return {};
+}
+
 } // namespace
 
 void checkStartForFmm(const t_inputrec& ir, ArrayRef<const RVec> x)
@@ -239,6 +281,12 @@ public:
     double relativePermittivity_ = 0;
     //! Whether the integrator follows the equations of motion
     bool integratesMotion_ = false;
+    //! Whether the user asked for reproducible results
+    bool reproducible_ = false;
+    //! What runs where
+    const SimulationWorkload* simulationWork_ = nullptr;
+    //! The device of this rank, if there is one
+    const DeviceStreamManager* deviceStreamManager_ = nullptr;
     //! The solver's state in the checkpoint mdrun continues from
     std::vector<double> checkpointState_;
     //! The force provider, when this backend is active
@@ -315,6 +363,9 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
             {
                 impl->relativePermittivity_ = directProvider->relativePermittivity;
                 impl->integratesMotion_     = directProvider->integratesMotion;
+                impl->reproducible_         = directProvider->reproducible;
+                impl->simulationWork_       = directProvider->simulationWork;
+                impl->deviceStreamManager_  = directProvider->deviceStreamManager;
             });
 
     auto& checkpointNotifier = notifiers->checkpointingNotifier_;
@@ -372,8 +423,18 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
                                                     *impl_->logger_,
                                                     c_one4PiEps0 / impl_->relativePermittivity_,
                                                     impl_->integratesMotion_,
+                                                    impl_->reproducible_,
                                                     impl_->checkpointState_);
-    forceProviders->addForceProvider(impl_->provider_.get(), c_cycleCounterName);
+    if (impl_->provider_->useDevice(
+                impl_->deviceStreamManager_ ? &impl_->deviceStreamManager_->context() : nullptr,
+                obstacleToDevice(impl_->simulationWork_, *impl_->mtop_)))
+    {
+        forceProviders->deviceForceProvider = impl_->provider_.get();
+    }
+    else
+    {
+        forceProviders->addForceProvider(impl_->provider_.get(), c_cycleCounterName);
+    }
     GMX_LOG(impl_->logger_->warning)
             .asParagraph()
             .appendText(

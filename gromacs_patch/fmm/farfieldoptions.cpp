@@ -34,7 +34,9 @@ namespace gmx
 namespace
 {
 
-const EnumerationArray<FarfieldM2l, const char*> c_m2lNames = { { "auto", "hierarchy", "fft" } };
+const EnumerationArray<FarfieldM2l, const char*> c_m2lNames = {
+    { "auto", "hierarchy", "fft", "naive", "dynamic", "symmetric", "gemm" }
+};
 const EnumerationArray<FarfieldDevice, const char*> c_deviceNames = { { "auto", "cpu", "gpu" } };
 
 // Option names, without the prefix "fmm-" that the module adds

@@ -22,6 +22,10 @@ enum class FarfieldM2l
     Auto,
     Hierarchy,
     Fft,
+    Naive,
+    Dynamic,
+    Symmetric,
+    Gemm,
     Count
 };
 

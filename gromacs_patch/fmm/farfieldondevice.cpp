@@ -1,0 +1,188 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \internal \file
+ * \brief Implements what the farfield force provider has on a CUDA device.
+ *
+ * \ingroup module_fmm
+ */
+#include "gmxpre.h"
+
+#include "farfieldondevice.h"
+
+#include <cuda_runtime.h>
+#include <farfield/farfield_cuda.h>
+
+#include <string>
+#include <type_traits>
+
+#include "gromacs/gpu_utils/device_context.h"
+#include "gromacs/gpu_utils/device_stream.h"
+#include "gromacs/gpu_utils/gpueventsynchronizer.h"
+#include "gromacs/gpu_utils/hostallocator.h"
+#include "gromacs/mdlib/gpuforcereduction.h"
+#include "gromacs/mdtypes/state_propagator_data_gpu.h"
+#include "gromacs/utility/arrayref.h"
+#include "gromacs/utility/gmxassert.h"
+
+namespace gmx
+{
+
+namespace
+{
+
+static_assert(std::is_same_v<real, float> && sizeof(RVec) == 3 * sizeof(real),
+              "The arrays of GROMACS on the device are those of the library");
+
+//! Evaluations per stage time
+constexpr int c_numMeasurements = 20;
+
+//! Throws if a call of CUDA failed.
+void check(const cudaError_t status, const char* what)
+{
+    if (status != cudaSuccess)
+    {
+        throw farfield::Error(farfield::ErrorCode::DeviceFailure,
+                              std::string("CUDA reports '") + cudaGetErrorString(status)
+                                      + "' while " + what + ".");
+    }
+}
+
+} // namespace
+
+class FarfieldOnDevice::Impl
+{
+public:
+    Impl(farfield::Solver<real>* solver, const DeviceContext& deviceContext) :
+        solver_(*solver), stream_(deviceContext, DeviceStreamPriority::High, false)
+    {
+        changePinningPolicy(&forcesOnHost_, PinningPolicy::PinnedIfSupported);
+    }
+    ~Impl()
+    {
+        // Errors have been reported by earlier calls
+        (void)cudaStreamSynchronize(stream_.stream());
+        (void)cudaFree(forces_);
+    }
+
+    //! Number of bytes of the coordinates, and of the forces
+    size_t size() const { return numAtoms_ * sizeof(RVec); }
+
+    farfield::Solver<real>& solver_;
+    //! The forces are what a step waits for: FMM goes before non-bonded interactions
+    DeviceStream stream_;
+    //! Marked when the forces are complete and are to be reduced on the device
+    GpuEventSynchronizer forcesReady_;
+
+    int numAtoms_ = 0;
+    //! Coordinates, owned by StatePropagatorDataGpu
+    const real* x_ = nullptr;
+    //! Number of atoms that forces_ has room for
+    int capacity_ = 0;
+    real* forces_ = nullptr;
+    HostVector<RVec> forcesOnHost_;
+    //! Whether there was an evaluation of forces alone
+    bool isWarm_ = false;
+};
+
+FarfieldOnDevice::FarfieldOnDevice(farfield::Solver<real>* solver,
+                                   const DeviceContext& deviceContext) :
+    impl_(std::make_unique<Impl>(solver, deviceContext))
+{
+}
+
+FarfieldOnDevice::~FarfieldOnDevice() = default;
+
+bool FarfieldOnDevice::isCompiled()
+{
+    return true;
+}
+
+void FarfieldOnDevice::reinit(StatePropagatorDataGpu* stateGpu, GpuForceReduction* forceReduction)
+{
+    impl_->numAtoms_ = stateGpu->numAtomsLocal();
+    impl_->x_        = reinterpret_cast<const real*>(stateGpu->getCoordinates());
+    if (impl_->numAtoms_ > impl_->capacity_)
+    {
+        check(cudaStreamSynchronize(impl_->stream_.stream()), "waiting for FMM");
+        check(cudaFree(impl_->forces_), "freeing memory");
+        impl_->forces_   = nullptr;
+        impl_->capacity_ = 0;
+        void* memory     = nullptr;
+        check(cudaMalloc(&memory, impl_->size()), "allocating memory for forces");
+        impl_->forces_   = static_cast<real*>(memory);
+        impl_->capacity_ = impl_->numAtoms_;
+    }
+    impl_->forcesOnHost_.resize(impl_->numAtoms_);
+    forceReduction->registerRvecForce(reinterpret_cast<RVec*>(impl_->forces_));
+    forceReduction->addDependency(&impl_->forcesReady_);
+}
+
+void FarfieldOnDevice::launch(const double box[DIM][DIM],
+                              const farfield::Request& request,
+                              const bool forcesToHost,
+                              GpuEventSynchronizer* xReadyOnDevice)
+{
+    const cudaStream_t stream = impl_->stream_.stream();
+    // Coordinates are complete only after the previous forces were used
+    xReadyOnDevice->enqueueWaitEvent(impl_->stream_);
+    if (!impl_->isWarm_)
+    {
+        // The first step has a virial, the second one may be recorded as a graph: CUDA shall not
+        // have to load kernels then
+        farfield::Request forcesAlone = request;
+        forcesAlone.energy            = false;
+        forcesAlone.virial            = false;
+        farfield::enqueue(impl_->solver_, impl_->x_, box, impl_->forces_, forcesAlone, stream);
+        impl_->isWarm_ = true;
+    }
+    check(cudaMemsetAsync(impl_->forces_, 0, impl_->size(), stream), "clearing forces");
+    farfield::enqueue(impl_->solver_, impl_->x_, box, impl_->forces_, request, stream);
+    if (forcesToHost)
+    {
+        check(cudaMemcpyAsync(impl_->forcesOnHost_.data(),
+                              impl_->forces_,
+                              impl_->size(),
+                              cudaMemcpyDeviceToHost,
+                              stream),
+              "copying forces");
+    }
+    else
+    {
+        impl_->forcesReady_.markEvent(impl_->stream_);
+    }
+}
+
+farfield::Totals FarfieldOnDevice::wait()
+{
+    const farfield::Totals totals = farfield::wait(impl_->solver_);
+    check(cudaStreamSynchronize(impl_->stream_.stream()), "waiting for FMM");
+    return totals;
+}
+
+ArrayRef<const RVec> FarfieldOnDevice::forces() const
+{
+    return impl_->forcesOnHost_;
+}
+
+std::vector<RVec> FarfieldOnDevice::coordinates() const
+{
+    std::vector<RVec> x(impl_->numAtoms_);
+    check(cudaMemcpy(x.data(), impl_->x_, impl_->size(), cudaMemcpyDeviceToHost),
+          "copying coordinates");
+    return x;
+}
+
+std::vector<farfield::StageTime> FarfieldOnDevice::measureStages(const double box[DIM][DIM])
+{
+    check(cudaDeviceSynchronize(), "waiting for the last step");
+    farfield::Request request;
+    request.energy = false;
+    request.virial = false;
+    return farfield::measureStages(
+            impl_->solver_, impl_->x_, box, impl_->forces_, request, c_numMeasurements);
+}
+
+} // namespace gmx
