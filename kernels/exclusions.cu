@@ -88,11 +88,12 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
 {
     double sums[7] = { 0, 0, 0, 0, 0, 0, 0 };
     bool found     = false;
-    for (int s = static_cast<int>(blockIdx.x) * c_threads + static_cast<int>(threadIdx.x);
-         s < task.particles.n;
-         s += static_cast<int>(gridDim.x) * c_threads)
+    // in the caller's order: partners are mostly neighbours there
+    for (int i = static_cast<int>(blockIdx.x) * c_threads + static_cast<int>(threadIdx.x);
+         i < task.particles.n;
+         i += static_cast<int>(gridDim.x) * c_threads)
     {
-        const int i     = task.particles.atom[s];
+        const int s     = task.particles.place[i];
         const int begin = task.offsets[i];
         const int end   = task.offsets[i + 1];
         Real F[3]       = { 0, 0, 0 };

@@ -18,6 +18,7 @@ struct CollectTask
     const Real4<Real>* near;
     const Real4<Real>* far;
     Real rotation[3][3];
+    bool replace;
     Real* forces;
 };
 
@@ -45,7 +46,7 @@ __global__ void __launch_bounds__(c_threads) collectKernel(const CollectTask<Rea
     Real* to = task.forces + 3 * static_cast<size_t>(first);
     for (int k = own; k < 3 * count; k += c_threads)
     {
-        to[k] += staged[k];
+        to[k] = task.replace ? staged[k] : to[k] + staged[k];
     }
 }
 
@@ -56,6 +57,7 @@ void collectForces(const SortedParticles<Real>& particles,
                    const Real4<Real>* near,
                    const Real4<Real>* far,
                    const double rotation[3][3],
+                   bool replace,
                    Real* forces,
                    cudaStream_t stream)
 {
@@ -63,7 +65,7 @@ void collectForces(const SortedParticles<Real>& particles,
     {
         return;
     }
-    CollectTask<Real> task = { particles.n, particles.place, near, far, {}, forces };
+    CollectTask<Real> task = { particles.n, particles.place, near, far, {}, replace, forces };
     for (int i = 0; i < 3; i++)
     {
         for (int j = 0; j < 3; j++)
@@ -79,12 +81,14 @@ template void collectForces<float>(const SortedParticles<float>&,
                                    const Real4<float>*,
                                    const Real4<float>*,
                                    const double[3][3],
+                                   bool,
                                    float*,
                                    cudaStream_t);
 template void collectForces<double>(const SortedParticles<double>&,
                                     const Real4<double>*,
                                     const Real4<double>*,
                                     const double[3][3],
+                                    bool,
                                     double*,
                                     cudaStream_t);
 

@@ -71,7 +71,7 @@ public:
         near_(false)
     {
         totals_.resize(1);
-        offset_.resize(3);
+        step_.resize(1);
         status_.resize(1);
         nearSums_.resize(far_);
         farSums_.resize(far_);
@@ -162,7 +162,10 @@ public:
     {
         mustRepeat_        = false;
         const auto& offset = this->request_.gridOffset;
-        beginStep(offset[0], offset[1], offset[2], offset_.data(), totals_.data(), far_);
+        beginStep({ { offset[0], offset[1], offset[2] }, static_cast<double>(this->request_.step) },
+                  step_.data(),
+                  totals_.data(),
+                  far_);
         positions_ = x;
         if (!onDevice_)
         {
@@ -173,7 +176,7 @@ public:
         }
         cells_.sort(levels_.back().grid,
                     frame_,
-                    offset_.data(),
+                    step_.data()->offset,
                     positions_,
                     q_.data(),
                     reproducible_,
@@ -305,10 +308,12 @@ public:
         if (!onDevice_)
         {
             out_.resize(3 * static_cast<size_t>(n_));
-            out_.clear(far_);
             out = out_.data();
         }
-        collectForces(particles_, nearForces_.data(), farForces_.data(), rotation, out, far_);
+        // what comes to the host is added there
+        const bool replace = this->request_.replaceForces || !onDevice_;
+        collectForces(
+                particles_, nearForces_.data(), farForces_.data(), rotation, replace, out, far_);
         if (onDevice_)
         {
             done_.record(far_);
@@ -328,9 +333,10 @@ public:
         {
             return {};
         }
+        const bool add = !this->request_.replaceForces;
         for (size_t i = 0; i < 3 * static_cast<size_t>(n_); i++)
         {
-            forces[i] += onHost_.data()[i];
+            forces[i] = (add ? forces[i] : Real(0)) + onHost_.data()[i];
         }
         return totals();
     }
@@ -782,7 +788,7 @@ private:
     DeviceBuffer<Real4<Real>> nearForces_, farForces_;
     DeviceBuffer<DeviceTotals> totals_;
     OrderedSums nearSums_, farSums_; //!< near and far field may run at the same time
-    DeviceBuffer<double> offset_;
+    DeviceBuffer<StepState> step_;
     PinnedBuffer<Status> status_;
     PinnedBuffer<Real> onHost_;
 };

@@ -113,12 +113,14 @@ void p2p(const SortedParticles<Real>& particles,
          cudaStream_t stream);
 
 /*! \brief Adds near and far forces to the caller's array.
- *  \param[in] rotation  frame of the cells to the caller's: row vectors times this */
+ *  \param[in] rotation  frame of the cells to the caller's: row vectors times this
+ *  \param[in] replace   write them over what the array holds instead */
 template<class Real>
 void collectForces(const SortedParticles<Real>& particles,
                    const Real4<Real>* near,
                    const Real4<Real>* far,
                    const double rotation[3][3],
+                   bool replace,
                    Real* forces,
                    cudaStream_t stream);
 

@@ -10,64 +10,64 @@ namespace farfield
 namespace
 {
 
+//! Targets of a lane, at least so many of them, those held in registers, blocks per multiprocessor.
+template<class Real,
+         int Ws,
+         bool ThirdLaw,
+         NearSums Sums,
+         bool Shares,
+         int Targets,
+         int Least,
+         int Held,
+         int Blocks>
+using Shape = P2pShape<Real,
+                       Ws,
+                       ThirdLaw,
+                       Sums,
+                       Targets,
+                       Least,
+                       2,
+                       1,
+                       Held,
+                       true,
+                       false,
+                       Shares,
+                       4,
+                       Blocks>;
+
 /*! \brief Sizes of the kernel: as many targets per lane as registers hold without spilling.
  *
  *  Energies and virials are wanted rarely and take more registers; double precision takes twice as
- *  many. */
+ *  many. Several warps share a cell with the third law only, as others need a fixed order. */
 template<class Real, int Ws, bool ThirdLaw, NearSums Sums>
 struct ChosenShape
 {
-    // a fixed order of summation allows for one warp per cell
-    using Shared = P2pShape<Real, Ws, ThirdLaw, Sums, 4, 2, 2, 1, 4, true, false, ThirdLaw, 4, 3>;
+    using Shared = Shape<Real, Ws, ThirdLaw, Sums, ThirdLaw, 4, 2, 4, 3>;
+    using Whole  = Shared;
+};
+template<int Ws, bool ThirdLaw>
+struct ChosenShape<double, Ws, ThirdLaw, NearSums::None>
+{
+    using Shared = Shape<double, Ws, ThirdLaw, NearSums::None, ThirdLaw, 6, 2, 6, 3>;
     using Whole  = Shared;
 };
 template<int Ws, bool ThirdLaw, NearSums Sums>
 struct ChosenShape<float, Ws, ThirdLaw, Sums>
 {
-    using Shared =
-            P2pShape<float, Ws, ThirdLaw, Sums, 12, 6, 2, 1, 12, true, false, ThirdLaw, 4, 3>;
-    using Whole = Shared;
-};
-template<int Ws, bool ThirdLaw>
-struct ChosenShape<double, Ws, ThirdLaw, NearSums::None>
-{
-    using Shared = P2pShape<double,
-                            Ws,
-                            ThirdLaw,
-                            NearSums::None,
-                            6,
-                            2,
-                            2,
-                            1,
-                            false,
-                            true,
-                            false,
-                            ThirdLaw,
-                            4,
-                            3>;
+    using Shared = Shape<float, Ws, ThirdLaw, Sums, ThirdLaw, 12, 6, 12, 3>;
     using Whole  = Shared;
 };
 template<int Ws, bool ThirdLaw>
 struct ChosenShape<float, Ws, ThirdLaw, NearSums::None>
 {
-    template<bool Shares>
-    using Type   = P2pShape<float,
-                          Ws,
-                          ThirdLaw,
-                          NearSums::None,
-                          16,
-                          8,
-                          2,
-                          1,
-                          true,
-                          true,
-                          false,
-                          Shares,
-                          4,
-                          5>;
-    using Shared = Type<ThirdLaw>;
-    using Whole  = Type<false>;
+    using Shared = Shape<float, Ws, ThirdLaw, NearSums::None, ThirdLaw, 16, 8, 0, 5>;
+    using Whole  = Shape<float, Ws, ThirdLaw, NearSums::None, false, 16, 8, 0, 5>;
+    using Large  = Shape<float, Ws, ThirdLaw, NearSums::None, false, 28, 12, 0, 4>;
 };
+
+//! Cells that hold more particles than this are taken in one large group of targets, if there is
+//! one.
+constexpr int c_largeCell = 15;
 
 //! Below so many warps per multiprocessor, several take the groups of targets of a cell.
 constexpr int c_fewWarps = 48;
@@ -95,27 +95,45 @@ int logSharesFor(int cells, int groups)
     return c_maxLogShares;
 }
 
-template<class Shape>
-void launchShape(const P2pTask<typename Shape::Real>& task, cudaStream_t stream)
+//! Whether a choice has a kernel for large cells.
+template<class Chosen, class = void>
+struct HasLarge : std::false_type
+{
+};
+template<class Chosen>
+struct HasLarge<Chosen, std::void_t<typename Chosen::Large>> : std::true_type
+{
+};
+
+template<class Kernel>
+void launchShape(const P2pTask<typename Kernel::Real>& task, cudaStream_t stream)
 {
     int blocks = blocksFor(static_cast<long long>(task.occupied.capacity) << task.logShares,
-                           Shape::c_warps);
-    if (Shape::c_energy)
+                           Kernel::c_warps);
+    if (Kernel::c_energy)
     {
         blocks = std::min(blocks, OrderedSums::c_maxBlocks);
     }
-    p2pKernel<Shape><<<blocks, c_warp * Shape::c_warps, 0, stream>>>(task);
+    p2pKernel<Kernel><<<blocks, c_warp * Kernel::c_warps, 0, stream>>>(task);
     checkLaunch("near field");
 }
 
 template<class Real, int Ws, bool ThirdLaw, NearSums Sums>
 void launch(P2pTask<Real> task, cudaStream_t stream)
 {
-    using Shape  = ChosenShape<Real, Ws, ThirdLaw, Sums>;
-    using Shared = typename Shape::Shared;
+    using Chosen    = ChosenShape<Real, Ws, ThirdLaw, Sums>;
+    using Shared    = typename Chosen::Shared;
+    const int cells = task.occupied.capacity;
+    if constexpr (HasLarge<Chosen>::value)
+    {
+        if (task.particles.n / cells >= c_largeCell)
+        {
+            launchShape<typename Chosen::Large>(task, stream);
+            return;
+        }
+    }
     if (Shared::c_shares)
     {
-        const int cells  = task.occupied.capacity;
         const int groups = (task.particles.n / cells + Shared::c_capacity - 1) / Shared::c_capacity;
         task.logShares   = logSharesFor(cells, groups);
     }
@@ -125,7 +143,7 @@ void launch(P2pTask<Real> task, cudaStream_t stream)
     }
     else
     {
-        launchShape<typename Shape::Whole>(task, stream);
+        launchShape<typename Chosen::Whole>(task, stream);
     }
 }
 

@@ -23,13 +23,19 @@ struct DeviceTotals
     double deviatoric[5]; //!< as StageSums::deviatoric
 };
 
-//! Sets the grid offset, in cells, and empties the sums.
-void beginStep(double offsetX,
-               double offsetY,
-               double offsetZ,
-               double* offset,
-               DeviceTotals* totals,
-               cudaStream_t stream);
+//! Where the grid lies in an evaluation; in device memory.
+struct StepState
+{
+    double offset[3]; //!< in cells
+    double step;      //!< the number of the step that decided on it; negative: none did
+};
+
+/*! \brief Sets the position of the grid and empties the sums.
+ *
+ *  While the stream is captured into a graph and a step is given, the kernel that is recorded
+ * counts one step on instead: each replay then has the next position. \param[in] next  the position
+ * to set; see Request::step */
+void beginStep(const StepState& next, StepState* state, DeviceTotals* totals, cudaStream_t stream);
 
 } // namespace farfield
 

@@ -275,6 +275,7 @@ public:
         const int n                       = static_cast<int>(q_.size());
         constexpr int c_chunk             = NearForces<Real>::c_chunk;
         const Eigen::Matrix<Real, 3, 3> R = rotation_.cast<Real>();
+        const bool replace                = this->request_.replaceForces;
 #pragma omp parallel for schedule(static) num_threads(threads_)
         for (int chunk = 0; chunk <= n / c_chunk; chunk++)
         {
@@ -297,8 +298,9 @@ public:
                 const size_t to = 3 * static_cast<size_t>(list_.atom()[i]);
                 for (int k = 0; k < 3; k++)
                 {
-                    forces[to + k] += forces_[to + k]
-                                      + (fx_[i] * R(0, k) + fy_[i] * R(1, k) + fz_[i] * R(2, k));
+                    const Real sum = forces_[to + k]
+                                     + (fx_[i] * R(0, k) + fy_[i] * R(1, k) + fz_[i] * R(2, k));
+                    forces[to + k] = replace ? sum : forces[to + k] + sum;
                 }
             }
         }

@@ -86,20 +86,21 @@ double predictedGpuCost(int p,
     const double perCell      = particles * cellVolume / std::max(occupiedVolume, cellVolume);
     const double occupied     = std::max(occupiedVolume / cellVolume, 1.0);
     // batches of 32 sources and groups of targets are not full in small cells
-    const double p2p       = 4e-4 * particles * nearCells * (perCell + 13);
-    const double expansion = 4e-4 * particles * coefficients;
+    const double p2p       = 2.6e-4 * particles * nearCells * (perCell + 20);
+    const double expansion = 1e-3 * particles * coefficients;
     double m2l             = 0;
     if (fft)
     {
         const double penalty = std::cbrt(transformPenalty(lengths[0]) * transformPenalty(lengths[1])
                                          * transformPenalty(lengths[2]));
-        m2l                  = cells * coefficients * (0.02 * penalty + 6e-5 * coefficients);
+        m2l                  = cells * coefficients * (0.02 * penalty + 1.5e-4 * coefficients);
     }
     else
     {
+        // families are not full at surfaces; 8/7 for the coarser levels
         const double coarse = std::pow(coarseCells(Device::Gpu), 3);
-        m2l = 8.0 / 7 * occupied * nearCells * 2 * coefficients * coefficients * 5e-5
-              + coarse * coefficients * 0.02 + 3e4;
+        m2l = 8.0 / 7 * 2 * occupied * coefficients * (0.1 + 8e-5 * nearCells * coefficients)
+              + coarse * coefficients * 0.02 + 6e4;
     }
     return p2p + expansion + m2l;
 }

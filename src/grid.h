@@ -112,6 +112,12 @@ private:
     Int3 lengths_  = { 0, 0, 0 };
 };
 
+/*! \brief Reciprocal powers of g, g^4 = g + 1: their multiples modulo 1 cover a cell evenly, with
+ *         consecutive ones far apart (the additive recurrence of Kronecker). */
+constexpr std::array<double, 3> c_offsetSteps = { 0.8191725133961644,
+                                                  0.671043606703789,
+                                                  0.5497004779019701 };
+
 /*! \brief Length of the longest cell diagonal over the distance of the nearest far cell; small is
  * accurate. */
 double shapeRatio(const Mat3& edges, int ws);

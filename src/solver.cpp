@@ -442,11 +442,16 @@ private:
     };
 
     //! The pipeline. The near field comes first so that a GPU has it beside the far field.
-    Totals run(const Real* x, Real* forces, const Request& request)
+    Totals run(const Real* x, Real* forces, Request request)
     {
-        for (double offset : request.gridOffset)
+        for (int k = 0; k < 3; k++)
         {
-            requireRange("The grid offset", offset, 0.0, 1.0, " cells");
+            requireRange("The grid offset", request.gridOffset[k], 0.0, 1.0, " cells");
+            if (request.step >= 0)
+            {
+                const double product  = c_offsetSteps[k] * static_cast<double>(request.step);
+                request.gridOffset[k] = product - std::floor(product);
+            }
         }
         backend_->setRequest(request);
         const int leaf = discretisation_->levels - 1;

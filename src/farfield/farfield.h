@@ -119,6 +119,12 @@ struct Request
      * grid. A caller that integrates motion takes another one each step: the error then has no
      * memory from step to step, and the energy of a microcanonical run does not drift. */
     std::array<double, 3> gridOffset = { 0, 0, 0 };
+    /*! \brief If not negative, the number of a step that decides on gridOffset.
+     *
+     *  Consecutive steps get positions far apart that cover the cell evenly (a Kronecker sequence).
+     *  When an evaluation is captured into a CUDA graph, each replay counts one step on. */
+    long long step = -1;
+    bool replaceForces = false; //!< write the forces instead of adding them
 };
 
 //! The discretisation in use, for logs and tests.
@@ -197,7 +203,8 @@ public:
      *
      *  \param[in]     x        positions, nm, [n][3], any periodic image
      *  \param[in]     box      box vectors as rows, nm, lower triangular, positive diagonal
-     *  \param[in,out] forces   kJ/mol/nm, [n][3]; the Coulomb forces are added. Untouched on error
+     *  \param[in,out] forces   kJ/mol/nm, [n][3]; the Coulomb forces are added (but see
+     *                         Request::replaceForces). Untouched on error
      *  \param[in]     request  energy and virial only where needed: they cost extra
      *  \returns the totals
      *  \throws Error  InvalidArgument: a position is not finite (the index is named), the box is
