@@ -27,16 +27,20 @@ class Gmx:
         if not self.program.is_file():
             raise GmxError(f"{program} does not exist; ./quickstart.sh gmx builds it")
 
-    def __call__(self, command, *arguments, folder, answer=""):
+    def __call__(self, command, *arguments, folder, answer="", variables=None):
         """Runs one command in a folder; its messages go to <command>.out there.
 
-        answer: what to type at the command's questions. Returns the messages.
+        answer: what to type at the command's questions; variables: to add to the environment.
+        Returns the messages.
         """
         words = [str(self.program), "-quiet", "-nobackup", command, *map(str, arguments)]
         environment = dict(os.environ)
         environment.pop("GMXLIB", None)
         # mdrun is told its threads; a different number here would be an error.
         environment.pop("OMP_NUM_THREADS", None)
+        # Threads that sleep between two parallel regions make the pair search slow.
+        environment.pop("OMP_WAIT_POLICY", None)
+        environment.update(variables or {})
         done = subprocess.run(words, cwd=folder, input=answer, text=True, env=environment,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
                               check=False)
@@ -149,11 +153,25 @@ def read_speed(log):
     raise GmxError(f"{log} has no line with the performance; did mdrun finish?")
 
 
+def read_cycles(log):
+    """The table of activities of an md.log: {activity: seconds}."""
+    rows = re.finditer(r"^ (\S.*?)  +\d+ +\d+ +\d+ +([\d.]+) +[\d.]+ +[\d.]+$",
+                       Path(log).read_text(errors="replace"), re.MULTILINE)
+    return {row.group(1): float(row.group(2)) for row in rows}
+
+
+def read_gpu(log):
+    """Name of the first GPU in an md.log, or None."""
+    found = re.search(r"^ *#0: (.*?), compute cap", Path(log).read_text(errors="replace"),
+                      re.MULTILINE)
+    return found.group(1) if found else None
+
+
 def read_stages(log):
     """farfield's stages from an md.log: {name: milliseconds per call}, in their order."""
     stages, inside = {}, False
     for line in Path(log).read_text(errors="replace").splitlines():
-        if line.startswith("FMM (farfield) wall-clock time per stage"):
+        if re.match(r"FMM \(farfield\) (wall-clock|GPU) time per stage", line):
             stages, inside = {}, True
         elif inside:
             row = re.match(r"\s+(\S.*?)\s+(\d+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s*$", line)

@@ -16,7 +16,6 @@
 #include <cstdint>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <string>
 
@@ -203,26 +202,6 @@ std::vector<real> collectCharges(const gmx_mtop_t& mtop)
     return charges;
 }
 
-/*! \brief The position of the grid of cells at a step, 0 at step 0.
- *
- * Evenly distributed in the cell, with consecutive positions far apart: multiples of the powers of
- * 1/g modulo 1, where g^4 = g + 1 (the additive recurrence of Kronecker for three dimensions).
- * A minimiser gets none: it compares energies of neighbouring configurations.
- */
-std::array<double, 3> gridOffset(const int64_t step)
-{
-    constexpr double g = 1.22074408460575947536;
-    std::array<double, 3> offset;
-    double factor = 1;
-    for (double& component : offset)
-    {
-        factor /= g;
-        const double product = factor * static_cast<double>(step);
-        component            = product - std::floor(product);
-    }
-    return offset;
-}
-
 //! Returns the name of an engine in the mdp file.
 const char* engineName(const farfield::M2lEngine engine)
 {
@@ -387,7 +366,8 @@ public:
         result.virial = computeTotals;
         if (integratesMotion_)
         {
-            result.gridOffset = gridOffset(step);
+            // A minimiser compares energies of neighbouring configurations on one grid
+            result.step = step;
         }
         return result;
     }
@@ -645,7 +625,8 @@ FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& options,
 FarfieldForceProvider::~FarfieldForceProvider() = default;
 
 bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
-                                      const std::string& obstacle)
+                                      const std::string& obstacle,
+                                      const std::string& updateOnHost)
 {
     if (impl_->solver_.setup().device != farfield::Device::Gpu)
     {
@@ -663,7 +644,8 @@ bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
     }
     GMX_RELEASE_ASSERT(deviceContext != nullptr, "Without a device there is an obstacle");
     impl_->device_   = std::make_unique<FarfieldOnDevice>(&impl_->solver_, *deviceContext);
-    impl_->dataPath_ = "stay on the GPU";
+    impl_->dataPath_ = updateOnHost.empty() ? "stay on the GPU"
+                                            : "on the GPU, copied at every step: " + updateOnHost;
     return true;
 }
 
@@ -692,14 +674,15 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
 
     ForceWithVirial& forceWithVirial = forceProviderOutput->forceWithVirial_;
     const auto& homeAtom             = impl_->homeAtom_;
-    const auto request = impl_->request(forceProviderInput.step_, forceWithVirial.computeVirial_);
+    auto request = impl_->request(forceProviderInput.step_, forceWithVirial.computeVirial_);
 
     const RVec* x = impl_->particlePositions(forceProviderInput.x_);
     RVec* f       = forceWithVirial.force_.data();
     if (!homeAtom.empty())
     {
-        impl_->f_.assign(homeAtom.size(), { 0, 0, 0 });
-        f = impl_->f_.data();
+        impl_->f_.resize(homeAtom.size());
+        f                     = impl_->f_.data();
+        request.replaceForces = true;
     }
 
     farfield::Totals totals;

@@ -59,13 +59,18 @@ public:
                           const std::vector<double>& checkpointState);
     ~FarfieldForceProvider();
 
-    /*! \brief Decides whether coordinates and forces stay on the device.
+    /*! \brief Decides whether coordinates and forces are those of GROMACS on the device.
+     *
+     * The last two arguments are reasons for the log, to follow a colon, or empty.
      *
      * \param[in] deviceContext  the device of this rank, can be nullptr
-     * \param[in] obstacle       why GROMACS has them on the host, to follow a colon; or empty
+     * \param[in] obstacle       why GROMACS does not have them there
+     * \param[in] updateOnHost   why GROMACS copies them from and to the host at every step
      * \returns whether this object is to be used as IDeviceForceProvider
      */
-    bool useDevice(const DeviceContext* deviceContext, const std::string& obstacle);
+    bool useDevice(const DeviceContext* deviceContext,
+                   const std::string& obstacle,
+                   const std::string& updateOnHost);
 
     /*! \brief Hands charges and exclusions of the local atoms to the solver.
      *

@@ -37,7 +37,8 @@ FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& /* options *
 FarfieldForceProvider::~FarfieldForceProvider() = default;
 
 bool FarfieldForceProvider::useDevice(const DeviceContext* /* deviceContext */,
-                                      const std::string& /* obstacle */)
+                                      const std::string& /* obstacle */,
+                                      const std::string& /* updateOnHost */)
 {
     return false;
 }

@@ -169,29 +169,21 @@ void checkCellSize(const FarfieldOptions& options, const matrix box, WarningHand
     }
 }
 
-/*! \brief Tells why mdrun has coordinates or forces on the host at every step.
+/*! \brief Tells why the force provider can not use GROMACS's coordinates and forces on the device.
  *
  * \param[in] simulationWork  what runs where; nullptr when not known
- * \param[in] mtop            the global topology
- * \returns an empty string if they stay on the device
+ * \returns an empty string if it can
  */
-std::string obstacleToDevice(const SimulationWorkload* simulationWork, const gmx_mtop_t& mtop)
+std::string obstacleToDevice(const SimulationWorkload* simulationWork)
 {
     if (simulationWork == nullptr || !simulationWork->useGpuNonbonded)
     {
         return "non-bonded interactions run on the CPU";
     }
-    if (!simulationWork->useGpuUpdate)
+    if (!simulationWork->useGpuXBufferOpsWhenAllowed
+        || !simulationWork->useGpuFBufferOpsWhenAllowed)
     {
-        if (gmx_mtop_interaction_count(mtop, IF_VSITE) > 0)
-        {
-            return "virtual sites need the update on the CPU";
-        }
-        if (gmx_mtop_particletype_count(mtop)[ParticleType::Shell] > 0)
-        {
-            return "shells need the update on the CPU";
-        }
-        return "the update runs on the CPU";
+        return "GROMACS has its coordinates and forces on the host";
     }
     if (simulationWork->haveFillerParticlesInLocalState)
     {
@@ -202,6 +194,29 @@ std::string obstacleToDevice(const SimulationWorkload* simulationWork, const gmx
         return formatString("the environment variable %s is set", c_disableVariable);
     }
     return {};
+}
+
+/*! \brief Tells why mdrun copies coordinates and forces from and to the host at every step.
+ *
+ * \param[in] simulationWork  what runs where; nullptr when not known
+ * \param[in] mtop            the global topology
+ * \returns an empty string if it does not
+ */
+std::string reasonForUpdateOnHost(const SimulationWorkload* simulationWork, const gmx_mtop_t& mtop)
+{
+    if (simulationWork != nullptr && simulationWork->useGpuUpdate)
+    {
+        return {};
+    }
+    if (gmx_mtop_interaction_count(mtop, IF_VSITE) > 0)
+    {
+        return "virtual sites need the update on the CPU";
+    }
+    if (gmx_mtop_particletype_count(mtop)[ParticleType::Shell] > 0)
+    {
+        return "shells need the update on the CPU";
+    }
+    return "the update runs on the CPU";
 }
 
 } // namespace
@@ -427,7 +442,8 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
                                                     impl_->checkpointState_);
     if (impl_->provider_->useDevice(
                 impl_->deviceStreamManager_ ? &impl_->deviceStreamManager_->context() : nullptr,
-                obstacleToDevice(impl_->simulationWork_, *impl_->mtop_)))
+                obstacleToDevice(impl_->simulationWork_),
+                reasonForUpdateOnHost(impl_->simulationWork_, *impl_->mtop_)))
     {
         forceProviders->deviceForceProvider = impl_->provider_.get();
     }

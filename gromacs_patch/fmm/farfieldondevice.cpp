@@ -114,6 +114,8 @@ void FarfieldOnDevice::reinit(StatePropagatorDataGpu* stateGpu, GpuForceReductio
         check(cudaMalloc(&memory, impl_->size()), "allocating memory for forces");
         impl_->forces_   = static_cast<real*>(memory);
         impl_->capacity_ = impl_->numAtoms_;
+        // A library that computes nothing, to measure the rest of a step, leaves them so
+        check(cudaMemset(memory, 0, impl_->size()), "clearing forces");
     }
     impl_->forcesOnHost_.resize(impl_->numAtoms_);
     forceReduction->registerRvecForce(reinterpret_cast<RVec*>(impl_->forces_));
@@ -128,18 +130,19 @@ void FarfieldOnDevice::launch(const double box[DIM][DIM],
     const cudaStream_t stream = impl_->stream_.stream();
     // Coordinates are complete only after the previous forces were used
     xReadyOnDevice->enqueueWaitEvent(impl_->stream_);
+    farfield::Request complete = request;
+    complete.replaceForces     = true;
     if (!impl_->isWarm_)
     {
         // The first step has a virial, the second one may be recorded as a graph: CUDA shall not
         // have to load kernels then
-        farfield::Request forcesAlone = request;
+        farfield::Request forcesAlone = complete;
         forcesAlone.energy            = false;
         forcesAlone.virial            = false;
         farfield::enqueue(impl_->solver_, impl_->x_, box, impl_->forces_, forcesAlone, stream);
         impl_->isWarm_ = true;
     }
-    check(cudaMemsetAsync(impl_->forces_, 0, impl_->size(), stream), "clearing forces");
-    farfield::enqueue(impl_->solver_, impl_->x_, box, impl_->forces_, request, stream);
+    farfield::enqueue(impl_->solver_, impl_->x_, box, impl_->forces_, complete, stream);
     if (forcesToHost)
     {
         check(cudaMemcpyAsync(impl_->forcesOnHost_.data(),
@@ -179,8 +182,9 @@ std::vector<farfield::StageTime> FarfieldOnDevice::measureStages(const double bo
 {
     check(cudaDeviceSynchronize(), "waiting for the last step");
     farfield::Request request;
-    request.energy = false;
-    request.virial = false;
+    request.energy        = false;
+    request.virial        = false;
+    request.replaceForces = true;
     return farfield::measureStages(
             impl_->solver_, impl_->x_, box, impl_->forces_, request, c_numMeasurements);
 }

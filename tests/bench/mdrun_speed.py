@@ -46,8 +46,9 @@ MINIMISATION = {"integrator": "steep", "nsteps": 60, "emstep": 0.01, "emtol": 10
 WARM_UP = {"nsteps": 1000, "gen-vel": "yes", "gen-temp": 300, "gen-seed": 1, "tau-t": 0.1}
 CONTINUATION = {"continuation": "yes", "gen-vel": "no"}
 
-# Edge of the cube, nm: 23 262 and 93 237 atoms.
-BOXES = {"23k": 6.2, "93k": 9.8}
+# Edge of the cube, nm: 23 262, 46 650 and 93 237 atoms; then multiples of such a box along x, y, z.
+BOXES = {"23k": 6.2, "47k": 7.8, "93k": 9.8}
+MULTIPLES = {"373k": ("93k", (2, 2, 1)), "1120k": ("93k", (3, 2, 2))}
 
 TOPOLOGY = """#include "amber99sb-ildn.ff/forcefield.itp"
 #include "amber99sb-ildn.ff/tip3p.itp"
@@ -89,27 +90,40 @@ def cache_folder():
 
 def prepare(gmx, size, arguments):
     """The folder of a warm box of water: warm.gro, warm.cpt, and both topologies."""
-    edge = BOXES[size]
-    key = hashlib.sha256(repr((edge, TOPOLOGY, UNCHARGED_TOPOLOGY, COMMON, PME,
+    part, counts = MULTIPLES.get(size, (size, None))
+    edge = BOXES[part]
+    shape = (edge, counts) if counts else edge
+    key = hashlib.sha256(repr((shape, TOPOLOGY, UNCHARGED_TOPOLOGY, COMMON, PME,
                                MINIMISATION, WARM_UP)).encode()).hexdigest()[:12]
     folder = arguments.cache / f"water-{size}-{key}"
     if (folder / "complete").exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    say(f"{size}: making and warming up a cube of water of {edge} nm (once)")
-    gmx("solvate", "-cs", "spc216", "-box", edge, edge, edge, "-o", "water.gro", folder=folder)
+    stages = (("minimise", MINIMISATION), ("warm", WARM_UP))
+    if counts:
+        warm_part = prepare(gmx, part, arguments) / "warm.gro"
+        say(f"{size}: joining boxes of {part} and warming up (once)")
+        gmx("genconf", "-f", warm_part, "-nbox", *counts, "-o", "water.gro", folder=folder)
+        stages = stages[1:]
+    else:
+        say(f"{size}: making and warming up a cube of water of {edge} nm (once)")
+        gmx("solvate", "-cs", "spc216", "-box", edge, edge, edge, "-o", "water.gro", folder=folder)
     num_atoms = int((folder / "water.gro").read_text().splitlines()[1])
     for name, text in (("topol.top", TOPOLOGY), ("uncharged.top", UNCHARGED_TOPOLOGY)):
         (folder / name).write_text(f"{text}SOL {num_atoms // 3}\n")
-    start = "water.gro"
-    for name, settings in (("minimise", MINIMISATION), ("warm", WARM_UP)):
-        gmxtools.write_mdp(folder / f"{name}.mdp", COMMON, PME, settings)
-        gmx("grompp", "-f", f"{name}.mdp", "-c", start, "-p", "topol.top", "-o", f"{name}.tpr",
-            folder=folder)
-        gmx("mdrun", "-deffnm", name, "-ntmpi", 1, "-ntomp", arguments.threads, folder=folder)
-        start = f"{name}.gro"
+    warm_up(gmx, folder, "water.gro", stages, PME, arguments.threads)
     (folder / "complete").touch()
     return folder
+
+
+def warm_up(gmx, folder, start, stages, electrostatics, threads):
+    """Runs the stages one after the other, from the structure start."""
+    for name, settings in stages:
+        gmxtools.write_mdp(folder / f"{name}.mdp", COMMON, electrostatics, settings)
+        gmx("grompp", "-f", f"{name}.mdp", "-c", start, "-p", "topol.top", "-o", f"{name}.tpr",
+            folder=folder)
+        gmx("mdrun", "-deffnm", name, "-ntmpi", 1, "-ntomp", threads, folder=folder)
+        start = f"{name}.gro"
 
 
 def measure(gmx, folder, size, arguments):
@@ -196,7 +210,8 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     root = Path(__file__).resolve().parents[2]
     parser.add_argument("--gmx", type=Path, default=root / "build/bin/gmx")
-    parser.add_argument("--sizes", nargs="+", choices=BOXES, default=list(BOXES))
+    parser.add_argument("--sizes", nargs="+", choices=[*BOXES, *MULTIPLES],
+                        default=["23k", "93k"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=0, help="steps per run; default: by --seconds")
     parser.add_argument("--seconds", type=float, default=15,

@@ -1,0 +1,383 @@
+#!/usr/bin/env python3
+#
+# farfield: a fast multipole method for molecular dynamics.
+#
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Speed and accuracy of mdrun on a GPU with FMM against PME, both at their best.
+
+    mdrun_gpu.py --gmx build/bin/gmx --systems 23k 93k protein --rounds 3
+
+makes each system once, keeps it warm in the cache folder, and runs every kind of electrostatics in
+turn, several rounds in one invocation, so that a change of the machine's speed meets all of them:
+
+    PME               with GROMACS's standard settings
+    PME tuned         cut-off and grid tuned by mdrun, which starts 5 s into a run; timed after it
+    FMM               with the options of --mdp
+    none              water without charges, with a plain cut-off: close to what no Coulomb
+                      interaction costs, though these kernels still compute it
+    ... no graph      the same without CUDA graphs
+    ... list N        the same with another interval of the pair search, of --nstlist
+
+The best kind of PME is compared with the best kind of FMM. The forces of both at the first step are
+compared with a converged PME: in double precision if --gmx-double names such a gmx of any version,
+otherwise in mixed precision, which limits the comparison to a few 1e-6.
+
+Systems: boxes of TIP3P water, a protein in a dodecahedron of water, and 27 droplets of water in
+large boxes of vacuum. Prints tables; writes mdrun_gpu.json and, with matplotlib, mdrun_gpu.svg.
+"""
+
+import argparse
+import json
+import math
+import random
+import statistics
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import mdrun_speed
+from mdrun_speed import COMMON, CONTINUATION, FMM, MINIMISATION, NONE, PME, WARM_UP, say
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
+import gmxtools  # noqa: E402  (the path is set above)
+import protein  # noqa: E402
+
+DROPLETS = {"droplets-40": 40.0, "droplets-80": 80.0}  # edge of the box, nm
+NUM_DROPLETS, MOLECULES_PER_DROPLET = 27, 3710
+SYSTEMS = [*mdrun_speed.BOXES, *mdrun_speed.MULTIPLES, "protein", *DROPLETS]
+CONVERGED = {"coulombtype": "PME", "fourierspacing": 0.03, "pme-order": 12, "ewald-rtol": 1e-12}
+CONVERGED_MIXED = protein.TIGHT_PME
+
+TUNING_DELAY = 6.0  # s: mdrun starts to tune after 5 s
+TUNING_INTERVALS = 80  # of the pair search; each setting takes two, most runs try fewer than 30
+PROBE_STEPS = 1000  # of the run that finds out how many steps fill the time
+
+
+# ---- systems ----
+def droplets(gmx, name, arguments):
+    """The folder of 27 droplets cut from warm water, around the points of a cubic lattice."""
+    edge = DROPLETS[name]
+    folder = arguments.cache / name
+    if (folder / "complete").exists():
+        return folder
+    water = mdrun_speed.prepare(gmx, "93k", arguments) / "warm.gro"
+    folder.mkdir(parents=True, exist_ok=True)
+    say(f"{name}: cutting droplets and warming up (once)")
+    lines = water.read_text().splitlines()
+    box = [float(word) for word in lines[-1].split()]
+    sites = [[float(line[20 + 8 * k:28 + 8 * k]) for k in range(3)] for line in lines[2:-1]]
+    generator = random.Random(1)
+    out = []
+    for d in range(NUM_DROPLETS):
+        centre = [generator.uniform(0, length) for length in box]
+        target = [(d // 3 ** k % 3 + 0.5 + generator.uniform(-0.1, 0.1)) * edge / 3
+                  for k in range(3)]
+        # Molecules, whole around their oxygen, sorted by its distance from the centre
+        molecules = []
+        for first in range(0, len(sites), 3):
+            oxygen = [x - length * round((x - c) / length) - c
+                      for x, c, length in zip(sites[first], centre, box)]
+            molecules.append((sum(x * x for x in oxygen), first, oxygen))
+        molecules.sort()
+        for _, first, oxygen in molecules[:MOLECULES_PER_DROPLET]:
+            for atom in range(3):
+                shift = [a - o for a, o in zip(sites[first + atom], sites[first])]
+                shift = [x - length * round(x / length) for x, length in zip(shift, box)]
+                out.append([t + o + x for t, o, x in zip(target, oxygen, shift)])
+    with open(folder / "water.gro", "w", encoding="ascii") as file:
+        file.write(f"{NUM_DROPLETS} droplets of water\n{len(out)}\n")
+        for i, x in enumerate(out):
+            file.write(f"{(i // 3 + 1) % 100000:5d}SOL  {('OW', 'HW1', 'HW2')[i % 3]:>5}"
+                       f"{(i + 1) % 100000:5d}" + "".join(f"{value:8.3f}" for value in x) + "\n")
+        file.write(f"{edge:10.5f}" * 3 + "\n")
+    (folder / "topol.top").write_text(f"{mdrun_speed.TOPOLOGY}SOL {len(out) // 3}\n")
+    # PME would need a grid of the whole box.
+    mdrun_speed.warm_up(gmx, folder, "water.gro", (("minimise", MINIMISATION), ("warm", WARM_UP)),
+                        FMM, arguments.threads)
+    (folder / "complete").touch()
+    return folder
+
+
+def prepare(gmx, name, arguments):
+    """The folder with warm.gro, warm.cpt and topol.top of a system, and its common settings."""
+    if name in DROPLETS:
+        return droplets(gmx, name, arguments), COMMON
+    if name == "protein":
+        folder = arguments.cache / "protein"
+        folder.mkdir(parents=True, exist_ok=True)
+        protein.prepare(gmx, arguments, folder)
+        return folder, {**COMMON, **protein.COMMON}
+    return mdrun_speed.prepare(gmx, name, arguments), COMMON
+
+
+# ---- kinds of runs ----
+def kinds_of(folder, arguments):
+    """{name: settings, topology, whether it is tuned, graphs, nstlist}"""
+    electrostatics = {"PME": PME, "FMM": {**FMM, **arguments.mdp}}
+    if (folder / "uncharged.top").exists() and not arguments.no_baseline:
+        electrostatics["none"] = NONE
+    kinds = {}
+    for nstlist in arguments.nstlist:
+        for name, settings in electrostatics.items():
+            topology = "uncharged.top" if name == "none" else "topol.top"
+            for tuned in (False, True) if name == "PME" and not arguments.no_tuning else (False,):
+                for graph in (True, False) if not arguments.no_graphless else (True,):
+                    label = (name + (" tuned" if tuned else "") + ("" if graph else " no graph")
+                             + (f" list {nstlist}" if nstlist != arguments.nstlist[0] else ""))
+                    kinds[label] = {"base": name, "settings": settings, "topology": topology,
+                                    "tuned": tuned, "graph": graph, "nstlist": nstlist}
+    return kinds
+
+
+class MemoryWatch(threading.Thread):
+    """The largest amount of GPU memory in use while the context is open, MiB, or None."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.peak, self.finished = None, threading.Event()
+
+    def run(self):
+        command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+        while not self.finished.wait(0.5):
+            try:
+                used = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+                self.peak = max(self.peak or 0, *map(int, used.split()))
+            except (OSError, ValueError, subprocess.CalledProcessError):
+                return
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.finished.set()
+        self.join()
+
+
+def run(gmx, name, kind, steps, reset, arguments):
+    """One run; ns/day. Its log is name.log."""
+    options = ["-nb", "gpu", "-update", "gpu", "-nstlist", kind["nstlist"]]
+    if name.startswith("protein"):  # water has no bonded interactions, and mdrun refuses that
+        options += ["-bonded", "gpu"]
+    if kind["base"] == "PME":
+        options += ["-pme", "gpu", "-tunepme" if kind["tuned"] else "-notunepme"]
+    gmx("mdrun", "-s", kind["tpr"], "-deffnm", name, "-nsteps", steps, "-resetstep", reset,
+        "-noconfout", "-ntmpi", 1, "-ntomp", arguments.threads, "-pin", "on", *options,
+        folder=arguments.output, variables={"GMX_CUDA_GRAPH": "1"} if kind["graph"] else None)
+    return gmxtools.read_speed(arguments.output / f"{name}.log")
+
+
+def plan(kind, speed, arguments):
+    """Numbers of steps, all and before the clock is reset, for a speed in ns/day."""
+    per_second = speed / (86400 * 2e-6)
+    nstlist = kind["nstlist"]
+
+    def intervals(seconds):
+        return max(2, math.ceil(seconds * per_second / nstlist))
+
+    reset = intervals(arguments.seconds / 2)
+    if kind["tuned"]:
+        reset = intervals(TUNING_DELAY) + TUNING_INTERVALS
+    return (reset + intervals(arguments.seconds)) * nstlist, reset * nstlist
+
+
+def measure(gmx, name, folder, common, arguments):
+    """All rounds of a system; returns the record for the JSON file."""
+    kinds = kinds_of(folder, arguments)
+    inputs = {}
+    for label, kind in kinds.items():
+        base = kind["base"]
+        if base not in inputs:
+            inputs[base] = f"{name}-{base}.tpr"
+            gmxtools.write_mdp(arguments.output / f"{name}-{base}.mdp", common, CONTINUATION,
+                               kind["settings"], {"nsteps": PROBE_STEPS})
+            gmx("grompp", "-f", f"{name}-{base}.mdp", "-c", folder / "warm.gro",
+                "-t", folder / "warm.cpt", "-p", folder / kind["topology"], "-o", inputs[base],
+                "-po", f"{name}-{base}-out.mdp", folder=arguments.output)
+        kind["tpr"] = inputs[base]
+        probe = run(gmx, f"{name}-probe", {**kind, "tuned": False}, PROBE_STEPS, PROBE_STEPS // 2,
+                    arguments)
+        kind["steps"], kind["reset"] = plan(kind, probe, arguments)
+    record = {"atoms": int((folder / "warm.gro").read_text().splitlines()[1]), "kinds": {}}
+    for turn in range(arguments.rounds):
+        for label, kind in kinds.items():
+            entry = record["kinds"].setdefault(label, {
+                "base": kind["base"], "steps": kind["steps"] - kind["reset"], "ns_per_day": [],
+                "search_us_per_step": [], "gpu_memory_mib": []})
+            run_name = f"{name}-{label.replace(' ', '_')}-{turn + 1}"
+            with MemoryWatch() as memory:
+                speed = run(gmx, run_name, kind, kind["steps"], kind["reset"], arguments)
+            log = arguments.output / f"{run_name}.log"
+            entry["ns_per_day"].append(speed)
+            entry["gpu_memory_mib"].append(memory.peak)
+            search = gmxtools.read_cycles(log).get("Neighbor search", 0)
+            entry["search_us_per_step"].append(1e6 * search / entry["steps"])
+            record["gpu"] = gmxtools.read_gpu(log)
+            if kind["base"] == "FMM":
+                entry.setdefault("stages", []).append(gmxtools.read_stages(log))
+                record["setup"] = gmxtools.read_setup(log)
+            say(f"{name} round {turn + 1} {label:<24} {speed:9.1f} ns/day")
+    summarise(record)
+    return record
+
+
+def summarise(record):
+    """Adds medians, the best kind of each electrostatics, and ratios within each round."""
+    best = {}
+    for label, entry in record["kinds"].items():
+        entry["median"], entry["half_range"] = gmxtools.median_and_spread(entry["ns_per_day"])
+        entry["ms_per_step"] = 172.8 / entry["median"]
+        if "stages" in entry:
+            entry["stage_ms"] = {stage: statistics.median(times[stage] for times in entry["stages"])
+                                 for stage in entry["stages"][0]}
+        if (entry["base"] not in best
+                or entry["median"] > record["kinds"][best[entry["base"]]]["median"]):
+            best[entry["base"]] = label
+    record["best"] = best
+    ratios = [fmm / pme for fmm, pme in zip(record["kinds"][best["FMM"]]["ns_per_day"],
+                                            record["kinds"][best["PME"]]["ns_per_day"])]
+    record["fmm_over_pme"], record["fmm_over_pme_half_range"] = gmxtools.median_and_spread(ratios)
+
+
+# ---- accuracy ----
+def force_errors(gmx, name, folder, common, arguments):
+    """Relative RMS error of the forces of the warm structure: {kind: error}, and the reference."""
+    output = arguments.output
+    single_step = {"nsteps": 0, "nstfout": 1, "nstcalcenergy": 1, "nstenergy": 1}
+    double = gmxtools.Gmx(arguments.gmx_double) if arguments.gmx_double else None
+    reference = CONVERGED if double else CONVERGED_MIXED
+    forces = {}
+    for kind, program, settings, options in (
+            ("reference", double or gmx, reference, () if double else ("-nb", "cpu")),
+            ("PME", gmx, PME, ("-nb", "gpu", "-pme", "gpu")),
+            ("FMM", gmx, {**FMM, **arguments.mdp}, ("-nb", "gpu"))):
+        run_name = f"{name}-forces-{kind}"
+        gmxtools.write_mdp(output / f"{run_name}.mdp", common, CONTINUATION, settings, single_step)
+        # From the structure file alone, which any version reads: all programs have equal positions.
+        program("grompp", "-f", f"{run_name}.mdp", "-c", folder / "warm.gro",
+                "-p", folder / "topol.top", "-o", f"{run_name}.tpr", "-po", f"{run_name}-out.mdp",
+                folder=output)
+        program("mdrun", "-deffnm", run_name, "-noconfout", "-ntmpi", 1,
+                "-ntomp", arguments.threads, *options, folder=output)
+        forces[kind] = gmxtools.read_forces(output / f"{run_name}.trr")
+    errors = {kind: gmxtools.relative_rms(forces[kind], forces["reference"])
+              for kind in ("PME", "FMM")}
+    return {**errors, "reference": reference, "double": bool(double)}
+
+
+# ---- what comes out ----
+def print_tables(records):
+    for name, record in records.items():
+        print(f"\n{name}, {record['atoms']} atoms, {record['gpu']}")
+        print(f"{'':<26}{'ns/day':>18}{'ms/step':>9}{'search us':>11}{'GPU MiB':>9}")
+        for label, entry in record["kinds"].items():
+            memory = [value for value in entry["gpu_memory_mib"] if value]
+            print(f"{label:<26}{entry['median']:>10.1f} +-{entry['half_range']:>5.1f}"
+                  f"{entry['ms_per_step']:>9.4f}"
+                  f"{statistics.median(entry['search_us_per_step']):>11.1f}"
+                  + (f"{max(memory):>9}" if memory else f"{'-':>9}"))
+        best = record["best"]
+        print(f"{best['FMM']} / {best['PME']}: {record['fmm_over_pme']:.3f} +- "
+              f"{record['fmm_over_pme_half_range']:.3f}")
+        errors = record.get("force_error")
+        if errors:
+            print(f"force error: PME {errors['PME']:.2e}, FMM {errors['FMM']:.2e}"
+                  + ("" if errors["double"] else " (reference in mixed precision)"))
+        print("FMM, us: " + ", ".join(f"{stage} {1000 * time:.1f}" for stage, time in
+                                      record["kinds"][best["FMM"]]["stage_ms"].items()))
+        print("\n".join(record["setup"]))
+    print("\nns/day: medians and half the distance of the extremes; search: time per step that the "
+          "pair search takes on the CPU; GPU MiB: all processes")
+
+
+def plot(records, path):
+    """Speeds of the best kinds as bars, the ratio above them; nothing without matplotlib."""
+    try:
+        import matplotlib
+    except ImportError:
+        say("no figure: matplotlib is not installed")
+        return
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    matplotlib.rcParams["svg.hashsalt"] = "farfield"  # the same file for the same data
+    figure, axes = plt.subplots(figsize=(1.5 + 1.2 * len(records), 4), layout="constrained")
+    for shift, base in enumerate(("PME", "FMM", "none")):
+        for i, record in enumerate(records.values()):
+            label = record["best"].get(base)
+            if label:
+                entry = record["kinds"][label]
+                axes.bar(i + 0.27 * (shift - 1), entry["median"], 0.25, color=f"C{shift}",
+                         yerr=entry["half_range"], label=base if i == 0 else None)
+                if base == "FMM":
+                    axes.annotate(f"{record['fmm_over_pme']:.2f}", (i, entry["median"]),
+                                  (0, 5), textcoords="offset points", ha="center")
+    axes.set_xticks(range(len(records)), [f"{name}\n{record['atoms']} atoms"
+                                          for name, record in records.items()])
+    axes.set_yscale("log")
+    axes.set_ylabel("ns/day at 2 fs")
+    axes.set_title("mdrun; the numbers are FMM / PME")
+    axes.legend(frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    root = Path(__file__).resolve().parents[2]
+    parser.add_argument("--gmx", type=Path, default=root / "build/bin/gmx")
+    parser.add_argument("--gmx-double", type=Path, help="for the converged forces")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5, help="timed length of a run")
+    parser.add_argument("--threads", type=int, default=min(16, gmxtools.usable_cores()))
+    parser.add_argument("--nstlist", type=int, nargs="+", default=[100],
+                        help="intervals of the pair search, each is run")
+    parser.add_argument("--no-baseline", action="store_true", help="leave out the uncharged runs")
+    parser.add_argument("--no-tuning", action="store_true", help="leave out tuned PME")
+    parser.add_argument("--no-graphless", action="store_true",
+                        help="leave out the runs without CUDA graphs")
+    parser.add_argument("--max-error-atoms", type=int, default=100000,
+                        help="no force error of larger systems; 0: of none")
+    parser.add_argument("--structure", type=Path, default=root / "build/share/farfield/protein.pdb")
+    parser.add_argument("--mdp", type=mdrun_speed.parse_setting, nargs="*", default=[],
+                        metavar="OPTION=VALUE", help="options of FMM, as in an .mdp file")
+    parser.add_argument("--cache", type=Path, default=mdrun_speed.cache_folder(),
+                        help="for the warm systems")
+    parser.add_argument("--output", type=Path, default=root / "build/bench",
+                        help="for inputs, logs, mdrun_gpu.json and mdrun_gpu.svg")
+    arguments = parser.parse_args()
+    if arguments.rounds < 1 or arguments.threads < 1 or min(arguments.nstlist) < 1:
+        parser.error("--rounds, --threads and --nstlist must be at least 1")
+    arguments.mdp = dict(arguments.mdp)
+    arguments.cache, arguments.output = arguments.cache.resolve(), arguments.output.resolve()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    gmx = gmxtools.Gmx(arguments.gmx)
+    version = gmx.version()
+    print(f"{gmxtools.machine()}; {arguments.threads} threads, one rank, pinned")
+    for name, value in version.items():
+        print(f"{name}: {value}")
+    records = {}
+    for name in arguments.systems:
+        folder, common = prepare(gmx, name, arguments)
+        record = records[name] = measure(gmx, name, folder, common, arguments)
+        if record["atoms"] <= arguments.max_error_atoms:
+            record["force_error"] = force_errors(gmx, name, folder, common, arguments)
+        # After each system: a run that is stopped leaves what is done
+        (arguments.output / "mdrun_gpu.json").write_text(json.dumps(
+            {"machine": gmxtools.machine(), "threads": arguments.threads, "versions": version,
+             "mdp": {"common": COMMON, "PME": PME, "FMM": {**FMM, **arguments.mdp}, "none": NONE},
+             "systems": records}, indent=2) + "\n")
+    print_tables(records)
+    plot(records, arguments.output / "mdrun_gpu.svg")
+    print(f"\nAll numbers: {arguments.output / 'mdrun_gpu.json'}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (gmxtools.GmxError, ValueError, OSError) as error:
+        sys.exit(f"mdrun_gpu.py: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
