@@ -26,7 +26,7 @@ enum CellState
     StateCount
 };
 
-constexpr int c_threads = 256;
+constexpr int c_threads = 128;
 //! Threads of the kernel that sums the counts by itself.
 constexpr int c_scanThreads = 512;
 //! Counts per thread there: odd, so that stretches of shared memory do not share banks.
@@ -62,11 +62,13 @@ __global__ void __launch_bounds__(c_threads) bin(CellGrid grid,
     v.binned[i] = { relative[0], relative[1], relative[2], charge };
 }
 
-//! Writes particle i to its position after sorting.
+//! Writes particle i to its position after sorting. What it is has been read before, while other
+//! reads were under way.
 template<class Real>
-__device__ void put(const typename DeviceCells<Real>::View& v, int i, int cell, int to)
+__device__ void
+put(const typename DeviceCells<Real>::View& v, const Real4<Real>& particle, int i, int cell, int to)
 {
-    v.xq[to]    = v.binned[i];
+    v.xq[to]    = particle;
     v.atom[to]  = i;
     v.cell[to]  = cell;
     v.sorted[i] = to;
@@ -93,8 +95,9 @@ __global__ void __launch_bounds__(c_threads) scatter(typename DeviceCells<Real>:
     {
         return;
     }
-    const int2 place = v.place[i];
-    const int to     = v.start[place.x] + place.y;
+    const int2 place           = v.place[i];
+    const Real4<Real> particle = v.binned[i];
+    const int to               = v.start[place.x] + place.y;
     if (place.y == 0)
     {
         v.counts[place.x] = 0;
@@ -105,7 +108,7 @@ __global__ void __launch_bounds__(c_threads) scatter(typename DeviceCells<Real>:
     }
     else
     {
-        put<Real>(v, i, place.x, to);
+        put<Real>(v, particle, i, place.x, to);
     }
 }
 
@@ -126,13 +129,20 @@ __global__ void __launch_bounds__(c_scanThreads) scanAndScatter(typename DeviceC
         const int cell = k * c_scanThreads + thread;
         start[cell]    = (cell < v.cells) ? v.counts[cell] : 0;
     }
-    const int i      = blockIdx.x * c_scanThreads + thread;
-    const int2 place = (i < v.n) ? v.place[i] : make_int2(0, 0);
+    const int i          = blockIdx.x * c_scanThreads + thread;
+    int2 place           = make_int2(0, 0);
+    Real4<Real> particle = { 0, 0, 0, 0 };
+    if (i < v.n)
+    {
+        place    = v.place[i];
+        particle = v.binned[i];
+    }
     __syncthreads();
+    int ticket = 0; // looked at late: nobody should wait for it
     if (thread == 0)
     {
         __threadfence();
-        last = atomicAdd(v.state + StateTicket, 1) == static_cast<int>(gridDim.x) - 1;
+        ticket = atomicAdd(v.state + StateTicket, 1);
         if (blockIdx.x == 0)
         {
             reportInvalid<Real>(v);
@@ -152,6 +162,10 @@ __global__ void __launch_bounds__(c_scanThreads) scanAndScatter(typename DeviceC
     {
         start[thread * Items + k] = sum;
         sum += own[k];
+    }
+    if (thread == 0)
+    {
+        last = ticket == static_cast<int>(gridDim.x) - 1;
     }
     __syncthreads();
     if (blockIdx.x == 0)
@@ -183,7 +197,7 @@ __global__ void __launch_bounds__(c_scanThreads) scanAndScatter(typename DeviceC
     }
     else
     {
-        put<Real>(v, i, place.x, to);
+        put<Real>(v, particle, i, place.x, to);
     }
 }
 
@@ -196,15 +210,16 @@ __global__ void __launch_bounds__(c_threads) order(typename DeviceCells<Real>::V
     {
         return;
     }
-    const int cell  = v.place[i].x;
-    const int begin = v.start[cell];
-    const int end   = v.start[cell + 1];
-    int to          = begin;
+    const int cell             = v.place[i].x;
+    const Real4<Real> particle = v.binned[i];
+    const int begin            = v.start[cell];
+    const int end              = v.start[cell + 1];
+    int to                     = begin;
     for (int k = begin; k < end; k++)
     {
         to += (v.unordered[k] < i) ? 1 : 0;
     }
-    put<Real>(v, i, cell, to);
+    put<Real>(v, particle, i, cell, to);
 }
 
 } // namespace

@@ -74,13 +74,21 @@ struct Phase
 
     FARFIELD_HD Phase(int coefficient, int copy)
     {
-        // exact: the root of a perfect square is, and half a unit keeps the others apart
-        const int l     = static_cast<int>(sqrtf(static_cast<float>(coefficient) + 0.5F));
+        const int l     = degree(coefficient);
         const int k     = coefficient - l * l; // l + m
         const bool sign = (((copy & 1) != 0) && (k & 1)) != (((copy & 2) != 0) && k < l);
         swap            = (l & 1) != 0;
         negateRe        = sign != ((l & 2) != 0);
         negateIm        = sign != (((l + 1) & 2) != 0);
+    }
+    //! Takes up what code() gave.
+    FARFIELD_HD explicit Phase(unsigned int code) :
+        swap((code & 1U) != 0), negateRe((code & 2U) != 0), negateIm((code & 4U) != 0)
+    {
+    }
+    FARFIELD_HD unsigned int code() const
+    {
+        return (swap ? 1U : 0U) | (negateRe ? 2U : 0U) | (negateIm ? 4U : 0U);
     }
     template<class Real>
     FARFIELD_HD Complex<Real> forward(Complex<Real> v) const
@@ -95,6 +103,20 @@ struct Phase
         const Real re = negateRe ? -v.re : v.re;
         const Real im = negateIm ? -v.im : v.im;
         return { swap ? im : re, swap ? re : im };
+    }
+
+private:
+    //! l of a coefficient; half a unit keeps the roots far from whole numbers.
+    FARFIELD_HD static int degree(int coefficient)
+    {
+        const float square = static_cast<float>(coefficient) + 0.5F;
+#if defined(__CUDA_ARCH__)
+        float root;
+        asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(square));
+        return static_cast<int>(root);
+#else
+        return static_cast<int>(sqrtf(square));
+#endif
     }
 };
 

@@ -29,12 +29,6 @@ constexpr int c_multiplyThreads = 512;
 //! Most chunks of an operator.
 constexpr int c_maxChunks = 64;
 
-//! Distance of operators in memory: whole cache lines.
-inline size_t operatorStride(int n)
-{
-    return (static_cast<size_t>(triangle(n)) + 31) / 32 * 32;
-}
-
 //! How the product is spread over threads; the same for all blocks.
 struct MultiplyShape
 {
@@ -186,7 +180,7 @@ template<class Real, int Rows, int Columns>
 constexpr int c_multiplyBlocks = (sizeof(Real) == 4 && Rows * Columns <= 24) ? 2 : 1;
 
 /*! \brief Replaces M by L in the spectrum.
- *  \param[in]     kappa     [representatives][operatorStride(n)], rows of the lower triangle
+ *  \param[in]     kappa     [representatives][stride], rows of the lower triangle
  *  \param[in,out] spectrum  [n][waves.stride] */
 template<class Real, int Rows, int Columns>
 __global__ void __launch_bounds__(c_multiplyThreads, c_multiplyBlocks<Real, Rows, Columns>)

@@ -49,7 +49,7 @@ struct StrainWeights
 };
 
 /*! \brief kappa = unstrained + sum of weight * d kappa / d strain; a block per representative.
- *  \param[in] pairs  [n (n + 1) / 2] in the order of the operators
+ *  \param[in] pairs  [elements] in the order of the stored operators
  *  \param[in] used   lattice sums that occur */
 template<class Real>
 __global__ void __launch_bounds__(256) strainKernel(int elements,

@@ -23,17 +23,15 @@ void DeviceExpansionTables<Real>::set(int order, double unit, cudaStream_t strea
     }
     const MonicRecurrence monic(order);
     const int rows = order + 1;
-    std::vector<Real> recurrence(2 * static_cast<size_t>(rows) * rows, Real(0));
+    std::vector<Real> scale(static_cast<size_t>(rows) * rows, Real(0));
     for (int m = 0; m <= order; m++)
     {
         for (int l = m; l <= order; l++)
         {
-            const int to                 = m * rows + l - m;
-            recurrence[to]               = static_cast<Real>(monic.beta[l * rows + m]);
-            recurrence[rows * rows + to] = static_cast<Real>(monic.scale[coefficientIndex(l, m)]);
+            scale[m * rows + l - m] = static_cast<Real>(monic.scale[coefficientIndex(l, m)]);
         }
     }
-    recurrence_.upload(recurrence.data(), recurrence.size(), stream);
+    scale_.upload(scale.data(), scale.size(), stream);
     order_ = order;
 }
 

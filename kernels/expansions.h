@@ -26,15 +26,13 @@ public:
 
     int order() const { return order_; }
     Real inverseUnit() const { return inverseUnit_; }
-    //! [order + 1][order + 1] device memory: beta for (m, l - m).
-    const Real* beta() const { return recurrence_.data(); }
     //! [order + 1][order + 1] device memory: scale for (m, l - m).
-    const Real* scale() const { return recurrence_.data() + (order_ + 1) * (order_ + 1); }
+    const Real* scale() const { return scale_.data(); }
 
 private:
     int order_        = -1;
     Real inverseUnit_ = 0;
-    DeviceBuffer<Real> recurrence_;
+    DeviceBuffer<Real> scale_;
 };
 
 //! Multipoles of the leaves; sets M of all slots (zero where there is no particle).

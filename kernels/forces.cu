@@ -8,7 +8,10 @@ namespace farfield
 namespace
 {
 
-constexpr int c_threads = 128;
+constexpr int c_threads = 64;
+//! Particles per thread, so that more reads are under way.
+constexpr int c_each  = 2;
+constexpr int c_block = c_each * c_threads;
 
 template<class Real>
 struct CollectTask
@@ -22,31 +25,56 @@ struct CollectTask
     Real* forces;
 };
 
-//! A thread per particle in the caller's order; rows of three are written as one array.
+//! Threads take particles in the caller's order; rows of three are written as one array.
 template<class Real>
 __global__ void __launch_bounds__(c_threads) collectKernel(const CollectTask<Real> task)
 {
-    __shared__ Real staged[3 * c_threads];
-    const int first = static_cast<int>(blockIdx.x) * c_threads;
-    const int count = min(c_threads, task.n - first);
+    __shared__ Real staged[3 * c_block];
+    const int first = static_cast<int>(blockIdx.x) * c_block;
+    const int count = min(c_block, task.n - first);
     const int own   = static_cast<int>(threadIdx.x);
-    if (own < count)
+    Real* to        = task.forces + 3 * static_cast<size_t>(first);
+    // all reads before anything is written
+    int place[c_each];
+    Real before[3 * c_each];
+#pragma unroll
+    for (int j = 0; j < c_each; j++)
     {
-        const int s         = task.place[first + own];
-        const Real4<Real> a = task.near[s];
-        const Real4<Real> b = task.far[s];
-        const Real x = a.x + b.x, y = a.y + b.y, z = a.z + b.z;
+        const int k = j * c_threads + own;
+        place[j]    = (k < count) ? task.place[first + k] : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < 3 * c_each; j++)
+    {
+        const int k = j * c_threads + own;
+        before[j]   = (!task.replace && k < 3 * count) ? to[k] : Real(0);
+    }
+    Real4<Real> near[c_each], far[c_each];
+#pragma unroll
+    for (int j = 0; j < c_each; j++)
+    {
+        near[j] = task.near[place[j]];
+        far[j]  = task.far[place[j]];
+    }
+#pragma unroll
+    for (int j = 0; j < c_each; j++)
+    {
+        const Real x = near[j].x + far[j].x, y = near[j].y + far[j].y, z = near[j].z + far[j].z;
         for (int k = 0; k < 3; k++)
         {
-            staged[3 * own + k] =
+            staged[3 * (j * c_threads + own) + k] =
                     x * task.rotation[0][k] + y * task.rotation[1][k] + z * task.rotation[2][k];
         }
     }
     __syncthreads();
-    Real* to = task.forces + 3 * static_cast<size_t>(first);
-    for (int k = own; k < 3 * count; k += c_threads)
+#pragma unroll
+    for (int j = 0; j < 3 * c_each; j++)
     {
-        to[k] = task.replace ? staged[k] : to[k] + staged[k];
+        const int k = j * c_threads + own;
+        if (k < 3 * count)
+        {
+            to[k] = before[j] + staged[k];
+        }
     }
 }
 
@@ -73,7 +101,7 @@ void collectForces(const SortedParticles<Real>& particles,
             task.rotation[i][j] = static_cast<Real>(rotation[i][j]);
         }
     }
-    collectKernel<Real><<<blocksFor(particles.n, c_threads), c_threads, 0, stream>>>(task);
+    collectKernel<Real><<<blocksFor(particles.n, c_block), c_threads, 0, stream>>>(task);
     checkLaunch("collecting forces");
 }
 

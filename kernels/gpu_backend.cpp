@@ -815,11 +815,16 @@ bool gpuIsUsable()
 
 std::string gpuName()
 {
-    int device          = 0;
-    cudaDeviceProp prop = {};
-    check(cudaGetDevice(&device), "finding the device");
-    check(cudaGetDeviceProperties(&prop, device), "reading the properties of the device");
-    return prop.name;
+    // asking takes longer than a step
+    static const std::string name = []
+    {
+        int device          = 0;
+        cudaDeviceProp prop = {};
+        check(cudaGetDevice(&device), "finding the device");
+        check(cudaGetDeviceProperties(&prop, device), "reading the properties of the device");
+        return std::string(prop.name);
+    }();
+    return name;
 }
 
 template<class Real>

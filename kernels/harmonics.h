@@ -22,71 +22,75 @@
 namespace farfield
 {
 
-/*! \brief Adds q A_lm of two particles for one m and l = m .. P.
- *
- *  A_lm are the monic functions of MonicRecurrence; the two are advanced in step, which hides the
- *  latency of the recurrences. Positions in units of the cell, as x[2] and so on.
- *  \param[in]     beta  of the recurrence, for l = m + j at position j
- *  \param[in,out] c, s  real and imaginary parts, l = m + j at position j */
-template<int P, class Real>
-FARFIELD_HD void addMultipoles(int m,
-                               const Real* x,
-                               const Real* y,
-                               const Real* z,
-                               const Real* q,
-                               const Real* beta,
-                               Real* c,
-                               Real* s)
+//! Sums over particles that addMultipoles() keeps for one m.
+template<int P>
+FARFIELD_HD constexpr int multipolesOf(int m)
 {
-    Real re[2] = { q[0], q[1] };
-    Real im[2] = { 0, 0 };
-    for (int k = 0; k < m; k++)
-    {
-        FARFIELD_UNROLL
-        for (int a = 0; a < 2; a++)
-        {
-            const Real turned = x[a] * re[a] - y[a] * im[a];
-            im[a]             = x[a] * im[a] + y[a] * re[a];
-            re[a]             = turned;
-        }
-    }
-    const Real r2[2]   = { x[0] * x[0] + y[0] * y[0] + z[0] * z[0],
-                           x[1] * x[1] + y[1] * y[1] + z[1] * z[1] };
-    Real rePrevious[2] = { 0, 0 };
-    Real imPrevious[2] = { 0, 0 };
+    return (m > 0 ? 2 : 1) * (P - m + 1);
+}
+
+//! The same for all smaller m.
+template<int P>
+FARFIELD_HD constexpr int multipolesBelow(int m)
+{
+    return (m > 0) ? P + 1 + 2 * (m - 1) * (P + 1) - m * (m - 1) : 0;
+}
+
+/*! \brief Adds q A_lm of a particle for m = First .. End - 1 and l = m .. P.
+ *
+ *  A_lm = (x + iy)^m Q_lm(z, r^2) are the monic functions of MonicRecurrence; the recurrence is
+ *  that of the real Q_lm. Positions in units of the cell.
+ *  \tparam First  power is q (x + iy)^First
+ *  \param[in,out] sums  for each m: real parts by l, then for m > 0 imaginary parts by l */
+template<int P, int First, int End, class Real>
+FARFIELD_HD void addMultipoles(Real x, Real y, Real z, Real r2, Real re, Real im, Real* sums)
+{
+    constexpr int c_terms = P - First + 1;
+    Real previous = 0, current = 1;
     FARFIELD_UNROLL
-    for (int j = 0; j <= P; j++)
+    for (int j = 0; j < c_terms; j++)
     {
-        if (j > P - m)
+        sums[j] += current * re;
+        if (First > 0)
         {
-            break;
+            sums[c_terms + j] += current * im;
         }
-        FARFIELD_UNROLL
-        for (int a = 0; a < 2; a++)
-        {
-            c[j] += re[a];
-            s[j] += im[a];
-            if (j < P)
-            {
-                const Real f      = beta[j] * r2[a];
-                const Real reNext = z[a] * re[a] - f * rePrevious[a];
-                const Real imNext = z[a] * im[a] - f * imPrevious[a];
-                rePrevious[a]     = re[a];
-                imPrevious[a]     = im[a];
-                re[a]             = reNext;
-                im[a]             = imNext;
-            }
-        }
+        // beta of the recurrence, a constant once the loop is unrolled
+        const int l     = First + j;
+        const Real beta = static_cast<Real>((l * l - First * First) / (4.0 * l * l - 1));
+        const Real next = (j > 0) ? z * current - (beta * r2) * previous : z;
+        previous        = current;
+        current         = next;
     }
+    if constexpr (First + 1 < End)
+    {
+        addMultipoles<P, First + 1, End>(
+                x, y, z, r2, x * re - y * im, x * im + y * re, sums + multipolesOf<P>(First));
+    }
+}
+
+//! The same, from the charge.
+template<int P, int First, int End, class Real>
+FARFIELD_HD void addMultipoles(Real x, Real y, Real z, Real q, Real* sums)
+{
+    Real re = q;
+    Real im = 0;
+    FARFIELD_UNROLL
+    for (int k = 0; k < First; k++)
+    {
+        const Real turned = x * re - y * im;
+        im                = x * im + y * re;
+        re                = turned;
+    }
+    addMultipoles<P, First, End>(x, y, z, x * x + y * y + z * z, re, im, sums);
 }
 
 //! Weights of the coefficients of a local expansion in localGradient().
 template<class Real, int P>
 struct GradientWeights
 {
-    static constexpr int c_count = (P + 1) * (P + 2) / 2;
-    Real w[c_count]; //!< sqrt((l+m)! (l-m)!) / (l-1)!, times sqrt(2) for m > 0, at l (l + 1) / 2 +
-                     //!< m
+    static constexpr int c_count = (P + 1) * (P + 1);
+    Real w[c_count]; //!< sqrt((l+m)! (l-m)!) / (l-1)!, times sqrt(2) for m != 0
 };
 
 //! The weights, host only.
@@ -103,8 +107,9 @@ GradientWeights<Real, P> gradientWeights()
             {
                 factorials *= std::sqrt((l + m) / (l - m + 1.0));
             }
-            weights.w[l * (l + 1) / 2 + m] =
-                    static_cast<Real>(factorials * (m > 0 ? std::sqrt(2.0) : 1.0));
+            const Real weight = static_cast<Real>(factorials * (m > 0 ? std::sqrt(2.0) : 1.0));
+            weights.w[l * l + l + m] = weight;
+            weights.w[l * l + l - m] = weight;
         }
     }
     return weights;
@@ -113,116 +118,86 @@ GradientWeights<Real, P> gradientWeights()
 /*! \brief Gradient of sum_i L_i u_i(r), r in units of the cell.
  *
  *  In terms of R_lm = r^l P_lm e^(im phi) / (l+m)!, whose derivatives are those of
- * derivativeTerms(), the derivative of the term (l, m) is a combination of the functions (l-1, m)
- * and (l-1, m+-1). The functions are evaluated as l! R_lm, which for m = l still are as large as (r
- * / 2)^l, degree after degree: two rows of them and a window over the expansion are all that has to
- * be kept. \param[in]  L   L(i) is coefficient i \param[out] g   [3] */
+ *  derivativeTerms(), the derivative of the term (l, m) is a combination of the functions (l-1, m)
+ *  and (l-1, m+-1). These are a power of -(x + iy) / 2 times a real function, which is evaluated
+ *  times l!, so that it is 1 for m = l: numbers of any order stay in the range of float.
+ *  \param[in]  L   L(i) is coefficient i times its weight, see gradientWeights()
+ *  \param[out] g   [3] */
 template<int P, class Real, class Coefficients>
-FARFIELD_HD void localGradient(const Coefficients& L,
-                               const GradientWeights<Real, P>& weights,
-                               Real x,
-                               Real y,
-                               Real z,
-                               Real* g)
+FARFIELD_HD void localGradient(const Coefficients& L, Real x, Real y, Real z, Real* g)
 {
     constexpr int c_rows = (P > 0) ? P : 1;
-    Real c[c_rows], s[c_rows], cPrevious[c_rows] = {}, sPrevious[c_rows] = {};
-    const Real r2    = x * x + y * y + z * z;
-    const Real xHalf = Real(-0.5) * x;
-    const Real yHalf = Real(-0.5) * y;
-    // shares of the real and of the imaginary parts; twice the derivatives by x and y
-    Real gx[2] = { 0, 0 }, gy[2] = { 0, 0 }, gz[2] = { 0, 0 };
-    c[0] = 1;
-    s[0] = 0;
+    const Real r2        = x * x + y * y + z * z;
+    const Real xHalf     = Real(-0.5) * x;
+    const Real yHalf     = Real(-0.5) * y;
+    Real q[c_rows] = {}, previous[c_rows] = {};
+    // sums over the degrees with the coefficients of m - 1, of m + 1, and of m
+    Real aLower[c_rows] = {}, bLower[c_rows] = {};
+    Real aUpper[c_rows] = {}, bUpper[c_rows] = {};
+    Real aSame[c_rows] = {}, bSame[c_rows] = {};
     FARFIELD_UNROLL
-    for (int k = 0; k < P; k++)
+    for (int degree = 0; degree < P; degree++)
     {
-        const int l = k + 1;
+        const int l  = degree + 1;
+        const int at = l * l + l;
+        // R_d+1,m = ((2d+1) z R_dm - r^2 R_d-1,m) / ((d+1)^2 - m^2), here times (d+1)!
+        const int last    = degree - 1;
+        const Real shared = static_cast<Real>(last / (2 * last + 1.0)) * r2;
         FARFIELD_UNROLL
-        for (int m = 0; m <= P; m++)
+        for (int m = 0; m < c_rows; m++)
         {
-            if (m > l)
+            if (m > degree)
             {
                 continue;
             }
-            const Real w = weights.w[l * (l + 1) / 2 + m];
-            const Real a = w * L(l * l + l + m);
-            if (m == 0)
+            if (m == degree)
             {
-                gz[0] += a * c[0];
-                if (k > 0)
-                {
-                    gx[0] += (a + a) * c[1];
-                    gy[0] += (a + a) * s[1];
-                }
-                continue;
+                q[m] = 1;
             }
-            const Real b = w * L(l * l + l - m);
-            if (m <= k)
+            else if (m + 1 == degree)
             {
-                gz[0] += a * c[m];
-                gz[1] += b * s[m];
-            }
-            // functions beyond the degree and the imaginary part for m = 0 vanish
-            if (m + 1 <= k && m > 1)
-            {
-                gx[0] += a * (c[m + 1] - c[m - 1]);
-                gx[1] += b * (s[m + 1] - s[m - 1]);
-                gy[0] += a * (s[m + 1] + s[m - 1]);
-                gy[1] -= b * (c[m + 1] + c[m - 1]);
-            }
-            else if (m + 1 <= k)
-            {
-                gx[0] += a * (c[m + 1] - c[m - 1]);
-                gx[1] += b * s[m + 1];
-                gy[0] += a * s[m + 1];
-                gy[1] -= b * (c[m + 1] + c[m - 1]);
+                previous[m] = 1;
+                q[m]        = static_cast<Real>(degree) * z;
             }
             else
             {
-                gx[0] -= a * c[m - 1];
-                gy[1] -= b * c[m - 1];
-                if (m > 1)
-                {
-                    gx[1] -= b * s[m - 1];
-                    gy[0] += a * s[m - 1];
-                }
+                const Real factor =
+                        static_cast<Real>((2.0 * last + 1) * degree / (degree * degree - m * m));
+                const Real next = factor * (z * q[m] - shared * previous[m]);
+                previous[m]     = q[m];
+                q[m]            = next;
             }
-        }
-        if (k + 1 < P)
-        {
-            // R_k+1,m = ((2k+1) z R_km - r^2 R_k-1,m) / ((k+1)^2 - m^2), here times (k+1)!
-            const Real cDiagonal = xHalf * c[k] - yHalf * s[k];
-            const Real sDiagonal = xHalf * s[k] + yHalf * c[k];
-            FARFIELD_UNROLL
-            for (int m = 0; m < P; m++)
+            if (m > 0)
             {
-                if (m > k)
-                {
-                    continue;
-                }
-                const Real inverse = Real(1) / static_cast<Real>(l * l - m * m);
-                const Real f       = (static_cast<Real>((2 * k + 1) * l) * inverse) * z;
-                Real cNext         = f * c[m];
-                Real sNext         = f * s[m];
-                if (m < k)
-                {
-                    const Real h = (static_cast<Real>(l * k) * inverse) * r2;
-                    cNext -= h * cPrevious[m];
-                    sNext -= h * sPrevious[m];
-                }
-                cPrevious[m] = c[m];
-                sPrevious[m] = s[m];
-                c[m]         = cNext;
-                s[m]         = (m > 0) ? sNext : Real(0);
+                aLower[m] += q[m] * L(at + m - 1);
+                bSame[m] += q[m] * L(at - m);
             }
-            c[k + 1] = cDiagonal;
-            s[k + 1] = sDiagonal;
+            if (m > 1)
+            {
+                bLower[m] += q[m] * L(at - m + 1);
+            }
+            aSame[m] += q[m] * L(at + m);
+            aUpper[m] += q[m] * L(at + m + 1);
+            bUpper[m] += q[m] * L(at - m - 1);
         }
     }
-    g[0] = Real(0.5) * (gx[0] + gx[1]);
-    g[1] = Real(0.5) * (gy[0] + gy[1]);
-    g[2] = gz[0] + gz[1];
+    g[0] = g[1] = g[2] = 0;
+    Real re            = 1;
+    Real im            = 0;
+    FARFIELD_UNROLL
+    for (int m = 0; m < c_rows; m++)
+    {
+        // R_l,-1 is minus the conjugate of R_l1: that of m = 0 counts twice
+        const Real lower = (m == 1) ? aLower[m] + aLower[m] : aLower[m];
+        g[0] += re * (lower - aUpper[m]) + im * (bLower[m] - bUpper[m]);
+        g[1] += im * (lower + aUpper[m]) - re * (bLower[m] + bUpper[m]);
+        g[2] += re * aSame[m] + im * bSame[m];
+        const Real turned = xHalf * re - yHalf * im;
+        im                = xHalf * im + yHalf * re;
+        re                = turned;
+    }
+    g[0] *= Real(0.5);
+    g[1] *= Real(0.5);
 }
 
 } // namespace farfield

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include <algorithm>
+#include <array>
+#include <type_traits>
 #include <vector>
 
 #include <cufft.h>
@@ -9,6 +11,7 @@
 #include "closure_index.h"
 #include "closure_multiply.cuh"
 #include "closure_strain.cuh"
+#include "closure_tensor.cuh"
 #include "m2l.h"
 #include "overlap.cuh"
 #include "small_fft.cuh"
@@ -181,6 +184,30 @@ int attribute(cudaDeviceAttr name)
     return value;
 }
 
+//! Rows and columns of the stored elements of an operator, -1 for padding.
+std::vector<std::array<int, 2>> storedElements(int n, bool blocked)
+{
+    std::vector<std::array<int, 2>> elements;
+    if (blocked)
+    {
+        const BlockedOperator o(n);
+        for (int k = 0; k < o.size(); k++)
+        {
+            const bool used = o.column(k) < n;
+            elements.push_back({ used ? o.row(k) : -1, used ? o.column(k) : -1 });
+        }
+        return elements;
+    }
+    for (int i = 0; i < n; i++)
+    {
+        for (int j = 0; j <= i; j++)
+        {
+            elements.push_back({ i, j });
+        }
+    }
+    return elements;
+}
+
 template<class T>
 void upload(const std::vector<T>& from, DeviceBuffer<T>* to, cudaStream_t stream)
 {
@@ -202,10 +229,10 @@ struct DeviceClosure<Real>::Impl
 
     void uploadOperators(const ClosureOperators<Real>& operators, cudaStream_t stream);
     void uploadStrain(const ClosureOperators<Real>& operators, cudaStream_t stream);
-    void prepareTransform(const ClosureOperators<Real>& operators,
-                          ClosureTransform transform,
-                          cudaStream_t stream);
+    void prepareTransform(const ClosureOperators<Real>& operators, ClosureTransform transform);
     void prepareKernels();
+    //! Distance of operators in memory: whole cache lines.
+    size_t operatorStride() const { return (elements_.size() + 31) / 32 * 32; }
     void forward(const Real* M, cudaStream_t stream);
     void multiply(cudaStream_t stream);
     void backward(Real* L, cudaStream_t stream);
@@ -222,10 +249,14 @@ struct DeviceClosure<Real>::Impl
     double inverseCells_;
     WaveGrid waves_;
     MultiplyShape shape_;
-    size_t shared_; //!< what a block may have, bytes
+    TensorShape tensor_;                       //!< without tiles: no tensor cores
+    std::vector<std::array<int, 2>> elements_; //!< stored ones of an operator
+    size_t shared_;                            //!< what a block may have, bytes
     DeviceBuffer<Real> kappa_, unstrained_;
+    DeviceBuffer<unsigned int> phases_; //!< of coefficients, 4 bits per copy
     DeviceBuffer<Real> strain_;
-    DeviceBuffer<SumPair<Real>> pairs_;
+    DeviceBuffer<SumPair<Real>> pairs_;       //!< of the high order
+    DeviceBuffer<SumPair<Real>> storedPairs_; //!< of the stored elements
     DeviceBuffer<int> liftStart_, liftRow_;
     DeviceBuffer<Real> liftValue_;
     DeviceBuffer<double> partial_;
@@ -252,17 +283,38 @@ DeviceClosure<Real>::Impl::Impl(const ClosureOperators<Real>& operators,
     waves_(waveGrid(operators.grid().lengths(), operators.ranges(), operators.copies())),
     shared_(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))
 {
-    shape_ = multiplyShape(n_,
+    shape_  = multiplyShape(n_,
                            sizeof(Real),
                            2 * waves_.copies,
                            representatives_,
                            waves_.ranges[2],
                            shared_,
                            attribute(cudaDevAttrMultiProcessorCount));
+    tensor_ = {};
+    if (std::is_same_v<Real, float> && waves_.copies == 4
+        && attribute(cudaDevAttrComputeCapabilityMajor) >= 8)
+    {
+        tensor_ = tensorShape(n_,
+                              representatives_,
+                              waves_.ranges[2],
+                              shared_,
+                              attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor),
+                              attribute(cudaDevAttrMultiProcessorCount));
+    }
+    elements_ = storedElements(n_, tensor_.tiles > 0);
+    std::vector<unsigned int> phases(n_, 0U);
+    for (int j = 0; j < n_; j++)
+    {
+        for (int copy = 0; copy < waves_.copies; copy++)
+        {
+            phases[j] |= Phase(j, copy).code() << (4 * copy);
+        }
+    }
+    upload(phases, &phases_, stream);
     spectrum_.resize(static_cast<size_t>(n_) * waves_.stride);
     uploadOperators(operators, stream);
     uploadStrain(operators, stream);
-    prepareTransform(operators, transform, stream);
+    prepareTransform(operators, transform);
     prepareKernels();
     check(cudaStreamSynchronize(stream), "setting up the periodic closure");
 }
@@ -271,7 +323,7 @@ template<class Real>
 void DeviceClosure<Real>::Impl::uploadOperators(const ClosureOperators<Real>& operators,
                                                 cudaStream_t stream)
 {
-    const size_t stride = operatorStride(n_);
+    const size_t stride = operatorStride();
     const int some      = static_cast<int>(std::clamp<size_t>(
             c_stagingBytes / (stride * sizeof(Real)), 1, static_cast<size_t>(representatives_)));
     std::vector<Real> staging(some * stride, Real(0));
@@ -284,12 +336,9 @@ void DeviceClosure<Real>::Impl::uploadOperators(const ClosureOperators<Real>& op
                                [&](int k, const Matrix& K)
                                {
                                    Real* out = staging.data() + (k - first) * stride;
-                                   for (int i = 0; i < n_; i++)
+                                   for (const auto& [i, j] : elements_)
                                    {
-                                       for (int j = 0; j <= i; j++)
-                                       {
-                                           *out++ = static_cast<Real>(K(j, i));
-                                       }
+                                       *out++ = (i < 0) ? Real(0) : static_cast<Real>(K(j, i));
                                    }
                                });
         check(cudaMemcpyAsync(kappa_.data() + first * stride,
@@ -317,20 +366,28 @@ void DeviceClosure<Real>::Impl::uploadStrain(const ClosureOperators<Real>& opera
                               stream),
               "copying lattice sums to the GPU");
     }
-    std::vector<SumPair<Real>> pairs;
-    pairs.reserve(triangle(high_));
-    for (int i = 0; i < high_; i++)
+    const auto uploadPairs =
+            [&](const std::vector<std::array<int, 2>>& elements, DeviceBuffer<SumPair<Real>>* to)
     {
-        const double sign = (degreeOf(i) % 2) ? -1 : 1;
-        for (int j = 0; j <= i; j++)
+        std::vector<SumPair<Real>> pairs;
+        pairs.reserve(elements.size());
+        for (const auto& [i, j] : elements)
         {
+            if (i < 0)
+            {
+                pairs.push_back({ { 0, 0 }, { Real(0), Real(0) } });
+                continue;
+            }
+            const double sign = (degreeOf(i) % 2) ? -1 : 1;
             const M2lEntry& e = operators.entries()[static_cast<size_t>(j) * high_ + i];
             pairs.push_back({ { e.index[0], e.index[1] },
                               { static_cast<Real>(sign * e.value[0]),
                                 static_cast<Real>(sign * e.value[1]) } });
         }
-    }
-    upload(pairs, &pairs_, stream);
+        upload(pairs, to, stream);
+    };
+    uploadPairs(storedElements(high_, false), &pairs_);
+    uploadPairs(elements_, &storedPairs_);
     const auto& C = operators.reduction().phasedC();
     std::vector<int> start(1, 0), row;
     std::vector<Real> value;
@@ -351,12 +408,11 @@ void DeviceClosure<Real>::Impl::uploadStrain(const ClosureOperators<Real>& opera
 
 template<class Real>
 void DeviceClosure<Real>::Impl::prepareTransform(const ClosureOperators<Real>& operators,
-                                                 ClosureTransform transform,
-                                                 cudaStream_t stream)
+                                                 ClosureTransform transform)
 {
     const Int3 N = operators.grid().lengths();
     useSmall_    = transform != ClosureTransform::Library && waves_.halved == 2
-                && small_.prepare(N.data(), shared_, stream);
+                && small_.prepare(N.data(), shared_);
     if (useSmall_)
     {
         overlap_ = transform == ClosureTransform::Overlapped
@@ -394,6 +450,10 @@ void DeviceClosure<Real>::Impl::prepareKernels()
                                    static_cast<int>(shared_)),
               "asking for shared memory");
     };
+    if (tensor_.tiles > 0)
+    {
+        withTensorKernel(tensor_.tiles, allowMultiply);
+    }
     if (waves_.copies == 4)
     {
         withMultiplyKernel<Real, 8>(shape_.rows, allowMultiply);
@@ -447,6 +507,30 @@ void DeviceClosure<Real>::Impl::backward(Real* L, cudaStream_t stream)
 template<class Real>
 void DeviceClosure<Real>::Impl::multiply(cudaStream_t stream)
 {
+    if constexpr (std::is_same_v<Real, float>)
+    {
+        if (tensor_.tiles > 0)
+        {
+            withTensorKernel(tensor_.tiles,
+                             [&](auto* kernel)
+                             {
+                                 launchAfter(overlap_,
+                                             kernel,
+                                             waves_.ranges[0] * waves_.ranges[1]
+                                                     * blocksFor(waves_.ranges[2], tensor_.width),
+                                             tensor_.threads(),
+                                             tensor_.width * tensor_.groupSize * sizeof(float),
+                                             stream,
+                                             tensor_,
+                                             waves_,
+                                             operatorStride(),
+                                             kappa_.data(),
+                                             phases_.data(),
+                                             spectrum_.data());
+                             });
+            return;
+        }
+    }
     const int blocks =
             waves_.ranges[0] * waves_.ranges[1] * blocksFor(waves_.ranges[2], shape_.width);
     const auto launch = [&](auto* kernel)
@@ -459,7 +543,7 @@ void DeviceClosure<Real>::Impl::multiply(cudaStream_t stream)
                     stream,
                     shape_,
                     waves_,
-                    operatorStride(n_),
+                    operatorStride(),
                     kappa_.data(),
                     spectrum_.data());
     };
@@ -555,12 +639,12 @@ void DeviceClosure<Real>::setStrain(const double strain[3][3], cudaStream_t stre
         weights.value[c] = static_cast<Real>(own.inverseCells_ * weight[c]);
     }
     strainKernel<Real><<<own.representatives_, 256, own.used_ * sizeof(Real), stream>>>(
-            triangle(own.n_),
-            operatorStride(own.n_),
+            static_cast<int>(own.elements_.size()),
+            own.operatorStride(),
             own.used_,
             own.strain(),
             weights,
-            own.pairs_.data(),
+            own.storedPairs_.data(),
             own.unstrained_.data(),
             own.kappa_.data());
     checkLaunch("strainKernel");

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-// A block serves 32 neighbouring slots: a lane per slot, a warp per m, or per two m one after the
-// other for high orders. All warps together stage the particles, so that memory is read in runs;
-// coefficients stay in registers until the end.
+// Four lanes share the particles of a slot, each with sums of its own in registers; at the end each
+// of the lanes adds up a quarter of the sums. Orders m are spread over blocks, so that the sums fit
+// into registers and small systems reach all multiprocessors.
 #include "expansions.h"
 #include "harmonics.h"
 #include "order_dispatch.h"
@@ -14,112 +14,164 @@ namespace
 {
 
 constexpr unsigned c_allLanes = 0xffffffffu;
-//! Staged particles of a slot are this far apart: odd, so that lanes do not share banks.
-constexpr int c_pitch = c_warp + 1;
+//! Lanes per slot.
+constexpr int c_lanes = 4;
+//! Small blocks: a small system should reach all multiprocessors.
+constexpr int c_threads = 64;
+constexpr int c_slots   = c_threads / c_lanes;
+//! Registers are to suffice for so many blocks on a multiprocessor.
+constexpr int c_blocksPerSm = 6;
+//! Sums per thread, about.
+constexpr int c_sums = 44;
 
-__device__ int warpMax(int value)
+//! Parts of the orders m = 0 .. P.
+template<int P>
+constexpr int c_parts = ((P + 1) * (P + 1) + c_sums - 1) / c_sums;
+
+//! First m of a part: parts have about the same number of sums.
+template<int P>
+constexpr int firstOfPart(int part)
 {
-#if __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(c_allLanes, value);
-#else
-    for (int distance = c_warp / 2; distance > 0; distance /= 2)
+    int m = 0;
+    while (m <= P
+           && (2 * multipolesBelow<P>(m) + multipolesOf<P>(m)) * c_parts<P> < 2 * part * (P + 1)
+                                                                                      * (P + 1))
     {
-        value = max(value, __shfl_xor_sync(c_allLanes, value, distance));
+        m++;
     }
-    return value;
-#endif
+    return m;
 }
 
-//! Warps of a block: with more of them there would be too few registers for each.
-template<int P>
-constexpr int c_warps = (P < 12) ? P + 1 : P / 2 + 1;
-
-template<int P, class Real>
-__global__ void __launch_bounds__(c_warp* c_warps<P>)
-        sumMultipoles(const Real4<Real>* __restrict__ xq,
-                      const int* __restrict__ start,
-                      const int* __restrict__ cellOf,
-                      int stride,
-                      Real inverseUnit,
-                      const Real* __restrict__ beta,
-                      const Real* __restrict__ scale,
-                      Real* __restrict__ M)
+//! What becomes of a sum.
+template<class Real>
+struct Target
 {
-    __shared__ Real4<Real> staged[c_warp * c_pitch];
-    const int lane = threadIdx.x % c_warp;
-    const int warp = threadIdx.x / c_warp;
-    const int slot = blockIdx.x * c_warp + lane;
-    const int cell = cellOf[slot];
-    int first      = 0;
-    int count      = 0;
+    int row;
+    Real scale;
+};
+
+//! The target of a sum, in the order of addMultipoles() from m = first.
+template<int P, class Real>
+__device__ Target<Real> target(int sum, int first, const Real* __restrict__ scale)
+{
+    int m = first;
+    while (sum >= multipolesOf<P>(m))
+    {
+        sum -= multipolesOf<P>(m);
+        m++;
+    }
+    const int terms = P - m + 1;
+    const bool sine = sum >= terms;
+    const int j     = sine ? sum - terms : sum;
+    const int l     = m + j;
+    return { l * l + l + (sine ? -m : m), scale[m * (P + 1) + j] };
+}
+
+//! Adds up over neighbouring lanes; each of them is left with its share of the sums.
+template<int Count, int Distance, class Real>
+__device__ void shareSums(Real* sums, int lane)
+{
+    constexpr int c_half = Count / 2;
+    const bool upper     = (lane & Distance) != 0;
+#pragma unroll
+    for (int i = 0; i < c_half; i++)
+    {
+        const Real given = upper ? sums[i] : sums[i + c_half];
+        const Real kept  = upper ? sums[i + c_half] : sums[i];
+        sums[i]          = kept + __shfl_xor_sync(c_allLanes, given, Distance);
+    }
+    if constexpr (Distance > 1)
+    {
+        shareSums<c_half, Distance / 2>(sums, lane);
+    }
+}
+
+template<class Real>
+struct MultipoleTask
+{
+    const Real4<Real>* __restrict__ xq;
+    const int* __restrict__ start;
+    const int* __restrict__ cellOf;
+    int stride;
+    Real inverseUnit;
+    const Real* __restrict__ scale;
+    Real* __restrict__ M;
+};
+
+//! The work of a block for one part of the orders, which it finds by going through all of them.
+template<int P, int Part, class Real>
+__device__ void sumPart(const MultipoleTask<Real>& task, Target<Real>* targets)
+{
+    if constexpr (Part + 1 < c_parts<P>)
+    {
+        if (blockIdx.y != Part)
+        {
+            sumPart<P, Part + 1>(task, targets);
+            return;
+        }
+    }
+    constexpr int c_first = firstOfPart<P>(Part);
+    constexpr int c_end   = (Part + 1 < c_parts<P>) ? firstOfPart<P>(Part + 1) : P + 1;
+    constexpr int c_count = multipolesBelow<P>(c_end) - multipolesBelow<P>(c_first);
+    constexpr int c_share = (c_count + c_lanes - 1) / c_lanes;
+    static_assert(c_count > 0 && c_count <= 2 * c_threads, "parts are of similar size");
+
+    const int lane = threadIdx.x % c_lanes;
+    const int slot = blockIdx.x * c_slots + threadIdx.x / c_lanes;
+    const int cell = task.cellOf[slot];
+    int k          = 0;
+    int end        = 0;
     if (cell >= 0)
     {
-        first = start[cell];
-        count = start[cell + 1] - first;
+        k   = task.start[cell] + lane;
+        end = task.start[cell + 1];
     }
-    const int longest = warpMax(count);
-    for (int m0 = 0; m0 <= P; m0 += c_warps<P>)
+    for (int i = threadIdx.x; i < c_count; i += c_threads)
     {
-        const int m = m0 + warp; // beyond P in the last round of some warps: they only stage
-        Real ownBeta[P + 1], c[P + 1], s[P + 1];
+        targets[i] = target<P>(i, c_first, task.scale);
+    }
+    Real sums[c_share * c_lanes];
 #pragma unroll
-        for (int j = 0; j <= P; j++)
+    for (int i = 0; i < c_share * c_lanes; i++)
+    {
+        sums[i] = 0;
+    }
+    Real4<Real> next = { 0, 0, 0, 0 };
+    if (k < end)
+    {
+        next = task.xq[k];
+    }
+    while (k < end)
+    {
+        const Real4<Real> a = next;
+        k += c_lanes;
+        if (k < end)
         {
-            ownBeta[j] = (m <= P) ? beta[m * (P + 1) + j] : Real(0);
-            c[j]       = 0;
-            s[j]       = 0;
+            next = task.xq[k];
         }
-        for (int base = 0; base < longest; base += c_warp)
-        {
-            if (m0 + base > 0)
-            {
-                __syncthreads(); // before what is staged is overwritten
-            }
-#pragma unroll 4
-            for (int other = warp; other < c_warp; other += c_warps<P>)
-            {
-                const int k     = base + lane;
-                const int from  = __shfl_sync(c_allLanes, first, other);
-                const int there = __shfl_sync(c_allLanes, count, other);
-                Real4<Real> a   = { 0, 0, 0, 0 };
-                if (k < there)
-                {
-                    a = xq[from + k];
-                }
-                staged[lane * c_pitch + other] = {
-                    a.x * inverseUnit, a.y * inverseUnit, a.z * inverseUnit, a.w
-                };
-            }
-            __syncthreads();
-            const int steps = (m <= P) ? min(longest - base, c_warp) : 0;
-            // charges behind the last particle of a slot are zero
-            for (int k = 0; k < steps; k += 2)
-            {
-                const Real4<Real> a = staged[k * c_pitch + lane];
-                const Real4<Real> b = staged[(k + 1) * c_pitch + lane];
-                const Real x[2]     = { a.x, b.x };
-                const Real y[2]     = { a.y, b.y };
-                const Real z[2]     = { a.z, b.z };
-                const Real q[2]     = { a.w, b.w };
-                addMultipoles<P>(m, x, y, z, q, ownBeta, c, s);
-            }
-        }
+        addMultipoles<P, c_first, c_end>(
+                a.x * task.inverseUnit, a.y * task.inverseUnit, a.z * task.inverseUnit, a.w, sums);
+    }
+    __syncthreads(); // the targets are there, and warps are whole again
+    shareSums<c_share * c_lanes, c_lanes / 2>(sums, lane);
 #pragma unroll
-        for (int j = 0; j <= P; j++)
+    for (int i = 0; i < c_share; i++)
+    {
+        const int sum = lane * c_share + i;
+        if (sum < c_count)
         {
-            if (j > P - m)
-            {
-                break;
-            }
-            const int l                                           = m + j;
-            const Real value                                      = scale[m * (P + 1) + j];
-            M[static_cast<size_t>(l * l + l + m) * stride + slot] = value * c[j];
-            if (m > 0)
-            {
-                M[static_cast<size_t>(l * l + l - m) * stride + slot] = value * s[j];
-            }
+            const Target<Real> to                                    = targets[sum];
+            task.M[static_cast<size_t>(to.row) * task.stride + slot] = to.scale * sums[i];
         }
     }
+}
+
+template<int P, class Real>
+__global__ void __launch_bounds__(c_threads, c_blocksPerSm)
+        sumMultipoles(const MultipoleTask<Real> task)
+{
+    __shared__ Target<Real> targets[2 * c_threads];
+    sumPart<P, 0>(task, targets);
 }
 
 } // namespace
@@ -130,24 +182,21 @@ void p2m(const DeviceExpansionTables<Real>& tables,
          const LevelView<Real>& leaves,
          cudaStream_t stream)
 {
-    const int blocks = leaves.stride / c_warp;
+    static_assert(c_warp % c_slots == 0, "blocks are full");
+    const int blocks = leaves.stride / c_slots;
     if (blocks == 0)
     {
         return;
     }
+    const MultipoleTask<Real> task = { particles.xq,  particles.start,      leaves.cellOf,
+                                       leaves.stride, tables.inverseUnit(), tables.scale(),
+                                       leaves.M };
     dispatchOrder(tables.order(),
                   [&](auto order)
                   {
                       constexpr int P = decltype(order)::value;
                       sumMultipoles<P, Real>
-                              <<<blocks, c_warp * c_warps<P>, 0, stream>>>(particles.xq,
-                                                                           particles.start,
-                                                                           leaves.cellOf,
-                                                                           leaves.stride,
-                                                                           tables.inverseUnit(),
-                                                                           tables.beta(),
-                                                                           tables.scale(),
-                                                                           leaves.M);
+                              <<<dim3(blocks, c_parts<P>), c_threads, 0, stream>>>(task);
                   });
     checkLaunch("multipoles of the leaves");
 }

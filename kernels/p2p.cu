@@ -126,7 +126,8 @@ void launch(P2pTask<Real> task, cudaStream_t stream)
     const int cells = task.occupied.capacity;
     if constexpr (HasLarge<Chosen>::value)
     {
-        if (task.particles.n / cells >= c_largeCell)
+        // a list has places for cells without particles
+        if (task.occupied.cells != nullptr || task.particles.n / cells >= c_largeCell)
         {
             launchShape<typename Chosen::Large>(task, stream);
             return;

@@ -56,7 +56,11 @@ TYPED_TEST(GpuHarmonics, MultipolesAreSolidHarmonics)
                         const double q[2] = { 0.7, -0.4 };
                         std::vector<double> wanted(coefficientCount(P), 0.0);
                         std::vector<double> u(coefficientCount(P));
-                        Real x[2], y[2], z[2], charge[2];
+                        // all m at once, and in two parts
+                        constexpr int c_second          = P / 2;
+                        Real all[coefficientCount(P)]   = {};
+                        Real parts[coefficientCount(P)] = {};
+                        Real* second                    = parts + multipolesBelow<P>(c_second);
                         for (int a = 0; a < 2; a++)
                         {
                             solidHarmonics(P, r[i + a], u.data());
@@ -64,31 +68,36 @@ TYPED_TEST(GpuHarmonics, MultipolesAreSolidHarmonics)
                             {
                                 wanted[k] += q[a] * u[k];
                             }
-                            x[a]      = static_cast<Real>(r[i + a][0]);
-                            y[a]      = static_cast<Real>(r[i + a][1]);
-                            z[a]      = static_cast<Real>(r[i + a][2]);
-                            charge[a] = static_cast<Real>(q[a]);
-                        }
-                        for (int m = 0; m <= P; m++)
-                        {
-                            Real beta[P + 1] = {}, c[P + 1] = {}, s[P + 1] = {};
-                            for (int j = 0; j <= P - m; j++)
+                            const Real x      = static_cast<Real>(r[i + a][0]);
+                            const Real y      = static_cast<Real>(r[i + a][1]);
+                            const Real z      = static_cast<Real>(r[i + a][2]);
+                            const Real charge = static_cast<Real>(q[a]);
+                            addMultipoles<P, 0, P + 1>(x, y, z, charge, all);
+                            if constexpr (c_second > 0)
                             {
-                                beta[j] = static_cast<Real>(monic.beta[(m + j) * (P + 1) + m]);
+                                addMultipoles<P, 0, c_second>(x, y, z, charge, parts);
                             }
-                            addMultipoles<P>(m, x, y, z, charge, beta, c, s);
-                            for (int j = 0; j <= P - m; j++)
+                            addMultipoles<P, c_second, P + 1>(x, y, z, charge, second);
+                        }
+                        for (const Real* sums : { all, parts })
+                        {
+                            for (int m = 0; m <= P; m++)
                             {
-                                // each step of the recurrences rounds values below 1
-                                const int l = m + j;
-                                const double tolerance =
-                                        8 * (l + 1) * std::numeric_limits<Real>::epsilon();
-                                const int ci = coefficientIndex(l, m);
-                                const int si = coefficientIndex(l, -m);
-                                EXPECT_NEAR(c[j] * monic.scale[ci], wanted[ci], tolerance);
-                                if (m > 0)
+                                for (int l = m; l <= P; l++)
                                 {
-                                    EXPECT_NEAR(s[j] * monic.scale[si], wanted[si], tolerance);
+                                    // each step of the recurrences rounds values below 1
+                                    const double tolerance =
+                                            8 * (l + 1) * std::numeric_limits<Real>::epsilon();
+                                    const int ci = coefficientIndex(l, m);
+                                    const int si = coefficientIndex(l, -m);
+                                    const int at = multipolesBelow<P>(m) + l - m;
+                                    EXPECT_NEAR(sums[at] * monic.scale[ci], wanted[ci], tolerance);
+                                    if (m > 0)
+                                    {
+                                        EXPECT_NEAR(sums[at + P - m + 1] * monic.scale[si],
+                                                    wanted[si],
+                                                    tolerance);
+                                    }
                                 }
                             }
                         }
@@ -127,8 +136,8 @@ TYPED_TEST(GpuHarmonics, GradientsAreThoseOfTheExpansion)
                                   size += std::abs(t.value * L[t.from] * u[t.to]);
                               }
                               Real g[3];
-                              localGradient<P>([&](int i) { return static_cast<Real>(L[i]); },
-                                               weights,
+                              localGradient<P>([&](int i)
+                                               { return static_cast<Real>(L[i]) * weights.w[i]; },
                                                static_cast<Real>(r[0]),
                                                static_cast<Real>(r[1]),
                                                static_cast<Real>(r[2]),
