@@ -777,9 +777,12 @@ void FarfieldForceProvider::waitAndReduce(const StepWorkload& stepWork,
     if (!stepWork.useGpuFBufferOps)
     {
         const ArrayRef<const RVec> forces = impl_->device_->forces();
+        const ArrayRef<RVec>       sums   = forceWithVirial->force_;
+        const int gmx_unused       numThreads = gmx_omp_nthreads_get(ModuleMultiThread::Default);
+#pragma omp parallel for num_threads(numThreads) schedule(static)
         for (Index i = 0; i < forces.ssize(); i++)
         {
-            forceWithVirial->force_[i] += forces[i];
+            sums[i] += forces[i];
         }
     }
     if (stepWork.computeVirial || stepWork.computeEnergy)
