@@ -112,17 +112,15 @@ public:
         const Grid coarse(d.coarseCells(), d.referenceBox);
         const Mat3 edges = coarse.scaledEdges();
         const Reduction reduction(d.order, d.leastSquares, edges);
-        const int threads = 0;
+        const int threads = omp_get_max_threads();
         levels_           = std::vector<LevelStore>(d.levels);
         setLevel0(coarse);
         closure_ = std::make_unique<DeviceClosure<Real>>(
-                ClosureOperators<Real>(coarse, d.ws, reduction, hostThreads(threads)),
-                levels_[0].stride,
-                far_);
+                ClosureOperators<Real>(coarse, d.ws, reduction, threads), levels_[0].stride, far_);
         if (d.levels > 1)
         {
-            operators_ = std::make_unique<HierarchyOperators<Real>>(
-                    edges, d.ws, reduction, hostThreads(threads));
+            operators_ =
+                    std::make_unique<HierarchyOperators<Real>>(edges, d.ws, reduction, threads);
             engine_ = makeEngine();
             engine_->setOperators(*operators_, far_);
         }
@@ -469,8 +467,6 @@ private:
         int invalid;
         std::array<int, 32> needed;
     };
-
-    static int hostThreads(int threads) { return threads > 0 ? threads : omp_get_max_threads(); }
 
     cudaStream_t nearStream() const { return measuring_ ? far_ : near_; }
     cudaStream_t streamOf(Stage stage) const

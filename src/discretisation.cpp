@@ -15,42 +15,59 @@ namespace
 //! Smallest leaf cell, nm: closer than any two atoms that interact.
 constexpr double c_minCellSize = 0.15;
 
+//! What the costs of a choice of order and cells depend on.
+struct Work
+{
+    double particles;
+    double cells;        //!< leaf cells in the box
+    double occupied;     //!< of these, how many hold particles
+    double perCell;      //!< particles per occupied cell
+    double nearCells;    //!< a cell's near cells, itself included
+    double coefficients; //!< per expansion
+    double penalty;      //!< cost of the transform's lengths, see transformPenalty()
+
+    Work(int p,
+         int ws,
+         const Int3& lengths,
+         double boxVolume,
+         double occupiedVolume,
+         double particleCount) :
+        particles(particleCount),
+        cells(static_cast<double>(lengths[0]) * lengths[1] * lengths[2]),
+        nearCells(std::pow(2 * ws + 1, 3)), coefficients(coefficientCount(p)),
+        penalty(std::cbrt(transformPenalty(lengths[0]) * transformPenalty(lengths[1])
+                          * transformPenalty(lengths[2])))
+    {
+        const double cellVolume = boxVolume / cells;
+        perCell                 = particles * cellVolume / std::max(occupiedVolume, cellVolume);
+        occupied                = std::max(occupiedVolume / cellVolume, 1.0);
+    }
+};
+
 /*! \brief Predicted time of a step on one core of a CPU, in ns.
  *
  *  The weights are stage times of an AVX-512 processor divided by the counts; only their ratios
  * matter. */
-double predictedCost(int p,
-                     int ws,
-                     const Int3& lengths,
-                     double boxVolume,
-                     double occupiedVolume,
-                     double particles,
-                     bool fft)
+double predictedCost(const Work& w, bool fft)
 {
-    const double cells        = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
-    const double cellVolume   = boxVolume / cells;
-    const double coefficients = coefficientCount(p);
-    const double nearCells    = std::pow(2 * ws + 1, 3);
-    const double perCell      = particles * cellVolume / std::max(occupiedVolume, cellVolume);
-    const double occupied     = std::max(occupiedVolume / cellVolume, 1.0);
     // a box of few cells still sees all near images
-    const double pairs     = 0.5 * particles * nearCells * perCell;
-    const double p2p       = 0.35 * pairs + 9.0 * nearCells * occupied;
-    const double expansion = (0.27 * particles + 2.0 * occupied) * coefficients;
+    const double pairs     = 0.5 * w.particles * w.nearCells * w.perCell;
+    const double p2p       = 0.35 * pairs + 9.0 * w.nearCells * w.occupied;
+    const double expansion = (0.27 * w.particles + 2.0 * w.occupied) * w.coefficients;
     double m2l             = 0;
     if (fft)
     {
-        const double penalty = std::cbrt(transformPenalty(lengths[0]) * transformPenalty(lengths[1])
-                                         * transformPenalty(lengths[2]));
-        const double cache   = cells > 1e4 ? 1.3 : 1.0; // a field leaves the first-level cache
-        m2l                  = cells * coefficients
-              * (0.25 * penalty * cache * std::log2(std::max(cells, 2.0)) + 0.06 * coefficients);
+        const double cache = w.cells > 1e4 ? 1.3 : 1.0; // a field leaves the first-level cache
+        m2l                = w.cells * w.coefficients
+              * (0.25 * w.penalty * cache * std::log2(std::max(w.cells, 2.0))
+                 + 0.06 * w.coefficients);
     }
     else
     {
         // (2 ws + 1)^3 parents with 8 children each, less the near ones; 8/7 for the coarser levels
-        m2l = 8.0 / 7 * occupied * 7 * nearCells * coefficients * (0.6 + 0.02 * coefficients)
-              + 216 * coefficients * coefficients;
+        m2l = 8.0 / 7 * w.occupied * 7 * w.nearCells * w.coefficients
+                      * (0.6 + 0.02 * w.coefficients)
+              + 216 * w.coefficients * w.coefficients;
     }
     return p2p + expansion + m2l;
 }
@@ -71,36 +88,23 @@ int levelsFor(Device device, const Mat3& box, double edge)
 /*! \brief Predicted time of a step on a GPU, in ns.
  *
  *  The weights are stage times of an H200 divided by the counts. */
-double predictedGpuCost(int p,
-                        int ws,
-                        const Int3& lengths,
-                        double boxVolume,
-                        double occupiedVolume,
-                        double particles,
-                        bool fft)
+double predictedGpuCost(const Work& w, bool fft)
 {
-    const double cells        = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
-    const double cellVolume   = boxVolume / cells;
-    const double coefficients = coefficientCount(p);
-    const double nearCells    = std::pow(2 * ws + 1, 3);
-    const double perCell      = particles * cellVolume / std::max(occupiedVolume, cellVolume);
-    const double occupied     = std::max(occupiedVolume / cellVolume, 1.0);
     // batches of 32 sources and groups of targets are not full in small cells
-    const double p2p       = 2.6e-4 * particles * nearCells * (perCell + 20);
-    const double expansion = 1e-3 * particles * coefficients;
+    const double p2p       = 2.6e-4 * w.particles * w.nearCells * (w.perCell + 20);
+    const double expansion = 1e-3 * w.particles * w.coefficients;
     double m2l             = 0;
     if (fft)
     {
-        const double penalty = std::cbrt(transformPenalty(lengths[0]) * transformPenalty(lengths[1])
-                                         * transformPenalty(lengths[2]));
-        m2l                  = cells * coefficients * (0.02 * penalty + 1.5e-4 * coefficients);
+        m2l = w.cells * w.coefficients * (0.02 * w.penalty + 1.5e-4 * w.coefficients);
     }
     else
     {
         // families are not full at surfaces; 8/7 for the coarser levels
         const double coarse = std::pow(coarseCells(Device::Gpu), 3);
-        m2l = 8.0 / 7 * 2 * occupied * coefficients * (0.1 + 8e-5 * nearCells * coefficients)
-              + coarse * coefficients * 0.02 + 6e4;
+        m2l                 = 8.0 / 7 * 2 * w.occupied * w.coefficients
+                      * (0.1 + 8e-5 * w.nearCells * w.coefficients)
+              + coarse * w.coefficients * 0.02 + 6e4;
     }
     return p2p + expansion + m2l;
 }
@@ -224,6 +228,7 @@ Discretisation chooseDiscretisation(const Options& options,
                         1.05
                         * estimatedError(
                                 order, ws, options.leastSquares, e, std::sqrt(3.0) / (ws + 1));
+                const Work work(order, ws, lengths, boxVolume, occupiedVolume, n);
                 for (bool fft : { true, false })
                 {
                     if ((options.m2l == M2lEngine::Fft && !fft)
@@ -232,8 +237,7 @@ Discretisation chooseDiscretisation(const Options& options,
                         continue;
                     }
                     const auto predict = device == Device::Gpu ? predictedGpuCost : predictedCost;
-                    const double cost =
-                            predict(order, ws, lengths, boxVolume, occupiedVolume, n, fft);
+                    const double cost  = predict(work, fft);
                     if (error <= options.accuracy && cost < best.cost)
                     {
                         best = { order, ws, wanted, cost, error, fft };

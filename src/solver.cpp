@@ -264,11 +264,6 @@ public:
         }
         gpu_->enter(stream);
         run(x, forces, request);
-        if (gpu_->mustRepeat())
-        {
-            gpu_->enter(stream);
-            run(x, forces, request);
-        }
     }
 
     Totals wait()
