@@ -37,8 +37,9 @@ struct DenseView
 };
 
 #if defined(__CUDACC__)
-//! Most coefficients of an expansion: order 20.
-constexpr int c_maxCoefficients = 441;
+//! Room for the coefficients of an expansion, 441 at order 20, in whole Real4: that is how shared
+//! memory is read.
+constexpr int c_sharedCoefficients = 444;
 
 //! Threads of a block with one for each coefficient.
 inline int coefficientThreads(int n)
@@ -56,7 +57,7 @@ __device__ __forceinline__ int sourceSlot(const DenseSource& source,
 }
 
 /*! \brief The element of T M that belongs to this thread; all threads of a block take part.
- *  \param[in] shared  [n] shared memory */
+ *  \param[in] shared  [c_sharedCoefficients] shared memory */
 template<class Real>
 __device__ __forceinline__ Real denseProduct(const DenseView<Real>& dense,
                                              int operation,

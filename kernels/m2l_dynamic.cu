@@ -32,7 +32,7 @@ __global__ void multiplySources(DenseView<Real> dense,
                                 int firstTarget,
                                 int targets)
 {
-    __shared__ Real shared[c_maxCoefficients];
+    __shared__ alignas(16) Real shared[c_sharedCoefficients];
     const int target = firstTarget + blockIdx.y;
     const int octant = target / families.capacity;
     const int family = target - octant * families.capacity;

@@ -18,7 +18,7 @@ namespace
 template<class Real>
 __global__ void multiplyNaively(DenseView<Real> dense, LevelView<Real> level, Families families)
 {
-    __shared__ Real shared[c_maxCoefficients];
+    __shared__ alignas(16) Real shared[c_sharedCoefficients];
     const int octant = blockIdx.x / families.capacity;
     const int family = blockIdx.x - octant * families.capacity;
     if (family >= *families.count)
