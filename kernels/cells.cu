@@ -12,6 +12,8 @@
 #include <cub/block/block_scan.cuh>
 #include <cub/device/device_scan.cuh>
 
+#include "grid.h"
+
 namespace farfield
 {
 namespace
@@ -37,7 +39,7 @@ constexpr int c_maxScanBlocks = 320;
 template<class Real>
 __global__ void __launch_bounds__(c_threads) bin(CellGrid grid,
                                                  BinFrame frame,
-                                                 const double* __restrict__ offset,
+                                                 GridPosition where,
                                                  const Real* __restrict__ x,
                                                  const Real* __restrict__ q,
                                                  typename DeviceCells<Real>::View v)
@@ -47,7 +49,17 @@ __global__ void __launch_bounds__(c_threads) bin(CellGrid grid,
     {
         return;
     }
-    const double origin[3] = { offset[0], offset[1], offset[2] };
+    double origin[3] = { where.offset[0], where.offset[1], where.offset[2] };
+    if (where.advance)
+    {
+        const double step = *v.step + 1;
+#pragma unroll
+        for (int k = 0; k < 3; k++)
+        {
+            const double product = where.increments[k] * step;
+            origin[k]            = product - floor(product);
+        }
+    }
     const Real* own        = x + 3 * static_cast<size_t>(i);
     const Real position[3] = { own[0], own[1], own[2] };
     Real relative[3]       = { 0, 0, 0 };
@@ -76,20 +88,22 @@ put(const typename DeviceCells<Real>::View& v, const Real4<Real>& particle, int 
 
 //! One thread tells whether a position was invalid and makes ready for the next step.
 template<class Real>
-__device__ void reportInvalid(const typename DeviceCells<Real>::View& v)
+__device__ void finishBinning(const GridPosition& where, const typename DeviceCells<Real>::View& v)
 {
     v.state[StateInvalid] = INT_MAX - v.state[StateWorst];
     v.state[StateWorst]   = 0;
+    *v.step               = where.advance ? *v.step + 1 : where.step;
 }
 
 //! Moves the particles once the first position of every cell is known.
 template<class Real>
-__global__ void __launch_bounds__(c_threads) scatter(typename DeviceCells<Real>::View v)
+__global__ void __launch_bounds__(c_threads)
+        scatter(GridPosition where, typename DeviceCells<Real>::View v)
 {
     const int i = blockIdx.x * c_threads + threadIdx.x;
     if (i == 0)
     {
-        reportInvalid<Real>(v);
+        finishBinning<Real>(where, v);
     }
     if (i >= v.n)
     {
@@ -116,7 +130,8 @@ __global__ void __launch_bounds__(c_threads) scatter(typename DeviceCells<Real>:
  *
  *  The block that comes last clears the counts. */
 template<int Items, class Real>
-__global__ void __launch_bounds__(c_scanThreads) scanAndScatter(typename DeviceCells<Real>::View v)
+__global__ void __launch_bounds__(c_scanThreads)
+        scanAndScatter(GridPosition where, typename DeviceCells<Real>::View v)
 {
     using Scan = cub::BlockScan<int, c_scanThreads>;
     __shared__ typename Scan::TempStorage space;
@@ -145,7 +160,7 @@ __global__ void __launch_bounds__(c_scanThreads) scanAndScatter(typename DeviceC
         ticket = atomicAdd(v.state + StateTicket, 1);
         if (blockIdx.x == 0)
         {
-            reportInvalid<Real>(v);
+            finishBinning<Real>(where, v);
         }
     }
     int own[Items];
@@ -224,6 +239,17 @@ __global__ void __launch_bounds__(c_threads) order(typename DeviceCells<Real>::V
 
 } // namespace
 
+GridPosition gridPosition(const std::array<double, 3>& offset, long long step, cudaStream_t stream)
+{
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(stream, &capture), "looking at a stream");
+    const bool advance = step >= 0 && capture != cudaStreamCaptureStatusNone;
+    return { { offset[0], offset[1], offset[2] },
+             static_cast<double>(step),
+             advance,
+             { c_offsetSteps[0], c_offsetSteps[1], c_offsetSteps[2] } };
+}
+
 template<class Real>
 void DeviceCells<Real>::resize(int n, int cells)
 {
@@ -245,6 +271,8 @@ void DeviceCells<Real>::resize(int n, int cells)
     const int state[StateCount] = { 0, INT_MAX, 0 };
     state_.upload(state, StateCount, cudaStreamPerThread);
     counts_.clear(cudaStreamPerThread);
+    step_.resize(1);
+    step_.clear(cudaStreamPerThread);
     check(cudaStreamSynchronize(cudaStreamPerThread), "clearing memory");
 }
 
@@ -258,6 +286,7 @@ typename DeviceCells<Real>::View DeviceCells<Real>::view(bool reproducible)
              place_.data(),
              counts_.data(),
              state_.data(),
+             step_.data(),
              unordered_.data(),
              xq_.data(),
              start_.data(),
@@ -269,7 +298,7 @@ typename DeviceCells<Real>::View DeviceCells<Real>::view(bool reproducible)
 template<class Real>
 void DeviceCells<Real>::sort(const CellGrid& grid,
                              const BinFrame& frame,
-                             const double* offset,
+                             const GridPosition& where,
                              const Real* x,
                              const Real* q,
                              bool reproducible,
@@ -277,18 +306,18 @@ void DeviceCells<Real>::sort(const CellGrid& grid,
 {
     const View v     = view(reproducible);
     const int blocks = std::max(1, blocksFor(n_, c_threads));
-    bin<Real><<<blocks, c_threads, 0, stream>>>(grid, frame, offset, x, q, v);
+    bin<Real><<<blocks, c_threads, 0, stream>>>(grid, frame, where, x, q, v);
     checkLaunch("binning particles");
     const int scanBlocks = std::max(1, blocksFor(n_, c_scanThreads));
     if (cells_ < c_scanThreads * c_moreItems && scanBlocks <= c_maxScanBlocks)
     {
         if (cells_ < c_scanThreads * c_fewItems)
         {
-            scanAndScatter<c_fewItems, Real><<<scanBlocks, c_scanThreads, 0, stream>>>(v);
+            scanAndScatter<c_fewItems, Real><<<scanBlocks, c_scanThreads, 0, stream>>>(where, v);
         }
         else
         {
-            scanAndScatter<c_moreItems, Real><<<scanBlocks, c_scanThreads, 0, stream>>>(v);
+            scanAndScatter<c_moreItems, Real><<<scanBlocks, c_scanThreads, 0, stream>>>(where, v);
         }
         checkLaunch("sorting particles");
     }
@@ -298,7 +327,7 @@ void DeviceCells<Real>::sort(const CellGrid& grid,
         check(cub::DeviceScan::ExclusiveSum(
                       scanSpace_.data(), space, v.counts, v.start, cells_ + 1, stream),
               "summing the particles per cell");
-        scatter<Real><<<blocks, c_threads, 0, stream>>>(v);
+        scatter<Real><<<blocks, c_threads, 0, stream>>>(where, v);
         checkLaunch("sorting particles");
     }
     if (reproducible)

@@ -7,12 +7,29 @@
 #ifndef FARFIELD_KERNELS_CELLS_H
 #define FARFIELD_KERNELS_CELLS_H
 
+#include <array>
+
 #include "binning.h"
 #include "device.h"
 #include "layout.h"
 
 namespace farfield
 {
+
+//! Where the grid lies in an evaluation; plain data for kernels.
+struct GridPosition
+{
+    double offset[3];     //!< origin of the cells, in cells
+    double step;          //!< the number of the step that decided on it; negative: none did
+    bool advance;         //!< the step after the last one decides instead
+    double increments[3]; //!< offset of a step: the fractions of step * increments
+};
+
+/*! \brief The grid of a request.
+ *
+ *  While the stream is captured into a graph and a step is given, the position advances: each
+ *  replay then has the next one. See Request::step. */
+GridPosition gridPosition(const std::array<double, 3>& offset, long long step, cudaStream_t stream);
 
 template<class Real>
 class DeviceCells
@@ -21,13 +38,12 @@ public:
     /*! \brief Makes room. \param[in] cells  leaf cells */
     void resize(int n, int cells);
     /*! \brief Wraps, bins and sorts; nothing waits for the host.
-     *  \param[in] offset  [3] device memory: origin of the cells, in cells
      *  \param[in] x       [n][3] device memory, any image
      *  \param[in] q       [n] device memory
      *  \param[in] reproducible  keep the original order within cells */
     void sort(const CellGrid& grid,
               const BinFrame& frame,
-              const double* offset,
+              const GridPosition& where,
               const Real* x,
               const Real* q,
               bool reproducible,
@@ -47,6 +63,7 @@ public:
         int2* place;         //!< [n] cell and rank within it, in the original order
         int* counts;         //!< [cells + 1] particles per cell; all zero between steps
         int* state;          //!< see CellState
+        double* step;        //!< [1] that of the last evaluation, see GridPosition
         int* unordered;      //!< [n] original indices by cell, in any order within cells
         Real4<Real>* xq;
         int *start, *atom, *cell, *sorted;
@@ -59,6 +76,7 @@ private:
     DeviceBuffer<Real4<Real>> binned_, xq_;
     DeviceBuffer<int2> place_;
     DeviceBuffer<int> counts_, state_, unordered_, start_, atom_, cell_, sorted_;
+    DeviceBuffer<double> step_;
     DeviceBuffer<unsigned char> scanSpace_;
 };
 

@@ -6,10 +6,10 @@
  *         cores, in single precision.
  *
  *  A representative with its four copies is a symmetric matrix times 8 columns: the shape of the
- *  matrix instruction. Both factors are split into a leading and a trailing part of 11 bits each
- *  and the product of the trailing parts is left out, so that the result has single precision.
- *  Ootomo and Yokota, Int. J. High Perform. Comput. Appl. 36, 475 (2022),
- *  doi:10.1177/10943420221090256.
+ *  matrix instruction. Where there is one copy the other columns are zero: taking the operator
+ * apart is the work. Both factors are split into a leading and a trailing part of 11 bits each and
+ * the product of the trailing parts is left out, so that the result has single precision. Ootomo
+ * and Yokota, Int. J. High Perform. Comput. Appl. 36, 475 (2022), doi:10.1177/10943420221090256.
  *
  *  Operators are stored as blocks of 8 x 8 elements on and below the diagonal, one row of blocks
  *  after another. In shared memory a block can be read by rows and, for the other triangle, by
@@ -373,12 +373,13 @@ __global__ void __launch_bounds__(c_tensorThreads)
     waitForLaunchBefore();
 
     // Neighbouring threads take neighbouring wave vectors; each keeps its wave vector.
-    const int perCoefficient = shape.width * c_copies;
-    const int member         = threadIdx.x % shape.width;
-    const int copy           = threadIdx.x / shape.width % c_copies;
-    const int first          = threadIdx.x / perCoefficient;
-    const int step           = blockDim.x / perCoefficient;
-    const int wave = (x0 + member < waves.ranges[2]) ? waves.wave(z, y, x0 + member, copy) : -1;
+    const int perCoefficient    = shape.width * c_copies;
+    const int member            = threadIdx.x % shape.width;
+    const int copy              = threadIdx.x / shape.width % c_copies;
+    const int first             = threadIdx.x / perCoefficient;
+    const int step              = blockDim.x / perCoefficient;
+    const bool present          = x0 + member < waves.ranges[2] && copy < waves.copies;
+    const int wave              = present ? waves.wave(z, y, x0 + member, copy) : -1;
     Complex<float>* const field = spectrum + wave;
     float* const column         = shared + member * shape.groupSize + 2 * copy;
     constexpr int c_ahead       = 6;

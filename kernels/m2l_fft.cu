@@ -291,8 +291,7 @@ DeviceClosure<Real>::Impl::Impl(const ClosureOperators<Real>& operators,
                            shared_,
                            attribute(cudaDevAttrMultiProcessorCount));
     tensor_ = {};
-    if (std::is_same_v<Real, float> && waves_.copies == 4
-        && attribute(cudaDevAttrComputeCapabilityMajor) >= 8)
+    if (std::is_same_v<Real, float> && attribute(cudaDevAttrComputeCapabilityMajor) >= 8)
     {
         tensor_ = tensorShape(n_,
                               representatives_,

@@ -24,8 +24,9 @@
 namespace farfield
 {
 
-//! Longest line that a thread transforms.
+//! Longest line that a thread transforms; a row of even length is a line of half of it.
 constexpr int c_longestLine = 24;
+constexpr int c_longestRow  = 2 * c_longestLine;
 
 //! Cosine of an angle of up to an eighth of a turn.
 constexpr double seriesCos(double x)
@@ -343,19 +344,37 @@ transformLine(const Complex<Real>* from, int fromStep, Complex<Real>* to, int to
     }
 }
 
-template<class Use, int... K>
+template<bool Row, int Length, class Use>
+__device__ __forceinline__ bool useIfLength(int length, const Use& use)
+{
+    if constexpr (Length <= c_longestLine || (Row && Length % 2 == 0))
+    {
+        if (length == Length)
+        {
+            use(std::integral_constant<int, Length>());
+            return true;
+        }
+    }
+    return false;
+}
+template<bool Row, class Use, int... K>
 __device__ __forceinline__ void withLengthOf(std::integer_sequence<int, K...>,
                                              int length,
                                              const Use& use)
 {
-    static_cast<void>(
-            ((length == K + 1 && (use(std::integral_constant<int, K + 1>()), true)) || ...));
+    static_cast<void>((useIfLength<Row, K + 1>(length, use) || ...));
 }
 //! Calls use with a length, known to the compiler.
 template<class Use>
-__device__ __forceinline__ void withLength(int length, const Use& use)
+__device__ __forceinline__ void withLineLength(int length, const Use& use)
 {
-    withLengthOf(std::make_integer_sequence<int, c_longestLine>(), length, use);
+    withLengthOf<false>(std::make_integer_sequence<int, c_longestLine>(), length, use);
+}
+//! The same for rows.
+template<class Use>
+__device__ __forceinline__ void withRowLength(int length, const Use& use)
+{
+    withLengthOf<true>(std::make_integer_sequence<int, c_longestRow>(), length, use);
 }
 
 //! The fields, by value.
@@ -388,7 +407,8 @@ inline SmallShape smallShape(const int lengths[3])
 //! Whether threads can take the lines.
 inline bool fitsSmallShape(const int lengths[3])
 {
-    return std::max({ lengths[0], lengths[1], lengths[2] }) <= c_longestLine;
+    const int row = lengths[2] % 2 == 0 ? lengths[2] / 2 : lengths[2];
+    return std::max({ lengths[0], lengths[1], row }) <= c_longestLine;
 }
 
 //! Most threads of a block.
@@ -420,12 +440,12 @@ __global__ void __launch_bounds__(c_transformThreads<Real>)
     letNextLaunchPrepare();
     for (int row = thread; row < shape.rows(); row += threads)
     {
-        withLength(shape.lengths[2],
-                   [&](auto length)
-                   {
-                       constexpr int c_length = decltype(length)::value;
-                       forwardRow<c_length>(from + row * c_length, field + row * shape.pitch);
-                   });
+        withRowLength(shape.lengths[2],
+                      [&](auto length)
+                      {
+                          constexpr int c_length = decltype(length)::value;
+                          forwardRow<c_length>(from + row * c_length, field + row * shape.pitch);
+                      });
     }
     __syncthreads();
     // both dimensions with the same code: that of the second is at hand
@@ -437,15 +457,15 @@ __global__ void __launch_bounds__(c_transformThreads<Real>)
                 (d == 0) ? spectra + static_cast<size_t>(blockIdx.x) * spectrumStride : field;
         for (int line = thread; line < shape.lines(d); line += threads)
         {
-            withLength(shape.lengths[d],
-                       [&](auto length)
-                       {
-                           transformLine<decltype(length)::value, false>(
-                                   field + shape.start(d, line, shape.pitch),
-                                   shape.step(d, shape.pitch),
-                                   to + shape.start(d, line, pitch),
-                                   shape.step(d, pitch));
-                       });
+            withLineLength(shape.lengths[d],
+                           [&](auto length)
+                           {
+                               transformLine<decltype(length)::value, false>(
+                                       field + shape.start(d, line, shape.pitch),
+                                       shape.step(d, shape.pitch),
+                                       to + shape.start(d, line, pitch),
+                                       shape.step(d, pitch));
+                           });
         }
         __syncthreads();
     }
@@ -473,27 +493,27 @@ __global__ void __launch_bounds__(c_transformThreads<Real>)
                 (d == 0) ? spectra + static_cast<size_t>(blockIdx.x) * spectrumStride : field;
         for (int line = thread; line < shape.lines(d); line += threads)
         {
-            withLength(shape.lengths[d],
-                       [&](auto length)
-                       {
-                           transformLine<decltype(length)::value, true>(
-                                   from + shape.start(d, line, pitch),
-                                   shape.step(d, pitch),
-                                   field + shape.start(d, line, shape.pitch),
-                                   shape.step(d, shape.pitch));
-                       });
+            withLineLength(shape.lengths[d],
+                           [&](auto length)
+                           {
+                               transformLine<decltype(length)::value, true>(
+                                       from + shape.start(d, line, pitch),
+                                       shape.step(d, pitch),
+                                       field + shape.start(d, line, shape.pitch),
+                                       shape.step(d, shape.pitch));
+                           });
         }
         __syncthreads();
     }
     Real* to = fields + static_cast<size_t>(blockIdx.x) * stride;
     for (int row = thread; row < shape.rows(); row += threads)
     {
-        withLength(shape.lengths[2],
-                   [&](auto length)
-                   {
-                       constexpr int c_length = decltype(length)::value;
-                       backwardRow<c_length>(field + row * shape.pitch, to + row * c_length);
-                   });
+        withRowLength(shape.lengths[2],
+                      [&](auto length)
+                      {
+                          constexpr int c_length = decltype(length)::value;
+                          backwardRow<c_length>(field + row * shape.pitch, to + row * c_length);
+                      });
     }
 }
 

@@ -445,6 +445,8 @@ TYPED_TEST(GpuClosure, MatchesCpu)
     }
     cases.push_back({ "cube", 300, 0.4, 1, 13, 1, false });
     cases.push_back({ "triclinic", 300, 0.5, 1, 20, 1, false });
+    // a transform of 2 x 12 x 48
+    cases.push_back({ "dodecahedron_square", 800, 0.187, 1, 8 });
     cases.push_back({ "cube", 100, 1.9, 1, 8 });
     cases.push_back({ "cube", 100, 1.0, 1, 8 });
     cases.push_back({ "cube", 800, 0.3, 1, 5, 1, true, 0, 7.0 });
