@@ -193,6 +193,14 @@ public:
     {
         check(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event");
     }
+    //! Time to a later event, both recorded with timing; waits for it.
+    double secondsUntil(const Event& later) const
+    {
+        float milliseconds = 0;
+        check(cudaEventSynchronize(later), "waiting for an event");
+        check(cudaEventElapsedTime(&milliseconds, event_, later), "reading a time");
+        return 1e-3 * static_cast<double>(milliseconds);
+    }
     operator cudaEvent_t() const { return event_; }
 
 private:

@@ -20,7 +20,6 @@
 #include "m2l.h"
 #include "near.h"
 #include "stage_clock.h"
-#include "step.h"
 
 namespace farfield
 {
@@ -62,16 +61,26 @@ void copyTo(const Mat3& from, double to[3][3])
     }
 }
 
+//! Sums of an evaluation in device memory.
+struct DeviceTotals
+{
+    NearTotals near;
+    double energy;        //!< of the far field
+    double virial[6];     //!< of the far field: xx yy zz xy xz yz
+    double deviatoric[5]; //!< as StageSums::deviatoric
+};
+
 template<class Real>
 class CudaBackend final : public GpuBackend<Real>
 {
 public:
+    using typename GpuBackend<Real>::Measure;
+
     CudaBackend(double coulombConstant, bool reproducible) :
         rootCoulomb_(std::sqrt(coulombConstant)), reproducible_(reproducible), far_(true),
         near_(false)
     {
         totals_.resize(1);
-        step_.resize(1);
         status_.resize(1);
         nearSums_.resize(far_);
         farSums_.resize(far_);
@@ -158,12 +167,11 @@ public:
 
     void sort(const Real* x) override
     {
-        mustRepeat_        = false;
-        const auto& offset = this->request_.gridOffset;
-        beginStep({ { offset[0], offset[1], offset[2] }, static_cast<double>(this->request_.step) },
-                  step_.data(),
-                  totals_.data(),
-                  far_);
+        mustRepeat_ = false;
+        if (sums() != NearSums::None)
+        {
+            totals_.clear(far_);
+        }
         positions_ = x;
         if (!onDevice_)
         {
@@ -174,7 +182,7 @@ public:
         }
         cells_.sort(levels_.back().grid,
                     frame_,
-                    step_.data()->offset,
+                    gridPosition(this->request_.gridOffset, this->request_.step, far_),
                     positions_,
                     q_.data(),
                     reproducible_,
@@ -189,7 +197,7 @@ public:
             lists_.build(particles_, far_);
         }
         sorted_.record(far_);
-        if (!measuring_)
+        if (!inTurn())
         {
             sorted_.holdBack(near_);
         }
@@ -234,7 +242,7 @@ public:
                       &totals_.data()->near,
                       &nearSums_,
                       nearStream());
-        if (!measuring_)
+        if (!inTurn())
         {
             nearDone_.record(near_);
         }
@@ -296,7 +304,7 @@ public:
 
     Totals collect(Real* forces) override
     {
-        if (!measuring_)
+        if (!inTurn())
         {
             nearDone_.holdBack(far_);
         }
@@ -343,22 +351,22 @@ public:
 
     void beginStage(Stage stage) override
     {
-        if (stage == Stage::Sort && !measuring_)
+        if (stage == Stage::Sort && !inTurn())
         {
             clock_.reset();
         }
         // inside somebody else's capture nothing can be timed
-        timed_ = stage != Stage::SetUp && (measuring_ || !onDevice_);
+        timed_ = stage != Stage::SetUp && (inTurn() || !onDevice_);
         if (timed_)
         {
-            clock_.begin(stage, streamOf(stage), measuring_);
+            clock_.begin(stage, streamOf(stage), inTurn());
         }
     }
     void endStage(Stage stage) override
     {
         if (timed_)
         {
-            clock_.end(streamOf(stage), measuring_);
+            clock_.end(streamOf(stage), inTurn());
         }
     }
     bool measured(double* seconds) override
@@ -377,7 +385,7 @@ public:
     void enter(void* stream) override
     {
         onDevice_ = true;
-        if (measuring_)
+        if (measuring_ != Measure::None)
         {
             stream_ = far_;
             return;
@@ -410,41 +418,56 @@ public:
         return result;
     }
 
-    void beginMeasuring() override
+    typename GpuBackend<Real>::DeviceArrays place(const Real* x) override
+    {
+        x_.upload(x, 3 * static_cast<size_t>(n_), far_);
+        out_.resize(3 * static_cast<size_t>(n_));
+        far_.synchronize();
+        return { x_.data(), out_.data() };
+    }
+
+    void beginMeasuring(Measure what) override
     {
         check(cudaDeviceSynchronize(), "waiting for the GPU");
-        measuring_ = true;
+        measuring_ = what;
         clock_.reset();
         check(cudaStreamBeginCapture(far_, cudaStreamCaptureModeRelaxed), "recording a graph");
     }
 
     std::vector<double> endMeasuring(int repeats) override
     {
-        measuring_          = false;
+        const bool stages   = inTurn();
+        measuring_          = Measure::None;
         cudaGraph_t graph   = nullptr;
         cudaGraphExec_t run = nullptr;
         check(cudaStreamEndCapture(far_, &graph), "recording a graph");
         check(cudaGraphInstantiate(&run, graph, 0), "instantiating a graph");
-        constexpr int c_stages = static_cast<int>(Stage::Count);
-        std::vector<std::vector<double>> samples(c_stages);
+        std::vector<std::vector<double>> samples(stages ? static_cast<int>(Stage::Count) : 1);
         for (int repeat = -3; repeat < repeats; repeat++)
         {
-            check(cudaGraphLaunch(run, far_), "launching a graph");
-            far_.synchronize();
-            double seconds[c_stages] = {};
-            clock_.addTo(seconds);
-            for (int stage = 0; stage < c_stages && repeat >= 0; stage++)
+            std::vector<double> seconds(samples.size(), 0.0);
+            if (stages)
             {
-                samples[stage].push_back(seconds[stage]);
+                check(cudaGraphLaunch(run, far_), "launching a graph");
+                far_.synchronize();
+                clock_.addTo(seconds.data());
+            }
+            else
+            {
+                seconds[0] = secondsPerLaunch(run);
+            }
+            for (size_t k = 0; k < samples.size() && repeat >= 0; k++)
+            {
+                samples[k].push_back(seconds[k]);
             }
         }
         cudaGraphExecDestroy(run);
         cudaGraphDestroy(graph);
-        std::vector<double> medians(c_stages, 0.0);
-        for (int stage = 0; stage < c_stages && repeats > 0; stage++)
+        std::vector<double> medians;
+        for (std::vector<double>& sample : samples)
         {
-            std::sort(samples[stage].begin(), samples[stage].end());
-            medians[stage] = samples[stage][samples[stage].size() / 2];
+            std::sort(sample.begin(), sample.end());
+            medians.push_back(sample.empty() ? 0.0 : sample[sample.size() / 2]);
         }
         return medians;
     }
@@ -468,7 +491,22 @@ private:
         std::array<int, 32> needed;
     };
 
-    cudaStream_t nearStream() const { return measuring_ ? far_ : near_; }
+    //! Whether stages are measured one after the other.
+    bool inTurn() const { return measuring_ == Measure::Stages; }
+    //! Time of a graph, from a few launches.
+    double secondsPerLaunch(cudaGraphExec_t graph)
+    {
+        constexpr int c_launches = 4;
+        measureBegin_.record(far_);
+        for (int k = 0; k < c_launches; k++)
+        {
+            check(cudaGraphLaunch(graph, far_), "launching a graph");
+        }
+        measureEnd_.record(far_);
+        far_.synchronize();
+        return measureBegin_.secondsUntil(measureEnd_) / c_launches;
+    }
+    cudaStream_t nearStream() const { return inTurn() ? far_ : near_; }
     cudaStream_t streamOf(Stage stage) const
     {
         return stage == Stage::Exclusions || stage == Stage::P2p ? nearStream()
@@ -754,9 +792,10 @@ private:
     Event entered_, sorted_, nearDone_, done_;
     cudaStream_t stream_ = nullptr; //!< of the caller
     bool onDevice_       = false;   //!< the arrays of this evaluation are in device memory
-    bool measuring_      = false;
-    bool timed_          = false;
-    bool mustRepeat_     = false;
+    Measure measuring_   = Measure::None;
+    Event measureBegin_{ true }, measureEnd_{ true };
+    bool timed_      = false;
+    bool mustRepeat_ = false;
     StageClock clock_;
 
     Discretisation discretisation_;
@@ -784,7 +823,6 @@ private:
     DeviceBuffer<Real4<Real>> nearForces_, farForces_;
     DeviceBuffer<DeviceTotals> totals_;
     OrderedSums nearSums_, farSums_; //!< near and far field may run at the same time
-    DeviceBuffer<StepState> step_;
     PinnedBuffer<Status> status_;
     PinnedBuffer<Real> onHost_;
 };

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <iterator>
+#include <vector>
 
 namespace farfield
 {
@@ -163,14 +164,22 @@ double estimatedError(int order, int ws, bool leastSquares, double cellSize, dou
     return error * (0.517 / cellSize) * std::pow(ratio / cube, 0.5 * (order + 1));
 }
 
-Discretisation chooseDiscretisation(const Options& options,
-                                    Device device,
-                                    const Mat3& box,
-                                    long long particles,
-                                    double occupiedVolume)
+namespace
 {
-    const double boxVolume = box.determinant();
-    const double shortest  = std::min({ box(0, 0), box(1, 1), box(2, 2) });
+
+//! A setting before its cells are laid out.
+struct Candidate
+{
+    int order, ws;
+    double edge; //!< wanted, nm
+    double cells;
+    double cost, error; //!< predicted
+    bool fft;           //!< no levels above the closure
+};
+
+void checkCellSize(const Options& options, const Mat3& box)
+{
+    const double shortest = std::min({ box(0, 0), box(1, 1), box(2, 2) });
     if (options.cellSize > shortest)
     {
         throw Error(ErrorCode::InvalidArgument,
@@ -178,7 +187,7 @@ Discretisation chooseDiscretisation(const Options& options,
                             + " nm, must not exceed the shortest box dimension, "
                             + std::to_string(shortest) + " nm.");
     }
-    if (options.cellSize > 0 && boxVolume / std::pow(options.cellSize, 3) > c_maxCells)
+    if (options.cellSize > 0 && box.determinant() / std::pow(options.cellSize, 3) > c_maxCells)
     {
         throw Error(ErrorCode::InvalidArgument,
                     "The cell size, " + std::to_string(options.cellSize)
@@ -186,24 +195,30 @@ Discretisation chooseDiscretisation(const Options& options,
                             + std::to_string(static_cast<long long>(c_maxCells))
                             + " cells; larger cells are needed.");
     }
-    const double n = std::max<double>(1, static_cast<double>(particles));
+}
 
-    struct Candidate
-    {
-        int order, ws;
-        double edge, cost, error;
-        bool fft;
-    };
-    Candidate best       = { 0, 0, 0, std::numeric_limits<double>::max(), 1, true };
-    Candidate accurate   = { 0, 0, 0, 0, std::numeric_limits<double>::max(), true };
-    const int firstOrder = options.order >= 0 ? options.order : 1;
-    const int lastOrder  = options.order >= 0 ? options.order : c_maxOrder;
+//! All settings that the options leave open.
+std::vector<Candidate> allCandidates(const Options& options,
+                                     Device device,
+                                     const Mat3& box,
+                                     long long particles,
+                                     double occupiedVolume)
+{
+    std::vector<Candidate> candidates;
+    const double boxVolume = box.determinant();
+    const double shortest  = std::min({ box(0, 0), box(1, 1), box(2, 2) });
+    const double n         = std::max<double>(1, static_cast<double>(particles));
+    const int firstOrder   = options.order >= 0 ? options.order : 1;
+    const int lastOrder    = options.order >= 0 ? options.order : c_maxOrder;
     for (int ws = 1; ws <= 2; ws++)
     {
         if (options.directRange != 0 && options.directRange != ws)
         {
             continue;
         }
+        // cells of the shape that this box allows
+        const double ratio =
+                shapeRatio(Grid(chooseCells(box, shortest / 16, ws, 1), box).edges(), ws);
         for (int order = firstOrder; order <= lastOrder; order++)
         {
             // edges in steps of 2 per cent, from too small to one cell
@@ -223,11 +238,9 @@ Discretisation chooseDiscretisation(const Options& options,
                     continue;
                 }
                 const double e = std::cbrt(boxVolume / cells);
-                // a margin for cells that do not come out as cubes
+                // a margin for numbers of cells that do not go with the box as well
                 const double error =
-                        1.05
-                        * estimatedError(
-                                order, ws, options.leastSquares, e, std::sqrt(3.0) / (ws + 1));
+                        1.05 * estimatedError(order, ws, options.leastSquares, e, ratio);
                 const Work work(order, ws, lengths, boxVolume, occupiedVolume, n);
                 for (bool fft : { true, false })
                 {
@@ -237,21 +250,8 @@ Discretisation chooseDiscretisation(const Options& options,
                         continue;
                     }
                     const auto predict = device == Device::Gpu ? predictedGpuCost : predictedCost;
-                    const double cost  = predict(work, fft);
-                    if (error <= options.accuracy && cost < best.cost)
-                    {
-                        best = { order, ws, wanted, cost, error, fft };
-                    }
-                    // an explicit order stands even if it misses the accuracy: the cheapest cells
-                    // then
-                    const bool better = options.order >= 0
-                                                ? (accurate.ws == 0
-                                                   || (ws == accurate.ws && cost < accurate.cost))
-                                                : error < accurate.error;
-                    if (better)
-                    {
-                        accurate = { order, ws, wanted, cost, error, fft };
-                    }
+                    candidates.push_back(
+                            { order, ws, wanted, cells, predict(work, fft), error, fft });
                 }
                 if (options.cellSize > 0)
                 {
@@ -260,20 +260,151 @@ Discretisation chooseDiscretisation(const Options& options,
             }
         }
     }
-    if (best.ws == 0)
+    return candidates;
+}
+
+//! Those whose error suffices, cheapest first; if there are none, the one that comes closest.
+std::vector<Candidate> sufficientCandidates(const Options& options,
+                                            const std::vector<Candidate>& all)
+{
+    std::vector<Candidate> sufficient;
+    std::copy_if(all.begin(),
+                 all.end(),
+                 std::back_inserter(sufficient),
+                 [&](const Candidate& c) { return c.error <= options.accuracy; });
+    const auto cheaper = [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; };
+    if (!sufficient.empty())
     {
-        best = accurate;
+        std::stable_sort(sufficient.begin(), sufficient.end(), cheaper);
+        return sufficient;
     }
-    Discretisation choice;
-    choice.order        = best.order;
-    choice.ws           = best.ws;
-    choice.leastSquares = options.leastSquares;
-    choice.engine       = engineOfLevels(options);
-    choice.accuracy     = options.accuracy;
-    choice.levels       = best.fft ? 1 : levelsFor(device, box, best.edge);
-    choice.referenceBox = box;
-    choice.leafCells    = chooseCells(box, best.edge, best.ws, 1 << (choice.levels - 1));
-    return choice;
+    if (options.order < 0)
+    {
+        return { *std::min_element(all.begin(),
+                                   all.end(),
+                                   [](const Candidate& a, const Candidate& b)
+                                   { return a.error < b.error; }) };
+    }
+    // an explicit order stands even if it misses the accuracy: the cheapest cells then
+    const auto end = std::find_if(
+            all.begin(), all.end(), [&](const Candidate& c) { return c.ws != all.front().ws; });
+    return { *std::min_element(all.begin(), end, cheaper) };
+}
+
+//! Lays out the cells.
+Discretisation
+complete(const Candidate& candidate, const Options& options, Device device, const Mat3& box)
+{
+    Discretisation result;
+    result.order        = candidate.order;
+    result.ws           = candidate.ws;
+    result.leastSquares = options.leastSquares;
+    result.engine       = engineOfLevels(options);
+    result.accuracy     = options.accuracy;
+    result.levels       = candidate.fft ? 1 : levelsFor(device, box, candidate.edge);
+    result.referenceBox = box;
+    result.leafCells    = chooseCells(box, candidate.edge, candidate.ws, 1 << (result.levels - 1));
+    return result;
+}
+
+double errorOf(const Discretisation& d)
+{
+    const Grid leaf = d.leafGrid(d.referenceBox);
+    return estimatedError(
+            d.order, d.ws, d.leastSquares, leaf.unit(), shapeRatio(leaf.edges(), d.ws));
+}
+
+/*! \brief The settings that suffice, cheapest first: those of about the lowest cost, none twice.
+ *  \param[in] most  no more than this; the result is never empty */
+std::vector<Discretisation> cheapest(const Options& options,
+                                     Device device,
+                                     const Mat3& box,
+                                     long long particles,
+                                     double occupiedVolume,
+                                     size_t most)
+{
+    //! Predicted costs are right within such a factor.
+    constexpr double c_doubt = 1.5;
+    //! Numbers of cells closer than this cost the same.
+    constexpr double c_likeCells = 1.12;
+    //! Cells that came out too badly shaped for the accuracy; more do not occur.
+    constexpr int c_mostRefused = 100;
+
+    checkCellSize(options, box);
+    const auto all        = allCandidates(options, device, box, particles, occupiedVolume);
+    const auto sufficient = sufficientCandidates(options, all);
+    std::vector<Candidate> taken;
+    std::vector<Discretisation> result;
+    int refused = 0;
+    for (const Candidate& c : sufficient)
+    {
+        if (result.size() >= most || refused > c_mostRefused
+            || (!taken.empty() && c.cost > c_doubt * taken.front().cost))
+        {
+            break;
+        }
+        const bool alike = std::any_of(taken.begin(),
+                                       taken.end(),
+                                       [&](const Candidate& t)
+                                       {
+                                           return t.fft == c.fft && t.ws == c.ws
+                                                  && std::abs(std::log(t.cells / c.cells))
+                                                             < std::log(c_likeCells);
+                                       });
+        if (alike)
+        {
+            continue;
+        }
+        const Discretisation d = complete(c, options, device, box);
+        if (std::any_of(result.begin(),
+                        result.end(),
+                        [&](const Discretisation& r) {
+                            return r.leafCells == d.leafCells && r.ws == d.ws
+                                   && r.levels == d.levels;
+                        }))
+        {
+            continue;
+        }
+        if (errorOf(d) > options.accuracy)
+        {
+            refused++;
+            continue;
+        }
+        taken.push_back(c);
+        result.push_back(d);
+        const bool openEngine = device == Device::Gpu && options.m2l == M2lEngine::Auto && !c.fft;
+        if (openEngine && result.size() < most)
+        {
+            result.push_back(d);
+            result.back().engine = M2lEngine::Symmetric;
+        }
+    }
+    if (result.empty())
+    {
+        result.push_back(complete(sufficient.front(), options, device, box));
+    }
+    return result;
+}
+
+} // namespace
+
+Discretisation chooseDiscretisation(const Options& options,
+                                    Device device,
+                                    const Mat3& box,
+                                    long long particles,
+                                    double occupiedVolume)
+{
+    return cheapest(options, device, box, particles, occupiedVolume, 1).front();
+}
+
+std::vector<Discretisation> discretisationsToTime(const Options& options,
+                                                  Device device,
+                                                  const Mat3& box,
+                                                  long long particles,
+                                                  double occupiedVolume)
+{
+    constexpr size_t c_most = 6;
+    return cheapest(options, device, box, particles, occupiedVolume, c_most);
 }
 
 } // namespace farfield

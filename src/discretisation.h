@@ -7,6 +7,8 @@
 #ifndef FARFIELD_DISCRETISATION_H
 #define FARFIELD_DISCRETISATION_H
 
+#include <vector>
+
 #include "farfield/farfield.h"
 
 #include "grid.h"
@@ -61,6 +63,15 @@ Discretisation chooseDiscretisation(const Options& options,
                                     const Mat3& box,
                                     long long particles,
                                     double occupiedVolume);
+
+/*! \brief The settings among which timing may decide: their errors suffice, and their predicted
+ *         costs are close. The first is that of chooseDiscretisation(), which has the parameters.
+ */
+std::vector<Discretisation> discretisationsToTime(const Options& options,
+                                                  Device device,
+                                                  const Mat3& box,
+                                                  long long particles,
+                                                  double occupiedVolume);
 
 } // namespace farfield
 

@@ -31,9 +31,25 @@ public:
     //! Copies positions, [n][3], from device memory to the host, in order with a stream.
     virtual std::vector<Real> positions(const Real* x, int n, void* stream) = 0;
 
-    //! The following evaluation on device arrays is recorded, stage after stage.
-    virtual void beginMeasuring() = 0;
-    //! Runs what was recorded; medians, s, [Stage::Count].
+    //! Arrays in device memory.
+    struct DeviceArrays
+    {
+        const Real* x;
+        Real* forces;
+    };
+    //! Copies positions from the host, with room for forces; valid until the next call.
+    virtual DeviceArrays place(const Real* x) = 0;
+
+    //! What beginMeasuring() measures.
+    enum class Measure
+    {
+        None,
+        Stages, //!< one after the other
+        Whole   //!< near and far field side by side
+    };
+    //! The following evaluation on device arrays is recorded.
+    virtual void beginMeasuring(Measure what) = 0;
+    //! Runs what was recorded; medians, s, [Stage::Count], or one of the whole.
     virtual std::vector<double> endMeasuring(int repeats) = 0;
 };
 

@@ -105,8 +105,13 @@ bool isForGpuOnly(M2lEngine engine)
 }
 
 //! A state is an array of doubles: this number, then the fields of Discretisation, then the strain.
-constexpr double c_stateVersion = 1;
-constexpr size_t c_stateSize    = 5 + 9 + 9 + 9;
+constexpr double c_stateVersion = 2;
+constexpr size_t c_stateSize    = 6 + 9 + 9 + 9;
+
+//! Settings that were timed differ if their times differ by more than this.
+constexpr double c_timingNoise = 0.03;
+//! No further setting is timed after so many seconds.
+constexpr double c_longestTuning = 20;
 
 } // namespace
 
@@ -281,7 +286,7 @@ public:
         // the first evaluation sets up what must not happen while recording
         enqueue(x, boxVectors, forces, request, nullptr);
         wait();
-        gpu_->beginMeasuring();
+        gpu_->beginMeasuring(GpuBackend<Real>::Measure::Stages);
         gpu_->enter(nullptr);
         run(x, forces, request);
         const std::vector<double> seconds = gpu_->endMeasuring(repeats);
@@ -301,6 +306,7 @@ public:
         Setup s;
         s.device     = device_;
         s.threads    = threads_;
+        s.timed      = timed_;
         s.deviceName = device_ == Device::Gpu ? gpuName() : cpuTargetName();
         if (discretisation_)
         {
@@ -325,11 +331,8 @@ public:
         if (discretisation_)
         {
             const Discretisation& d = *discretisation_;
-            s                       = { c_stateVersion,
-                                        double(d.order),
-                                        double(d.ws),
-                                        double(d.levels),
-                                        double(d.leastSquares) };
+            s                       = { c_stateVersion,   double(d.order),        double(d.ws),
+                                        double(d.levels), double(d.leastSquares), double(d.engine) };
             for (int i = 0; i < 9; i++)
             {
                 s.push_back(d.leafCells[i / 3][i % 3]);
@@ -362,7 +365,7 @@ public:
         {
             refuse("it holds a value that is not finite");
         }
-        if (!std::all_of(s.begin(), s.begin() + 14, [](double v) { return v == std::floor(v); }))
+        if (!std::all_of(s.begin(), s.begin() + 15, [](double v) { return v == std::floor(v); }))
         {
             refuse("an integer in it is none");
         }
@@ -375,13 +378,17 @@ public:
         Mat3 strain;
         for (int i = 0; i < 9; i++)
         {
-            d.leafCells[i / 3][i % 3] = static_cast<int>(s[5 + i]);
-            reference[i / 3][i % 3]   = s[14 + i];
-            strain(i / 3, i % 3)      = s[23 + i];
+            d.leafCells[i / 3][i % 3] = static_cast<int>(s[6 + i]);
+            reference[i / 3][i % 3]   = s[15 + i];
+            strain(i / 3, i % 3)      = s[24 + i];
         }
         d.engine       = engineOfLevels(options_);
         d.accuracy     = options_.accuracy;
         d.referenceBox = checkedBox(reference);
+        if (s[5] == double(M2lEngine::Symmetric) && options_.m2l == M2lEngine::Auto && gpu_)
+        {
+            d.engine = M2lEngine::Symmetric; // timing may have preferred it
+        }
         if (d.order < 0 || d.order > c_maxOrder || d.ws < 1 || d.ws > 2 || d.levels < 1
             || d.levels > 20)
         {
@@ -552,6 +559,76 @@ private:
         return chooseDiscretisation(options_, device_, box, count_, occupiedVolume(x, box));
     }
 
+    //! Builds the operators for the first time.
+    void buildFirst(const Mat3& box, const Real* x)
+    {
+        if (gpu_ == nullptr || !options_.tune)
+        {
+            build(choose(box, x));
+            return;
+        }
+        const std::vector<Discretisation> settings =
+                discretisationsToTime(options_, device_, box, count_, occupiedVolume(x, box));
+        const auto arrays = gpu_->place(x);
+        double before[static_cast<int>(Stage::Count)];
+        std::copy(std::begin(seconds_), std::end(seconds_), std::begin(before));
+        const auto begin = std::chrono::steady_clock::now();
+        const auto spent = [&]
+        { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+        timed_.clear();
+        size_t best = 0;
+        for (size_t k = 0; k < settings.size() && (k == 0 || spent() < c_longestTuning); k++)
+        {
+            try
+            {
+                build(settings[k]);
+            }
+            catch (const Error& error)
+            {
+                if (k == 0 || error.code() != ErrorCode::OutOfMemory)
+                {
+                    throw;
+                }
+                break; // the first one fitted
+            }
+            if (settings.size() == 1)
+            {
+                return;
+            }
+            const Setup s = setup();
+            timed_.push_back(
+                    { s.order, s.directRange, s.m2l, s.leafCells, s.cellSize, secondsOf(arrays) });
+            if (timed_[k].seconds < (1 - c_timingNoise) * timed_[best].seconds)
+            {
+                best = k;
+            }
+        }
+        if (best + 1 != timed_.size())
+        {
+            build(settings[best]);
+        }
+        // none of this was an evaluation of the caller's
+        std::copy(std::begin(before), std::end(before), std::begin(seconds_));
+    }
+
+    //! Time of an evaluation of forces with the operators that are built.
+    double secondsOf(const typename GpuBackend<Real>::DeviceArrays& arrays)
+    {
+        constexpr int c_repeats = 15;
+        Request request;
+        request.energy        = false;
+        request.virial        = false;
+        request.replaceForces = true;
+        request.step          = 0; // the grid moves as it does later
+        gpu_->enter(nullptr);
+        run(arrays.x, arrays.forces, request);
+        gpu_->wait();
+        gpu_->beginMeasuring(GpuBackend<Real>::Measure::Whole);
+        gpu_->enter(nullptr);
+        run(arrays.x, arrays.forces, request);
+        return gpu_->endMeasuring(c_repeats).front();
+    }
+
     //! Builds the operators, with a clear error if they do not fit into memory.
     void build(const Discretisation& d)
     {
@@ -630,7 +707,7 @@ private:
     {
         if (!discretisation_)
         {
-            build(choose(box, x));
+            buildFirst(box, x);
             return;
         }
         if (box == box_)
@@ -671,6 +748,7 @@ private:
     std::unique_ptr<Backend<Real>> backend_;
     GpuBackend<Real>* gpu_ = nullptr; //!< the same, if it is one
     std::optional<Discretisation> discretisation_;
+    std::vector<TimedSetting> timed_;
     Mat3 box_    = Mat3::Zero();
     Mat3 strain_ = Mat3::Zero();
     double seconds_[static_cast<int>(Stage::Count)];

@@ -703,6 +703,66 @@ TYPED_TEST(Solvers, ReportSetupAndTimings)
     }
 }
 
+template<class Config>
+class Tuning : public ConfiguredTest<Config>
+{
+};
+TYPED_TEST_SUITE(Tuning, Configurations);
+
+TYPED_TEST(Tuning, TakesTheFastestSettingOnAGpu)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = rounded<Real>(pseudoWater(namedBox("rectangular", 20.0), 74));
+    Options options    = TypeParam::options();
+    Solver<Real> untuned(options);
+    load(untuned, water);
+    evaluate(untuned, water);
+    EXPECT_TRUE(untuned.setup().timed.empty());
+
+    options.tune = true;
+    Solver<Real> solver(options);
+    load(solver, water);
+    const Evaluation result = evaluate(solver, water);
+    const Setup setup       = solver.setup();
+    expectClose(result, ewald(water), boundsFor<Real>(water, setup, ewald(water)));
+    for (const StageTime& stage : solver.timings())
+    {
+        EXPECT_EQ(stage.calls, 1) << stage.name << ": what was timed is no evaluation";
+    }
+    if (TypeParam::device == Device::Cpu)
+    {
+        EXPECT_TRUE(setup.timed.empty());
+        EXPECT_EQ(setup.cells, untuned.setup().cells);
+        return;
+    }
+    ASSERT_GT(setup.timed.size(), 1U);
+    EXPECT_EQ(setup.timed.front().leafCells, untuned.setup().leafCells);
+    EXPECT_EQ(setup.timed.front().order, untuned.setup().order);
+    double taken = 0, fastest = 1e9;
+    for (const TimedSetting& timed : setup.timed)
+    {
+        EXPECT_GT(timed.seconds, 0);
+        EXPECT_LT(timed.seconds, 1);
+        fastest = std::min(fastest, timed.seconds);
+        if (timed.leafCells == setup.leafCells && timed.order == setup.order
+            && timed.m2l == setup.m2l && timed.directRange == setup.directRange)
+        {
+            taken = timed.seconds;
+        }
+    }
+    EXPECT_GT(taken, 0) << "the setting in use was timed";
+    // a setting later in the list has to win by 3 %, against each that won before
+    EXPECT_LE(taken, fastest / std::pow(0.97, setup.timed.size()));
+    // a continued run uses what was chosen, and times nothing
+    Solver<Real> second(options);
+    second.restore(solver.state());
+    load(second, water);
+    evaluate(second, water);
+    EXPECT_EQ(second.setup().cells, setup.cells);
+    EXPECT_EQ(second.setup().m2l, setup.m2l);
+    EXPECT_TRUE(second.setup().timed.empty());
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield

@@ -96,6 +96,13 @@ struct Options
     int threads = 0;
     //! Bitwise equal results for equal input on the GPU too, at some cost; the CPU's always are.
     bool reproducible = false;
+    /*! \brief On the GPU: times the settings that meet the accuracy before the first evaluation,
+     *         and takes the fastest.
+     *
+     *  Otherwise a cost model decides, and its choice stands unless another setting is faster by
+     *  more than the timing may err. Takes some seconds. What is chosen may differ between runs and
+     *  machines; see Solver::state(). */
+    bool tune = false;
 };
 
 //! What an evaluation returns besides the forces.
@@ -123,8 +130,18 @@ struct Request
      *
      *  Consecutive steps get positions far apart that cover the cell evenly (a Kronecker sequence).
      *  When an evaluation is captured into a CUDA graph, each replay counts one step on. */
-    long long step = -1;
+    long long step     = -1;
     bool replaceForces = false; //!< write the forces instead of adding them
+};
+
+//! A setting that was timed, see Options::tune.
+struct TimedSetting
+{
+    int order = 0, directRange = 0;
+    M2lEngine m2l       = M2lEngine::Auto; //!< never Auto
+    long long leafCells = 0;
+    double cellSize     = 0; //!< nm
+    double seconds      = 0; //!< per evaluation of forces
 };
 
 //! The discretisation in use, for logs and tests.
@@ -143,6 +160,8 @@ struct Setup
     double estimatedError = 0; //!< predicted relative RMS force error
     int threads           = 0; //!< OpenMP threads
     std::string deviceName;    //!< processor: SIMD target or GPU name
+    //! What was timed, in the order of predicted cost; empty unless Options::tune.
+    std::vector<TimedSetting> timed;
 };
 
 //! Time spent in a stage since construction or the last resetTimings().
