@@ -59,6 +59,7 @@ farfield::Options translate(const FarfieldOptions& mdp,
     options.cellSize        = mdp.cellSize;
     options.threads         = numThreads;
     options.reproducible    = reproducible;
+    options.tune            = mdp.tune && !reproducible;
     switch (mdp.m2l)
     {
         case FarfieldM2l::Hierarchy:
@@ -265,6 +266,22 @@ std::string describe(const farfield::Setup& setup,
         text += formatString("  coordinates and forces   %s\n", dataPath.c_str());
     }
     text += formatString("  excluded pairs           %d\n", numExclusions);
+    if (!setup.timed.empty())
+    {
+        text += "  settings that were timed (fmm-farfield-tune), forces alone:\n";
+    }
+    for (const farfield::TimedSetting& timed : setup.timed)
+    {
+        const bool isInUse = timed.leafCells == setup.leafCells && timed.order == setup.order
+                             && timed.directRange == setup.directRange && timed.m2l == setup.m2l;
+        text += formatString("    order %2d, direct range %d, cell size %.3f nm, %-9s %10.1f us%s\n",
+                             timed.order,
+                             timed.directRange,
+                             timed.cellSize,
+                             engineName(timed.m2l),
+                             1e6 * timed.seconds,
+                             isInUse ? ", in use" : "");
+    }
     return text;
 }
 

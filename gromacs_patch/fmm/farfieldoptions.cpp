@@ -46,6 +46,7 @@ constexpr const char* c_directRange = "farfield-direct-range";
 constexpr const char* c_cellSize    = "farfield-cell-size";
 constexpr const char* c_m2l         = "farfield-m2l";
 constexpr const char* c_device      = "farfield-device";
+constexpr const char* c_tune        = "farfield-tune";
 
 // The limits of farfield::Options
 constexpr int c_maxOrder       = 20;
@@ -86,6 +87,7 @@ void FarfieldOptions::initMdpOptionsFmm(OptionSectionHandle& section)
     section.addOption(DoubleOption(c_cellSize).store(&cellSize));
     section.addOption(EnumOption<FarfieldM2l>(c_m2l).enumValue(c_m2lNames).store(&m2l));
     section.addOption(EnumOption<FarfieldDevice>(c_device).enumValue(c_deviceNames).store(&device));
+    section.addOption(BooleanOption(c_tune).store(&tune));
 }
 
 void FarfieldOptions::initMdpTransformFmm(IKeyValueTreeTransformRules* rules)
@@ -99,6 +101,8 @@ void FarfieldOptions::initMdpTransformFmm(IKeyValueTreeTransformRules* rules)
     {
         addMdpTransformFromString<int>(rules, &fromStdString<int>, FmmModuleInfo::sc_name, name);
     }
+    addMdpTransformFromString<bool>(
+            rules, &fromStdString<bool>, FmmModuleInfo::sc_name, c_tune);
     addMdpTransformFromString<std::string>(
             rules,
             [](const std::string& value) { return checkedName(value, c_m2lNames); },
@@ -120,6 +124,7 @@ void FarfieldOptions::buildMdpOutputFmm(KeyValueTreeObjectBuilder* builder) cons
     addMdpOutputValue<double>(builder, name, c_cellSize, cellSize);
     addMdpOutputValue<std::string>(builder, name, c_m2l, c_m2lNames[m2l]);
     addMdpOutputValue<std::string>(builder, name, c_device, c_deviceNames[device]);
+    addMdpOutputValue<bool>(builder, name, c_tune, tune);
 }
 
 void FarfieldOptions::validateMdpOptions(WarningHandler* wi) const

@@ -57,6 +57,8 @@ struct FarfieldOptions : IFmmOptions
     FarfieldM2l m2l = FarfieldM2l::Auto;
     //! Backend
     FarfieldDevice device = FarfieldDevice::Auto;
+    //! Whether the settings that are left open are timed before the first step, on a GPU
+    bool tune = true;
 
     void initMdpOptionsFmm(OptionSectionHandle& section) override;
     void initMdpTransformFmm(IKeyValueTreeTransformRules* rules) override;

@@ -7,8 +7,10 @@ Environment:
   GROMACS_SOURCE_DIR           GROMACS sources: structures and force fields
   GROMACS_REGRESSIONTESTS_DIR  GROMACS's own regression tests
   FARFIELD_TEST_THREADS        OpenMP threads of mdrun (default: all processors)
+  FARFIELD_TEST_GPU            whether mdrun uses a GPU, 0 or 1 (default: if gmx and machine can)
 """
 
+import functools
 import os
 import re
 import shutil
@@ -50,6 +52,21 @@ def threads():
     return int(os.environ.get("FARFIELD_TEST_THREADS", 0)) or len(os.sched_getaffinity(0))
 
 
+@functools.cache
+def on_gpu():
+    """Whether FMM and the non-bonded interactions are on a GPU where nothing else is asked for."""
+    asked = os.environ.get("FARFIELD_TEST_GPU")
+    if asked:
+        return asked == "1"
+    if not re.search(r"GPU support:\s+CUDA", call(["--version"], ".").text):
+        return False
+    try:
+        found = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
+    except OSError:
+        return False
+    return found.returncode == 0 and "GPU" in found.stdout
+
+
 class GmxError(RuntimeError):
     """A gmx command failed where success was expected."""
 
@@ -67,9 +84,9 @@ class Done:
         return self
 
 
-def call(arguments, folder, stdin="", timeout=300, program=None):
+def call(arguments, folder, stdin="", timeout=300, program=None, variables=None):
     """Runs one gmx command; raises subprocess.TimeoutExpired when it hangs."""
-    environment = dict(os.environ, GMX_MAXBACKUP="-1", GMX_NO_QUOTES="1")
+    environment = dict(os.environ, GMX_MAXBACKUP="-1", GMX_NO_QUOTES="1", **(variables or {}))
     command = [program or gmx(), *map(str, arguments)]
     done = subprocess.run(
         command,
@@ -218,14 +235,21 @@ def grompp(folder, name, entries, conf, top, flags=(), program=None, timeout=120
     return call(["grompp", *files, *flags], folder, program=program, timeout=timeout)
 
 
-def mdrun(folder, name, flags=(), program=None, timeout=300, ntmpi=1, ntomp=None):
+def mdrun(
+    folder, name, flags=(), program=None, timeout=300, ntmpi=1, ntomp=None, variables=None
+):
     """Runs NAME.tpr; returns the finished command, failed or not."""
     parallel = ["-ntmpi", ntmpi, "-ntomp", ntomp or threads(), "-pin", "off"]
     if program is not None:
         # A build without thread-MPI knows no -ntmpi.
         parallel = parallel[2:]
     command = ["mdrun", "-deffnm", name, *parallel, *flags]
-    return call(command, folder, program=program, timeout=timeout)
+    return call(command, folder, program=program, timeout=timeout, variables=variables)
+
+
+def reproducible():
+    """Flags for bitwise equal results: GROMACS's own kernels on a GPU do not give those."""
+    return ["-reprod", "-nb", "cpu"] if on_gpu() else ["-reprod"]
 
 
 def simulate(

@@ -121,7 +121,7 @@ def test_continuation_is_exact(work, water):
     }
     entries = settings(VELOCITIES, THERMOSTAT, barostat("isotropic"), length, FMM)
     gmxrun.grompp(work, "whole", entries, water.conf, water.top).ok()
-    flags = ["-reprod", "-notunepme", "-nstlist", 10]
+    flags = [*gmxrun.reproducible(), "-notunepme", "-nstlist", 10]
     gmxrun.mdrun(work, "whole", flags).ok()
     parts = ["-s", "whole.tpr", *flags]
     gmxrun.mdrun(work, "first", [*parts, "-nsteps", 40]).ok()
@@ -137,7 +137,7 @@ def test_two_runs_are_bitwise_identical(work, salt_water):
     length = {"nsteps": 50, "nstxout": 10, "nstvout": 10, "nstfout": 10, "nstlist": 10}
     entries = settings(VELOCITIES, length, FMM)
     for name in ("one", "two"):
-        simulate(work, name, entries, salt_water, ["-reprod"])
+        simulate(work, name, entries, salt_water, gmxrun.reproducible())
     assert (work / "one.trr").read_bytes() == (work / "two.trr").read_bytes()
     one, two = (gmxrun.Run(work, name, "").energies for name in ("one", "two"))
     for term in one:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from gmxrun import FMM, settings, simulate
+from gmxrun import FMM, on_gpu, reproducible, settings, simulate
 
 LENGTH = {"nsteps": 20, "nstlist": 10, "gen-vel": "yes", "gen-temp": 300}
 
@@ -32,17 +32,19 @@ def test_the_log_states_the_set_up(log):
     assert value(log, "M2L engine").startswith("fft")
     assert re.match(r"\d+, H = ", value(log, "leaf cells"))
     assert 0 < float(value(log, "estimated error").split()[0]) < 1e-1
-    assert value(log, "device").startswith("CPU")
+    assert value(log, "device").startswith("GPU" if on_gpu() else "CPU")
 
 
 def test_the_log_ends_with_a_time_per_stage(log):
-    table = log[log.index("FMM (farfield) wall-clock time per stage") :].split("\n\n")[0]
+    title = "GPU" if on_gpu() else "wall-clock"
+    table = log[log.index(f"FMM (farfield) {title} time per stage") :].split("\n\n")[0]
     row = r"^\s*(\S.*?)\s+(\d+)\s+(\d+\.\d+)\s+(\d+\.\d+)\s+(\d+\.\d+)\s*$"
     rows = re.findall(row, table, re.MULTILINE)
     calls = {name: int(count) for name, count, *_ in rows}
     seconds = {name: float(time) for name, _, time, *_ in rows}
     for stage in ("P2M", "M2L", "L2P", "P2P"):
-        assert calls[stage] >= 21, stage
+        # on a GPU an evaluation after the last step is measured
+        assert calls[stage] >= (1 if on_gpu() else 21), stage
     total = seconds.pop("Total")
     assert total > 0
     # Each time is rounded to a millisecond.
@@ -52,6 +54,28 @@ def test_the_log_ends_with_a_time_per_stage(log):
 def test_the_estimated_error_is_below_the_accuracy(tmp_path, water):
     run = simulate(tmp_path, "run", settings(LENGTH, FMM, {"fmm-farfield-accuracy": 1e-4}), water)
     assert float(value(run.log, "estimated error").split()[0]) <= 1e-4
+
+
+TIMED = "settings that were timed"
+
+
+def test_only_a_gpu_run_that_may_differ_times_settings(tmp_path, water):
+    runs = {
+        "default": ({}, ()),
+        "no": ({"fmm-farfield-tune": "no"}, ()),
+        "reprod": ({}, reproducible()),
+    }
+    logs = {
+        name: simulate(tmp_path, name, settings(LENGTH, FMM, options), water, flags).log
+        for name, (options, flags) in runs.items()
+    }
+    assert (TIMED in logs["default"]) == on_gpu()
+    if on_gpu():
+        table = logs["default"][logs["default"].index(TIMED) :].split("\n\n")[0]
+        assert table.count("in use") == 1
+        assert len(re.findall(r"cell size \d+\.\d+ nm, \w+ +\d+\.\d us", table)) >= 2
+    assert TIMED not in logs["no"]
+    assert TIMED not in logs["reprod"]
 
 
 def test_a_pme_run_does_not_mention_farfield(tmp_path, water):

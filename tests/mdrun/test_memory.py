@@ -8,6 +8,8 @@ outweigh the rest in small boxes.
 import os
 import subprocess
 
+import pytest
+
 import gmxrun
 import systems
 from gmxrun import FMM, settings
@@ -34,6 +36,7 @@ def peak_memory(folder, name, system, electrostatics):
     return 1024 * usage.ru_maxrss
 
 
+@pytest.mark.skipif(gmxrun.on_gpu(), reason="tests/bench/mdrun_gpu.py measures a GPU's memory")
 def test_memory_per_atom(work):
     (work / "topol.top").write_text(systems.WATER_TOP)
     water = systems.system(work, systems.solvate(work, [9.8] * 3))

@@ -46,6 +46,7 @@ UNSUPPORTED = {
     "accuracy above one": ({"fmm-farfield-accuracy": 2}, "fmm-farfield-accuracy"),
     "unknown engine": ({"fmm-farfield-m2l": "dense"}, "fmm-farfield-m2l"),
     "unknown device": ({"fmm-farfield-device": "tpu"}, "fmm-farfield-device"),
+    "unknown answer": ({"fmm-farfield-tune": "maybe"}, "fmm-farfield-tune"),
     "different cut-offs": ({"rcoulomb": 1.0}, "rcoulomb"),
     "perturbed charges": (
         {
@@ -185,6 +186,7 @@ def test_charge_that_is_not_finite(work, ion_crystal):
     refused_by_either(work, ion_crystal.conf, "bad.top")
 
 
+@pytest.mark.skipif(gmxrun.on_gpu(), reason="there is a GPU")
 def test_gpu_without_a_gpu(work, water):
     """A build without CUDA, or a machine without a GPU: an error that says so, no fall-back."""
     entries = settings(FMM, WRITE_ALL, {"fmm-farfield-device": "gpu"})
