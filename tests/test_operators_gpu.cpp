@@ -7,6 +7,8 @@
  *  \brief Every stage of the CUDA backend against the same stage of the CPU backend.
  */
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
 #include <algorithm>
 #include <map>
@@ -51,6 +53,28 @@ std::string describe(const Case& c)
          << (c.reduced ? ", least squares" : ", truncated") << (c.droplet > 0 ? ", droplet" : "")
          << (c.charge != 0 ? ", charged" : "");
     return text.str();
+}
+
+/*! \brief The cases to run: all, or every n-th from the k-th with FARFIELD_TEST_SHARD=k/n.
+ *
+ *  compute-sanitizer makes kernels slow by up to a thousand times: shards can run side by side. */
+std::vector<Case> chosen(std::vector<Case> cases)
+{
+    const char* shard = std::getenv("FARFIELD_TEST_SHARD");
+    int first = 0, count = 1;
+    if (shard == nullptr || std::sscanf(shard, "%d/%d", &first, &count) != 2 || count < 1)
+    {
+        return cases;
+    }
+    std::vector<Case> result;
+    for (size_t k = 0; k < cases.size(); ++k)
+    {
+        if (static_cast<int>(k) % count == first)
+        {
+            result.push_back(cases[k]);
+        }
+    }
+    return result;
 }
 
 Mat3 toMat3(const Matrix& m)
@@ -385,7 +409,7 @@ TYPED_TEST(GpuP2m, MatchesCpu)
     {
         cases.push_back({ "triclinic", 300, 0.5, 1, order, 1, false });
     }
-    for (const Case& c : cases)
+    for (const Case& c : chosen(cases))
     {
         SCOPED_TRACE(describe(c));
         const System system = particlesOf(c);
@@ -405,7 +429,7 @@ TYPED_TEST_SUITE(GpuM2m, Precisions);
 
 TYPED_TEST(GpuM2m, MatchesCpu)
 {
-    for (const Case& c : c_trees)
+    for (const Case& c : chosen(c_trees))
     {
         SCOPED_TRACE(describe(c));
         Pair<TypeParam> pair(c, particlesOf(c));
@@ -450,7 +474,7 @@ TYPED_TEST(GpuClosure, MatchesCpu)
     cases.push_back({ "cube", 100, 1.9, 1, 8 });
     cases.push_back({ "cube", 100, 1.0, 1, 8 });
     cases.push_back({ "cube", 800, 0.3, 1, 5, 1, true, 0, 7.0 });
-    for (const Case& c : cases)
+    for (const Case& c : chosen(cases))
     {
         SCOPED_TRACE(describe(c));
         Pair<TypeParam> pair(c, particlesOf(c));
@@ -486,7 +510,7 @@ protected:
     }
     static void expectSameM2l(M2lEngine engine)
     {
-        for (const Case& c : c_trees)
+        for (const Case& c : chosen(c_trees))
         {
             expectSameM2l(c, engine);
         }
@@ -525,7 +549,7 @@ TYPED_TEST(GpuL2l, MatchesCpu)
 {
     std::vector<Case> cases = c_trees;
     cases.push_back({ "triclinic", 1000, 0.25, 2, 5, 1, true, 0, -3.0 }); // background
-    for (const Case& c : cases)
+    for (const Case& c : chosen(cases))
     {
         SCOPED_TRACE(describe(c));
         Pair<TypeParam> pair(c, particlesOf(c));
@@ -617,7 +641,7 @@ TYPED_TEST(GpuP2p, MatchesCpu)
         cases.back().ws = 2;
     }
     cases.push_back({ "triclinic", 1500, 0.1, 3, 0, 1, true, 0.3 });
-    for (Case& c : cases)
+    for (Case& c : cases = chosen(cases))
     {
         c.order = 0;
         SCOPED_TRACE(describe(c));
@@ -643,7 +667,7 @@ TYPED_TEST_SUITE(GpuExclusions, Precisions);
 
 TYPED_TEST(GpuExclusions, MatchesCpu)
 {
-    for (const Case& base : c_sizes)
+    for (const Case& base : chosen(c_sizes))
     {
         Case c              = base;
         System system       = particlesOf(c);
@@ -711,7 +735,7 @@ TYPED_TEST(GpuTotals, MatchCpu)
     cases.push_back({ "octahedron", 1000, 0.25, 1, 5, 1, true, 0, 5.0 }); // background
     cases.push_back({ "octahedron", 1000, 0.25, 3, 5, 1, true, 0, 5.0 });
     cases.push_back({ "cube", 1000, 0.25, 2, 5, 2, true, 0, -5.0 });
-    for (const Case& c : cases)
+    for (const Case& c : chosen(cases))
     {
         SCOPED_TRACE(describe(c));
         Pair<TypeParam> pair(c, particlesOf(c));
@@ -724,10 +748,10 @@ TYPED_TEST(GpuTotals, MatchCpu)
 //! The operators follow a strain to first order, in a rotated frame if the box is sheared.
 TYPED_TEST(GpuTotals, MatchCpuInAStrainedBox)
 {
-    for (const Case& c : { Case{ "cube", 500, 0.3, 1, 5 },
-                           Case{ "triclinic", 500, 0.3, 1, 5, 1, true, 0, 2.0 },
-                           Case{ "rectangular", 500, 0.25, 3, 4 },
-                           Case{ "octahedron", 500, 0.3, 2, 5 } })
+    for (const Case& c : chosen({ Case{ "cube", 500, 0.3, 1, 5 },
+                                  Case{ "triclinic", 500, 0.3, 1, 5, 1, true, 0, 2.0 },
+                                  Case{ "rectangular", 500, 0.25, 3, 4 },
+                                  Case{ "octahedron", 500, 0.3, 2, 5 } }))
     {
         SCOPED_TRACE(describe(c));
         const System system = particlesOf(c);
@@ -799,9 +823,9 @@ TYPED_TEST_SUITE(GpuReproducible, Precisions);
 
 TYPED_TEST(GpuReproducible, IsBitwiseEqual)
 {
-    for (const Case& c : { Case{ "octahedron", 4097, 0.3, 1, 5 },
-                           Case{ "cube", 3000, 0.25, 2, 8 },
-                           Case{ "triclinic", 2000, 0.1, 4, 4, 1, true, 0.4 } })
+    for (const Case& c : chosen({ Case{ "octahedron", 4097, 0.3, 1, 5 },
+                                  Case{ "cube", 3000, 0.25, 2, 8 },
+                                  Case{ "triclinic", 2000, 0.1, 4, 4, 1, true, 0.4 } }))
     {
         for (const M2lEngine engine : { M2lEngine::Hierarchy,
                                         M2lEngine::Naive,
