@@ -118,6 +118,18 @@ def double_precision(folder, entries, fallback):
         return fallback
 
 
+def energies_on_grids(folder, entries, count):
+    """Coulomb and potential energy of the first frame, means over positions of the FMM's grid.
+
+    The number of the step decides on the position.
+    """
+    sums = np.zeros(2)
+    for k in range(count):
+        done = run(folder, "grid", change_mdp(entries, {"nsteps": 0, "init-step": 7 * k}))
+        sums += [done.coulomb()[0], done.energies["Potential"][0]]
+    return sums / count
+
+
 def check_refusal(folder, entries, case, result):
     done = prepare(folder, "fmm", change_mdp(entries, FMM))
     lines = [line.strip() for line in done.text.splitlines()]
@@ -132,7 +144,12 @@ def check_against_pme(folder, entries, case, result):
     if "accuracy" in case:
         result.note += f"FMM with fmm-farfield-accuracy = {case['accuracy']:g}"
     options = {"fmm-farfield-accuracy": case.get("accuracy", 3e-4)}
-    fmm = run(folder, "fmm", change_mdp(entries, {**FMM, **options}))
+    with_fmm = change_mdp(entries, {**FMM, **options})
+    fmm = run(folder, "fmm", with_fmm)
+    first = (fmm.coulomb()[0], fmm.energies["Potential"][0])
+    if "grids" in case:
+        first = energies_on_grids(folder, with_fmm, case["grids"])
+        result.note = f"energies of {case['grids']} positions of the grid"
     entries, note = adapted_for_pme(entries)
     result.note = "; ".join(filter(None, [result.note, note]))
     pme = run(folder, "pme", change_mdp(entries, {**TIGHT_PME, **FREE_GRID}))
@@ -162,15 +179,15 @@ def check_against_pme(folder, entries, case, result):
     result.check("force, last", error(frames[-1], again.frames[-1]), force_limit + noise)
 
     exact = pme.coulomb()[0]
-    for quantity, of in [
-        ("Coulomb", lambda r: r.coulomb()),
-        ("potential", lambda r: r.energies["Potential"]),
+    for quantity, of, energy in [
+        ("Coulomb", lambda r: r.coulomb(), first[0]),
+        ("potential", lambda r: r.energies["Potential"], first[1]),
     ]:
         noise = max(abs(of(r)[0] - of(pme)[0]) for r in (other, double))
         # A potential has seven digits in mixed precision.
         allowed = limits.energy_limit(system, exact) + 1e-6 * abs(of(pme)[0])
-        first = allowed + (2 * noise if double is pme else 0)
-        result.check(quantity, abs(of(fmm)[0] - of(double)[0]), first)
+        at_first = allowed + (2 * noise if double is pme else 0)
+        result.check(quantity, abs(energy - of(double)[0]), at_first)
         result.check(f"{quantity}, last", abs(of(fmm)[-1] - of(again)[-1]), allowed + 2 * noise)
 
     tensors = [r.pressure_tensor()[0] for r in (fmm, pme, other)]
