@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace farfield
@@ -291,28 +294,54 @@ std::vector<Candidate> sufficientCandidates(const Options& options,
     return { *std::min_element(all.begin(), end, cheaper) };
 }
 
-//! Lays out the cells.
-Discretisation
-complete(const Candidate& candidate, const Options& options, Device device, const Mat3& box)
+//! Cells that have been laid out: they do not depend on the order.
+class Layouts
 {
-    Discretisation result;
-    result.order        = candidate.order;
-    result.ws           = candidate.ws;
-    result.leastSquares = options.leastSquares;
-    result.engine       = engineOfLevels(options);
-    result.accuracy     = options.accuracy;
-    result.levels       = candidate.fft ? 1 : levelsFor(device, box, candidate.edge);
-    result.referenceBox = box;
-    result.leafCells    = chooseCells(box, candidate.edge, candidate.ws, 1 << (result.levels - 1));
-    return result;
-}
+public:
+    Layouts(const Options& options, Device device, const Mat3& box) :
+        options_(options), device_(device), box_(box)
+    {
+    }
+    //! The discretisation of a candidate, and its predicted error.
+    std::pair<Discretisation, double> complete(const Candidate& candidate)
+    {
+        const auto& c = candidate;
+        auto found    = known_.find({ c.edge, c.ws, c.fft });
+        if (found == known_.end())
+        {
+            Layout layout;
+            layout.levels = c.fft ? 1 : levelsFor(device_, box_, c.edge);
+            layout.cells  = chooseCells(box_, c.edge, c.ws, 1 << (layout.levels - 1));
+            const Grid grid(layout.cells, box_);
+            layout.unit  = grid.unit();
+            layout.ratio = shapeRatio(grid.edges(), c.ws);
+            found        = known_.insert({ { c.edge, c.ws, c.fft }, layout }).first;
+        }
+        const Layout& layout = found->second;
+        Discretisation d;
+        d.order        = c.order;
+        d.ws           = c.ws;
+        d.leastSquares = options_.leastSquares;
+        d.engine       = engineOfLevels(options_);
+        d.accuracy     = options_.accuracy;
+        d.levels       = layout.levels;
+        d.referenceBox = box_;
+        d.leafCells    = layout.cells;
+        return { d, estimatedError(c.order, c.ws, d.leastSquares, layout.unit, layout.ratio) };
+    }
 
-double errorOf(const Discretisation& d)
-{
-    const Grid leaf = d.leafGrid(d.referenceBox);
-    return estimatedError(
-            d.order, d.ws, d.leastSquares, leaf.unit(), shapeRatio(leaf.edges(), d.ws));
-}
+private:
+    struct Layout
+    {
+        IntMat cells;
+        int levels;
+        double unit, ratio;
+    };
+    const Options& options_;
+    Device device_;
+    const Mat3& box_;
+    std::map<std::tuple<double, int, bool>, Layout> known_;
+};
 
 /*! \brief The settings that suffice, cheapest first: those of about the lowest cost, none twice.
  *  \param[in] most  no more than this; the result is never empty */
@@ -327,19 +356,17 @@ std::vector<Discretisation> cheapest(const Options& options,
     constexpr double c_doubt = 1.5;
     //! Numbers of cells closer than this cost the same.
     constexpr double c_likeCells = 1.12;
-    //! Cells that came out too badly shaped for the accuracy; more do not occur.
-    constexpr int c_mostRefused = 100;
 
     checkCellSize(options, box);
     const auto all        = allCandidates(options, device, box, particles, occupiedVolume);
     const auto sufficient = sufficientCandidates(options, all);
     std::vector<Candidate> taken;
     std::vector<Discretisation> result;
-    int refused = 0;
+    Layouts layouts(options, device, box);
+    std::pair<Discretisation, double> closest = layouts.complete(sufficient.front());
     for (const Candidate& c : sufficient)
     {
-        if (result.size() >= most || refused > c_mostRefused
-            || (!taken.empty() && c.cost > c_doubt * taken.front().cost))
+        if (result.size() >= most || (!taken.empty() && c.cost > c_doubt * taken.front().cost))
         {
             break;
         }
@@ -355,7 +382,8 @@ std::vector<Discretisation> cheapest(const Options& options,
         {
             continue;
         }
-        const Discretisation d = complete(c, options, device, box);
+        const std::pair<Discretisation, double> laidOut = layouts.complete(c);
+        const Discretisation& d                         = laidOut.first;
         if (std::any_of(result.begin(),
                         result.end(),
                         [&](const Discretisation& r) {
@@ -365,9 +393,13 @@ std::vector<Discretisation> cheapest(const Options& options,
         {
             continue;
         }
-        if (errorOf(d) > options.accuracy)
+        if (laidOut.second > options.accuracy)
         {
-            refused++;
+            // the cells came out with a worse shape than expected
+            if (laidOut.second < closest.second)
+            {
+                closest = laidOut;
+            }
             continue;
         }
         taken.push_back(c);
@@ -381,7 +413,7 @@ std::vector<Discretisation> cheapest(const Options& options,
     }
     if (result.empty())
     {
-        result.push_back(complete(sufficient.front(), options, device, box));
+        result.push_back(closest.first);
     }
     return result;
 }

@@ -58,6 +58,96 @@ Grid Grid::refined() const
     return Grid(H, box_);
 }
 
+namespace
+{
+
+//! A cyclic group whose order is a power of a prime.
+struct Part
+{
+    int prime, power;
+    int dimension; //!< the cyclic group that it is a part of
+};
+
+//! The parts of a product of cyclic groups.
+std::vector<Part> primaryParts(const Int3& lengths)
+{
+    std::vector<Part> parts;
+    for (int k = 0; k < 3; k++)
+    {
+        int rest = lengths[k];
+        for (int prime = 2; rest > 1; prime++)
+        {
+            if (prime * prime > rest)
+            {
+                prime = rest;
+            }
+            int power = 1;
+            while (rest % prime == 0)
+            {
+                rest /= prime;
+                power *= prime;
+            }
+            if (power > 1)
+            {
+                parts.push_back({ prime, power, k });
+            }
+        }
+    }
+    // large ones first: what they leave decides little
+    std::sort(parts.begin(),
+              parts.end(),
+              [](const Part& a, const Part& b) { return a.power > b.power; });
+    return parts;
+}
+
+//! Combines parts of different primes into three cyclic groups of about equal order: the number of
+//! the group of each part.
+std::vector<int> balancedGroups(const std::vector<Part>& parts)
+{
+    std::vector<int> groups(parts.size(), 0), best;
+    double least            = std::numeric_limits<double>::max();
+    const auto isCompatible = [&](size_t i)
+    {
+        for (size_t j = 0; j < i; j++)
+        {
+            if (groups[j] == groups[i] && parts[j].prime == parts[i].prime)
+            {
+                return false;
+            }
+        }
+        return true;
+    };
+    const auto search = [&](const auto& self, size_t i, Int3 orders) -> void
+    {
+        const double sum = double(orders[0]) + orders[1] + orders[2];
+        if (sum >= least)
+        {
+            return;
+        }
+        if (i == parts.size())
+        {
+            least = sum;
+            best  = groups;
+            return;
+        }
+        // groups are alike until they have a part
+        for (int group = 0; group < std::min<int>(3, static_cast<int>(i) + 1); group++)
+        {
+            groups[i] = group;
+            if (isCompatible(i))
+            {
+                Int3 next = orders;
+                next[group] *= parts[i].power;
+                self(self, i + 1, next);
+            }
+        }
+    };
+    search(search, 0, { 1, 1, 1 });
+    return best;
+}
+
+} // namespace
+
 void Grid::diagonalise()
 {
     // Column operations are collected in V; row operations only change the basis of the lattice.
@@ -128,18 +218,44 @@ void Grid::diagonalise()
         lengths_ = { H_[2][2], H_[1][1], H_[0][0] };
         return;
     }
+    const std::vector<Part> parts =
+            primaryParts({ std::abs(A[0][0]), std::abs(A[1][1]), std::abs(A[2][2]) });
+    const std::vector<int> groups = balancedGroups(parts);
+    Int3 lengths                  = { 1, 1, 1 };
+    for (size_t i = 0; i < parts.size(); i++)
+    {
+        lengths[groups[i]] *= parts[i].power;
+    }
     Int3 order = { 0, 1, 2 };
-    std::stable_sort(order.begin(),
-                     order.end(),
-                     [&](int a, int b) { return std::abs(A[a][a]) < std::abs(A[b][b]); });
+    std::stable_sort(
+            order.begin(), order.end(), [&](int a, int b) { return lengths[a] < lengths[b]; });
     const IntMat V = V_;
     for (int k = 0; k < 3; k++)
     {
-        lengths_[k] = std::abs(A[order[k]][order[k]]);
+        const int n = lengths[order[k]];
+        lengths_[k] = n;
         for (int r = 0; r < 3; r++)
         {
+            long long sum = 0;
+            for (size_t i = 0; i < parts.size(); i++)
+            {
+                if (groups[i] == order[k])
+                {
+                    // the number that is 1 modulo this power and 0 modulo the others of the group
+                    const int power  = parts[i].power;
+                    const int others = n / power;
+                    int one          = 1 % power;
+                    while (one * others % power != 1 % power)
+                    {
+                        one++;
+                    }
+                    const int source = V[r][parts[i].dimension];
+                    const int rest   = source - floorDivide(source, power) * power;
+                    sum += static_cast<long long>(rest) * one % power * others;
+                }
+            }
             // only remainders matter, and small entries cannot overflow later
-            V_[r][k] = V[r][order[k]] - floorDivide(V[r][order[k]], lengths_[k]) * lengths_[k];
+            V_[r][k] = static_cast<int>(sum % n);
         }
     }
 }

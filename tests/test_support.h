@@ -204,9 +204,12 @@ constexpr double roundingFloor()
 }
 
 //! Factor between the RMS error of one system and the prediction for uncorrelated charges, which is
-//! a mean: a few hundred particles sample the corners of their cells, where the errors are,
-//! unevenly.
-constexpr double c_slack = 2;
+//! a mean: particles sample the corners of their cells, where the errors are, unevenly, the more so
+//! the fewer they are.
+inline double slack(int particles)
+{
+    return 2 * (1 + 2 / std::sqrt(std::max(particles, 1)));
+}
 
 //! Standard deviations that a single number such as an energy may be off.
 constexpr double c_deviations = 5;
@@ -282,7 +285,7 @@ Bounds boundsFor(const System& system, const Setup& setup, const Evaluation& ref
     Bounds b;
     const double together = coherence(system);
     b.predicted           = c_coulomb * q2 * std::sqrt(together) * t.force[setup.order];
-    b.force               = c_slack * b.predicted * (levels > 1 ? std::sqrt(2.0) : 1.0)
+    b.force               = slack(system.size()) * b.predicted * (levels > 1 ? std::sqrt(2.0) : 1.0)
               + roundingFloor<Real>() * rootMeanSquare(reference.forces);
     b.energy = c_coulomb
                * (c_deviations * q2 * together * t.potential[setup.order]

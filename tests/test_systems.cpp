@@ -129,7 +129,7 @@ TYPED_TEST(Exclusions, OfCloseShellsKeepAccuracy)
         SCOPED_TRACE(describe(system, solver.setup()) + ", distance " + std::to_string(distance));
         // A pair at 1e-4 nm has 1e6 times the force of any other: it must be skipped, not
         // subtracted. What is left is the ordinary rounding of single precision.
-        const double truncation = c_slack
+        const double truncation = slack(system.size())
                                   * boundsFor<Real>(system, solver.setup(), reference).predicted
                                   / rootMeanSquare(reference.forces);
         EXPECT_LE(relativeError(result.forces, reference.forces), truncation + 1e-5);
