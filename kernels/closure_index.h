@@ -22,6 +22,13 @@ struct alignas(2 * sizeof(Real)) Complex
     Real re, im;
 };
 
+//! A row of numbers in shared memory that a thread reads as vectors.
+template<class Real, int Columns>
+struct alignas((Columns * sizeof(Real) < 16) ? Columns * sizeof(Real) : 16) Row
+{
+    Real value[Columns];
+};
+
 //! Elements of a packed symmetric operator before row i: rows of the lower triangle.
 FARFIELD_HD int triangle(int i)
 {

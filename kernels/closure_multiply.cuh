@@ -111,13 +111,6 @@ inline MultiplyShape multiplyShape(int n,
     return s;
 }
 
-//! As many numbers as a thread reads at once from a staged row.
-template<class Real, int Columns>
-struct alignas((Columns * sizeof(Real) < 16) ? Columns * sizeof(Real) : 16) Row
-{
-    Real value[Columns];
-};
-
 /*! \brief Adds to the sums of a lane what a chunk of the operator contributes.
  *  \tparam Whole     the chunk is the whole operator
  *  \param[in] k      rows [begin, end) of the lower triangle

@@ -12,6 +12,7 @@
 #include "closure_multiply.cuh"
 #include "closure_strain.cuh"
 #include "closure_tensor.cuh"
+#include "closure_virial.cuh"
 #include "m2l.h"
 #include "overlap.cuh"
 #include "small_fft.cuh"
@@ -21,6 +22,8 @@ namespace farfield
 namespace
 {
 
+//! Shared memory that kernels use besides what they are launched with, at most.
+constexpr int c_staticBytes = 4096;
 //! Host memory for operators on their way to the device.
 constexpr size_t c_stagingBytes = 64U << 20U;
 
@@ -252,6 +255,7 @@ struct DeviceClosure<Real>::Impl
     TensorShape tensor_;                       //!< without tiles: no tensor cores
     std::vector<std::array<int, 2>> elements_; //!< stored ones of an operator
     size_t shared_;                            //!< what a block may have, bytes
+    int processors_;                           //!< multiprocessors
     DeviceBuffer<Real> kappa_, unstrained_;
     DeviceBuffer<unsigned int> phases_; //!< of coefficients, 4 bits per copy
     DeviceBuffer<Real> strain_;
@@ -281,7 +285,8 @@ DeviceClosure<Real>::Impl::Impl(const ClosureOperators<Real>& operators,
     representatives_(operators.representatives()), stride_(stride),
     inverseCells_(1.0 / static_cast<double>(operators.grid().count())),
     waves_(waveGrid(operators.grid().lengths(), operators.ranges(), operators.copies())),
-    shared_(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))
+    shared_(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)),
+    processors_(attribute(cudaDevAttrMultiProcessorCount))
 {
     shape_  = multiplyShape(n_,
                            sizeof(Real),
@@ -289,7 +294,7 @@ DeviceClosure<Real>::Impl::Impl(const ClosureOperators<Real>& operators,
                            representatives_,
                            waves_.ranges[2],
                            shared_,
-                           attribute(cudaDevAttrMultiProcessorCount));
+                           processors_);
     tensor_ = {};
     if (std::is_same_v<Real, float> && attribute(cudaDevAttrComputeCapabilityMajor) >= 8)
     {
@@ -298,7 +303,7 @@ DeviceClosure<Real>::Impl::Impl(const ClosureOperators<Real>& operators,
                               waves_.ranges[2],
                               shared_,
                               attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor),
-                              attribute(cudaDevAttrMultiProcessorCount));
+                              processors_);
     }
     elements_ = storedElements(n_, tensor_.tiles > 0);
     std::vector<unsigned int> phases(n_, 0U);
@@ -439,7 +444,7 @@ void DeviceClosure<Real>::Impl::prepareKernels()
     {
         check(cudaFuncSetAttribute(kernel,
                                    cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   static_cast<int>(shared_) - 4096),
+                                   static_cast<int>(shared_) - c_staticBytes),
               "asking for shared memory");
     };
     const auto allowMultiply = [&](auto* kernel)
@@ -456,12 +461,14 @@ void DeviceClosure<Real>::Impl::prepareKernels()
     if (waves_.copies == 4)
     {
         withMultiplyKernel<Real, 8>(shape_.rows, allowMultiply);
-        allow(reinterpret_cast<const void*>(virialKernel<Real, 8>));
+        allow(reinterpret_cast<const void*>(virialKernel<Real, 8, 1>));
+        allow(reinterpret_cast<const void*>(virialKernel<Real, 8, c_virialGroup>));
     }
     else
     {
         withMultiplyKernel<Real, 2>(shape_.rows, allowMultiply);
-        allow(reinterpret_cast<const void*>(virialKernel<Real, 2>));
+        allow(reinterpret_cast<const void*>(virialKernel<Real, 2, 1>));
+        allow(reinterpret_cast<const void*>(virialKernel<Real, 2, c_virialGroup>));
     }
 }
 
@@ -560,24 +567,40 @@ template<class Real>
 template<int Columns>
 void DeviceClosure<Real>::Impl::contract(double scale, double* virial, cudaStream_t stream)
 {
-    const size_t fields       = (static_cast<size_t>(high_) * Columns + 3) / 4 * 4;
-    const size_t whole        = (fields + static_cast<size_t>(sums_) * StrainCount) * sizeof(Real);
-    const bool staged         = whole <= shared_ - 4096;
+    using Memory              = VirialMemory<Real, Columns>;
+    const size_t most         = shared_ - c_staticBytes;
+    const bool staged         = Memory::bytes(high_, sums_, true) <= most;
+    const size_t bytes        = Memory::bytes(high_, sums_, staged);
     const LiftView<Real> lift = {
         n_, high_, liftStart_.data(), liftRow_.data(), liftValue_.data()
     };
-    virialKernel<Real, Columns>
-            <<<representatives_, 256, staged ? whole : fields * sizeof(Real), stream>>>(
-                    waves_,
-                    lift,
-                    strain(),
-                    pairs_.data(),
-                    spectrum_.data(),
-                    0.25 * inverseCells_ * scale,
-                    staged,
-                    partial_.data());
-    checkLaunch("virialKernel");
-    virialSumKernel<<<1, 256, 0, stream>>>(partial_.data(), representatives_, virial);
+    const auto launch = [&](auto* kernel, int group, int threads)
+    {
+        kernel<<<blocksFor(representatives_, group), threads, group * bytes, stream>>>(
+                waves_,
+                lift,
+                strain(),
+                pairs_.data(),
+                spectrum_.data(),
+                0.25 * inverseCells_ * scale,
+                staged,
+                partial_.data());
+        checkLaunch("virialKernel");
+    };
+    // groups read the table of pairs less often, where there are enough of them for all processors
+    if (staged && c_virialGroup * bytes <= most / 2
+        && representatives_ >= 4 * c_virialGroup * processors_)
+    {
+        launch(virialKernel<Real, Columns, c_virialGroup>,
+               c_virialGroup,
+               c_virialThreads<c_virialGroup>);
+    }
+    else
+    {
+        launch(virialKernel<Real, Columns, 1>, 1, c_virialThreads<1>);
+    }
+    virialSumKernel<<<StrainCount, c_virialSumThreads, 0, stream>>>(
+            partial_.data(), representatives_, virial);
     checkLaunch("virialSumKernel");
 }
 

@@ -735,6 +735,9 @@ TYPED_TEST(GpuTotals, MatchCpu)
     cases.push_back({ "octahedron", 1000, 0.25, 1, 5, 1, true, 0, 5.0 }); // background
     cases.push_back({ "octahedron", 1000, 0.25, 3, 5, 1, true, 0, 5.0 });
     cases.push_back({ "cube", 1000, 0.25, 2, 5, 2, true, 0, -5.0 });
+    // so many wave vectors that blocks take several
+    cases.push_back({ "cube", 2000, 0.075, 1, 2 });
+    cases.push_back({ "triclinic", 1000, 0.105, 1, 3 });
     for (const Case& c : chosen(cases))
     {
         SCOPED_TRACE(describe(c));
