@@ -42,16 +42,18 @@ struct VirialMemory
     Row<Real, 4>* sums;    //!< [count] components 0 to 3 of the lattice sums, if they are staged
     Real* lastSums;        //!< [count] component 4
 
+    //! Rows of spectra, with one that aligns what follows them.
+    FARFIELD_HD static int rows(int high) { return (high + 1) / 2 * 2; }
     //! Bytes of a representative.
     FARFIELD_HD static size_t bytes(int high, int count, bool staged)
     {
-        const size_t all = high * sizeof(Row<Real, Columns>)
+        const size_t all = rows(high) * sizeof(Row<Real, Columns>)
                            + (staged ? count * (sizeof(Row<Real, 4>) + sizeof(Real)) : 0);
         return (all + 15) / 16 * 16;
     }
     __device__ VirialMemory(unsigned char* memory, int high, int count) :
         x(reinterpret_cast<Row<Real, Columns>*>(memory)),
-        sums(reinterpret_cast<Row<Real, 4>*>(x + high)),
+        sums(reinterpret_cast<Row<Real, 4>*>(x + rows(high))),
         lastSums(reinterpret_cast<Real*>(sums + count))
     {
     }
