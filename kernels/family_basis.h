@@ -70,11 +70,6 @@ struct FamilyBasis
     }
     //! Rows of a character with the padding that follows the last of its class.
     FARFIELD_HD int paddedMember() const { return classes == 8 ? padded : n; }
-    //! Distance of the rows of the operators: [rows][classes][paddedUnits][padded].
-    FARFIELD_HD long long operatorStride() const
-    {
-        return static_cast<long long>(classes) * paddedUnits * padded;
-    }
 };
 
 template<class Real>

@@ -17,6 +17,8 @@
  */
 #include "m2l.h"
 
+#include <climits>
+
 #include <algorithm>
 
 #include "blas.h"
@@ -33,27 +35,32 @@ namespace
  *  (2^-11 / sqrt(3), averaged over mantissas), in both operands and independently, so L by 3e-4 of
  *  the root of the sum of its squared contributions. Forces, to which near cells and finer levels
  *  contribute as well, are off by 1e-4; energies, in which multipoles of low degree weigh more, by
- *  up to 5e-3 of ions without order. */
+ *  up to 5e-3 of ions without order.
+ *
+ *  What rounding leaves is multiplied too, by twice the work for as many coefficients: for all of
+ *  them, 2^-22 is left, or only for those of low degree, which are most of an expansion: every
+ *  degree adds a factor of about a half. */
 enum class Format
 {
-    Native,   //!< the arithmetic of Real
-    Tf32,     //!< rounded
-    SplitTf32 //!< high and low part, three of the four products: 2^-22
+    Native, //!< the arithmetic of Real
+    Tf32    //!< rounded, with the remainders of some coefficients
 };
 
-/*! \brief Longest sum of products of split operands.
+//! Without remainders where rounding may cause this relative error of forces: five times what it
+//! does, for the sake of energies.
+constexpr double c_tf32Rounding = 5e-4;
+//! With those of the coefficients of low degree where it may cause this.
+constexpr double c_lowDegreeRounding = 5e-5;
+//! Coefficients of low degree: 0 to 3.
+constexpr int c_lowDegree = 16;
+
+/*! \brief Longest sum of products of rounded operands.
  *
  *  Tensor cores cut off what does not fit into the sum (Ootomo and Yokota, Int. J. High Perform.
  *  Comput. Appl. 36, 475 (2022), doi:10.1177/10943420221090256). Every eight terms that costs up to
  *  2^-24 of the sum, always towards zero: 1e-5 in all here, 4e-5 measured at four times the length,
  *  in the potential of ions with a net charge. Parts are added by rounding. */
 constexpr int c_longestSum = 2560;
-
-//! Operands in TF32 are taken where rounding may cause this relative error of forces: five times
-//! what it does, for the sake of energies.
-constexpr double c_tf32Rounding = 5e-4;
-//! What is used below.
-constexpr Format c_tightFormat = Format::SplitTf32;
 
 //! Operands that should stay in the cache, and that have to fit into memory.
 constexpr size_t c_cachedBytes = size_t(48) << 20;
@@ -81,46 +88,39 @@ __device__ __forceinline__ float roundToTf32(float x)
 #endif
 }
 
-//! Stores an element of an operand; the low parts lie behind all of the high ones.
-template<Format format, class Real>
-__device__ __forceinline__ void storeOperand(Real* to, size_t lowPart, Real value)
+//! The remainders of an operand, [...][units][2 rows]: behind each other those of a unit that are
+//! kept and the rounded numbers that they are multiplied with, in either order.
+template<class Real>
+struct Remainders
 {
-    if constexpr (format == Format::Native)
+    int coefficients; //!< of each character, those of the lowest degrees; 0: none
+    int rows;         //!< of a unit, a multiple of 4
+    Real* Y;
+    Real* T;
+
+    FARFIELD_HD int stretch() const { return 2 * rows; }
+};
+
+//! A number as tensor cores read it, and what that leaves.
+template<Format format, class Real>
+struct Rounded
+{
+    Real high, rest;
+
+    __device__ explicit Rounded(Real value)
     {
-        *to = value;
-    }
-    else
-    {
-        const float high = roundToTf32(value);
-        *to              = high;
-        if (format == Format::SplitTf32)
+        if constexpr (format == Format::Native)
         {
-            to[lowPart] = roundToTf32(value - high);
+            high = value;
+            rest = 0;
+        }
+        else
+        {
+            high = roundToTf32(value);
+            rest = roundToTf32(value - high);
         }
     }
-}
-template<Format format, class Real>
-__device__ __forceinline__ void storeOperand(Real* to, size_t lowPart, const Real4<Real>& value)
-{
-    if constexpr (format == Format::Native)
-    {
-        *reinterpret_cast<Real4<Real>*>(to) = value;
-    }
-    else
-    {
-        const Real4<float> high = {
-            roundToTf32(value.x), roundToTf32(value.y), roundToTf32(value.z), roundToTf32(value.w)
-        };
-        *reinterpret_cast<Real4<float>*>(to) = high;
-        if (format == Format::SplitTf32)
-        {
-            *reinterpret_cast<Real4<float>*>(to + lowPart) = { roundToTf32(value.x - high.x),
-                                                               roundToTf32(value.y - high.y),
-                                                               roundToTf32(value.z - high.z),
-                                                               roundToTf32(value.w - high.w) };
-        }
-    }
-}
+};
 
 //! The operators of an orbit from those of its first displacement, T [27][n][n]: a thread makes
 //! the 64 blocks of one pair of coefficients.
@@ -130,7 +130,7 @@ __global__ void operatorKernel(FamilyBasis basis,
                                const unsigned char* bits,
                                const Real* T,
                                Real* to,
-                               size_t lowPart)
+                               Remainders<Real> remainders)
 {
     const int size    = basis.n * basis.n;
     const int element = blockIdx.x * blockDim.x + threadIdx.x;
@@ -148,8 +148,10 @@ __global__ void operatorKernel(FamilyBasis basis,
     }
     for (int a = 0; a < 8; a++)
     {
-        Real* row = to + (basis.memberOf(a) * basis.n + i) * basis.operatorStride()
-                    + static_cast<size_t>(basis.classOf(a)) * basis.paddedUnits * basis.padded + j;
+        // units of this row
+        const size_t units = (static_cast<size_t>(basis.memberOf(a) * basis.n + i) * basis.classes
+                              + basis.classOf(a))
+                             * basis.paddedUnits;
         for (int source = 0; source < 8; source++)
         {
             const int shift = basis.classOf(a) ^ basis.classOf(source);
@@ -158,10 +160,16 @@ __global__ void operatorKernel(FamilyBasis basis,
                 if (orbit.shift[g] == shift)
                 {
                     const double value = basisElement(v, a ^ bits[i], source ^ bits[j]);
-                    storeOperand<format>(row + (orbit.unit + g) * basis.padded
-                                                 + basis.memberOf(source) * basis.n,
-                                         lowPart,
-                                         static_cast<Real>(value));
+                    const size_t unit  = units + orbit.unit + g;
+                    const Rounded<format, Real> rounded(static_cast<Real>(value));
+                    to[unit * basis.padded + basis.memberOf(source) * basis.n + j] = rounded.high;
+                    if (j < remainders.coefficients)
+                    {
+                        Real* own = remainders.T + unit * remainders.stretch()
+                                    + basis.memberOf(source) * remainders.coefficients + j;
+                        own[0]               = rounded.high;
+                        own[remainders.rows] = rounded.rest;
+                    }
                 }
             }
         }
@@ -223,6 +231,41 @@ __global__ void __launch_bounds__(c_warp* c_transformRows)
     }
 }
 
+//! Stores what four rows of a unit leave to be multiplied.
+template<class Real>
+__device__ __forceinline__ void storeRemainders(const FamilyBasis& basis,
+                                                const Remainders<Real>& remainders,
+                                                int row,
+                                                const Real4<Real>& high,
+                                                const Real4<Real>& rest,
+                                                size_t unit)
+{
+    Real* own = remainders.Y + unit * remainders.stretch();
+    if (basis.classes == 8)
+    {
+        if (row < remainders.rows)
+        {
+            *reinterpret_cast<Real4<Real>*>(own + row)                   = rest;
+            *reinterpret_cast<Real4<Real>*>(own + remainders.rows + row) = high;
+        }
+        return;
+    }
+    const Real ofHigh[4] = { high.x, high.y, high.z, high.w };
+    const Real ofRest[4] = { rest.x, rest.y, rest.z, rest.w };
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+    {
+        const int member = (row + k) / basis.n;
+        const int i      = row + k - member * basis.n;
+        if (row + k < basis.rows && i < remainders.coefficients)
+        {
+            const int to              = member * remainders.coefficients + i;
+            own[to]                   = ofRest[k];
+            own[remainders.rows + to] = ofHigh[k];
+        }
+    }
+}
+
 //! Y of one family and orbit: a thread takes four rows of X^.
 template<Format format, int bits, class Real>
 __device__ __forceinline__ void gatherOrbit(const FamilyBasis& basis,
@@ -233,7 +276,7 @@ __device__ __forceinline__ void gatherOrbit(const FamilyBasis& basis,
                                             int capacity,
                                             const Real* X,
                                             Real* Y,
-                                            size_t lowPart)
+                                            const Remainders<Real>& remainders)
 {
     int from[1 << bits];
 #pragma unroll
@@ -242,7 +285,6 @@ __device__ __forceinline__ void gatherOrbit(const FamilyBasis& basis,
         from[g] = neighbours[static_cast<size_t>(orbit.neighbour[g]) * capacity + chunk.first
                              + column];
     }
-    const size_t inner = static_cast<size_t>(chunk.unitsPerPart) * basis.padded;
     for (int position = 4 * threadIdx.x; position < basis.width(); position += 4 * blockDim.x)
     {
         Real4<Real> v[1 << bits];
@@ -265,10 +307,17 @@ __device__ __forceinline__ void gatherOrbit(const FamilyBasis& basis,
             const int unit  = orbit.unit + g;
             const int part  = unit / chunk.unitsPerPart;
             const int batch = (source ^ orbit.shift[g]) * chunk.parts + part;
-            storeOperand<format>(Y + (static_cast<size_t>(batch) * chunk.columns + column) * inner
-                                         + (unit - part * chunk.unitsPerPart) * basis.padded + row,
-                                 lowPart,
-                                 v[g]);
+            const size_t at =
+                    (static_cast<size_t>(batch) * chunk.columns + column) * chunk.unitsPerPart
+                    + (unit - part * chunk.unitsPerPart);
+            const Rounded<format, Real> x(v[g].x), y(v[g].y), z(v[g].z), w(v[g].w);
+            const Real4<Real> high = { x.high, y.high, z.high, w.high };
+            const Real4<Real> rest = { x.rest, y.rest, z.rest, w.rest };
+            *reinterpret_cast<Real4<Real>*>(Y + at * basis.padded + row) = high;
+            if (remainders.coefficients > 0)
+            {
+                storeRemainders(basis, remainders, row, high, rest, at);
+            }
         }
     }
 }
@@ -283,7 +332,7 @@ __global__ void gatherKernel(FamilyBasis basis,
                              const int* count,
                              const Real* X,
                              Real* Y,
-                             size_t lowPart)
+                             Remainders<Real> remainders)
 {
     const int column = blockIdx.x;
     if (chunk.first + column >= *count)
@@ -297,30 +346,38 @@ __global__ void gatherKernel(FamilyBasis basis,
         {
             case 1:
                 gatherOrbit<format, 1>(
-                        basis, orbit, chunk, column, neighbours, capacity, X, Y, lowPart);
+                        basis, orbit, chunk, column, neighbours, capacity, X, Y, remainders);
                 break;
             case 2:
                 gatherOrbit<format, 2>(
-                        basis, orbit, chunk, column, neighbours, capacity, X, Y, lowPart);
+                        basis, orbit, chunk, column, neighbours, capacity, X, Y, remainders);
                 break;
             default:
                 gatherOrbit<format, 3>(
-                        basis, orbit, chunk, column, neighbours, capacity, X, Y, lowPart);
+                        basis, orbit, chunk, column, neighbours, capacity, X, Y, remainders);
         }
         return;
     }
     // units of the last part that no displacement has: their operators are zero
-    const int inner = chunk.unitsPerPart * basis.padded;
-    const int unit0 = basis.units - (chunk.parts - 1) * chunk.unitsPerPart;
-    for (int c = 0; c < basis.classes; c++)
+    const int unit0  = basis.units - (chunk.parts - 1) * chunk.unitsPerPart;
+    const auto empty = [&](Real* operand, int stretch)
     {
-        Real* to =
-                Y
-                + (static_cast<size_t>((c + 1) * chunk.parts - 1) * chunk.columns + column) * inner;
-        for (int k = unit0 * basis.padded + threadIdx.x; k < inner; k += blockDim.x)
+        for (int c = 0; c < basis.classes; c++)
         {
-            storeOperand<format>(to + k, lowPart, Real(0));
+            Real* to = operand
+                       + (static_cast<size_t>((c + 1) * chunk.parts - 1) * chunk.columns + column)
+                                 * chunk.unitsPerPart * stretch;
+            for (int k = unit0 * stretch + threadIdx.x; k < chunk.unitsPerPart * stretch;
+                 k += blockDim.x)
+            {
+                to[k] = 0;
+            }
         }
+    };
+    empty(Y, basis.padded);
+    if (remainders.coefficients > 0)
+    {
+        empty(remainders.Y, remainders.stretch());
     }
 }
 
@@ -371,7 +428,8 @@ template<class Real>
 class GemmM2l final : public DeviceM2l<Real>
 {
 public:
-    explicit GemmM2l(Format format) : format_(format)
+    //! \param[in] remainders  so many coefficients keep theirs
+    GemmM2l(Format format, int remainders) : format_(format), wantedRemainders_(remainders)
     {
         int device = 0;
         check(cudaGetDevice(&device), "finding the device");
@@ -403,19 +461,17 @@ private:
     {
         if constexpr (std::is_same<Real, float>::value)
         {
-            switch (format_)
+            if (format_ == Format::Tf32)
             {
-                case Format::Tf32:
-                    return use(std::integral_constant<Format, Format::Tf32>());
-                case Format::SplitTf32:
-                    return use(std::integral_constant<Format, Format::SplitTf32>());
-                default:
-                    break;
+                return use(std::integral_constant<Format, Format::Tf32>());
             }
         }
         use(std::integral_constant<Format, Format::Native>());
     }
-    int operandCount() const { return format_ == Format::SplitTf32 ? 2 : 1; }
+    //! Elements of a unit of an operand.
+    int unitSize() const { return basis_.padded + remainders_.stretch(); }
+    //! The units of a row of the operators.
+    size_t unitsOfRow() const { return static_cast<size_t>(basis_.classes) * basis_.paddedUnits; }
     int chooseColumns(int capacity) const;
     int chooseParts(int columns) const;
     void multiply(const Chunk& chunk);
@@ -426,9 +482,10 @@ private:
     FamilyBasis basis_ = {};
     DeviceBuffer<FamilyOrbit> orbits_;
     DeviceBuffer<unsigned char> bits_; //!< reflectionBits()
-    DeviceBuffer<Real> T_;             //!< operators, high parts, low parts
+    DeviceBuffer<Real> T_;             //!< operators, and their remainders
     DeviceBuffer<Real> X_, Y_, Lhat_;
-    size_t lowPartT_ = 0, lowPartY_ = 0;
+    int wantedRemainders_;
+    Remainders<Real> remainders_ = {};
 };
 
 template<class Real>
@@ -439,9 +496,14 @@ void GemmM2l<Real>::setOperators(const HierarchyOperators<Real>& operators, cuda
     orbits_.upload(orbits.data(), orbits.size(), stream);
     const std::vector<unsigned char> bits = reflectionBits(operators.order());
     bits_.upload(bits.data(), bits.size(), stream);
-    lowPartT_ = static_cast<size_t>(basis_.rows) * basis_.operatorStride();
-    T_.resize(lowPartT_ * operandCount());
+    if (format_ != Format::Native)
+    {
+        remainders_.coefficients = std::min(wantedRemainders_, basis_.n);
+        remainders_.rows         = (8 / basis_.classes * remainders_.coefficients + 3) / 4 * 4;
+    }
+    T_.resize(basis_.rows * unitsOfRow() * unitSize());
     T_.clear(stream);
+    remainders_.T = T_.data() + basis_.rows * unitsOfRow() * basis_.padded;
     // one orbit at a time: all operators at once would take twice the memory
     std::vector<Real> staging;
     DeviceBuffer<Real> children;
@@ -462,7 +524,7 @@ void GemmM2l<Real>::setOperators(const HierarchyOperators<Real>& operators, cuda
                                          bits_.data(),
                                          children.data(),
                                          T_.data(),
-                                         lowPartT_);
+                                         remainders_);
                     checkLaunch("assembling the operators");
                 });
     }
@@ -472,10 +534,9 @@ void GemmM2l<Real>::setOperators(const HierarchyOperators<Real>& operators, cuda
 template<class Real>
 int GemmM2l<Real>::chooseColumns(int capacity) const
 {
-    const size_t perColumn =
-            static_cast<size_t>(basis_.operatorStride()) * sizeof(Real) * operandCount();
-    size_t most = std::max<size_t>(c_cachedBytes / perColumn, c_fewColumns);
-    most        = std::max<size_t>(std::min(most, c_mostBytes / perColumn), c_warp);
+    const size_t perColumn = unitsOfRow() * unitSize() * sizeof(Real);
+    size_t most            = std::max<size_t>(c_cachedBytes / perColumn, c_fewColumns);
+    most                   = std::max<size_t>(std::min(most, c_mostBytes / perColumn), c_warp);
     // products come in tiles
     const size_t tile = most < 128 ? c_warp : 128;
     most              = most / tile * tile;
@@ -492,7 +553,7 @@ template<class Real>
 int GemmM2l<Real>::chooseParts(int columns) const
 {
     const int tiles   = basis_.classes * blocksFor(columns, 128) * blocksFor(basis_.rows, 128);
-    const int longest = format_ == Format::SplitTf32 ? c_longestSum : INT_MAX;
+    const int longest = format_ == Format::Native ? INT_MAX : c_longestSum;
     int best          = basis_.paddedUnits; // a unit each, should none of the following do
     double bestGain   = 0;
     for (int parts = 1; parts <= basis_.paddedUnits; parts++)
@@ -519,17 +580,17 @@ int GemmM2l<Real>::chooseParts(int columns) const
 template<class Real>
 void GemmM2l<Real>::multiply(const Chunk& chunk)
 {
-    const int inner = chunk.unitsPerPart * basis_.padded;
-    const auto add  = [&](size_t partOfY, size_t partOfT, Real beta)
+    const auto add = [&](const Real* ofY, const Real* ofT, int stretch, Real beta)
     {
-        const BatchedMatrix<const Real> Y = { Y_.data() + partOfY,
+        const int inner                   = chunk.unitsPerPart * stretch;
+        const BatchedMatrix<const Real> Y = { ofY,
                                               inner,
                                               static_cast<long long>(inner) * chunk.columns };
         // a single part leaves out the padding, and the classes lie no closer for that
         const BatchedMatrix<const Real> T = {
-            T_.data() + partOfT,
-            static_cast<int>(basis_.operatorStride()),
-            chunk.parts == 1 ? static_cast<long long>(basis_.paddedUnits) * basis_.padded : inner
+            ofT,
+            static_cast<int>(unitsOfRow() * stretch),
+            chunk.parts == 1 ? static_cast<long long>(basis_.paddedUnits) * stretch : inner
         };
         const BatchedMatrix<Real> L = { Lhat_.data(),
                                         chunk.columns,
@@ -544,16 +605,13 @@ void GemmM2l<Real>::multiply(const Chunk& chunk)
                              basis_.classes * chunk.parts,
                              format_ != Format::Native);
     };
-    if (format_ == Format::SplitTf32)
+    // small ones first
+    const bool some = remainders_.coefficients > 0;
+    if (some)
     {
-        add(lowPartY_, 0, 0);
-        add(0, lowPartT_, 1);
-        add(0, 0, 1);
+        add(remainders_.Y, remainders_.T, remainders_.stretch(), 0);
     }
-    else
-    {
-        add(0, 0, 0);
-    }
+    add(Y_.data(), T_.data(), basis_.padded, some ? 1 : 0);
 }
 
 template<class Real>
@@ -568,7 +626,7 @@ void GemmM2l<Real>::apply(const LevelView<Real>& level,
     }
     const int columns = chooseColumns(capacity);
     // the largest of what full chunks and the last one need
-    size_t needY = 0, needL = 0;
+    size_t needUnits = 0, needL = 0;
     std::vector<Chunk> chunks;
     for (int first = 0; first < capacity; first += columns)
     {
@@ -578,21 +636,21 @@ void GemmM2l<Real>::apply(const LevelView<Real>& level,
         chunk.parts        = chooseParts(chunk.columns);
         chunk.unitsPerPart = chunk.parts == 1 ? basis_.units : basis_.paddedUnits / chunk.parts;
         chunks.push_back(chunk);
-        needY = std::max(needY,
-                         static_cast<size_t>(basis_.classes) * chunk.parts * chunk.columns
-                                 * chunk.unitsPerPart * basis_.padded);
-        needL = std::max(needL,
+        needUnits = std::max(needUnits,
+                             static_cast<size_t>(basis_.classes) * chunk.parts * chunk.columns
+                                     * chunk.unitsPerPart);
+        needL     = std::max(needL,
                          static_cast<size_t>(basis_.classes) * chunk.parts * chunk.columns
                                  * basis_.rows);
     }
     X_.resize(std::max(X_.size(), static_cast<size_t>(capacity) * basis_.width()));
     Lhat_.resize(std::max(Lhat_.size(), needL));
-    if (Y_.size() < needY * operandCount())
+    if (Y_.size() < needUnits * unitSize())
     {
-        Y_.resize(needY * operandCount());
+        Y_.resize(needUnits * unitSize());
         Y_.clear(stream); // columns of absent families are multiplied as well
-        lowPartY_ = needY;
     }
+    remainders_.Y = Y_.data() + needUnits * basis_.padded;
 
     const dim3 transformBlocks(capacity / c_warp,
                                blocksFor(basis_.paddedMember(), c_transformRows));
@@ -616,7 +674,7 @@ void GemmM2l<Real>::apply(const LevelView<Real>& level,
                                     families.count,
                                     X_.data(),
                                     Y_.data(),
-                                    lowPartY_);
+                                    remainders_);
                     checkLaunch("gathering multipoles");
                 });
         multiply(chunk);
@@ -641,10 +699,11 @@ void GemmM2l<Real>::apply(const LevelView<Real>& level,
 template<class Real>
 std::unique_ptr<DeviceM2l<Real>> makeGemmM2l(double rounding)
 {
-    const bool single = std::is_same<Real, float>::value;
-    return std::make_unique<GemmM2l<Real>>(!single                      ? Format::Native
-                                           : rounding >= c_tf32Rounding ? Format::Tf32
-                                                                        : c_tightFormat);
+    const int remainders = rounding >= c_tf32Rounding        ? 0
+                           : rounding >= c_lowDegreeRounding ? c_lowDegree
+                                                             : INT_MAX;
+    return std::make_unique<GemmM2l<Real>>(
+            std::is_same<Real, float>::value ? Format::Tf32 : Format::Native, remainders);
 }
 
 template std::unique_ptr<DeviceM2l<float>> makeGemmM2l<float>(double rounding);
