@@ -1,8 +1,10 @@
 /*
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include <algorithm>
 #include <climits>
+
+#include <algorithm>
+#include <type_traits>
 
 #include "near.h"
 
@@ -67,41 +69,47 @@ struct ExclusionTask
 {
     ImageBox image;
     Real safe2, close2;
-    Real rotation[3][3];
+    int n;
     const Real* x;
     const Real* q;
-    SortedParticles<Real> particles;
     const int* offsets;
     const int* partners;
     unsigned char* close;
     int* anyClose;
-    Real4<Real>* forces;
+    Real* forces;
     NearTotals* totals;
     OrderedSums::View sums;
 };
 
-/*! \brief A thread per particle subtracts q_i q_j / r of its partners.
+//! Particles with more partners than this are taken by several lanes.
+constexpr int c_fewPartners = 4;
+//! So many lanes.
+constexpr int c_lanes = 4;
+
+/*! \brief So many lanes per particle subtract q_i q_j / r of its partners.
  *
  *  Both directions of a pair do the same arithmetic, so that forces cancel and marks agree. */
-template<class Real, bool Energy, bool Virial>
+template<class Real, bool Energy, bool Virial, int Lanes>
 __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask<Real> task)
 {
     double sums[7] = { 0, 0, 0, 0, 0, 0, 0 };
     bool found     = false;
+    // whole warps, as lanes exchange their sums
+    const int all = (task.n * Lanes + c_warp - 1) / c_warp * c_warp;
     // in the caller's order: partners are mostly neighbours there
-    for (int i = static_cast<int>(blockIdx.x) * c_threads + static_cast<int>(threadIdx.x);
-         i < task.particles.n;
-         i += static_cast<int>(gridDim.x) * c_threads)
+    for (int t = static_cast<int>(blockIdx.x) * c_threads + static_cast<int>(threadIdx.x); t < all;
+         t += static_cast<int>(gridDim.x) * c_threads)
     {
-        const int s     = task.particles.place[i];
-        const int begin = task.offsets[i];
-        const int end   = task.offsets[i + 1];
+        const int i     = t / Lanes;
+        const int lane  = t % Lanes;
+        const int begin = (i < task.n) ? task.offsets[i] : 0;
+        const int end   = (i < task.n) ? task.offsets[i + 1] : 0;
         Real F[3]       = { 0, 0, 0 };
         if (begin < end)
         {
             const size_t at = 3 * static_cast<size_t>(i);
             const Real x = task.x[at], y = task.x[at + 1], z = task.x[at + 2], q = task.q[i];
-            for (int k = begin; k < end; k++)
+            for (int k = begin + lane; k < end; k += Lanes)
             {
                 const int j        = task.partners[k];
                 const size_t other = 3 * static_cast<size_t>(j);
@@ -151,13 +159,21 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
                 }
             }
         }
-        Real inFrame[3];
-        for (int c = 0; c < 3; c++)
+#pragma unroll
+        for (int offset = 1; offset < Lanes; offset *= 2)
         {
-            inFrame[c] = F[0] * task.rotation[c][0] + F[1] * task.rotation[c][1]
-                         + F[2] * task.rotation[c][2];
+            for (int c = 0; c < 3; c++)
+            {
+                F[c] += __shfl_xor_sync(0xffffffffU, F[c], offset);
+            }
         }
-        task.forces[s] = { inFrame[0], inFrame[1], inFrame[2], Real(0) };
+        if (i < task.n && lane == 0)
+        {
+            for (int c = 0; c < 3; c++)
+            {
+                task.forces[3 * static_cast<size_t>(i) + c] = F[c];
+            }
+        }
     }
 
     // The last block publishes whether there are close pairs and resets the counters.
@@ -240,8 +256,12 @@ void DeviceExclusions<Real>::set(const int* offsets,
                                    - all.begin());
         rows.push_back(static_cast<int>(kept));
     }
-    n_      = n;
-    length_ = kept;
+    length_  = kept;
+    longest_ = 0;
+    for (int i = 0; i < n; i++)
+    {
+        longest_ = std::max(longest_, rows[i + 1] - rows[i]);
+    }
     if (length_ > 0)
     {
         offsets_.upload(rows.data(), rows.size(), stream);
@@ -250,41 +270,33 @@ void DeviceExclusions<Real>::set(const int* offsets,
         close_.clear(stream);
         anyClose_.resize(3);
         anyClose_.clear(stream);
+        forces_.resize(3 * static_cast<size_t>(n));
     }
 }
 
 template<class Real>
 void DeviceExclusions<Real>::subtract(const double box[3][3],
-                                      const double rotation[3][3],
                                       double closeDistance,
                                       const Real* x,
                                       const Real* q,
-                                      const SortedParticles<Real>& particles,
-                                      Real4<Real>* forces,
+                                      int n,
                                       NearSums sums,
                                       NearTotals* totals,
                                       OrderedSums* scratch,
                                       cudaStream_t stream)
 {
-    if (particles.n == 0)
-    {
-        return;
-    }
     if (length_ == 0)
     {
-        check(cudaMemsetAsync(forces, 0, particles.n * sizeof(Real4<Real>), stream),
-              "clearing forces");
         return;
     }
-    ExclusionTask<Real> task;
-    double shortest        = box[0][0] * box[0][0];
-    task.image.rectangular = true;
+    ExclusionTask<Real> task = {};
+    double shortest          = box[0][0] * box[0][0];
+    task.image.rectangular   = true;
     for (int i = 0; i < 3; i++)
     {
         for (int j = 0; j < 3; j++)
         {
             task.image.box[i][j]   = box[i][j];
-            task.rotation[i][j]    = static_cast<Real>(rotation[i][j]);
             task.image.rectangular = task.image.rectangular && (i == j || box[i][j] == 0);
         }
         task.image.half[i] = 0.5 * box[i][i];
@@ -296,31 +308,42 @@ void DeviceExclusions<Real>::subtract(const double box[3][3],
     task.close2      = static_cast<Real>(closeDistance * closeDistance);
     task.x           = x;
     task.q           = q;
-    task.particles   = particles;
+    task.n           = n;
     task.offsets     = offsets_.data();
     task.partners    = partners_.data();
     task.close       = close_.data();
     task.anyClose    = anyClose_.data();
-    task.forces      = forces;
+    task.forces      = forces_.data();
     task.totals      = totals;
-    const int blocks = blocksFor(particles.n, c_threads);
-    if (sums == NearSums::None)
+    if (sums != NearSums::None)
     {
-        task.sums = { nullptr, nullptr };
-        exclusionKernel<Real, false, false><<<blocks, c_threads, 0, stream>>>(task);
+        task.sums = scratch->view();
+    }
+    const auto launch = [&](auto lanes)
+    {
+        constexpr int c_of = decltype(lanes)::value;
+        const int blocks   = blocksFor(static_cast<long long>(n) * c_of, c_threads);
+        const int capped   = std::min(blocks, OrderedSums::c_maxBlocks);
+        switch (sums)
+        {
+            case NearSums::None:
+                exclusionKernel<Real, false, false, c_of><<<blocks, c_threads, 0, stream>>>(task);
+                break;
+            case NearSums::Energy:
+                exclusionKernel<Real, true, false, c_of><<<capped, c_threads, 0, stream>>>(task);
+                break;
+            case NearSums::EnergyAndVirial:
+                exclusionKernel<Real, true, true, c_of><<<capped, c_threads, 0, stream>>>(task);
+                break;
+        }
+    };
+    if (longest_ > c_fewPartners)
+    {
+        launch(std::integral_constant<int, c_lanes>());
     }
     else
     {
-        task.sums        = scratch->view();
-        const int capped = std::min(blocks, OrderedSums::c_maxBlocks);
-        if (sums == NearSums::Energy)
-        {
-            exclusionKernel<Real, true, false><<<capped, c_threads, 0, stream>>>(task);
-        }
-        else
-        {
-            exclusionKernel<Real, true, true><<<capped, c_threads, 0, stream>>>(task);
-        }
+        launch(std::integral_constant<int, 1>());
     }
     checkLaunch("subtracting excluded pairs");
 }

@@ -20,6 +20,7 @@ struct CollectTask
     const int* place;
     const Real4<Real>* near;
     const Real4<Real>* far;
+    const Real* excluded;
     Real rotation[3][3];
     bool replace;
     Real* forces;
@@ -48,6 +49,10 @@ __global__ void __launch_bounds__(c_threads) collectKernel(const CollectTask<Rea
     {
         const int k = j * c_threads + own;
         before[j]   = (!task.replace && k < 3 * count) ? to[k] : Real(0);
+        if (task.excluded != nullptr && k < 3 * count)
+        {
+            before[j] += task.excluded[3 * static_cast<size_t>(first) + k];
+        }
     }
     Real4<Real> near[c_each], far[c_each];
 #pragma unroll
@@ -84,6 +89,7 @@ template<class Real>
 void collectForces(const SortedParticles<Real>& particles,
                    const Real4<Real>* near,
                    const Real4<Real>* far,
+                   const Real* excluded,
                    const double rotation[3][3],
                    bool replace,
                    Real* forces,
@@ -93,7 +99,8 @@ void collectForces(const SortedParticles<Real>& particles,
     {
         return;
     }
-    CollectTask<Real> task = { particles.n, particles.place, near, far, {}, replace, forces };
+    CollectTask<Real> task = { particles.n, particles.place, near,  far, excluded,
+                               {},          replace,         forces };
     for (int i = 0; i < 3; i++)
     {
         for (int j = 0; j < 3; j++)
@@ -108,6 +115,7 @@ void collectForces(const SortedParticles<Real>& particles,
 template void collectForces<float>(const SortedParticles<float>&,
                                    const Real4<float>*,
                                    const Real4<float>*,
+                                   const float*,
                                    const double[3][3],
                                    bool,
                                    float*,
@@ -115,6 +123,7 @@ template void collectForces<float>(const SortedParticles<float>&,
 template void collectForces<double>(const SortedParticles<double>&,
                                     const Real4<double>*,
                                     const Real4<double>*,
+                                    const double*,
                                     const double[3][3],
                                     bool,
                                     double*,

@@ -180,6 +180,12 @@ public:
                   "copying positions to the GPU");
             positions_ = x_.data();
         }
+        if (!inTurn())
+        {
+            placed_.record(far_);
+            placed_.holdBack(near_);
+        }
+        nearForces_.clear(nearStream());
         cells_.sort(levels_.back().grid,
                     frame_,
                     gridPosition(this->request_.gridOffset, this->request_.step, far_),
@@ -197,24 +203,17 @@ public:
             lists_.build(particles_, far_);
         }
         sorted_.record(far_);
-        if (!inTurn())
-        {
-            sorted_.holdBack(near_);
-        }
     }
 
     void exclusions(const Real* /*x*/) override
     {
-        double box[3][3], rotation[3][3];
+        double box[3][3];
         copyTo(box_, box);
-        copyTo(rotation_, rotation);
         exclusions_.subtract(box,
-                             rotation,
                              closeDistance(),
                              positions_,
                              q_.data(),
-                             particles_,
-                             nearForces_.data(),
+                             n_,
                              sums(),
                              &totals_.data()->near,
                              &nearSums_,
@@ -223,6 +222,10 @@ public:
 
     void p2p() override
     {
+        if (!inTurn())
+        {
+            sorted_.holdBack(near_);
+        }
         OccupiedCells occupied = { nullptr, levels_.back().grid.cells };
         if (levels_.size() > 1)
         {
@@ -318,8 +321,14 @@ public:
         }
         // what comes to the host is added there
         const bool replace = this->request_.replaceForces || !onDevice_;
-        collectForces(
-                particles_, nearForces_.data(), farForces_.data(), rotation, replace, out, far_);
+        collectForces(particles_,
+                      nearForces_.data(),
+                      farForces_.data(),
+                      exclusions_.forces(),
+                      rotation,
+                      replace,
+                      out,
+                      far_);
         if (onDevice_)
         {
             done_.record(far_);
@@ -789,7 +798,7 @@ private:
     double netCharge_ = 0;
 
     Stream far_, near_; //!< the far field is the longer chain: its kernels go first
-    Event entered_, sorted_, nearDone_, done_;
+    Event entered_, placed_, sorted_, nearDone_, done_;
     cudaStream_t stream_ = nullptr; //!< of the caller
     bool onDevice_       = false;   //!< the arrays of this evaluation are in device memory
     Measure measuring_   = Measure::None;

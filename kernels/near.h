@@ -41,27 +41,27 @@ public:
     //! ones merged.
     void set(const int* offsets, const int* partners, int n, cudaStream_t stream);
 
-    /*! \brief Writes what excluded pairs contribute to the near forces: minus their interaction.
+    /*! \brief Computes what excluded pairs contribute to the forces: minus their interaction.
      *
      *  Pairs nearer than closeDistance are marked instead, and the near field leaves them out
-     *  (compare Exclusions<Real>).
+     *  (compare Exclusions<Real>). Needs no sorted particles, so it can run beside the sorting.
      *  \param[in]  box     rows, lower triangular, nm
      *  \param[in]  x       [n][3] device memory, any image; \param[in] q [n] scaled charges
-     *  \param[in]  rotation  force in the frame of the cells = force * rotation^T (row vectors)
-     *  \param[out] forces  [n] sorted, set (not added to), frame of the cells
      *  \param[out] totals  added to, in an order that does not depend on the run
      *  \param[in]  scratch needed if sums are wanted */
     void subtract(const double box[3][3],
-                  const double rotation[3][3],
                   double closeDistance,
                   const Real* x,
                   const Real* q,
-                  const SortedParticles<Real>& particles,
-                  Real4<Real>* forces,
+                  int n,
                   NearSums sums,
                   NearTotals* totals,
                   OrderedSums* scratch,
                   cudaStream_t stream);
+
+    //! [n][3] forces of the last call, in the order and the frame of the positions; null if there
+    //! are no excluded pairs.
+    const Real* forces() const { return length_ > 0 ? forces_.data() : nullptr; }
 
     //! Rows and marks for the near field; device memory.
     struct View
@@ -74,9 +74,10 @@ public:
     View view() const;
 
 private:
-    int n_         = 0;
     size_t length_ = 0;
+    int longest_   = 0; //!< most partners of a particle
     DeviceBuffer<int> offsets_, partners_;
+    DeviceBuffer<Real> forces_;
     DeviceBuffer<unsigned char> close_;
     DeviceBuffer<int>
             anyClose_; //!< of the last step; of the running one; blocks that have finished
@@ -112,13 +113,15 @@ void p2p(const SortedParticles<Real>& particles,
          OrderedSums* scratch,
          cudaStream_t stream);
 
-/*! \brief Adds near and far forces to the caller's array.
+/*! \brief Adds near and far forces and those of excluded pairs to the caller's array.
+ *  \param[in] excluded  see DeviceExclusions::forces()
  *  \param[in] rotation  frame of the cells to the caller's: row vectors times this
  *  \param[in] replace   write them over what the array holds instead */
 template<class Real>
 void collectForces(const SortedParticles<Real>& particles,
                    const Real4<Real>* near,
                    const Real4<Real>* far,
+                   const Real* excluded,
                    const double rotation[3][3],
                    bool replace,
                    Real* forces,
