@@ -17,7 +17,6 @@
 
 #include "closure_index.h"
 #include "device.h"
-#include "overlap.cuh"
 
 namespace farfield
 {
@@ -215,8 +214,6 @@ __global__ void __launch_bounds__(c_multiplyThreads, c_multiplyBlocks<Real, Rows
         __pipeline_commit();
     };
     stage(0, shape.chunkEnd[0]);
-    letNextLaunchPrepare();
-    waitForLaunchBefore();
 
     // Neighbouring threads take neighbouring wave vectors; each keeps its wave vector.
     const int perCoefficient   = shape.width * c_copies;

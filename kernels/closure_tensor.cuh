@@ -25,7 +25,6 @@
 
 #include "closure_index.h"
 #include "device.h"
-#include "overlap.cuh"
 
 namespace farfield
 {
@@ -369,8 +368,6 @@ __global__ void __launch_bounds__(c_tensorThreads)
         }
     }
     __pipeline_commit();
-    letNextLaunchPrepare();
-    waitForLaunchBefore();
 
     // Neighbouring threads take neighbouring wave vectors; each keeps its wave vector.
     const int perCoefficient    = shape.width * c_copies;

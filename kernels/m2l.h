@@ -21,15 +21,6 @@
 namespace farfield
 {
 
-//! How the closure transforms over cells.
-enum class ClosureTransform
-{
-    Automatic, //!< the quickest that there is for the grid
-    Library,   //!< cuFFT
-    Fused,     //!< one launch per direction where the grid fits into shared memory
-    Overlapped //!< the same, and launches prepare while the one before runs (compute capability 9)
-};
-
 //! The periodic closure: Fourier transforms over the cells of level 0 and one operator per wave
 //! vector.
 template<class Real>
@@ -37,10 +28,7 @@ class DeviceClosure
 {
 public:
     /*! \param[in] stride  of the expansions that apply() will be given */
-    DeviceClosure(const ClosureOperators<Real>& operators,
-                  int stride,
-                  cudaStream_t stream,
-                  ClosureTransform transform = ClosureTransform::Automatic);
+    DeviceClosure(const ClosureOperators<Real>& operators, int stride, cudaStream_t stream);
     ~DeviceClosure();
 
     /*! \brief L of all cells of level 0 from M.

@@ -14,7 +14,6 @@
 #include "closure_tensor.cuh"
 #include "closure_virial.cuh"
 #include "m2l.h"
-#include "overlap.cuh"
 #include "small_fft.cuh"
 
 namespace farfield
@@ -225,14 +224,11 @@ void upload(const std::vector<T>& from, DeviceBuffer<T>* to, cudaStream_t stream
 template<class Real>
 struct DeviceClosure<Real>::Impl
 {
-    Impl(const ClosureOperators<Real>& operators,
-         int stride,
-         ClosureTransform transform,
-         cudaStream_t stream);
+    Impl(const ClosureOperators<Real>& operators, int stride, cudaStream_t stream);
 
     void uploadOperators(const ClosureOperators<Real>& operators, cudaStream_t stream);
     void uploadStrain(const ClosureOperators<Real>& operators, cudaStream_t stream);
-    void prepareTransform(const ClosureOperators<Real>& operators, ClosureTransform transform);
+    void prepareTransform(const ClosureOperators<Real>& operators);
     void prepareKernels();
     //! Distance of operators in memory: whole cache lines.
     size_t operatorStride() const { return (elements_.size() + 31) / 32 * 32; }
@@ -270,13 +266,11 @@ struct DeviceClosure<Real>::Impl
     SmallTransform<Real> small_;
     bool single_   = false; //!< a single cell needs no transform
     bool useSmall_ = false; //!< a block transforms a field in shared memory
-    bool overlap_  = false;
 };
 
 template<class Real>
 DeviceClosure<Real>::Impl::Impl(const ClosureOperators<Real>& operators,
                                 int stride,
-                                ClosureTransform transform,
                                 cudaStream_t stream) :
     n_(coefficientCount(operators.reduction().order())),
     high_(coefficientCount(operators.reduction().highOrder())),
@@ -318,7 +312,7 @@ DeviceClosure<Real>::Impl::Impl(const ClosureOperators<Real>& operators,
     spectrum_.resize(static_cast<size_t>(n_) * waves_.stride);
     uploadOperators(operators, stream);
     uploadStrain(operators, stream);
-    prepareTransform(operators, transform);
+    prepareTransform(operators);
     prepareKernels();
     check(cudaStreamSynchronize(stream), "setting up the periodic closure");
 }
@@ -411,16 +405,12 @@ void DeviceClosure<Real>::Impl::uploadStrain(const ClosureOperators<Real>& opera
 }
 
 template<class Real>
-void DeviceClosure<Real>::Impl::prepareTransform(const ClosureOperators<Real>& operators,
-                                                 ClosureTransform transform)
+void DeviceClosure<Real>::Impl::prepareTransform(const ClosureOperators<Real>& operators)
 {
     const Int3 N = operators.grid().lengths();
-    useSmall_    = transform != ClosureTransform::Library && waves_.halved == 2
-                && small_.prepare(N.data(), shared_);
+    useSmall_    = waves_.halved == 2 && small_.prepare(N.data(), shared_);
     if (useSmall_)
     {
-        overlap_ = transform == ClosureTransform::Overlapped
-                   && attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
         return;
     }
     std::vector<int> lengths;
@@ -496,7 +486,7 @@ void DeviceClosure<Real>::Impl::backward(Real* L, cudaStream_t stream)
 {
     if (useSmall_)
     {
-        small_.backward(spectrum_.data(), waves_.stride, n_, L, stride_, overlap_, stream);
+        small_.backward(spectrum_.data(), waves_.stride, n_, L, stride_, stream);
     }
     else if (single_)
     {
@@ -517,22 +507,20 @@ void DeviceClosure<Real>::Impl::multiply(cudaStream_t stream)
     {
         if (tensor_.tiles > 0)
         {
+            const int blocks = waves_.ranges[0] * waves_.ranges[1]
+                               * blocksFor(waves_.ranges[2], tensor_.width);
+            const size_t bytes = tensor_.width * tensor_.groupSize * sizeof(float);
             withTensorKernel(tensor_.tiles,
                              [&](auto* kernel)
                              {
-                                 launchAfter(overlap_,
-                                             kernel,
-                                             waves_.ranges[0] * waves_.ranges[1]
-                                                     * blocksFor(waves_.ranges[2], tensor_.width),
-                                             tensor_.threads(),
-                                             tensor_.width * tensor_.groupSize * sizeof(float),
-                                             stream,
-                                             tensor_,
-                                             waves_,
-                                             operatorStride(),
-                                             kappa_.data(),
-                                             phases_.data(),
-                                             spectrum_.data());
+                                 kernel<<<blocks, tensor_.threads(), bytes, stream>>>(
+                                         tensor_,
+                                         waves_,
+                                         operatorStride(),
+                                         kappa_.data(),
+                                         phases_.data(),
+                                         spectrum_.data());
+                                 checkLaunch("tensorMultiplyKernel");
                              });
             return;
         }
@@ -541,17 +529,11 @@ void DeviceClosure<Real>::Impl::multiply(cudaStream_t stream)
             waves_.ranges[0] * waves_.ranges[1] * blocksFor(waves_.ranges[2], shape_.width);
     const auto launch = [&](auto* kernel)
     {
-        launchAfter(overlap_,
-                    kernel,
-                    blocks,
-                    shape_.threads(),
-                    shape_.width * shape_.groupSize * sizeof(Real),
-                    stream,
-                    shape_,
-                    waves_,
-                    operatorStride(),
-                    kappa_.data(),
-                    spectrum_.data());
+        kernel<<<blocks,
+                 shape_.threads(),
+                 shape_.width * shape_.groupSize * sizeof(Real),
+                 stream>>>(shape_, waves_, operatorStride(), kappa_.data(), spectrum_.data());
+        checkLaunch("multiplyKernel");
     };
     if (waves_.copies == 4)
     {
@@ -607,9 +589,8 @@ void DeviceClosure<Real>::Impl::contract(double scale, double* virial, cudaStrea
 template<class Real>
 DeviceClosure<Real>::DeviceClosure(const ClosureOperators<Real>& operators,
                                    int stride,
-                                   cudaStream_t stream,
-                                   ClosureTransform transform) :
-    impl_(std::make_unique<Impl>(operators, stride, transform, stream))
+                                   cudaStream_t stream) :
+    impl_(std::make_unique<Impl>(operators, stride, stream))
 {
 }
 

@@ -19,7 +19,6 @@
 
 #include "closure_index.h"
 #include "device.h"
-#include "overlap.cuh"
 
 namespace farfield
 {
@@ -437,7 +436,6 @@ __global__ void __launch_bounds__(c_transformThreads<Real>)
     const int thread  = static_cast<int>(threadIdx.x);
     const int threads = static_cast<int>(blockDim.x);
     const Real* from  = fields + static_cast<size_t>(blockIdx.x) * stride;
-    letNextLaunchPrepare();
     for (int row = thread; row < shape.rows(); row += threads)
     {
         withRowLength(shape.lengths[2],
@@ -484,7 +482,6 @@ __global__ void __launch_bounds__(c_transformThreads<Real>)
     auto* const field = reinterpret_cast<Complex<Real>*>(s_transform);
     const int thread  = static_cast<int>(threadIdx.x);
     const int threads = static_cast<int>(blockDim.x);
-    waitForLaunchBefore();
 #pragma unroll 1
     for (int d = 0; d < 2; d++)
     {
@@ -559,26 +556,16 @@ public:
                 shape_, fields, stride, spectra, spectrumStride);
         checkLaunch("smallForwardKernel");
     }
-    //! \param[in] overlap  may start while the launch before runs
     void backward(const Complex<Real>* spectra,
                   int spectrumStride,
                   int count,
                   Real* fields,
                   int stride,
-                  bool overlap,
                   cudaStream_t stream) const
     {
-        launchAfter(overlap,
-                    smallBackwardKernel<Real>,
-                    count,
-                    threads_,
-                    bytes_,
-                    stream,
-                    shape_,
-                    spectra,
-                    spectrumStride,
-                    fields,
-                    stride);
+        smallBackwardKernel<Real><<<count, threads_, bytes_, stream>>>(
+                shape_, spectra, spectrumStride, fields, stride);
+        checkLaunch("smallBackwardKernel");
     }
 
 private:
