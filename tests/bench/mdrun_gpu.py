@@ -29,6 +29,7 @@ large boxes of vacuum. Prints tables; writes mdrun_gpu.json and, with matplotlib
 import argparse
 import json
 import math
+import os
 import random
 import statistics
 import subprocess
@@ -51,7 +52,7 @@ CONVERGED_MIXED = protein.TIGHT_PME
 
 TUNING_DELAY = 6.0  # s: mdrun starts to tune after 5 s
 TUNING_INTERVALS = 80  # of the pair search; each setting takes two, most runs try fewer than 30
-PROBE_STEPS = 1000  # of the run that finds out how many steps fill the time
+PROBE_STEPS = 100  # of the run that finds out how many steps fill the time
 
 
 # ---- systems ----
@@ -139,6 +140,8 @@ class MemoryWatch(threading.Thread):
 
     def run(self):
         command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+        if visible := os.environ.get("CUDA_VISIBLE_DEVICES"):
+            command += ["-i", visible.split(",", maxsplit=1)[0]]
         while not self.finished.wait(0.5):
             try:
                 used = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -163,7 +166,8 @@ def run(gmx, name, kind, steps, reset, arguments):
     if kind["base"] == "PME":
         options += ["-pme", "gpu", "-tunepme" if kind["tuned"] else "-notunepme"]
     gmx("mdrun", "-s", kind["tpr"], "-deffnm", name, "-nsteps", steps, "-resetstep", reset,
-        "-noconfout", "-ntmpi", 1, "-ntomp", arguments.threads, "-pin", "on", *options,
+        "-noconfout", "-ntmpi", 1, "-ntomp", arguments.threads, "-pin", "on",
+        "-pinoffset", arguments.pin_offset, *options,
         folder=arguments.output, variables={"GMX_CUDA_GRAPH": "1"} if kind["graph"] else None)
     return gmxtools.read_speed(arguments.output / f"{name}.log")
 
@@ -332,6 +336,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5, help="timed length of a run")
     parser.add_argument("--threads", type=int, default=min(16, gmxtools.usable_cores()))
+    parser.add_argument("--pin-offset", type=int, default=0, metavar="CORE",
+                        help="first core, for runs side by side on several GPUs")
     parser.add_argument("--nstlist", type=int, nargs="+", default=[100],
                         help="intervals of the pair search, each is run")
     parser.add_argument("--no-baseline", action="store_true", help="leave out the uncharged runs")
