@@ -395,7 +395,6 @@ def draw_m2l_time(plt, cases):
             )
         axis.set_yscale("log")
         axis.set_ylabel("M2L, µs")
-        axis.legend(fontsize=7)
     return figure
 
 
@@ -416,7 +415,6 @@ def draw_rates(plt, cases):
             peak = 2e-12 * lane_rate(gpu)
             axis.axhline(peak, color="k", linewidth=0.8, linestyle=":", label="FP32 peak")
             axis.set_yscale("log")
-            axis.legend(fontsize=7)
         axis.set_ylabel("useful TFLOP/s (dense operators)")
     return figure
 
@@ -432,8 +430,6 @@ def draw_share(plt, cases):
             ]
             if share:
                 axis.plot(*zip(*share), label=label_of(key), **style_of(key, list(curves)))
-        if axis.get_legend_handles_labels()[0]:
-            axis.legend(fontsize=7)
         axis.set_ylim(0, 105)
         axis.set_ylabel("multiply-adds, % of FP32 issue slots")
     return figure
@@ -459,7 +455,6 @@ def draw_speedup(plt, cases):
                 axis.plot(*zip(*ratio), label=label_of(key), **style_of(key, list(curves)))
         axis.set_yscale("log")
         axis.set_ylabel("speed-up over naive")
-        axis.legend(fontsize=7)
     return figure if found else None
 
 
@@ -478,7 +473,6 @@ def draw_ratio(plt, cases):
                 found = True
                 axis.plot(*zip(*ratio), label=label_of(key), **style_of(key, list(curves)))
         axis.set_ylabel("% of the compute-bound microkernel")
-        axis.legend(fontsize=7)
     return figure if found else None
 
 
@@ -504,7 +498,6 @@ def draw_total(plt, cases):
         axis.set_xlabel("atoms")
         axis.set_ylabel("forces, µs (graph)")
         axis.grid(alpha=0.3)
-        axis.legend(fontsize=7)
     return figure
 
 
@@ -543,7 +536,6 @@ def draw_stages(plt, cases):
     axis.set_ylim(0, 115)
     axis.set_ylabel("% of the sum of the stages")
     axis.set_title("sum in µs (overlapped, as a graph)", fontsize=9)
-    axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
 
@@ -563,8 +555,17 @@ def draw_p2p(plt, cases):
     axis.set_ylabel("1e12 useful pairs/s")
     axis.set_ylim(bottom=0)
     axis.grid(alpha=0.3)
-    axis.legend(fontsize=7)
     return figure
+
+
+def add_legend(figure):
+    """One legend for all axes, below them: curves fill the axes."""
+    entries = {}
+    for axis in figure.axes:
+        for handle, label in zip(*axis.get_legend_handles_labels()):
+            entries.setdefault(label, handle)
+    figure.legend(entries.values(), entries.keys(), loc="upper center", bbox_to_anchor=(0.5, 0),
+                  ncols=min(4, len(entries)), fontsize=7)
 
 
 def draw_all(cases, folder):
@@ -589,6 +590,7 @@ def draw_all(cases, folder):
         figure = draw(plt, data) if data else None
         if figure is not None:
             figure.tight_layout()
+            add_legend(figure)
             figure.savefig(folder / f"{name}.svg", metadata={"Date": None}, bbox_inches="tight")
         plt.close("all")
 
