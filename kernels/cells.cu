@@ -241,12 +241,9 @@ __global__ void __launch_bounds__(c_threads) order(typename DeviceCells<Real>::V
 
 GridPosition gridPosition(const std::array<double, 3>& offset, long long step, cudaStream_t stream)
 {
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    check(cudaStreamIsCapturing(stream, &capture), "looking at a stream");
-    const bool advance = step >= 0 && capture != cudaStreamCaptureStatusNone;
     return { { offset[0], offset[1], offset[2] },
              static_cast<double>(step),
-             advance,
+             step >= 0 && isCapturing(stream),
              { c_offsetSteps[0], c_offsetSteps[1], c_offsetSteps[2] } };
 }
 

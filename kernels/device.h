@@ -52,19 +52,34 @@ inline void checkLaunch(const char* kernel)
     check(cudaGetLastError(), kernel);
 }
 
+//! Whether a stream is being recorded into a graph, where nothing may wait.
+inline bool isCapturing(cudaStream_t stream)
+{
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(stream, &capture), "looking at a stream");
+    return capture != cudaStreamCaptureStatusNone;
+}
+
 //! Blocks of a launch that covers count items.
 inline int blocksFor(long long count, int perBlock)
 {
     return static_cast<int>((count + perBlock - 1) / perBlock);
 }
 
-//! Elements in device memory; the size is what was last asked for, the room only grows.
+/*! \brief Elements in device memory; the size is what was last asked for, the room only grows.
+ *
+ *  What has become too small is kept until the room grows once more: a graph that was recorded
+ *  before may still be launched. */
 template<class T>
 class DeviceBuffer
 {
 public:
     DeviceBuffer() = default;
-    ~DeviceBuffer() { cudaFree(data_); }
+    ~DeviceBuffer()
+    {
+        cudaFree(data_);
+        cudaFree(outgrown_);
+    }
     DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
     DeviceBuffer& operator=(DeviceBuffer&& other) noexcept
     {
@@ -76,7 +91,8 @@ public:
     {
         if (size > room_)
         {
-            check(cudaFree(std::exchange(data_, nullptr)), "freeing memory");
+            check(cudaFree(std::exchange(outgrown_, std::exchange(data_, nullptr))),
+                  "freeing memory");
             room_ = 0;
             check(cudaMalloc(&data_, size * sizeof(T)), "allocating memory");
             room_ = size;
@@ -114,10 +130,12 @@ private:
     void swap(DeviceBuffer& other)
     {
         std::swap(data_, other.data_);
+        std::swap(outgrown_, other.outgrown_);
         std::swap(size_, other.size_);
         std::swap(room_, other.room_);
     }
     T* data_     = nullptr;
+    T* outgrown_ = nullptr; //!< the memory before the room last grew
     size_t size_ = 0;
     size_t room_ = 0;
 };

@@ -10,8 +10,6 @@
 #include <memory>
 #include <numeric>
 
-#include <omp.h>
-
 #include "cells.h"
 #include "device.h"
 #include "exclusions.h"
@@ -30,6 +28,8 @@ namespace
 constexpr int c_oldestMajor = 7, c_oldestMinor = 5;
 //! Room for families beyond those that were found, as a factor: particles move between cells.
 constexpr double c_familyReserve = 1.25;
+//! Part of the room that, once it is used, asks for more.
+constexpr double c_tightFamilies = 0.9;
 
 int roundUp(long long count, int multiple)
 {
@@ -76,9 +76,9 @@ class CudaBackend final : public GpuBackend<Real>
 public:
     using typename GpuBackend<Real>::Measure;
 
-    CudaBackend(double coulombConstant, bool reproducible) :
-        rootCoulomb_(std::sqrt(coulombConstant)), reproducible_(reproducible), far_(true),
-        near_(false)
+    CudaBackend(double coulombConstant, int threads, bool reproducible) :
+        rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads), reproducible_(reproducible),
+        far_(true), near_(false)
     {
         totals_.resize(1);
         status_.resize(1);
@@ -121,15 +121,14 @@ public:
         const Grid coarse(d.coarseCells(), d.referenceBox);
         const Mat3 edges = coarse.scaledEdges();
         const Reduction reduction(d.order, d.leastSquares, edges);
-        const int threads = omp_get_max_threads();
-        levels_           = std::vector<LevelStore>(d.levels);
+        levels_ = std::vector<LevelStore>(d.levels);
         setLevel0(coarse);
         closure_ = std::make_unique<DeviceClosure<Real>>(
-                ClosureOperators<Real>(coarse, d.ws, reduction, threads), levels_[0].stride, far_);
+                ClosureOperators<Real>(coarse, d.ws, reduction, threads_), levels_[0].stride, far_);
         if (d.levels > 1)
         {
             operators_ =
-                    std::make_unique<HierarchyOperators<Real>>(edges, d.ws, reduction, threads);
+                    std::make_unique<HierarchyOperators<Real>>(edges, d.ws, reduction, threads_);
             engine_ = makeEngine();
             engine_->setOperators(*operators_, far_);
         }
@@ -196,7 +195,7 @@ public:
         particles_ = cells_.particles();
         if (levels_.size() > 1)
         {
-            if (!familiesKnown_)
+            if (!familiesKnown_ && !isCapturing(far_))
             {
                 makeRoomForFamilies();
             }
@@ -738,11 +737,13 @@ private:
         mustRepeat_ = false;
         for (size_t level = 1; level < levels_.size(); level++)
         {
-            mustRepeat_ = mustRepeat_ || 8 * status->needed[level] > levels_[level].stride;
-        }
-        if (mustRepeat_)
-        {
-            familiesKnown_ = false;
+            const int room = levels_[level].stride / 8;
+            const int used = status->needed[level];
+            mustRepeat_    = mustRepeat_ || used > room;
+            // more room before it is too late: recorded steps cannot ask for it
+            const bool isTight =
+                    used > c_tightFamilies * room && room < levels_[level - 1].grid.cells;
+            familiesKnown_ = familiesKnown_ && !isTight && !mustRepeat_;
         }
     }
 
@@ -793,6 +794,7 @@ private:
     }
 
     double rootCoulomb_;
+    int threads_; //!< of the set-up
     bool reproducible_;
     int n_            = 0;
     double netCharge_ = 0;
@@ -871,7 +873,9 @@ std::string gpuName()
 }
 
 template<class Real>
-std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant, bool reproducible)
+std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
+                                                 int threads,
+                                                 bool reproducible)
 {
     int devices              = 0;
     const cudaError_t status = cudaGetDeviceCount(&devices);
@@ -890,10 +894,10 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant, bool re
                             + ") is older than compute capability " + std::to_string(c_oldestMajor)
                             + "." + std::to_string(c_oldestMinor) + ": use the device 'cpu'.");
     }
-    return std::make_unique<CudaBackend<Real>>(coulombConstant, reproducible);
+    return std::make_unique<CudaBackend<Real>>(coulombConstant, threads, reproducible);
 }
 
-template std::unique_ptr<GpuBackend<float>> makeGpuBackend<float>(double, bool);
-template std::unique_ptr<GpuBackend<double>> makeGpuBackend<double>(double, bool);
+template std::unique_ptr<GpuBackend<float>> makeGpuBackend<float>(double, int, bool);
+template std::unique_ptr<GpuBackend<double>> makeGpuBackend<double>(double, int, bool);
 
 } // namespace farfield

@@ -18,14 +18,16 @@ std::string gpuName()
 }
 
 template<class Real>
-std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double /*coulombConstant*/, bool /*reproducible*/)
+std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double /*coulombConstant*/,
+                                                 int /*threads*/,
+                                                 bool /*reproducible*/)
 {
     throw Error(ErrorCode::NotCompiled,
                 "The device is 'gpu', but the CUDA backend is not compiled into this libfarfield: "
                 "use the device 'cpu' or 'auto'.");
 }
 
-template std::unique_ptr<GpuBackend<float>> makeGpuBackend<float>(double, bool);
-template std::unique_ptr<GpuBackend<double>> makeGpuBackend<double>(double, bool);
+template std::unique_ptr<GpuBackend<float>> makeGpuBackend<float>(double, int, bool);
+template std::unique_ptr<GpuBackend<double>> makeGpuBackend<double>(double, int, bool);
 
 } // namespace farfield

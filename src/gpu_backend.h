@@ -58,10 +58,13 @@ bool gpuIsUsable();
 //! Name of the GPU in use.
 std::string gpuName();
 /*! \brief The CUDA backend.
+ *  \param[in] threads       OpenMP threads of the set-up
  *  \param[in] reproducible  as Options::reproducible
  *  \throws Error  NotCompiled: built without CUDA; DeviceFailure: no usable GPU */
 template<class Real>
-std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant, bool reproducible);
+std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
+                                                 int threads,
+                                                 bool reproducible);
 
 } // namespace farfield
 

@@ -57,20 +57,24 @@ public:
 
     //! Brings a cell to its image in the range of index(); H is triangular, so the last index comes
     //! first.
-    Int3 reduce(Int3 c) const
+    Int3 reduce(const Int3& c) const
     {
+        // a distant cell of a skewed box may need more than 32 bits on the way
+        long long wide[3] = { c[0], c[1], c[2] };
         for (int k = 2; k >= 0; k--)
         {
-            const int q = floorDivide(c[k], H_[k][k]);
-            if (q != 0)
+            const long long length = H_[k][k];
+            if (wide[k] >= 0 && wide[k] < length)
             {
-                for (int j = 0; j <= k; j++)
-                {
-                    c[j] -= q * H_[k][j];
-                }
+                continue;
+            }
+            const long long turns = wide[k] / length - (wide[k] % length < 0 ? 1 : 0);
+            for (int j = 0; j <= k; j++)
+            {
+                wide[j] -= turns * H_[k][j];
             }
         }
-        return c;
+        return { static_cast<int>(wide[0]), static_cast<int>(wide[1]), static_cast<int>(wide[2]) };
     }
     //! Position of a reduced cell in storage order, the first component fastest.
     int index(const Int3& c) const { return (c[2] * H_[1][1] + c[1]) * H_[0][0] + c[0]; }

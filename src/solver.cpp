@@ -125,10 +125,11 @@ public:
         threads_ = options_.threads > 0 ? options_.threads : omp_get_max_threads();
         if (options_.device == Device::Gpu || (options_.device == Device::Auto && gpuIsUsable()))
         {
-            auto backend = makeGpuBackend<Real>(options_.coulombConstant, options_.reproducible);
-            gpu_         = backend.get();
-            backend_     = std::move(backend);
-            device_      = Device::Gpu;
+            auto backend =
+                    makeGpuBackend<Real>(options_.coulombConstant, threads_, options_.reproducible);
+            gpu_     = backend.get();
+            backend_ = std::move(backend);
+            device_  = Device::Gpu;
         }
         else
         {
@@ -208,7 +209,7 @@ public:
     void prepare(const Real* x, const double boxVectors[3][3])
     {
         checkPositions(x);
-        timed(Stage::SetUp, [&] { follow(checkedBox(boxVectors), x); });
+        timed(Stage::SetUp, [&] { follow(checkedBox(boxVectors), [x] { return x; }); });
     }
 
     Totals
@@ -223,7 +224,7 @@ public:
         {
             checkPositions(x);
         }
-        timed(Stage::SetUp, [&] { follow(checkedBox(boxVectors), x); });
+        timed(Stage::SetUp, [&] { follow(checkedBox(boxVectors), [x] { return x; }); });
         double before[static_cast<int>(Stage::Count)];
         std::copy(std::begin(seconds_), std::end(seconds_), std::begin(before));
         Totals totals = run(x, forces, request);
@@ -257,16 +258,14 @@ public:
         {
             return;
         }
-        if (!discretisation_ || mustBuild(box))
-        {
-            const std::vector<Real> onHost = gpu_->positions(x, count_, stream);
-            checkPositions(onHost.data());
-            follow(box, onHost.data());
-        }
-        else
-        {
-            follow(box, nullptr);
-        }
+        std::vector<Real> onHost;
+        follow(box,
+               [&]
+               {
+                   onHost = gpu_->positions(x, count_, stream);
+                   checkPositions(onHost.data());
+                   return static_cast<const Real*>(onHost.data());
+               });
         gpu_->enter(stream);
         run(x, forces, request);
     }
@@ -690,24 +689,14 @@ private:
         return result;
     }
 
-    //! Whether follow() would build operators.
-    bool mustBuild(const Mat3& box) const
-    {
-        if (box == box_)
-        {
-            return false;
-        }
-        const Deformation change = deformation(box);
-        return change.sheared || change.resized;
-    }
-
     /*! \brief Makes the operators those of a box: as they are, corrected to first order, or anew.
-     *  \param[in] x  may be null if nothing has to be built */
-    void follow(const Mat3& box, const Real* x)
+     *  \param[in] positions  returns those in host memory; called if something has to be built */
+    template<class Positions>
+    void follow(const Mat3& box, const Positions& positions)
     {
         if (!discretisation_)
         {
-            buildFirst(box, x);
+            buildFirst(box, positions());
             return;
         }
         if (box == box_)
@@ -726,7 +715,7 @@ private:
                     d.ws);
             if (change.resized || shapeRatio(now.edges(), d.ws) > 1.05 * best)
             {
-                next = choose(box, x);
+                next = choose(box, positions());
             }
             next.referenceBox = box;
             build(next);

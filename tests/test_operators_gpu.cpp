@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include "gpu_backend.h"
 #include "reference.h"
@@ -202,7 +203,7 @@ public:
         system_(rounded<Real>(system))
     {
         backends_[0] = makeCpuBackend<Real>(c_coulomb, 2);
-        backends_[1] = makeGpuBackend<Real>(c_coulomb, reproducible);
+        backends_[1] = makeGpuBackend<Real>(c_coulomb, omp_get_max_threads(), reproducible);
         const std::vector<Real> q(system_.charges.begin(), system_.charges.end());
         std::vector<int> offsets, partners;
         compressedRows(system_, true, &offsets, &partners);
@@ -346,7 +347,7 @@ private:
     {
         try
         {
-            makeGpuBackend<Real>(c_coulomb, false);
+            makeGpuBackend<Real>(c_coulomb, 1, false);
             return {};
         }
         catch (const Error& error)
