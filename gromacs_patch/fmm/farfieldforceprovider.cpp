@@ -48,6 +48,7 @@ namespace
 //! Translates the mdp options to those of the library.
 farfield::Options translate(const FarfieldOptions& mdp,
                             const double coulombConstant,
+                            const bool integratesMotion,
                             const bool reproducible,
                             const int numThreads)
 {
@@ -59,7 +60,8 @@ farfield::Options translate(const FarfieldOptions& mdp,
     options.cellSize        = mdp.cellSize;
     options.threads         = numThreads;
     options.reproducible    = reproducible;
-    options.tune            = mdp.tune && !reproducible;
+    // What evaluates a few configurations only would spend more time on timing than it gains
+    options.tune = mdp.tune && integratesMotion && !reproducible;
     switch (mdp.m2l)
     {
         case FarfieldM2l::Hierarchy:
@@ -274,13 +276,14 @@ std::string describe(const farfield::Setup& setup,
     {
         const bool isInUse = timed.leafCells == setup.leafCells && timed.order == setup.order
                              && timed.directRange == setup.directRange && timed.m2l == setup.m2l;
-        text += formatString("    order %2d, direct range %d, cell size %.3f nm, %-9s %10.1f us%s\n",
-                             timed.order,
-                             timed.directRange,
-                             timed.cellSize,
-                             engineName(timed.m2l),
-                             1e6 * timed.seconds,
-                             isInUse ? ", in use" : "");
+        text += formatString(
+                "    order %2d, direct range %d, cell size %.3f nm, %-9s %10.1f us%s\n",
+                timed.order,
+                timed.directRange,
+                timed.cellSize,
+                engineName(timed.m2l),
+                1e6 * timed.seconds,
+                isInUse ? ", in use" : "");
     }
     return text;
 }
@@ -370,6 +373,7 @@ public:
         logger_(logger), integratesMotion_(integratesMotion), checkpointState_(checkpointState),
         solver_(translate(options,
                           coulombConstant,
+                          integratesMotion,
                           reproducible,
                           gmx_omp_nthreads_get(ModuleMultiThread::Default)))
     {
@@ -794,8 +798,8 @@ void FarfieldForceProvider::waitAndReduce(const StepWorkload& stepWork,
     if (!stepWork.useGpuFBufferOps)
     {
         const ArrayRef<const RVec> forces = impl_->device_->forces();
-        const ArrayRef<RVec>       sums   = forceWithVirial->force_;
-        const int gmx_unused       numThreads = gmx_omp_nthreads_get(ModuleMultiThread::Default);
+        const ArrayRef<RVec> sums         = forceWithVirial->force_;
+        const int gmx_unused numThreads   = gmx_omp_nthreads_get(ModuleMultiThread::Default);
 #pragma omp parallel for num_threads(numThreads) schedule(static)
         for (Index i = 0; i < forces.ssize(); i++)
         {

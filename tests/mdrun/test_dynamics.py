@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import gmxrun
-from gmxrun import FMM, settings, simulate
+from gmxrun import FMM, UNTUNED_FMM, settings, simulate
 
 THERMOSTAT = {"tcoupl": "v-rescale", "tc-grps": "System", "tau-t": 0.2, "ref-t": 300}
 VELOCITIES = {"gen-vel": "yes", "gen-temp": 300}
@@ -146,7 +146,7 @@ def test_two_runs_are_bitwise_identical(work, salt_water):
 
 def test_number_of_threads_does_not_matter(work, salt_water):
     """One and two threads sum in another order: the forces agree to mixed precision's rounding."""
-    entries = settings(gmxrun.ONE_STEP, FMM)
+    entries = settings(gmxrun.ONE_STEP, UNTUNED_FMM)
     forces = []
     for count in (1, 2):
         gmxrun.grompp(work, f"t{count}", entries, salt_water.conf, salt_water.top).ok()
@@ -159,7 +159,7 @@ def test_number_of_threads_does_not_matter(work, salt_water):
 def test_velocity_verlet(work, water):
     """Leap-frog and velocity Verlet start with the same forces and conserve energy alike."""
     length = {"nsteps": 200, "nstenergy": 10, "nstcalcenergy": 10, "nstfout": 200}
-    entries = settings(VELOCITIES, length, FMM, {"integrator": "md-vv"})
+    entries = settings(VELOCITIES, length, UNTUNED_FMM, {"integrator": "md-vv"})
     vv = simulate(work, "vv", entries, water)
     md = simulate(work, "md", {**entries, "integrator": "md"}, water)
     assert gmxrun.force_error(vv.frames[0].f, md.frames[0].f) < 1e-5
@@ -187,7 +187,7 @@ def test_minimisation_lowers_the_energy_as_pme_does(work, water, integrator):
 
 def test_rerun_reproduces_the_run(work, salt_water):
     length = {"nsteps": 20, "nstxout": 10, "nstfout": 10, "nstlist": 10}
-    run = simulate(work, "run", settings(VELOCITIES, length, FMM), salt_water)
+    run = simulate(work, "run", settings(VELOCITIES, length, UNTUNED_FMM), salt_water)
     gmxrun.mdrun(work, "again", ["-s", "run.tpr", "-rerun", "run.trr"]).ok()
     again = gmxrun.Run(work, "again", "")
     for before, after in zip(run.frames, again.frames, strict=True):
