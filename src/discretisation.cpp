@@ -404,12 +404,6 @@ std::vector<Discretisation> cheapest(const Options& options,
         }
         taken.push_back(c);
         result.push_back(d);
-        const bool openEngine = device == Device::Gpu && options.m2l == M2lEngine::Auto && !c.fft;
-        if (openEngine && result.size() < most)
-        {
-            result.push_back(d);
-            result.back().engine = M2lEngine::Symmetric;
-        }
     }
     if (result.empty())
     {

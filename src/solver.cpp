@@ -105,8 +105,8 @@ bool isForGpuOnly(M2lEngine engine)
 }
 
 //! A state is an array of doubles: this number, then the fields of Discretisation, then the strain.
-constexpr double c_stateVersion = 2;
-constexpr size_t c_stateSize    = 6 + 9 + 9 + 9;
+constexpr double c_stateVersion = 1;
+constexpr size_t c_stateSize    = 5 + 9 + 9 + 9;
 
 //! Settings that were timed differ if their times differ by more than this.
 constexpr double c_timingNoise = 0.03;
@@ -364,7 +364,7 @@ public:
         {
             refuse("it holds a value that is not finite");
         }
-        if (!std::all_of(s.begin(), s.begin() + 15, [](double v) { return v == std::floor(v); }))
+        if (!std::all_of(s.begin(), s.begin() + 14, [](double v) { return v == std::floor(v); }))
         {
             refuse("an integer in it is none");
         }
@@ -377,17 +377,13 @@ public:
         Mat3 strain;
         for (int i = 0; i < 9; i++)
         {
-            d.leafCells[i / 3][i % 3] = static_cast<int>(s[6 + i]);
-            reference[i / 3][i % 3]   = s[15 + i];
-            strain(i / 3, i % 3)      = s[24 + i];
+            d.leafCells[i / 3][i % 3] = static_cast<int>(s[5 + i]);
+            reference[i / 3][i % 3]   = s[14 + i];
+            strain(i / 3, i % 3)      = s[23 + i];
         }
         d.engine       = engineOfLevels(options_);
         d.accuracy     = options_.accuracy;
         d.referenceBox = checkedBox(reference);
-        if (s[5] == double(M2lEngine::Symmetric) && options_.m2l == M2lEngine::Auto && gpu_)
-        {
-            d.engine = M2lEngine::Symmetric; // timing may have preferred it
-        }
         if (d.order < 0 || d.order > c_maxOrder || d.ws < 1 || d.ws > 2 || d.levels < 1
             || d.levels > 20)
         {
