@@ -330,8 +330,11 @@ public:
         if (discretisation_)
         {
             const Discretisation& d = *discretisation_;
-            s                       = { c_stateVersion,   double(d.order),        double(d.ws),
-                                        double(d.levels), double(d.leastSquares), double(d.engine) };
+            s                       = { c_stateVersion,
+                                        double(d.order),
+                                        double(d.ws),
+                                        double(d.levels),
+                                        double(d.leastSquares) };
             for (int i = 0; i < 9; i++)
             {
                 s.push_back(d.leafCells[i / 3][i % 3]);
