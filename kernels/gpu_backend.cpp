@@ -8,13 +8,15 @@
 #include <climits>
 #include <cmath>
 #include <memory>
-#include <numeric>
+#include <optional>
 
 #include "cells.h"
 #include "device.h"
 #include "exclusions.h"
 #include "expansions.h"
 #include "families.h"
+#include "gpu_devices.h"
+#include "graph_recording.h"
 #include "m2l.h"
 #include "near.h"
 #include "stage_clock.h"
@@ -24,8 +26,6 @@ namespace farfield
 namespace
 {
 
-//! Oldest architecture that CUDA 13 compiles for.
-constexpr int c_oldestMajor = 7, c_oldestMinor = 5;
 //! Room for families beyond those that were found, as a factor: particles move between cells.
 constexpr double c_familyReserve = 1.25;
 //! Part of the room that, once it is used, asks for more.
@@ -439,38 +439,34 @@ public:
         check(cudaDeviceSynchronize(), "waiting for the GPU");
         measuring_ = what;
         clock_.reset();
-        check(cudaStreamBeginCapture(far_, cudaStreamCaptureModeRelaxed), "recording a graph");
+        recording_.emplace(far_);
     }
 
     std::vector<double> endMeasuring(int repeats) override
     {
-        const bool stages   = inTurn();
-        measuring_          = Measure::None;
-        cudaGraph_t graph   = nullptr;
-        cudaGraphExec_t run = nullptr;
-        check(cudaStreamEndCapture(far_, &graph), "recording a graph");
-        check(cudaGraphInstantiate(&run, graph, 0), "instantiating a graph");
+        const bool stages = inTurn();
+        measuring_        = Measure::None;
+        recording_->finish();
         std::vector<std::vector<double>> samples(stages ? static_cast<int>(Stage::Count) : 1);
         for (int repeat = -3; repeat < repeats; repeat++)
         {
             std::vector<double> seconds(samples.size(), 0.0);
             if (stages)
             {
-                check(cudaGraphLaunch(run, far_), "launching a graph");
+                recording_->launch();
                 far_.synchronize();
                 clock_.addTo(seconds.data());
             }
             else
             {
-                seconds[0] = secondsPerLaunch(run);
+                seconds[0] = recording_->secondsPerLaunch();
             }
             for (size_t k = 0; k < samples.size() && repeat >= 0; k++)
             {
                 samples[k].push_back(seconds[k]);
             }
         }
-        cudaGraphExecDestroy(run);
-        cudaGraphDestroy(graph);
+        recording_.reset();
         std::vector<double> medians;
         for (std::vector<double>& sample : samples)
         {
@@ -501,19 +497,6 @@ private:
 
     //! Whether stages are measured one after the other.
     bool inTurn() const { return measuring_ == Measure::Stages; }
-    //! Time of a graph, from a few launches.
-    double secondsPerLaunch(cudaGraphExec_t graph)
-    {
-        constexpr int c_launches = 4;
-        measureBegin_.record(far_);
-        for (int k = 0; k < c_launches; k++)
-        {
-            check(cudaGraphLaunch(graph, far_), "launching a graph");
-        }
-        measureEnd_.record(far_);
-        far_.synchronize();
-        return measureBegin_.secondsUntil(measureEnd_) / c_launches;
-    }
     cudaStream_t nearStream() const { return inTurn() ? far_ : near_; }
     cudaStream_t streamOf(Stage stage) const
     {
@@ -804,7 +787,7 @@ private:
     cudaStream_t stream_ = nullptr; //!< of the caller
     bool onDevice_       = false;   //!< the arrays of this evaluation are in device memory
     Measure measuring_   = Measure::None;
-    Event measureBegin_{ true }, measureEnd_{ true };
+    std::optional<GraphRecording> recording_;
     bool timed_      = false;
     bool mustRepeat_ = false;
     StageClock clock_;
@@ -840,60 +823,12 @@ private:
 
 } // namespace
 
-bool gpuIsUsable()
-{
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
-    {
-        (void)cudaGetLastError();
-        return false;
-    }
-    int device = 0, major = 0, minor = 0;
-    const bool known = cudaGetDevice(&device) == cudaSuccess
-                       && cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device)
-                                  == cudaSuccess
-                       && cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device)
-                                  == cudaSuccess;
-    (void)cudaGetLastError();
-    return known && (major > c_oldestMajor || (major == c_oldestMajor && minor >= c_oldestMinor));
-}
-
-std::string gpuName()
-{
-    // asking takes longer than a step
-    static const std::string name = []
-    {
-        int device          = 0;
-        cudaDeviceProp prop = {};
-        check(cudaGetDevice(&device), "finding the device");
-        check(cudaGetDeviceProperties(&prop, device), "reading the properties of the device");
-        return std::string(prop.name);
-    }();
-    return name;
-}
-
 template<class Real>
 std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
                                                  int threads,
                                                  bool reproducible)
 {
-    int devices              = 0;
-    const cudaError_t status = cudaGetDeviceCount(&devices);
-    if (status != cudaSuccess || devices == 0)
-    {
-        (void)cudaGetLastError();
-        throw Error(ErrorCode::DeviceFailure,
-                    std::string("The device is 'gpu', but CUDA finds none (")
-                            + (status == cudaSuccess ? "no device" : cudaGetErrorString(status))
-                            + "): use the device 'cpu' or 'auto'.");
-    }
-    if (!gpuIsUsable())
-    {
-        throw Error(ErrorCode::DeviceFailure,
-                    "The device is 'gpu', but the GPU in use (" + gpuName()
-                            + ") is older than compute capability " + std::to_string(c_oldestMajor)
-                            + "." + std::to_string(c_oldestMinor) + ": use the device 'cpu'.");
-    }
+    requireUsableGpu();
     return std::make_unique<CudaBackend<Real>>(coulombConstant, threads, reproducible);
 }
 

@@ -1,0 +1,72 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "gpu_devices.h"
+
+#include "device.h"
+#include "gpu_backend.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! Oldest architecture that CUDA 13 compiles for.
+constexpr int c_oldestMajor = 7, c_oldestMinor = 5;
+
+} // namespace
+
+bool gpuIsUsable()
+{
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
+    {
+        (void)cudaGetLastError();
+        return false;
+    }
+    int device = 0, major = 0, minor = 0;
+    const bool known = cudaGetDevice(&device) == cudaSuccess
+                       && cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device)
+                                  == cudaSuccess
+                       && cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device)
+                                  == cudaSuccess;
+    (void)cudaGetLastError();
+    return known && (major > c_oldestMajor || (major == c_oldestMajor && minor >= c_oldestMinor));
+}
+
+std::string gpuName()
+{
+    // asking takes longer than a step
+    static const std::string name = []
+    {
+        int device          = 0;
+        cudaDeviceProp prop = {};
+        check(cudaGetDevice(&device), "finding the device");
+        check(cudaGetDeviceProperties(&prop, device), "reading the properties of the device");
+        return std::string(prop.name);
+    }();
+    return name;
+}
+
+void requireUsableGpu()
+{
+    int devices              = 0;
+    const cudaError_t status = cudaGetDeviceCount(&devices);
+    if (status != cudaSuccess || devices == 0)
+    {
+        (void)cudaGetLastError();
+        throw Error(ErrorCode::DeviceFailure,
+                    std::string("The device is 'gpu', but CUDA finds none (")
+                            + (status == cudaSuccess ? "no device" : cudaGetErrorString(status))
+                            + "): use the device 'cpu' or 'auto'.");
+    }
+    if (!gpuIsUsable())
+    {
+        throw Error(ErrorCode::DeviceFailure,
+                    "The device is 'gpu', but the GPU in use (" + gpuName()
+                            + ") is older than compute capability " + std::to_string(c_oldestMajor)
+                            + "." + std::to_string(c_oldestMinor) + ": use the device 'cpu'.");
+    }
+}
+
+} // namespace farfield
