@@ -597,9 +597,7 @@ private:
     double roomForRounding() const
     {
         const Discretisation& d = discretisation_;
-        const Grid leaf         = d.leafGrid(d.referenceBox);
-        const double truncation = estimatedError(
-                d.order, d.ws, d.leastSquares, leaf.unit(), shapeRatio(leaf.edges(), d.ws));
+        const double truncation = estimatedError(d, d.leafGrid(d.referenceBox));
         return d.accuracy > truncation
                        ? std::sqrt(d.accuracy * d.accuracy - truncation * truncation)
                        : 0;

@@ -37,9 +37,8 @@ struct DenseView
 };
 
 #if defined(__CUDACC__)
-//! Room for the coefficients of an expansion, 441 at order 20, in whole Real4: that is how shared
-//! memory is read.
-constexpr int c_sharedCoefficients = 444;
+//! Room for the coefficients of an expansion in whole Real4: that is how shared memory is read.
+constexpr int c_sharedCoefficients = (coefficientCount(c_maxOrder) + 3) / 4 * 4;
 
 //! Threads of a block with one for each coefficient.
 inline int coefficientThreads(int n)

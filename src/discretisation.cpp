@@ -82,6 +82,12 @@ double estimatedError(int order, int ws, bool leastSquares, double cellSize, dou
     return error * (0.517 / cellSize) * std::pow(ratio / cube, 0.5 * (order + 1));
 }
 
+double estimatedError(const Discretisation& d, const Grid& leaf)
+{
+    return estimatedError(
+            d.order, d.ws, d.leastSquares, leaf.unit(), shapeRatio(leaf.edges(), d.ws));
+}
+
 namespace
 {
 

@@ -48,6 +48,8 @@ inline M2lEngine engineOfLevels(const Options& options)
  *
  *  From measurements on water, extrapolated beyond them. */
 double estimatedError(int order, int ws, bool leastSquares, double cellSize, double shapeRatio);
+//! The same for leaf cells as they are.
+double estimatedError(const Discretisation& d, const Grid& leaf);
 
 /*! \brief Chooses what the options leave open: the cheapest setting whose predicted error suffices.
  *

@@ -499,11 +499,7 @@ private:
 
     double error(const Grid& leaf) const
     {
-        const Discretisation& d = *discretisation_;
-        return std::max(
-                estimatedError(
-                        d.order, d.ws, d.leastSquares, leaf.unit(), shapeRatio(leaf.edges(), d.ws)),
-                c_bestAccuracy<Real>);
+        return std::max(estimatedError(*discretisation_, leaf), c_bestAccuracy<Real>);
     }
 
     void checkPositions(const Real* x) const
@@ -567,6 +563,11 @@ private:
         }
         const std::vector<Discretisation> settings =
                 discretisationsToTime(options_, device_, box, count_, occupiedVolume(x, box));
+        if (settings.size() == 1)
+        {
+            build(settings.front());
+            return;
+        }
         const auto arrays = gpu_->place(x);
         double before[static_cast<int>(Stage::Count)];
         std::copy(std::begin(seconds_), std::end(seconds_), std::begin(before));
@@ -588,10 +589,6 @@ private:
                     throw;
                 }
                 break; // the first one fitted
-            }
-            if (settings.size() == 1)
-            {
-                return;
             }
             const Setup s = setup();
             timed_.push_back(

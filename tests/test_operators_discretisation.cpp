@@ -25,13 +25,6 @@ Mat3 dodecahedron(double edge)
     return box;
 }
 
-double errorOf(const Discretisation& d)
-{
-    const Grid leaf = d.leafGrid(d.referenceBox);
-    return estimatedError(
-            d.order, d.ws, d.leastSquares, leaf.unit(), shapeRatio(leaf.edges(), d.ws));
-}
-
 void expectSame(const Discretisation& a, const Discretisation& b)
 {
     EXPECT_EQ(a.order, b.order);
@@ -61,7 +54,7 @@ TEST(DiscretisationsToTime, MeetTheAccuracyAndDiffer)
                            chooseDiscretisation(options, Device::Gpu, box, particles, volume));
                 for (size_t i = 0; i < settings.size(); i++)
                 {
-                    EXPECT_LE(errorOf(settings[i]), accuracy);
+                    EXPECT_LE(estimatedError(settings[i], settings[i].leafGrid(box)), accuracy);
                     for (size_t j = 0; j < i; j++)
                     {
                         EXPECT_TRUE(settings[i].leafCells != settings[j].leafCells

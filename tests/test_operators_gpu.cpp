@@ -329,6 +329,14 @@ void expectSameTotals(const Record& gpu, const Record& cpu, const System& system
     }
 }
 
+//! Expects equal forces, as expectSame(), and totals.
+template<class Real>
+void expectSameResults(const Pair<Real>& pair, const Case& c, double terms, double size = 0)
+{
+    expectSame<Real>(pair.onGpu.forces, pair.onCpu.forces, terms, "forces", size);
+    expectSameTotals<Real>(pair.onGpu, pair.onCpu, pair.system(), c);
+}
+
 template<class Real>
 class GpuStages : public ::testing::Test
 {
@@ -619,9 +627,7 @@ TYPED_TEST(GpuL2p, MatchesCpu)
             ASSERT_GT(c.n, 8);
             Pair<TypeParam> pair(c, system);
             pair.run();
-            expectSame<TypeParam>(
-                    pair.onGpu.forces, pair.onCpu.forces, coefficientCount(c.order), "forces");
-            expectSameTotals<TypeParam>(pair.onGpu, pair.onCpu, pair.system(), c);
+            expectSameResults(pair, c, coefficientCount(c.order));
         }
     }
 }
@@ -654,8 +660,7 @@ TYPED_TEST(GpuP2p, MatchesCpu)
             request.energy     = virial;
             request.gridOffset = { 0.3, virial ? 0.0 : 0.7, 0.9 };
             pair.run(request);
-            expectSame<TypeParam>(pair.onGpu.forces, pair.onCpu.forces, c.n, "forces");
-            expectSameTotals<TypeParam>(pair.onGpu, pair.onCpu, pair.system(), c);
+            expectSameResults(pair, c, c.n);
         }
     }
 }
@@ -718,8 +723,7 @@ TYPED_TEST(GpuExclusions, MatchesCpu)
             charge2 = std::max(charge2, q * q);
         }
         const double subtracted = c_coulomb * charge2 / (0.041 * 0.041);
-        expectSame<TypeParam>(pair.onGpu.forces, pair.onCpu.forces, 1, "forces", subtracted);
-        expectSameTotals<TypeParam>(pair.onGpu, pair.onCpu, pair.system(), c);
+        expectSameResults(pair, c, 1, subtracted);
     }
 }
 
@@ -744,8 +748,7 @@ TYPED_TEST(GpuTotals, MatchCpu)
         SCOPED_TRACE(describe(c));
         Pair<TypeParam> pair(c, particlesOf(c));
         pair.run();
-        expectSame<TypeParam>(pair.onGpu.forces, pair.onCpu.forces, c.n, "forces");
-        expectSameTotals<TypeParam>(pair.onGpu, pair.onCpu, pair.system(), c);
+        expectSameResults(pair, c, c.n);
     }
 }
 
@@ -796,8 +799,7 @@ TYPED_TEST(GpuTotals, MatchCpuInAStrainedBox)
         pair.run();
         expectSame<TypeParam>(
                 pair.onGpu.locals[0], pair.onCpu.locals[0], coefficientCount(c.order), "locals");
-        expectSame<TypeParam>(pair.onGpu.forces, pair.onCpu.forces, c.n, "forces");
-        expectSameTotals<TypeParam>(pair.onGpu, pair.onCpu, pair.system(), c);
+        expectSameResults(pair, c, c.n);
     }
 }
 
@@ -814,8 +816,7 @@ TYPED_TEST(GpuTotals, DoNotDependOnEarlierEvaluations)
         moved.charges = pair.system().charges;
         pair.setSystem(moved);
         pair.run();
-        expectSame<TypeParam>(pair.onGpu.forces, pair.onCpu.forces, c.n, "forces");
-        expectSameTotals<TypeParam>(pair.onGpu, pair.onCpu, pair.system(), c);
+        expectSameResults(pair, c, c.n);
     }
 }
 

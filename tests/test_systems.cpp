@@ -722,9 +722,10 @@ TYPED_TEST(Tuning, TakesTheFastestSettingOnAGpu)
     options.tune = true;
     Solver<Real> solver(options);
     load(solver, water);
-    const Evaluation result = evaluate(solver, water);
-    const Setup setup       = solver.setup();
-    expectClose(result, ewald(water), boundsFor<Real>(water, setup, ewald(water)));
+    const Evaluation result    = evaluate(solver, water);
+    const Setup setup          = solver.setup();
+    const Evaluation reference = ewald(water);
+    expectClose(result, reference, boundsFor<Real>(water, setup, reference));
     for (const StageTime& stage : solver.timings())
     {
         EXPECT_EQ(stage.calls, 1) << stage.name << ": what was timed is no evaluation";

@@ -125,7 +125,14 @@ public:
     }
 
     Setup setup() const { return solver_.setup(); }
-    double setUpSeconds() const { return setUpSeconds_; }
+    //! Writes what was chosen, and how long that and the operators took.
+    Setup recordSetup(json* result) const
+    {
+        const Setup s               = setup();
+        (*result)["setup"]          = describe(s);
+        (*result)["set_up_seconds"] = setUpSeconds_;
+        return s;
+    }
 
     //! Time of an evaluation whose stages are launched one by one.
     json plain(const Request& request, int samples)
@@ -434,15 +441,13 @@ private:
                 [&](json* result)
                 {
                     Run<Real> run(system, options);
-                    const Setup s               = run.setup();
-                    (*result)["setup"]          = describe(s);
-                    (*result)["set_up_seconds"] = run.setUpSeconds();
-                    const json stages           = run.stages(c_forcesOnly, common.samples);
-                    (*result)["stages"]         = stages;
-                    const double seconds        = secondsOf("M2L", stages);
-                    (*result)["seconds"]        = seconds;
-                    (*result)["closure_fma"]    = closureFma(s);
-                    std::string line            = text("%.1f us", 1e6 * seconds);
+                    const Setup s            = run.recordSetup(result);
+                    const json stages        = run.stages(c_forcesOnly, common.samples);
+                    (*result)["stages"]      = stages;
+                    const double seconds     = secondsOf("M2L", stages);
+                    (*result)["seconds"]     = seconds;
+                    (*result)["closure_fma"] = closureFma(s);
+                    std::string line         = text("%.1f us", 1e6 * seconds);
                     if (s.levels > 1)
                     {
                         const double lists = seconds - closureSeconds<Real>(common, system, s);
@@ -541,9 +546,7 @@ private:
                 [&](json* result)
                 {
                     Run<Real> run(system, options);
-                    const Setup s               = run.setup();
-                    (*result)["setup"]          = describe(s);
-                    (*result)["set_up_seconds"] = run.setUpSeconds();
+                    const Setup s               = run.recordSetup(result);
                     const Occupation filled     = occupation(system, s.cells, s.directRange);
                     (*result)["near_pairs"]     = filled.nearPairs;
                     (*result)["occupied_cells"] = filled.cells;

@@ -27,7 +27,6 @@ large boxes of vacuum. Prints tables; writes mdrun_gpu.json and, with matplotlib
 """
 
 import argparse
-import json
 import math
 import os
 import random
@@ -330,7 +329,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     root = Path(__file__).resolve().parents[2]
-    parser.add_argument("--gmx", type=Path, default=root / "build/bin/gmx")
+    mdrun_speed.add_arguments(parser, "mdrun_gpu.json and mdrun_gpu.svg")
     parser.add_argument("--gmx-double", type=Path, help="for the converged forces")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--rounds", type=int, default=3)
@@ -340,30 +339,16 @@ def main():
                         help="first core, for runs side by side on several GPUs")
     parser.add_argument("--nstlist", type=int, nargs="+", default=[100],
                         help="intervals of the pair search, each is run")
-    parser.add_argument("--no-baseline", action="store_true", help="leave out the uncharged runs")
     parser.add_argument("--no-tuning", action="store_true", help="leave out tuned PME")
     parser.add_argument("--no-graphless", action="store_true",
                         help="leave out the runs without CUDA graphs")
     parser.add_argument("--max-error-atoms", type=int, default=100000,
                         help="no force error of larger systems; 0: of none")
     parser.add_argument("--structure", type=Path, default=root / "build/share/farfield/protein.pdb")
-    parser.add_argument("--mdp", type=mdrun_speed.parse_setting, nargs="*", default=[],
-                        metavar="OPTION=VALUE", help="options of FMM, as in an .mdp file")
-    parser.add_argument("--cache", type=Path, default=mdrun_speed.cache_folder(),
-                        help="for the warm systems")
-    parser.add_argument("--output", type=Path, default=root / "build/bench",
-                        help="for inputs, logs, mdrun_gpu.json and mdrun_gpu.svg")
     arguments = parser.parse_args()
     if arguments.rounds < 1 or arguments.threads < 1 or min(arguments.nstlist) < 1:
         parser.error("--rounds, --threads and --nstlist must be at least 1")
-    arguments.mdp = dict(arguments.mdp)
-    arguments.cache, arguments.output = arguments.cache.resolve(), arguments.output.resolve()
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    gmx = gmxtools.Gmx(arguments.gmx)
-    version = gmx.version()
-    print(f"{gmxtools.machine()}; {arguments.threads} threads, one rank, pinned")
-    for name, value in version.items():
-        print(f"{name}: {value}")
+    gmx, version = mdrun_speed.start(arguments)
     records = {}
     for name in arguments.systems:
         folder, common = prepare(gmx, name, arguments)
@@ -371,10 +356,8 @@ def main():
         if record["atoms"] <= arguments.max_error_atoms:
             record["force_error"] = force_errors(gmx, name, folder, common, arguments)
         # After each system: a run that is stopped leaves what is done
-        (arguments.output / "mdrun_gpu.json").write_text(json.dumps(
-            {"machine": gmxtools.machine(), "threads": arguments.threads, "versions": version,
-             "mdp": {"common": COMMON, "PME": PME, "FMM": {**FMM, **arguments.mdp}, "none": NONE},
-             "systems": records}, indent=2) + "\n")
+        mdrun_speed.write_result(arguments.output / "mdrun_gpu.json", arguments, version, "systems",
+                                 records)
     print_tables(records)
     plot(records, arguments.output / "mdrun_gpu.svg")
     print(f"\nAll numbers: {arguments.output / 'mdrun_gpu.json'}")

@@ -205,11 +205,43 @@ def parse_setting(text):
     return key.strip(), value.strip()
 
 
+def add_arguments(parser, result):
+    """The arguments that benchmarks of mdrun share; result: the names of the files they write."""
+    root = Path(__file__).resolve().parents[2]
+    parser.add_argument("--gmx", type=Path, default=root / "build/bin/gmx")
+    parser.add_argument("--no-baseline", action="store_true", help="leave out the uncharged runs")
+    parser.add_argument("--mdp", type=parse_setting, nargs="*", default=[],
+                        metavar="OPTION=VALUE", help="options of FMM, as in an .mdp file")
+    parser.add_argument("--cache", type=Path, default=cache_folder(), help="for the warm systems")
+    parser.add_argument("--output", type=Path, default=root / "build/bench",
+                        help=f"for inputs, logs, {result}")
+
+
+def start(arguments):
+    """Makes the folders, prints the machine; returns gmx and its version."""
+    arguments.mdp = dict(arguments.mdp)
+    arguments.cache, arguments.output = arguments.cache.resolve(), arguments.output.resolve()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    gmx = gmxtools.Gmx(arguments.gmx)
+    version = gmx.version()
+    print(f"{gmxtools.machine()}; {arguments.threads} threads, one rank, pinned")
+    for name, value in version.items():
+        print(f"{name}: {value}")
+    return gmx, version
+
+
+def write_result(path, arguments, version, key, records):
+    """Writes all numbers, with what they belong to."""
+    path.write_text(json.dumps(
+        {"machine": gmxtools.machine(), "threads": arguments.threads, "versions": version,
+         "mdp": {"common": COMMON, "PME": PME, "FMM": {**FMM, **arguments.mdp}, "none": NONE},
+         key: records}, indent=2) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    root = Path(__file__).resolve().parents[2]
-    parser.add_argument("--gmx", type=Path, default=root / "build/bin/gmx")
+    add_arguments(parser, "mdrun_speed.json")
     parser.add_argument("--sizes", nargs="+", choices=[*BOXES, *MULTIPLES],
                         default=["23k", "93k"])
     parser.add_argument("--rounds", type=int, default=5)
@@ -217,33 +249,16 @@ def main():
     parser.add_argument("--seconds", type=float, default=15,
                         help="rough length of each run when --steps is not given")
     parser.add_argument("--threads", type=int, default=gmxtools.usable_cores())
-    parser.add_argument("--no-baseline", action="store_true", help="leave out the uncharged runs")
-    parser.add_argument("--mdp", type=parse_setting, nargs="*", default=[],
-                        metavar="OPTION=VALUE", help="options of FMM, as in an .mdp file")
-    parser.add_argument("--cache", type=Path, default=cache_folder(), help="for the warm boxes")
-    parser.add_argument("--output", type=Path, default=root / "build/bench",
-                        help="for inputs, logs and mdrun_speed.json")
     arguments = parser.parse_args()
     if arguments.rounds < 1 or arguments.threads < 1 or arguments.steps < 0:
         parser.error("--rounds and --threads must be at least 1, --steps at least 0")
-    arguments.mdp = dict(arguments.mdp)
-    arguments.cache, arguments.output = arguments.cache.resolve(), arguments.output.resolve()
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    gmx = gmxtools.Gmx(arguments.gmx)
-    version = gmx.version()
-
-    print(f"{gmxtools.machine()}; {arguments.threads} threads, one rank, pinned")
-    for name, value in version.items():
-        print(f"{name}: {value}")
+    gmx, version = start(arguments)
     records = {}
     for size in arguments.sizes:
         records[size] = measure(gmx, prepare(gmx, size, arguments), size, arguments)
     print_tables(records)
     result = arguments.output / "mdrun_speed.json"
-    result.write_text(json.dumps(
-        {"machine": gmxtools.machine(), "threads": arguments.threads, "versions": version,
-         "mdp": {"common": COMMON, "PME": PME, "FMM": {**FMM, **arguments.mdp}, "none": NONE},
-         "sizes": records}, indent=2) + "\n")
+    write_result(result, arguments, version, "sizes", records)
     print(f"\nAll numbers: {result}")
 
 
