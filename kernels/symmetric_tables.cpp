@@ -272,7 +272,7 @@ std::vector<Real> SymmetricPlan<Real>::pack(const HierarchyOperators<Real>& oper
     const size_t orbitSize  = tileSize * tilesPerBlock;
     const size_t groupCount = static_cast<size_t>(tileGroups) * columnGroups();
     std::vector<Real> packed(groupCount * orbits * orbitSize, Real(0));
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) num_threads(operators.threads())
     for (int k = 0; k < orbits; k++)
     {
         const Real* T = operators.operators()[operators.find(displacements_[k])].T.data();

@@ -7,8 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include <omp.h>
-
 #include "farfield/farfield.h"
 
 namespace farfield
@@ -27,7 +25,8 @@ void CellList<Real>::sort(const Grid& grid,
     const Mat3 G      = grid.edges();
     const Mat3 I      = rotation.transpose() * grid.inverseEdges();
     const Int3 length = { grid.H()[0][0], grid.H()[1][1], grid.H()[2][2] };
-    // a histogram per thread: not more of them than the particles are worth
+    // a histogram per thread: not more of them than the particles are worth. All threads take part,
+    // or the others would end, and what the caller has pinned to a core with them.
     const int histograms = std::max(1, std::min<int>(threads, 1 + 8LL * n / std::max(cells, 1)));
     const auto stretch   = [&](int thread)
     { return static_cast<int>(static_cast<long long>(n) * thread / histograms); };
@@ -46,10 +45,10 @@ void CellList<Real>::sort(const Grid& grid,
 
     constexpr int c_none = std::numeric_limits<int>::max();
     int invalid          = c_none;
-#pragma omp parallel num_threads(histograms) reduction(min : invalid)
+#pragma omp parallel for schedule(static, 1) num_threads(threads) reduction(min : invalid)
+    for (int thread = 0; thread < histograms; thread++)
     {
-        const int thread = omp_get_thread_num();
-        auto& count      = counts_[thread];
+        auto& count = counts_[thread];
         count.assign(cells, 0);
         for (int i = stretch(thread); i < stretch(thread + 1); i++)
         {
@@ -120,10 +119,10 @@ void CellList<Real>::sort(const Grid& grid,
     }
     start_[cells] = total;
 
-#pragma omp parallel num_threads(histograms)
+#pragma omp parallel for schedule(static, 1) num_threads(threads)
+    for (int thread = 0; thread < histograms; thread++)
     {
-        const int thread = omp_get_thread_num();
-        auto& next       = counts_[thread];
+        auto& next = counts_[thread];
         for (int i = stretch(thread); i < stretch(thread + 1); i++)
         {
             const int to = next[cell_[i]]++;

@@ -44,6 +44,8 @@ public:
 
     int order() const { return reduction_.order(); }
     int ws() const { return ws_; }
+    //! Threads of the set-up.
+    int threads() const { return threads_; }
     //! Edges of a cell in units of its size, without strain.
     const Mat3& edges() const { return edges_; }
     const std::vector<Operator>& operators() const { return operators_; }
