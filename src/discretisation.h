@@ -46,8 +46,15 @@ inline M2lEngine engineOfLevels(const Options& options)
 
 /*! \brief Predicted relative RMS force error in condensed matter.
  *
- *  From measurements on water, extrapolated beyond them. */
-double estimatedError(int order, int ws, bool leastSquares, double cellSize, double shapeRatio);
+ *  From measurements on water, extrapolated beyond them.
+ *  \param[in] cellSize  of the leaves, nm
+ *  \param[in] levels    of cells that interact through M2L, at least 1 */
+double estimatedError(int order,
+                      int ws,
+                      bool leastSquares,
+                      double cellSize,
+                      double shapeRatio,
+                      int levels);
 //! The same for leaf cells as they are.
 double estimatedError(const Discretisation& d, const Grid& leaf);
 
