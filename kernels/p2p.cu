@@ -62,11 +62,11 @@ struct ChosenShape<float, Ws, ThirdLaw, NearSums::None>
 {
     using Shared = Shape<float, Ws, ThirdLaw, NearSums::None, ThirdLaw, 16, 8, 0, 5>;
     using Whole  = Shape<float, Ws, ThirdLaw, NearSums::None, false, 16, 8, 0, 5>;
-    using Large  = Shape<float, Ws, ThirdLaw, NearSums::None, false, 28, 12, 0, 4>;
+    using Large  = Shape<float, Ws, ThirdLaw, NearSums::None, ThirdLaw, 28, 12, 0, 4>;
 };
 
-//! Cells that hold more particles than this are taken in one large group of targets, if there is
-//! one.
+//! Cells that hold more particles than this are taken in large groups of targets, if there is a
+//! kernel for that.
 constexpr int c_largeCell = 15;
 
 //! Below so many warps per multiprocessor, several take the groups of targets of a cell.
@@ -77,9 +77,20 @@ constexpr int c_veryFewWarps = 12;
 constexpr int c_maxLogShares = 2;
 
 /*! \brief Binary logarithm of the number of warps per cell that fill the device.
- *  \param[in] groups  usual number of groups of targets in a cell */
-int logSharesFor(int cells, int groups)
+ *  \param[in] usual   number of particles in a cell
+ *  \param[in] listed  whether some cells hold far more than that */
+template<class Kernel>
+int logSharesFor(int cells, int usual, bool listed)
 {
+    if (!Kernel::c_shares)
+    {
+        return 0;
+    }
+    const int groups = (usual + Kernel::c_capacity - 1) / Kernel::c_capacity;
+    if (listed && groups > 1)
+    {
+        return c_maxLogShares; // the device waits for the fullest cells
+    }
     int device = 0, processors = 0;
     check(cudaGetDevice(&device), "finding the device");
     check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
@@ -121,23 +132,22 @@ void launchShape(const P2pTask<typename Kernel::Real>& task, cudaStream_t stream
 template<class Real, int Ws, bool ThirdLaw, NearSums Sums>
 void launch(P2pTask<Real> task, cudaStream_t stream)
 {
-    using Chosen    = ChosenShape<Real, Ws, ThirdLaw, Sums>;
-    using Shared    = typename Chosen::Shared;
-    const int cells = task.occupied.capacity;
+    using Chosen      = ChosenShape<Real, Ws, ThirdLaw, Sums>;
+    using Shared      = typename Chosen::Shared;
+    const bool listed = task.occupied.cells != nullptr;
+    const int cells   = task.occupied.capacity;
+    const int usual   = task.particles.n / cells;
     if constexpr (HasLarge<Chosen>::value)
     {
         // a list has places for cells without particles
-        if (task.occupied.cells != nullptr || task.particles.n / cells >= c_largeCell)
+        if (listed || usual >= c_largeCell)
         {
+            task.logShares = logSharesFor<typename Chosen::Large>(cells, usual, listed);
             launchShape<typename Chosen::Large>(task, stream);
             return;
         }
     }
-    if (Shared::c_shares)
-    {
-        const int groups = (task.particles.n / cells + Shared::c_capacity - 1) / Shared::c_capacity;
-        task.logShares   = logSharesFor(cells, groups);
-    }
+    task.logShares = logSharesFor<Shared>(cells, usual, listed);
     if (task.logShares > 0)
     {
         launchShape<Shared>(task, stream);
