@@ -49,9 +49,10 @@ SYSTEMS = [*mdrun_speed.BOXES, *mdrun_speed.MULTIPLES, "protein", *DROPLETS]
 CONVERGED = {"coulombtype": "PME", "fourierspacing": 0.03, "pme-order": 12, "ewald-rtol": 1e-12}
 CONVERGED_MIXED = protein.TIGHT_PME
 
-TUNING_DELAY = 6.0  # s: mdrun starts to tune after 5 s
+TUNING_DELAY = 7.0  # s: mdrun starts to tune after 5 s
 TUNING_INTERVALS = 80  # of the pair search; each setting takes two, most runs try fewer than 30
-PROBE_STEPS = 100  # of the run that finds out how many steps fill the time
+PROBE_STEPS = 100  # of the first run that finds out how many steps fill the time
+PROBE_SECONDS = 0.5  # of the second, which is timed after so long
 
 
 # ---- systems ----
@@ -171,14 +172,22 @@ def run(gmx, name, kind, steps, reset, arguments):
     return gmxtools.read_speed(arguments.output / f"{name}.log")
 
 
-def plan(kind, speed, arguments):
-    """Numbers of steps, all and before the clock is reset, for a speed in ns/day."""
-    per_second = speed / (86400 * 2e-6)
+def plan(gmx, name, kind, arguments):
+    """Numbers of steps, all and before the clock is reset, that fill the time."""
     nstlist = kind["nstlist"]
+
+    def probe(steps):
+        """Steps per second."""
+        untuned = {**kind, "tuned": False}
+        speed = run(gmx, f"{name}-probe", untuned, steps, steps // 2, arguments)
+        return speed / (86400 * 2e-6)
 
     def intervals(seconds):
         return max(2, math.ceil(seconds * per_second / nstlist))
 
+    # The first steps are slow: a second run is long enough for them not to count.
+    per_second = probe(PROBE_STEPS)
+    per_second = probe(2 * nstlist * intervals(PROBE_SECONDS))
     reset = intervals(arguments.seconds / 2)
     if kind["tuned"]:
         reset = intervals(TUNING_DELAY) + TUNING_INTERVALS
@@ -199,9 +208,7 @@ def measure(gmx, name, folder, common, arguments):
                 "-t", folder / "warm.cpt", "-p", folder / kind["topology"], "-o", inputs[base],
                 "-po", f"{name}-{base}-out.mdp", folder=arguments.output)
         kind["tpr"] = inputs[base]
-        probe = run(gmx, f"{name}-probe", {**kind, "tuned": False}, PROBE_STEPS, PROBE_STEPS // 2,
-                    arguments)
-        kind["steps"], kind["reset"] = plan(kind, probe, arguments)
+        kind["steps"], kind["reset"] = plan(gmx, name, kind, arguments)
     record = {"atoms": int((folder / "warm.gro").read_text().splitlines()[1]), "kinds": {}}
     for turn in range(arguments.rounds):
         for label, kind in kinds.items():
