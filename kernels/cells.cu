@@ -8,9 +8,12 @@
 #include <climits>
 
 #include <algorithm>
+#include <vector>
 
 #include <cub/block/block_scan.cuh>
 #include <cub/device/device_scan.cuh>
+#include <cub/device/device_select.cuh>
+#include <thrust/iterator/counting_iterator.h>
 
 #include "grid.h"
 
@@ -80,10 +83,9 @@ template<class Real>
 __device__ void
 put(const typename DeviceCells<Real>::View& v, const Real4<Real>& particle, int i, int cell, int to)
 {
-    v.xq[to]    = particle;
-    v.atom[to]  = i;
-    v.cell[to]  = cell;
-    v.sorted[i] = to;
+    v.xq[to]   = particle;
+    v.atom[to] = i;
+    v.cell[to] = cell;
 }
 
 //! One thread tells whether a position was invalid and makes ready for the next step.
@@ -237,6 +239,13 @@ __global__ void __launch_bounds__(c_threads) order(typename DeviceCells<Real>::V
     put<Real>(v, particle, i, cell, to);
 }
 
+//! Whether a cell holds particles.
+struct IsOccupied
+{
+    const int* start;
+    __device__ bool operator()(int cell) const { return start[cell + 1] > start[cell]; }
+};
+
 } // namespace
 
 GridPosition gridPosition(const std::array<double, 3>& offset, long long step, cudaStream_t stream)
@@ -258,7 +267,6 @@ void DeviceCells<Real>::resize(int n, int cells)
     unordered_.resize(n);
     atom_.resize(n);
     cell_.resize(n);
-    sorted_.resize(n);
     counts_.resize(static_cast<size_t>(cells) + 1);
     start_.resize(static_cast<size_t>(cells) + 1);
     size_t space = 0;
@@ -288,8 +296,7 @@ typename DeviceCells<Real>::View DeviceCells<Real>::view(bool reproducible)
              xq_.data(),
              start_.data(),
              atom_.data(),
-             cell_.data(),
-             sorted_.data() };
+             cell_.data() };
 }
 
 template<class Real>
@@ -337,7 +344,56 @@ void DeviceCells<Real>::sort(const CellGrid& grid,
 template<class Real>
 SortedParticles<Real> DeviceCells<Real>::particles() const
 {
-    return { n_, xq_.data(), start_.data(), atom_.data(), cell_.data(), sorted_.data() };
+    return { n_, xq_.data(), start_.data(), atom_.data(), cell_.data() };
+}
+
+template<class Real>
+typename DeviceCells<Real>::Occupancy DeviceCells<Real>::occupancy(cudaStream_t stream) const
+{
+    std::vector<int> start(static_cast<size_t>(cells_) + 1);
+    start_.download(start.data(), start.size(), stream);
+    Occupancy result = { 0, 0 };
+    double squares   = 0;
+    for (int cell = 0; cell < cells_; cell++)
+    {
+        const int count = start[cell + 1] - start[cell];
+        result.cells += count > 0 ? 1 : 0;
+        squares += static_cast<double>(count) * count;
+    }
+    result.usual = static_cast<int>(squares / std::max(n_, 1));
+    return result;
+}
+
+template<class Real>
+void DeviceCells<Real>::makeRoomForList()
+{
+    occupied_.resize(cells_);
+    occupiedCount_.resize(1);
+    size_t space = 0;
+    check(cub::DeviceSelect::If(nullptr,
+                                space,
+                                thrust::counting_iterator<int>(0),
+                                occupied_.data(),
+                                occupiedCount_.data(),
+                                cells_,
+                                IsOccupied{ start_.data() }),
+          "sizing a selection");
+    selectSpace_.resize(space);
+}
+
+template<class Real>
+void DeviceCells<Real>::listOccupied(cudaStream_t stream)
+{
+    size_t space = selectSpace_.size();
+    check(cub::DeviceSelect::If(selectSpace_.data(),
+                                space,
+                                thrust::counting_iterator<int>(0),
+                                occupied_.data(),
+                                occupiedCount_.data(),
+                                cells_,
+                                IsOccupied{ start_.data() },
+                                stream),
+          "listing the cells that hold particles");
 }
 
 template<class Real>

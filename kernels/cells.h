@@ -49,6 +49,23 @@ public:
               bool reproducible,
               cudaStream_t stream);
     SortedParticles<Real> particles() const;
+
+    //! How particles are spread over the cells.
+    struct Occupancy
+    {
+        int cells; //!< that hold particles
+        int usual; //!< mean over all particles of the number that share the cell
+    };
+    //! That of the last sort(); the host waits.
+    Occupancy occupancy(cudaStream_t stream) const;
+    //! Makes room for listOccupied().
+    void makeRoomForList();
+    //! Lists the cells that hold particles after a sort(), in storage order.
+    void listOccupied(cudaStream_t stream);
+    //! [cells] device memory, and [1] how many of these listOccupied() has set.
+    const int* occupied() const { return occupied_.data(); }
+    const int* occupiedCount() const { return occupiedCount_.data(); }
+
     //! [1] device memory: lowest index of a particle whose position is not finite or beyond a
     //! billion cells, INT_MAX if there is none. Such particles are put into cell 0 at its centre
     //! with no charge.
@@ -66,7 +83,7 @@ public:
         double* step;        //!< [1] that of the last evaluation, see GridPosition
         int* unordered;      //!< [n] original indices by cell, in any order within cells
         Real4<Real>* xq;
-        int *start, *atom, *cell, *sorted;
+        int *start, *atom, *cell;
     };
 
 private:
@@ -75,9 +92,11 @@ private:
     int n_ = 0, cells_ = 0;
     DeviceBuffer<Real4<Real>> binned_, xq_;
     DeviceBuffer<int2> place_;
-    DeviceBuffer<int> counts_, state_, unordered_, start_, atom_, cell_, sorted_;
+    DeviceBuffer<int> counts_, state_, unordered_, start_, atom_, cell_;
     DeviceBuffer<double> step_;
     DeviceBuffer<unsigned char> scanSpace_;
+    DeviceBuffer<int> occupied_, occupiedCount_;
+    DeviceBuffer<unsigned char> selectSpace_;
 };
 
 } // namespace farfield

@@ -42,22 +42,33 @@ void p2m(const DeviceExpansionTables<Real>& tables,
          const LevelView<Real>& leaves,
          cudaStream_t stream);
 
-/*! \brief Far-field forces on the sorted particles.
+//! Where forces come from and go to; device memory, kJ/mol/nm.
+template<class Real>
+struct ForceArrays
+{
+    const Real4<Real>* near; //!< [n] of sorted particles, in the frame of the cells
+    const Real* excluded;    //!< [n][3] in the caller's order and frame; null for none
+    Real rotation[3][3];     //!< frame of the cells to the caller's: row vectors times this
+    bool replace;            //!< write the sum over what 'all' holds instead of adding it
+    Real* all;               //!< [n][3] in the caller's order and frame
+    Real4<Real>* far;        //!< [n] set to the far part as 'near', w unused; null if not wanted
+};
+
+/*! \brief Far-field forces, added to those of the near field and of excluded pairs.
  *
  *  Particles of a cell without slot get none.
- *  \param[in]  pull    an additional force q pull b (uniform background)
- *  \param[out] forces  [n] set (not added to): kJ/mol/nm, w unused */
+ *  \param[in] pull  an additional force q pull b (uniform background) */
 template<class Real>
 void l2p(const DeviceExpansionTables<Real>& tables,
          const SortedParticles<Real>& particles,
          const LevelView<Real>& leaves,
          Real pull,
-         Real4<Real>* forces,
+         const ForceArrays<Real>& forces,
          cudaStream_t stream);
 
 /*! \brief Adds up energy and virial of the far field, in an order that does not depend on the run.
  *
- *  \param[in]  forces      what l2p() has written; needed for the virial
+ *  \param[in]  forces      the far part of l2p(); needed for the virial
  *  \param[in]  scale       1/2 / unit: times sum M_i L_i of all slots that have a cell
  *  \param[in]  traceScale  times sum q b^2, b from the centre of the cell: uniform background
  *  \param[out] energy      device memory [1]: both are added

@@ -28,6 +28,8 @@ namespace
 
 //! Room for families beyond those that were found, as a factor: particles move between cells.
 constexpr double c_familyReserve = 1.25;
+//! The near field visits a list of the cells that hold particles if they are fewer than this part.
+constexpr double c_sparse = 0.5;
 //! Part of the room that, once it is used, asks for more.
 constexpr double c_tightFamilies = 0.9;
 
@@ -50,13 +52,14 @@ CellGrid cellGrid(const Grid& grid)
     return result;
 }
 
-void copyTo(const Mat3& from, double to[3][3])
+template<class T>
+void copyTo(const Mat3& from, T (&to)[3][3])
 {
     for (int i = 0; i < 3; i++)
     {
         for (int j = 0; j < 3; j++)
         {
-            to[i][j] = from(i, j);
+            to[i][j] = static_cast<T>(from(i, j));
         }
     }
 }
@@ -193,6 +196,10 @@ public:
                     reproducible_,
                     far_);
         particles_ = cells_.particles();
+        if (!occupancyKnown_ && !isCapturing(far_))
+        {
+            findOccupancy();
+        }
         if (levels_.size() > 1)
         {
             if (!familiesKnown_ && !isCapturing(far_))
@@ -225,17 +232,11 @@ public:
         {
             sorted_.holdBack(near_);
         }
-        OccupiedCells occupied = { nullptr, levels_.back().grid.cells };
-        if (levels_.size() > 1)
-        {
-            const int leaf = static_cast<int>(levels_.size()) - 1;
-            occupied       = { lists_.cellOf(leaf), levels_[leaf].stride };
-        }
         farfield::p2p(particles_,
                       levels_.back().grid,
                       frame_.edges,
                       discretisation_.ws,
-                      occupied,
+                      occupiedCells(),
                       exclusions_.view(),
                       closeDistance(),
                       reproducible_,
@@ -290,14 +291,29 @@ public:
                           far_);
     }
 
-    void l2p() override
+    void l2p(Real* forces) override
     {
+        if (!inTurn())
+        {
+            nearDone_.holdBack(far_);
+        }
+        ForceArrays<Real> arrays;
+        arrays.near     = nearForces_.data();
+        arrays.excluded = exclusions_.forces();
+        copyTo(rotation_, arrays.rotation);
+        // what comes to the host is added there
+        arrays.replace = this->request_.replaceForces || !onDevice_;
+        if (!onDevice_)
+        {
+            out_.resize(3 * static_cast<size_t>(n_));
+        }
+        arrays.all        = onDevice_ ? forces : out_.data();
+        arrays.far        = this->request_.virial ? farForces_.data() : nullptr;
         const int leaf    = static_cast<int>(levels_.size()) - 1;
         const double unit = levels_[leaf].unit;
         // the uniform background pulls with -2 (2 pi / 3V) Q q b
         const double pull = -2 * background(leaf) / (unit * unit * unit);
-        farfield::l2p(
-                tables_, particles_, view(leaf), static_cast<Real>(pull), farForces_.data(), far_);
+        farfield::l2p(tables_, particles_, view(leaf), static_cast<Real>(pull), arrays, far_);
         if (sums() != NearSums::None)
         {
             sumFarField(leaf);
@@ -306,28 +322,6 @@ public:
 
     Totals collect(Real* forces) override
     {
-        if (!inTurn())
-        {
-            nearDone_.holdBack(far_);
-        }
-        double rotation[3][3];
-        copyTo(rotation_, rotation);
-        Real* out = forces;
-        if (!onDevice_)
-        {
-            out_.resize(3 * static_cast<size_t>(n_));
-            out = out_.data();
-        }
-        // what comes to the host is added there
-        const bool replace = this->request_.replaceForces || !onDevice_;
-        collectForces(particles_,
-                      nearForces_.data(),
-                      farForces_.data(),
-                      exclusions_.forces(),
-                      rotation,
-                      replace,
-                      out,
-                      far_);
         if (onDevice_)
         {
             done_.record(far_);
@@ -337,7 +331,7 @@ public:
         }
         onHost_.resize(3 * static_cast<size_t>(n_));
         check(cudaMemcpyAsync(onHost_.data(),
-                              out,
+                              out_.data(),
                               3 * static_cast<size_t>(n_) * sizeof(Real),
                               cudaMemcpyDeviceToHost,
                               far_),
@@ -538,9 +532,13 @@ private:
     {
         if (!levels_.empty() && n_ > 0)
         {
-            cells_.resize(n_, levels_.back().grid.cells);
+            const int cells = levels_.back().grid.cells;
+            cells_.resize(n_, cells);
             // a cell of few particles may need more families than before
-            familiesKnown_ = false;
+            familiesKnown_  = false;
+            occupancyKnown_ = false;
+            occupancy_      = { cells, n_ / cells };
+            isSparse_       = false;
         }
     }
 
@@ -635,6 +633,36 @@ private:
             result.push_back(level.grid);
         }
         return result;
+    }
+
+    /*! \brief Finds out how full the cells are, for the near field.
+     *
+     *  Where the order of summation is fixed it does not follow from the first positions, which are
+     *  others after a restart. */
+    void findOccupancy()
+    {
+        const auto now  = cells_.occupancy(far_);
+        occupancyKnown_ = true;
+        isSparse_       = now.cells < c_sparse * occupancy_.cells;
+        if (isSparse_)
+        {
+            occupancy_ = { now.cells, reproducible_ ? occupancy_.usual : now.usual };
+            cells_.makeRoomForList();
+        }
+    }
+
+    //! The cells that the near field visits, after sorting; a list is made in its stream.
+    OccupiedCells occupiedCells()
+    {
+        if (isSparse_)
+        {
+            cells_.listOccupied(nearStream());
+        }
+        return { isSparse_ ? cells_.occupied() : nullptr,
+                 isSparse_ ? cells_.occupiedCount() : nullptr,
+                 levels_.back().grid.cells,
+                 occupancy_.cells,
+                 occupancy_.usual };
     }
 
     //! Finds how many families every level has, and makes room for them and some more.
@@ -798,6 +826,9 @@ private:
     BinFrame frame_ = {};
     std::vector<LevelStore> levels_;
     bool familiesKnown_ = false; //!< there is room for the families of all levels
+    typename DeviceCells<Real>::Occupancy occupancy_ = { 0, 0 };
+    bool occupancyKnown_                             = false;
+    bool isSparse_ = false; //!< the near field visits a list of the cells that hold particles
 
     DeviceCells<Real> cells_;
     FamilyLists<Real> lists_;

@@ -47,12 +47,20 @@ struct Expansion
     FARFIELD_HD Real operator()(int i) const { return L[i]; }
 };
 
+//! A component of a row vector times a matrix.
+template<class Real>
+__device__ Real turned(const Real4<Real>& v, const Real (&matrix)[3][3], int k)
+{
+    return v.x * matrix[0][k] + v.y * matrix[1][k] + v.z * matrix[2][k];
+}
+
 //! \param[in] bits  so many expansions are brought to shared memory at a time, logarithm
 template<int P, class Real>
 __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
         farForces(int n,
                   const Real4<Real>* __restrict__ xq,
                   const int* __restrict__ cell,
+                  const int* __restrict__ atom,
                   const int* __restrict__ slotOf,
                   const Real* __restrict__ L,
                   int stride,
@@ -60,7 +68,7 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
                   Real pull,
                   int bits,
                   const __grid_constant__ GradientWeights<Real, P> weights,
-                  Real4<Real>* __restrict__ forces)
+                  const __grid_constant__ ForceArrays<Real> out)
 {
     using Shape = Staging<P, Real>;
     __shared__ alignas(16) Real staged[(1 << Shape::c_bits) * Shape::c_pitch];
@@ -74,11 +82,22 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
     int own       = -1;
     int left      = -1;
     Real4<Real> a = { 0, 0, 0, 0 };
+    Real* to      = nullptr;
+    Real sum[3]   = { 0, 0, 0 };
     if (i < n)
     {
-        own  = cell[i];
-        left = (thread > 0) ? cell[i - 1] : -1;
-        a    = xq[i];
+        own                    = cell[i];
+        left                   = (thread > 0) ? cell[i - 1] : -1;
+        a                      = xq[i];
+        const size_t at        = 3 * static_cast<size_t>(atom[i]);
+        const Real4<Real> near = out.near[i];
+        to                     = out.all + at;
+        for (int k = 0; k < 3; k++)
+        {
+            const Real before   = out.replace ? Real(0) : to[k];
+            const Real excluded = (out.excluded != nullptr) ? out.excluded[at + k] : Real(0);
+            sum[k]              = before + excluded + turned(near, out.rotation, k);
+        }
     }
     const bool first      = own != left;
     const int slot        = first ? slotOf[own] : -1;
@@ -113,7 +132,7 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
         if (begin + column < distinct)
         {
             const int from        = slots[begin + column];
-            Real* to              = staged + column * Shape::c_pitch;
+            Real* stage           = staged + column * Shape::c_pitch;
             constexpr int c_batch = Shape::c_batch;
             const int step        = static_cast<int>(blockDim.x) >> bits;
             for (int k = thread >> bits; from >= 0 && k < Shape::c_coefficients;
@@ -134,7 +153,7 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
                     const int row = k + b * step;
                     if (row < Shape::c_coefficients)
                     {
-                        to[row] = weights.w[row] * values[b];
+                        stage[row] = weights.w[row] * values[b];
                     }
                 }
             }
@@ -157,7 +176,14 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
     }
     if (i < n)
     {
-        forces[i] = force;
+        for (int k = 0; k < 3; k++)
+        {
+            to[k] = sum[k] + turned(force, out.rotation, k);
+        }
+        if (out.far != nullptr)
+        {
+            out.far[i] = force;
+        }
     }
 }
 
@@ -168,7 +194,7 @@ void l2p(const DeviceExpansionTables<Real>& tables,
          const SortedParticles<Real>& particles,
          const LevelView<Real>& leaves,
          Real pull,
-         Real4<Real>* forces,
+         const ForceArrays<Real>& forces,
          cudaStream_t stream)
 {
     const bool few    = particles.n < c_fewParticles;
@@ -187,6 +213,7 @@ void l2p(const DeviceExpansionTables<Real>& tables,
                               <<<blocks, threads, 0, stream>>>(particles.n,
                                                                particles.xq,
                                                                particles.cell,
+                                                               particles.atom,
                                                                leaves.slotOf,
                                                                leaves.L,
                                                                leaves.stride,
@@ -203,13 +230,13 @@ template void l2p<float>(const DeviceExpansionTables<float>&,
                          const SortedParticles<float>&,
                          const LevelView<float>&,
                          float,
-                         Real4<float>*,
+                         const ForceArrays<float>&,
                          cudaStream_t);
 template void l2p<double>(const DeviceExpansionTables<double>&,
                           const SortedParticles<double>&,
                           const LevelView<double>&,
                           double,
-                          Real4<double>*,
+                          const ForceArrays<double>&,
                           cudaStream_t);
 
 } // namespace farfield

@@ -74,7 +74,6 @@ struct SortedParticles
     const int* start;      //!< [cells + 1] first particle of each cell, storage order
     const int* atom;       //!< [n] index before sorting
     const int* cell;       //!< [n] cell of each particle, storage order
-    const int* place;      //!< [n] inverse of atom: position after sorting
 };
 
 /*! \brief Expansions of the cells of one level, in device memory.

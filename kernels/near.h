@@ -86,8 +86,11 @@ private:
 //! Cells that P2P has to visit.
 struct OccupiedCells
 {
-    const int* cells; //!< cells in storage order, -1 for none; null: all cells of the grid
-    int capacity;     //!< length of the list, or the number of cells
+    const int* cells; //!< in storage order, device memory; null: all cells of the grid
+    const int* count; //!< [1] length of the list, device memory
+    int all;          //!< cells of the grid
+    int expected;     //!< about so many cells hold particles
+    int usual;        //!< about so many particles share the cell of a particle
 };
 
 /*! \brief Near-field forces on sorted particles, added to forces.
@@ -112,20 +115,6 @@ void p2p(const SortedParticles<Real>& particles,
          NearTotals* totals,
          OrderedSums* scratch,
          cudaStream_t stream);
-
-/*! \brief Adds near and far forces and those of excluded pairs to the caller's array.
- *  \param[in] excluded  see DeviceExclusions::forces()
- *  \param[in] rotation  frame of the cells to the caller's: row vectors times this
- *  \param[in] replace   write them over what the array holds instead */
-template<class Real>
-void collectForces(const SortedParticles<Real>& particles,
-                   const Real4<Real>* near,
-                   const Real4<Real>* far,
-                   const Real* excluded,
-                   const double rotation[3][3],
-                   bool replace,
-                   Real* forces,
-                   cudaStream_t stream);
 
 } // namespace farfield
 

@@ -180,15 +180,19 @@ struct WarpShare
 {
     int firstGroup, groupStep, firstBatch, batchStep;
 
-    //! \param[in] logShares  binary logarithm of the number of warps, 0 to 2
+    //! \param[in] logShares  binary logarithm of the number of warps
     FARFIELD_HD WarpShare(int share, int logShares, int groups)
     {
         // four warps are 4, 2, 1 per group for 1, 2 and more groups; with three groups one is idle
-        const int logPerGroup = (groups <= logShares) ? logShares + 1 - groups : 0;
-        batchStep             = 1 << logPerGroup;
-        firstBatch            = share & (batchStep - 1);
-        firstGroup            = share >> logPerGroup;
-        groupStep             = (groups < (1 << logShares)) ? groups : (1 << logShares);
+        int logPerGroup = logShares;
+        while (logPerGroup > 0 && (groups << logPerGroup) > (1 << logShares))
+        {
+            logPerGroup--;
+        }
+        batchStep  = 1 << logPerGroup;
+        firstBatch = share & (batchStep - 1);
+        firstGroup = share >> logPerGroup;
+        groupStep  = (groups < (1 << logShares)) ? groups : (1 << logShares);
     }
 };
 

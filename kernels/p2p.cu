@@ -69,41 +69,35 @@ struct ChosenShape<float, Ws, ThirdLaw, NearSums::None>
 //! kernel for that.
 constexpr int c_largeCell = 15;
 
-//! Below so many warps per multiprocessor, several take the groups of targets of a cell.
-constexpr int c_fewWarps = 48;
-//! Below so many, several take the sources of a group: that has a cost.
-constexpr int c_veryFewWarps = 12;
-//! At most four share a cell.
-constexpr int c_maxLogShares = 2;
+//! With fewer warps per multiprocessor, several share a cell.
+constexpr int c_fewWarps = 12;
+//! As soon as a warp has more pairs than this: the device would wait for the last ones.
+constexpr int c_longWork = 20000;
+//! Binary logarithms: most warps to fill the device, which has a cost, and to shorten their work.
+constexpr int c_mostToFill = 2, c_mostToShorten = 4;
 
-/*! \brief Binary logarithm of the number of warps per cell that fill the device.
- *  \param[in] usual   number of particles in a cell
- *  \param[in] listed  whether some cells hold far more than that */
+//! Binary logarithm of the number of warps per cell.
 template<class Kernel>
-int logSharesFor(int cells, int usual, bool listed)
+int logSharesFor(const OccupiedCells& occupied)
 {
     if (!Kernel::c_shares)
     {
         return 0;
     }
-    const int groups = (usual + Kernel::c_capacity - 1) / Kernel::c_capacity;
-    if (listed && groups > 1)
-    {
-        return c_maxLogShares; // the device waits for the fullest cells
-    }
     int device = 0, processors = 0;
     check(cudaGetDevice(&device), "finding the device");
     check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
           "reading properties of the device");
-    for (int logShares = 0; logShares < c_maxLogShares; logShares++)
+    const long long fewCells = static_cast<long long>(processors) * c_fewWarps;
+    const long long pairs =
+            static_cast<long long>(Kernel::c_pieces) * occupied.usual * occupied.usual;
+    int logShares = 0;
+    while ((logShares < c_mostToFill && (occupied.expected << logShares) < fewCells)
+           || (logShares < c_mostToShorten && (pairs >> logShares) > c_longWork))
     {
-        const long long wanted = (2 << logShares) <= groups ? c_fewWarps : c_veryFewWarps;
-        if ((static_cast<long long>(cells) << logShares) >= processors * wanted)
-        {
-            return logShares;
-        }
+        logShares++;
     }
-    return c_maxLogShares;
+    return logShares;
 }
 
 //! Whether a choice has a kernel for large cells.
@@ -117,10 +111,15 @@ struct HasLarge<Chosen, std::void_t<typename Chosen::Large>> : std::true_type
 };
 
 template<class Kernel>
-void launchShape(const P2pTask<typename Kernel::Real>& task, cudaStream_t stream)
+void launchShape(P2pTask<typename Kernel::Real> task, cudaStream_t stream)
 {
-    int blocks = blocksFor(static_cast<long long>(task.occupied.capacity) << task.logShares,
-                           Kernel::c_warps);
+    task.logShares = logSharesFor<Kernel>(task.occupied);
+    // a list may be longer than expected: warps then take more than one entry
+    const auto& occupied  = task.occupied;
+    const long long cells = occupied.cells != nullptr
+                                    ? occupied.expected + occupied.expected / 8 + 1
+                                    : occupied.all;
+    int blocks            = blocksFor(cells << task.logShares, Kernel::c_warps);
     if (Kernel::c_energy)
     {
         blocks = std::min(blocks, OrderedSums::c_maxBlocks);
@@ -130,25 +129,19 @@ void launchShape(const P2pTask<typename Kernel::Real>& task, cudaStream_t stream
 }
 
 template<class Real, int Ws, bool ThirdLaw, NearSums Sums>
-void launch(P2pTask<Real> task, cudaStream_t stream)
+void launch(const P2pTask<Real>& task, cudaStream_t stream)
 {
-    using Chosen      = ChosenShape<Real, Ws, ThirdLaw, Sums>;
-    using Shared      = typename Chosen::Shared;
-    const bool listed = task.occupied.cells != nullptr;
-    const int cells   = task.occupied.capacity;
-    const int usual   = task.particles.n / cells;
+    using Chosen = ChosenShape<Real, Ws, ThirdLaw, Sums>;
     if constexpr (HasLarge<Chosen>::value)
     {
-        // a list has places for cells without particles
-        if (listed || usual >= c_largeCell)
+        if (task.occupied.usual >= c_largeCell)
         {
-            task.logShares = logSharesFor<typename Chosen::Large>(cells, usual, listed);
             launchShape<typename Chosen::Large>(task, stream);
             return;
         }
     }
-    task.logShares = logSharesFor<Shared>(cells, usual, listed);
-    if (task.logShares > 0)
+    using Shared = typename Chosen::Shared;
+    if (logSharesFor<Shared>(task.occupied) > 0)
     {
         launchShape<Shared>(task, stream);
     }
@@ -192,7 +185,7 @@ void p2p(const SortedParticles<Real>& particles,
          OrderedSums* scratch,
          cudaStream_t stream)
 {
-    if (particles.n == 0 || occupied.capacity == 0)
+    if (particles.n == 0 || occupied.all == 0)
     {
         return;
     }
@@ -213,7 +206,7 @@ void p2p(const SortedParticles<Real>& particles,
     task.forces = forces;
     task.totals = totals;
     task.sums = (sums == NearSums::None) ? OrderedSums::View{ nullptr, nullptr } : scratch->view();
-    task.logShares = 0;
+    task.logShares = 0; // launchShape() decides
     if (ws == 1)
     {
         reproducible ? launch<Real, 1, false>(task, sums, stream)

@@ -464,18 +464,16 @@ __global__ void __launch_bounds__(c_warp* Shape::c_warps, Shape::c_blocks)
 
     const int warps     = static_cast<int>(gridDim.x) * Shape::c_warps;
     const int logShares = Shape::c_shares ? task.logShares : 0;
-    const int items     = task.occupied.capacity << logShares;
+    const bool listed   = task.occupied.cells != nullptr;
+    const int entries   = listed ? *task.occupied.count : task.occupied.all;
+    const int items     = entries << logShares;
     for (int item = static_cast<int>(blockIdx.x) * Shape::c_warps + warp; item < items;
          item += warps)
     {
         int cell = item >> logShares;
-        if (task.occupied.cells != nullptr)
+        if (listed)
         {
             cell = uniform(task.occupied.cells[cell], 0);
-        }
-        if (cell < 0)
-        {
-            continue;
         }
 
         // Every lane looks up a piece; those that hold particles are listed in shared memory.

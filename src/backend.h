@@ -78,7 +78,8 @@ public:
     virtual void m2m(int level) = 0; //!< multipoles of a level to those of the next coarser one
     virtual void m2l(int level) = 0; //!< multipoles to local expansions; level 0: periodic closure
     virtual void l2l(int level) = 0; //!< local expansions to the next finer level
-    virtual void l2p()          = 0; //!< local expansions to forces
+    //! Local expansions to forces. \param[in] forces  those of collect(): may be added to here
+    virtual void l2p(Real* forces) = 0;
     //! Adds the forces to the caller's array and returns the totals.
     virtual Totals collect(Real* forces) = 0;
     //! Whether the last evaluation has come to nothing, because lists had no room, and must be

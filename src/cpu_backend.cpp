@@ -187,7 +187,7 @@ public:
         }
     }
 
-    void l2p() override
+    void l2p(Real* /*forces*/) override
     {
         Level<Real>& level = leaves();
         const double unit  = level.grid.unit();

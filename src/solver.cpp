@@ -470,7 +470,7 @@ private:
             timed(Stage::L2l, [&] { backend_->l2l(level); });
             timed(Stage::M2l, [&] { backend_->m2l(level + 1); });
         }
-        timed(Stage::L2p, [&] { backend_->l2p(); });
+        timed(Stage::L2p, [&] { backend_->l2p(forces); });
         Totals totals;
         timed(Stage::Collect, [&] { totals = backend_->collect(forces); });
         return totals;

@@ -183,7 +183,7 @@ Record record(Backend<Real>& backend, const System& system, int levels, const Re
             backend.m2l(level);
             r.locals[level] = backend.locals(level);
         }
-        backend.l2p();
+        backend.l2p(f.data());
         r.totals = backend.collect(f.data());
         r.forces.assign(f.begin(), f.end());
     } while (backend.mustRepeat());

@@ -172,8 +172,12 @@ def floors(
         )
         table.append(("L2L", "L2L", inner * n * n, 1.125 * inner * n * real))
     table += [
-        ("L2P", "L2P", 5 * n * atoms, atoms * 2 * vector + leaf_cells * n * real),
-        ("Collect", "collect", 12 * atoms, atoms * (2 * vector + 4 + 6 * real)),
+        (
+            "L2P",
+            "L2P and the sum of all forces",
+            (5 * n + 24) * atoms,
+            atoms * (2 * vector + 8 + 9 * real) + leaf_cells * n * real,
+        ),
     ]
     return table
 
