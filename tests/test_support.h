@@ -257,6 +257,12 @@ inline double coherence(const System& system)
     return squares == 0 ? 1 : together / squares;
 }
 
+//! Sum over particles of the energy with a neighbour at 0.2 nm, kJ/mol: near and excluded pairs.
+inline double pairEnergies(const System& system)
+{
+    return system.size() * c_coulomb * system.meanSquareCharge() / 0.2;
+}
+
 /*! \brief Bounds from the truncation error of uncorrelated charges in the cells in use.
  *
  *  Forces: <q^2> k sqrt(n_c sum_D <|e_D|^2>), e_D the error of the truncated bipolar expansion for
@@ -292,14 +298,8 @@ Bounds boundsFor(const System& system, const Setup& setup, const Evaluation& ref
                           * std::sqrt(0.5 * system.size()) * std::sqrt(std::exp2(levels - 1))
                   + 0.5 * system.size() * mean * mean * std::abs(t.meanPotential[setup.order])
                             * std::exp2(2 * (levels - 1)));
-    // Rounding of energies: that of the far potentials of N particles, each of the size of the
-    // interaction with its neighbours.
-    double pairEnergies = 0;
-    for (int i = 0; i < system.size(); ++i)
-    {
-        pairEnergies += c_coulomb * q2 / 0.2;
-    }
-    const double rounding = roundingFloor<Real>() * pairEnergies;
+    // Rounding of energies: that of the far potentials of N particles.
+    const double rounding = roundingFloor<Real>() * pairEnergies(system);
     b.virial              = (2 * setup.order + 3) * b.energy + rounding;
     b.energy += rounding;
     return b;

@@ -59,8 +59,9 @@ TYPED_TEST(Exclusions, MayBeListedOneWayOrBothWays)
     {
         EXPECT_LE(relativeError(other->forces, both.forces), roundingFloor<Real>());
         EXPECT_NEAR(other->energy / both.energy, 1, roundingFloor<Real>());
+        // the near field holds the excluded pairs, too, and rounds each of them on its own
         EXPECT_LE(largestDifference(other->virial, both.virial),
-                  roundingFloor<Real>() * std::abs(both.energy));
+                  roundingFloor<Real>() * pairEnergies(water) / std::sqrt(water.size()));
     }
 }
 
