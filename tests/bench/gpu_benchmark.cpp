@@ -470,6 +470,7 @@ struct TotalBenchmark
     std::vector<int> cells           = { 0, 8, 12, 16, 20, 24, 32, 40, 48, 64 };
     std::vector<std::string> engines = { "auto" };
     std::vector<double> edges        = { 40, 80 };
+    std::vector<int> dropletCells    = { 0 };
     double accuracy                  = 3e-4;
     bool totals                      = true;
 
@@ -509,11 +510,14 @@ struct TotalBenchmark
         for (double edge : edges)
         {
             const System system = waterDroplets(edge, common.seed);
-            for (const std::string& engine : engines)
+            for (int n : dropletCells)
             {
-                if (report->timeLeft())
+                for (const std::string& engine : engines)
                 {
-                    one<Real>(common, report, system, engine, 0);
+                    if (report->timeLeft())
+                    {
+                        one<Real>(common, report, system, engine, n);
+                    }
                 }
             }
         }
@@ -911,6 +915,7 @@ int program(int argc, char** argv)
     totalCommand->add_option("--cells", total.cells, "leaf cells per edge; 0: automatic");
     CLI::App* dropletCommand = subcommand("droplets", "27 droplets of water, 300 510 atoms in all");
     dropletCommand->add_option("--edges", total.edges, "edges of the box, nm");
+    dropletCommand->add_option("--cells", total.dropletCells, "leaf cells per edge; 0: automatic");
     for (CLI::App* command : { totalCommand, dropletCommand })
     {
         command->add_option("--engines", total.engines, "M2L engines")->check(isEngine);

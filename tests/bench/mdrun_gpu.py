@@ -13,8 +13,8 @@ turn, several rounds in one invocation, so that a change of the machine's speed 
     PME               with GROMACS's standard settings
     PME tuned         cut-off and grid tuned by mdrun, which starts 5 s into a run; timed after it
     FMM               with the options of --mdp
-    none              water without charges, with a plain cut-off: close to what no Coulomb
-                      interaction costs, though these kernels still compute it
+    none              a plain cut-off, for boxes of water also without charges: close to what no
+                      Coulomb interaction costs, though these kernels still compute it
     ... no graph      the same without CUDA graphs
     ... list N        the same with another interval of the pair search, of --nstlist
 
@@ -116,12 +116,13 @@ def prepare(gmx, name, arguments):
 def kinds_of(folder, arguments):
     """{name: settings, topology, whether it is tuned, graphs, nstlist}"""
     electrostatics = {"PME": PME, "FMM": {**FMM, **arguments.mdp}}
-    if (folder / "uncharged.top").exists() and not arguments.no_baseline:
+    if not arguments.no_baseline:
         electrostatics["none"] = NONE
+    baseline = "uncharged.top" if (folder / "uncharged.top").exists() else "topol.top"
     kinds = {}
     for nstlist in arguments.nstlist:
         for name, settings in electrostatics.items():
-            topology = "uncharged.top" if name == "none" else "topol.top"
+            topology = baseline if name == "none" else "topol.top"
             for tuned in (False, True) if name == "PME" and not arguments.no_tuning else (False,):
                 for graph in (True, False) if not arguments.no_graphless else (True,):
                     label = (name + (" tuned" if tuned else "") + ("" if graph else " no graph")

@@ -209,7 +209,8 @@ def add_arguments(parser, result):
     """The arguments that benchmarks of mdrun share; result: the names of the files they write."""
     root = Path(__file__).resolve().parents[2]
     parser.add_argument("--gmx", type=Path, default=root / "build/bin/gmx")
-    parser.add_argument("--no-baseline", action="store_true", help="leave out the uncharged runs")
+    parser.add_argument("--no-baseline", action="store_true",
+                        help="leave out the runs without a long range")
     parser.add_argument("--mdp", type=parse_setting, nargs="*", default=[],
                         metavar="OPTION=VALUE", help="options of FMM, as in an .mdp file")
     parser.add_argument("--cache", type=Path, default=cache_folder(), help="for the warm systems")
