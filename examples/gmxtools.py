@@ -162,7 +162,7 @@ def read_cycles(log):
 
 def read_gpu(log):
     """Name of the first GPU in an md.log, or None."""
-    found = re.search(r"^ *#0: (.*?), compute cap", Path(log).read_text(errors="replace"),
+    found = re.search(r"^ *#0: (?:NVIDIA )?(.*?), compute cap", Path(log).read_text(errors="replace"),
                       re.MULTILINE)
     return found.group(1) if found else None
 

@@ -39,9 +39,17 @@ BOUNDS = ("compute bound", "compute bound, shared", "memory bound")
 # ---- what the files say ----
 
 
+# What tells cases of a benchmark apart.
+IDENTITY = ("system", "atoms", "box", "cells_per_edge", "per_cell", "engine", "accuracy", "order")
+IDENTITY += ("precision", "shape", "reproducible", "backend", "least_squares")
+IDENTITY += ("wanted_order", "wanted_range")
+
+
 def load(paths):
-    """{benchmark: [cases]}, with the machine of a file in each of its cases."""
-    cases = defaultdict(list)
+    """{benchmark: [cases]}, with the machine of a file in each of its cases.
+
+    Of a case that several files hold, the last one counts."""
+    cases = defaultdict(dict)
     for path in paths:
         content = json.loads(path.read_text())
         if not content["complete"]:
@@ -52,8 +60,9 @@ def load(paths):
                 continue
             case["machine"] = content["machine"]
             case["farfield"] = content["farfield"]
-            cases[content["benchmark"]].append(case)
-    return cases
+            identity = tuple(str(case.get(key)) for key in IDENTITY)
+            cases[content["benchmark"]][identity] = case
+    return defaultdict(list, {name: list(known.values()) for name, known in cases.items()})
 
 
 def lane_rate(gpu):

@@ -22,11 +22,14 @@ The best kind of PME is compared with the best kind of FMM. The forces of both a
 compared with a converged PME: in double precision if --gmx-double names such a gmx of any version,
 otherwise in mixed precision, which limits the comparison to a few 1e-6.
 
+With --merge the rounds of earlier results are put together instead, system by system.
+
 Systems: boxes of TIP3P water, a protein in a dodecahedron of water, and 27 droplets of water in
 large boxes of vacuum. Prints tables; writes mdrun_gpu.json and, with matplotlib, mdrun_gpu.svg.
 """
 
 import argparse
+import json
 import math
 import os
 import random
@@ -251,6 +254,26 @@ def summarise(record):
     record["fmm_over_pme"], record["fmm_over_pme_half_range"] = gmxtools.median_and_spread(ratios)
 
 
+def merged(paths):
+    """The result of several files: {..., "systems": records}, with the rounds of all."""
+    contents = [json.loads(path.read_text()) for path in paths]
+    records = {}
+    for content in contents:
+        for name, record in content["systems"].items():
+            kinds = records.setdefault(name, {**record, "kinds": {}})["kinds"]
+            for label, entry in record["kinds"].items():
+                known = kinds.setdefault(label, {"base": entry["base"], "steps": entry["steps"]})
+                for key, value in entry.items():
+                    if isinstance(value, list):
+                        known.setdefault(key, []).extend(value)
+            for key in record.keys() - records[name].keys():
+                records[name][key] = record[key]
+    for record in records.values():
+        summarise(record)
+    machines = sorted({content["machine"] for content in contents})
+    return {**contents[0], "machine": "; ".join(machines), "systems": records}
+
+
 # ---- accuracy ----
 def force_errors(gmx, name, folder, common, arguments):
     """Relative RMS error of the forces of the warm structure: {kind: error}, and the reference."""
@@ -333,6 +356,13 @@ def plot(records, path):
     figure.savefig(path, metadata={"Date": None})
 
 
+def present(records, folder):
+    """Tables to the terminal, the figure into the folder."""
+    print_tables(records)
+    plot(records, folder / "mdrun_gpu.svg")
+    print(f"\nAll numbers: {folder / 'mdrun_gpu.json'}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -353,7 +383,15 @@ def main():
     parser.add_argument("--max-error-atoms", type=int, default=100000,
                         help="no force error of larger systems; 0: of none")
     parser.add_argument("--structure", type=Path, default=root / "build/share/farfield/protein.pdb")
+    parser.add_argument("--merge", type=Path, nargs="+", metavar="JSON",
+                        help="results to put together; nothing is run")
     arguments = parser.parse_args()
+    if arguments.merge:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        result = merged(arguments.merge)
+        (arguments.output / "mdrun_gpu.json").write_text(json.dumps(result, indent=2) + "\n")
+        present(result["systems"], arguments.output)
+        return
     if arguments.rounds < 1 or arguments.threads < 1 or min(arguments.nstlist) < 1:
         parser.error("--rounds, --threads and --nstlist must be at least 1")
     gmx, version = mdrun_speed.start(arguments)
@@ -366,9 +404,7 @@ def main():
         # After each system: a run that is stopped leaves what is done
         mdrun_speed.write_result(arguments.output / "mdrun_gpu.json", arguments, version, "systems",
                                  records)
-    print_tables(records)
-    plot(records, arguments.output / "mdrun_gpu.svg")
-    print(f"\nAll numbers: {arguments.output / 'mdrun_gpu.json'}")
+    present(records, arguments.output)
 
 
 if __name__ == "__main__":
