@@ -648,6 +648,9 @@ TYPED_TEST(GpuP2p, MatchesCpu)
         cases.back().ws = 2;
     }
     cases.push_back({ "triclinic", 1500, 0.1, 3, 0, 1, true, 0.3 });
+    // several warps share a full cell; most other cells are empty, or none
+    cases.push_back({ "cube", 2000, 0.3, 1, 0, 1, true, 0.5 });
+    cases.push_back({ "rectangular", 5000, 0.5, 1, 0 });
     for (Case& c : cases = chosen(cases))
     {
         c.order = 0;
