@@ -357,8 +357,9 @@ public:
         {
             clock_.reset();
         }
-        // inside somebody else's capture nothing can be timed
-        timed_ = stage != Stage::SetUp && (inTurn() || !onDevice_);
+        // inside somebody else's capture nothing can be timed, and nothing is collected from arrays
+        // on the device
+        timed_ = stage != Stage::SetUp && (!onDevice_ || (inTurn() && stage != Stage::Collect));
         if (timed_)
         {
             clock_.begin(stage, streamOf(stage), inTurn());
