@@ -175,10 +175,8 @@ std::vector<Candidate> allCandidates(const Options& options,
                         continue;
                     }
                     const int levels = fft ? 1 : levelsFor(device, box, wanted);
-                    // a margin for numbers of cells that do not go with the box as well
                     const double error =
-                            1.05
-                            * estimatedError(order, ws, options.leastSquares, e, ratio, levels);
+                            estimatedError(order, ws, options.leastSquares, e, ratio, levels);
                     candidates.push_back({ order,
                                            ws,
                                            wanted,
