@@ -365,28 +365,10 @@ typename DeviceCells<Real>::Occupancy DeviceCells<Real>::occupancy(cudaStream_t 
 }
 
 template<class Real>
-void DeviceCells<Real>::makeRoomForList()
+void DeviceCells<Real>::selectOccupied(void* space, size_t* bytes, cudaStream_t stream)
 {
-    occupied_.resize(cells_);
-    occupiedCount_.resize(1);
-    size_t space = 0;
-    check(cub::DeviceSelect::If(nullptr,
-                                space,
-                                thrust::counting_iterator<int>(0),
-                                occupied_.data(),
-                                occupiedCount_.data(),
-                                cells_,
-                                IsOccupied{ start_.data() }),
-          "sizing a selection");
-    selectSpace_.resize(space);
-}
-
-template<class Real>
-void DeviceCells<Real>::listOccupied(cudaStream_t stream)
-{
-    size_t space = selectSpace_.size();
-    check(cub::DeviceSelect::If(selectSpace_.data(),
-                                space,
+    check(cub::DeviceSelect::If(space,
+                                *bytes,
                                 thrust::counting_iterator<int>(0),
                                 occupied_.data(),
                                 occupiedCount_.data(),
@@ -394,6 +376,23 @@ void DeviceCells<Real>::listOccupied(cudaStream_t stream)
                                 IsOccupied{ start_.data() },
                                 stream),
           "listing the cells that hold particles");
+}
+
+template<class Real>
+void DeviceCells<Real>::makeRoomForList()
+{
+    occupied_.resize(cells_);
+    occupiedCount_.resize(1);
+    size_t bytes = 0;
+    selectOccupied(nullptr, &bytes, nullptr);
+    selectSpace_.resize(bytes);
+}
+
+template<class Real>
+void DeviceCells<Real>::listOccupied(cudaStream_t stream)
+{
+    size_t bytes = selectSpace_.size();
+    selectOccupied(selectSpace_.data(), &bytes, stream);
 }
 
 template<class Real>

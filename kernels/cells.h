@@ -88,6 +88,8 @@ public:
 
 private:
     View view(bool reproducible);
+    //! Lists them, or finds out how much space that takes if there is none.
+    void selectOccupied(void* space, size_t* bytes, cudaStream_t stream);
 
     int n_ = 0, cells_ = 0;
     DeviceBuffer<Real4<Real>> binned_, xq_;

@@ -539,7 +539,6 @@ private:
             familiesKnown_  = false;
             occupancyKnown_ = false;
             occupancy_      = { cells, n_ / cells };
-            isSparse_       = false;
         }
     }
 
@@ -644,8 +643,7 @@ private:
     {
         const auto now  = cells_.occupancy(far_);
         occupancyKnown_ = true;
-        isSparse_       = now.cells < c_sparse * occupancy_.cells;
-        if (isSparse_)
+        if (now.cells < c_sparse * occupancy_.cells)
         {
             occupancy_ = { now.cells, reproducible_ ? occupancy_.usual : now.usual };
             cells_.makeRoomForList();
@@ -655,15 +653,16 @@ private:
     //! The cells that the near field visits, after sorting; a list is made in its stream.
     OccupiedCells occupiedCells()
     {
-        if (isSparse_)
+        OccupiedCells result = {
+            nullptr, nullptr, levels_.back().grid.cells, occupancy_.cells, occupancy_.usual
+        };
+        if (result.expected < result.all)
         {
             cells_.listOccupied(nearStream());
+            result.cells = cells_.occupied();
+            result.count = cells_.occupiedCount();
         }
-        return { isSparse_ ? cells_.occupied() : nullptr,
-                 isSparse_ ? cells_.occupiedCount() : nullptr,
-                 levels_.back().grid.cells,
-                 occupancy_.cells,
-                 occupancy_.usual };
+        return result;
     }
 
     //! Finds how many families every level has, and makes room for them and some more.
@@ -827,9 +826,9 @@ private:
     BinFrame frame_ = {};
     std::vector<LevelStore> levels_;
     bool familiesKnown_ = false; //!< there is room for the families of all levels
+    //! All cells, and the mean of them, unless the near field visits a list.
     typename DeviceCells<Real>::Occupancy occupancy_ = { 0, 0 };
     bool occupancyKnown_                             = false;
-    bool isSparse_ = false; //!< the near field visits a list of the cells that hold particles
 
     DeviceCells<Real> cells_;
     FamilyLists<Real> lists_;

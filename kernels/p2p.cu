@@ -111,9 +111,9 @@ struct HasLarge<Chosen, std::void_t<typename Chosen::Large>> : std::true_type
 };
 
 template<class Kernel>
-void launchShape(P2pTask<typename Kernel::Real> task, cudaStream_t stream)
+void launchShape(P2pTask<typename Kernel::Real> task, int logShares, cudaStream_t stream)
 {
-    task.logShares = logSharesFor<Kernel>(task.occupied);
+    task.logShares = logShares;
     // a list may be longer than expected: warps then take more than one entry
     const auto& occupied  = task.occupied;
     const long long cells = occupied.cells != nullptr
@@ -136,18 +136,20 @@ void launch(const P2pTask<Real>& task, cudaStream_t stream)
     {
         if (task.occupied.usual >= c_largeCell)
         {
-            launchShape<typename Chosen::Large>(task, stream);
+            using Large = typename Chosen::Large;
+            launchShape<Large>(task, logSharesFor<Large>(task.occupied), stream);
             return;
         }
     }
-    using Shared = typename Chosen::Shared;
-    if (logSharesFor<Shared>(task.occupied) > 0)
+    using Shared        = typename Chosen::Shared;
+    const int logShares = logSharesFor<Shared>(task.occupied);
+    if (logShares > 0)
     {
-        launchShape<Shared>(task, stream);
+        launchShape<Shared>(task, logShares, stream);
     }
     else
     {
-        launchShape<typename Chosen::Whole>(task, stream);
+        launchShape<typename Chosen::Whole>(task, 0, stream);
     }
 }
 

@@ -28,21 +28,9 @@ int levelsFor(Device device, const Mat3& box, double edge)
     return 1 + std::max(1, static_cast<int>(std::lround(std::log2(ratio))));
 }
 
-} // namespace
-
-IntMat Discretisation::coarseCells() const
-{
-    IntMat H = leafCells;
-    for (Int3& row : H)
-    {
-        for (int& entry : row)
-        {
-            entry /= 1 << (levels - 1);
-        }
-    }
-    return H;
-}
-
+/*! \brief Predicted relative RMS force error, see the header.
+ *  \param[in] cellSize  of the leaves, nm
+ *  \param[in] levels    of cells that interact through M2L, at least 1 */
 double
 estimatedError(int order, int ws, bool leastSquares, double cellSize, double ratio, int levels)
 {
@@ -84,6 +72,21 @@ estimatedError(int order, int ws, bool leastSquares, double cellSize, double rat
     // Errors of the levels are independent, and each level has twice the cell size of the one
     // below. Measured with two levels: 1.11 to 1.14 times that of one (orders 5 to 10).
     return oneLevel * std::sqrt((1 - std::pow(0.25, levels)) * 4 / 3);
+}
+
+} // namespace
+
+IntMat Discretisation::coarseCells() const
+{
+    IntMat H = leafCells;
+    for (Int3& row : H)
+    {
+        for (int& entry : row)
+        {
+            entry /= 1 << (levels - 1);
+        }
+    }
+    return H;
 }
 
 double estimatedError(const Discretisation& d, const Grid& leaf)

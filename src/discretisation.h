@@ -44,18 +44,9 @@ inline M2lEngine engineOfLevels(const Options& options)
     return open ? M2lEngine::Hierarchy : options.m2l;
 }
 
-/*! \brief Predicted relative RMS force error in condensed matter.
+/*! \brief Predicted relative RMS force error of leaf cells in condensed matter.
  *
- *  From measurements on water, extrapolated beyond them.
- *  \param[in] cellSize  of the leaves, nm
- *  \param[in] levels    of cells that interact through M2L, at least 1 */
-double estimatedError(int order,
-                      int ws,
-                      bool leastSquares,
-                      double cellSize,
-                      double shapeRatio,
-                      int levels);
-//! The same for leaf cells as they are.
+ *  From measurements on water, extrapolated beyond them. */
 double estimatedError(const Discretisation& d, const Grid& leaf);
 
 /*! \brief Chooses what the options leave open: the cheapest setting whose predicted error suffices.

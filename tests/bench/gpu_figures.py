@@ -40,9 +40,10 @@ BOUNDS = ("compute bound", "compute bound, shared", "memory bound")
 
 
 # What tells cases of a benchmark apart.
-IDENTITY = ("system", "atoms", "box", "cells_per_edge", "per_cell", "engine", "accuracy", "order")
-IDENTITY += ("precision", "shape", "reproducible", "backend", "least_squares")
-IDENTITY += ("wanted_order", "wanted_range")
+IDENTITY = (
+    "system atoms box precision engine accuracy backend least_squares order wanted_order "
+    "wanted_range cells_per_edge per_cell shape reproducible"
+).split()
 
 
 def load(paths):
