@@ -8,7 +8,6 @@
 #include <climits>
 #include <cmath>
 #include <memory>
-#include <optional>
 
 #include "cells.h"
 #include "device.h"
@@ -429,39 +428,45 @@ public:
         return { x_.data(), out_.data() };
     }
 
-    void beginMeasuring(Measure what) override
+    std::vector<double> measure(Measure what,
+                                int repeats,
+                                const std::function<void()>& evaluate) override
     {
         check(cudaDeviceSynchronize(), "waiting for the GPU");
-        measuring_ = what;
         clock_.reset();
-        recording_.emplace(far_);
-    }
-
-    std::vector<double> endMeasuring(int repeats) override
-    {
-        const bool stages = inTurn();
-        measuring_        = Measure::None;
-        recording_->finish();
+        GraphRecording recording(far_);
+        measuring_ = what;
+        try
+        {
+            evaluate();
+        }
+        catch (...)
+        {
+            measuring_ = Measure::None;
+            throw;
+        }
+        measuring_ = Measure::None;
+        recording.finish();
+        const bool stages = what == Measure::Stages;
         std::vector<std::vector<double>> samples(stages ? static_cast<int>(Stage::Count) : 1);
         for (int repeat = -3; repeat < repeats; repeat++)
         {
             std::vector<double> seconds(samples.size(), 0.0);
             if (stages)
             {
-                recording_->launch();
+                recording.launch();
                 far_.synchronize();
                 clock_.addTo(seconds.data());
             }
             else
             {
-                seconds[0] = recording_->secondsPerLaunch();
+                seconds[0] = recording.secondsPerLaunch();
             }
             for (size_t k = 0; k < samples.size() && repeat >= 0; k++)
             {
                 samples[k].push_back(seconds[k]);
             }
         }
-        recording_.reset();
         std::vector<double> medians;
         for (std::vector<double>& sample : samples)
         {
@@ -813,9 +818,8 @@ private:
     cudaStream_t stream_ = nullptr; //!< of the caller
     bool onDevice_       = false;   //!< the arrays of this evaluation are in device memory
     Measure measuring_   = Measure::None;
-    std::optional<GraphRecording> recording_;
-    bool timed_      = false;
-    bool mustRepeat_ = false;
+    bool timed_          = false;
+    bool mustRepeat_     = false;
     StageClock clock_;
 
     Discretisation discretisation_;

@@ -304,6 +304,23 @@ FARFIELD_HD int blocksOfFamilies(int capacity)
     return (capacity + c_sumThreads - 1) / c_sumThreads;
 }
 
+//! Calls f(octant, slot) for each child that a thread of the sums below takes.
+template<class F>
+__device__ void forChildren(int capacity, const int* count, F f)
+{
+    const int families = min(*count, capacity);
+    const int parts    = 8 * blocksOfFamilies(capacity);
+    for (int part = blockIdx.x; part < parts; part += gridDim.x)
+    {
+        const int octant = part % 8;
+        const int family = part / 8 * c_sumThreads + threadIdx.x;
+        if (family < families)
+        {
+            f(octant, static_cast<size_t>(octant) * capacity + family);
+        }
+    }
+}
+
 //! -1/2 s (x) F of the children, F from what L2L has just written.
 template<class Real>
 __global__ void __launch_bounds__(c_sumThreads)
@@ -321,18 +338,9 @@ __global__ void __launch_bounds__(c_sumThreads)
                   double* virial,
                   OrderedSums::View sums)
 {
-    const int families = min(*count, capacity);
-    const int parts    = 8 * blocksOfFamilies(capacity);
-    double own[6]      = {};
-    for (int part = blockIdx.x; part < parts; part += gridDim.x)
+    double own[6]  = {};
+    const auto add = [&](int octant, size_t slot)
     {
-        const int octant = part % 8;
-        const int family = part / 8 * c_sumThreads + threadIdx.x;
-        if (family >= families)
-        {
-            continue;
-        }
-        const size_t slot   = static_cast<size_t>(octant) * capacity + family;
         const int limits[4] = { 0, end.x, end.y, end.z };
         double force[3]     = { 0, 0, 0 };
 #pragma unroll
@@ -362,7 +370,8 @@ __global__ void __launch_bounds__(c_sumThreads)
         own[3] -= 0.25 * scale * (s[0] * force[1] + s[1] * force[0]);
         own[4] -= 0.25 * scale * (s[0] * force[2] + s[2] * force[0]);
         own[5] -= 0.25 * scale * (s[1] * force[2] + s[2] * force[1]);
-    }
+    };
+    forChildren(capacity, count, add);
     double* to[6];
     for (int k = 0; k < 6; k++)
     {
@@ -383,21 +392,12 @@ __global__ void __launch_bounds__(c_sumThreads) sumTraceShift(int n,
                                                               double* energy,
                                                               OrderedSums::View sums)
 {
-    const int families = min(*count, capacity);
-    const int parts    = 8 * blocksOfFamilies(capacity);
-    double own         = 0;
-    for (int part = blockIdx.x; part < parts; part += gridDim.x)
+    double own     = 0;
+    const auto add = [&](int octant, size_t slot)
     {
-        const int octant = part % 8;
-        const int family = part / 8 * c_sumThreads + threadIdx.x;
-        if (family >= families)
-        {
-            continue;
-        }
-        const size_t slot = static_cast<size_t>(octant) * capacity + family;
-        const size_t row  = stride;
-        const double* s   = shifts.s[octant];
-        double value = (s[0] * s[0] + s[1] * s[1] + s[2] * s[2]) * static_cast<double>(M[slot]);
+        const size_t row = stride;
+        const double* s  = shifts.s[octant];
+        double value     = (s[0] * s[0] + s[1] * s[1] + s[2] * s[2]) * static_cast<double>(M[slot]);
         if (n > 1)
         {
             // u_1,1 = -x, u_1,-1 = -y, u_1,0 = z
@@ -407,7 +407,8 @@ __global__ void __launch_bounds__(c_sumThreads) sumTraceShift(int n,
                         - s[1] * static_cast<double>(M[row + slot]));
         }
         own += scale * value;
-    }
+    };
+    forChildren(capacity, count, add);
     addInOrder<1>(&own, sums, &energy);
 }
 

@@ -9,6 +9,7 @@
 #ifndef FARFIELD_GPU_BACKEND_H
 #define FARFIELD_GPU_BACKEND_H
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,17 +41,19 @@ public:
     //! Copies positions from the host, with room for forces; valid until the next call.
     virtual DeviceArrays place(const Real* x) = 0;
 
-    //! What beginMeasuring() measures.
+    //! What is measured.
     enum class Measure
     {
         None,
         Stages, //!< one after the other
         Whole   //!< near and far field side by side
     };
-    //! The following evaluation on device arrays is recorded.
-    virtual void beginMeasuring(Measure what) = 0;
-    //! Runs what was recorded; medians, s, [Stage::Count], or one of the whole.
-    virtual std::vector<double> endMeasuring(int repeats) = 0;
+    /*! \brief Records an evaluation on device arrays and runs it several times.
+     *  \param[in] evaluate  runs it; everything it needs has memory and operators already
+     *  \returns medians, s, [Stage::Count], or one of the whole */
+    virtual std::vector<double> measure(Measure what,
+                                        int repeats,
+                                        const std::function<void()>& evaluate) = 0;
 };
 
 //! Whether this build and this machine can run the CUDA backend.

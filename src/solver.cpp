@@ -285,10 +285,13 @@ public:
         // the first evaluation sets up what must not happen while recording
         enqueue(x, boxVectors, forces, request, nullptr);
         wait();
-        gpu_->beginMeasuring(GpuBackend<Real>::Measure::Stages);
-        gpu_->enter(nullptr);
-        run(x, forces, request);
-        const std::vector<double> seconds = gpu_->endMeasuring(repeats);
+        const std::vector<double> seconds = gpu_->measure(GpuBackend<Real>::Measure::Stages,
+                                                          repeats,
+                                                          [&]
+                                                          {
+                                                              gpu_->enter(nullptr);
+                                                              run(x, forces, request);
+                                                          });
         std::vector<StageTime> times;
         for (size_t stage = 0; stage < seconds.size(); stage++)
         {
@@ -575,12 +578,22 @@ private:
         const auto spent = [&]
         { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
         timed_.clear();
-        size_t best = 0;
+        size_t best = 0, built = 0;
         for (size_t k = 0; k < settings.size() && (k == 0 || spent() < c_longestTuning); k++)
         {
+            built = k;
             try
             {
                 build(settings[k]);
+                const Setup s        = setup();
+                const double seconds = secondsOf(arrays);
+                timed_.push_back({ s.order,
+                                   s.directRange,
+                                   s.levels,
+                                   s.m2l,
+                                   s.leafCells,
+                                   s.cellSize,
+                                   seconds });
             }
             catch (const Error& error)
             {
@@ -590,15 +603,13 @@ private:
                 }
                 break; // the first one fitted
             }
-            const Setup s = setup();
-            timed_.push_back(
-                    { s.order, s.directRange, s.m2l, s.leafCells, s.cellSize, secondsOf(arrays) });
             if (timed_[k].seconds < (1 - c_timingNoise) * timed_[best].seconds)
             {
                 best = k;
             }
         }
-        if (best + 1 != timed_.size())
+        timed_[best].isInUse = true;
+        if (built != best)
         {
             build(settings[best]);
         }
@@ -615,13 +626,14 @@ private:
         request.virial        = false;
         request.replaceForces = true;
         request.step          = 0; // the grid moves as it does later
-        gpu_->enter(nullptr);
-        run(arrays.x, arrays.forces, request);
+        const auto enqueue    = [&]
+        {
+            gpu_->enter(nullptr);
+            run(arrays.x, arrays.forces, request);
+        };
+        enqueue();
         gpu_->wait();
-        gpu_->beginMeasuring(GpuBackend<Real>::Measure::Whole);
-        gpu_->enter(nullptr);
-        run(arrays.x, arrays.forces, request);
-        return gpu_->endMeasuring(c_repeats).front();
+        return gpu_->measure(GpuBackend<Real>::Measure::Whole, c_repeats, enqueue).front();
     }
 
     //! Builds the operators, with a clear error if they do not fit into memory.

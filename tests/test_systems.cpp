@@ -747,10 +747,15 @@ TYPED_TEST(Tuning, TakesTheFastestSettingOnAGpu)
         EXPECT_GT(timed.seconds, 0);
         EXPECT_LT(timed.seconds, 1);
         fastest = std::min(fastest, timed.seconds);
-        if (timed.leafCells == setup.leafCells && timed.order == setup.order
-            && timed.m2l == setup.m2l && timed.directRange == setup.directRange)
+        if (timed.isInUse)
         {
+            EXPECT_EQ(taken, 0) << "a second one in use";
             taken = timed.seconds;
+            EXPECT_EQ(timed.order, setup.order);
+            EXPECT_EQ(timed.directRange, setup.directRange);
+            EXPECT_EQ(timed.levels, setup.levels);
+            EXPECT_EQ(timed.m2l, setup.m2l);
+            EXPECT_EQ(timed.leafCells, setup.leafCells);
         }
     }
     EXPECT_GT(taken, 0) << "the setting in use was timed";

@@ -274,16 +274,16 @@ std::string describe(const farfield::Setup& setup,
     }
     for (const farfield::TimedSetting& timed : setup.timed)
     {
-        const bool isInUse = timed.leafCells == setup.leafCells && timed.order == setup.order
-                             && timed.directRange == setup.directRange && timed.m2l == setup.m2l;
         text += formatString(
-                "    order %2d, direct range %d, cell size %.3f nm, %-9s %10.1f us%s\n",
+                "    order %2d, direct range %d, cell size %.3f nm, %d level%s, %-9s %10.1f us%s\n",
                 timed.order,
                 timed.directRange,
                 timed.cellSize,
+                timed.levels,
+                timed.levels == 1 ? " " : "s",
                 engineName(timed.m2l),
                 1e6 * timed.seconds,
-                isInUse ? ", in use" : "");
+                timed.isInUse ? ", in use" : "");
     }
     return text;
 }

@@ -137,11 +137,12 @@ struct Request
 //! A setting that was timed, see Options::tune.
 struct TimedSetting
 {
-    int order = 0, directRange = 0;
+    int order = 0, directRange = 0, levels = 0;
     M2lEngine m2l       = M2lEngine::Auto; //!< never Auto
     long long leafCells = 0;
-    double cellSize     = 0; //!< nm
-    double seconds      = 0; //!< per evaluation of forces
+    double cellSize     = 0;     //!< nm
+    double seconds      = 0;     //!< per evaluation of forces
+    bool isInUse        = false; //!< one of those that were timed is
 };
 
 //! The discretisation in use, for logs and tests.
