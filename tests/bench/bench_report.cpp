@@ -52,8 +52,8 @@ nlohmann::json machine()
     m["processor"] = processorName();
     m["threads"]   = std::thread::hardware_concurrency();
     int driver = 0, runtime = 0, device = 0;
-    check(cudaDriverGetVersion(&driver), "reading the driver's version");
-    check(cudaRuntimeGetVersion(&runtime), "reading the runtime's version");
+    checkCuda(cudaDriverGetVersion(&driver), "reading the driver's version");
+    checkCuda(cudaRuntimeGetVersion(&runtime), "reading the runtime's version");
     m["cuda_driver"]  = versionText(driver);
     m["cuda_runtime"] = versionText(runtime);
     // the version of the kernel module, which is not that of CUDA
@@ -63,13 +63,14 @@ nlohmann::json machine()
     {
         m["driver"] = line;
     }
-    check(cudaGetDevice(&device), "finding a GPU");
+    checkCuda(cudaGetDevice(&device), "finding a GPU");
     cudaDeviceProp properties;
-    check(cudaGetDeviceProperties(&properties, device), "reading the properties of the GPU");
+    checkCuda(cudaGetDeviceProperties(&properties, device), "reading the properties of the GPU");
     int clock = 0, memoryClock = 0;
-    check(cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, device), "reading the clock rate");
-    check(cudaDeviceGetAttribute(&memoryClock, cudaDevAttrMemoryClockRate, device),
-          "reading the clock rate");
+    checkCuda(cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, device),
+              "reading the clock rate");
+    checkCuda(cudaDeviceGetAttribute(&memoryClock, cudaDevAttrMemoryClockRate, device),
+              "reading the clock rate");
     m["gpu"] = { { "name", properties.name },
                  { "architecture",
                    "sm_" + std::to_string(10 * properties.major + properties.minor) },

@@ -118,8 +118,9 @@ public:
         solver_.prepare(x.data(), system.box);
         setUpSeconds_ =
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        check(cudaMemset(forces_.data(), 0, system.x.size() * sizeof(Real)), "clearing the forces");
-        check(cudaDeviceSynchronize(), "clearing the forces");
+        checkCuda(cudaMemset(forces_.data(), 0, system.x.size() * sizeof(Real)),
+                  "clearing the forces");
+        checkCuda(cudaDeviceSynchronize(), "clearing the forces");
         put(c_withTotals);
         wait(solver_);
     }
@@ -149,7 +150,7 @@ public:
         wait(solver_);
         const Graph graph(clock_.stream(), [&] { put(request); });
         const json result = measure(&clock_, samples, [&] { graph.launch(clock_.stream()); });
-        check(cudaStreamSynchronize(clock_.stream()), "waiting for the GPU");
+        checkCuda(cudaStreamSynchronize(clock_.stream()), "waiting for the GPU");
         return result;
     }
 
@@ -370,9 +371,9 @@ private:
         const size_t operators  = memoryBoundOperators(work);
         const size_t expansions = memoryBoundExpansions(work);
         DeviceArray<Real> memory(operators), multipoles(expansions);
-        check(cudaMemset(memory.data(), 0, operators * sizeof(Real)), "clearing memory");
-        check(cudaMemset(multipoles.data(), 0, expansions * sizeof(Real)), "clearing memory");
-        check(cudaDeviceSynchronize(), "clearing memory");
+        checkCuda(cudaMemset(memory.data(), 0, operators * sizeof(Real)), "clearing memory");
+        checkCuda(cudaMemset(multipoles.data(), 0, expansions * sizeof(Real)), "clearing memory");
+        checkCuda(cudaDeviceSynchronize(), "clearing memory");
         add("memory bound",
             dense,
             memoryBoundBytes<Real>(work),

@@ -1,0 +1,288 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief farfield_cuda.h: evaluations on arrays in device memory, at once and as CUDA graphs.
+ */
+#include "farfield/farfield_cuda.h"
+
+#include <limits>
+#include <memory>
+
+#include "on_device.h"
+#include "test_support.h"
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+//! A solver, its arrays and the stream of a caller.
+template<class Real>
+class Caller
+{
+public:
+    Caller(const System& system, const Options& options) :
+        solver_(options), box_(system.box), x_(flatPositions<Real>(system)),
+        forces_(3 * static_cast<size_t>(system.size()))
+    {
+        load(solver_, system);
+    }
+    void put(const System& system)
+    {
+        x_.put(flatPositions<Real>(system));
+        box_ = Box(system.box);
+    }
+    void enqueue(const Request& request)
+    {
+        farfield::enqueue(solver_, x_.data(), box_.rows, forces_.data(), request, clock_.stream());
+    }
+    Totals wait()
+    {
+        synchronize();
+        return farfield::wait(solver_);
+    }
+    //! An evaluation to be launched any number of times.
+    std::unique_ptr<Graph> record(const Request& request)
+    {
+        return std::make_unique<Graph>(clock_.stream(), [&] { enqueue(request); });
+    }
+    void launch(const Graph& graph)
+    {
+        graph.launch(clock_.stream());
+        synchronize();
+    }
+    std::vector<Vector> forces() const
+    {
+        const std::vector<Real> all = forces_.get();
+        std::vector<Vector> result(all.size() / 3);
+        for (size_t i = 0; i < all.size(); ++i)
+        {
+            result[i / 3][i % 3] = all[i];
+        }
+        return result;
+    }
+    Setup setup() const { return solver_.setup(); }
+
+private:
+    void synchronize() { checkCuda(cudaStreamSynchronize(clock_.stream()), "waiting for the GPU"); }
+
+    Solver<Real> solver_;
+    Box box_;
+    DeviceArray<Real> x_, forces_;
+    Clock clock_;
+};
+
+//! Forces alone, at a step of the motion.
+Request forcesAt(long long step)
+{
+    Request request;
+    request.energy        = false;
+    request.virial        = false;
+    request.replaceForces = true;
+    request.step          = step;
+    return request;
+}
+
+//! Moves neighbours alike, by up to \p reach nm, and some particles to another image.
+System moved(const System& system, double reach, int step)
+{
+    System result   = system;
+    const Matrix& b = system.box;
+    for (int i = 0; i < system.size(); ++i)
+    {
+        Vector& r = result.positions[i];
+        // the box is lower triangular
+        const double s2 = r[2] / b[2][2];
+        const double s1 = (r[1] - s2 * b[2][1]) / b[1][1];
+        const double s0 = (r[0] - s2 * b[2][0] - s1 * b[1][0]) / b[0][0];
+        const Vector d  = { std::sin(2 * M_PI * (s1 + 0.1 * step)),
+                            std::sin(2 * M_PI * (s2 + 0.2 * step)),
+                            std::sin(2 * M_PI * (s0 + 0.3 * step)) };
+        const int image = ((i + step) % 5 == 0) ? 1 - 2 * (i % 2) : 0;
+        for (int k = 0; k < 3; ++k)
+        {
+            r[k] += reach * d[k] + image * b[i % 3][k];
+        }
+    }
+    return result;
+}
+
+template<class Config>
+class DeviceArrays : public ConfiguredTest<Config>
+{
+protected:
+    using Real = typename Config::Real;
+
+    static Options optionsWith(M2lEngine engine)
+    {
+        Options options  = Config::options();
+        options.m2l      = engine;
+        options.cellSize = 0.5;
+        return options;
+    }
+    static void expectForces(const Caller<Real>& caller, const System& system)
+    {
+        const Evaluation reference = ewald(system);
+        EXPECT_LE(relativeError(caller.forces(), reference.forces)
+                          * rootMeanSquare(reference.forces),
+                  boundsFor<Real>(system, caller.setup(), reference).force);
+    }
+};
+using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
+TYPED_TEST_SUITE(DeviceArrays, GpuConfigurations);
+
+TYPED_TEST(DeviceArrays, GiveWhatHostArraysGive)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = rounded<Real>(pseudoWater(namedBox("triclinic", 8.0), 90));
+    Options options    = TypeParam::options();
+    Solver<Real> host(options);
+    load(host, water);
+    const Evaluation wanted = evaluate(host, water);
+    Caller<Real> caller(water, options);
+    Request request;
+    request.replaceForces = true;
+    caller.enqueue(request);
+    const Totals totals   = caller.wait();
+    const double rounding = roundingFloor<Real>() * pairEnergies(water) / std::sqrt(water.size());
+    EXPECT_LE(relativeError(caller.forces(), wanted.forces), roundingFloor<Real>());
+    EXPECT_NEAR(totals.energy, wanted.energy, rounding);
+    // added to what is there
+    request.replaceForces = false;
+    caller.enqueue(request);
+    caller.wait();
+    std::vector<Vector> twice = wanted.forces;
+    for (Vector& f : twice)
+    {
+        f = { 2 * f[0], 2 * f[1], 2 * f[2] };
+    }
+    EXPECT_LE(relativeError(caller.forces(), twice), roundingFloor<Real>());
+}
+
+TYPED_TEST(DeviceArrays, ReplaysFollowTheMotion)
+{
+    using Real = typename TypeParam::Real;
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        for (const std::string box : { "cube", "triclinic", "octahedron" })
+        {
+            System water = rounded<Real>(pseudoWater(namedBox(box, 8.0), 91));
+            Caller<Real> caller(water, TestFixture::optionsWith(engine));
+            caller.enqueue(forcesAt(0));
+            // mdrun has two, in turn
+            std::unique_ptr<Graph> graphs[2];
+            for (int step = 1; step < 7; ++step)
+            {
+                SCOPED_TRACE(describe(water, caller.setup()) + ", step " + std::to_string(step));
+                water = rounded<Real>(moved(water, 0.05, step));
+                caller.put(water);
+                if (step == 4)
+                {
+                    // not a graph: energies are wanted
+                    Request request = forcesAt(step);
+                    request.energy  = true;
+                    caller.enqueue(request);
+                    const Evaluation reference = ewald(water);
+                    EXPECT_NEAR(caller.wait().energy,
+                                reference.energy,
+                                boundsFor<Real>(water, caller.setup(), reference).energy);
+                }
+                else
+                {
+                    auto& graph = graphs[step % 2];
+                    if (!graph)
+                    {
+                        graph = caller.record(forcesAt(step));
+                    }
+                    caller.launch(*graph);
+                }
+                TestFixture::expectForces(caller, water);
+            }
+            EXPECT_NO_THROW(caller.wait());
+        }
+    }
+}
+
+//! The grid of a replay is that of the same step evaluated at once: equal but for rounding.
+TYPED_TEST(DeviceArrays, ReplaysHaveTheGridOfTheirStep)
+{
+    using Real            = typename TypeParam::Real;
+    const System water    = rounded<Real>(pseudoWater(namedBox("triclinic", 8.0), 92));
+    const Options options = TestFixture::optionsWith(M2lEngine::Fft);
+    Caller<Real> atOnce(water, options), caller(water, options);
+    caller.enqueue(forcesAt(7));
+    const auto graph = caller.record(forcesAt(8));
+    for (int step = 8; step < 12; ++step)
+    {
+        atOnce.enqueue(forcesAt(step));
+        atOnce.wait();
+        caller.launch(*graph);
+        EXPECT_LE(relativeError(caller.forces(), atOnce.forces()), roundingFloor<Real>())
+                << "step " << step;
+    }
+    atOnce.enqueue(forcesAt(6));
+    atOnce.wait();
+    EXPECT_GT(relativeError(caller.forces(), atOnce.forces()), 1e-5) << "another grid";
+}
+
+TYPED_TEST(DeviceArrays, ReplaysCanBeReproducible)
+{
+    using Real           = typename TypeParam::Real;
+    const System water   = rounded<Real>(pseudoWater(namedBox("octahedron", 8.0), 94));
+    Options options      = TestFixture::optionsWith(M2lEngine::Fft);
+    options.reproducible = true;
+    std::vector<std::vector<Vector>> first, again;
+    for (auto* all : { &first, &again })
+    {
+        Caller<Real> caller(water, options);
+        caller.enqueue(forcesAt(0));
+        const auto graph = caller.record(forcesAt(1));
+        System now       = water;
+        for (int step = 1; step < 4; ++step)
+        {
+            now = rounded<Real>(moved(now, 0.05, step));
+            caller.put(now);
+            caller.launch(*graph);
+            all->push_back(caller.forces());
+        }
+    }
+    EXPECT_EQ(first, again);
+}
+
+//! What a replay meets is told by wait(), and the next evaluation is right again.
+TYPED_TEST(DeviceArrays, TellOfPositionsThatAreNotFinite)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = rounded<Real>(pseudoWater(namedBox("cube", 8.0), 95));
+    Caller<Real> caller(water, TestFixture::optionsWith(M2lEngine::Fft));
+    caller.enqueue(forcesAt(0));
+    const auto graph        = caller.record(forcesAt(1));
+    System broken           = water;
+    broken.positions[17][1] = std::numeric_limits<double>::quiet_NaN();
+    caller.put(broken);
+    caller.launch(*graph);
+    try
+    {
+        caller.wait();
+        FAIL() << "no error";
+    }
+    catch (const Error& error)
+    {
+        EXPECT_EQ(error.code(), ErrorCode::InvalidArgument) << error.what();
+        EXPECT_NE(std::string(error.what()).find("particle 17 "), std::string::npos)
+                << error.what();
+    }
+    caller.put(water);
+    caller.launch(*graph);
+    EXPECT_NO_THROW(caller.wait());
+    TestFixture::expectForces(caller, water);
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield
