@@ -275,12 +275,11 @@ std::string describe(const farfield::Setup& setup,
     for (const farfield::TimedSetting& timed : setup.timed)
     {
         text += formatString(
-                "    order %2d, direct range %d, cell size %.3f nm, %d level%s, %-9s %10.1f us%s\n",
+                "    order %2d, direct range %d, cell size %.3f nm, levels %d, %-9s %10.1f us%s\n",
                 timed.order,
                 timed.directRange,
                 timed.cellSize,
                 timed.levels,
-                timed.levels == 1 ? " " : "s",
                 engineName(timed.m2l),
                 1e6 * timed.seconds,
                 timed.isInUse ? ", in use" : "");
