@@ -37,6 +37,10 @@ public:
         x_.put(flatPositions<Real>(system));
         box_ = Box(system.box);
     }
+    void prepare(const System& system)
+    {
+        solver_.prepare(flatPositions<Real>(system).data(), box_.rows);
+    }
     void enqueue(const Request& request)
     {
         farfield::enqueue(solver_, x_.data(), box_.rows, forces_.data(), request, clock_.stream());
@@ -67,6 +71,19 @@ public:
         return result;
     }
     Setup setup() const { return solver_.setup(); }
+    //! Stages that have been timed, other than the set-up.
+    std::vector<std::string> stagesTimed() const
+    {
+        std::vector<std::string> names;
+        for (const StageTime& stage : solver_.timings())
+        {
+            if (stage.name != "Set-up")
+            {
+                names.push_back(stage.name);
+            }
+        }
+        return names;
+    }
 
 private:
     void synchronize() { checkCuda(cudaStreamSynchronize(clock_.stream()), "waiting for the GPU"); }
@@ -205,6 +222,22 @@ TYPED_TEST(DeviceArrays, ReplaysFollowTheMotion)
             }
             EXPECT_NO_THROW(caller.wait());
         }
+    }
+}
+
+//! Nothing is left to be set up, and nothing counts as an evaluation.
+TYPED_TEST(DeviceArrays, CanBeRecordedAfterPreparing)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = rounded<Real>(pseudoWater(namedBox("octahedron", 8.0), 96));
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        Caller<Real> caller(water, TestFixture::optionsWith(engine));
+        caller.prepare(water);
+        EXPECT_TRUE(caller.stagesTimed().empty());
+        const auto graph = caller.record(forcesAt(0));
+        caller.launch(*graph);
+        TestFixture::expectForces(caller, water);
     }
 }
 

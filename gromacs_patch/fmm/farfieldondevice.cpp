@@ -83,8 +83,6 @@ public:
     int capacity_ = 0;
     real* forces_ = nullptr;
     HostVector<RVec> forcesOnHost_;
-    //! Whether there was an evaluation of forces alone
-    bool isWarm_ = false;
 };
 
 FarfieldOnDevice::FarfieldOnDevice(farfield::Solver<real>* solver,
@@ -132,16 +130,6 @@ void FarfieldOnDevice::launch(const double box[DIM][DIM],
     xReadyOnDevice->enqueueWaitEvent(impl_->stream_);
     farfield::Request complete = request;
     complete.replaceForces     = true;
-    if (!impl_->isWarm_)
-    {
-        // The first step has a virial, the second one may be recorded as a graph: CUDA shall not
-        // have to load kernels then
-        farfield::Request forcesAlone = complete;
-        forcesAlone.energy            = false;
-        forcesAlone.virial            = false;
-        farfield::enqueue(impl_->solver_, impl_->x_, box, impl_->forces_, forcesAlone, stream);
-        impl_->isWarm_ = true;
-    }
     farfield::enqueue(impl_->solver_, impl_->x_, box, impl_->forces_, complete, stream);
     if (forcesToHost)
     {

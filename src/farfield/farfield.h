@@ -233,12 +233,15 @@ public:
     Totals
     evaluate(const Real* x, const double box[3][3], Real* forces, const Request& request = {});
 
-    /*! \brief Chooses the discretisation for a configuration and builds the operators, without
-     * evaluating.
+    /*! \brief Chooses the discretisation for a configuration and builds the operators.
      *
-     *  Lets a caller report Setup, and fail, before the first step. setCharges() must have been
-     * called. \param[in] x    positions, nm, [n][3]: their density enters the choice \param[in] box
-     * as for evaluate() \throws Error  as evaluate() */
+     *  Lets a caller report Setup, and fail, before the first step: on a GPU everything that an
+     *  evaluation needs is there afterwards, and enqueue() can be captured into a CUDA graph.
+     *  setCharges() must have been called.
+     *
+     *  \param[in] x    positions, nm, [n][3]: their density enters the choice
+     *  \param[in] box  as for evaluate()
+     *  \throws Error   as evaluate() */
     void prepare(const Real* x, const double box[3][3]);
 
     //! The discretisation in use; meaningful after prepare() or evaluate().

@@ -22,8 +22,8 @@ namespace farfield
 /*! \brief Puts an evaluation into a stream and returns without waiting for it.
  *
  *  It starts after the work that is in the stream already; work that is put into the stream later
- *  sees the forces. The first evaluation, and one that rebuilds the operators, waits for the
- *  device; all others may be captured into a CUDA graph.
+ *  sees the forces. The first evaluation, if it is not after Solver::prepare(), and one that
+ *  rebuilds the operators, waits for the device; all others may be captured into a CUDA graph.
  *
  *  \param[in]     solver   with the device Gpu
  *  \param[in]     x        positions, nm, [n][3], any periodic image, device memory

@@ -19,7 +19,7 @@ PATHS = {
 # Some hundred terms of single precision, added in another order.
 ROUNDING = 1e-5
 # GROMACS's other forces alone: its Lennard-Jones kernels of two devices are 1e-5 apart themselves.
-UNCHARGED = {"coulombtype": "cut-off", "epsilon-r": 0}
+UNCHARGED = {"coulombtype": "Reaction-Field", "epsilon-rf": 0, "epsilon-r": 1e12}
 
 
 def run(work, name, entries, system, flags, **options):

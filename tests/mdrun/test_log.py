@@ -74,7 +74,7 @@ def test_only_a_gpu_run_that_may_differ_times_settings(tmp_path, water):
     if on_gpu():
         table = logs["default"][logs["default"].index(TIMED) :].split("\n\n")[0]
         assert table.count("in use") == 1
-        assert len(re.findall(r"cell size \d+\.\d+ nm, \w+ +\d+\.\d us", table)) >= 2
+        assert len(re.findall(r"cell size \d+\.\d+ nm, levels \d, \w+ +\d+\.\d us", table)) >= 2
     assert TIMED not in logs["no"]
     assert TIMED not in logs["reprod"]
 
