@@ -397,6 +397,8 @@ public:
         entered_.holdBack(far_);
     }
 
+    void leave() override { onDevice_ = false; }
+
     Totals wait() override
     {
         readStatus();

@@ -27,6 +27,8 @@ public:
     /*! \brief The arrays of the next evaluation are in device memory; its collect() does not wait.
      *  \param[in] stream  cudaStream_t with whose work the evaluation is in order */
     virtual void enter(void* stream) = 0;
+    //! That evaluation has failed: the next one is on host arrays again.
+    virtual void leave() = 0;
     //! Waits for that evaluation. \throws Error  what was found on the device
     virtual Totals wait() = 0;
     //! Copies positions, [n][3], from device memory to the host, in order with a stream.

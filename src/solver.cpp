@@ -270,8 +270,7 @@ public:
                    checkPositions(onHost.data());
                    return static_cast<const Real*>(onHost.data());
                });
-        gpu_->enter(stream);
-        run(x, forces, request);
+        runOnDevice(x, forces, request, stream);
     }
 
     Totals wait()
@@ -289,13 +288,9 @@ public:
         // the first evaluation sets up what must not happen while recording
         enqueue(x, boxVectors, forces, request, nullptr);
         wait();
-        const std::vector<double> seconds = gpu_->measure(GpuBackend<Real>::Measure::Stages,
-                                                          repeats,
-                                                          [&]
-                                                          {
-                                                              gpu_->enter(nullptr);
-                                                              run(x, forces, request);
-                                                          });
+        const auto evaluation = [&] { runOnDevice(x, forces, request, nullptr); };
+        const std::vector<double> seconds =
+                gpu_->measure(GpuBackend<Real>::Measure::Stages, repeats, evaluation);
         std::vector<StageTime> times;
         for (size_t stage = 0; stage < seconds.size(); stage++)
         {
@@ -483,6 +478,21 @@ private:
         return totals;
     }
 
+    //! The pipeline on arrays in device memory.
+    void runOnDevice(const Real* x, Real* forces, const Request& request, void* stream)
+    {
+        gpu_->enter(stream);
+        try
+        {
+            run(x, forces, request);
+        }
+        catch (...)
+        {
+            gpu_->leave();
+            throw;
+        }
+    }
+
     void requireGpu() const
     {
         if (gpu_ == nullptr)
@@ -642,8 +652,7 @@ private:
         for (const bool totals : { true, false })
         {
             request.energy = request.virial = totals;
-            gpu_->enter(nullptr);
-            run(arrays.x, arrays.forces, request);
+            runOnDevice(arrays.x, arrays.forces, request, nullptr);
             gpu_->wait();
         }
     }
@@ -657,14 +666,10 @@ private:
         request.virial        = false;
         request.replaceForces = true;
         request.step          = 0; // the grid moves as it does later
-        const auto enqueue    = [&]
-        {
-            gpu_->enter(nullptr);
-            run(arrays.x, arrays.forces, request);
-        };
-        enqueue();
+        const auto evaluation = [&] { runOnDevice(arrays.x, arrays.forces, request, nullptr); };
+        evaluation();
         gpu_->wait();
-        return gpu_->measure(GpuBackend<Real>::Measure::Whole, c_repeats, enqueue).front();
+        return gpu_->measure(GpuBackend<Real>::Measure::Whole, c_repeats, evaluation).front();
     }
 
     //! Builds the operators, with a clear error if they do not fit into memory.

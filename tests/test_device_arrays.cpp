@@ -70,6 +70,7 @@ public:
         }
         return result;
     }
+    Solver<Real>& solver() { return solver_; }
     Setup setup() const { return solver_.setup(); }
     //! Stages that have been timed, other than the set-up.
     std::vector<std::string> stagesTimed() const
@@ -285,6 +286,20 @@ TYPED_TEST(DeviceArrays, ReplaysCanBeReproducible)
         }
     }
     EXPECT_EQ(first, again);
+}
+
+//! An evaluation that was refused leaves the solver as it was.
+TYPED_TEST(DeviceArrays, CanBeFollowedByHostArraysAfterAnError)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = rounded<Real>(pseudoWater(namedBox("cube", 8.0), 97));
+    Caller<Real> caller(water, TestFixture::optionsWith(M2lEngine::Fft));
+    const Evaluation before = evaluate(caller.solver(), water);
+    Request outside;
+    outside.gridOffset = { 0, 2, 0 };
+    EXPECT_THROW(caller.enqueue(outside), Error);
+    const Evaluation after = evaluate(caller.solver(), water);
+    EXPECT_LE(relativeError(after.forces, before.forces), roundingFloor<Real>());
 }
 
 //! What a replay meets is told by wait(), and the next evaluation is right again.
