@@ -644,7 +644,11 @@ void GemmM2l<Real>::apply(const LevelView<Real>& level,
                                  * basis_.rows);
     }
     X_.resize(std::max(X_.size(), static_cast<size_t>(capacity) * basis_.width()));
-    Lhat_.resize(std::max(Lhat_.size(), needL));
+    if (Lhat_.size() < needL)
+    {
+        Lhat_.resize(needL);
+        Lhat_.clear(stream); // initcheck does not see that cuBLAS writes what it adds to later
+    }
     if (Y_.size() < needUnits * unitSize())
     {
         Y_.resize(needUnits * unitSize());
