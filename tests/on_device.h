@@ -45,11 +45,15 @@ public:
     DeviceArray(const DeviceArray&)            = delete;
     DeviceArray& operator=(const DeviceArray&) = delete;
 
-    //! Copies from the host, as many values as there are.
+    /*! \brief Copies from the host, as many values as there are.
+     *
+     *  cudaMemcpy() returns as soon as it has read pageable memory: whoever reads the copy in
+     *  another stream would meet a part of it. */
     void put(const std::vector<T>& values)
     {
         checkCuda(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice),
                   "copying to the GPU");
+        checkCuda(cudaStreamSynchronize(nullptr), "copying to the GPU");
     }
     std::vector<T> get() const
     {

@@ -113,7 +113,8 @@ void FarfieldOnDevice::reinit(StatePropagatorDataGpu* stateGpu, GpuForceReductio
         impl_->forces_   = static_cast<real*>(memory);
         impl_->capacity_ = impl_->numAtoms_;
         // A library that computes nothing, to measure the rest of a step, leaves them so
-        check(cudaMemset(memory, 0, impl_->size()), "clearing forces");
+        check(cudaMemsetAsync(memory, 0, impl_->size(), impl_->stream_.stream()),
+              "clearing forces");
     }
     impl_->forcesOnHost_.resize(impl_->numAtoms_);
     forceReduction->registerRvecForce(reinterpret_cast<RVec*>(impl_->forces_));
