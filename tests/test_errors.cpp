@@ -8,8 +8,6 @@
  */
 #include "test_support.h"
 
-#include <cctype>
-
 #include <functional>
 
 namespace farfield
@@ -18,41 +16,6 @@ namespace test
 {
 namespace
 {
-
-//! Lower case, letters, digits, signs and points only: "cell size" and cellSize are the same name.
-std::string plain(const std::string& text)
-{
-    std::string result;
-    for (const char c : text)
-    {
-        if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.')
-        {
-            result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-        }
-    }
-    return result;
-}
-
-//! Expects an Error of that code whose text contains all the words.
-void expectError(ErrorCode code,
-                 const std::vector<std::string>& words,
-                 const std::function<void()>& call)
-{
-    try
-    {
-        call();
-        ADD_FAILURE() << "no error, but one that names " << words.front() << " is due";
-    }
-    catch (const Error& error)
-    {
-        EXPECT_EQ(error.code(), code) << error.what();
-        for (const std::string& word : words)
-        {
-            EXPECT_NE(plain(error.what()).find(plain(word)), std::string::npos)
-                    << "\"" << error.what() << "\" does not say " << word;
-        }
-    }
-}
 
 template<class Config>
 class Errors : public ConfiguredTest<Config>

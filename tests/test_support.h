@@ -10,9 +10,11 @@
 #ifndef FARFIELD_TESTS_TEST_SUPPORT_H
 #define FARFIELD_TESTS_TEST_SUPPORT_H
 
+#include <cctype>
 #include <cmath>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <sstream>
@@ -103,6 +105,41 @@ protected:
     }
 };
 
+//! Lower case, letters, digits, signs and points only: "cell size" and cellSize are the same name.
+inline std::string plain(const std::string& text)
+{
+    std::string result;
+    for (const char c : text)
+    {
+        if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.')
+        {
+            result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        }
+    }
+    return result;
+}
+
+//! Expects an Error of that code whose text contains all the words.
+inline void expectError(ErrorCode code,
+                        const std::vector<std::string>& words,
+                        const std::function<void()>& call)
+{
+    try
+    {
+        call();
+        ADD_FAILURE() << "no error, but one that names " << words.front() << " is due";
+    }
+    catch (const Error& error)
+    {
+        EXPECT_EQ(error.code(), code) << error.what();
+        for (const std::string& word : words)
+        {
+            EXPECT_NE(plain(error.what()).find(plain(word)), std::string::npos)
+                    << "\"" << error.what() << "\" does not say " << word;
+        }
+    }
+}
+
 /*! \brief Exclusions as compressed rows.
  *  \param[in] bothWays  list each pair at both of its particles */
 inline void compressedRows(const System& system,
@@ -154,6 +191,18 @@ std::vector<Real> flatPositions(const System& system)
     return x;
 }
 
+//! Forces out of that layout.
+template<class Real>
+std::vector<Vector> vectorsOf(const std::vector<Real>& flat)
+{
+    std::vector<Vector> result(flat.size() / 3);
+    for (size_t i = 0; i < result.size(); ++i)
+    {
+        result[i] = { flat[3 * i], flat[3 * i + 1], flat[3 * i + 2] };
+    }
+    return result;
+}
+
 //! The box in the layout of Solver::evaluate().
 struct Box
 {
@@ -176,11 +225,7 @@ Evaluation evaluate(Solver<Real>& solver, const System& system, const Request& r
     const Totals totals = solver.evaluate(x.data(), Box(system.box).rows, f.data(), request);
     Evaluation result;
     result.energy = totals.energy;
-    result.forces.resize(system.size());
-    for (int i = 0; i < system.size(); ++i)
-    {
-        result.forces[i] = { f[3 * i], f[3 * i + 1], f[3 * i + 2] };
-    }
+    result.forces = vectorsOf(f);
     for (int i = 0; i < 3; ++i)
     {
         for (int j = 0; j < 3; ++j)
@@ -261,6 +306,14 @@ inline double coherence(const System& system)
 inline double pairEnergies(const System& system)
 {
     return system.size() * c_coulomb * system.meanSquareCharge() / 0.2;
+}
+
+/*! \brief Rounding of energy and virial between two evaluations on one grid: near and excluded
+ * pairs are rounded each on its own. */
+template<class Real>
+double pairRounding(const System& system)
+{
+    return roundingFloor<Real>() * pairEnergies(system) / std::sqrt(system.size());
 }
 
 /*! \brief Bounds from the truncation error of uncorrelated charges in the cells in use.
