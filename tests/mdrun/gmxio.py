@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pyedr
 
-# Positions on a grid of 2^-16 nm are exact in single and in double precision alike (up to 256 nm),
-# so that a mixed-precision and a double-precision gmx see the same coordinates.
+# Boxes are on a grid of 2^-16 nm, positions halfway between its points: exact in single and in
+# double precision alike (up to 128 nm), so that a mixed-precision and a double-precision gmx see the
+# same coordinates. No position is on an edge of the box, where it would be in the first or in the
+# last cell, depending on which periodic image GROMACS has chosen.
 POSITION_GRID = 2.0**-16
 
 
@@ -111,7 +113,7 @@ def read_gro(path):
 
 
 def write_gro(path, s, decimals=12):
-    """Writes a gro file; 12 decimals keep the positions of POSITION_GRID exact."""
+    """Writes a gro file; 12 decimals keep, in single precision, what snap_to_grid() made."""
     width = decimals + 5
     with open(path, "w") as out:
         out.write(f"{s.title}\n{len(s.x):5d}\n")
@@ -129,7 +131,7 @@ def write_gro(path, s, decimals=12):
 
 
 def snap_to_grid(s):
-    """Rounds positions and box to POSITION_GRID; see there."""
-    s.x = np.round(s.x / POSITION_GRID) * POSITION_GRID
+    """Rounds positions and box as POSITION_GRID says."""
+    s.x = (np.floor(s.x / POSITION_GRID) + 0.5) * POSITION_GRID
     s.box = np.round(s.box / POSITION_GRID) * POSITION_GRID
     return s
