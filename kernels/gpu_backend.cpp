@@ -199,6 +199,7 @@ public:
         {
             findOccupancy();
         }
+        sorted_.record(far_); // the near field needs no tree
         if (levels_.size() > 1)
         {
             if (!familiesKnown_ && !isCapturing(far_))
@@ -207,7 +208,6 @@ public:
             }
             lists_.build(particles_, far_);
         }
-        sorted_.record(far_);
     }
 
     void exclusions(const Real* /*x*/) override

@@ -43,7 +43,9 @@ public:
     void finish()
     {
         check(cudaStreamEndCapture(stream_, &graph_), "recording a graph");
-        check(cudaGraphInstantiate(&run_, graph_, 0), "instantiating a graph");
+        // kernels keep the priorities of their streams, as in a graph of GROMACS
+        check(cudaGraphInstantiate(&run_, graph_, cudaGraphInstantiateFlagUseNodePriority),
+              "instantiating a graph");
     }
     void launch() { check(cudaGraphLaunch(run_, stream_), "launching a graph"); }
     //! Device time of a launch, s, from a few of them.

@@ -19,6 +19,7 @@ constexpr int c_tile = DeviceTranslations<float>::c_tile;
 //! From this many families on throughput counts, below it the time of a single block.
 constexpr int c_manyFamilies = 8192;
 constexpr int c_sumThreads   = 128;
+constexpr int c_clearThreads = 256;
 
 //! Shapes of the launches for few and for many families.
 struct FewFamilies
@@ -57,6 +58,19 @@ __device__ void loadRows(const Real* from, Real (&to)[Rows])
         {
             to[k * c_pack + e] = pack.v[e];
         }
+    }
+}
+
+/*! \brief Clears multipoles: those of cells without particles stay zero.
+ *
+ *  A kernel, as cudaMemsetAsync() has no priority in a graph: it would wait for the near field. */
+template<class Real>
+__global__ void __launch_bounds__(c_clearThreads) clearMultipoles(Real4<Real>* values, size_t count)
+{
+    const size_t at = static_cast<size_t>(blockIdx.x) * c_clearThreads + threadIdx.x;
+    if (at < count)
+    {
+        values[at] = { 0, 0, 0, 0 };
     }
 }
 
@@ -431,9 +445,11 @@ void DeviceTranslations<Real>::m2m(const LevelView<Real>& child,
                                    cudaStream_t stream) const
 {
     const int n = (order_ + 1) * (order_ + 1);
-    check(cudaMemsetAsync(
-                  parent.M, 0, static_cast<size_t>(n) * parent.stride * sizeof(Real), stream),
-          "clearing multipoles");
+    // the stride is a multiple of four
+    const size_t values = static_cast<size_t>(n) * parent.stride / 4;
+    clearMultipoles<<<blocksFor(values, c_clearThreads), c_clearThreads, 0, stream>>>(
+            reinterpret_cast<Real4<Real>*>(parent.M), values);
+    checkLaunch("clearing multipoles");
     if (families.capacity == 0)
     {
         return;

@@ -128,7 +128,9 @@ public:
             throw;
         }
         checkCuda(cudaStreamEndCapture(stream, &graph), "ending a capture");
-        const cudaError_t status = cudaGraphInstantiateWithFlags(&executable_, graph, 0);
+        // kernels keep the priorities of their streams, as in a graph of GROMACS
+        const cudaError_t status = cudaGraphInstantiateWithFlags(
+                &executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
         cudaGraphDestroy(graph);
         checkCuda(status, "instantiating a graph");
     }

@@ -24,6 +24,8 @@ namespace farfield
  *  It starts after the work that is in the stream already; work that is put into the stream later
  *  sees the forces. The first evaluation, if it is not after Solver::prepare(), and one that
  *  rebuilds the operators, waits for the device; all others may be captured into a CUDA graph.
+ *  Instantiate that with cudaGraphInstantiateFlagUseNodePriority: the far field comes first where
+ *  the near field leaves no room.
  *
  *  \param[in]     solver   with the device Gpu
  *  \param[in]     x        positions, nm, [n][3], any periodic image, device memory
