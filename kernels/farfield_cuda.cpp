@@ -26,6 +26,12 @@ Totals wait(Solver<Real>& solver)
 }
 
 template<class Real>
+bool mustRecordAgain(const Solver<Real>& solver)
+{
+    return DeviceEntry<Real>::mustRecordAgain(solver);
+}
+
+template<class Real>
 std::vector<StageTime> measureStages(Solver<Real>& solver,
                                      const Real* x,
                                      const double box[3][3],
@@ -40,6 +46,7 @@ std::vector<StageTime> measureStages(Solver<Real>& solver,
     template FARFIELD_EXPORT void enqueue<Real>(                                                   \
             Solver<Real>&, const Real*, const double[3][3], Real*, const Request&, cudaStream_t);  \
     template FARFIELD_EXPORT Totals wait<Real>(Solver<Real>&);                                     \
+    template FARFIELD_EXPORT bool mustRecordAgain<Real>(const Solver<Real>&);                      \
     template FARFIELD_EXPORT std::vector<StageTime> measureStages<Real>(                           \
             Solver<Real>&, const Real*, const double[3][3], Real*, const Request&, int);
 

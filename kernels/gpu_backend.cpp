@@ -78,9 +78,9 @@ class CudaBackend final : public GpuBackend<Real>
 public:
     using typename GpuBackend<Real>::Measure;
 
-    CudaBackend(double coulombConstant, int threads, bool reproducible) :
-        rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads), reproducible_(reproducible),
-        far_(true), near_(false)
+    CudaBackend(double coulombConstant, int threads, bool reproducible, int device) :
+        device_(device), rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads),
+        reproducible_(reproducible), far_(true), near_(false)
     {
         totals_.resize(1);
         status_.resize(1);
@@ -411,6 +411,8 @@ public:
         return totals();
     }
 
+    bool mustRecordAgain() const override { return !familiesKnown_ && levels_.size() > 1; }
+
     std::vector<Real> positions(const Real* x, int n, void* stream) override
     {
         std::vector<Real> result(3 * static_cast<size_t>(n));
@@ -476,6 +478,26 @@ public:
             medians.push_back(sample.empty() ? 0.0 : sample[sample.size() / 2]);
         }
         return medians;
+    }
+
+    std::string deviceName() const override { return name_; }
+
+    int makeCurrent() const override
+    {
+        int before = 0;
+        check(cudaGetDevice(&before), "finding the device");
+        if (before != device_)
+        {
+            check(cudaSetDevice(device_), "changing the device");
+        }
+        return before;
+    }
+    void restoreCurrent(int device) const noexcept override
+    {
+        if (device != device_)
+        {
+            (void)cudaSetDevice(device);
+        }
     }
 
 private:
@@ -809,9 +831,11 @@ private:
         return result;
     }
 
+    int device_; //!< current in every call: see DeviceScope
     double rootCoulomb_;
     int threads_; //!< of the set-up
     bool reproducible_;
+    std::string name_ = gpuName(device_);
     int n_            = 0;
     double netCharge_ = 0;
 
@@ -859,15 +883,29 @@ private:
 } // namespace
 
 template<class Real>
-std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
-                                                 int threads,
-                                                 bool reproducible)
+std::unique_ptr<GpuBackend<Real>>
+makeGpuBackend(double coulombConstant, int threads, bool reproducible, int deviceId)
 {
-    requireUsableGpu();
-    return std::make_unique<CudaBackend<Real>>(coulombConstant, threads, reproducible);
+    const int device = requireUsableGpu(deviceId);
+    int before       = 0;
+    check(cudaGetDevice(&before), "finding the device");
+    check(cudaSetDevice(device), "changing the device");
+    std::unique_ptr<GpuBackend<Real>> backend;
+    try
+    {
+        backend =
+                std::make_unique<CudaBackend<Real>>(coulombConstant, threads, reproducible, device);
+    }
+    catch (...)
+    {
+        (void)cudaSetDevice(before);
+        throw;
+    }
+    check(cudaSetDevice(before), "changing the device");
+    return backend;
 }
 
-template std::unique_ptr<GpuBackend<float>> makeGpuBackend<float>(double, int, bool);
-template std::unique_ptr<GpuBackend<double>> makeGpuBackend<double>(double, int, bool);
+template std::unique_ptr<GpuBackend<float>> makeGpuBackend<float>(double, int, bool, int);
+template std::unique_ptr<GpuBackend<double>> makeGpuBackend<double>(double, int, bool, int);
 
 } // namespace farfield

@@ -16,7 +16,7 @@ constexpr int c_oldestMajor = 7, c_oldestMinor = 5;
 
 } // namespace
 
-bool gpuIsUsable()
+bool gpuIsUsable(int deviceId)
 {
     int devices = 0;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
@@ -24,8 +24,8 @@ bool gpuIsUsable()
         (void)cudaGetLastError();
         return false;
     }
-    int device = 0, major = 0, minor = 0;
-    const bool known = cudaGetDevice(&device) == cudaSuccess
+    int device = deviceId, major = 0, minor = 0;
+    const bool known = (deviceId >= 0 || cudaGetDevice(&device) == cudaSuccess)
                        && cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device)
                                   == cudaSuccess
                        && cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device)
@@ -34,21 +34,14 @@ bool gpuIsUsable()
     return known && (major > c_oldestMajor || (major == c_oldestMajor && minor >= c_oldestMinor));
 }
 
-std::string gpuName()
+std::string gpuName(int device)
 {
-    // asking takes longer than a step
-    static const std::string name = []
-    {
-        int device          = 0;
-        cudaDeviceProp prop = {};
-        check(cudaGetDevice(&device), "finding the device");
-        check(cudaGetDeviceProperties(&prop, device), "reading the properties of the device");
-        return std::string(prop.name);
-    }();
-    return name;
+    cudaDeviceProp prop = {};
+    check(cudaGetDeviceProperties(&prop, device), "reading the properties of the device");
+    return std::string(prop.name);
 }
 
-void requireUsableGpu()
+int requireUsableGpu(int deviceId)
 {
     int devices              = 0;
     const cudaError_t status = cudaGetDeviceCount(&devices);
@@ -58,15 +51,30 @@ void requireUsableGpu()
         throw Error(ErrorCode::DeviceFailure,
                     std::string("The device is 'gpu', but CUDA finds none (")
                             + (status == cudaSuccess ? "no device" : cudaGetErrorString(status))
-                            + "): use the device 'cpu' or 'auto'.");
+                            + "): use the device 'cpu' or 'auto'.",
+                    "device");
     }
-    if (!gpuIsUsable())
+    if (deviceId >= devices)
     {
         throw Error(ErrorCode::DeviceFailure,
-                    "The device is 'gpu', but the GPU in use (" + gpuName()
-                            + ") is older than compute capability " + std::to_string(c_oldestMajor)
-                            + "." + std::to_string(c_oldestMinor) + ": use the device 'cpu'.");
+                    "The CUDA device " + std::to_string(deviceId) + " does not exist: there are "
+                            + std::to_string(devices) + ", from 0.",
+                    "deviceId");
     }
+    int device = deviceId;
+    if (deviceId < 0)
+    {
+        check(cudaGetDevice(&device), "finding the device");
+    }
+    if (!gpuIsUsable(device))
+    {
+        throw Error(ErrorCode::DeviceFailure,
+                    "The device is 'gpu', but the GPU in use (" + gpuName(device)
+                            + ") is older than compute capability " + std::to_string(c_oldestMajor)
+                            + "." + std::to_string(c_oldestMinor) + ": use the device 'cpu'.",
+                    "device");
+    }
+    return device;
 }
 
 } // namespace farfield

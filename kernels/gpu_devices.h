@@ -7,11 +7,17 @@
 #ifndef FARFIELD_KERNELS_GPU_DEVICES_H
 #define FARFIELD_KERNELS_GPU_DEVICES_H
 
+#include <string>
+
 namespace farfield
 {
 
-//! \throws Error  DeviceFailure: CUDA finds no GPU, or the one in use is too old
-void requireUsableGpu();
+/*! \brief The device that an id stands for.
+ *  \param[in] deviceId  as Options::deviceId
+ *  \throws Error  DeviceFailure: CUDA finds no GPU or none of that number, or it is too old */
+int requireUsableGpu(int deviceId);
+//! Name of a device.
+std::string gpuName(int device);
 
 } // namespace farfield
 

@@ -23,6 +23,7 @@ struct DeviceEntry
                         const Request& request,
                         void* stream);
     static Totals wait(Solver<Real>& solver);
+    static bool mustRecordAgain(const Solver<Real>& solver);
     static std::vector<StageTime> measureStages(Solver<Real>& solver,
                                                 const Real* x,
                                                 const double box[3][3],

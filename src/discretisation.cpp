@@ -116,7 +116,8 @@ void checkCellSize(const Options& options, const Mat3& box)
         throw Error(ErrorCode::InvalidArgument,
                     "The cell size, " + std::to_string(options.cellSize)
                             + " nm, must not exceed the shortest box dimension, "
-                            + std::to_string(shortest) + " nm.");
+                            + std::to_string(shortest) + " nm.",
+                    "cellSize");
     }
     if (options.cellSize > 0 && box.determinant() / std::pow(options.cellSize, 3) > c_maxCells)
     {
@@ -124,7 +125,8 @@ void checkCellSize(const Options& options, const Mat3& box)
                     "The cell size, " + std::to_string(options.cellSize)
                             + " nm, splits the box into more than "
                             + std::to_string(static_cast<long long>(c_maxCells))
-                            + " cells; larger cells are needed.");
+                            + " cells; larger cells are needed.",
+                    "cellSize");
     }
 }
 

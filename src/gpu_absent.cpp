@@ -7,27 +7,24 @@
 namespace farfield
 {
 
-bool gpuIsUsable()
+bool gpuIsUsable(int /*deviceId*/)
 {
     return false;
-}
-
-std::string gpuName()
-{
-    return "none";
 }
 
 template<class Real>
 std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double /*coulombConstant*/,
                                                  int /*threads*/,
-                                                 bool /*reproducible*/)
+                                                 bool /*reproducible*/,
+                                                 int /*deviceId*/)
 {
     throw Error(ErrorCode::NotCompiled,
                 "The device is 'gpu', but the CUDA backend is not compiled into this libfarfield: "
-                "use the device 'cpu' or 'auto'.");
+                "use the device 'cpu' or 'auto'.",
+                "device");
 }
 
-template std::unique_ptr<GpuBackend<float>> makeGpuBackend<float>(double, int, bool);
-template std::unique_ptr<GpuBackend<double>> makeGpuBackend<double>(double, int, bool);
+template std::unique_ptr<GpuBackend<float>> makeGpuBackend<float>(double, int, bool, int);
+template std::unique_ptr<GpuBackend<double>> makeGpuBackend<double>(double, int, bool, int);
 
 } // namespace farfield

@@ -31,6 +31,8 @@ public:
     virtual void leave() = 0;
     //! Waits for that evaluation. \throws Error  what was found on the device
     virtual Totals wait() = 0;
+    //! Whether recorded evaluations have too little reserve of room, as farfield_cuda.h says.
+    virtual bool mustRecordAgain() const = 0;
     //! Copies positions, [n][3], from device memory to the host, in order with a stream.
     virtual std::vector<Real> positions(const Real* x, int n, void* stream) = 0;
 
@@ -56,20 +58,48 @@ public:
     virtual std::vector<double> measure(Measure what,
                                         int repeats,
                                         const std::function<void()>& evaluate) = 0;
+    //! Name of the GPU in use.
+    virtual std::string deviceName() const = 0;
+    //! Makes its device the current one of this thread. \returns the one that was
+    virtual int makeCurrent() const = 0;
+    //! Makes that one current again.
+    virtual void restoreCurrent(int device) const noexcept = 0;
 };
 
-//! Whether this build and this machine can run the CUDA backend.
-bool gpuIsUsable();
-//! Name of the GPU in use.
-std::string gpuName();
+//! While it lives, the device of a backend is the current one of this thread; null does nothing.
+template<class Real>
+class DeviceScope
+{
+public:
+    explicit DeviceScope(const GpuBackend<Real>* backend) :
+        backend_(backend), before_(backend != nullptr ? backend->makeCurrent() : 0)
+    {
+    }
+    ~DeviceScope()
+    {
+        if (backend_ != nullptr)
+        {
+            backend_->restoreCurrent(before_);
+        }
+    }
+    DeviceScope(const DeviceScope&)            = delete;
+    DeviceScope& operator=(const DeviceScope&) = delete;
+
+private:
+    const GpuBackend<Real>* backend_;
+    int before_;
+};
+
+//! Whether this build and this machine can run the CUDA backend. \param[in] deviceId  as Options
+bool gpuIsUsable(int deviceId);
 /*! \brief The CUDA backend.
  *  \param[in] threads       OpenMP threads of the set-up
  *  \param[in] reproducible  as Options::reproducible
+ *  \param[in] deviceId      as Options::deviceId
  *  \throws Error  NotCompiled: built without CUDA; DeviceFailure: no usable GPU */
 template<class Real>
-std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
-                                                 int threads,
-                                                 bool reproducible);
+std::unique_ptr<GpuBackend<Real>>
+makeGpuBackend(double coulombConstant, int threads, bool reproducible, int deviceId);
 
 } // namespace farfield
 

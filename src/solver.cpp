@@ -43,14 +43,20 @@ std::string text(double value)
 }
 
 template<class T>
-void requireRange(const char* name, T value, T low, T high, const char* unit)
+void requireRange(const char* name,
+                  T value,
+                  T low,
+                  T high,
+                  const char* unit,
+                  const char* parameter = "")
 {
     // written so that NaN fails
     if (!(value >= low && value <= high))
     {
         throw Error(ErrorCode::InvalidArgument,
                     std::string(name) + " = " + text(value) + unit + " is outside its range, "
-                            + text(low) + " to " + text(high) + unit + ".");
+                            + text(low) + " to " + text(high) + unit + ".",
+                    parameter);
     }
 }
 
@@ -66,12 +72,14 @@ void checkOptions(const Options& o)
                  o.coulombConstant,
                  std::numeric_limits<double>::min(),
                  most,
-                 " kJ nm/(mol e^2)");
-    requireRange("The accuracy", o.accuracy, c_bestAccuracy<Real>, 0.1, "");
-    requireRange("The order", o.order, -1, c_maxOrder, "");
-    requireRange("The direct range", o.directRange, 0, 2, "");
-    requireRange("The cell size", o.cellSize, 0.0, 1e6, " nm");
-    requireRange("The number of threads", o.threads, 0, 4096, "");
+                 " kJ nm/(mol e^2)",
+                 "coulombConstant");
+    requireRange("The accuracy", o.accuracy, c_bestAccuracy<Real>, 0.1, "", "accuracy");
+    requireRange("The order", o.order, -1, c_maxOrder, "", "order");
+    requireRange("The direct range", o.directRange, 0, 2, "", "directRange");
+    requireRange("The cell size", o.cellSize, 0.0, 1e6, " nm", "cellSize");
+    requireRange("The number of threads", o.threads, 0, 4096, "", "threads");
+    requireRange("The number of the CUDA device", o.deviceId, -1, 1 << 16, "", "deviceId");
 }
 
 Mat3 checkedBox(const double box[3][3])
@@ -123,10 +131,11 @@ public:
     {
         checkOptions<Real>(options_);
         threads_ = options_.threads > 0 ? options_.threads : omp_get_max_threads();
-        if (options_.device == Device::Gpu || (options_.device == Device::Auto && gpuIsUsable()))
+        if (options_.device == Device::Gpu
+            || (options_.device == Device::Auto && gpuIsUsable(options_.deviceId)))
         {
-            auto backend =
-                    makeGpuBackend<Real>(options_.coulombConstant, threads_, options_.reproducible);
+            auto backend = makeGpuBackend<Real>(
+                    options_.coulombConstant, threads_, options_.reproducible, options_.deviceId);
             gpu_     = backend.get();
             backend_ = std::move(backend);
             device_  = Device::Gpu;
@@ -137,7 +146,8 @@ public:
             {
                 throw Error(ErrorCode::Unsupported,
                             "The M2L engine asked for exists on the device 'gpu' only: use 'auto', "
-                            "'hierarchy' or 'fft' on the CPU.");
+                            "'hierarchy' or 'fft' on the CPU.",
+                            "m2l");
             }
             backend_ = makeCpuBackend<Real>(options_.coulombConstant, threads_);
             device_  = Device::Cpu;
@@ -147,6 +157,7 @@ public:
 
     void setCharges(const Real* q, int n)
     {
+        const DeviceScope<Real> scope(gpu_);
         if (n < 0)
         {
             throw Error(ErrorCode::InvalidArgument,
@@ -172,6 +183,7 @@ public:
 
     void setExclusions(const int* offsets, const int* partners, int n)
     {
+        const DeviceScope<Real> scope(gpu_);
         if (n != count_)
         {
             throw Error(ErrorCode::InvalidArgument,
@@ -208,6 +220,7 @@ public:
 
     void prepare(const Real* x, const double boxVectors[3][3])
     {
+        const DeviceScope<Real> scope(gpu_);
         checkPositions(x);
         timed(Stage::SetUp, [&] { follow(checkedBox(boxVectors), [x] { return x; }); });
         if (gpu_ != nullptr && count_ > 0)
@@ -219,6 +232,7 @@ public:
     Totals
     evaluate(const Real* x, const double boxVectors[3][3], Real* forces, const Request& request)
     {
+        const DeviceScope<Real> scope(gpu_);
         if (count_ == 0)
         {
             checkedBox(boxVectors);
@@ -258,6 +272,7 @@ public:
     {
         const Mat3 box = checkedBox(boxVectors);
         requireGpu();
+        const DeviceScope<Real> scope(gpu_);
         if (count_ == 0)
         {
             return;
@@ -276,7 +291,14 @@ public:
     Totals wait()
     {
         requireGpu();
+        const DeviceScope<Real> scope(gpu_);
         return count_ == 0 ? Totals{} : gpu_->wait();
+    }
+
+    bool mustRecordAgain() const
+    {
+        requireGpu();
+        return gpu_->mustRecordAgain();
     }
 
     std::vector<StageTime> measureStages(const Real* x,
@@ -285,6 +307,7 @@ public:
                                          const Request& request,
                                          int repeats)
     {
+        const DeviceScope<Real> scope(gpu_);
         // the first evaluation sets up what must not happen while recording
         enqueue(x, boxVectors, forces, request, nullptr);
         wait();
@@ -308,7 +331,7 @@ public:
         s.device     = device_;
         s.threads    = threads_;
         s.timed      = timed_;
-        s.deviceName = device_ == Device::Gpu ? gpuName() : cpuTargetName();
+        s.deviceName = gpu_ != nullptr ? gpu_->deviceName() : cpuTargetName();
         if (discretisation_)
         {
             const Discretisation& d = *discretisation_;
@@ -354,6 +377,7 @@ public:
 
     void restore(const std::vector<double>& s)
     {
+        const DeviceScope<Real> scope(gpu_);
         const auto refuse = [](const std::string& why) {
             throw Error(ErrorCode::InvalidArgument,
                         "The saved FMM state cannot be used: " + why + ".");
@@ -499,7 +523,8 @@ private:
         {
             throw Error(ErrorCode::Unsupported,
                         "Arrays in device memory need a solver with the device 'gpu'; this one "
-                        "has 'cpu'.");
+                        "has 'cpu'.",
+                        "device");
         }
     }
 
@@ -685,7 +710,8 @@ private:
                         "The operators of order " + text(d.order) + " for "
                                 + text(d.leafGrid(d.referenceBox).count())
                                 + " cells do not fit into memory; larger cells or a lower order "
-                                  "need less.");
+                                  "need less.",
+                        "cellSize");
         }
         discretisation_ = d;
         strain_         = Mat3::Zero();
@@ -860,6 +886,11 @@ template<class Real>
 Totals DeviceEntry<Real>::wait(Solver<Real>& solver)
 {
     return solver.impl_->wait();
+}
+template<class Real>
+bool DeviceEntry<Real>::mustRecordAgain(const Solver<Real>& solver)
+{
+    return solver.impl_->mustRecordAgain();
 }
 template<class Real>
 std::vector<StageTime> DeviceEntry<Real>::measureStages(Solver<Real>& solver,

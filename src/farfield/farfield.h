@@ -45,11 +45,17 @@ enum class ErrorCode
 class FARFIELD_EXPORT Error : public std::runtime_error
 {
 public:
-    Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+    Error(ErrorCode code, const std::string& message, const char* parameter = "") :
+        std::runtime_error(message), code_(code), parameter_(parameter)
+    {
+    }
     ErrorCode code() const noexcept { return code_; }
+    //! The member of Options that has to change, for instance "cellSize"; empty if it is none.
+    const char* parameter() const noexcept { return parameter_; }
 
 private:
     ErrorCode code_;
+    const char* parameter_; //!< a literal
 };
 
 //! Where the work is done.
@@ -90,6 +96,8 @@ struct Options
     M2lEngine m2l = M2lEngine::Auto;
     //! Backend.
     Device device = Device::Auto;
+    //! CUDA device to work on, from 0; -1: the one that is current where the solver is made.
+    int deviceId = -1;
     //! Use least-squares instead of truncated M2L operators: half the error at equal order.
     bool leastSquares = true;
     //! OpenMP threads; 0 uses all that the runtime offers.

@@ -43,6 +43,14 @@ FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
                              const Request& request,
                              cudaStream_t stream);
 
+/*! \brief Whether graphs that hold evaluations must be recorded again before the next launch.
+ *
+ *  Lists whose lengths follow the motion of particles may need more room, which recorded work
+ *  cannot ask for; there is a reserve, so that a look every few steps of a simulation is enough, and
+ *  what is recorded stays valid until the next call of enqueue(). Does not wait for the device. */
+template<class Real>
+FARFIELD_EXPORT bool mustRecordAgain(const Solver<Real>& solver);
+
 /*! \brief Waits for the last evaluation that was enqueued and returns its totals.
  *  \throws Error  InvalidArgument: a position was not finite; DeviceFailure */
 template<class Real>
