@@ -25,9 +25,8 @@ namespace
 //! Elements of DeviceCells::View::state.
 enum CellState
 {
-    StateWorst,   //!< INT_MAX - index of the first invalid particle, 0 for none; 0 between steps
-    StateInvalid, //!< what invalid() points to
-    StateTicket,  //!< blocks that have read the counts; 0 between steps
+    StateWorst,  //!< INT_MAX - index of the first invalid particle, 0 for none; 0 between steps
+    StateTicket, //!< blocks that have read the counts; 0 between steps
     StateCount
 };
 
@@ -38,6 +37,17 @@ constexpr int c_scanThreads = 512;
 constexpr int c_fewItems = 9, c_moreItems = 17;
 //! More blocks than this should not each sum all counts.
 constexpr int c_maxScanBlocks = 320;
+
+//! Offset of the grid; next is the step after the last one.
+__device__ __forceinline__ void findOrigin(const GridPosition& where, double next, double* origin)
+{
+#pragma unroll
+    for (int k = 0; k < 3; k++)
+    {
+        const double product = where.increments[k] * next;
+        origin[k]            = where.advance ? product - floor(product) : where.offset[k];
+    }
+}
 
 template<class Real>
 __global__ void __launch_bounds__(c_threads) bin(CellGrid grid,
@@ -52,17 +62,8 @@ __global__ void __launch_bounds__(c_threads) bin(CellGrid grid,
     {
         return;
     }
-    double origin[3] = { where.offset[0], where.offset[1], where.offset[2] };
-    if (where.advance)
-    {
-        const double step = *v.step + 1;
-#pragma unroll
-        for (int k = 0; k < 3; k++)
-        {
-            const double product = where.increments[k] * step;
-            origin[k]            = product - floor(product);
-        }
-    }
+    double origin[3];
+    findOrigin(where, v.evaluation->step + 1, origin);
     const Real* own        = x + 3 * static_cast<size_t>(i);
     const Real position[3] = { own[0], own[1], own[2] };
     Real relative[3]       = { 0, 0, 0 };
@@ -90,22 +91,31 @@ put(const typename DeviceCells<Real>::View& v, const Real4<Real>& particle, int 
 
 //! One thread tells whether a position was invalid and makes ready for the next step.
 template<class Real>
-__device__ void finishBinning(const GridPosition& where, const typename DeviceCells<Real>::View& v)
+__device__ void finishBinning(const GridPosition& where,
+                              const Sums& sums,
+                              const typename DeviceCells<Real>::View& v)
 {
-    v.state[StateInvalid] = INT_MAX - v.state[StateWorst];
-    v.state[StateWorst]   = 0;
-    *v.step               = where.advance ? *v.step + 1 : where.step;
+    auto& evaluation    = *v.evaluation;
+    evaluation.invalid  = INT_MAX - v.state[StateWorst];
+    v.state[StateWorst] = 0;
+    const double next   = evaluation.step + 1;
+    findOrigin(where, next, evaluation.origin);
+    evaluation.step   = where.advance ? next : where.step;
+    evaluation.number = evaluation.number + 1;
+    evaluation.sums   = sums;
 }
 
 //! Moves the particles once the first position of every cell is known.
 template<class Real>
 __global__ void __launch_bounds__(c_threads)
-        scatter(GridPosition where, typename DeviceCells<Real>::View v)
+        scatter(const __grid_constant__ GridPosition where,
+                const __grid_constant__ Sums sums,
+                const __grid_constant__ typename DeviceCells<Real>::View v)
 {
     const int i = blockIdx.x * c_threads + threadIdx.x;
     if (i == 0)
     {
-        finishBinning<Real>(where, v);
+        finishBinning<Real>(where, sums, v);
     }
     if (i >= v.n)
     {
@@ -133,7 +143,9 @@ __global__ void __launch_bounds__(c_threads)
  *  The block that comes last clears the counts. */
 template<int Items, class Real>
 __global__ void __launch_bounds__(c_scanThreads)
-        scanAndScatter(GridPosition where, typename DeviceCells<Real>::View v)
+        scanAndScatter(const __grid_constant__ GridPosition where,
+                       const __grid_constant__ Sums sums,
+                       const __grid_constant__ typename DeviceCells<Real>::View v)
 {
     using Scan = cub::BlockScan<int, c_scanThreads>;
     __shared__ typename Scan::TempStorage space;
@@ -162,7 +174,7 @@ __global__ void __launch_bounds__(c_scanThreads)
         ticket = atomicAdd(v.state + StateTicket, 1);
         if (blockIdx.x == 0)
         {
-            finishBinning<Real>(where, v);
+            finishBinning<Real>(where, sums, v);
         }
     }
     int own[Items];
@@ -259,8 +271,6 @@ GridPosition gridPosition(const std::array<double, 3>& offset, long long step, c
 template<class Real>
 void DeviceCells<Real>::resize(int n, int cells)
 {
-    n_     = n;
-    cells_ = cells;
     binned_.resize(n);
     xq_.resize(n);
     place_.resize(n);
@@ -273,11 +283,13 @@ void DeviceCells<Real>::resize(int n, int cells)
     check(cub::DeviceScan::ExclusiveSum(nullptr, space, counts_.data(), start_.data(), cells + 1),
           "sizing a prefix sum");
     scanSpace_.resize(space);
-    const int state[StateCount] = { 0, INT_MAX, 0 };
-    state_.upload(state, StateCount, cudaStreamPerThread);
+    state_.resize(StateCount);
+    evaluation_.resize(1);
+    n_     = n;
+    cells_ = cells;
+    state_.clear(cudaStreamPerThread);
     counts_.clear(cudaStreamPerThread);
-    step_.resize(1);
-    step_.clear(cudaStreamPerThread);
+    evaluation_.clear(cudaStreamPerThread);
     check(cudaStreamSynchronize(cudaStreamPerThread), "clearing memory");
 }
 
@@ -291,7 +303,7 @@ typename DeviceCells<Real>::View DeviceCells<Real>::view(bool reproducible)
              place_.data(),
              counts_.data(),
              state_.data(),
-             step_.data(),
+             evaluation_.data(),
              unordered_.data(),
              xq_.data(),
              start_.data(),
@@ -303,6 +315,7 @@ template<class Real>
 void DeviceCells<Real>::sort(const CellGrid& grid,
                              const BinFrame& frame,
                              const GridPosition& where,
+                             const Sums& sums,
                              const Real* x,
                              const Real* q,
                              bool reproducible,
@@ -317,11 +330,13 @@ void DeviceCells<Real>::sort(const CellGrid& grid,
     {
         if (cells_ < c_scanThreads * c_fewItems)
         {
-            scanAndScatter<c_fewItems, Real><<<scanBlocks, c_scanThreads, 0, stream>>>(where, v);
+            scanAndScatter<c_fewItems, Real>
+                    <<<scanBlocks, c_scanThreads, 0, stream>>>(where, sums, v);
         }
         else
         {
-            scanAndScatter<c_moreItems, Real><<<scanBlocks, c_scanThreads, 0, stream>>>(where, v);
+            scanAndScatter<c_moreItems, Real>
+                    <<<scanBlocks, c_scanThreads, 0, stream>>>(where, sums, v);
         }
         checkLaunch("sorting particles");
     }
@@ -331,7 +346,7 @@ void DeviceCells<Real>::sort(const CellGrid& grid,
         check(cub::DeviceScan::ExclusiveSum(
                       scanSpace_.data(), space, v.counts, v.start, cells_ + 1, stream),
               "summing the particles per cell");
-        scatter<Real><<<blocks, c_threads, 0, stream>>>(where, v);
+        scatter<Real><<<blocks, c_threads, 0, stream>>>(where, sums, v);
         checkLaunch("sorting particles");
     }
     if (reproducible)
@@ -393,12 +408,6 @@ void DeviceCells<Real>::listOccupied(cudaStream_t stream)
 {
     size_t bytes = selectSpace_.size();
     selectOccupied(selectSpace_.data(), &bytes, stream);
-}
-
-template<class Real>
-const int* DeviceCells<Real>::invalid() const
-{
-    return state_.data() + StateInvalid;
 }
 
 template class DeviceCells<float>;

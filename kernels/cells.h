@@ -31,19 +31,29 @@ struct GridPosition
  *  replay then has the next one. See Request::step. */
 GridPosition gridPosition(const std::array<double, 3>& offset, long long step, cudaStream_t stream);
 
+//! What an evaluation adds up, and in which frame: a replay of a graph has that of its recording.
+struct Sums
+{
+    bool energy, virial;
+    double rotation[3][3]; //!< from the frame of the operators to the caller's
+};
+
 template<class Real>
 class DeviceCells
 {
 public:
-    /*! \brief Makes room. \param[in] cells  leaf cells */
+    /*! \brief Makes room; where there is no memory for it, all stays as it was.
+     *  \param[in] cells  leaf cells */
     void resize(int n, int cells);
     /*! \brief Wraps, bins and sorts; nothing waits for the host.
      *  \param[in] x       [n][3] device memory, any image
      *  \param[in] q       [n] device memory
+     *  \param[in] sums    kept with the evaluation
      *  \param[in] reproducible  keep the original order within cells */
     void sort(const CellGrid& grid,
               const BinFrame& frame,
               const GridPosition& where,
+              const Sums& sums,
               const Real* x,
               const Real* q,
               bool reproducible,
@@ -66,22 +76,33 @@ public:
     const int* occupied() const { return occupied_.data(); }
     const int* occupiedCount() const { return occupiedCount_.data(); }
 
-    //! [1] device memory: lowest index of a particle whose position is not finite or beyond a
-    //! billion cells, INT_MAX if there is none. Such particles are put into cell 0 at its centre
-    //! with no charge.
-    const int* invalid() const;
+    //! What the device knows of the last sort() that has run, replays included; device memory.
+    struct Evaluation
+    {
+        double step;      //!< see GridPosition
+        double origin[3]; //!< offset of the grid, in cells
+        int number;       //!< sorts since resize()
+        int invalid;      //!< see evaluation()
+        Sums sums;        //!< as given to sort()
+    };
+    /*! \brief [1] device memory.
+     *
+     *  Evaluation::invalid is the lowest index of a particle whose position is not finite or beyond
+     *  a billion cells, INT_MAX if there is none. Such particles are put into cell 0 at its centre
+     *  with no charge. */
+    const Evaluation* evaluation() const { return evaluation_.data(); }
 
     //! What the kernels share; plain pointers into the buffers below.
     struct View
     {
         int n, cells;
         bool reproducible;
-        Real4<Real>* binned; //!< [n] as SortedParticles::xq, in the original order
-        int2* place;         //!< [n] cell and rank within it, in the original order
-        int* counts;         //!< [cells + 1] particles per cell; all zero between steps
-        int* state;          //!< see CellState
-        double* step;        //!< [1] that of the last evaluation, see GridPosition
-        int* unordered;      //!< [n] original indices by cell, in any order within cells
+        Real4<Real>* binned;    //!< [n] as SortedParticles::xq, in the original order
+        int2* place;            //!< [n] cell and rank within it, in the original order
+        int* counts;            //!< [cells + 1] particles per cell; all zero between steps
+        int* state;             //!< see CellState
+        Evaluation* evaluation; //!< [1]
+        int* unordered;         //!< [n] original indices by cell, in any order within cells
         Real4<Real>* xq;
         int *start, *atom, *cell;
     };
@@ -95,7 +116,7 @@ private:
     DeviceBuffer<Real4<Real>> binned_, xq_;
     DeviceBuffer<int2> place_;
     DeviceBuffer<int> counts_, state_, unordered_, start_, atom_, cell_;
-    DeviceBuffer<double> step_;
+    DeviceBuffer<Evaluation> evaluation_;
     DeviceBuffer<unsigned char> scanSpace_;
     DeviceBuffer<int> occupied_, occupiedCount_;
     DeviceBuffer<unsigned char> selectSpace_;

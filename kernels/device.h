@@ -81,21 +81,24 @@ public:
         cudaFree(outgrown_);
     }
     DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
+    DeviceBuffer(const DeviceBuffer&)            = delete;
+    DeviceBuffer& operator=(const DeviceBuffer&) = delete;
     DeviceBuffer& operator=(DeviceBuffer&& other) noexcept
     {
         swap(other);
         return *this;
     }
-    //! Makes room; the contents are lost if the room has to grow.
+    //! Makes room; the contents are lost if the room has to grow. Where there is no memory for it,
+    //! the buffer is what it was.
     void resize(size_t size)
     {
         if (size > room_)
         {
-            check(cudaFree(std::exchange(outgrown_, std::exchange(data_, nullptr))),
-                  "freeing memory");
-            room_ = 0;
-            check(cudaMalloc(&data_, size * sizeof(T)), "allocating memory");
-            room_ = size;
+            check(cudaFree(std::exchange(outgrown_, nullptr)), "freeing memory");
+            T* larger = nullptr;
+            check(cudaMalloc(&larger, size * sizeof(T)), "allocating memory");
+            outgrown_ = std::exchange(data_, larger);
+            room_     = size;
         }
         size_ = size;
     }
@@ -147,15 +150,20 @@ class PinnedBuffer
 public:
     PinnedBuffer() = default;
     ~PinnedBuffer() { cudaFreeHost(data_); }
-    PinnedBuffer(const PinnedBuffer&)            = delete;
-    PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+    PinnedBuffer(PinnedBuffer&& other) noexcept { swap(other); }
+    PinnedBuffer& operator=(PinnedBuffer&& other) noexcept
+    {
+        swap(other);
+        return *this;
+    }
+    //! Makes room; the contents are lost if it has to grow.
     void resize(size_t size)
     {
         if (size > size_)
         {
-            check(cudaFreeHost(std::exchange(data_, nullptr)), "freeing page-locked memory");
-            size_ = 0;
-            check(cudaMallocHost(&data_, size * sizeof(T)), "allocating page-locked memory");
+            T* larger = nullptr;
+            check(cudaMallocHost(&larger, size * sizeof(T)), "allocating page-locked memory");
+            (void)cudaFreeHost(std::exchange(data_, larger));
             size_ = size;
         }
     }
@@ -163,6 +171,11 @@ public:
     const T* data() const { return data_; }
 
 private:
+    void swap(PinnedBuffer& other)
+    {
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+    }
     T* data_     = nullptr;
     size_t size_ = 0;
 };

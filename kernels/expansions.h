@@ -51,6 +51,7 @@ struct ForceArrays
     Real rotation[3][3];     //!< frame of the cells to the caller's: row vectors times this
     bool replace;            //!< write the sum over what 'all' holds instead of adding it
     Real* all;               //!< [n][3] in the caller's order and frame
+    const Real* poison;      //!< [1] added to every force, see FamilyLists; null for zero
     Real4<Real>* far;        //!< [n] set to the far part as 'near', w unused; null if not wanted
 };
 

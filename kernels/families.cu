@@ -64,9 +64,22 @@ __global__ void __launch_bounds__(c_threads) placeFamilies(FamilyTree tree)
     }
 }
 
-__global__ void __launch_bounds__(c_threads) linkFamilies(FamilyTree tree, int families)
+template<class Real>
+__global__ void __launch_bounds__(c_threads)
+        linkFamilies(FamilyTree tree, int families, Real* poison)
 {
     int family = blockIdx.x * c_threads + threadIdx.x;
+    if (family == 0 && blockIdx.y == 0)
+    {
+        const bool overflow = tree.hasOverflow();
+        // as bits: the compiler may take numbers for finite
+        *poison = overflow ? static_cast<Real>(__int_as_float(0x7fffffff)) : Real(0);
+        if (overflow)
+        {
+            *tree.overflow = 1;
+            __threadfence_system();
+        }
+    }
     if (family < families)
     {
         const int level = levelOf(tree, &family);
@@ -80,7 +93,8 @@ template<class Real>
 void FamilyLists<Real>::resize(const std::vector<CellGrid>& grids,
                                int ws,
                                const std::vector<int>& capacities,
-                               const int* slotOf0)
+                               const int* slotOf0,
+                               cudaStream_t stream)
 {
     tree_         = {};
     tree_.levels  = static_cast<int>(grids.size());
@@ -100,6 +114,11 @@ void FamilyLists<Real>::resize(const std::vector<CellGrid>& grids,
     tree_.mark   = marks_.data();
     tree_.count  = tree_.mark + marks;
     tree_.needed = tree_.count + tree_.levels;
+    poison_.resize(1);
+    poison_.clear(stream);
+    overflow_.resize(1);
+    overflow_.data()[0] = 0;
+    tree_.overflow      = overflow_.data();
 
     // first the sizes, then the places
     for (int pass = 0; pass < 2; pass++)
@@ -129,14 +148,12 @@ void FamilyLists<Real>::resize(const std::vector<CellGrid>& grids,
     check(cub::DeviceScan::ExclusiveSum(nullptr, space, tree_.mark, tree_.rank, tree_.marks + 1),
           "sizing a prefix sum");
     scanSpace_.resize(space);
-    marks_.clear(cudaStreamPerThread);
+    marks_.clear(stream);
     if (lists_.size() > 0)
     {
-        check(cudaMemsetAsync(
-                      lists_.data(), 0xff, lists_.size() * sizeof(int), cudaStreamPerThread),
+        check(cudaMemsetAsync(lists_.data(), 0xff, lists_.size() * sizeof(int), stream),
               "clearing memory");
     }
-    check(cudaStreamSynchronize(cudaStreamPerThread), "clearing memory");
 }
 
 template<class Real>
@@ -159,7 +176,7 @@ void FamilyLists<Real>::build(const SortedParticles<Real>& particles, cudaStream
     if (families > 0)
     {
         const dim3 links(blocksFor(families, c_threads), tree_.neighbourCount());
-        linkFamilies<<<links, c_threads, 0, stream>>>(tree_, families);
+        linkFamilies<Real><<<links, c_threads, 0, stream>>>(tree_, families, poison_.data());
         checkLaunch("finding neighbours of occupied cells");
     }
 }
@@ -187,9 +204,20 @@ const int* FamilyLists<Real>::slotOf(int level) const
 }
 
 template<class Real>
-const int* FamilyLists<Real>::needed() const
+bool FamilyLists<Real>::hasOverflow() const
 {
-    return tree_.needed;
+    return *static_cast<const volatile int*>(overflow_.data()) != 0;
+}
+
+template<class Real>
+bool FamilyLists<Real>::overflow()
+{
+    const bool any = hasOverflow();
+    if (any)
+    {
+        *static_cast<volatile int*>(overflow_.data()) = 0;
+    }
+    return any;
 }
 
 template class FamilyLists<float>;

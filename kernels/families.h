@@ -23,23 +23,31 @@ public:
     /*! \brief Makes room.
      *  \param[in] grids      cells of every level, coarsest first
      *  \param[in] capacities families of every level (element 0 unused), multiples of c_warp
-     *  \param[in] slotOf0    [cells of level 0] slots of level 0, device memory */
+     *  \param[in] slotOf0    [cells of level 0] slots of level 0, device memory
+     *  \param[in] stream     of the first build() */
     void resize(const std::vector<CellGrid>& grids,
                 int ws,
                 const std::vector<int>& capacities,
-                const int* slotOf0);
+                const int* slotOf0,
+                cudaStream_t stream);
     /*! \brief Finds the occupied cells of all levels; nothing waits for the host.
      *
-     *  More families than there is room for are dropped, and needed() tells. */
+     *  Families for which there is no room are dropped; poison() and overflow() tell. */
     void build(const SortedParticles<Real>& particles, cudaStream_t stream);
+    //! Families of a level > 0 for which there is room.
+    int capacity(int level) const { return tree_.capacity[level]; }
+    //! [1] device memory, to be added to all forces: zero, or not a number if families were
+    //! dropped.
+    const Real* poison() const { return poison_.data(); }
+    //! Whether families were dropped in any step since this was asked last; does not wait.
+    bool overflow();
+    //! The same, and still so when asked again.
+    bool hasOverflow() const;
 
     //! Lists of a level > 0.
     Families families(int level) const;
     const int* cellOf(int level) const; //!< [8 capacity], level > 0
     const int* slotOf(int level) const; //!< [cells], level > 0
-    //! [levels] device memory: families that each level needs (element 0 unused). Compare with the
-    //! capacities to see whether any were dropped.
-    const int* needed() const;
 
 private:
     FamilyTree tree_ = {};
@@ -47,6 +55,8 @@ private:
     DeviceBuffer<int> marks_; //!< marks, counts: zero at first
     DeviceBuffer<int> ranks_;
     DeviceBuffer<unsigned char> scanSpace_;
+    DeviceBuffer<Real> poison_;
+    PinnedBuffer<int> overflow_;
 };
 
 } // namespace farfield

@@ -32,6 +32,7 @@ struct FamilyTree
     const int* slotOf0;           //!< [cells of level 0]
     int* count;                   //!< [levels] families in use
     int* needed;                  //!< [levels] families there should be room for
+    int* overflow;                //!< [1] page-locked host memory: set where one had no room
     int* parent[c_maxLevels];     //!< [capacity] parent cell of each family
     int* parentSlot[c_maxLevels]; //!< [capacity]
     int* neighbours[c_maxLevels]; //!< as Families::neighbours
@@ -80,6 +81,17 @@ struct FamilyTree
                 *cell                = -1;
             }
         }
+    }
+
+    //! Whether families of the present step have no room.
+    FARFIELD_HD bool hasOverflow() const
+    {
+        bool any = false;
+        for (int level = 1; level < levels; level++)
+        {
+            any = any || needed[level] > capacity[level];
+        }
+        return any;
     }
 
     //! Makes the family of a cell if it is marked, and removes the mark; at is the position of the

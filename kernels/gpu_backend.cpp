@@ -14,6 +14,7 @@
 #include "exclusions.h"
 #include "expansions.h"
 #include "families.h"
+#include "family_reach.h"
 #include "gpu_devices.h"
 #include "graph_recording.h"
 #include "m2l.h"
@@ -25,12 +26,14 @@ namespace farfield
 namespace
 {
 
-//! Room for families beyond those that were found, as a factor: particles move between cells.
-constexpr double c_familyReserve = 1.25;
+//! Room for families beyond those that particles may come to, as a factor: some move far.
+constexpr double c_familyReserve = 1.02;
+//! Motion that room is made for, and motion that must be left: leaf cells. What lies between keeps
+//! room from being made at every look.
+constexpr double c_reserveMargin = 0.25, c_leastMargin = 0.1;
+static_assert(c_reserveMargin <= c_largestReachMargin, "counts are right up to that margin");
 //! The near field visits a list of the cells that hold particles if they are fewer than this part.
 constexpr double c_sparse = 0.5;
-//! Part of the room that, once it is used, asks for more.
-constexpr double c_tightFamilies = 0.9;
 
 int roundUp(long long count, int multiple)
 {
@@ -91,21 +94,23 @@ public:
     void setCharges(const Real* q, int n) override
     {
         std::vector<Real> scaled(n);
-        netCharge_ = 0;
+        double net = 0;
         for (int i = 0; i < n; i++)
         {
             // forces and energies come out in kJ/mol
             scaled[i] = static_cast<Real>(rootCoulomb_ * static_cast<double>(q[i]));
-            netCharge_ += static_cast<double>(scaled[i]);
+            net += static_cast<double>(scaled[i]);
         }
-        q_.upload(scaled.data(), n, far_);
         if (n != n_)
         {
-            n_ = n;
+            // what has no memory leaves all as it was
             nearForces_.resize(n);
             farForces_.resize(n);
-            resizeCells();
+            resizeCells(n);
         }
+        q_.upload(scaled.data(), n, far_);
+        n_         = n;
+        netCharge_ = net;
     }
 
     void setExclusions(const int* offsets, const int* partners, int n) override
@@ -113,62 +118,56 @@ public:
         exclusions_.set(offsets, partners, n, far_);
     }
 
+    //! Until all is built the former operators are kept, and come back if it fails.
     void build(const Discretisation& d) override
     {
-        closure_.reset();
-        engine_.reset();
-        virial_.reset();
-        operators_.reset();
-        discretisation_ = d;
-        const Grid coarse(d.coarseCells(), d.referenceBox);
-        const Mat3 edges = coarse.scaledEdges();
-        const Reduction reduction(d.order, d.leastSquares, edges);
-        levels_ = std::vector<LevelStore>(d.levels);
-        setLevel0(coarse);
-        closure_ = std::make_unique<DeviceClosure<Real>>(
-                ClosureOperators<Real>(coarse, d.ws, reduction, threads_), levels_[0].stride, far_);
-        if (d.levels > 1)
+        Built before = std::move(now_);
+        now_         = Built();
+        try
         {
-            operators_ =
-                    std::make_unique<HierarchyOperators<Real>>(edges, d.ws, reduction, threads_);
-            engine_ = makeEngine();
-            engine_->setOperators(*operators_, far_);
+            buildAll(d);
         }
-        setTranslations(edges);
-        familiesKnown_ = false;
-        box_           = d.referenceBox;
-        strain_        = Mat3::Zero();
-        rotation_      = Mat3::Identity();
-        setGrids(box_);
-        resizeCells();
+        catch (...)
+        {
+            (void)cudaDeviceSynchronize(); // what was launched uses what is freed now
+            (void)cudaGetLastError();
+            now_ = std::move(before);
+            resizeCells(n_);
+            throw;
+        }
+        generation_++;
+        unsure_ = true;
+        // launches of recorded evaluations, which may be under way, use what is freed now
+        check(cudaDeviceSynchronize(), "waiting for the GPU");
     }
 
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override
     {
-        if (box != box_)
+        if (box != now_.box)
         {
-            box_      = box;
-            rotation_ = rotation;
+            now_.box      = box;
+            now_.rotation = rotation;
             setGrids(box * rotation.transpose());
         }
-        if (strain != strain_)
+        if (strain != now_.strain)
         {
             double s[3][3];
             copyTo(strain, s);
-            closure_->setStrain(s, far_);
-            if (operators_)
+            now_.closure->setStrain(s, far_);
+            if (now_.operators)
             {
-                setTranslations(operators_->edges() * (Mat3::Identity() + strain));
-                operators_->setStrain(strain);
-                engine_->setOperators(*operators_, far_);
+                setTranslations(now_.operators->edges() * (Mat3::Identity() + strain));
+                now_.operators->setStrain(strain);
+                now_.engine->setOperators(*now_.operators, far_);
             }
-            strain_ = strain;
+            now_.strain = strain;
         }
     }
 
     void sort(const Real* x) override
     {
-        mustRepeat_ = false;
+        mustRepeat_          = false;
+        const bool recording = isCapturing(far_);
         if (sums() != NearSums::None)
         {
             totals_.clear(far_);
@@ -187,33 +186,42 @@ public:
             placed_.holdBack(near_);
         }
         nearForces_.clear(nearStream());
-        cells_.sort(levels_.back().grid,
-                    frame_,
+        Sums wanted = { this->request_.energy, this->request_.virial, {} };
+        copyTo(now_.rotation, wanted.rotation);
+        cells_.sort(now_.levels.back().grid,
+                    now_.frame,
                     gridPosition(this->request_.gridOffset, this->request_.step, far_),
+                    wanted,
                     positions_,
                     q_.data(),
                     reproducible_,
                     far_);
         particles_ = cells_.particles();
-        if (!occupancyKnown_ && !isCapturing(far_))
+        if (!occupancyKnown_ && !recording)
         {
             findOccupancy();
         }
         sorted_.record(far_); // the near field needs no tree
-        if (levels_.size() > 1)
+        if (now_.levels.size() > 1)
         {
-            if (!familiesKnown_ && !isCapturing(far_))
+            if (!recording)
             {
-                makeRoomForFamilies();
+                ensureRoom();
             }
-            lists_.build(particles_, far_);
+            now_.room->lists.build(particles_, far_);
+            watchRoom();
+        }
+        lastStep_ = recording ? c_noStep : this->request_.step;
+        if (recording && measuring_ == Measure::None)
+        {
+            recorded_ = generation_;
         }
     }
 
     void exclusions(const Real* /*x*/) override
     {
         double box[3][3];
-        copyTo(box_, box);
+        copyTo(now_.box, box);
         exclusions_.subtract(box,
                              closeDistance(),
                              positions_,
@@ -232,9 +240,9 @@ public:
             sorted_.holdBack(near_);
         }
         farfield::p2p(particles_,
-                      levels_.back().grid,
-                      frame_.edges,
-                      discretisation_.ws,
+                      now_.levels.back().grid,
+                      now_.frame.edges,
+                      now_.discretisation.ws,
                       occupiedCells(),
                       exclusions_.view(),
                       closeDistance(),
@@ -250,44 +258,49 @@ public:
         }
     }
 
-    void p2m() override { farfield::p2m(tables_, particles_, view(levels_.size() - 1), far_); }
+    void p2m() override
+    {
+        farfield::p2m(
+                now_.tables, particles_, view(static_cast<int>(now_.levels.size()) - 1), far_);
+    }
 
     void m2m(int level) override
     {
-        translations_.m2m(view(level), lists_.families(level), view(level - 1), far_);
+        now_.translations.m2m(view(level), now_.room->lists.families(level), view(level - 1), far_);
     }
 
     void m2l(int level) override
     {
         double* virial     = this->request_.virial ? totals_.data()->deviatoric : nullptr;
-        const double scale = 1 / levels_[level].unit;
+        const double scale = 1 / now_.levels[level].unit;
         if (level == 0)
         {
-            closure_->apply(view(0), scale, virial, far_);
+            now_.closure->apply(view(0), scale, virial, far_);
             return;
         }
-        engine_->apply(view(level), lists_.families(level), far_);
+        now_.engine->apply(view(level), now_.room->lists.families(level), far_);
         if (virial != nullptr)
         {
-            if (!virial_)
+            if (!now_.virial)
             {
-                virial_ = std::make_unique<DeviceM2lVirial<Real>>();
-                virial_->setOperators(*operators_, far_);
+                now_.virial = std::make_unique<DeviceM2lVirial<Real>>();
+                now_.virial->setOperators(*now_.operators, far_);
             }
-            virial_->apply(view(level), lists_.families(level), scale, virial, &farSums_, far_);
+            now_.virial->apply(
+                    view(level), now_.room->lists.families(level), scale, virial, &farSums_, far_);
         }
     }
 
     void l2l(int level) override
     {
-        translations_.l2l(view(level),
-                          view(level + 1),
-                          lists_.families(level + 1),
-                          background(level + 1),
-                          1 / levels_[level + 1].unit,
-                          this->request_.virial ? totals_.data()->virial : nullptr,
-                          &farSums_,
-                          far_);
+        now_.translations.l2l(view(level),
+                              view(level + 1),
+                              now_.room->lists.families(level + 1),
+                              background(level + 1),
+                              1 / now_.levels[level + 1].unit,
+                              this->request_.virial ? totals_.data()->virial : nullptr,
+                              &farSums_,
+                              far_);
     }
 
     void l2p(Real* forces) override
@@ -299,7 +312,7 @@ public:
         ForceArrays<Real> arrays;
         arrays.near     = nearForces_.data();
         arrays.excluded = exclusions_.forces();
-        copyTo(rotation_, arrays.rotation);
+        copyTo(now_.rotation, arrays.rotation);
         // what comes to the host is added there
         arrays.replace = this->request_.replaceForces || !onDevice_;
         if (!onDevice_)
@@ -308,14 +321,19 @@ public:
         }
         arrays.all        = onDevice_ ? forces : out_.data();
         arrays.far        = this->request_.virial ? farForces_.data() : nullptr;
-        const int leaf    = static_cast<int>(levels_.size()) - 1;
-        const double unit = levels_[leaf].unit;
+        arrays.poison     = now_.room ? now_.room->lists.poison() : nullptr;
+        const int leaf    = static_cast<int>(now_.levels.size()) - 1;
+        const double unit = now_.levels[leaf].unit;
         // the uniform background pulls with -2 (2 pi / 3V) Q q b
         const double pull = -2 * background(leaf) / (unit * unit * unit);
-        farfield::l2p(tables_, particles_, view(leaf), static_cast<Real>(pull), arrays, far_);
+        farfield::l2p(now_.tables, particles_, view(leaf), static_cast<Real>(pull), arrays, far_);
         if (sums() != NearSums::None)
         {
             sumFarField(leaf);
+        }
+        if (now_.levels.size() > 1 && !inTurn())
+        {
+            watched_.holdBack(far_);
         }
     }
 
@@ -336,6 +354,7 @@ public:
                               far_),
               "copying forces from the GPU");
         readStatus();
+        mustRepeat_ = overflowed();
         if (mustRepeat_)
         {
             return {};
@@ -380,38 +399,57 @@ public:
 
     std::vector<double> multipoles(int level) const override
     {
-        return byCell(level, levels_[level].M);
+        return byCell(level, expansions(level).M);
     }
-    std::vector<double> locals(int level) const override { return byCell(level, levels_[level].L); }
+    std::vector<double> locals(int level) const override
+    {
+        return byCell(level, expansions(level).L);
+    }
 
     void enter(void* stream) override
     {
-        onDevice_ = true;
         if (measuring_ != Measure::None)
         {
-            stream_ = far_;
+            onDevice_ = true;
+            stream_   = far_;
             return;
         }
         stream_ = static_cast<cudaStream_t>(stream);
+        if (!isCapturing(stream_))
+        {
+            throwIfOverflowed();
+            usedOnDevice_ = true;
+        }
         entered_.record(stream_);
         entered_.holdBack(far_);
+        onDevice_ = true;
     }
 
     void leave() override { onDevice_ = false; }
 
+    void settle() override
+    {
+        // replays are not seen here
+        if (usedOnDevice_ || recorded_ != c_notRecorded)
+        {
+            check(cudaDeviceSynchronize(), "waiting for the GPU");
+            usedOnDevice_ = false;
+        }
+    }
+
     Totals wait() override
     {
+        settle();
         readStatus();
-        if (mustRepeat_)
-        {
-            throw Error(ErrorCode::DeviceFailure,
-                        "Particles have spread over more cells than there is room for within one "
-                        "evaluation; its forces are wrong.");
-        }
+        throwIfOverflowed();
         return totals();
     }
 
-    bool mustRecordAgain() const override { return !familiesKnown_ && levels_.size() > 1; }
+    bool mustRecordAgain() const override
+    {
+        return (recorded_ != c_notRecorded && recorded_ != generation_) || isTight()
+               || (now_.room && now_.room->lists.hasOverflow());
+    }
 
     std::vector<Real> positions(const Real* x, int n, void* stream) override
     {
@@ -501,22 +539,52 @@ public:
     }
 
 private:
-    //! The cells of a level and their expansions.
+    struct Expansions
+    {
+        int stride = 0;
+        DeviceBuffer<Real> M, L;
+    };
+    //! The cells of a level.
     struct LevelStore
     {
         CellGrid grid = {};
-        double unit   = 0; //!< size of a cell, nm
-        int stride    = 0;
-        DeviceBuffer<Real> M, L;
-        DeviceBuffer<int> cellOf, slotOf; //!< of level 0; those of other levels are in lists_
+        double unit   = 0;                //!< size of a cell, nm
+        Expansions expansions;            //!< of level 0; those of other levels are in TreeRoom
+        DeviceBuffer<int> cellOf, slotOf; //!< the same
+    };
+    //! What has the length of the lists of families: a recorded evaluation holds on to it.
+    struct TreeRoom
+    {
+        FamilyLists<Real> lists;
+        std::vector<Expansions> expansions; //!< per level, element 0 unused
+    };
+    //! All that build() makes.
+    struct Built
+    {
+        Discretisation discretisation;
+        Mat3 box    = Mat3::Zero();
+        Mat3 strain = Mat3::Zero();
+        //! From the frame of the operators, in which near and far field are computed, to the
+        //! caller's.
+        Mat3 rotation             = Mat3::Identity();
+        BinFrame frame            = {};
+        double inverseEdges[3][3] = {}; //!< of a leaf cell, in the frame of the operators, 1/nm
+        std::vector<LevelStore> levels;
+        FamilyReach<Real> reach;
+        std::unique_ptr<TreeRoom> room, formerRoom;
+        DeviceExpansionTables<Real> tables;
+        DeviceTranslations<Real> translations;
+        std::unique_ptr<DeviceClosure<Real>> closure;
+        std::unique_ptr<HierarchyOperators<Real>> operators;
+        std::unique_ptr<DeviceM2l<Real>> engine;
+        std::unique_ptr<DeviceM2lVirial<Real>> virial; //!< made when first needed
     };
 
     //! What the host has to know about an evaluation.
     struct Status
     {
         DeviceTotals totals;
-        int invalid;
-        std::array<int, 32> needed;
+        typename DeviceCells<Real>::Evaluation evaluation;
     };
 
     //! Whether stages are measured one after the other.
@@ -537,46 +605,79 @@ private:
 
     double closeDistance() const
     {
-        return std::min(Exclusions<Real>::c_closeDistance, 0.4 * levels_.back().unit);
+        return std::min(Exclusions<Real>::c_closeDistance, 0.4 * now_.levels.back().unit);
     }
 
     //! (2 pi / 3V) Q times the volume of a cell of the level.
     double background(int level) const
     {
-        return 2 * M_PI / 3 * netCharge_ / static_cast<double>(levels_[level].grid.cells);
+        return 2 * M_PI / 3 * netCharge_ / static_cast<double>(now_.levels[level].grid.cells);
     }
 
-    LevelView<Real> view(size_t level)
+    const Expansions& expansions(int level) const
     {
-        LevelStore& l  = levels_[level];
-        const bool top = level == 0;
+        return level == 0 ? now_.levels[0].expansions : now_.room->expansions[level];
+    }
+
+    LevelView<Real> view(int level)
+    {
+        LevelStore& l   = now_.levels[level];
+        const bool top  = level == 0;
+        Expansions& own = top ? l.expansions : now_.room->expansions[level];
         return { l.grid,
-                 l.stride,
-                 l.M.data(),
-                 l.L.data(),
-                 top ? l.cellOf.data() : lists_.cellOf(static_cast<int>(level)),
-                 top ? l.slotOf.data() : lists_.slotOf(static_cast<int>(level)) };
+                 own.stride,
+                 own.M.data(),
+                 own.L.data(),
+                 top ? l.cellOf.data() : now_.room->lists.cellOf(level),
+                 top ? l.slotOf.data() : now_.room->lists.slotOf(level) };
     }
 
-    void resizeCells()
+    void resizeCells(int n)
     {
-        if (!levels_.empty() && n_ > 0)
+        if (!now_.levels.empty() && n > 0)
         {
-            const int cells = levels_.back().grid.cells;
-            cells_.resize(n_, cells);
-            // a cell of few particles may need more families than before
-            familiesKnown_  = false;
+            const int cells = now_.levels.back().grid.cells;
+            cells_.resize(n, cells);
             occupancyKnown_ = false;
-            occupancy_      = { cells, n_ / cells };
+            occupancy_      = { cells, n / cells };
+            unsure_         = true;
         }
+    }
+
+    void buildAll(const Discretisation& d)
+    {
+        now_.discretisation = d;
+        const Grid coarse(d.coarseCells(), d.referenceBox);
+        const Mat3 edges = coarse.scaledEdges();
+        const Reduction reduction(d.order, d.leastSquares, edges);
+        now_.levels = std::vector<LevelStore>(d.levels);
+        setLevel0(coarse);
+        now_.closure = std::make_unique<DeviceClosure<Real>>(
+                ClosureOperators<Real>(coarse, d.ws, reduction, threads_),
+                now_.levels[0].expansions.stride,
+                far_);
+        if (d.levels > 1)
+        {
+            now_.operators =
+                    std::make_unique<HierarchyOperators<Real>>(edges, d.ws, reduction, threads_);
+            now_.engine = makeEngine();
+            now_.engine->setOperators(*now_.operators, far_);
+        }
+        setTranslations(edges);
+        now_.box = d.referenceBox;
+        setGrids(now_.box);
+        if (d.levels > 1)
+        {
+            now_.reach.resize(grids());
+        }
+        resizeCells(n_);
     }
 
     void setLevel0(const Grid& coarse)
     {
-        LevelStore& top = levels_[0];
+        LevelStore& top = now_.levels[0];
         const int cells = static_cast<int>(coarse.count());
-        top.stride      = roundUp(cells, c_warp);
-        std::vector<int> cellOf(top.stride, -1), slotOf(cells);
+        std::vector<int> cellOf(roundUp(cells, c_warp), -1), slotOf(cells);
         for (int cell = 0; cell < cells; cell++)
         {
             slotOf[cell]         = coarse.slot(coarse.cell(cell));
@@ -584,23 +685,26 @@ private:
         }
         top.cellOf.upload(cellOf.data(), cellOf.size(), far_);
         top.slotOf.upload(slotOf.data(), slotOf.size(), far_);
-        resizeExpansions(&top);
+        top.expansions = expansionsFor(static_cast<int>(cellOf.size()));
     }
 
-    void resizeExpansions(LevelStore* level)
+    Expansions expansionsFor(int stride)
     {
+        Expansions result;
+        result.stride = stride;
         const size_t size =
-                static_cast<size_t>(level->stride) * coefficientCount(discretisation_.order);
-        level->M.resize(size);
-        level->L.resize(size);
+                static_cast<size_t>(stride) * coefficientCount(now_.discretisation.order);
+        result.M.resize(size);
+        result.L.resize(size);
         // padding is read by transforms and products, and must be finite
-        level->M.clear(far_);
-        level->L.clear(far_);
+        result.M.clear(far_);
+        result.L.clear(far_);
+        return result;
     }
 
     std::unique_ptr<DeviceM2l<Real>> makeEngine() const
     {
-        switch (discretisation_.engine)
+        switch (now_.discretisation.engine)
         {
             case M2lEngine::Naive:
                 return makeNaiveM2l<Real>();
@@ -623,7 +727,7 @@ private:
     //! What the accuracy leaves beside the truncation error; the two add in squares.
     double roomForRounding() const
     {
-        const Discretisation& d = discretisation_;
+        const Discretisation& d = now_.discretisation;
         const double truncation = estimatedError(d, d.leafGrid(d.referenceBox));
         return d.accuracy > truncation
                        ? std::sqrt(d.accuracy * d.accuracy - truncation * truncation)
@@ -632,32 +736,33 @@ private:
 
     void setTranslations(const Mat3& edges)
     {
-        if (levels_.size() > 1)
+        if (now_.levels.size() > 1)
         {
             double e[3][3];
             copyTo(edges, e);
-            translations_.set(discretisation_.order, e, far_);
+            now_.translations.set(now_.discretisation.order, e, far_);
         }
     }
 
     void setGrids(const Mat3& box)
     {
-        Grid grid(discretisation_.coarseCells(), box);
-        for (auto& level : levels_)
+        Grid grid(now_.discretisation.coarseCells(), box);
+        for (auto& level : now_.levels)
         {
             level.grid = cellGrid(grid);
             level.unit = grid.unit();
-            copyTo(grid.edges(), frame_.edges);
-            copyTo(rotation_.transpose() * grid.inverseEdges(), frame_.toCells);
+            copyTo(grid.edges(), now_.frame.edges);
+            copyTo(now_.rotation.transpose() * grid.inverseEdges(), now_.frame.toCells);
+            copyTo(grid.inverseEdges(), now_.inverseEdges);
             grid = grid.refined();
         }
-        tables_.set(discretisation_.order, levels_.back().unit, far_);
+        now_.tables.set(now_.discretisation.order, now_.levels.back().unit, far_);
     }
 
     std::vector<CellGrid> grids() const
     {
         std::vector<CellGrid> result;
-        for (const auto& level : levels_)
+        for (const auto& level : now_.levels)
         {
             result.push_back(level.grid);
         }
@@ -683,7 +788,7 @@ private:
     OccupiedCells occupiedCells()
     {
         OccupiedCells result = {
-            nullptr, nullptr, levels_.back().grid.cells, occupancy_.cells, occupancy_.usual
+            nullptr, nullptr, now_.levels.back().grid.cells, occupancy_.cells, occupancy_.usual
         };
         if (result.expected < result.all)
         {
@@ -694,42 +799,123 @@ private:
         return result;
     }
 
-    //! Finds how many families every level has, and makes room for them and some more.
-    void makeRoomForFamilies()
+    //! Whether particles may soon come to more families than there is room for, by the last count.
+    bool isTight() const
     {
-        std::vector<int> capacities(levels_.size(), c_warp);
-        lists_.resize(grids(), discretisation_.ws, capacities, levels_[0].slotOf.data());
-        lists_.build(particles_, far_);
-        std::vector<int> needed(levels_.size());
-        check(cudaMemcpyAsync(needed.data(),
-                              lists_.needed(),
-                              needed.size() * sizeof(int),
-                              cudaMemcpyDeviceToHost,
-                              far_),
-              "copying from the GPU");
-        far_.synchronize();
-        for (size_t level = 1; level < levels_.size(); level++)
+        bool tight = false;
+        for (int level = 1; now_.room && level < static_cast<int>(now_.levels.size()); level++)
         {
-            const int all    = levels_[level - 1].grid.cells;
-            const int wanted = static_cast<int>(
-                    std::min<double>(all, c_familyReserve * needed[level] + c_warp));
-            capacities[level]     = roundUp(wanted, c_warp);
-            levels_[level].stride = 8 * capacities[level];
-            resizeExpansions(&levels_[level]);
+            tight = tight || now_.reach.families(level) > now_.room->lists.capacity(level);
         }
-        lists_.resize(grids(), discretisation_.ws, capacities, levels_[0].slotOf.data());
-        familiesKnown_ = true;
+        return tight;
+    }
+
+    //! Counts the families that particles may come to, and waits.
+    void countFamilies(double margin)
+    {
+        now_.reach.count(
+                particles_, now_.inverseEdges, margin, cells_.evaluation()->origin, nullptr, far_);
+        far_.synchronize();
+    }
+
+    /*! \brief Sees to room for the families of the particles that have just been sorted.
+     *
+     *  Where they may be anywhere, the host waits for a count. In a motion that goes on, the last
+     *  count is looked at, which is at most so many steps old that the margin covers them. */
+    void ensureRoom()
+    {
+        const bool continues = !onDevice_
+                               || (!this->request_.mayHaveJumped && this->request_.step >= 0
+                                   && this->request_.step == lastStep_ + 1);
+        if (now_.room && !continues)
+        {
+            countFamilies(c_leastMargin);
+        }
+        if (!now_.room || isTight() || now_.room->lists.hasOverflow())
+        {
+            makeRoom();
+        }
+        unsure_ = false;
+    }
+
+    //! Lists and expansions anew. Those before last are freed: see farfield_cuda.h.
+    void makeRoom()
+    {
+        check(cudaDeviceSynchronize(), "waiting for the GPU");
+        now_.formerRoom.reset();
+        countFamilies(c_reserveMargin);
+        auto room = std::make_unique<TreeRoom>();
+        std::vector<int> capacities(now_.levels.size(), 0);
+        room->expansions.resize(now_.levels.size());
+        for (int level = 1; level < static_cast<int>(now_.levels.size()); level++)
+        {
+            const double wanted =
+                    std::min<double>(now_.levels[level - 1].grid.cells,
+                                     c_familyReserve * now_.reach.families(level) + c_warp);
+            capacities[level]       = roundUp(static_cast<long long>(wanted), c_warp);
+            room->expansions[level] = expansionsFor(8 * capacities[level]);
+        }
+        room->lists.resize(
+                grids(), now_.discretisation.ws, capacities, now_.levels[0].slotOf.data(), far_);
+        now_.formerRoom = std::exchange(now_.room, std::move(room));
+        generation_++;
+    }
+
+    //! Counts beside the evaluation, every few of them.
+    void watchRoom()
+    {
+        const cudaStream_t stream = inTurn() ? far_ : watch_;
+        if (!inTurn())
+        {
+            sorted_.holdBack(stream);
+        }
+        now_.reach.count(particles_,
+                         now_.inverseEdges,
+                         c_leastMargin,
+                         cells_.evaluation()->origin,
+                         &cells_.evaluation()->number,
+                         stream);
+        if (!inTurn())
+        {
+            watched_.record(stream);
+        }
+    }
+
+    //! Whether families had no room since this was asked last: forces were not numbers.
+    bool overflowed()
+    {
+        bool any = false;
+        for (TreeRoom* room : { now_.room.get(), now_.formerRoom.get() })
+        {
+            any = (room != nullptr && room->lists.overflow()) || any;
+        }
+        if (any)
+        {
+            unsure_ = true;
+        }
+        return any;
+    }
+
+    void throwIfOverflowed()
+    {
+        if (overflowed())
+        {
+            throw Error(ErrorCode::DeviceFailure,
+                        "Particles have moved farther since the evaluation before than cells had "
+                        "room for, and the forces of that evaluation are not numbers. Say "
+                        "Request::mayHaveJumped where positions do not follow from those before.");
+        }
     }
 
     //! 1/2 sum q phi of the far field, and the virial of its forces about the centres of leaves.
     void sumFarField(int leaf)
     {
         double* energy    = &totals_.data()->energy;
-        const double unit = levels_[leaf].unit;
+        const double unit = now_.levels[leaf].unit;
         // uniform background: (2 pi / 3V) Q sum q r^2, half of it about the centres of leaves, half
         // of it about those of level 0
         const double half = 0.5 * background(leaf) / (unit * unit * unit);
-        farTotals(discretisation_.order,
+        farTotals(now_.discretisation.order,
                   particles_,
                   view(leaf),
                   farForces_.data(),
@@ -741,13 +927,17 @@ private:
                   far_);
         for (int level = 1; level <= leaf && netCharge_ != 0; level++)
         {
-            const double u = levels_[level].unit;
-            translations_.traceShift(
-                    view(level), lists_.families(level), half * u * u, energy, &farSums_, far_);
+            const double u = now_.levels[level].unit;
+            now_.translations.traceShift(view(level),
+                                         now_.room->lists.families(level),
+                                         half * u * u,
+                                         energy,
+                                         &farSums_,
+                                         far_);
         }
     }
 
-    //! Waits for the evaluation; throws what it met, and sees to room if it had too little.
+    //! Waits for the evaluation; throws what it met.
     void readStatus()
     {
         Status* status = status_.data();
@@ -755,39 +945,24 @@ private:
             check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, far_),
                   "copying from the GPU");
         };
-        if (this->request_.energy)
-        {
-            get(&status->totals, totals_.data(), sizeof(DeviceTotals));
-        }
-        get(&status->invalid, cells_.invalid(), sizeof(int));
-        if (levels_.size() > 1)
-        {
-            get(status->needed.data(), lists_.needed(), levels_.size() * sizeof(int));
-        }
+        get(&status->totals, totals_.data(), sizeof(DeviceTotals));
+        get(&status->evaluation, cells_.evaluation(), sizeof(status->evaluation));
         far_.synchronize();
-        if (status->invalid != INT_MAX)
+        const auto& evaluation = status->evaluation;
+        if (evaluation.number > 0 && evaluation.invalid != INT_MAX)
         {
             throw Error(ErrorCode::InvalidArgument,
-                        "The position of particle " + std::to_string(status->invalid)
+                        "The position of particle " + std::to_string(evaluation.invalid)
                                 + " is not finite or lies more than a billion cells outside the "
                                   "box.");
         }
-        mustRepeat_ = false;
-        for (size_t level = 1; level < levels_.size(); level++)
-        {
-            const int room = levels_[level].stride / 8;
-            const int used = status->needed[level];
-            mustRepeat_    = mustRepeat_ || used > room;
-            // more room before it is too late: recorded steps cannot ask for it
-            const bool isTight =
-                    used > c_tightFamilies * room && room < levels_[level - 1].grid.cells;
-            familiesKnown_ = familiesKnown_ && !isTight && !mustRepeat_;
-        }
     }
 
+    //! Those of the last evaluation that has run, as its own request says.
     Totals totals() const
     {
-        if (!this->request_.energy)
+        const Sums& wanted = status_.data()->evaluation.sums;
+        if (!wanted.energy)
         {
             return {};
         }
@@ -800,18 +975,27 @@ private:
             sums.excludedVirial[c] = t.near.excludedVirial[c];
         }
         std::copy(std::begin(t.deviatoric), std::end(t.deviatoric), sums.deviatoric.begin());
-        return sums.totals(this->request_, rotation_);
+        Mat3 rotation;
+        for (int i = 0; i < 9; i++)
+        {
+            rotation(i / 3, i % 3) = wanted.rotation[i / 3][i % 3];
+        }
+        Request request;
+        request.energy = wanted.energy;
+        request.virial = wanted.virial;
+        return sums.totals(request, rotation);
     }
 
     //! [cells in storage order][coefficients] of a coefficient-major array.
     std::vector<double> byCell(int level, const DeviceBuffer<Real>& values) const
     {
-        const LevelStore& l = levels_[level];
-        const int n         = coefficientCount(discretisation_.order);
-        std::vector<Real> all(static_cast<size_t>(l.stride) * n);
+        const LevelStore& l = now_.levels[level];
+        const int n         = coefficientCount(now_.discretisation.order);
+        const int stride    = expansions(level).stride;
+        std::vector<Real> all(static_cast<size_t>(stride) * n);
         std::vector<int> slotOf(l.grid.cells);
         values.download(all.data(), all.size(), far_);
-        const int* slots = level == 0 ? l.slotOf.data() : lists_.slotOf(level);
+        const int* slots = level == 0 ? l.slotOf.data() : now_.room->lists.slotOf(level);
         check(cudaMemcpyAsync(slotOf.data(),
                               slots,
                               slotOf.size() * sizeof(int),
@@ -825,7 +1009,7 @@ private:
             for (int i = 0; i < n && slotOf[cell] >= 0; i++)
             {
                 result[static_cast<size_t>(cell) * n + i] =
-                        all[static_cast<size_t>(i) * l.stride + slotOf[cell]];
+                        all[static_cast<size_t>(i) * stride + slotOf[cell]];
             }
         }
         return result;
@@ -840,7 +1024,8 @@ private:
     double netCharge_ = 0;
 
     Stream far_, near_; //!< the far field is the longer chain: its kernels go first
-    Event entered_, placed_, sorted_, nearDone_, done_;
+    Stream watch_;      //!< see watchRoom()
+    Event entered_, placed_, sorted_, watched_, nearDone_, done_;
     cudaStream_t stream_ = nullptr; //!< of the caller
     bool onDevice_       = false;   //!< the arrays of this evaluation are in device memory
     Measure measuring_   = Measure::None;
@@ -848,28 +1033,20 @@ private:
     bool mustRepeat_     = false;
     StageClock clock_;
 
-    Discretisation discretisation_;
-    Mat3 box_    = Mat3::Zero();
-    Mat3 strain_ = Mat3::Zero();
-    //! From the frame of the operators, in which near and far field are computed, to the caller's.
-    Mat3 rotation_  = Mat3::Identity();
-    BinFrame frame_ = {};
-    std::vector<LevelStore> levels_;
-    bool familiesKnown_ = false; //!< there is room for the families of all levels
+    Built now_;
+    static constexpr long long c_notRecorded = -1, c_noStep = -2;
+    long long generation_ = 0;             //!< of what recorded evaluations hold on to
+    long long recorded_   = c_notRecorded; //!< that of the last recording
+    long long lastStep_   = c_noStep;      //!< of the last evaluation, unless it was recorded
+    bool unsure_          = true;          //!< particles may be anywhere
+    bool usedOnDevice_    = false;         //!< there may be evaluations that nobody has waited for
     //! All cells, and the mean of them, unless the near field visits a list.
     typename DeviceCells<Real>::Occupancy occupancy_ = { 0, 0 };
     bool occupancyKnown_                             = false;
 
     DeviceCells<Real> cells_;
-    FamilyLists<Real> lists_;
     SortedParticles<Real> particles_ = {};
     DeviceExclusions<Real> exclusions_;
-    DeviceExpansionTables<Real> tables_;
-    DeviceTranslations<Real> translations_;
-    std::unique_ptr<DeviceClosure<Real>> closure_;
-    std::unique_ptr<HierarchyOperators<Real>> operators_;
-    std::unique_ptr<DeviceM2l<Real>> engine_;
-    std::unique_ptr<DeviceM2lVirial<Real>> virial_; //!< made when first needed
 
     const Real* positions_ = nullptr; //!< of this evaluation, device memory
     DeviceBuffer<Real> q_, x_, out_;

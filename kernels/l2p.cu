@@ -176,9 +176,10 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
     }
     if (i < n)
     {
+        const Real poison = (out.poison != nullptr) ? *out.poison : Real(0);
         for (int k = 0; k < 3; k++)
         {
-            to[k] = sum[k] + turned(force, out.rotation, k);
+            to[k] = sum[k] + turned(force, out.rotation, k) + poison;
         }
         if (out.far != nullptr)
         {

@@ -500,13 +500,14 @@ private:
         const size_t perProcessor = deviceAttribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
         const size_t perBlock     = deviceAttribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
         const SymmetryTables tables(order_, ws_, reflections_);
-        plan_ = std::make_unique<SymmetricPlan<Real>>(
-                tables,
-                std::min({ c_sharedTarget, perProcessor / 2 - c_sharedReserved, perBlock }));
+        const size_t most =
+                std::min({ c_sharedTarget, perProcessor / 2 - c_sharedReserved, perBlock });
+        plan_   = std::make_unique<SymmetricPlan<Real>>(tables, most);
         kernel_ = kernelFor<Real>(plan_->rowsPerTile);
+        // the same for every plan: another solver may have launches of this kernel, too
         check(cudaFuncSetAttribute(kernel_,
                                    cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   static_cast<int>(plan_->sharedBytes())),
+                                   static_cast<int>(perBlock)),
               "reserving shared memory");
         processors_ = deviceAttribute(cudaDevAttrMultiProcessorCount);
         check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(

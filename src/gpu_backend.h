@@ -25,12 +25,17 @@ class GpuBackend : public Backend<Real>
 {
 public:
     /*! \brief The arrays of the next evaluation are in device memory; its collect() does not wait.
-     *  \param[in] stream  cudaStream_t with whose work the evaluation is in order */
+     *
+     *  What follows is in order with the work of the stream.
+     *  \param[in] stream  cudaStream_t
+     *  \throws Error  DeviceFailure: an earlier evaluation had too little room */
     virtual void enter(void* stream) = 0;
     //! That evaluation has failed: the next one is on host arrays again.
     virtual void leave() = 0;
-    //! Waits for that evaluation. \throws Error  what was found on the device
+    //! Waits for the last evaluation, replays included. \throws Error  what was found on the device
     virtual Totals wait() = 0;
+    //! Waits for evaluations on device arrays, replays included: what they use may change then.
+    virtual void settle() = 0;
     //! Whether recorded evaluations have too little reserve of room, as farfield_cuda.h says.
     virtual bool mustRecordAgain() const = 0;
     //! Copies positions, [n][3], from device memory to the host, in order with a stream.

@@ -158,6 +158,7 @@ public:
     void setCharges(const Real* q, int n)
     {
         const DeviceScope<Real> scope(gpu_);
+        settle();
         if (n < 0)
         {
             throw Error(ErrorCode::InvalidArgument,
@@ -184,6 +185,7 @@ public:
     void setExclusions(const int* offsets, const int* partners, int n)
     {
         const DeviceScope<Real> scope(gpu_);
+        settle();
         if (n != count_)
         {
             throw Error(ErrorCode::InvalidArgument,
@@ -221,6 +223,7 @@ public:
     void prepare(const Real* x, const double boxVectors[3][3])
     {
         const DeviceScope<Real> scope(gpu_);
+        settle();
         checkPositions(x);
         timed(Stage::SetUp, [&] { follow(checkedBox(boxVectors), [x] { return x; }); });
         if (gpu_ != nullptr && count_ > 0)
@@ -233,6 +236,7 @@ public:
     evaluate(const Real* x, const double boxVectors[3][3], Real* forces, const Request& request)
     {
         const DeviceScope<Real> scope(gpu_);
+        settle();
         if (count_ == 0)
         {
             checkedBox(boxVectors);
@@ -277,15 +281,19 @@ public:
         {
             return;
         }
-        std::vector<Real> onHost;
-        follow(box,
-               [&]
-               {
-                   onHost = gpu_->positions(x, count_, stream);
-                   checkPositions(onHost.data());
-                   return static_cast<const Real*>(onHost.data());
-               });
-        runOnDevice(x, forces, request, stream);
+        onDevice(stream,
+                 [&]
+                 {
+                     std::vector<Real> onHost;
+                     follow(box,
+                            [&]
+                            {
+                                onHost = gpu_->positions(x, count_, stream);
+                                checkPositions(onHost.data());
+                                return static_cast<const Real*>(onHost.data());
+                            });
+                     run(x, forces, request);
+                 });
     }
 
     Totals wait()
@@ -378,6 +386,7 @@ public:
     void restore(const std::vector<double>& s)
     {
         const DeviceScope<Real> scope(gpu_);
+        settle();
         const auto refuse = [](const std::string& why) {
             throw Error(ErrorCode::InvalidArgument,
                         "The saved FMM state cannot be used: " + why + ".");
@@ -502,18 +511,34 @@ private:
         return totals;
     }
 
-    //! The pipeline on arrays in device memory.
-    void runOnDevice(const Real* x, Real* forces, const Request& request, void* stream)
+    //! Does work on arrays in device memory, in order with a stream.
+    template<class Work>
+    void onDevice(void* stream, const Work& work)
     {
         gpu_->enter(stream);
         try
         {
-            run(x, forces, request);
+            work();
         }
         catch (...)
         {
             gpu_->leave();
             throw;
+        }
+    }
+
+    //! The pipeline on arrays in device memory.
+    void runOnDevice(const Real* x, Real* forces, const Request& request, void* stream)
+    {
+        onDevice(stream, [&] { run(x, forces, request); });
+    }
+
+    //! Waits for what the caller has put into streams of his own.
+    void settle()
+    {
+        if (gpu_ != nullptr)
+        {
+            gpu_->settle();
         }
     }
 

@@ -11,8 +11,7 @@
 #include <limits>
 #include <memory>
 
-#include "on_device.h"
-#include "test_support.h"
+#include "device_caller.h"
 
 namespace farfield
 {
@@ -20,82 +19,6 @@ namespace test
 {
 namespace
 {
-
-//! A solver, its arrays and the stream of a caller.
-template<class Real>
-class Caller
-{
-public:
-    Caller(const System& system, const Options& options) :
-        solver_(options), box_(system.box), x_(flatPositions<Real>(system)),
-        forces_(3 * static_cast<size_t>(system.size()))
-    {
-        load(solver_, system);
-    }
-    void put(const System& system)
-    {
-        x_.put(flatPositions<Real>(system));
-        box_ = Box(system.box);
-    }
-    void prepare(const System& system)
-    {
-        solver_.prepare(flatPositions<Real>(system).data(), box_.rows);
-    }
-    void enqueue(const Request& request)
-    {
-        farfield::enqueue(solver_, x_.data(), box_.rows, forces_.data(), request, clock_.stream());
-    }
-    Totals wait()
-    {
-        synchronize();
-        return farfield::wait(solver_);
-    }
-    //! An evaluation to be launched any number of times.
-    std::unique_ptr<Graph> record(const Request& request)
-    {
-        return std::make_unique<Graph>(clock_.stream(), [&] { enqueue(request); });
-    }
-    void launch(const Graph& graph)
-    {
-        graph.launch(clock_.stream());
-        synchronize();
-    }
-    std::vector<Vector> forces() const { return vectorsOf(forces_.get()); }
-    Solver<Real>& solver() { return solver_; }
-    Setup setup() const { return solver_.setup(); }
-    //! Stages that have been timed, other than the set-up.
-    std::vector<std::string> stagesTimed() const
-    {
-        std::vector<std::string> names;
-        for (const StageTime& stage : solver_.timings())
-        {
-            if (stage.name != "Set-up")
-            {
-                names.push_back(stage.name);
-            }
-        }
-        return names;
-    }
-
-private:
-    void synchronize() { checkCuda(cudaStreamSynchronize(clock_.stream()), "waiting for the GPU"); }
-
-    Solver<Real> solver_;
-    Box box_;
-    DeviceArray<Real> x_, forces_;
-    Clock clock_;
-};
-
-//! Forces alone, at a step of the motion.
-Request forcesAt(long long step)
-{
-    Request request;
-    request.energy        = false;
-    request.virial        = false;
-    request.replaceForces = true;
-    request.step          = step;
-    return request;
-}
 
 //! Moves neighbours alike, by up to \p reach nm, and some particles to another image.
 System moved(const System& system, double reach, int step)

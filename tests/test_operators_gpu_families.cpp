@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "../kernels/family_reach.h"
 #include "../kernels/family_tree.h"
 #include "grid.h"
 #include "hierarchy.h"
@@ -166,6 +167,7 @@ TEST(GpuFamilies, AreThoseOfTheOccupiedCells)
                     }
                     ASSERT_EQ(tree.needed[level], static_cast<int>(parents.size()));
                     ASSERT_EQ(tree.count[level], static_cast<int>(parents.size()));
+                    ASSERT_FALSE(tree.hasOverflow());
                     std::vector<int> slotOf(grid.count(), -1), cellOf(8 * capacity, -1);
                     for (const auto& [parent, family] : familyOf)
                     {
@@ -214,6 +216,116 @@ TEST(GpuFamilies, AreThoseOfTheOccupiedCells)
     }
 }
 
+//! Cells of a level that hold particles.
+std::set<int> occupiedCells(const Grid& leaf,
+                            const Grid& grid,
+                            const std::vector<Vec3>& positions,
+                            const Vec3& offset,
+                            int depth)
+{
+    std::set<int> result;
+    for (const Vec3& r : positions)
+    {
+        Int3 c;
+        for (int k = 0; k < 3; k++)
+        {
+            c[k] = static_cast<int>(std::floor(r[k] - offset[k]));
+        }
+        c = leaf.reduce(c);
+        result.insert(grid.index({ c[0] >> depth, c[1] >> depth, c[2] >> depth }));
+    }
+    return result;
+}
+
+//! What is counted bounds the occupied cells at any offset, after any motion up to the margin.
+TEST(GpuFamilies, ReachNoMoreCellsThanAreCounted)
+{
+    std::mt19937 generator(6);
+    std::uniform_real_distribution<double> uniform(0, 1);
+    for (const IntMat& H : c_shapes)
+    {
+        std::vector<Grid> grids = { Grid(H, Mat3::Identity()) };
+        while (grids.size() < 4)
+        {
+            grids.push_back(grids.back().refined());
+        }
+        const Grid& leaf = grids.back();
+        for (const double thickness : { 0.1, 1.0, 2.0, 5.0 })
+        {
+            for (const double margin : { 0.0, 0.1, 0.25 })
+            {
+                // a film in leaf cells, any image
+                std::vector<Vec3> positions;
+                const double low = 8 * uniform(generator);
+                for (int i = 0; i < 300; i++)
+                {
+                    positions.emplace_back(50 * uniform(generator) - 20,
+                                           50 * uniform(generator) - 20,
+                                           low + thickness * uniform(generator));
+                }
+                for (int level = 0; level < 3; level++)
+                {
+                    std::array<std::set<int>, c_reachOffsets> reached;
+                    const CellGrid cells = cellGrid(grids[level].H());
+                    for (const Vec3& r : positions)
+                    {
+                        // reduced as the device has it: the cell in the box and the position in it
+                        const Vec3 floor         = r.array().floor();
+                        const Int3 c             = leaf.reduce({ static_cast<int>(floor[0]),
+                                                                 static_cast<int>(floor[1]),
+                                                                 static_cast<int>(floor[2]) });
+                        const double position[3] = { c[0] + r[0] - floor[0],
+                                                     c[1] + r[1] - floor[1],
+                                                     c[2] + r[2] - floor[2] };
+                        forReachedCells(cells,
+                                        position,
+                                        margin,
+                                        3 - level,
+                                        [&](int cell, unsigned offsets)
+                                        {
+                                            for (int s = 0; s < c_reachOffsets; s++)
+                                            {
+                                                if (offsets >> s & 1U)
+                                                {
+                                                    reached[s].insert(cell);
+                                                }
+                                            }
+                                        });
+                    }
+                    size_t most = 0;
+                    for (const auto& cells : reached)
+                    {
+                        most = std::max(most, cells.size());
+                    }
+                    size_t found = 0;
+                    for (int trial = 0; trial < 40; trial++)
+                    {
+                        const Vec3 offset(
+                                uniform(generator), uniform(generator), uniform(generator));
+                        std::vector<Vec3> moved = positions;
+                        for (Vec3& r : moved)
+                        {
+                            r += margin
+                                 * Vec3(2 * uniform(generator) - 1,
+                                        2 * uniform(generator) - 1,
+                                        2 * uniform(generator) - 1);
+                        }
+                        found = std::max(
+                                found,
+                                occupiedCells(leaf, grids[level], moved, offset, 3 - level).size());
+                    }
+                    EXPECT_LE(found, most) << "level " << level << ", thickness " << thickness;
+                    if (margin == 0)
+                    {
+                        // half a leaf cell more along each axis, and what offsets were missed
+                        EXPECT_LE(most, 2.4 * found + 8);
+                    }
+                }
+            }
+        }
+    }
+}
+
 TEST(GpuFamilies, DropWhatThereIsNoRoomFor)
 {
     const std::vector<Grid> grids = {
@@ -230,6 +342,7 @@ TEST(GpuFamilies, DropWhatThereIsNoRoomFor)
     for (int step = 0; step < 2; step++)
     {
         const FamilyTree& tree = lists.build(all);
+        EXPECT_TRUE(tree.hasOverflow());
         EXPECT_EQ(tree.needed[1], 64);
         EXPECT_EQ(tree.needed[2], 512);
         EXPECT_EQ(tree.count[1], 32);

@@ -140,6 +140,12 @@ struct Request
      *  When an evaluation is captured into a CUDA graph, each replay counts one step on. */
     long long step     = -1;
     bool replaceForces = false; //!< write the forces instead of adding them
+    /*! \brief Positions may be anywhere, whatever those of the last evaluation were.
+     *
+     *  Only for evaluations on arrays in device memory whose steps follow one another: these go on
+     *  without a look at the particles where they could not have moved by a tenth of a cell. Others
+     *  look, and wait for the device. */
+    bool mayHaveJumped = false;
 };
 
 //! A setting that was timed, see Options::tune.

@@ -22,8 +22,10 @@ namespace farfield
 /*! \brief Puts an evaluation into a stream and returns without waiting for it.
  *
  *  It starts after the work that is in the stream already; work that is put into the stream later
- *  sees the forces. The first evaluation, if it is not after Solver::prepare(), and one that
- *  rebuilds the operators, waits for the device; all others may be captured into a CUDA graph.
+ *  sees the forces. Evaluations and replays of one solver must be in order with each other. The
+ *  first evaluation, if it is not after Solver::prepare(), one that rebuilds the operators, and one
+ *  in a tree of cells whose Request::step does not follow that of the evaluation before, waits for
+ *  the device; all others may be captured into a CUDA graph, see mustRecordAgain().
  *  Instantiate that with cudaGraphInstantiateFlagUseNodePriority: the far field comes first where
  *  the near field leaves no room.
  *
@@ -46,13 +48,15 @@ FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
 /*! \brief Whether graphs that hold evaluations must be recorded again before the next launch.
  *
  *  Lists whose lengths follow the motion of particles may need more room, which recorded work
- *  cannot ask for; there is a reserve, so that a look every few steps of a simulation is enough, and
- *  what is recorded stays valid until the next call of enqueue(). Does not wait for the device. */
+ *  cannot ask for; there is a reserve, so that a look every few steps of a simulation is enough,
+ * and what is recorded stays valid until two such requests later. Evaluate once with enqueue()
+ * then, as recorded evaluations do, and record all graphs again. Does not wait for the device. */
 template<class Real>
 FARFIELD_EXPORT bool mustRecordAgain(const Solver<Real>& solver);
 
-/*! \brief Waits for the last evaluation that was enqueued and returns its totals.
- *  \throws Error  InvalidArgument: a position was not finite; DeviceFailure */
+/*! \brief Waits for the last evaluation that was enqueued or replayed and returns its totals.
+ *  \throws Error  InvalidArgument: a position was not finite; DeviceFailure: the device reported an
+ *                 error, or particles have moved so far that forces are not numbers */
 template<class Real>
 FARFIELD_EXPORT Totals wait(Solver<Real>& solver);
 
