@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include <omp.h>
-
 #include "cpu_kernels.h"
 
 namespace farfield
@@ -208,7 +206,8 @@ void FftClosure<Real>::apply(const Real* M,
     const int n        = coefficientCount(p);
     const size_t pairs = static_cast<size_t>(n) * (n + 1) / 2;
     const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
-    std::vector<std::array<double, StrainCount>> partial(threads_);
+    // by block, not by thread: the sum does not depend on the team
+    std::vector<std::array<double, StrainCount>> partial(virial != nullptr ? blocks_.size() : 0);
 #pragma omp parallel num_threads(threads_)
     {
 #pragma omp for schedule(static)
@@ -217,7 +216,6 @@ void FftClosure<Real>::apply(const Real* M,
             transform_.forward(M + static_cast<size_t>(i) * stride, spectrum_.data() + i * width);
         }
         AlignedVector<Real> x(2 * static_cast<size_t>(n) * lanes_), y(x.size());
-        std::array<double, StrainCount> own = {};
 #pragma omp for schedule(static)
         for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
         {
@@ -255,7 +253,7 @@ void FftClosure<Real>::apply(const Real* M,
                         kappa_.data() + b * pairs * lanes_, n, x.data(), y.data());
                 if (virial != nullptr)
                 {
-                    contract(x.data(), b, copy, &own);
+                    contract(x.data(), b, copy, &partial[b]);
                 }
                 for (int l = 0; l <= p; l++)
                 {
@@ -287,7 +285,6 @@ void FftClosure<Real>::apply(const Real* M,
         {
             transform_.backward(spectrum_.data() + i * width, L + static_cast<size_t>(i) * stride);
         }
-        partial[omp_get_thread_num()] = own;
     }
     if (virial != nullptr)
     {
