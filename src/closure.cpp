@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cpu_kernels.h"
+#include "threads.h"
 
 namespace farfield
 {
@@ -77,12 +78,18 @@ void FftClosure<Real>::setStrain(const Mat3& strain)
     const double weight[StrainCount] = {
         strain(0, 0), strain(1, 1), 2 * strain(0, 1), 2 * strain(0, 2), 2 * strain(1, 2)
     };
+    FirstException failure;
 #pragma omp parallel num_threads(threads_)
     {
-        AlignedVector<Real> w(static_cast<size_t>(degrees) * lanes_);
+        AlignedVector<Real> w;
+        failure.run([&] { w.resize(static_cast<size_t>(degrees) * lanes_); });
 #pragma omp for schedule(static)
         for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
         {
+            if (failure.any())
+            {
+                continue;
+            }
             std::fill(w.begin(), w.end(), Real(0));
             for (int lane = 0; lane < blocks_[b].members; lane++)
             {
@@ -114,6 +121,7 @@ void FftClosure<Real>::setStrain(const Mat3& strain)
                            });
         }
     }
+    failure.rethrow();
 }
 
 template<class Real>
@@ -208,6 +216,7 @@ void FftClosure<Real>::apply(const Real* M,
     const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
     // by block, not by thread: the sum does not depend on the team
     std::vector<std::array<double, StrainCount>> partial(virial != nullptr ? blocks_.size() : 0);
+    FirstException failure;
 #pragma omp parallel num_threads(threads_)
     {
 #pragma omp for schedule(static)
@@ -215,11 +224,17 @@ void FftClosure<Real>::apply(const Real* M,
         {
             transform_.forward(M + static_cast<size_t>(i) * stride, spectrum_.data() + i * width);
         }
-        AlignedVector<Real> x(2 * static_cast<size_t>(n) * lanes_), y(x.size());
+        AlignedVector<Real> x, y;
+        failure.run(
+                [&]
+                {
+                    x.resize(2 * static_cast<size_t>(n) * lanes_);
+                    y.resize(x.size());
+                });
 #pragma omp for schedule(static)
         for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
         {
-            for (int copy = 0; copy < operators_.copies(); copy++)
+            for (int copy = 0; copy < operators_.copies() && !failure.any(); copy++)
             {
                 const int* waves  = blocks_[b].waves[copy];
                 const auto& signs = operators_.signs(copy);
@@ -253,7 +268,7 @@ void FftClosure<Real>::apply(const Real* M,
                         kappa_.data() + b * pairs * lanes_, n, x.data(), y.data());
                 if (virial != nullptr)
                 {
-                    contract(x.data(), b, copy, &partial[b]);
+                    failure.run([&] { contract(x.data(), b, copy, &partial[b]); });
                 }
                 for (int l = 0; l <= p; l++)
                 {
@@ -286,6 +301,7 @@ void FftClosure<Real>::apply(const Real* M,
             transform_.backward(spectrum_.data() + i * width, L + static_cast<size_t>(i) * stride);
         }
     }
+    failure.rethrow();
     if (virial != nullptr)
     {
         for (const auto& own : partial)

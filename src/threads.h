@@ -25,7 +25,7 @@ public:
     template<class Work>
     void run(const Work& work) noexcept
     {
-        if (failed_.load(std::memory_order_relaxed))
+        if (any())
         {
             return;
         }
@@ -41,6 +41,8 @@ public:
             }
         }
     }
+    //! Whether something has been thrown: what is left of the work is in vain.
+    bool any() const { return failed_.load(std::memory_order_relaxed); }
     //! To be called behind the region.
     void rethrow() const
     {

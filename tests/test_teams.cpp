@@ -6,8 +6,8 @@
 /*! \file
  *  \brief Teams of OpenMP threads that are smaller than asked, and solvers in several threads.
  */
-#include <cstring>
-
+#include <array>
+#include <memory>
 #include <thread>
 
 #include <omp.h>
@@ -102,6 +102,73 @@ TYPED_TEST(Teams, ThatTheRuntimeMakesSmallerGiveTheBitsOfAll)
     {
         expectSameBits(result, expected);
     }
+}
+
+/*! \brief Each thread makes, uses and destroys solvers of its own: what they share, the planner of
+ *         FFTW above all, has to be guarded by the library. */
+TYPED_TEST(Teams, OfDifferentSolversDoNotMeet)
+{
+    using Real                = typename TypeParam::Real;
+    constexpr int c_threads   = 4;
+    const int solvers         = TypeParam::device == Device::Cpu ? 60 : 5;
+    Options options           = this->options(M2lEngine::Auto);
+    options.threads           = 1;
+    options.order             = 2;
+    const std::vector<Real> x = { 0, 0, 0, Real(0.3), Real(0.2), Real(0.1) }, q = { 1, -1 };
+    // boxes of different numbers of cells, and so transforms of different lengths
+    const auto forces = [&](int k)
+    {
+        const double edge      = 1.5 + 0.4 * (k % 5);
+        const double box[3][3] = { { edge, 0, 0 }, { 0, 1.3 * edge, 0 }, { 0, 0, edge } };
+        Solver<Real> solver(options);
+        solver.setCharges(q.data(), 2);
+        std::vector<Real> f(6);
+        solver.evaluate(x.data(), box, f.data());
+        return f;
+    };
+    std::array<std::vector<Real>, 5> expected;
+    for (int k = 0; k < 5; ++k)
+    {
+        expected[k] = forces(k);
+    }
+    std::array<int, c_threads> wrong = {};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < c_threads; ++t)
+    {
+        threads.emplace_back(
+                [&, t]
+                {
+                    for (int k = 0; k < solvers; ++k)
+                    {
+                        wrong[t] += forces(k + t) != expected[(k + t) % 5];
+                    }
+                });
+    }
+    for (std::thread& thread : threads)
+    {
+        thread.join();
+    }
+    EXPECT_EQ(wrong, (std::array<int, c_threads>{}));
+}
+
+//! A solver may be used from one thread after the other.
+TYPED_TEST(Teams, ChangeWithTheCallingThread)
+{
+    using Real                = typename TypeParam::Real;
+    const Evaluation expected = this->first(M2lEngine::Auto);
+    std::unique_ptr<Solver<Real>> solver;
+    Evaluation result;
+    std::thread([&] { solver = std::make_unique<Solver<Real>>(this->options(M2lEngine::Auto)); })
+            .join();
+    std::thread([&] { load(*solver, this->system_); }).join();
+    for (int k = 0; k < 2; ++k)
+    {
+        std::thread([&] { result = evaluate(*solver, this->system_); }).join();
+        expectSameBits(result, expected);
+    }
+    Solver<Real> moved = std::move(*solver);
+    std::thread([&] { solver.reset(); }).join();
+    expectSameBits(evaluate(moved, this->system_), expected);
 }
 
 } // namespace

@@ -193,9 +193,12 @@ struct DeviceEntry;
  *  \tparam Real  float: single-precision particles and expansions, double-precision set-up and
  *                energy sums; double: double precision throughout.
  *
- *  A Solver may be used from one thread at a time. On the CPU results are bitwise reproducible for
- *  the same input, the same number of threads and the same instruction set; on the GPU with
- *  Options::reproducible.
+ *  A Solver may be used from one thread at a time; different solvers may be used at once. The
+ *  planner of FFTW is not thread-safe: the library lets one thread in at a time, but a program that
+ *  itself plans transforms with FFTW while a solver in another thread sets up or is destroyed has
+ * to call fftw_make_planner_thread_safe() and fftwf_make_planner_thread_safe() first. On the CPU
+ * results are bitwise reproducible for the same input, the same number of threads and the same
+ * instruction set; on the GPU with Options::reproducible.
  */
 template<class Real>
 class FARFIELD_EXPORT Solver
