@@ -110,7 +110,7 @@ TYPED_TEST(Teams, OfDifferentSolversDoNotMeet)
 {
     using Real                = typename TypeParam::Real;
     constexpr int c_threads   = 4;
-    const int solvers         = TypeParam::device == Device::Cpu ? 60 : 5;
+    const int solvers         = TypeParam::device == Device::Cpu ? 100 : 5;
     Options options           = this->options(M2lEngine::Auto);
     options.threads           = 1;
     options.order             = 2;
@@ -118,7 +118,7 @@ TYPED_TEST(Teams, OfDifferentSolversDoNotMeet)
     // boxes of different numbers of cells, and so transforms of different lengths
     const auto forces = [&](int k)
     {
-        const double edge      = 1.5 + 0.4 * (k % 5);
+        const double edge      = 0.8 + 0.2 * (k % 5);
         const double box[3][3] = { { edge, 0, 0 }, { 0, 1.3 * edge, 0 }, { 0, 0, edge } };
         Solver<Real> solver(options);
         solver.setCharges(q.data(), 2);
