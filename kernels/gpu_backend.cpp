@@ -118,27 +118,22 @@ public:
         exclusions_.set(offsets, partners, n, far_);
     }
 
-    //! Until all is built the former operators are kept, and come back if it fails.
     void build(const Discretisation& d) override
     {
-        Built before = std::move(now_);
-        now_         = Built();
+        // launches that were recorded, or that nobody has waited for, use what is freed now
+        check(cudaDeviceSynchronize(), "waiting for the GPU");
+        now_    = Built();
+        unsure_ = true;
+        generation_++;
         try
         {
             buildAll(d);
         }
         catch (...)
         {
-            (void)cudaDeviceSynchronize(); // what was launched uses what is freed now
-            (void)cudaGetLastError();
-            now_ = std::move(before);
-            resizeCells(n_);
+            now_ = Built();
             throw;
         }
-        generation_++;
-        unsure_ = true;
-        // launches of recorded evaluations, which may be under way, use what is freed now
-        check(cudaDeviceSynchronize(), "waiting for the GPU");
     }
 
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override

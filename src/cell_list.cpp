@@ -9,6 +9,8 @@
 
 #include "farfield/farfield.h"
 
+#include "threads.h"
+
 namespace farfield
 {
 
@@ -45,11 +47,16 @@ void CellList<Real>::sort(const Grid& grid,
 
     constexpr int c_none = std::numeric_limits<int>::max();
     int invalid          = c_none;
+    FirstException failure;
 #pragma omp parallel for schedule(static, 1) num_threads(threads) reduction(min : invalid)
     for (int thread = 0; thread < histograms; thread++)
     {
         auto& count = counts_[thread];
-        count.assign(cells, 0);
+        failure.run([&] { count.assign(cells, 0); });
+        if (failure.any())
+        {
+            continue;
+        }
         for (int i = stretch(thread); i < stretch(thread + 1); i++)
         {
             const double r[3] = { static_cast<double>(x[3 * i]),
@@ -90,6 +97,7 @@ void CellList<Real>::sort(const Grid& grid,
             count[cell]++;
         }
     }
+    failure.rethrow();
     if (invalid != c_none)
     {
         throw Error(ErrorCode::InvalidArgument,

@@ -5,9 +5,8 @@
 
 #include <algorithm>
 
-#include <omp.h>
-
 #include "cpu_kernels.h"
+#include "threads.h"
 
 namespace farfield
 {
@@ -79,12 +78,18 @@ void FftClosure<Real>::setStrain(const Mat3& strain)
     const double weight[StrainCount] = {
         strain(0, 0), strain(1, 1), 2 * strain(0, 1), 2 * strain(0, 2), 2 * strain(1, 2)
     };
+    FirstException failure;
 #pragma omp parallel num_threads(threads_)
     {
-        AlignedVector<Real> w(static_cast<size_t>(degrees) * lanes_);
+        AlignedVector<Real> w;
+        failure.run([&] { w.resize(static_cast<size_t>(degrees) * lanes_); });
 #pragma omp for schedule(static)
         for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
         {
+            if (failure.any())
+            {
+                continue;
+            }
             std::fill(w.begin(), w.end(), Real(0));
             for (int lane = 0; lane < blocks_[b].members; lane++)
             {
@@ -116,6 +121,7 @@ void FftClosure<Real>::setStrain(const Mat3& strain)
                            });
         }
     }
+    failure.rethrow();
 }
 
 template<class Real>
@@ -208,7 +214,9 @@ void FftClosure<Real>::apply(const Real* M,
     const int n        = coefficientCount(p);
     const size_t pairs = static_cast<size_t>(n) * (n + 1) / 2;
     const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
-    std::vector<std::array<double, StrainCount>> partial(threads_);
+    // by block, not by thread: the sum does not depend on the team
+    std::vector<std::array<double, StrainCount>> partial(virial != nullptr ? blocks_.size() : 0);
+    FirstException failure;
 #pragma omp parallel num_threads(threads_)
     {
 #pragma omp for schedule(static)
@@ -216,12 +224,17 @@ void FftClosure<Real>::apply(const Real* M,
         {
             transform_.forward(M + static_cast<size_t>(i) * stride, spectrum_.data() + i * width);
         }
-        AlignedVector<Real> x(2 * static_cast<size_t>(n) * lanes_), y(x.size());
-        std::array<double, StrainCount> own = {};
+        AlignedVector<Real> x, y;
+        failure.run(
+                [&]
+                {
+                    x.resize(2 * static_cast<size_t>(n) * lanes_);
+                    y.resize(x.size());
+                });
 #pragma omp for schedule(static)
         for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
         {
-            for (int copy = 0; copy < operators_.copies(); copy++)
+            for (int copy = 0; copy < operators_.copies() && !failure.any(); copy++)
             {
                 const int* waves  = blocks_[b].waves[copy];
                 const auto& signs = operators_.signs(copy);
@@ -255,7 +268,7 @@ void FftClosure<Real>::apply(const Real* M,
                         kappa_.data() + b * pairs * lanes_, n, x.data(), y.data());
                 if (virial != nullptr)
                 {
-                    contract(x.data(), b, copy, &own);
+                    failure.run([&] { contract(x.data(), b, copy, &partial[b]); });
                 }
                 for (int l = 0; l <= p; l++)
                 {
@@ -287,8 +300,8 @@ void FftClosure<Real>::apply(const Real* M,
         {
             transform_.backward(spectrum_.data() + i * width, L + static_cast<size_t>(i) * stride);
         }
-        partial[omp_get_thread_num()] = own;
     }
+    failure.rethrow();
     if (virial != nullptr)
     {
         for (const auto& own : partial)

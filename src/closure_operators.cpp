@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "threads.h"
+
 namespace farfield
 {
 namespace
@@ -127,12 +129,14 @@ void ClosureOperators<Real>::forEachKappa(int first,
                                           int last,
                                           const std::function<void(int, const Matrix&)>& use) const
 {
+    FirstException failure;
     // a few at a time: neighbours share cache lines where they are packed in lanes
 #pragma omp parallel for schedule(dynamic, 16) num_threads(threads_)
     for (int k = first; k < last; k++)
     {
-        use(k, kappa(k));
+        failure.run([&] { use(k, kappa(k)); });
     }
+    failure.rethrow();
 }
 
 template class ClosureOperators<float>;

@@ -6,14 +6,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include <omp.h>
-
 #include "cell_list.h"
 #include "closure.h"
 #include "cpu_kernels.h"
 #include "exclusions.h"
 #include "hierarchy.h"
 #include "reduction.h"
+#include "threads.h"
 
 namespace farfield
 {
@@ -144,7 +143,7 @@ public:
     {
         Level<Real>& level = leaves();
         forSlots(
-                [&](int begin, int end, int /*thread*/) {
+                [&](int begin, int end, int /*range*/) {
                     cpuKernels<Real>().p2m(
                             list_.particles(), slots(), tables_, begin, end, level.M.data());
                 });
@@ -195,7 +194,7 @@ public:
         const Real pull = static_cast<Real>(-2 * background(level) / (unit * unit * unit));
         std::vector<std::array<double, 6>> virials(threads_);
         forSlots(
-                [&](int begin, int end, int thread)
+                [&](int begin, int end, int range)
                 {
                     double own[6] = { 0, 0, 0, 0, 0, 0 };
                     cpuKernels<Real>().l2p(list_.particles(),
@@ -209,7 +208,7 @@ public:
                                            fy_.data(),
                                            fz_.data(),
                                            this->request_.virial ? own : nullptr);
-                    std::copy_n(own, 6, virials[thread].begin());
+                    std::copy_n(own, 6, virials[range].begin());
                 });
         for (const auto& own : virials)
         {
@@ -239,14 +238,14 @@ public:
         task.virial         = this->request_.virial;
         const int n         = static_cast<int>(q_.size());
         const int cells     = static_cast<int>(list_.occupied().size());
-        // threads take ranges of cells with equal numbers of particles
-        const auto boundary = [&](int thread)
+        // ranges of cells with equal numbers of particles, one for each thread
+        const auto boundary = [&](int range)
         {
-            if (thread == threads_)
+            if (range == threads_)
             {
                 return cells;
             }
-            const int particle = static_cast<int>(static_cast<long long>(n) * thread / threads_);
+            const int particle = static_cast<int>(static_cast<long long>(n) * range / threads_);
             const auto at =
                     std::lower_bound(list_.occupied().begin(),
                                      list_.occupied().end(),
@@ -254,12 +253,14 @@ public:
                                      [&](int cell, int p) { return list_.start()[cell] < p; });
             return static_cast<int>(at - list_.occupied().begin());
         };
-#pragma omp parallel num_threads(threads_)
-        {
-            const int thread = omp_get_thread_num();
-            near_[thread].resize(n);
-            cpuKernels<Real>().p2p(task, boundary(thread), boundary(thread + 1), &near_[thread]);
-        }
+        forTasks(threads_,
+                 threads_,
+                 [&](int range)
+                 {
+                     near_[range].resize(n);
+                     cpuKernels<Real>().p2p(
+                             task, boundary(range), boundary(range + 1), &near_[range]);
+                 });
         for (const auto& own : near_)
         {
             sums_.energy += own.energy;
@@ -374,7 +375,8 @@ private:
         }
     }
 
-    //! Calls work(begin, end, thread) on ranges of leaf slots with equal numbers of particles.
+    //! Calls work(begin, end, range) on ranges of leaf slots with equal numbers of particles, one
+    //! for each thread.
     template<class Work>
     void forSlots(const Work& work)
     {
@@ -389,20 +391,21 @@ private:
             }
             reached[g + 1] = reached[g] + 2 + longest;
         }
-        const auto boundary = [&](int thread)
+        const auto boundary = [&](int range)
         {
             const int wanted =
-                    static_cast<int>(static_cast<long long>(reached[groups]) * thread / threads_);
+                    static_cast<int>(static_cast<long long>(reached[groups]) * range / threads_);
             return static_cast<int>(std::lower_bound(reached.begin(), reached.end(), wanted)
                                     - reached.begin());
         };
-#pragma omp parallel num_threads(threads_)
-        {
-            const int thread = omp_get_thread_num();
-            work(boundary(thread) * c_slotPadding,
-                 (thread + 1 == threads_ ? groups : boundary(thread + 1)) * c_slotPadding,
-                 thread);
-        }
+        forTasks(threads_,
+                 threads_,
+                 [&](int range)
+                 {
+                     work(boundary(range) * c_slotPadding,
+                          (range + 1 == threads_ ? groups : boundary(range + 1)) * c_slotPadding,
+                          range);
+                 });
     }
 
     //! 1/2 sum q phi of the far field.
@@ -485,7 +488,7 @@ private:
     std::vector<int> first_, count_;     //!< particles per leaf slot
     std::vector<Real> fx_, fy_, fz_;     //!< sorted
     std::vector<Real> forces_;           //!< of excluded pairs, [n][3]
-    std::vector<NearForces<Real>> near_; //!< per thread
+    std::vector<NearForces<Real>> near_; //!< of ranges of cells, one for each thread
 
     StageSums sums_;
 };

@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include <omp.h>
+#include "threads.h"
 
 namespace farfield
 {
@@ -151,39 +151,40 @@ void Exclusions<Real>::subtract(const Mat3& box,
     const std::vector<int> begin = ranges(threads);
     std::vector<std::array<double, 7>> sums(threads);
     std::vector<std::vector<std::pair<int, int>>> found(threads);
-#pragma omp parallel num_threads(threads)
-    {
-        const int t               = omp_get_thread_num();
-        std::array<double, 7> sum = {};
-        double dx[3];
-        for (int k = begin[t]; k < begin[t + 1]; k++)
-        {
-            const Pair& p   = pairs_[k];
-            const double r2 = separation(x, p.i, p.j, image, dx);
-            if (r2 < closeDistance * closeDistance)
-            {
-                found[t].emplace_back(p.i, p.j);
-                continue;
-            }
-            const double qq   = static_cast<double>(q[p.i]) * static_cast<double>(q[p.j]);
-            const double e    = qq / std::sqrt(r2);
-            const double f    = -e / r2;
-            const double F[3] = { f * dx[0], f * dx[1], f * dx[2] };
-            for (int d = 0; d < 3; d++)
-            {
-                forces[3 * static_cast<size_t>(p.i) + d] += static_cast<Real>(F[d]);
-                forces[3 * static_cast<size_t>(p.j) + d] -= static_cast<Real>(F[d]);
-            }
-            sum[0] -= e;
-            sum[1] -= 0.5 * dx[0] * F[0];
-            sum[2] -= 0.5 * dx[1] * F[1];
-            sum[3] -= 0.5 * dx[2] * F[2];
-            sum[4] -= 0.5 * dx[0] * F[1];
-            sum[5] -= 0.5 * dx[0] * F[2];
-            sum[6] -= 0.5 * dx[1] * F[2];
-        }
-        sums[t] = sum;
-    }
+    forTasks(threads,
+             threads,
+             [&](int range)
+             {
+                 std::array<double, 7> sum = {};
+                 double dx[3];
+                 for (int k = begin[range]; k < begin[range + 1]; k++)
+                 {
+                     const Pair& p   = pairs_[k];
+                     const double r2 = separation(x, p.i, p.j, image, dx);
+                     if (r2 < closeDistance * closeDistance)
+                     {
+                         found[range].emplace_back(p.i, p.j);
+                         continue;
+                     }
+                     const double qq   = static_cast<double>(q[p.i]) * static_cast<double>(q[p.j]);
+                     const double e    = qq / std::sqrt(r2);
+                     const double f    = -e / r2;
+                     const double F[3] = { f * dx[0], f * dx[1], f * dx[2] };
+                     for (int d = 0; d < 3; d++)
+                     {
+                         forces[3 * static_cast<size_t>(p.i) + d] += static_cast<Real>(F[d]);
+                         forces[3 * static_cast<size_t>(p.j) + d] -= static_cast<Real>(F[d]);
+                     }
+                     sum[0] -= e;
+                     sum[1] -= 0.5 * dx[0] * F[0];
+                     sum[2] -= 0.5 * dx[1] * F[1];
+                     sum[3] -= 0.5 * dx[2] * F[2];
+                     sum[4] -= 0.5 * dx[0] * F[1];
+                     sum[5] -= 0.5 * dx[0] * F[2];
+                     sum[6] -= 0.5 * dx[1] * F[2];
+                 }
+                 sums[range] = sum;
+             });
     close_.clear();
     for (const auto& own : found)
     {

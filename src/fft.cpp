@@ -39,6 +39,12 @@ struct Fftw<double>
 
 } // namespace
 
+std::mutex& plannerMutex()
+{
+    static std::mutex mutex;
+    return mutex;
+}
+
 template<class Real>
 RealTransform<Real>::RealTransform(const Int3& lengths)
 {
@@ -50,6 +56,7 @@ RealTransform<Real>::RealTransform(const Int3& lengths)
     AlignedVector<Real> field(static_cast<size_t>(lengths[0]) * lengths[1] * lengths[2]);
     AlignedVector<Real> spectrum(2 * static_cast<size_t>(waves));
     auto* complex = reinterpret_cast<typename F::Complex*>(spectrum.data());
+    const std::lock_guard<std::mutex> lock(plannerMutex());
     forward_  = F::r2c(lengths[0], lengths[1], lengths[2], field.data(), complex, FFTW_ESTIMATE);
     backward_ = F::c2r(lengths[0], lengths[1], lengths[2], complex, field.data(), FFTW_ESTIMATE);
 }
@@ -57,6 +64,7 @@ RealTransform<Real>::RealTransform(const Int3& lengths)
 template<class Real>
 RealTransform<Real>::~RealTransform()
 {
+    const std::lock_guard<std::mutex> lock(plannerMutex());
     Fftw<Real>::destroy(static_cast<typename Fftw<Real>::Plan>(forward_));
     Fftw<Real>::destroy(static_cast<typename Fftw<Real>::Plan>(backward_));
 }

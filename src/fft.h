@@ -8,6 +8,7 @@
 #define FARFIELD_FFT_H
 
 #include <cstddef>
+#include <mutex>
 #include <new>
 #include <vector>
 
@@ -45,6 +46,13 @@ struct AlignedAllocator
 
 template<class T>
 using AlignedVector = std::vector<T, AlignedAllocator<T>>;
+
+/*! \brief To be held while FFTW plans are made or destroyed: its planner is not thread-safe.
+ *
+ *  One for all solvers of the process and both precisions. Executing plans needs no lock. FFTW's
+ * own remedy, fftw_make_planner_thread_safe(), would change the planner for the whole program and
+ * needs libfftw3_threads, which nothing else here does. */
+std::mutex& plannerMutex();
 
 /*! \brief Real transforms of many fields over the cells of a grid.
  *

@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <omp.h>
-
 #include "cpu_kernels.h"
+#include "threads.h"
 
 namespace farfield
 {
@@ -296,12 +295,12 @@ void Hierarchy<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* v
     constexpr int c_stretch = 512;
     const int stretches     = (cells + c_stretch - 1) / c_stretch;
     std::vector<std::array<double, StrainCount>> partial(stretches);
+    FirstException failure;
 #pragma omp parallel num_threads(threads_)
     {
         std::vector<int> from, to;
         Columns<Real> X(n, 0), Y(n, 0), Z(n, 0);
-#pragma omp for schedule(static)
-        for (int stretch = 0; stretch < stretches; stretch++)
+        const auto doStretch = [&](int stretch)
         {
             std::array<double, StrainCount> own = {};
             for (size_t k = 0; k < operators.size(); k++)
@@ -348,8 +347,14 @@ void Hierarchy<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* v
                 }
             }
             partial[stretch] = own;
+        };
+#pragma omp for schedule(static)
+        for (int stretch = 0; stretch < stretches; stretch++)
+        {
+            failure.run([&] { doStretch(stretch); });
         }
     }
+    failure.rethrow();
     if (virial != nullptr)
     {
         for (const auto& own : partial)

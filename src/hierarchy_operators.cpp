@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "threads.h"
+
 namespace farfield
 {
 namespace
@@ -168,11 +170,12 @@ void HierarchyOperators<Real>::forAllImages(int matrices,
     {
         signs[axes] = reflectionSigns(reduction_.order(), axes);
     }
+    FirstException failure;
 #pragma omp parallel num_threads(threads_)
     {
-        std::vector<Matrix> own(matrices);
-#pragma omp for schedule(dynamic)
-        for (int set = 0; set < static_cast<int>(images_.size()); set++)
+        std::vector<Matrix> own;
+        failure.run([&] { own.resize(matrices); });
+        const auto buildSet = [&](int set)
         {
             const Int3& D = operators_[images_[set][0].k].D;
             build(edges_.transpose() * Vec3(D[0], D[1], D[2]), own.data());
@@ -183,8 +186,14 @@ void HierarchyOperators<Real>::forAllImages(int matrices,
                     take(image, c, signs[image.axes], own[c]);
                 }
             }
+        };
+#pragma omp for schedule(dynamic)
+        for (int set = 0; set < static_cast<int>(images_.size()); set++)
+        {
+            failure.run([&] { buildSet(set); });
         }
     }
+    failure.rethrow();
 }
 
 template<class Real>
@@ -248,7 +257,8 @@ void HierarchyOperators<Real>::setStrain(const Mat3& strain)
     for (int k = 0; k < static_cast<int>(operators_.size()); k++)
     {
         const auto& derivatives = strainDerivatives(k);
-        operators_[k].T         = unstrained_[k];
+        // as long as before: nothing is allocated
+        std::copy(unstrained_[k].begin(), unstrained_[k].end(), operators_[k].T.begin());
         for (int c = 0; c < StrainCount; c++)
         {
             for (size_t e = 0; e < operators_[k].T.size(); e++)

@@ -4,9 +4,10 @@
 #include "lattice.h"
 
 #include <cmath>
-#include <memory>
+#include <optional>
 
-#include <fftw3.h>
+#include "fft.h"
+#include "threads.h"
 
 namespace farfield
 {
@@ -104,11 +105,6 @@ private:
     std::vector<int> degrees_;
     std::vector<DerivativeTerm> derivatives_;
     std::vector<double> u_, gradient_;
-};
-
-struct FftwFree
-{
-    void operator()(void* p) const { fftw_free(p); }
 };
 
 //! Reach of a search over the lattice spanned by the rows of basis that covers a ball, per axis.
@@ -231,45 +227,43 @@ LatticeSums<Real> latticeSums(const Grid& grid,
     const RealSpace real  = realSpace(grid, ws, degree, decay / a, a);
     const Int3 N          = grid.lengths();
     const long long cells = grid.count();
-    const auto allocate   = [](long long count)
-    {
-        return std::unique_ptr<double, FftwFree>(
-                static_cast<double*>(fftw_malloc(sizeof(double) * count)));
-    };
-    auto planIn           = allocate(cells);
-    auto planOut          = allocate(2LL * all);
-    fftw_plan plan        = fftw_plan_dft_r2c_3d(N[0],
-                                          N[1],
-                                          N[2],
-                                          planIn.get(),
-                                          reinterpret_cast<fftw_complex*>(planOut.get()),
-                                          FFTW_ESTIMATE);
+    const RealTransform<double> transform(N);
+    FirstException failure;
     constexpr int c_block = 8; // fields per task: neighbours in the output
     const int blocks      = (n + c_block - 1) / c_block;
 #pragma omp parallel num_threads(threads)
     {
-        auto in  = allocate(cells);
-        auto out = allocate(2LL * all);
+        AlignedVector<double> in, out;
+        failure.run(
+                [&]
+                {
+                    in.resize(cells);
+                    out.resize(2LL * all);
+                });
 #pragma omp for schedule(dynamic)
         for (int task = 0; task < blocks * (1 + StrainCount); task++)
         {
+            if (failure.any())
+            {
+                continue;
+            }
             const int component = task / blocks;
             const int first     = (task % blocks) * c_block;
             for (int i = first; i < std::min(first + c_block, n); i++)
             {
-                std::fill_n(in.get(), cells, 0.0);
+                std::fill(in.begin(), in.end(), 0.0);
                 for (size_t d = 0; d < real.slots.size(); d++)
                 {
-                    in.get()[real.slots[d]] += real.values(component * n + i, d);
+                    in[real.slots[d]] += real.values(component * n + i, d);
                 }
-                fftw_execute_dft_r2c(plan, in.get(), reinterpret_cast<fftw_complex*>(out.get()));
+                transform.forward(in.data(), out.data());
                 // W = i^l w: the real part for even l, the imaginary part for odd l
                 const int l       = degreeOf(i);
                 const double sign = ((l / 2) % 2) ? -1 : 1;
                 const int part    = l % 2;
                 for (int k = 0; k < count; k++)
                 {
-                    const double w = sign * out.get()[2 * waves[k] + part];
+                    const double w = sign * out[2 * waves[k] + part];
                     if (component == 0)
                     {
                         sums.value(k, i) = w;
@@ -282,7 +276,7 @@ LatticeSums<Real> latticeSums(const Grid& grid,
             }
         }
     }
-    fftw_destroy_plan(plan);
+    failure.rethrow();
 
     // Reciprocal space.
     const Mat3 dual   = grid.scaledEdges().inverse();
@@ -290,11 +284,23 @@ LatticeSums<Real> latticeSums(const Grid& grid,
     const Int3 extent = reach(2 * M_PI * dual.transpose(), qMax);
 #pragma omp parallel num_threads(threads)
     {
-        Terms terms(degree);
-        std::vector<double> radial(degree + 1), slope(degree + 1), out((1 + StrainCount) * n);
+        std::optional<Terms> terms;
+        std::vector<double> radial, slope, out;
+        failure.run(
+                [&]
+                {
+                    terms.emplace(degree);
+                    radial.resize(degree + 1);
+                    slope.resize(degree + 1);
+                    out.resize((1 + StrainCount) * n);
+                });
 #pragma omp for schedule(static)
         for (int k = 0; k < count; k++)
         {
+            if (failure.any())
+            {
+                continue;
+            }
             const Vec3 w = grid.phases(waves[k]);
             std::fill(out.begin(), out.end(), 0.0);
             for (int x = -extent[0]; x <= extent[0]; x++)
@@ -323,7 +329,7 @@ LatticeSums<Real> latticeSums(const Grid& grid,
                             slope[l]  = -factor * (1 / (4 * a * a) + 1 / q2);
                             factor /= -(2 * l + 1);
                         }
-                        terms.add(q, radial.data(), slope.data(), true, out.data());
+                        terms->add(q, radial.data(), slope.data(), true, out.data());
                     }
                 }
             }
@@ -337,6 +343,7 @@ LatticeSums<Real> latticeSums(const Grid& grid,
             }
         }
     }
+    failure.rethrow();
     return sums;
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <stdexcept>
 
 #include <omp.h>
 
@@ -18,6 +19,7 @@
 #include "device_entry.h"
 #include "discretisation.h"
 #include "gpu_backend.h"
+#include "saved_state.h"
 
 namespace farfield
 {
@@ -82,6 +84,10 @@ void checkOptions(const Options& o)
     requireRange("The number of the CUDA device", o.deviceId, -1, 1 << 16, "", "deviceId");
 }
 
+//! Smallest and largest edges of a box, nm: cells can be counted, and forces fit into a float.
+constexpr double c_smallestBox = 1e-6;
+constexpr double c_largestBox  = 1e8;
+
 Mat3 checkedBox(const double box[3][3])
 {
     Mat3 B;
@@ -93,16 +99,18 @@ Mat3 checkedBox(const double box[3][3])
         for (int j = 0; j < 3; j++)
         {
             B(i, j) = box[i][j];
-            valid   = valid && std::isfinite(box[i][j]) && (j <= i || box[i][j] == 0)
-                    && (j != i || box[i][j] > 0);
+            // written so that NaN fails
+            valid = valid && std::abs(box[i][j]) <= c_largestBox && (j <= i || box[i][j] == 0)
+                    && (j != i || box[i][j] >= c_smallestBox);
             all += (j ? " " : "") + text(box[i][j]);
         }
     }
-    if (!valid || !(B.determinant() > 0))
+    if (!valid)
     {
         throw Error(ErrorCode::InvalidArgument,
                     "The box vectors (" + all
-                            + ") nm must be finite and lower triangular with a positive diagonal.");
+                            + ") nm must be finite and lower triangular with a positive diagonal, "
+                            + text(c_smallestBox) + " to " + text(c_largestBox) + " nm.");
     }
     return B;
 }
@@ -112,14 +120,37 @@ bool isForGpuOnly(M2lEngine engine)
     return engine != M2lEngine::Auto && engine != M2lEngine::Hierarchy && engine != M2lEngine::Fft;
 }
 
-//! A state is an array of doubles: this number, then the fields of Discretisation, then the strain.
-constexpr double c_stateVersion = 1;
-constexpr size_t c_stateSize    = 5 + 9 + 9 + 9;
+//! Cells are chosen anew when the number of particles has changed by more than this factor.
+constexpr double c_otherNumber = 1.5;
 
 //! Settings that were timed differ if their times differ by more than this.
 constexpr double c_timingNoise = 0.03;
 //! No further setting is timed after so many seconds.
 constexpr double c_longestTuning = 20;
+
+//! Made while there is memory: its text is shared by copies.
+const Error
+        c_outOfMemory(ErrorCode::OutOfMemory,
+                      "The memory of the host is exhausted; larger cells, a lower order or fewer "
+                      "threads need less.");
+
+//! Returns work(), with memory that is missing reported as an Error.
+template<class Work>
+auto withMemoryErrors(const Work& work) -> decltype(work())
+{
+    try
+    {
+        return work();
+    }
+    catch (const std::bad_alloc&)
+    {
+        throw Error(c_outOfMemory);
+    }
+    catch (const std::length_error&) // more than an array can ever hold
+    {
+        throw Error(c_outOfMemory);
+    }
+}
 
 } // namespace
 
@@ -224,8 +255,9 @@ public:
     {
         const DeviceScope<Real> scope(gpu_);
         settle();
-        checkPositions(x);
-        timed(Stage::SetUp, [&] { follow(checkedBox(boxVectors), [x] { return x; }); });
+        const Mat3 box = checkedBox(boxVectors);
+        checkPositions(x, box);
+        timed(Stage::SetUp, [&] { follow(box, [x] { return x; }); });
         if (gpu_ != nullptr && count_ > 0)
         {
             notCounted([&] { rehearse(x); });
@@ -237,16 +269,21 @@ public:
     {
         const DeviceScope<Real> scope(gpu_);
         settle();
+        const Mat3 box = checkedBox(boxVectors);
         if (count_ == 0)
         {
-            checkedBox(boxVectors);
             return {};
         }
-        if (!discretisation_)
-        {
-            checkPositions(x);
-        }
-        timed(Stage::SetUp, [&] { follow(checkedBox(boxVectors), [x] { return x; }); });
+        timed(Stage::SetUp,
+              [&]
+              {
+                  follow(box,
+                         [&]
+                         {
+                             checkPositions(x, box);
+                             return x;
+                         });
+              });
         double before[static_cast<int>(Stage::Count)];
         std::copy(std::begin(seconds_), std::end(seconds_), std::begin(before));
         Totals totals = run(x, forces, request);
@@ -289,7 +326,7 @@ public:
                             [&]
                             {
                                 onHost = gpu_->positions(x, count_, stream);
-                                checkPositions(onHost.data());
+                                checkPositions(onHost.data(), box);
                                 return static_cast<const Real*>(onHost.data());
                             });
                      run(x, forces, request);
@@ -353,103 +390,34 @@ public:
             s.leafCells             = leaf.count();
             s.cellSize              = leaf.unit();
             s.estimatedError        = error(leaf);
+            s.chosenFor             = chosenFor_;
         }
         return s;
     }
 
     std::vector<double> state() const
     {
-        std::vector<double> s;
-        if (discretisation_)
-        {
-            const Discretisation& d = *discretisation_;
-            s                       = { c_stateVersion,
-                                        double(d.order),
-                                        double(d.ws),
-                                        double(d.levels),
-                                        double(d.leastSquares) };
-            for (int i = 0; i < 9; i++)
-            {
-                s.push_back(d.leafCells[i / 3][i % 3]);
-            }
-            for (const Mat3* m : { &d.referenceBox, &strain_ })
-            {
-                for (int i = 0; i < 9; i++)
-                {
-                    s.push_back((*m)(i / 3, i % 3));
-                }
-            }
-        }
-        return s;
+        return discretisation_
+                       ? encodeState({ *discretisation_, chosenFor_, chosenCount_, strain_ },
+                                     options_,
+                                     sizeof(Real))
+                       : std::vector<double>();
     }
 
-    void restore(const std::vector<double>& s)
+    void restore(const std::vector<double>& array)
     {
         const DeviceScope<Real> scope(gpu_);
         settle();
-        const auto refuse = [](const std::string& why) {
-            throw Error(ErrorCode::InvalidArgument,
-                        "The saved FMM state cannot be used: " + why + ".");
-        };
-        if (s.size() != c_stateSize || s[0] != c_stateVersion)
-        {
-            refuse("it has " + text(static_cast<int>(s.size()))
-                   + " numbers, not those of this version");
-        }
-        if (!std::all_of(s.begin(),
-                         s.end(),
-                         [](double v) { return std::isfinite(v) && std::abs(v) < 1e9; }))
-        {
-            refuse("it holds a value that is not finite");
-        }
-        if (!std::all_of(s.begin(), s.begin() + 14, [](double v) { return v == std::floor(v); }))
-        {
-            refuse("an integer in it is none");
-        }
-        Discretisation d;
-        d.order        = static_cast<int>(s[1]);
-        d.ws           = static_cast<int>(s[2]);
-        d.levels       = static_cast<int>(s[3]);
-        d.leastSquares = s[4] != 0;
-        double reference[3][3];
-        Mat3 strain;
-        for (int i = 0; i < 9; i++)
-        {
-            d.leafCells[i / 3][i % 3] = static_cast<int>(s[5 + i]);
-            reference[i / 3][i % 3]   = s[14 + i];
-            strain(i / 3, i % 3)      = s[23 + i];
-        }
-        d.engine       = engineOfLevels(options_);
-        d.accuracy     = options_.accuracy;
-        d.referenceBox = checkedBox(reference);
-        if (d.order < 0 || d.order > c_maxOrder || d.ws < 1 || d.ws > 2 || d.levels < 1
-            || d.levels > 20)
-        {
-            refuse("order " + text(d.order) + ", direct range " + text(d.ws) + " or levels "
-                   + text(d.levels) + " is out of range");
-        }
-        if ((options_.order >= 0 && options_.order != d.order)
-            || (options_.directRange > 0 && options_.directRange != d.ws)
-            || options_.leastSquares != d.leastSquares)
-        {
-            refuse("it was written with order " + text(d.order) + ", direct range " + text(d.ws)
-                   + " and least squares " + (d.leastSquares ? "on" : "off")
-                   + ", other than the options say");
-        }
-        const IntMat& H = d.leafCells;
-        bool valid      = H[0][1] == 0 && H[0][2] == 0 && H[1][2] == 0;
-        for (int i = 0; i < 9; i++)
-        {
-            valid = valid && H[i / 3][i % 3] % (1 << (d.levels - 1)) == 0
-                    && (i % 4 != 0 || H[i / 3][i % 3] > 0);
-        }
-        if (!valid || static_cast<double>(H[0][0]) * H[1][1] * H[2][2] > c_maxCells
-            || strain.cwiseAbs().maxCoeff() > 0.1)
-        {
-            refuse("its cells or its strain are not legal");
-        }
-        build(d);
-        setBox(d.referenceBox, strain, Mat3::Identity());
+        const SavedState saved = decodeState(array, options_, sizeof(Real));
+        changeOperators(
+                [&]
+                {
+                    build(saved.discretisation);
+                    setBox(saved.discretisation.referenceBox, saved.strain, Mat3::Identity());
+                    chosenFor_   = saved.chosenFor;
+                    chosenCount_ = saved.particles;
+                });
+        timed_.clear();
     }
 
     std::vector<StageTime> timings() const
@@ -476,8 +444,27 @@ private:
         "Set-up", "Sort", "Exclusions", "P2P", "P2M", "M2M", "M2L", "L2L", "L2P", "Collect"
     };
 
-    //! The pipeline. The near field comes first so that a GPU has it beside the far field.
-    Totals run(const Real* x, Real* forces, Request request)
+    //! The pipeline.
+    Totals run(const Real* x, Real* forces, const Request& request)
+    {
+        try
+        {
+            return runStages(x, forces, request);
+        }
+        catch (const Error& error)
+        {
+            operatorsStand_ = operatorsStand_ && error.code() == ErrorCode::InvalidArgument;
+            throw;
+        }
+        catch (...)
+        {
+            operatorsStand_ = false; // lists of cells and tables may be half made
+            throw;
+        }
+    }
+
+    //! Its stages. The near field comes first so that a GPU has it beside the far field.
+    Totals runStages(const Real* x, Real* forces, Request request)
     {
         for (int k = 0; k < 3; k++)
         {
@@ -569,17 +556,28 @@ private:
         return std::max(estimatedError(*discretisation_, leaf), c_bestAccuracy<Real>);
     }
 
-    void checkPositions(const Real* x) const
+    //! Refuses positions that are not finite, or so far away that no cell can be told.
+    void checkPositions(const Real* x, const Mat3& box) const
     {
+        constexpr double c_farthest = 1e9; // boxes; sort() has the same limit in cells
+        const Mat3 inverse          = box.inverse();
         for (int i = 0; i < count_; i++)
         {
-            for (int k = 0; k < 3; k++)
+            const Real* r              = x + 3 * static_cast<size_t>(i);
+            const Eigen::RowVector3d f = Eigen::RowVector3d(static_cast<double>(r[0]),
+                                                            static_cast<double>(r[1]),
+                                                            static_cast<double>(r[2]))
+                                         * inverse;
+            // written so that NaN fails
+            if (!(f.cwiseAbs().maxCoeff() < c_farthest) || f.hasNaN())
             {
-                if (!std::isfinite(x[3 * static_cast<size_t>(i) + k]))
-                {
-                    throw Error(ErrorCode::InvalidArgument,
-                                "The position of particle " + text(i) + " is not finite.");
-                }
+                throw Error(ErrorCode::InvalidArgument,
+                            "The position of particle " + text(i) + " ("
+                                    + text(static_cast<double>(r[0])) + ", "
+                                    + text(static_cast<double>(r[1])) + ", "
+                                    + text(static_cast<double>(r[2]))
+                                    + ") is not finite or lies more than a billion cells outside "
+                                      "the box.");
             }
         }
     }
@@ -590,7 +588,7 @@ private:
         IntMat H = {};
         for (int k = 0; k < 3; k++)
         {
-            H[k][k] = std::clamp(static_cast<int>(box(k, k) / 0.6), 1, 500);
+            H[k][k] = static_cast<int>(std::clamp(box(k, k) / 0.6, 1.0, 500.0));
         }
         const Grid grid(H, box);
         std::vector<char> occupied(grid.count(), 0);
@@ -725,6 +723,7 @@ private:
     //! Builds the operators, with a clear error if they do not fit into memory.
     void build(const Discretisation& d)
     {
+        operatorsStand_ = false;
         try
         {
             backend_->build(d);
@@ -740,14 +739,64 @@ private:
         }
         discretisation_ = d;
         strain_         = Mat3::Zero();
+        rotation_       = Mat3::Identity();
         box_            = d.referenceBox;
     }
 
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation)
     {
+        operatorsStand_ = false;
         backend_->setBox(box, strain, rotation);
-        box_    = box;
-        strain_ = strain;
+        box_      = box;
+        strain_   = strain;
+        rotation_ = rotation;
+    }
+
+    /*! \brief Does what builds or changes the operators; if it fails, what was in use is in use.
+     *
+     *  The old operators make room for the new ones, as memory may not suffice for both. So all
+     *  that can be kept is what they were, and rebuild() builds them again when they are needed. */
+    template<class Work>
+    void changeOperators(const Work& work)
+    {
+        const auto discretisation = discretisation_;
+        const Mat3 box = box_, strain = strain_, rotation = rotation_;
+        try
+        {
+            work();
+            operatorsStand_ = true;
+        }
+        catch (...)
+        {
+            discretisation_ = discretisation;
+            box_            = box;
+            strain_         = strain;
+            rotation_       = rotation;
+            throw;
+        }
+    }
+
+    //! Builds the operators in use again if a failure has cost them.
+    void rebuild()
+    {
+        if (!operatorsStand_)
+        {
+            changeOperators(
+                    [&]
+                    {
+                        const Mat3 box = box_, strain = strain_, rotation = rotation_;
+                        build(Discretisation(*discretisation_));
+                        setBox(box, strain, rotation);
+                    });
+        }
+    }
+
+    //! Whether cells were chosen for so many particles, more or less.
+    bool areChosenForCount() const
+    {
+        const double now  = count_;
+        const double then = static_cast<double>(chosenCount_);
+        return now <= c_otherNumber * then && then <= c_otherNumber * now;
     }
 
     //! How the cells of a box differ from those of the reference box.
@@ -789,13 +838,21 @@ private:
     template<class Positions>
     void follow(const Mat3& box, const Positions& positions)
     {
-        if (!discretisation_)
+        const auto chooseAnew = [&](const auto& choice)
         {
-            buildFirst(box, positions());
+            const Real* x = positions();
+            changeOperators([&] { choice(x); });
+            chosenFor_   = device_;
+            chosenCount_ = count_;
+        };
+        if (!discretisation_ || !areChosenForCount())
+        {
+            chooseAnew([&](const Real* x) { buildFirst(box, x); });
             return;
         }
         if (box == box_)
         {
+            rebuild();
             return;
         }
         const Discretisation& d  = *discretisation_;
@@ -810,19 +867,25 @@ private:
                     d.ws);
             if (change.resized || shapeRatio(now.edges(), d.ws) > 1.05 * best)
             {
-                next = choose(box, positions());
+                chooseAnew([&](const Real* x) { build(choose(box, x)); });
+                return;
             }
             next.referenceBox = box;
-            build(next);
+            changeOperators([&] { build(next); });
             return;
         }
+        rebuild();
         // rounding of the box vectors alone is no reason for new operators
         const bool changed =
                 (change.strain - strain_).cwiseAbs().maxCoeff() > 2e-3 * change.tolerance;
         const bool unrotated = (change.rotation - Mat3::Identity()).cwiseAbs().maxCoeff() < 1e-12;
-        setBox(box,
-               changed ? change.strain : strain_,
-               unrotated ? Mat3::Identity() : change.rotation);
+        changeOperators(
+                [&]
+                {
+                    setBox(box,
+                           changed ? change.strain : strain_,
+                           unrotated ? Mat3::Identity() : change.rotation);
+                });
     }
 
     Options options_;
@@ -833,14 +896,21 @@ private:
     GpuBackend<Real>* gpu_ = nullptr; //!< the same, if it is one
     std::optional<Discretisation> discretisation_;
     std::vector<TimedSetting> timed_;
-    Mat3 box_    = Mat3::Zero();
-    Mat3 strain_ = Mat3::Zero();
+    Mat3 box_      = Mat3::Zero();
+    Mat3 strain_   = Mat3::Zero();
+    Mat3 rotation_ = Mat3::Identity(); //!< of box_, see Backend::setBox()
+    //! Whether the backend has the operators of discretisation_, box_, strain_ and rotation_; see
+    //! changeOperators().
+    bool operatorsStand_   = false;
+    Device chosenFor_      = Device::Auto; //!< the device whose costs decided on discretisation_
+    long long chosenCount_ = 0;            //!< the number of particles that it was chosen for
     double seconds_[static_cast<int>(Stage::Count)];
     long long evaluations_ = 0;
 };
 
 template<class Real>
-Solver<Real>::Solver(const Options& options) : impl_(std::make_unique<Impl>(options))
+Solver<Real>::Solver(const Options& options) :
+    impl_(withMemoryErrors([&] { return std::make_unique<Impl>(options); }))
 {
 }
 template<class Real>
@@ -853,43 +923,43 @@ Solver<Real>& Solver<Real>::operator=(Solver&&) noexcept = default;
 template<class Real>
 void Solver<Real>::setCharges(const Real* q, int n)
 {
-    impl_->setCharges(q, n);
+    withMemoryErrors([&] { impl_->setCharges(q, n); });
 }
 template<class Real>
 void Solver<Real>::setExclusions(const int* offsets, const int* partners, int n)
 {
-    impl_->setExclusions(offsets, partners, n);
+    withMemoryErrors([&] { impl_->setExclusions(offsets, partners, n); });
 }
 template<class Real>
 Totals
 Solver<Real>::evaluate(const Real* x, const double box[3][3], Real* forces, const Request& request)
 {
-    return impl_->evaluate(x, box, forces, request);
+    return withMemoryErrors([&] { return impl_->evaluate(x, box, forces, request); });
 }
 template<class Real>
 void Solver<Real>::prepare(const Real* x, const double box[3][3])
 {
-    impl_->prepare(x, box);
+    withMemoryErrors([&] { impl_->prepare(x, box); });
 }
 template<class Real>
 Setup Solver<Real>::setup() const
 {
-    return impl_->setup();
+    return withMemoryErrors([&] { return impl_->setup(); });
 }
 template<class Real>
 std::vector<double> Solver<Real>::state() const
 {
-    return impl_->state();
+    return withMemoryErrors([&] { return impl_->state(); });
 }
 template<class Real>
 void Solver<Real>::restore(const std::vector<double>& state)
 {
-    impl_->restore(state);
+    withMemoryErrors([&] { impl_->restore(state); });
 }
 template<class Real>
 std::vector<StageTime> Solver<Real>::timings() const
 {
-    return impl_->timings();
+    return withMemoryErrors([&] { return impl_->timings(); });
 }
 template<class Real>
 void Solver<Real>::resetTimings()
@@ -905,17 +975,17 @@ void DeviceEntry<Real>::enqueue(Solver<Real>& solver,
                                 const Request& request,
                                 void* stream)
 {
-    solver.impl_->enqueue(x, box, forces, request, stream);
+    withMemoryErrors([&] { solver.impl_->enqueue(x, box, forces, request, stream); });
 }
 template<class Real>
 Totals DeviceEntry<Real>::wait(Solver<Real>& solver)
 {
-    return solver.impl_->wait();
+    return withMemoryErrors([&] { return solver.impl_->wait(); });
 }
 template<class Real>
 bool DeviceEntry<Real>::mustRecordAgain(const Solver<Real>& solver)
 {
-    return solver.impl_->mustRecordAgain();
+    return withMemoryErrors([&] { return solver.impl_->mustRecordAgain(); });
 }
 template<class Real>
 std::vector<StageTime> DeviceEntry<Real>::measureStages(Solver<Real>& solver,
@@ -925,7 +995,8 @@ std::vector<StageTime> DeviceEntry<Real>::measureStages(Solver<Real>& solver,
                                                         const Request& request,
                                                         int repeats)
 {
-    return solver.impl_->measureStages(x, box, forces, request, repeats);
+    return withMemoryErrors(
+            [&] { return solver.impl_->measureStages(x, box, forces, request, repeats); });
 }
 
 template class Solver<float>;

@@ -173,8 +173,13 @@ struct Setup
     long long leafCells   = 0; //!< leaf cells in the box
     double cellSize       = 0; //!< cube root of the leaf cell volume, nm
     double estimatedError = 0; //!< predicted relative RMS force error
-    int threads           = 0; //!< OpenMP threads
-    std::string deviceName;    //!< processor: SIMD target or GPU name
+    /*! \brief The device whose costs decided on order and cells, never Auto.
+     *
+     *  Another one than device after restore() of a state that was saved on it: a run continues
+     * with its cells, right but perhaps not the fastest here. */
+    Device chosenFor = Device::Auto;
+    int threads      = 0;   //!< OpenMP threads
+    std::string deviceName; //!< processor: SIMD target or GPU name
     //! What was timed, in the order of predicted cost; empty unless Options::tune.
     std::vector<TimedSetting> timed;
 };
@@ -199,9 +204,12 @@ struct DeviceEntry;
  *  \tparam Real  float: single-precision particles and expansions, double-precision set-up and
  *                energy sums; double: double precision throughout.
  *
- *  A Solver may be used from one thread at a time. On the CPU results are bitwise reproducible for
- *  the same input, the same number of threads and the same instruction set; on the GPU with
- *  Options::reproducible.
+ *  A Solver may be used from one thread at a time; different solvers may be used at once. The
+ *  planner of FFTW is not thread-safe: the library lets one thread in at a time, but a program that
+ *  itself plans transforms with FFTW while a solver in another thread sets up or is destroyed has
+ * to call fftw_make_planner_thread_safe() and fftwf_make_planner_thread_safe() first. On the CPU
+ * results are bitwise reproducible for the same input, the same number of threads and the same
+ * instruction set; on the GPU with Options::reproducible.
  */
 template<class Real>
 class FARFIELD_EXPORT Solver
@@ -217,33 +225,44 @@ public:
 
     /*! \brief Sets the number of particles and their charges; clears the exclusions if the number
      * changes. \param[in] q  charges, e, [n] \param[in] n  number of particles, >= 0 \throws Error
-     * InvalidArgument: n < 0 or a charge is not finite (the index is named) */
+     * InvalidArgument: n < 0 or a charge is not finite (the index is named); OutOfMemory. The old
+     * charges hold then */
     void setCharges(const Real* q, int n);
 
     /*! \brief Sets the pairs whose minimum-image interaction is left out, as compressed rows.
      *
-     *  Each pair may be listed in one direction or in both; i-i entries are ignored.
+     *  Each pair may be listed in one direction or in both; i-i entries are ignored. Pairs of which
+     *  one charge is zero cost nothing.
      *  \param[in] offsets   [n+1], ascending from 0
      *  \param[in] partners  [offsets[n]], 0 <= partner < n
      *  \param[in] n         number of particles, as in setCharges()
-     *  \throws Error  InvalidArgument: n differs, offsets descend, or a partner is out of range */
+     *  \throws Error  InvalidArgument: n differs, offsets descend, or a partner is out of range;
+     *                 OutOfMemory. The old exclusions hold then */
     void setExclusions(const int* offsets, const int* partners, int n);
 
     /*! \brief Computes the forces, and what is requested besides.
      *
      *  On the first call, and whenever the box has changed too much for the operators in use, the
      *  operators are built (set-up, double precision). Isotropic scaling of the box never needs
-     *  that; small anisotropic changes are followed to first order.
+     *  that; small anisotropic changes are followed to first order. Order and cells are chosen on
+     * the first call, and anew when the box has changed much, or when the number of particles has
+     * grown or shrunk by more than a factor of 1.5 since the choice. Particles that only move never
+     * change them, so that a run can be continued exactly, see state(); one that begins as a vapour
+     * and ends as a droplet may gain from a new Solver.
      *
-     *  \param[in]     x        positions, nm, [n][3], any periodic image
-     *  \param[in]     box      box vectors as rows, nm, lower triangular, positive diagonal
-     *  \param[in,out] forces   kJ/mol/nm, [n][3]; the Coulomb forces are added (but see
-     *                         Request::replaceForces). Untouched on error
+     *  After an error the solver is as before the call: the next valid one gives right results.
+     * (What was being built when memory ran out has replaced the operators before it, as both
+     * together may not fit; they are built again when they are needed.)
+     *
+     *  \param[in]     x        positions, nm, [n][3], any periodic image up to a billion cells away
+     *  \param[in]     box      box vectors as rows, nm, lower triangular, positive diagonal;
+     * entries of 1e-6 to 1e8 nm on it, at most 1e8 nm beside it \param[in,out] forces   kJ/mol/nm,
+     * [n][3]; the Coulomb forces are added (but see Request::replaceForces). Untouched on error
      *  \param[in]     request  energy and virial only where needed: they cost extra
      *  \returns the totals
-     *  \throws Error  InvalidArgument: a position is not finite (the index is named), the box is
-     *                 not lower triangular with a positive volume, the cell size exceeds the box;
-     *                 OutOfMemory */
+     *  \throws Error  InvalidArgument: a position is not finite or too far away (the index is
+     * named), the box is not lower triangular with a positive volume, the cell size exceeds the
+     * box; OutOfMemory */
     Totals
     evaluate(const Real* x, const double box[3][3], Real* forces, const Request& request = {});
 
@@ -262,12 +281,21 @@ public:
     Setup setup() const;
 
     /*! \brief Everything that was chosen at run time (grid, order, reference box), for a
-     * checkpoint. A Solver with equal options that restores it continues exactly. Empty before
-     * prepare(). */
+     *         checkpoint.
+     *
+     *  A Solver that restores it continues exactly. Empty before prepare(). The numbers have no
+     *  meaning outside this version of the library, and have to be kept to the last bit. */
     std::vector<double> state() const;
 
     /*! \brief Takes over a discretisation saved by state().
-     *  \throws Error  InvalidArgument: the state does not belong to these options */
+     *
+     *  Options that decide on results have to be those of the solver that saved it: accuracy,
+     * order, directRange, cellSize, m2l, leastSquares. The device may be another one, see
+     *  Setup::chosenFor. If the state is refused the solver is as before: a caller that goes on
+     *  without it gets a new choice, and should say that its run is not continued exactly.
+     *  \throws Error  InvalidArgument: the state is damaged, of another version of the library or
+     *                 of another precision, or was saved with other options: Error::parameter() is
+     *                 the first that differs; OutOfMemory */
     void restore(const std::vector<double>& state);
 
     //! Times per stage, in pipeline order.
