@@ -29,13 +29,13 @@ namespace test
 //! What was asked for and what came out; errors are relative to forceScale().
 struct Accuracy
 {
-    std::string refusal;     //!< text of the Error, if the request was refused
-    ErrorCode refusalCode    = ErrorCode::InvalidArgument;
+    std::string refusal; //!< text of the Error, if the request was refused
+    ErrorCode refusalCode = ErrorCode::InvalidArgument;
     std::string refusedOption; //!< Error::parameter()
     Setup setup;
-    double measured = 0;     //!< RMS over particles and positions of the grid
-    double worst    = 0;     //!< RMS over particles, the worst position of the grid
-    double floor    = 0;     //!< what the reference itself may be off
+    double measured       = 0; //!< RMS over particles and positions of the grid
+    double worst          = 0; //!< RMS over particles, the worst position of the grid
+    double floor          = 0; //!< what the reference itself may be off
     double prepareSeconds = 0, evaluateSeconds = 0;
 };
 

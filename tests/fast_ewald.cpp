@@ -13,6 +13,8 @@
 #include <set>
 #include <tuple>
 
+#include <omp.h>
+
 namespace farfield
 {
 namespace test
@@ -33,7 +35,8 @@ double dot(const Vector& a, const Vector& b)
 //! Rows g_k with g_k . box_l = delta_kl, of a lower triangular box or any other.
 Matrix reciprocal(const Matrix& b)
 {
-    const auto cross = [](const Vector& u, const Vector& v) {
+    const auto cross = [](const Vector& u, const Vector& v)
+    {
         return Vector{ u[1] * v[2] - u[2] * v[1],
                        u[2] * v[0] - u[0] * v[2],
                        u[0] * v[1] - u[1] * v[0] };
@@ -90,10 +93,13 @@ void smoothPair(double x, double* value, double* slope)
 //! Adds the pair's -d E / d x_i = qq slope d to both, and its virial.
 struct Sums
 {
-    explicit Sums(size_t n) : forces(3 * n) {}
+    explicit Sums(size_t n) : forces(3 * n), magnitudes(n) {}
     void add(int i, int j, const Vector& d, double qq, double value, double slope)
     {
         energy += qq * value;
+        const double magnitude = std::abs(qq * slope) * std::sqrt(dot(d, d));
+        magnitudes[i] += magnitude;
+        magnitudes[j] += magnitude;
         for (int p = 0; p < 3; ++p)
         {
             const double f = qq * slope * d[p];
@@ -105,9 +111,13 @@ struct Sums
             }
         }
     }
-    void addTo(Evaluation* result) const
+    void addTo(Evaluation* result, std::vector<double>* sizes) const
     {
         result->energy += energy;
+        for (size_t i = 0; i < magnitudes.size(); ++i)
+        {
+            (*sizes)[i] += magnitudes[i];
+        }
         for (size_t k = 0; k < forces.size(); ++k)
         {
             result->forces[k / 3][k % 3] += forces[k];
@@ -119,6 +129,7 @@ struct Sums
     }
     double energy = 0;
     std::vector<double> forces;
+    std::vector<double> magnitudes; //!< sums of |force| over the pairs of each particle
     Matrix virial = {};
 };
 
@@ -193,10 +204,10 @@ public:
         {
             for (int k = 0; k < 3; ++k)
             {
-                const double s   = dot(g[k], system.positions[i]);
-                const double in  = s - std::floor(s);
-                images_[i][k]    = static_cast<int>(std::floor(s));
-                cells_[i][k]     = std::min(static_cast<int>(in * lengths_[k]), lengths_[k] - 1);
+                const double s  = dot(g[k], system.positions[i]);
+                const double in = s - std::floor(s);
+                images_[i][k]   = static_cast<int>(std::floor(s));
+                cells_[i][k]    = std::min(static_cast<int>(in * lengths_[k]), lengths_[k] - 1);
             }
             cellOf[i] = index(cells_[i]);
             ++begins_[cellOf[i] + 1];
@@ -253,7 +264,11 @@ private:
     std::vector<int> begins_, members_;
 };
 
-void addRealSpace(const System& system, const Matrix& g, double a, Evaluation* result)
+void addRealSpace(const System& system,
+                  const Matrix& g,
+                  double a,
+                  Evaluation* result,
+                  std::vector<double>* magnitudes)
 {
     const int n         = system.size();
     const double cutoff = c_digits / a;
@@ -262,18 +277,18 @@ void addRealSpace(const System& system, const Matrix& g, double a, Evaluation* r
     Sums corrections(n);
     for (const Excluded& e : excluded)
     {
-        const Vector d = displacement(
-                system.positions[e.i], system.positions[e.j], e.shift, system.box);
+        const Vector d =
+                displacement(system.positions[e.i], system.positions[e.j], e.shift, system.box);
         double value, slope;
         smoothPair(a * std::sqrt(dot(d, d)), &value, &slope);
         const double qq = c_coulomb * system.charges[e.i] * system.charges[e.j];
         corrections.add(e.i, e.j, d, qq, -a * value, -a * a * a * slope);
     }
-    corrections.addTo(result);
+    corrections.addTo(result, magnitudes);
 #pragma omp parallel
     {
         Sums sums(n);
-#pragma omp for schedule(dynamic, 8)
+#pragma omp for schedule(static, 8)
         for (int i = 0; i < n; ++i)
         {
             if (system.charges[i] == 0)
@@ -287,8 +302,8 @@ void addRealSpace(const System& system, const Matrix& g, double a, Evaluation* r
                 {
                     return;
                 }
-                const Vector d = displacement(
-                        system.positions[i], system.positions[j], shift, system.box);
+                const Vector d =
+                        displacement(system.positions[i], system.positions[j], shift, system.box);
                 const double r2 = dot(d, d);
                 if (r2 > cutoff * cutoff)
                 {
@@ -303,19 +318,18 @@ void addRealSpace(const System& system, const Matrix& g, double a, Evaluation* r
                 }
                 const double r     = std::sqrt(r2);
                 const double value = std::erfc(a * r) / r;
-                const double slope =
-                        (value + 2 * a / std::sqrt(c_pi) * std::exp(-a * a * r2)) / r2;
-                sums.add(i,
-                         j,
-                         d,
-                         c_coulomb * system.charges[i] * system.charges[j],
-                         value,
-                         slope);
+                const double slope = (value + 2 * a / std::sqrt(c_pi) * std::exp(-a * a * r2)) / r2;
+                sums.add(i, j, d, c_coulomb * system.charges[i] * system.charges[j], value, slope);
             };
             cells.neighbours(i, add);
         }
-#pragma omp critical
-        sums.addTo(result);
+        // in the order of the threads: the same result in every run
+#pragma omp for ordered schedule(static, 1)
+        for (int thread = 0; thread < omp_get_num_threads(); ++thread)
+#pragma omp ordered
+        {
+            sums.addTo(result, magnitudes);
+        }
     }
 }
 
@@ -336,9 +350,9 @@ struct Phases
             for (int m = 0; m <= range; ++m)
             {
                 const long double turns = m * s;
-                const double angle      = static_cast<double>(2 * c_pi * (turns - std::round(turns)));
-                cosines[m * n + i]      = std::cos(angle);
-                sines[m * n + i]        = std::sin(angle);
+                const double angle = static_cast<double>(2 * c_pi * (turns - std::round(turns)));
+                cosines[m * n + i] = std::cos(angle);
+                sines[m * n + i]   = std::sin(angle);
             }
         }
     }
@@ -386,7 +400,7 @@ void addReciprocalSpace(const System& all, const Matrix& g, double a, Evaluation
     {
         Sums sums(n);
         std::vector<double> fx(n), fy(n), fz(n), re(n), im(n), wr(n), wi(n);
-#pragma omp for schedule(dynamic, 1)
+#pragma omp for schedule(static, 1)
         for (size_t c = 0; c < columns.size(); ++c)
         {
             const auto [h, k] = columns[c];
@@ -452,7 +466,10 @@ void addReciprocalSpace(const System& all, const Matrix& g, double a, Evaluation
                 }
             }
         }
-#pragma omp critical
+        // in the order of the threads: the same result in every run
+#pragma omp for ordered schedule(static, 1)
+        for (int thread = 0; thread < omp_get_num_threads(); ++thread)
+#pragma omp ordered
         {
             result->energy += sums.energy;
             for (int i = 0; i < n; ++i)
@@ -516,19 +533,13 @@ double cheapestSplitting(const System& system, const Matrix& g)
     return best;
 }
 
-} // namespace
-
-Evaluation fastEwald(const System& system, double splitting)
+//! The sum, and of each particle the sum of the magnitudes of its forces in real space.
+Evaluation evaluate(const System& system, double a, std::vector<double>* magnitudes)
 {
     Evaluation result;
     result.forces.assign(system.size(), Vector{});
-    if (system.size() == 0)
-    {
-        return result;
-    }
     const Matrix g = reciprocal(system.box);
-    const double a = splitting > 0 ? splitting : cheapestSplitting(system, g);
-    addRealSpace(system, g, a, &result);
+    addRealSpace(system, g, a, &result, magnitudes);
     addReciprocalSpace(system, g, a, &result);
     const double squares    = system.meanSquareCharge() * system.size();
     const double net        = system.netCharge();
@@ -541,29 +552,45 @@ Evaluation fastEwald(const System& system, double splitting)
     return result;
 }
 
+} // namespace
+
+Evaluation fastEwald(const System& system, double splitting)
+{
+    if (system.size() == 0)
+    {
+        return {};
+    }
+    std::vector<double> magnitudes(system.size());
+    return evaluate(system,
+                    splitting > 0 ? splitting : cheapestSplitting(system, reciprocal(system.box)),
+                    &magnitudes);
+}
+
 CheckedEvaluation checkedEwald(const System& system)
 {
     CheckedEvaluation result;
-    if (system.size() == 0)
+    const int n = system.size();
+    if (n == 0)
     {
         return result;
     }
+    std::vector<double> magnitudes(n), others(n);
     const double a         = cheapestSplitting(system, reciprocal(system.box));
-    result.value           = fastEwald(system, 0.9 * a);
-    const Evaluation other = fastEwald(system, 1.15 * a);
-    double squares         = 0;
-    for (int i = 0; i < system.size(); ++i)
+    result.value           = evaluate(system, 0.9 * a, &magnitudes);
+    const Evaluation other = evaluate(system, 1.15 * a, &others);
+    double differences = 0, rounding = 0;
+    for (int i = 0; i < n; ++i)
     {
+        rounding += magnitudes[i] * magnitudes[i];
         for (int k = 0; k < 3; ++k)
         {
-            squares += std::pow(result.value.forces[i][k] - other.forces[i][k], 2);
+            differences += std::pow(result.value.forces[i][k] - other.forces[i][k], 2);
         }
     }
-    const double unit  = std::numeric_limits<double>::epsilon();
-    result.forceError  = std::max(2 * std::sqrt(squares / system.size()),
-                                 unit * rootMeanSquare(result.value.forces));
-    result.energyError = std::max(2 * std::abs(result.value.energy - other.energy),
-                                  unit * std::abs(result.value.energy));
+    const double unit = std::numeric_limits<double>::epsilon();
+    result.forceError = 2 * std::sqrt(differences / n) + unit * std::sqrt(rounding / n);
+    result.energyError =
+            2 * std::abs(result.value.energy - other.energy) + unit * std::abs(result.value.energy);
     return result;
 }
 

@@ -40,8 +40,9 @@ struct CheckedEvaluation
 /*! \brief fastEwald() at two splittings that share no term: their difference bounds the error.
  *
  *  Truncation is below exp(-36) = 2e-16 of the largest pair, so the error is rounding alone, which
- *  differs between the splittings as between any two orders of summation. The bound is twice the
- *  RMS difference of the forces, or a unit of rounding of the forces where the two agree by chance.
+ *  differs between the splittings as between any two orders of summation; what they share, the
+ *  rounding of each displacement, is a unit of rounding of each pair's force. The bound is twice
+ * the RMS difference of the forces plus that unit of the summed magnitudes of the pairs' forces.
  */
 CheckedEvaluation checkedEwald(const System& system);
 

@@ -19,8 +19,8 @@ namespace
 {
 
 constexpr double c_pi        = 3.14159265358979323846;
-constexpr double c_liquid    = 33.4; //!< molecules of water per nm^3
-constexpr double c_closest   = 0.15; //!< sites of different molecules, nm
+constexpr double c_liquid    = 33.4;         //!< molecules of water per nm^3
+constexpr double c_closest   = 0.15;         //!< sites of different molecules, nm
 constexpr double c_boltzmann = 0.0083144626; //!< kJ/mol/K
 
 double dot(const Vector& a, const Vector& b)
@@ -202,8 +202,9 @@ void append(System* system, const std::vector<Vector>& sites, const std::vector<
     }
 }
 
-std::vector<Vector>
-placed(const Molecule& molecule, const Vector& centre, const Matrix& orientation)
+std::vector<Vector> placed(const Molecule& molecule,
+                           const Vector& centre,
+                           const Matrix& orientation)
 {
     std::vector<Vector> sites;
     for (const Vector& site : molecule.sites)
@@ -228,9 +229,8 @@ std::vector<Vector> fitted(const Molecule& molecule,
                                      uniform(random, -jitter, jitter),
                                      uniform(random, -jitter, jitter) });
         sites               = placed(molecule, centre, rotation(random));
-        if (std::all_of(sites.begin(),
-                        sites.end(),
-                        [&](const Vector& x) { return places.isFree(x); }))
+        if (std::all_of(
+                    sites.begin(), sites.end(), [&](const Vector& x) { return places.isFree(x); }))
         {
             break;
         }
@@ -391,9 +391,22 @@ void relax(System* system, int sweeps, double temperature, std::mt19937& random)
     const double shortest =
             std::min({ s.box[0][0], s.box[1][1], s.box[2][2] }); // boxes of little shear only
     const double cutoff = std::min(0.9, 0.5 * shortest);
-    const double alpha  = 2 / cutoff;
-    // The repulsion of two sites keeps ions 0.28 and hydrogen bonds 0.18 nm apart.
-    const auto pair = [&](int i, int j)
+    std::vector<int> moleculeOf(s.size());
+    std::vector<double> sizes(s.size());
+    for (size_t m = 0; m < molecules.size(); ++m)
+    {
+        for (size_t k = 0; k < molecules[m].size(); ++k)
+        {
+            // ions and oxygen come first, then hydrogen; a massless site has no size
+            const int i   = molecules[m][k];
+            moleculeOf[i] = static_cast<int>(m);
+            sizes[i]      = k == 0 ? 0.13 : k < 3 ? 0.04 : -1;
+        }
+    }
+    // A Coulomb interaction whose force vanishes at the cut-off, as that in a cavity of a
+    // conductor, and a repulsion that keeps ions 0.28 and hydrogen bonds 0.18 nm apart.
+    const double inverse = 1 / cutoff;
+    const auto pair      = [&](int i, int j)
     {
         const Vector d  = nearImage(s.box, plus(s.positions[i], s.positions[j], -1));
         const double r2 = dot(d, d);
@@ -401,20 +414,13 @@ void relax(System* system, int sweeps, double temperature, std::mt19937& random)
         {
             return 0.0;
         }
-        const double r    = std::max(std::sqrt(r2), 0.02);
-        const double qq   = s.charges[i] * s.charges[j];
-        const double size = std::abs(qq) > 0.4 || qq == 0 ? 0.26 : 0.17;
-        return c_coulomb * qq * (std::erfc(alpha * r) / r - std::erfc(alpha * cutoff) / cutoff)
-               + 8 * std::pow(size / r, 9);
+        const double r     = std::max(std::sqrt(r2), 0.02);
+        const double qq    = s.charges[i] * s.charges[j];
+        const double size  = std::max(sizes[i] + sizes[j], 0.0);
+        const double cubed = size * size * size / (r * r * r);
+        return c_coulomb * qq * (1 / r + inverse * (0.5 * r2 * inverse * inverse - 1.5))
+               + 8 * cubed * cubed * cubed;
     };
-    std::vector<int> moleculeOf(s.size());
-    for (size_t m = 0; m < molecules.size(); ++m)
-    {
-        for (const int i : molecules[m])
-        {
-            moleculeOf[i] = static_cast<int>(m);
-        }
-    }
     const auto energyOf = [&](size_t m)
     {
         const Vector centre = s.positions[molecules[m].front()];
@@ -499,10 +505,10 @@ Sample supercell(const System& unit, int repeats)
             component = round(component);
         }
     }
-    sample.copies     = repeats * repeats * repeats;
-    System& system    = sample.system;
-    const int n       = unit.size();
-    system.name       = unit.name;
+    sample.copies  = repeats * repeats * repeats;
+    System& system = sample.system;
+    const int n    = unit.size();
+    system.name    = unit.name;
     for (int k = 0; k < 3; ++k)
     {
         for (int j = 0; j < 3; ++j)
@@ -529,9 +535,8 @@ Sample supercell(const System& unit, int repeats)
         }
         for (const auto& [i, j] : unit.exclusions)
         {
-            const Vector s =
-                    fractional(sample.unit.box,
-                               plus(sample.unit.positions[i], sample.unit.positions[j], -1));
+            const Vector s = fractional(
+                    sample.unit.box, plus(sample.unit.positions[i], sample.unit.positions[j], -1));
             const int partner = copyOf(a + static_cast<int>(std::round(s[0])),
                                        b + static_cast<int>(std::round(s[1])),
                                        d + static_cast<int>(std::round(s[2])));
@@ -591,7 +596,7 @@ Sample single(const std::string& name, System system)
     return sample;
 }
 
-//! 216 molecules of relaxed water, 1.86 nm.
+//! 216 molecules of relaxed water, 1.86 nm; some are replaced by ions.
 System relaxedWater(const Molecule& molecule, int ions = 0)
 {
     std::mt19937 random(1901);
@@ -603,7 +608,7 @@ System relaxedWater(const Molecule& molecule, int ions = 0)
         mixture[(i * 216) / ions] = ion(i % 2 == 0 ? 1 : -1);
     }
     fill(&system, mixture, { 0, 0, 0 }, system.box, everywhere, c_liquid, random);
-    relax(&system, 60, 300, random);
+    relax(&system, 40, 300, random);
     return system;
 }
 
@@ -626,7 +631,7 @@ System moltenSalt(int n)
         ions.push_back(ion((i / (4 * n * n) + i / (2 * n) + i) % 2 == 0 ? 1 : -1));
     }
     fill(&system, ions, { 0, 0, 0 }, system.box, everywhere, 1 / std::pow(0.32, 3), random);
-    relax(&system, 150, 1200, random);
+    relax(&system, 60, 1200, random);
     return system;
 }
 
@@ -699,13 +704,14 @@ System chainInWater()
     System system = emptySystem(boxOf(2.8, 2.8, 2.8));
     addChain(&system, 240, { 1.4, 1.4, 1.4 }, 0.4, random);
     const Places chain = placesOf(system, 0.3);
-    fill(&system,
-         { threeSiteWater() },
-         { 0, 0, 0 },
-         system.box,
-         [&](const Vector& x) { return chain.isFree(x); },
-         c_liquid,
-         random);
+    fill(
+            &system,
+            { threeSiteWater() },
+            { 0, 0, 0 },
+            system.box,
+            [&](const Vector& x) { return chain.isFree(x); },
+            c_liquid,
+            random);
     return system;
 }
 
@@ -718,21 +724,23 @@ System partOfBox(const Matrix& box,
 {
     std::mt19937 random(seed);
     System system = emptySystem(box);
-    fill(&system,
-         { threeSiteWater() },
-         plus(centre, halves, -1),
-         boxOf(2 * halves[0], 2 * halves[1], 2 * halves[2]),
-         [&](const Vector& x) { return inside(plus(x, centre, -1)); },
-         c_liquid,
-         random);
+    fill(
+            &system,
+            { threeSiteWater() },
+            plus(centre, halves, -1),
+            boxOf(2 * halves[0], 2 * halves[1], 2 * halves[2]),
+            [&](const Vector& x) { return inside(plus(x, centre, -1)); },
+            c_liquid,
+            random);
     return system;
 }
 
 System film(int axis, double lateral, double thickness, double height, unsigned seed)
 {
-    Vector edges = { lateral, lateral, lateral }, halves = { lateral / 2, lateral / 2, lateral / 2 };
-    edges[axis]  = height;
-    halves[axis] = thickness / 2;
+    Vector edges  = { lateral, lateral, lateral },
+           halves = { lateral / 2, lateral / 2, lateral / 2 };
+    edges[axis]   = height;
+    halves[axis]  = thickness / 2;
     Vector centre = { lateral / 2, lateral / 2, lateral / 2 };
     centre[axis]  = 0.37 * height;
     return partOfBox(boxOf(edges[0], edges[1], edges[2]), centre, halves, everywhere, seed);
@@ -740,28 +748,29 @@ System film(int axis, double lateral, double thickness, double height, unsigned 
 
 System fibre()
 {
-    return partOfBox(boxOf(14, 14, 5),
-                     { 6.1, 7.7, 2.5 },
-                     { 0.7, 0.7, 2.5 },
-                     [](const Vector& x) { return x[0] * x[0] + x[1] * x[1] < 0.7 * 0.7; },
-                     1910);
+    return partOfBox(
+            boxOf(14, 14, 5),
+            { 6.1, 7.7, 2.5 },
+            { 0.7, 0.7, 2.5 },
+            [](const Vector& x) { return x[0] * x[0] + x[1] * x[1] < 0.7 * 0.7; },
+            1910);
 }
 
 System droplet(double radius, double edge, const Vector& centre)
 {
-    return partOfBox(boxOf(edge, edge, edge),
-                     centre,
-                     { radius, radius, radius },
-                     [&](const Vector& x) { return dot(x, x) < radius * radius; },
-                     1911);
+    return partOfBox(
+            boxOf(edge, edge, edge),
+            centre,
+            { radius, radius, radius },
+            [&](const Vector& x) { return dot(x, x) < radius * radius; },
+            1911);
 }
 
 System twoSheets(double distance)
 {
-    System system = partOfBox(
-            boxOf(4, 4, 20), { 2, 2, 4 }, { 2, 2, 0.2 }, everywhere, 1912);
-    const System other = partOfBox(
-            boxOf(4, 4, 20), { 2, 2, 4 + distance }, { 2, 2, 0.2 }, everywhere, 1913);
+    System system = partOfBox(boxOf(4, 4, 20), { 2, 2, 4 }, { 2, 2, 0.2 }, everywhere, 1912);
+    const System other =
+            partOfBox(boxOf(4, 4, 20), { 2, 2, 4 + distance }, { 2, 2, 0.2 }, everywhere, 1913);
     for (size_t m = 0; m < moleculesOf(other).size(); ++m)
     {
         append(&system,
@@ -797,14 +806,15 @@ System clusters(int count, int members, double edge, unsigned seed)
     {
         const Vector centre = at(system.box, uniform(random), uniform(random), uniform(random));
         const double radius = std::cbrt(members / (c_liquid * 4.19));
-        fill(&system,
-             { threeSiteWater() },
-             plus(centre, { radius, radius, radius }, -1),
-             boxOf(2 * radius, 2 * radius, 2 * radius),
-             [&](const Vector& x)
-             { return dot(plus(x, centre, -1), plus(x, centre, -1)) < radius * radius; },
-             c_liquid,
-             random);
+        fill(
+                &system,
+                { threeSiteWater() },
+                plus(centre, { radius, radius, radius }, -1),
+                boxOf(2 * radius, 2 * radius, 2 * radius),
+                [&](const Vector& x)
+                { return dot(plus(x, centre, -1), plus(x, centre, -1)) < radius * radius; },
+                c_liquid,
+                random);
     }
     return system;
 }
@@ -817,8 +827,8 @@ System drude(const Matrix& box, int n, double shortest, double longest, unsigned
     System system = emptySystem(box);
     for (int i = 0; i < n; ++i)
     {
-        const Vector shell = plus(
-                cores.positions[i], direction(random), uniform(random, shortest, longest));
+        const Vector shell =
+                plus(cores.positions[i], direction(random), uniform(random, shortest, longest));
         append(&system, { cores.positions[i], shell }, { cores.charges[i] + 2.5, -2.5 });
     }
     return system;
@@ -862,7 +872,9 @@ System oneWater(double edge)
     std::mt19937 random(1918);
     System system        = emptySystem(boxOf(edge, edge, edge));
     const Molecule water = threeSiteWater();
-    append(&system, placed(water, { 0.41 * edge, 0.3 * edge, 0.77 * edge }, rotation(random)), water.charges);
+    append(&system,
+           placed(water, { 0.41 * edge, 0.3 * edge, 0.77 * edge }, rotation(random)),
+           water.charges);
     return system;
 }
 
@@ -876,9 +888,9 @@ System few(const Matrix& box, const std::vector<Vector>& positions, const std::v
 
 System excludedDipole(double edge)
 {
-    System system = few(boxOf(edge, edge, edge),
+    System system     = few(boxOf(edge, edge, edge),
                         { { 0.31 * edge, 0.42 * edge, 0.56 * edge },
-                          { 0.31 * edge + 0.06, 0.42 * edge + 0.05, 0.56 * edge + 0.06 } },
+                              { 0.31 * edge + 0.06, 0.42 * edge + 0.05, 0.56 * edge + 0.06 } },
                         { 1, -1 });
     system.exclusions = { { 0, 1 } };
     return system;
@@ -917,7 +929,8 @@ std::vector<SystemKind> systemKinds()
     const auto add = [&](const std::string& name, const std::function<System()>& make) {
         kinds.push_back({ name, [name, make] { return single(name, make()); } });
     };
-    const auto stacked = [&](const std::string& name, int repeats, const std::function<System()>& make)
+    const auto stacked =
+            [&](const std::string& name, int repeats, const std::function<System()>& make)
     {
         kinds.push_back({ name,
                           [name, repeats, make]
@@ -927,13 +940,23 @@ std::vector<SystemKind> systemKinds()
                               return sample;
                           } });
     };
-    // Liquids.
-    add("water", [] { return relaxedWater(threeSiteWater()); });
-    stacked("water, 17k", 3, [] { return relaxedWater(threeSiteWater()); });
+    // Liquids; the relaxation takes most of the time, so what is needed twice is kept.
+    const auto water = []
+    {
+        static const System c_water = relaxedWater(threeSiteWater());
+        return c_water;
+    };
+    const auto melt = []
+    {
+        static const System c_melt = moltenSalt(4);
+        return c_melt;
+    };
+    add("water", water);
+    stacked("water, 17k", 3, water);
     add("water, 4 sites", [] { return relaxedWater(fourSiteWater()); });
     add("salt water", [] { return relaxedWater(threeSiteWater(), 16); });
-    add("molten salt", [] { return moltenSalt(4); });
-    stacked("molten salt, 14k", 3, [] { return moltenSalt(4); });
+    add("molten salt", melt);
+    stacked("molten salt, 14k", 3, melt);
     add("chain in water", [] { return chainInWater(); });
     // Crystals.
     add("cold salt, 0.01 nm", [] { return coldSalt(4, 0.01); });
@@ -970,8 +993,10 @@ std::vector<SystemKind> systemKinds()
         });
     add("water, 1:1:50", [] { return randomWater(boxOf(0.8, 0.8, 40), 1928); });
     add("water, 12 x 12 x 0.4", [] { return randomWater(boxOf(12, 12, 0.4), 1929); });
-    add("4 charges in 0.3 nm", [] { return randomCharges(boxOf(0.3, 0.3, 0.3), 4, 1930, 0, 0.08); });
-    add("6 charges in 0.5 nm", [] { return randomCharges(boxOf(0.5, 0.4, 0.6), 6, 1931, 1, 0.08); });
+    add("4 charges in 0.3 nm",
+        [] { return randomCharges(boxOf(0.3, 0.3, 0.3), 4, 1930, 0, 0.08); });
+    add("6 charges in 0.5 nm",
+        [] { return randomCharges(boxOf(0.5, 0.4, 0.6), 6, 1931, 1, 0.08); });
     add("30 charges in 1 nm", [] { return randomCharges(namedBox("octahedron", 1), 30, 1932); });
     // Vacuum beside matter.
     add("slab, 3 of 9 nm", [] { return film(2, 2.5, 3, 9, 1933); });
@@ -996,8 +1021,7 @@ std::vector<SystemKind> systemKinds()
         [] { return ionsAtRandom(boxOf(200, 200, 2), 500, 0.25, 1943); });
     add("ions in 2 x 2 x 200 nm", [] { return ionsAtRandom(boxOf(2, 2, 200), 100, 0.25, 1944); });
     add("ions in a skewed box",
-        []
-        {
+        [] {
             return ionsAtRandom(
                     { { { 20, 0, 0 }, { 9.5, 17, 0 }, { -9, 8, 15 } } }, 100, 0.25, 1945);
         });
@@ -1007,15 +1031,20 @@ std::vector<SystemKind> systemKinds()
             [edge] { return twoWaters(edge); });
     }
     add("two waters in the middle of 1000 nm",
-        [] { return twoWaters(1000, { 417.3, 503.9, 611.1 }); });
+        [] {
+            return twoWaters(1000, { 417.3, 503.9, 611.1 });
+        });
     add("one water in 10 nm", [] { return oneWater(10); });
     add("one water in 300 nm", [] { return oneWater(300); });
     add("excluded dipole in 10 nm", [] { return excludedDipole(10); });
     add("ion pair in 30 nm",
-        []
-        { return few(boxOf(30, 30, 30), { { 11, 13, 17 }, { 11.2, 13.1, 17.1 } }, { 1, -1 }); });
+        [] {
+            return few(boxOf(30, 30, 30), { { 11, 13, 17 }, { 11.2, 13.1, 17.1 } }, { 1, -1 });
+        });
     add("far ion pair in 20 nm",
-        [] { return few(boxOf(20, 20, 20), { { 1, 3, 7 }, { 7.2, 9.1, 15.1 } }, { 1, -1 }); });
+        [] {
+            return few(boxOf(20, 20, 20), { { 1, 3, 7 }, { 7.2, 9.1, 15.1 } }, { 1, -1 });
+        });
     add("one ion in 3 nm", [] { return few(boxOf(3, 3, 3), { { 1, 2, 0.7 } }, { 1 }); });
     add("three charges in 2 nm",
         []
@@ -1074,12 +1103,24 @@ System randomSystem(std::mt19937& random, int most)
     const int kind = random() % 8;
     switch (kind)
     {
-        case 0: molecules = { threeSiteWater() }; break;
-        case 1: molecules = { fourSiteWater() }; break;
-        case 2: molecules = { ion(1), ion(-1) }; break;
-        case 3: molecules = { ion(uniform(random, -1, 1)), ion(uniform(random, -1, 1)) }; break;
-        case 4: molecules = { threeSiteWater(), ion(1), threeSiteWater(), ion(-1) }; break;
-        case 5: molecules = { ion(0), ion(0), ion(0.4), ion(0), ion(-0.4) }; break;
+        case 0:
+            molecules = { threeSiteWater() };
+            break;
+        case 1:
+            molecules = { fourSiteWater() };
+            break;
+        case 2:
+            molecules = { ion(1), ion(-1) };
+            break;
+        case 3:
+            molecules = { ion(uniform(random, -1, 1)), ion(uniform(random, -1, 1)) };
+            break;
+        case 4:
+            molecules = { threeSiteWater(), ion(1), threeSiteWater(), ion(-1) };
+            break;
+        case 5:
+            molecules = { ion(0), ion(0), ion(0.4), ion(0), ion(-0.4) };
+            break;
         case 6:
         {
             const double d = chance(0.3) ? 0 : length(1e-4, 0.02);
@@ -1087,9 +1128,11 @@ System randomSystem(std::mt19937& random, int most)
                                { { { 0, 0, 0 }, { d, 0, 0 } }, { 1.5, -2.5 } } };
             break;
         }
-        default: molecules = { ion(2), ion(-1), ion(-1) }; break;
+        default:
+            molecules = { ion(2), ion(-1), ion(-1) };
+            break;
     }
-    double part = chance(0.3) ? uniform(random, 0.02, 0.5) : 1;
+    double part         = chance(0.3) ? uniform(random, 0.02, 0.5) : 1;
     const Vector corner = { uniform(random), uniform(random), uniform(random) };
     const int axes      = chance(0.5) ? 7 : 1 + static_cast<int>(random() % 7);
     Places places(box, closest);
@@ -1134,9 +1177,9 @@ System randomSystem(std::mt19937& random, int most)
             }
         }
     }
-    static const char* const c_names[] = { "water",       "4-site water", "ions",  "charges",
-                                           "salt water",  "united atoms", "drude", "2:1 salt" };
-    system.name = c_names[kind];
+    static const char* const c_names[] = { "water",      "4-site water", "ions",  "charges",
+                                           "salt water", "united atoms", "drude", "2:1 salt" };
+    system.name                        = c_names[kind];
     return system;
 }
 

@@ -68,7 +68,7 @@ void scatter(System* system,
 /*! \brief Metropolis moves of the molecules (what exclusions connect) at 300 K, or at
  *         \p temperature, K: gives liquids their structure.
  *
- *  Damped Coulomb interaction with a cut-off and a repulsion of the sites; good enough for a
+ *  Coulomb interaction with a cut-off and a repulsion of the sites; good enough for a
  *  structure, no force field. */
 void relax(System* system, int sweeps, double temperature, std::mt19937& random);
 
@@ -76,8 +76,8 @@ void relax(System* system, int sweeps, double temperature, std::mt19937& random)
 struct Sample
 {
     System system;
-    System unit;      //!< what is repeated; empty if nothing is
-    int copies = 1;   //!< particle i of the system is particle i % unit.size() of the unit
+    System unit;    //!< what is repeated; empty if nothing is
+    int copies = 1; //!< particle i of the system is particle i % unit.size() of the unit
 };
 /*! \brief \p repeats ^3 copies side by side. Positions and box are rounded to 2^-19 nm before, so
  *         that those of all copies are exact in single precision up to 32 nm. */

@@ -197,7 +197,7 @@ void runCase(const std::string& name,
 template<class Real>
 void runSystem(const SystemKind& kind, const Settings& settings, Tally* tally)
 {
-    const ReferenceSystem reference   = withReference<Real>(kind.make());
+    const ReferenceSystem reference    = withReference<Real>(kind.make());
     const std::vector<double> requests = requestsFor<Real>(settings);
     while (tally->next < static_cast<int>(requests.size()))
     {
@@ -321,8 +321,8 @@ int main(int argc, char** argv)
         std::fputs(c_usage, stderr);
         return 2;
     }
-    void* const shared = mmap(
-            nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* const shared =
+            mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
     {
         std::perror("mmap");
