@@ -1,0 +1,377 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Requested against measured accuracy for every kind of system: one line a case.
+ *
+ *  Each system and precision runs in a process of its own, so that a crash, a stall or a lack of
+ *  memory costs one case. Exit status: 0 if every request is met or refused.
+ */
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "accuracy_case.h"
+
+namespace
+{
+
+using namespace farfield;
+using namespace farfield::test;
+
+const char* const c_usage =
+        R"(Compares the accuracy that is asked for with the accuracy that is measured.
+
+  farfield_accuracy_suite [options]
+    --device cpu|gpu      where the solver works                                    [cpu]
+    --precision both|float|double                                                   [both]
+    --system TEXT         only systems whose name contains TEXT
+    --request X           only this accuracy                  [1e-2 to 1e-11]
+    --threads N           OpenMP threads                                            [2]
+    --limit S             seconds a case may take                                   [120]
+    --memory G            GiB of address space a case may take, on the CPU          [8]
+    --list                prints the names of the systems
+
+Columns: system, particles, box edges (nm), precision, requested accuracy, the estimate of
+Solver::setup(), the measured error (RMS over positions of the grid, and the worst of them),
+measured / requested, estimate / measured, order, ws, levels, cell size (nm), seconds of prepare()
+and of an evaluation, verdict:
+  met      the error is at most the request at every position of the grid
+  WORST    met on the average, missed at some position of the grid
+  MISSED   missed
+  refused  the library says that it cannot; its words follow
+  CRASHED, STALLED
+and notes: 'estimate' if it is off by more than a factor of 2 where the measured error is above the
+rounding of reference and solver; 'idle' if the error is below a tenth of the request.
+)";
+
+struct Settings
+{
+    std::string device = "cpu", precision = "both", system;
+    double request = 0;
+    int threads    = 2;
+    int limit      = 120;
+    double memory  = 8;
+};
+
+//! What the children count; shared memory.
+struct Tally
+{
+    int next; //!< request that is being tried
+    int met, worst, missed, refused, crashed, stalled;
+    int estimates, idle, compared;
+};
+
+//! Relative rounding that a measurement in single or double precision cannot fall below.
+template<class Real>
+double unitRounding()
+{
+    return std::numeric_limits<Real>::epsilon();
+}
+
+std::string edges(const Matrix& box)
+{
+    char text[80];
+    std::snprintf(text, sizeof(text), "%.4gx%.4gx%.4g", box[0][0], box[1][1], box[2][2]);
+    return text;
+}
+
+template<class Real>
+const char* precisionName()
+{
+    return sizeof(Real) == 4 ? "float" : "double";
+}
+
+template<class Real>
+std::vector<double> requestsFor(const Settings& settings)
+{
+    std::vector<double> requests;
+    for (const double request : { 1e-2, 1e-3, 3e-4, 1e-5, 1e-7, 1e-9, 1e-11 })
+    {
+        if ((sizeof(Real) == 8 || request >= 2e-6)
+            && (settings.request == 0 || settings.request == request))
+        {
+            requests.push_back(request);
+        }
+    }
+    return requests;
+}
+
+void printHead(const ReferenceSystem& reference,
+               const std::string& name,
+               const char* precision,
+               double request)
+{
+    std::printf("%-34s %6d %-18s %-6s %7.0e ",
+                name.c_str(),
+                reference.system.size(),
+                edges(reference.system.box).c_str(),
+                precision,
+                request);
+}
+
+template<class Real>
+void runCase(const std::string& name,
+             const ReferenceSystem& reference,
+             double request,
+             const Settings& settings,
+             Tally* tally)
+{
+    Options options;
+    options.accuracy    = request;
+    options.threads     = settings.threads;
+    options.device      = settings.device == "gpu" ? Device::Gpu : Device::Cpu;
+    const int positions = std::clamp(3000 / std::max(1, reference.system.size()), 4, 24);
+    const Accuracy a    = measureAccuracy<Real>(reference, options, positions);
+    printHead(reference, name, precisionName<Real>(), request);
+    if (!a.refusal.empty())
+    {
+        std::printf("refused: %s [%s]\n", a.refusal.c_str(), a.refusedOption.c_str());
+        ++tally->refused;
+        return;
+    }
+    const Setup& s      = a.setup;
+    const char* verdict = "met";
+    // What the reference may be off cannot be held against the solver.
+    if (!(a.measured <= request + a.floor))
+    {
+        verdict = "MISSED";
+        ++tally->missed;
+    }
+    else if (!(a.worst <= request + a.floor))
+    {
+        verdict = "WORST";
+        ++tally->worst;
+    }
+    else
+    {
+        ++tally->met;
+    }
+    std::string notes;
+    // Rounding is a part of the error that no truncation estimate sees.
+    const bool isResolved = a.measured > 10 * a.floor && a.measured > 20 * unitRounding<Real>();
+    if (isResolved)
+    {
+        ++tally->compared;
+        if (s.estimatedError > 2 * a.measured || s.estimatedError < a.measured / 2)
+        {
+            notes += " estimate";
+            ++tally->estimates;
+        }
+    }
+    if (a.measured < 0.1 * request)
+    {
+        notes += " idle";
+        ++tally->idle;
+    }
+    std::printf("%8.2e %8.2e %8.2e %9.3g %9.3g %2d %d %d %7.4g %8.3f %9.6f %s%s\n",
+                s.estimatedError,
+                a.measured,
+                a.worst,
+                a.measured / request,
+                a.measured > 0 ? s.estimatedError / a.measured : 0.0,
+                s.order,
+                s.directRange,
+                s.levels,
+                s.cellSize,
+                a.prepareSeconds,
+                a.evaluateSeconds,
+                verdict,
+                notes.c_str());
+}
+
+//! All requests of a system from the one that is next, in this process.
+template<class Real>
+void runSystem(const SystemKind& kind, const Settings& settings, Tally* tally)
+{
+    const ReferenceSystem reference    = withReference<Real>(kind.make());
+    const std::vector<double> requests = requestsFor<Real>(settings);
+    while (tally->next < static_cast<int>(requests.size()))
+    {
+        alarm(settings.limit);
+        runCase<Real>(kind.name, reference, requests[tally->next], settings, tally);
+        std::fflush(stdout);
+        ++tally->next;
+    }
+}
+
+template<class Real>
+void runInProcesses(const SystemKind& kind, const Settings& settings, Tally* tally)
+{
+    const std::vector<double> requests = requestsFor<Real>(settings);
+    tally->next                        = 0;
+    while (tally->next < static_cast<int>(requests.size()))
+    {
+        std::fflush(stdout);
+        const pid_t child = fork();
+        if (child == 0)
+        {
+            if (settings.device == "cpu")
+            {
+                rlimit limit;
+                limit.rlim_cur = limit.rlim_max =
+                        static_cast<rlim_t>(settings.memory * (1ULL << 30));
+                setrlimit(RLIMIT_AS, &limit);
+            }
+            alarm(settings.limit); // for the reference
+            try
+            {
+                runSystem<Real>(kind, settings, tally);
+            }
+            catch (const std::exception& error)
+            {
+                std::printf("%s\n", error.what());
+                std::fflush(stdout);
+                _exit(1);
+            }
+            _exit(0);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        {
+            continue;
+        }
+        const bool isStalled = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+        std::printf("%-34s %-6s %7.0e %s (%s)\n",
+                    kind.name.c_str(),
+                    precisionName<Real>(),
+                    requests[tally->next],
+                    isStalled ? "STALLED" : "CRASHED",
+                    WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "exception");
+        ++(isStalled ? tally->stalled : tally->crashed);
+        ++tally->next;
+    }
+}
+
+bool parse(int argc, char** argv, Settings* settings)
+{
+    for (int i = 1; i < argc; ++i)
+    {
+        const std::string option = argv[i];
+        if (option == "--list")
+        {
+            for (const SystemKind& kind : systemKinds())
+            {
+                std::printf("%s\n", kind.name.c_str());
+            }
+            std::exit(0);
+        }
+        if (i + 1 == argc)
+        {
+            return false;
+        }
+        const std::string value = argv[++i];
+        if (option == "--device")
+        {
+            settings->device = value;
+        }
+        else if (option == "--precision")
+        {
+            settings->precision = value;
+        }
+        else if (option == "--system")
+        {
+            settings->system = value;
+        }
+        else if (option == "--request")
+        {
+            settings->request = std::atof(value.c_str());
+        }
+        else if (option == "--threads")
+        {
+            settings->threads = std::atoi(value.c_str());
+        }
+        else if (option == "--limit")
+        {
+            settings->limit = std::atoi(value.c_str());
+        }
+        else if (option == "--memory")
+        {
+            settings->memory = std::atof(value.c_str());
+        }
+        else
+        {
+            return false;
+        }
+    }
+    return settings->device == "cpu" || settings->device == "gpu";
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    Settings settings;
+    if (!parse(argc, argv, &settings))
+    {
+        std::fputs(c_usage, stderr);
+        return 2;
+    }
+    void* const shared =
+            mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+    {
+        std::perror("mmap");
+        return 2;
+    }
+    Tally* const tally = new (shared) Tally();
+    std::printf("%-34s %6s %-18s %-6s %7s %8s %8s %8s %9s %9s %2s %s %s %7s %8s %9s\n",
+                "system",
+                "N",
+                "box",
+                "real",
+                "request",
+                "estimate",
+                "measured",
+                "worst",
+                "meas/req",
+                "est/meas",
+                "p",
+                "w",
+                "l",
+                "cell",
+                "prepare",
+                "evaluate");
+    for (const SystemKind& kind : systemKinds())
+    {
+        if (kind.name.find(settings.system) == std::string::npos)
+        {
+            continue;
+        }
+        if (settings.precision != "double")
+        {
+            runInProcesses<float>(kind, settings, tally);
+        }
+        if (settings.precision != "float")
+        {
+            runInProcesses<double>(kind, settings, tally);
+        }
+    }
+    std::printf("met %d, missed at some positions of the grid %d, missed %d, refused %d, crashed "
+                "%d, stalled %d; estimates off by more than 2: %d of %d; below a tenth of the "
+                "request: %d\n",
+                tally->met,
+                tally->worst,
+                tally->missed,
+                tally->refused,
+                tally->crashed,
+                tally->stalled,
+                tally->estimates,
+                tally->compared,
+                tally->idle);
+    return tally->worst + tally->missed + tally->crashed + tally->stalled == 0 ? 0 : 1;
+}

@@ -1,0 +1,148 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Runs the solver on a system with a known answer and says what accuracy it got.
+ */
+#ifndef FARFIELD_TESTS_ACCURACY_CASE_H
+#define FARFIELD_TESTS_ACCURACY_CASE_H
+
+#include <cmath>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "farfield/farfield.h"
+
+#include "systems.h"
+
+namespace farfield
+{
+namespace test
+{
+
+//! What was asked for and what came out; errors are relative to forceScale().
+struct Accuracy
+{
+    std::string refusal; //!< text of the Error, if the request was refused
+    ErrorCode refusalCode = ErrorCode::InvalidArgument;
+    std::string refusedOption; //!< Error::parameter()
+    Setup setup;
+    double measured       = 0; //!< RMS over particles and positions of the grid
+    double worst          = 0; //!< RMS over particles, the worst position of the grid
+    double floor          = 0; //!< what the reference itself may be off
+    double prepareSeconds = 0, evaluateSeconds = 0;
+};
+
+/*! \brief Positions of the grid that are tried: a Kronecker sequence of the plastic number, which
+ *         covers the cell evenly and is not the library's. */
+inline std::array<double, 3> gridPosition(int k)
+{
+    const double ratios[3] = { 0.8191725133961645, 0.6710436067037893, 0.5497004779019703 };
+    std::array<double, 3> offset;
+    for (int d = 0; d < 3; ++d)
+    {
+        const double turns = k * ratios[d];
+        offset[d]          = turns - std::floor(turns);
+    }
+    return offset;
+}
+
+/*! \brief Prepares a solver and compares its forces with the reference.
+ *
+ *  \param[in] positions  number of positions of the grid; the first is the origin. Few particles
+ *                        sample the cells badly at one position, so they need more */
+template<class Real>
+Accuracy measureAccuracy(const ReferenceSystem& reference, const Options& options, int positions)
+{
+    using Clock        = std::chrono::steady_clock;
+    const auto seconds = [](Clock::time_point begin)
+    { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+    const System& system = reference.system;
+    const int n          = system.size();
+    const std::vector<Real> q(system.charges.begin(), system.charges.end());
+    std::vector<Real> x;
+    for (const Vector& r : system.positions)
+    {
+        for (const double component : r)
+        {
+            x.push_back(static_cast<Real>(component));
+        }
+    }
+    std::vector<std::vector<int>> rows(n);
+    for (const auto& [i, j] : system.exclusions)
+    {
+        rows[i].push_back(j);
+    }
+    std::vector<int> offsets = { 0 }, partners;
+    for (const auto& row : rows)
+    {
+        partners.insert(partners.end(), row.begin(), row.end());
+        offsets.push_back(static_cast<int>(partners.size()));
+    }
+    double box[3][3];
+    for (int i = 0; i < 3; ++i)
+    {
+        std::copy(system.box[i].begin(), system.box[i].end(), box[i]);
+    }
+    Accuracy result;
+    const double scale = forceScale(system, reference.forces);
+    // Errors of systems without any force are absolute: they must vanish.
+    const double unit = scale > 0 ? scale : 1;
+    result.floor      = reference.forceError / unit;
+    try
+    {
+        Solver<Real> solver(options);
+        solver.setCharges(q.data(), n);
+        solver.setExclusions(offsets.data(), partners.data(), n);
+        const auto begin = Clock::now();
+        solver.prepare(x.data(), box);
+        result.prepareSeconds  = seconds(begin);
+        result.setup           = solver.setup();
+        result.evaluateSeconds = std::numeric_limits<double>::max();
+        double sum             = 0;
+        for (int k = 0; k < positions; ++k)
+        {
+            Request request;
+            request.energy = request.virial = false;
+            request.gridOffset              = gridPosition(k);
+            std::vector<Real> f(x.size());
+            const auto start = Clock::now();
+            solver.evaluate(x.data(), box, f.data(), request);
+            result.evaluateSeconds = std::min(result.evaluateSeconds, seconds(start));
+            double squares         = 0;
+            for (int i = 0; i < n; ++i)
+            {
+                for (int c = 0; c < 3; ++c)
+                {
+                    const double difference =
+                            f[3 * static_cast<size_t>(i) + c] - reference.forces[i][c];
+                    squares += difference * difference;
+                }
+            }
+            squares /= std::max(n, 1);
+            sum += squares;
+            // a NaN must not pass
+            const double error = std::sqrt(squares) / unit;
+            result.worst       = error <= result.worst ? result.worst : error;
+        }
+        result.measured = std::sqrt(sum / positions) / unit;
+    }
+    catch (const Error& error)
+    {
+        result.refusal       = error.what();
+        result.refusalCode   = error.code();
+        result.refusedOption = error.parameter();
+    }
+    return result;
+}
+
+} // namespace test
+} // namespace farfield
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Kinds of systems that users simulate, and extremes of them: what a promise about the
+ *         accuracy has to hold for.
+ *
+ *  All are deterministic. Units: nm, e.
+ */
+#ifndef FARFIELD_TESTS_SYSTEMS_H
+#define FARFIELD_TESTS_SYSTEMS_H
+
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "fast_ewald.h"
+#include "reference.h"
+
+namespace farfield
+{
+namespace test
+{
+
+//! A rectangular box.
+Matrix boxOf(double x, double y, double z);
+
+//! A rigid molecule: sites, charges; all pairs of its sites are excluded.
+struct Molecule
+{
+    std::vector<Vector> sites;
+    std::vector<double> charges;
+};
+//! TIP3P.
+Molecule threeSiteWater();
+//! TIP4P: the oxygen without charge, the charge on a site 0.015 nm from it.
+Molecule fourSiteWater();
+//! A single ion.
+Molecule ion(double charge);
+
+/*! \brief Fills a parallelepiped with molecules in random orientation on a jittered grid.
+ *
+ *  \param[in] molecules  what is placed, in turn
+ *  \param[in] origin,region  the parallelepiped; may be smaller than the box of \p system
+ *  \param[in] inside     whether a site of the grid is to be filled
+ *  \param[in] density    molecules per nm^3
+ *  \param[in,out] system  box and what is there already; sites keep 0.15 nm apart where an
+ *                        orientation for that could be found
+ */
+void fill(System* system,
+          const std::vector<Molecule>& molecules,
+          const Vector& origin,
+          const Matrix& region,
+          const std::function<bool(const Vector&)>& inside,
+          double density,
+          std::mt19937& random);
+
+/*! \brief Puts \p count molecules at random places, no site closer to another than \p closest. */
+void scatter(System* system,
+             const Molecule& molecule,
+             int count,
+             double closest,
+             std::mt19937& random);
+
+/*! \brief Metropolis moves of the molecules (what exclusions connect) at 300 K, or at
+ *         \p temperature, K: gives liquids their structure.
+ *
+ *  Coulomb interaction with a cut-off and a repulsion of the sites; good enough for a
+ *  structure, no force field. */
+void relax(System* system, int sweeps, double temperature, std::mt19937& random);
+
+//! A system, and the smaller one with the same forces if it is a stack of copies.
+struct Sample
+{
+    System system;
+    System unit;    //!< what is repeated; empty if nothing is
+    int copies = 1; //!< particle i of the system is particle i % unit.size() of the unit
+};
+/*! \brief \p repeats ^3 copies side by side. Positions and box are rounded to 2^-19 nm before, so
+ *         that those of all copies are exact in single precision up to 32 nm. */
+Sample supercell(const System& unit, int repeats);
+
+//! A kind of system: the name says what it is.
+struct SystemKind
+{
+    std::string name;
+    std::function<Sample()> make;
+};
+//! Every kind; dense ones first. Up to 17 500 particles, boxes of 0.3 to 1000 nm.
+std::vector<SystemKind> systemKinds();
+
+//! The system with inputs rounded to \p Real, and its exact forces.
+struct ReferenceSystem
+{
+    System system;
+    std::vector<Vector> forces; //!< kJ/mol/nm
+    double forceError = 0;      //!< RMS bound on their own error, kJ/mol/nm
+    double energy     = 0;      //!< kJ/mol
+};
+template<class Real>
+ReferenceSystem withReference(const Sample& sample);
+
+/*! \brief What the accuracy is relative to, kJ/mol/nm: the RMS Coulomb force over all particles;
+ *         where forces cancel, a hundredth of k q_rms^2 / (V/N)^(2/3), the force between two
+ *         typical charges at the mean distance (q_rms and N of the charged particles). */
+double forceScale(const System& system, const std::vector<Vector>& forces);
+
+/*! \brief A random system of any of these kinds for fuzzing, with up to \p most particles in any
+ *         box. */
+System randomSystem(std::mt19937& random, int most);
+
+} // namespace test
+} // namespace farfield
+
+#endif
