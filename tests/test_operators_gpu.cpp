@@ -207,7 +207,7 @@ public:
         system_(rounded<Real>(system))
     {
         backends_[0] = makeCpuBackend<Real>(c_coulomb, 2);
-        backends_[1] = makeGpuBackend<Real>(c_coulomb, omp_get_max_threads(), reproducible);
+        backends_[1] = makeGpuBackend<Real>(c_coulomb, omp_get_max_threads(), reproducible, -1);
         const std::vector<Real> q(system_.charges.begin(), system_.charges.end());
         std::vector<int> offsets, partners;
         compressedRows(system_, true, &offsets, &partners);
@@ -359,7 +359,7 @@ private:
     {
         try
         {
-            makeGpuBackend<Real>(c_coulomb, 1, false);
+            makeGpuBackend<Real>(c_coulomb, 1, false, -1);
             return {};
         }
         catch (const Error& error)
