@@ -27,9 +27,21 @@ struct Discretisation
     int levels        = 1; //!< 1: the closure acts on the leaves
     bool leastSquares = true;
     M2lEngine engine  = M2lEngine::Hierarchy; //!< of the levels above 0
-    double accuracy   = 0;            //!< wanted: what rounding may add to the truncation error
-    IntMat leafCells  = {};           //!< H of the leaf level
-    Mat3 referenceBox = Mat3::Zero(); //!< the box whose cell shape the operators have
+    //! Wanted, in terms of water: what rounding may add to the truncation error.
+    double accuracy = 0;
+    //! Relative error in this system over that in water, for which estimatedError() is.
+    double systemFactor  = 1;
+    double measuredError = 0;            //!< in this system, see ForceSpread; 0: not measured
+    IntMat leafCells     = {};           //!< H of the leaf level
+    Mat3 referenceBox    = Mat3::Zero(); //!< the box whose cell shape the operators have
+
+    //! Whether another one has the same operators.
+    bool hasOperatorsOf(const Discretisation& d) const
+    {
+        return order == d.order && ws == d.ws && levels == d.levels
+               && leastSquares == d.leastSquares && engine == d.engine && leafCells == d.leafCells
+               && referenceBox == d.referenceBox && accuracy == d.accuracy;
+    }
 
     //! H of level 0, on which the closure acts.
     IntMat coarseCells() const;

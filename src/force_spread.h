@@ -5,12 +5,13 @@
  *  \brief The error of forces, from what they are at several positions of the grid of cells.
  *
  *  The exact forces do not depend on where the grid lies, and the error of an expansion is all but
- *  uncorrelated between positions of it. So the spread of the forces about their mean is the error,
+ *  uncorrelated between positions of it. So the spread of the forces about their mean is the error:
  *  for any system, with rounding in it, and without a reference.
  */
 #ifndef FARFIELD_FORCE_SPREAD_H
 #define FARFIELD_FORCE_SPREAD_H
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <vector>
@@ -18,43 +19,42 @@
 namespace farfield
 {
 
-//! Mean and variance of forces over evaluations, by the recurrence of Welford, Technometrics 4, 419
-//! (1962), doi:10.1080/00401706.1962.10490022.
-class ForceSpread
+//! Sums over components of the forces of several evaluations.
+struct ForceSpread
 {
-public:
-    //! \param[in] components  three per particle
-    explicit ForceSpread(size_t components) : mean_(components, 0.0) {}
+    double square = 0; //!< of the mean
+    double usual  = 0; //!< mean square deviation of one evaluation from the exact forces
+    double worst  = 0; //!< the same of the evaluation that is farthest off
 
-    //! Takes the forces of one more evaluation.
+    //! \param[in] forces  of each evaluation, two at least
     template<class Real>
-    void add(const std::vector<Real>& forces)
+    explicit ForceSpread(const std::vector<std::vector<Real>>& forces)
     {
-        count_++;
-        for (size_t i = 0; i < mean_.size(); i++)
+        const size_t count = forces.size();
+        std::vector<double> deviations(count, 0.0);
+        for (size_t i = 0; i < forces.front().size(); i++)
         {
-            const double before = static_cast<double>(forces[i]) - mean_[i];
-            mean_[i] += before / count_;
-            squares_ += before * (static_cast<double>(forces[i]) - mean_[i]);
+            double mean = 0;
+            for (const auto& f : forces)
+            {
+                mean += static_cast<double>(f[i]);
+            }
+            mean /= static_cast<double>(count);
+            square += mean * mean;
+            for (size_t k = 0; k < count; k++)
+            {
+                const double deviation = static_cast<double>(forces[k][i]) - mean;
+                deviations[k] += deviation * deviation;
+            }
+        }
+        // the mean has a part of every deviation
+        const double correction = static_cast<double>(count) / static_cast<double>(count - 1);
+        for (const double deviation : deviations)
+        {
+            usual += correction * deviation / static_cast<double>(count);
+            worst = std::max(worst, correction * deviation);
         }
     }
-    //! Sum over components of the variance of one evaluation; two evaluations at least.
-    double variance() const { return squares_ / (count_ - 1); }
-    //! Sum over components of the squared mean.
-    double square() const
-    {
-        double sum = 0;
-        for (const double f : mean_)
-        {
-            sum += f * f;
-        }
-        return sum;
-    }
-
-private:
-    int count_ = 0;
-    std::vector<double> mean_;
-    double squares_ = 0;
 };
 
 } // namespace farfield

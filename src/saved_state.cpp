@@ -19,7 +19,7 @@ namespace
 {
 
 //! Changes with the meaning of the array.
-constexpr double c_version = 2;
+constexpr double c_version = 3;
 //! Version and checksum.
 constexpr size_t c_header = 2;
 
@@ -87,6 +87,9 @@ void forNumbers(State& state, const Function& f)
     auto& d = state.discretisation;
     f(state.chosenFor);
     f(state.particles);
+    f(d.accuracy);
+    f(d.systemFactor);
+    f(d.measuredError);
     f(d.order);
     f(d.ws);
     f(d.levels);
@@ -192,7 +195,6 @@ SavedState decodeState(const std::vector<double>& array, const Options& options,
     Discretisation& d = state.discretisation;
     d.leastSquares    = options.leastSquares;
     d.engine          = engineOfLevels(options);
-    d.accuracy        = options.accuracy;
     if (!areSound(state))
     {
         refuse("its cells do not fit its box");

@@ -18,6 +18,7 @@
 #include "cpu_kernels.h"
 #include "device_entry.h"
 #include "discretisation.h"
+#include "force_spread.h"
 #include "gpu_backend.h"
 #include "saved_state.h"
 
@@ -205,6 +206,13 @@ public:
             }
         }
         backend_->setCharges(q, n);
+        charged_        = 0;
+        squaredCharges_ = 0;
+        for (int i = 0; i < n; i++)
+        {
+            charged_ += q[i] != 0 ? 1 : 0;
+            squaredCharges_ += static_cast<double>(q[i]) * static_cast<double>(q[i]);
+        }
         if (n != count_)
         {
             count_ = n;
@@ -286,11 +294,7 @@ public:
               });
         double before[static_cast<int>(Stage::Count)];
         std::copy(std::begin(seconds_), std::end(seconds_), std::begin(before));
-        Totals totals = run(x, forces, request);
-        while (backend_->mustRepeat())
-        {
-            totals = run(x, forces, request);
-        }
+        const Totals totals = runToEnd(x, forces, request);
         double measured[static_cast<int>(Stage::Count)];
         if (backend_->measured(measured))
         {
@@ -463,6 +467,17 @@ private:
         }
     }
 
+    //! The pipeline on host arrays, again where lists had too little room.
+    Totals runToEnd(const Real* x, Real* forces, const Request& request)
+    {
+        Totals totals = run(x, forces, request);
+        while (backend_->mustRepeat())
+        {
+            totals = run(x, forces, request);
+        }
+        return totals;
+    }
+
     //! Its stages. The near field comes first so that a GPU has it beside the far field.
     Totals runStages(const Real* x, Real* forces, Request request)
     {
@@ -551,9 +566,13 @@ private:
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
 
+    //! Of the operators in use: measured, or as predicted for water.
     double error(const Grid& leaf) const
     {
-        return std::max(estimatedError(*discretisation_, leaf), c_bestAccuracy<Real>);
+        const double measured = discretisation_->measuredError;
+        return measured > 0
+                       ? measured
+                       : std::max(estimatedError(*discretisation_, leaf), c_bestAccuracy<Real>);
     }
 
     //! Refuses positions that are not finite, or so far away that no cell can be told.
@@ -613,35 +632,136 @@ private:
                / static_cast<double>(grid.count());
     }
 
-    Discretisation choose(const Mat3& box, const Real* x) const
+    /*! \brief Chooses and builds operators that meet the accuracy, in these very positions.
+     *
+     *  The error model is that of water. What it predicts is compared with what is measured, and
+     *  the ratio of the two, a property of the system, goes into the next choice. */
+    void buildSufficient(const Mat3& box, const Real* x)
     {
-        return chooseDiscretisation(options_, device_, box, count_, occupiedVolume(x, box));
+        constexpr int c_mostAttempts = 8;
+        //! Errors below this part of the request are worth another, cheaper choice.
+        constexpr double c_idle = 0.15;
+        //! A ratio that was measured at one setting is off by so much at another.
+        constexpr double c_doubt = 1.1;
+        const double occupied    = occupiedVolume(x, box);
+        double factor            = 1;
+        double least = 0, leastPredicted = 0; // errors of the best attempt
+        std::optional<Discretisation> sufficient;
+        for (int attempt = 0; attempt < c_mostAttempts; attempt++)
+        {
+            Options ofWater  = options_;
+            ofWater.accuracy = options_.accuracy / factor;
+            Discretisation d = chooseDiscretisation(ofWater, device_, box, count_, occupied);
+            d.systemFactor   = factor;
+            const bool isNew = !discretisation_ || !d.hasOperatorsOf(*discretisation_);
+            if (attempt > 0 && !isNew)
+            {
+                break; // nothing else is left to choose
+            }
+            build(d);
+            const double predicted         = estimatedError(d, d.leafGrid(box));
+            const double measured          = measureError(x, box);
+            discretisation_->measuredError = measured;
+            discretisation_->systemFactor  = measured / predicted;
+            const double ratio             = c_doubt * measured / predicted;
+            if (measured <= options_.accuracy || options_.order >= 0)
+            {
+                // an explicit order stands even if it misses the accuracy
+                const bool isIdle = options_.order < 0 && !sufficient && measured > 0
+                                    && measured < c_idle * options_.accuracy && ratio < factor;
+                sufficient = discretisation_;
+                if (!isIdle)
+                {
+                    break;
+                }
+                factor = ratio;
+                continue;
+            }
+            if (sufficient)
+            {
+                build(*sufficient); // the cheaper one does not do
+                break;
+            }
+            const bool isStuck =
+                    attempt > 0 && predicted < 0.25 * leastPredicted && measured > 0.7 * least;
+            if (attempt == 0 || measured < least)
+            {
+                least          = measured;
+                leastPredicted = predicted;
+            }
+            if (isStuck)
+            {
+                break; // rounding
+            }
+            factor = std::max(ratio, 1.5 * factor);
+        }
+        if (!sufficient)
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The accuracy, " + text(options_.accuracy)
+                                + ", cannot be met for these particles in this box in "
+                                + (sizeof(Real) == 4 ? "single" : "double")
+                                + " precision: the best that was measured is " + text(1.1 * least)
+                                + ". Ask for no less than that.",
+                        "accuracy");
+        }
     }
 
     //! Builds the operators for the first time.
     void buildFirst(const Mat3& box, const Real* x)
     {
+        notCounted([&] { buildSufficient(box, x); });
         if (gpu_ == nullptr || !options_.tune)
         {
-            build(choose(box, x));
             return;
         }
+        Options ofWater  = options_;
+        const double f   = std::max(discretisation_->systemFactor, 1e-3);
+        ofWater.accuracy = options_.accuracy / f;
         const std::vector<Discretisation> settings =
-                discretisationsToTime(options_, device_, box, count_, occupiedVolume(x, box));
-        if (settings.size() == 1)
+                discretisationsToTime(ofWater, device_, box, count_, occupiedVolume(x, box));
+        if (settings.size() > 1)
         {
-            build(settings.front());
-            return;
+            notCounted([&] { tune(settings, x, box); });
         }
-        notCounted([&] { tune(settings, x); });
+    }
+
+    /*! \brief Error of the forces as Options::accuracy has it, from evaluations at several
+     * positions of the grid; the worst of them counts. */
+    double measureError(const Real* x, const Mat3& box)
+    {
+        constexpr int c_samples = 4000, c_most = 24;
+        if (charged_ == 0)
+        {
+            return 0;
+        }
+        const int repeats = std::clamp(c_samples / count_ + 1, 2, c_most);
+        std::vector<std::vector<Real>> forces(
+                repeats, std::vector<Real>(3 * static_cast<size_t>(count_), Real(0)));
+        for (int k = 0; k < repeats; k++)
+        {
+            Request request;
+            request.energy = request.virial = false;
+            request.replaceForces           = true;
+            request.step                    = k;
+            runToEnd(x, forces[k].data(), request);
+        }
+        const ForceSpread spread(forces);
+        const double distance = std::cbrt(box.determinant() / charged_);
+        const double pair     = options_.coulombConstant * squaredCharges_
+                            / (static_cast<double>(charged_) * distance * distance);
+        // both are sums over particles
+        const double scale = std::max(spread.square, charged_ * std::pow(0.01 * pair, 2));
+        return std::sqrt(spread.worst / scale);
     }
 
     //! Times the settings and builds the operators of the fastest.
-    void tune(const std::vector<Discretisation>& settings, const Real* x)
+    void tune(const std::vector<Discretisation>& settings, const Real* x, const Mat3& box)
     {
-        const auto arrays = gpu_->place(x);
-        const auto begin  = std::chrono::steady_clock::now();
-        const auto spent  = [&]
+        const Discretisation sufficient = *discretisation_;
+        const auto arrays               = gpu_->place(x);
+        const auto begin                = std::chrono::steady_clock::now();
+        const auto spent                = [&]
         { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
         timed_.clear();
         size_t best = 0, built = 0;
@@ -674,11 +794,20 @@ private:
                 best = k;
             }
         }
-        timed_[best].isInUse = true;
         if (built != best)
         {
             build(settings[best]);
         }
+        const double predicted = estimatedError(settings[best], settings[best].leafGrid(box));
+        discretisation_->measuredError = measureError(x, box);
+        discretisation_->systemFactor  = discretisation_->measuredError / predicted;
+        if (discretisation_->measuredError > options_.accuracy && options_.order < 0)
+        {
+            // what was measured before is known to do
+            build(sufficient);
+            best = 0;
+        }
+        timed_[best].isInUse = true;
     }
 
     //! Does what is no evaluation of the caller's.
@@ -867,7 +996,7 @@ private:
                     d.ws);
             if (change.resized || shapeRatio(now.edges(), d.ws) > 1.05 * best)
             {
-                chooseAnew([&](const Real* x) { build(choose(box, x)); });
+                chooseAnew([&](const Real* x) { notCounted([&] { buildSufficient(box, x); }); });
                 return;
             }
             next.referenceBox = box;
@@ -889,9 +1018,11 @@ private:
     }
 
     Options options_;
-    int threads_   = 1;
-    Device device_ = Device::Cpu;
-    int count_     = 0;
+    int threads_           = 1;
+    Device device_         = Device::Cpu;
+    int count_             = 0;
+    int charged_           = 0; //!< of these, how many have a charge
+    double squaredCharges_ = 0; //!< sum, e^2
     std::unique_ptr<Backend<Real>> backend_;
     GpuBackend<Real>* gpu_ = nullptr; //!< the same, if it is one
     std::optional<Discretisation> discretisation_;

@@ -39,11 +39,11 @@ struct Accuracy
     double prepareSeconds = 0, evaluateSeconds = 0;
 };
 
-/*! \brief Positions of the grid that are tried: a Kronecker sequence of the plastic number, which
- *         covers the cell evenly and is not the library's. */
+/*! \brief Positions of the grid that are tried: multiples of roots of primes modulo 1, which cover
+ *         the cell evenly; the library's own sequence is another one. */
 inline std::array<double, 3> gridPosition(int k)
 {
-    const double ratios[3] = { 0.8191725133961645, 0.6710436067037893, 0.5497004779019703 };
+    const double ratios[3] = { std::sqrt(2.0), std::sqrt(3.0), std::sqrt(5.0) };
     std::array<double, 3> offset;
     for (int d = 0; d < 3; ++d)
     {

@@ -84,9 +84,17 @@ struct Options
 {
     //! Coulomb constant 1/(4 pi eps0 eps_r), kJ mol^-1 nm e^-2; > 0.
     double coulombConstant = 138.935458;
-    //! Wanted relative RMS error of the total force on water, 1e-10 to 1e-1.
+    /*! \brief Wanted error of the forces: the RMS error over all particles is at most this times
+     *         their RMS Coulomb force, or, where forces cancel as at the sites of a crystal, times
+     *         a hundredth of the force between two typical charges at the mean distance.
+     *
+     *  That force is k q_rms^2 / (V/N)^(2/3), with q_rms over the N charged particles of the box. It
+     *  holds for the positions that the cells are chosen for, where it is measured, see
+     *  Setup::estimatedError; a request that cannot be met is refused with the best that can.
+     *  2e-6 (double precision: 1e-11) to 1e-1. */
     double accuracy = 3e-4;
-    //! Multipole order p, 0 to 20; -1 lets the accuracy decide.
+    //! Multipole order p, 0 to 20; -1 lets the accuracy decide. An order that is given stands, even
+    //! if the accuracy is not met.
     int order = -1;
     //! Direct (near-field) range ws in cells, 1 or 2; 0 lets the cost decide.
     int directRange = 0;
@@ -172,7 +180,11 @@ struct Setup
     int levels            = 0; //!< levels of the tree; 1 when the FFT acts on the leaves
     long long leafCells   = 0; //!< leaf cells in the box
     double cellSize       = 0; //!< cube root of the leaf cell volume, nm
-    double estimatedError = 0; //!< predicted relative RMS force error
+    /*! \brief RMS force error relative to what Options::accuracy says.
+     *
+     *  Measured for the positions that the cells were chosen for: forces at several positions of
+     *  the grid differ by their errors. */
+    double estimatedError = 0;
     /*! \brief The device whose costs decided on order and cells, never Auto.
      *
      *  Another one than device after restore() of a state that was saved on it: a run continues
