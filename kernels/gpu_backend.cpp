@@ -401,22 +401,29 @@ public:
         return byCell(level, expansions(level).L);
     }
 
-    void enter(void* stream) override
+    void await(void* stream) override
     {
-        if (measuring_ != Measure::None)
-        {
-            onDevice_ = true;
-            stream_   = far_;
-            return;
-        }
-        stream_ = static_cast<cudaStream_t>(stream);
-        if (!isCapturing(stream_))
+        const cudaStream_t s = static_cast<cudaStream_t>(stream);
+        if (!isCapturing(s))
         {
             throwIfOverflowed();
-            usedOnDevice_ = true;
         }
-        entered_.record(stream_);
+        entered_.record(s);
         entered_.holdBack(far_);
+    }
+
+    void enter(void* stream) override
+    {
+        if (measuring_ == Measure::None)
+        {
+            await(stream);
+            usedOnDevice_ = usedOnDevice_ || !isCapturing(far_);
+            stream_       = static_cast<cudaStream_t>(stream);
+        }
+        else
+        {
+            stream_ = far_;
+        }
         onDevice_ = true;
     }
 

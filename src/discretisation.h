@@ -35,12 +35,12 @@ struct Discretisation
     IntMat leafCells     = {};           //!< H of the leaf level
     Mat3 referenceBox    = Mat3::Zero(); //!< the box whose cell shape the operators have
 
-    //! Whether another one has the same operators.
-    bool hasOperatorsOf(const Discretisation& d) const
+    //! Whether another one differs at most in the accuracy, as a part of the operators may.
+    bool hasSettingOf(const Discretisation& d) const
     {
         return order == d.order && ws == d.ws && levels == d.levels
                && leastSquares == d.leastSquares && engine == d.engine && leafCells == d.leafCells
-               && referenceBox == d.referenceBox && accuracy == d.accuracy;
+               && referenceBox == d.referenceBox;
     }
 
     //! H of level 0, on which the closure acts.

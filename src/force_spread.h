@@ -6,7 +6,8 @@
  *
  *  The exact forces do not depend on where the grid lies, and the error of an expansion is all but
  *  uncorrelated between positions of it. So the spread of the forces about their mean is the error:
- *  for any system, with rounding in it, and without a reference.
+ *  for any system, with rounding in it, and without a reference. Where a box has few cells, part of
+ *  the error may be the same at all positions, and takes operators of a higher order to see.
  */
 #ifndef FARFIELD_FORCE_SPREAD_H
 #define FARFIELD_FORCE_SPREAD_H
@@ -25,6 +26,7 @@ struct ForceSpread
     double square = 0; //!< of the mean
     double usual  = 0; //!< mean square deviation of one evaluation from the exact forces
     double worst  = 0; //!< the same of the evaluation that is farthest off
+    std::vector<double> mean;
 
     //! \param[in] forces  of each evaluation, two at least
     template<class Real>
@@ -32,18 +34,19 @@ struct ForceSpread
     {
         const size_t count = forces.size();
         std::vector<double> deviations(count, 0.0);
-        for (size_t i = 0; i < forces.front().size(); i++)
+        mean.resize(forces.front().size());
+        for (size_t i = 0; i < mean.size(); i++)
         {
-            double mean = 0;
+            double sum = 0;
             for (const auto& f : forces)
             {
-                mean += static_cast<double>(f[i]);
+                sum += static_cast<double>(f[i]);
             }
-            mean /= static_cast<double>(count);
-            square += mean * mean;
+            mean[i] = sum / static_cast<double>(count);
+            square += mean[i] * mean[i];
             for (size_t k = 0; k < count; k++)
             {
-                const double deviation = static_cast<double>(forces[k][i]) - mean;
+                const double deviation = static_cast<double>(forces[k][i]) - mean[i];
                 deviations[k] += deviation * deviation;
             }
         }
@@ -54,6 +57,20 @@ struct ForceSpread
             usual += correction * deviation / static_cast<double>(count);
             worst = std::max(worst, correction * deviation);
         }
+    }
+
+    /*! \brief Adds what all evaluations have in common, by the mean of better ones.
+     *
+     *  Of the squared difference of the means, the part that the spreads explain is not counted. */
+    void addBias(const ForceSpread& better, int count, int countOfBetter)
+    {
+        double bias = -usual / count - better.usual / countOfBetter;
+        for (size_t i = 0; i < mean.size(); i++)
+        {
+            bias += (mean[i] - better.mean[i]) * (mean[i] - better.mean[i]);
+        }
+        usual += std::max(bias, 0.0);
+        worst += std::max(bias, 0.0);
     }
 };
 

@@ -30,6 +30,8 @@ public:
      *  \param[in] stream  cudaStream_t
      *  \throws Error  DeviceFailure: an earlier evaluation had too little room */
     virtual void enter(void* stream) = 0;
+    //! What follows, be it a change of the operators, is in order with the work of a stream.
+    virtual void await(void* stream) = 0;
     //! That evaluation has failed: the next one is on host arrays again.
     virtual void leave() = 0;
     //! Waits for the last evaluation, replays included. \throws Error  what was found on the device

@@ -322,19 +322,16 @@ public:
         {
             return;
         }
-        onDevice(stream,
-                 [&]
-                 {
-                     std::vector<Real> onHost;
-                     follow(box,
-                            [&]
-                            {
-                                onHost = gpu_->positions(x, count_, stream);
-                                checkPositions(onHost.data(), box);
-                                return static_cast<const Real*>(onHost.data());
-                            });
-                     run(x, forces, request);
-                 });
+        gpu_->await(stream);
+        std::vector<Real> onHost;
+        follow(box,
+               [&]
+               {
+                   onHost = gpu_->positions(x, count_, stream);
+                   checkPositions(onHost.data(), box);
+                   return static_cast<const Real*>(onHost.data());
+               });
+        runOnDevice(x, forces, request, stream);
     }
 
     Totals wait()
@@ -513,26 +510,19 @@ private:
         return totals;
     }
 
-    //! Does work on arrays in device memory, in order with a stream.
-    template<class Work>
-    void onDevice(void* stream, const Work& work)
+    //! The pipeline on arrays in device memory.
+    void runOnDevice(const Real* x, Real* forces, const Request& request, void* stream)
     {
         gpu_->enter(stream);
         try
         {
-            work();
+            run(x, forces, request);
         }
         catch (...)
         {
             gpu_->leave();
             throw;
         }
-    }
-
-    //! The pipeline on arrays in device memory.
-    void runOnDevice(const Real* x, Real* forces, const Request& request, void* stream)
-    {
-        onDevice(stream, [&] { run(x, forces, request); });
     }
 
     //! Waits for what the caller has put into streams of his own.
@@ -632,49 +622,66 @@ private:
                / static_cast<double>(grid.count());
     }
 
+    //! Error of the forces, squared and relative to what Options::accuracy says.
+    struct MeasuredError
+    {
+        double usual; //!< mean over positions of the grid
+        double worst; //!< of the position with the largest
+    };
+
     /*! \brief Chooses and builds operators that meet the accuracy, in these very positions.
      *
      *  The error model is that of water. What it predicts is compared with what is measured, and
      *  the ratio of the two, a property of the system, goes into the next choice. */
     void buildSufficient(const Mat3& box, const Real* x)
     {
-        constexpr int c_mostAttempts = 8;
+        constexpr int c_mostAttempts = 10;
+        //! What must be left for positions of the grid that were not measured.
+        constexpr double c_margin = 0.95;
         //! Errors below this part of the request are worth another, cheaper choice.
         constexpr double c_idle = 0.15;
         //! A ratio that was measured at one setting is off by so much at another.
         constexpr double c_doubt = 1.1;
         const double occupied    = occupiedVolume(x, box);
+        const double request     = c_margin * options_.accuracy;
+        const bool orderIsOpen   = options_.order < 0;
         double factor            = 1;
         double least = 0, leastPredicted = 0; // errors of the best attempt
-        std::optional<Discretisation> sufficient;
-        for (int attempt = 0; attempt < c_mostAttempts; attempt++)
+        std::optional<Discretisation> sufficient, last;
+        int attempt = 0;
+        while (attempt < c_mostAttempts && factor < c_largestFactor)
         {
-            Options ofWater  = options_;
-            ofWater.accuracy = options_.accuracy / factor;
-            Discretisation d = chooseDiscretisation(ofWater, device_, box, count_, occupied);
-            d.systemFactor   = factor;
-            const bool isNew = !discretisation_ || !d.hasOperatorsOf(*discretisation_);
-            if (attempt > 0 && !isNew)
+            Options ofWater        = options_;
+            ofWater.accuracy       = options_.accuracy / factor;
+            const Discretisation d = chooseDiscretisation(ofWater, device_, box, count_, occupied);
+            if (last && d.hasSettingOf(*last))
             {
-                break; // nothing else is left to choose
+                if (sufficient)
+                {
+                    break;
+                }
+                factor *= 2;
+                continue;
             }
+            last = d;
             build(d);
             const double predicted         = estimatedError(d, d.leafGrid(box));
-            const double measured          = measureError(x, box);
-            discretisation_->measuredError = measured;
-            discretisation_->systemFactor  = measured / predicted;
-            const double ratio             = c_doubt * measured / predicted;
-            if (measured <= options_.accuracy || options_.order >= 0)
+            const MeasuredError measured   = measureError(x, box);
+            discretisation_->measuredError = measured.usual;
+            discretisation_->systemFactor  = measured.worst / predicted;
+            const double ratio             = c_doubt * measured.worst / predicted;
+            if (measured.worst <= request || !orderIsOpen)
             {
                 // an explicit order stands even if it misses the accuracy
-                const bool isIdle = options_.order < 0 && !sufficient && measured > 0
-                                    && measured < c_idle * options_.accuracy && ratio < factor;
+                const bool isIdle = orderIsOpen && !sufficient && measured.worst > 0
+                                    && measured.worst < c_idle * request && ratio < factor;
                 sufficient = discretisation_;
                 if (!isIdle)
                 {
                     break;
                 }
                 factor = ratio;
+                attempt++;
                 continue;
             }
             if (sufficient)
@@ -682,11 +689,12 @@ private:
                 build(*sufficient); // the cheaper one does not do
                 break;
             }
-            const bool isStuck =
-                    attempt > 0 && predicted < 0.25 * leastPredicted && measured > 0.7 * least;
-            if (attempt == 0 || measured < least)
+            // what should have become much better and has not is rounding
+            const bool isStuck = attempt > 0 && predicted < 1e-2 * leastPredicted
+                                 && measured.worst > 0.7 * least;
+            if (attempt++ == 0 || measured.worst < least)
             {
-                least          = measured;
+                least          = measured.worst;
                 leastPredicted = predicted;
             }
             if (isStuck)
@@ -701,8 +709,8 @@ private:
                         "The accuracy, " + text(options_.accuracy)
                                 + ", cannot be met for these particles in this box in "
                                 + (sizeof(Real) == 4 ? "single" : "double")
-                                + " precision: the best that was measured is " + text(1.1 * least)
-                                + ". Ask for no less than that.",
+                                + " precision: the best that was measured is "
+                                + text(1.1 * least / c_margin) + ". Ask for no less than that.",
                         "accuracy");
         }
     }
@@ -726,19 +734,12 @@ private:
         }
     }
 
-    /*! \brief Error of the forces as Options::accuracy has it, from evaluations at several
-     * positions of the grid; the worst of them counts. */
-    double measureError(const Real* x, const Mat3& box)
+    //! Forces at several positions of the grid.
+    ForceSpread measureSpread(const Real* x, int positions)
     {
-        constexpr int c_samples = 4000, c_most = 24;
-        if (charged_ == 0)
-        {
-            return 0;
-        }
-        const int repeats = std::clamp(c_samples / count_ + 1, 2, c_most);
         std::vector<std::vector<Real>> forces(
-                repeats, std::vector<Real>(3 * static_cast<size_t>(count_), Real(0)));
-        for (int k = 0; k < repeats; k++)
+                positions, std::vector<Real>(3 * static_cast<size_t>(count_), Real(0)));
+        for (int k = 0; k < positions; k++)
         {
             Request request;
             request.energy = request.virial = false;
@@ -746,13 +747,40 @@ private:
             request.step                    = k;
             runToEnd(x, forces[k].data(), request);
         }
-        const ForceSpread spread(forces);
+        return ForceSpread(forces);
+    }
+
+    //! Error of the operators in use, from evaluations at several positions of the grid.
+    MeasuredError measureError(const Real* x, const Mat3& box)
+    {
+        // few particles meet few of the places in a cell at one position of the grid, and those of
+        // a crystal meet the same ones
+        constexpr int c_samples = 12000, c_least = 6, c_most = 24;
+        //! Boxes of no more cells show an error that is the same at all positions.
+        constexpr long long c_fewCells = 27;
+        constexpr int c_lowOrder = 10, c_higher = 4; //!< the same of their orders
+        if (charged_ == 0)
+        {
+            return { 0, 0 };
+        }
+        const int positions = std::clamp(c_samples / count_ + 1, c_least, c_most);
+        ForceSpread spread  = measureSpread(x, positions);
+        if (discretisation_->leafGrid(box).count() <= c_fewCells
+            && discretisation_->order <= c_lowOrder)
+        {
+            const Discretisation d = *discretisation_;
+            Discretisation better  = d;
+            better.order           = d.order + c_higher;
+            build(better);
+            spread.addBias(measureSpread(x, positions), positions, positions);
+            build(d);
+        }
         const double distance = std::cbrt(box.determinant() / charged_);
         const double pair     = options_.coulombConstant * squaredCharges_
                             / (static_cast<double>(charged_) * distance * distance);
-        // both are sums over particles
+        // all are sums over particles
         const double scale = std::max(spread.square, charged_ * std::pow(0.01 * pair, 2));
-        return std::sqrt(spread.worst / scale);
+        return { std::sqrt(spread.usual / scale), std::sqrt(spread.worst / scale) };
     }
 
     //! Times the settings and builds the operators of the fastest.
@@ -798,10 +826,11 @@ private:
         {
             build(settings[best]);
         }
-        const double predicted = estimatedError(settings[best], settings[best].leafGrid(box));
-        discretisation_->measuredError = measureError(x, box);
-        discretisation_->systemFactor  = discretisation_->measuredError / predicted;
-        if (discretisation_->measuredError > options_.accuracy && options_.order < 0)
+        const double predicted       = estimatedError(settings[best], settings[best].leafGrid(box));
+        const MeasuredError measured = measureError(x, box);
+        discretisation_->measuredError = measured.usual;
+        discretisation_->systemFactor  = measured.worst / predicted;
+        if (measured.worst > options_.accuracy && options_.order < 0)
         {
             // what was measured before is known to do
             build(sufficient);
