@@ -535,10 +535,7 @@ private:
                                        : NearSums::None;
     }
 
-    double closeDistance() const
-    {
-        return std::min(Exclusions<Real>::c_closeDistance, 0.4 * levels_.back().unit);
-    }
+    double closeDistance() const { return std::min(this->exclusionRange_, surelyNear_); }
 
     //! (2 pi / 3V) Q times the volume of a cell of the level.
     double background(int level) const
@@ -648,6 +645,7 @@ private:
             level.grid = cellGrid(grid);
             level.unit = grid.unit();
             copyTo(grid.edges(), frame_.edges);
+            surelyNear_ = surelyNear(grid, discretisation_.ws);
             copyTo(rotation_.transpose() * grid.inverseEdges(), frame_.toCells);
             grid = grid.refined();
         }
@@ -852,8 +850,9 @@ private:
     Mat3 box_    = Mat3::Zero();
     Mat3 strain_ = Mat3::Zero();
     //! From the frame of the operators, in which near and far field are computed, to the caller's.
-    Mat3 rotation_  = Mat3::Identity();
-    BinFrame frame_ = {};
+    Mat3 rotation_     = Mat3::Identity();
+    BinFrame frame_    = {};
+    double surelyNear_ = 0; //!< nm, see exclusions.h
     std::vector<LevelStore> levels_;
     bool familiesKnown_ = false; //!< there is room for the families of all levels
     //! All cells, and the mean of them, unless the near field visits a list.
