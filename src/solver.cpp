@@ -18,6 +18,7 @@
 #include "cpu_kernels.h"
 #include "device_entry.h"
 #include "discretisation.h"
+#include "exclusions.h"
 #include "gpu_backend.h"
 #include "saved_state.h"
 
@@ -203,12 +204,34 @@ public:
                                     + text(static_cast<double>(q[i])) + " e, must be finite.");
             }
         }
-        backend_->setCharges(q, n);
-        if (n != count_)
+        std::vector<char> isCharged(n);
+        std::transform(q, q + n, isCharged.begin(), [](Real charge) { return charge != 0; });
+        ExcludedPairs pairs;
+        pairs.offsets.assign(static_cast<size_t>(n) + 1, 0);
+        if (n == count_)
         {
-            count_ = n;
-            const std::vector<int> none(static_cast<size_t>(n) + 1, 0);
-            backend_->setExclusions(none.data(), nullptr, n);
+            pairs = excluded_;
+        }
+        backend_->setCharges(q, n);
+        // nothing fails any more
+        pairsStand_ = pairsStand_ && n == count_ && isCharged == isCharged_;
+        count_      = n;
+        isCharged_.swap(isCharged);
+        std::swap(excluded_, pairs);
+        // the charges are set: what fails here is tried again when it is needed
+        try
+        {
+            setPairs();
+        }
+        catch (const std::bad_alloc&)
+        {
+        }
+        catch (const Error& error)
+        {
+            if (error.code() != ErrorCode::OutOfMemory)
+            {
+                throw;
+            }
         }
     }
 
@@ -246,7 +269,11 @@ public:
                 }
             }
         }
-        backend_->setExclusions(offsets, partners, n);
+        ExcludedPairs all = { { offsets, offsets + n + 1 }, { partners, partners + offsets[n] } };
+        const ExcludedPairs charged = chargedPairs(all, isCharged_);
+        backend_->setExclusions(charged.offsets.data(), charged.partners.data(), n);
+        std::swap(excluded_, all);
+        pairsStand_ = true;
     }
 
     void prepare(const Real* x, const double boxVectors[3][3])
@@ -808,11 +835,23 @@ private:
         return result;
     }
 
+    //! Gives the excluded pairs to the backend if charges have changed what counts of them.
+    void setPairs()
+    {
+        if (!pairsStand_)
+        {
+            const ExcludedPairs charged = chargedPairs(excluded_, isCharged_);
+            backend_->setExclusions(charged.offsets.data(), charged.partners.data(), count_);
+            pairsStand_ = true;
+        }
+    }
+
     /*! \brief Makes the operators those of a box: as they are, corrected to first order, or anew.
      *  \param[in] positions  returns those in host memory; called if something has to be built */
     template<class Positions>
     void follow(const Mat3& box, const Positions& positions)
     {
+        setPairs();
         const auto chooseAnew = [&](const auto& choice)
         {
             const Real* x = positions();
@@ -867,6 +906,9 @@ private:
     int threads_   = 1;
     Device device_ = Device::Cpu;
     int count_     = 0;
+    std::vector<char> isCharged_;            //!< [count_]
+    ExcludedPairs excluded_ = { { 0 }, {} }; //!< all of them; the backend has the charged ones
+    bool pairsStand_        = true;          //!< whether it has, see setPairs()
     std::unique_ptr<Backend<Real>> backend_;
     GpuBackend<Real>* gpu_ = nullptr; //!< the same, if it is one
     std::optional<Discretisation> discretisation_;
