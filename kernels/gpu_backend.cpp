@@ -571,6 +571,7 @@ private:
         Mat3 rotation             = Mat3::Identity();
         BinFrame frame            = {};
         double inverseEdges[3][3] = {}; //!< of a leaf cell, in the frame of the operators, 1/nm
+        double surelyNear         = 0;  //!< nm, see exclusions.h
         std::vector<LevelStore> levels;
         FamilyReach<Real> reach;
         std::unique_ptr<TreeRoom> room, formerRoom;
@@ -605,10 +606,7 @@ private:
                                        : NearSums::None;
     }
 
-    double closeDistance() const
-    {
-        return std::min(Exclusions<Real>::c_closeDistance, 0.4 * now_.levels.back().unit);
-    }
+    double closeDistance() const { return std::min(this->exclusionRange_, now_.surelyNear); }
 
     //! (2 pi / 3V) Q times the volume of a cell of the level.
     double background(int level) const
@@ -756,7 +754,8 @@ private:
             copyTo(grid.edges(), now_.frame.edges);
             copyTo(now_.rotation.transpose() * grid.inverseEdges(), now_.frame.toCells);
             copyTo(grid.inverseEdges(), now_.inverseEdges);
-            grid = grid.refined();
+            now_.surelyNear = surelyNear(grid, now_.discretisation.ws);
+            grid            = grid.refined();
         }
         now_.tables.set(now_.discretisation.order, now_.levels.back().unit, far_);
     }

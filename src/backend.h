@@ -46,6 +46,10 @@ struct StageSums
     Totals totals(const Request& request, const Mat3& rotation) const;
 };
 
+/*! \brief Excluded pairs closer than this, nm, are left out of the near field unless another range
+ * is set: subtracted from forces of the size of chemical ones they would cancel all digits. */
+constexpr double c_exclusionRange = 0.04;
+
 /*! \brief Stages of the FMM, in the order in which Solver::evaluate() calls them; the near field
  *         (exclusions, p2p) does not depend on the far field.
  *
@@ -57,11 +61,16 @@ class Backend
 public:
     virtual ~Backend() = default;
 
-    //! Charges, e, [n].
+    //! Charges, e, [n]. Nothing has changed if it throws.
     virtual void setCharges(const Real* q, int n) = 0;
-    //! Excluded pairs as compressed rows.
+    //! Excluded pairs as compressed rows, for the number of particles of the charges. Nothing has
+    //! changed if it throws.
     virtual void setExclusions(const int* offsets, const int* partners, int n) = 0;
-    //! Builds the operators.
+    //! Excluded pairs closer than this, nm, are left out where the near field meets them, others
+    //! are subtracted; surelyNear() bounds it.
+    virtual void setExclusionRange(double range) { exclusionRange_ = range; }
+    //! Builds the operators. If it throws, or setBox() does, it has to be called again before the
+    //! next evaluation.
     virtual void build(const Discretisation& discretisation) = 0;
     /*! \brief Adapts to a box.
      *
@@ -109,6 +118,7 @@ public:
 
 protected:
     Request request_;
+    double exclusionRange_ = c_exclusionRange; //!< nm
 };
 
 //! The CPU backend.

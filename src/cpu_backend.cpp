@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "cell_list.h"
 #include "closure.h"
@@ -30,18 +31,25 @@ public:
 
     void setCharges(const Real* q, int n) override
     {
-        q_.resize(n);
-        netCharge_ = 0;
+        std::vector<Real> scaled(n);
+        double net = 0;
         for (int i = 0; i < n; i++)
         {
             // forces and energies come out in kJ/mol
-            q_[i] = static_cast<Real>(rootCoulomb_ * static_cast<double>(q[i]));
-            netCharge_ += static_cast<double>(q_[i]);
+            scaled[i] = static_cast<Real>(rootCoulomb_ * static_cast<double>(q[i]));
+            net += static_cast<double>(scaled[i]);
         }
+        forces_.reserve(3 * static_cast<size_t>(n));
+        fx_.reserve(n);
+        fy_.reserve(n);
+        fz_.reserve(n);
+        // nothing fails any more
         forces_.resize(3 * static_cast<size_t>(n));
         fx_.resize(n);
         fy_.resize(n);
         fz_.resize(n);
+        q_.swap(scaled);
+        netCharge_ = net;
     }
 
     void setExclusions(const int* offsets, const int* partners, int n) override
@@ -128,7 +136,7 @@ public:
         std::fill(forces_.begin(), forces_.end(), Real(0));
         sums_ = {};
         const double closeDistance =
-                std::min(exclusions_.c_closeDistance, 0.4 * leaves().grid.unit());
+                std::min(this->exclusionRange_, surelyNear(leaves().grid, discretisation_.ws));
         exclusions_.subtract(box_,
                              x,
                              q_.data(),
@@ -225,19 +233,23 @@ public:
 
     void p2p() override
     {
-        const double closeDistance =
-                1.01 * std::min(exclusions_.c_closeDistance, 0.4 * leaves().grid.unit());
         NearTask<Real> task;
-        task.particles      = list_.particles();
-        task.grid           = &leaves().grid;
-        task.ws             = discretisation_.ws;
-        task.cells          = list_.occupied().data();
-        task.closePairs     = &exclusions_.close();
-        task.closeDistance2 = static_cast<Real>(closeDistance * closeDistance);
-        task.energy         = this->request_.energy;
-        task.virial         = this->request_.virial;
-        const int n         = static_cast<int>(q_.size());
-        const int cells     = static_cast<int>(list_.occupied().size());
+        task.particles = list_.particles();
+        task.grid      = &leaves().grid;
+        task.ws        = discretisation_.ws;
+        task.cells     = list_.occupied().data();
+        if (!exclusions_.close().empty())
+        {
+            sortClosePairs();
+            const double halfBox = 0.5 * smallestWidth(box_.inverse());
+            task.closeOffsets    = closeOffsets_.data();
+            task.closePartners   = closePartners_.data();
+            task.imageDistance2  = static_cast<Real>(halfBox * halfBox);
+        }
+        task.energy     = this->request_.energy;
+        task.virial     = this->request_.virial;
+        const int n     = static_cast<int>(q_.size());
+        const int cells = static_cast<int>(list_.occupied().size());
         // ranges of cells with equal numbers of particles, one for each thread
         const auto boundary = [&](int range)
         {
@@ -325,6 +337,33 @@ private:
     LeafSlots slots()
     {
         return { first_.data(), count_.data(), leaves().padded };
+    }
+
+    //! Close pairs as compressed rows, both ways, in the order of the sorted particles.
+    void sortClosePairs()
+    {
+        const int n       = static_cast<int>(q_.size());
+        const auto& pairs = exclusions_.close();
+        rank_.resize(n);
+#pragma omp parallel for schedule(static) num_threads(threads_)
+        for (int i = 0; i < n; i++)
+        {
+            rank_[list_.atom()[i]] = i;
+        }
+        closeOffsets_.assign(static_cast<size_t>(n) + 2, 0);
+        closePartners_.resize(2 * pairs.size());
+        // counts one row ahead, so that filling moves the offsets to where they belong
+        for (const auto& [i, j] : pairs)
+        {
+            closeOffsets_[rank_[i] + 2]++;
+            closeOffsets_[rank_[j] + 2]++;
+        }
+        std::partial_sum(closeOffsets_.begin(), closeOffsets_.end(), closeOffsets_.begin());
+        for (const auto& [i, j] : pairs)
+        {
+            closePartners_[closeOffsets_[rank_[i] + 1]++] = rank_[j];
+            closePartners_[closeOffsets_[rank_[j] + 1]++] = rank_[i];
+        }
     }
 
     //! (2 pi / 3V) Q times the volume of a cell of the level.
@@ -489,6 +528,9 @@ private:
     std::vector<Real> fx_, fy_, fz_;     //!< sorted
     std::vector<Real> forces_;           //!< of excluded pairs, [n][3]
     std::vector<NearForces<Real>> near_; //!< of ranges of cells, one for each thread
+
+    std::vector<int> rank_; //!< position of each particle among the sorted ones, for close pairs
+    std::vector<int> closeOffsets_, closePartners_; //!< see sortClosePairs()
 
     StageSums sums_;
 };

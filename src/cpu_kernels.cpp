@@ -10,6 +10,7 @@
 #include "hwy/highway.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "cpu_kernels.h"
 
@@ -360,24 +361,21 @@ template<class Real>
 struct Staged
 {
     Real *x, *y, *z, *q, *fx, *fy, *fz;
-    int count;       //!< sources
-    int own;         //!< particles of the cell itself
-    const int* atom; //!< original indices, only for pairs that must not interact
+    int count; //!< sources
+    int own;   //!< particles of the cell itself
 };
 
-template<class Real>
-bool mustNotInteract(const NearTask<Real>& task, int i, int j)
-{
-    return std::binary_search(task.closePairs->begin(),
-                              task.closePairs->end(),
-                              std::make_pair(std::min(i, j), std::max(i, j)));
-}
-
 /*! \brief Forces between Targets particles of the cell, from i0, and all staged sources behind
- * them. \tparam Close  look up pairs nearer than closeDistance2 in the list of those to leave out
+ *         them.
+ *  \tparam Close  there are pairs to leave out
+ *  \param[in] close, closeEnd  those of these targets, by ascending source
  *  \returns the energy */
 template<int Targets, bool Energy, bool Close, class Real>
-HWY_INLINE double targetBlock(const NearTask<Real>& task, const Staged<Real>& s, int i0)
+HWY_INLINE double targetBlock(const NearTask<Real>& task,
+                              const Staged<Real>& s,
+                              int i0,
+                              const ClosePair* close,
+                              const ClosePair* closeEnd)
 {
     const Tag<Real> d;
     const int L = lanesOf<Real>();
@@ -389,8 +387,17 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task, const Staged<Real>& s,
         q[t] = c_rootScale<Real> * c_rootScale<Real> * c_rootScale<Real> * s.q[i0 + t];
     }
     const auto tiny = hn::Set(d, Real(1e-20));
-    const auto step = [&](int j, auto masked) HWY_ATTR
+    const auto step = [&](int j, auto masked, auto leavesOut) HWY_ATTR
     {
+        HWY_ALIGN Real keep[Targets][c_slotPadding];
+        if (decltype(leavesOut)::value)
+        {
+            std::fill_n(&keep[0][0], Targets * c_slotPadding, Real(1));
+            for (; close != closeEnd && close->source < j + L; close++)
+            {
+                keep[close->target - i0][close->source - j] = 0;
+            }
+        }
         const auto sx = hn::Load(d, s.x + j);
         const auto sy = hn::Load(d, s.y + j);
         const auto sz = hn::Load(d, s.z + j);
@@ -412,21 +419,11 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task, const Staged<Real>& s,
                                            hn::Set(d, static_cast<Real>(i0 + t)));
                 y                 = hn::IfThenElseZero(behind, y);
             }
-            if (Close)
+            if (decltype(leavesOut)::value)
             {
-                const auto close = hn::Lt(r2, hn::Set(d, task.closeDistance2));
-                if (HWY_UNLIKELY(!hn::AllFalse(d, close)))
-                {
-                    HWY_ALIGN Real keep[c_slotPadding];
-                    for (int lane = 0; lane < L; lane++)
-                    {
-                        const bool out = j + lane < s.count
-                                         && mustNotInteract(task, s.atom[i0 + t], s.atom[j + lane]);
-                        keep[lane] = out ? Real(0) : Real(1);
-                    }
-                    const auto kept = hn::Ne(hn::Load(d, keep), hn::Zero(d));
-                    y               = hn::IfThenElse(close, hn::IfThenElseZero(kept, y), y);
-                }
+                const auto left = hn::And(hn::Eq(hn::Load(d, keep[t]), hn::Zero(d)),
+                                          hn::Lt(r2, hn::Set(d, task.imageDistance2)));
+                y               = hn::IfThenZeroElse(left, y);
             }
             const auto qq = hn::Mul(hn::Mul(hn::Set(d, q[t]), sq), y);
             if (Energy)
@@ -454,11 +451,21 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task, const Staged<Real>& s,
     int j = (i0 / L) * L;
     for (; j < i0 + Targets; j += L)
     {
-        step(j, std::true_type());
+        step(j, std::true_type(), std::bool_constant<Close>());
     }
-    for (; j < s.count; j += L)
+    while (j < s.count)
     {
-        step(j, std::false_type());
+        // up to the vector with the next source to leave out
+        const int plain = (Close && close != closeEnd) ? close->source / L * L : s.count;
+        for (; j < plain; j += L)
+        {
+            step(j, std::false_type(), std::false_type());
+        }
+        if (Close && j < s.count)
+        {
+            step(j, std::false_type(), std::true_type());
+            j += L;
+        }
     }
     for (int t = 0; t < Targets; t++)
     {
@@ -482,23 +489,41 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task, const Staged<Real>& s,
     return energy;
 }
 
-template<bool Energy, bool Close, class Real>
-double cellForces(const NearTask<Real>& task, const Staged<Real>& s)
+template<bool Energy, class Real>
+double cellForces(const NearTask<Real>& task, const Staged<Real>& s, NearForces<Real>* forces)
 {
+    const auto block = [&](auto targets, int i) HWY_ATTR
+    {
+        constexpr int c_targets = decltype(targets)::value;
+        if (task.closeOffsets != nullptr)
+        {
+            ClosePair* begin = forces->closePairs.data() + forces->closePairsOf[i];
+            ClosePair* end   = forces->closePairs.data() + forces->closePairsOf[i + c_targets];
+            if (begin != end)
+            {
+                std::sort(begin,
+                          end,
+                          [](const ClosePair& a, const ClosePair& b)
+                          { return a.source < b.source; });
+                return targetBlock<c_targets, Energy, true>(task, s, i, begin, end);
+            }
+        }
+        return targetBlock<c_targets, Energy, false>(task, s, i, nullptr, nullptr);
+    };
     double energy = 0;
     int i         = 0;
     for (; i + 4 <= s.own; i += 4)
     {
-        energy += targetBlock<4, Energy, Close>(task, s, i);
+        energy += block(std::integral_constant<int, 4>(), i);
     }
     if (i + 2 <= s.own)
     {
-        energy += targetBlock<2, Energy, Close>(task, s, i);
+        energy += block(std::integral_constant<int, 2>(), i);
         i += 2;
     }
     if (i < s.own)
     {
-        energy += targetBlock<1, Energy, Close>(task, s, i);
+        energy += block(std::integral_constant<int, 1>(), i);
     }
     return energy;
 }
@@ -510,6 +535,38 @@ struct Stretch
     int displacement; //!< of the cell, index into the near displacements
 };
 
+//! Finds the pairs of a cell that must not interact among its staged sources. In small boxes there
+//! are several images of a source.
+template<class Real>
+void findClosePairs(const NearTask<Real>& task,
+                    const Stretch* stretches,
+                    int used,
+                    NearForces<Real>* forces)
+{
+    const Stretch& own = stretches[0];
+    forces->closePairs.clear();
+    forces->closePairsOf.resize(own.count + 1);
+    for (int i = 0; i < own.count; i++)
+    {
+        forces->closePairsOf[i] = static_cast<int>(forces->closePairs.size());
+        for (int k = task.closeOffsets[own.first + i]; k < task.closeOffsets[own.first + i + 1];
+             k++)
+        {
+            const int partner = task.closePartners[k];
+            for (const Stretch* t = stretches; t < stretches + used; t++)
+            {
+                const int source = t->position + partner - t->first;
+                // sources before the block of the target are targets that have been dealt with
+                if (partner >= t->first && partner < t->first + t->count && source > i)
+                {
+                    forces->closePairs.push_back({ i, source });
+                }
+            }
+        }
+    }
+    forces->closePairsOf[own.count] = static_cast<int>(forces->closePairs.size());
+}
+
 template<class Real>
 void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* forces)
 {
@@ -519,7 +576,6 @@ void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* force
     const Grid& grid            = *task.grid;
     const std::vector<Int3> all = nearDisplacements(task.ws);
     const int forward           = 1 + (static_cast<int>(all.size()) - 1) / 2;
-    const bool close            = !task.closePairs->empty();
     std::vector<Vec3> shifts;
     for (int k = 0; k < forward; k++)
     {
@@ -566,8 +622,7 @@ void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* force
                            base + 5 * capacity,
                            base + 6 * capacity,
                            total,
-                           stretches[0].count,
-                           nullptr };
+                           stretches[0].count };
         for (int k = 0; k < used; k++)
         {
             const Stretch& t = stretches[k];
@@ -596,24 +651,12 @@ void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* force
             hn::Store(hn::Zero(d), d, s.fy + i);
             hn::Store(hn::Zero(d), d, s.fz + i);
         }
-        if (close)
+        if (task.closeOffsets != nullptr)
         {
-            forces->stagedAtoms.resize(total);
-            for (int k = 0; k < used; k++)
-            {
-                std::copy_n(p.atom + stretches[k].first,
-                            stretches[k].count,
-                            forces->stagedAtoms.data() + stretches[k].position);
-            }
-            s.atom = forces->stagedAtoms.data();
-            forces->energy += task.energy ? cellForces<true, true>(task, s)
-                                          : cellForces<false, true>(task, s);
+            findClosePairs(task, stretches.data(), used, forces);
         }
-        else
-        {
-            forces->energy += task.energy ? cellForces<true, false>(task, s)
-                                          : cellForces<false, false>(task, s);
-        }
+        forces->energy += task.energy ? cellForces<true>(task, s, forces)
+                                      : cellForces<false>(task, s, forces);
         for (int k = 0; k < used; k++)
         {
             const Stretch& t = stretches[k];

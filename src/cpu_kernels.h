@@ -70,11 +70,20 @@ struct NearTask
     const Grid* grid;
     int ws;
     const int* cells; //!< occupied cells
-    //! Pairs of original indices (i < j, ascending) that must not interact: see closePairs.
-    const std::vector<std::pair<int, int>>* closePairs;
-    Real closeDistance2; //!< squared; pairs in closePairs are nearer than this, nm^2
+    //! Partners with which a particle must not interact, as compressed rows of sorted particles,
+    //! both ways; null if there are none.
+    const int* closeOffsets  = nullptr;
+    const int* closePartners = nullptr;
+    //! nm^2: the image of a partner that is nearer is left out, those beyond are other ones.
+    Real imageDistance2 = 0;
     bool energy;
     bool virial;
+};
+
+//! A target and a source among the staged ones of a cell that must not interact.
+struct ClosePair
+{
+    int target, source;
 };
 
 //! Forces of a thread on all particles; chunks are zeroed when first touched.
@@ -87,7 +96,8 @@ struct NearForces
     double energy    = 0;
     double virial[6] = { 0, 0, 0, 0, 0, 0 }; //!< -1/2 sum r (x) f: xx yy zz xy xz yz
     std::vector<Real> staging;
-    std::vector<int> stagedAtoms;
+    std::vector<ClosePair> closePairs; //!< of the cell at hand, by target
+    std::vector<int> closePairsOf;     //!< [own + 1] where those of a target begin
 
     void resize(int n);
     void touch(int begin, int end);

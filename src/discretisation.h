@@ -30,10 +30,12 @@ struct Discretisation
     //! Wanted, in terms of water: what rounding may add to the truncation error.
     double accuracy = 0;
     //! Relative error in this system over that in water, for which estimatedError() is.
-    double systemFactor  = 1;
-    double measuredError = 0;            //!< in this system, see ForceSpread; 0: not measured
-    IntMat leafCells     = {};           //!< H of the leaf level
-    Mat3 referenceBox    = Mat3::Zero(); //!< the box whose cell shape the operators have
+    double systemFactor = 1;
+    //! Excluded pairs nearer than this, nm, are left out of the near field, not subtracted.
+    double exclusionRange = 0;
+    double measuredError  = 0;            //!< in this system, see ForceSpread; 0: not measured
+    IntMat leafCells      = {};           //!< H of the leaf level
+    Mat3 referenceBox     = Mat3::Zero(); //!< the box whose cell shape the operators have
 
     //! Whether another one differs at most in the accuracy, as a part of the operators may.
     bool hasSettingOf(const Discretisation& d) const

@@ -73,38 +73,75 @@ void MinimumImage::search(double* dx) const
     std::copy(best.begin(), best.end(), dx);
 }
 
+ExcludedPairs chargedPairs(const ExcludedPairs& pairs, const std::vector<char>& isCharged)
+{
+    ExcludedPairs charged;
+    charged.offsets.reserve(pairs.offsets.size());
+    charged.offsets.push_back(0);
+    for (size_t i = 0; i < isCharged.size(); i++)
+    {
+        for (int k = pairs.offsets[i]; isCharged[i] && k < pairs.offsets[i + 1]; k++)
+        {
+            if (isCharged[pairs.partners[k]])
+            {
+                charged.partners.push_back(pairs.partners[k]);
+            }
+        }
+        charged.offsets.push_back(static_cast<int>(charged.partners.size()));
+    }
+    return charged;
+}
+
+double smallestWidth(const Mat3& inverseEdges)
+{
+    return 1 / inverseEdges.colwise().norm().maxCoeff();
+}
+
+double surelyNear(const Grid& leaf, int ws)
+{
+    constexpr double c_margin = 0.99;
+    return c_margin
+           * std::min(ws * smallestWidth(leaf.inverseEdges()),
+                      0.5 * smallestWidth(leaf.box().inverse()));
+}
+
 template<class Real>
 void Exclusions<Real>::set(const int* offsets, const int* partners, int n)
 {
-    pairs_.clear();
-    close_.clear();
+    std::vector<Pair> pairs;
     for (int i = 0; i < n; i++)
     {
         for (int k = offsets[i]; k < offsets[i + 1]; k++)
         {
             if (partners[k] != i)
             {
-                pairs_.push_back({ std::min(i, partners[k]), std::max(i, partners[k]) });
+                pairs.push_back({ std::min(i, partners[k]), std::max(i, partners[k]) });
             }
         }
     }
     const auto less = [](const Pair& a, const Pair& b)
     { return a.i != b.i ? a.i < b.i : a.j < b.j; };
     const auto equal = [](const Pair& a, const Pair& b) { return a.i == b.i && a.j == b.j; };
-    std::sort(pairs_.begin(), pairs_.end(), less);
-    pairs_.erase(std::unique(pairs_.begin(), pairs_.end(), equal), pairs_.end());
+    std::sort(pairs.begin(), pairs.end(), less);
+    pairs.erase(std::unique(pairs.begin(), pairs.end(), equal), pairs.end());
     // molecules end where no earlier pair reaches
-    cuts_     = { 0 };
+    std::vector<int> cuts;
     int reach = -1;
-    for (size_t k = 0; k < pairs_.size(); k++)
+    for (size_t k = 0; k < pairs.size(); k++)
     {
-        if (k > 0 && pairs_[k].i > reach)
+        if (pairs[k].i > reach)
         {
-            cuts_.push_back(static_cast<int>(k));
+            cuts.push_back(static_cast<int>(k));
         }
-        reach = std::max(reach, pairs_[k].j);
+        reach = std::max(reach, pairs[k].j);
     }
-    cuts_.push_back(static_cast<int>(pairs_.size()));
+    if (!pairs.empty())
+    {
+        cuts.push_back(static_cast<int>(pairs.size()));
+    }
+    pairs_.swap(pairs);
+    cuts_.swap(cuts);
+    close_.clear();
 }
 
 template<class Real>

@@ -19,20 +19,44 @@
 namespace farfield
 {
 
+//! Excluded pairs as compressed rows.
+struct ExcludedPairs
+{
+    std::vector<int> offsets;  //!< [n + 1], ascending from 0
+    std::vector<int> partners; //!< [offsets[n]]
+};
+
+/*! \brief The pairs of which both particles are charged; there is nothing to leave out of others.
+ *
+ *  In four-site water the massless site lies 0.015 nm from an uncharged oxygen: without this, every
+ *  molecule has a close pair, and the near field has to look for them everywhere.
+ *  \param[in] isCharged  [n] */
+ExcludedPairs chargedPairs(const ExcludedPairs& pairs, const std::vector<char>& isCharged);
+
+//! Smallest distance of opposite faces of a parallelepiped; rows of its inverse as in a Grid.
+double smallestWidth(const Mat3& inverseEdges);
+
+/*! \brief The distance, nm, below which two particles are in near cells of each other, wherever the
+ *         grid lies, and below which one meets a single image of the other.
+ *
+ *  Cell coordinates of particles at distance r differ by at most r over the distance of opposite
+ *  faces of a cell: if that is less than ws, the cells differ by at most ws. Lattice vectors are at
+ *  least as long as the smallest distance of opposite faces of the box; two images within half of
+ * it would be closer to each other than that. A hundredth is left for rounding. */
+double surelyNear(const Grid& leaf, int ws);
+
 //! Excluded pairs and their forces.
 template<class Real>
 class Exclusions
 {
 public:
-    //! Takes pairs in either or both directions; ranges are validated by the caller.
+    //! Takes pairs in either or both directions; ranges are validated by the caller. Nothing has
+    //! changed if memory is missing.
     void set(const int* offsets, const int* partners, int n);
-
-    //! Pairs nearer than this, nm, are left out of the near field instead of being subtracted.
-    static constexpr double c_closeDistance = 0.04;
 
     /*! \brief Subtracts the pairs that are not close, and lists those that are.
      *  \param[in]     x, q    positions, nm, [n][3], any image, and scaled charges [n]
-     *  \param[in]     closeDistance  at most c_closeDistance, nm
+     *  \param[in]     closeDistance  pairs nearer than this are close, nm; at most surelyNear()
      *  \param[in,out] forces  [n][3]
      *  \param[in,out] energy, virial  added to: the virial as xx yy zz xy xz yz */
     void subtract(const Mat3& box,

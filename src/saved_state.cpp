@@ -27,7 +27,7 @@ constexpr size_t c_header = 2;
 constexpr double c_largestStrain = 0.1;
 //! Cells of a choice may be worse shaped than the best ones by this factor. Boxes of all shapes and
 //! sizes, with and without explicit cell sizes: at most 1.3.
-constexpr double c_worstShape = 2;
+constexpr double c_worstShape = 1.5;
 
 std::string text(double value)
 {
@@ -90,6 +90,7 @@ void forNumbers(State& state, const Function& f)
     f(d.accuracy);
     f(d.systemFactor);
     f(d.measuredError);
+    f(d.exclusionRange);
     f(d.order);
     f(d.ws);
     f(d.levels);

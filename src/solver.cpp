@@ -18,6 +18,7 @@
 #include "cpu_kernels.h"
 #include "device_entry.h"
 #include "discretisation.h"
+#include "exclusions.h"
 #include "force_spread.h"
 #include "gpu_backend.h"
 #include "saved_state.h"
@@ -126,6 +127,9 @@ constexpr double c_otherNumber = 1.5;
 
 //! Settings that were timed differ if their times differ by more than this.
 constexpr double c_timingNoise = 0.03;
+//! Excluded pairs at any distance, nm, as far as they are surely near.
+constexpr double c_allExclusions = 1e9;
+
 //! No further setting is timed after so many seconds.
 constexpr double c_longestTuning = 20;
 
@@ -205,19 +209,40 @@ public:
                                     + text(static_cast<double>(q[i])) + " e, must be finite.");
             }
         }
+        std::vector<char> isCharged(n);
+        std::transform(q, q + n, isCharged.begin(), [](Real charge) { return charge != 0; });
+        ExcludedPairs pairs;
+        pairs.offsets.assign(static_cast<size_t>(n) + 1, 0);
+        if (n == count_)
+        {
+            pairs = excluded_;
+        }
         backend_->setCharges(q, n);
-        charged_        = 0;
+        // nothing fails any more
+        pairsStand_ = pairsStand_ && n == count_ && isCharged == isCharged_;
+        count_      = n;
+        isCharged_.swap(isCharged);
+        charged_        = std::count(isCharged_.begin(), isCharged_.end(), char(1));
         squaredCharges_ = 0;
         for (int i = 0; i < n; i++)
         {
-            charged_ += q[i] != 0 ? 1 : 0;
             squaredCharges_ += static_cast<double>(q[i]) * static_cast<double>(q[i]);
         }
-        if (n != count_)
+        std::swap(excluded_, pairs);
+        // the charges are set: what fails here is tried again when it is needed
+        try
         {
-            count_ = n;
-            const std::vector<int> none(static_cast<size_t>(n) + 1, 0);
-            backend_->setExclusions(none.data(), nullptr, n);
+            setPairs();
+        }
+        catch (const std::bad_alloc&)
+        {
+        }
+        catch (const Error& error)
+        {
+            if (error.code() != ErrorCode::OutOfMemory)
+            {
+                throw;
+            }
         }
     }
 
@@ -256,7 +281,11 @@ public:
                 }
             }
         }
-        backend_->setExclusions(offsets, partners, n);
+        ExcludedPairs all = { { offsets, offsets + n + 1 }, { partners, partners + offsets[n] } };
+        const ExcludedPairs charged = chargedPairs(all, isCharged_);
+        backend_->setExclusions(charged.offsets.data(), charged.partners.data(), n);
+        std::swap(excluded_, all);
+        pairsStand_ = true;
     }
 
     void prepare(const Real* x, const double boxVectors[3][3])
@@ -641,19 +670,21 @@ private:
         //! Errors below this part of the request are worth another, cheaper choice.
         constexpr double c_idle = 0.15;
         //! A ratio that was measured at one setting is off by so much at another.
-        constexpr double c_doubt = 1.1;
-        const double occupied    = occupiedVolume(x, box);
-        const double request     = c_margin * options_.accuracy;
-        const bool orderIsOpen   = options_.order < 0;
-        double factor            = 1;
-        double least = 0, leastPredicted = 0; // errors of the best attempt
+        constexpr double c_doubt         = 1.1;
+        const double occupied            = occupiedVolume(x, box);
+        const double request             = c_margin * options_.accuracy;
+        const bool orderIsOpen           = options_.order < 0;
+        double factor                    = 1;
+        constexpr double c_largestFactor = 1e12; // beyond this no setting is left
+        double least = 0, leastPredicted = 0;    // errors of the best attempt
         std::optional<Discretisation> sufficient, last;
         int attempt = 0;
         while (attempt < c_mostAttempts && factor < c_largestFactor)
         {
-            Options ofWater        = options_;
-            ofWater.accuracy       = options_.accuracy / factor;
-            const Discretisation d = chooseDiscretisation(ofWater, device_, box, count_, occupied);
+            Options ofWater  = options_;
+            ofWater.accuracy = options_.accuracy / factor;
+            Discretisation d = chooseDiscretisation(ofWater, device_, box, count_, occupied);
+            d.exclusionRange = last ? discretisation_->exclusionRange : c_exclusionRange;
             if (last && d.hasSettingOf(*last))
             {
                 if (sufficient)
@@ -665,8 +696,23 @@ private:
             }
             last = d;
             build(d);
-            const double predicted         = estimatedError(d, d.leafGrid(box));
-            const MeasuredError measured   = measureError(x, box);
+            const double predicted = estimatedError(d, d.leafGrid(box));
+            MeasuredError measured = measureError(x, box);
+            if (measured.worst > request && !excluded_.partners.empty())
+            {
+                // what is left of subtracting excluded pairs may be all that is wrong
+                const double range = discretisation_->exclusionRange;
+                setExclusionRange(c_allExclusions);
+                const MeasuredError withoutThem = measureError(x, box);
+                if (withoutThem.worst < 0.8 * measured.worst)
+                {
+                    measured = withoutThem;
+                }
+                else
+                {
+                    setExclusionRange(range);
+                }
+            }
             discretisation_->measuredError = measured.usual;
             discretisation_->systemFactor  = measured.worst / predicted;
             const double ratio             = c_doubt * measured.worst / predicted;
@@ -734,6 +780,13 @@ private:
         }
     }
 
+    //! Pairs nearer than this are left out of the near field instead of being subtracted.
+    void setExclusionRange(double range)
+    {
+        discretisation_->exclusionRange = range;
+        backend_->setExclusionRange(range);
+    }
+
     //! Forces at several positions of the grid.
     ForceSpread measureSpread(const Real* x, int positions)
     {
@@ -798,7 +851,9 @@ private:
             built = k;
             try
             {
-                build(settings[k]);
+                Discretisation d = settings[k];
+                d.exclusionRange = sufficient.exclusionRange;
+                build(d);
                 const Setup s        = setup();
                 const double seconds = secondsOf(arrays);
                 timed_.push_back({ s.order,
@@ -824,7 +879,9 @@ private:
         }
         if (built != best)
         {
-            build(settings[best]);
+            Discretisation d = settings[best];
+            d.exclusionRange = sufficient.exclusionRange;
+            build(d);
         }
         const double predicted       = estimatedError(settings[best], settings[best].leafGrid(box));
         const MeasuredError measured = measureError(x, box);
@@ -895,6 +952,7 @@ private:
                                   "need less.",
                         "cellSize");
         }
+        backend_->setExclusionRange(d.exclusionRange);
         discretisation_ = d;
         strain_         = Mat3::Zero();
         rotation_       = Mat3::Identity();
@@ -991,11 +1049,23 @@ private:
         return result;
     }
 
+    //! Gives the excluded pairs to the backend if charges have changed what counts of them.
+    void setPairs()
+    {
+        if (!pairsStand_)
+        {
+            const ExcludedPairs charged = chargedPairs(excluded_, isCharged_);
+            backend_->setExclusions(charged.offsets.data(), charged.partners.data(), count_);
+            pairsStand_ = true;
+        }
+    }
+
     /*! \brief Makes the operators those of a box: as they are, corrected to first order, or anew.
      *  \param[in] positions  returns those in host memory; called if something has to be built */
     template<class Positions>
     void follow(const Mat3& box, const Positions& positions)
     {
+        setPairs();
         const auto chooseAnew = [&](const auto& choice)
         {
             const Real* x = positions();
@@ -1047,11 +1117,14 @@ private:
     }
 
     Options options_;
-    int threads_           = 1;
-    Device device_         = Device::Cpu;
-    int count_             = 0;
-    int charged_           = 0; //!< of these, how many have a charge
-    double squaredCharges_ = 0; //!< sum, e^2
+    int threads_   = 1;
+    Device device_ = Device::Cpu;
+    int count_     = 0;
+    std::vector<char> isCharged_;            //!< [count_]
+    ExcludedPairs excluded_ = { { 0 }, {} }; //!< all of them; the backend has the charged ones
+    bool pairsStand_        = true;          //!< whether it has, see setPairs()
+    double squaredCharges_  = 0;             //!< sum, e^2
+    long long charged_      = 0;             //!< particles with a charge
     std::unique_ptr<Backend<Real>> backend_;
     GpuBackend<Real>* gpu_ = nullptr; //!< the same, if it is one
     std::optional<Discretisation> discretisation_;
