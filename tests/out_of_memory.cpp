@@ -19,6 +19,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -214,6 +215,12 @@ struct Result
     bool operator==(const Result& other) const
     {
         return forces == other.forces && energy == other.energy && virial == other.virial;
+    }
+    friend void PrintTo(const Result& result, std::ostream* out)
+    {
+        *out << std::hexfloat << "energy " << result.energy << ", virial "
+             << ::testing::PrintToString(result.virial) << ", forces "
+             << ::testing::PrintToString(result.forces);
     }
 };
 
@@ -425,7 +432,8 @@ TYPED_TEST(OutOfMemory, LeavesTheSolverAsItWas)
         const Check before = [&](Solver<Real>& solver)
         {
             EXPECT_TRUE(isUntouched);
-            return this->result(solver, many, box);
+            // operators that have followed a strain and back again have other last bits
+            return this->result(solver, many, to == strained ? to : box);
         };
         this->everyAllocation(what, used, evaluation, before, resultsOf(many, to));
         if (to == box)
