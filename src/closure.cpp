@@ -238,6 +238,8 @@ void FftClosure<Real>::apply(const Real* M,
             {
                 const int* waves  = blocks_[b].waves[copy];
                 const auto& signs = operators_.signs(copy);
+                // for lanes without a wave vector: one that no other thread writes
+                const int any = blocks_[b].waves[0][0];
                 if (std::all_of(waves, waves + lanes_, [](int w) { return w < 0; }))
                 {
                     continue;
@@ -256,7 +258,7 @@ void FftClosure<Real>::apply(const Real* M,
                         const Real fIm    = signIm * signs[j];
                         for (int lane = 0; lane < lanes_; lane++)
                         {
-                            const int w       = std::max(waves[lane], 0);
+                            const int w       = waves[lane] < 0 ? any : waves[lane];
                             const Real a      = field[2 * w];
                             const Real c      = field[2 * w + 1];
                             re[lane]          = fRe * (swap ? c : a);

@@ -21,6 +21,11 @@ namespace test
 namespace
 {
 
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+#define FARFIELD_TESTS_WITH_TSAN __has_feature(thread_sanitizer)
+
 constexpr int c_team = 4;
 
 template<class Config>
@@ -92,17 +97,22 @@ TYPED_TEST(Teams, OfOneInAParallelRegionGiveTheBitsOfAll)
 TYPED_TEST(Teams, ThatTheRuntimeMakesSmallerGiveTheBitsOfAll)
 {
     const Evaluation expected = this->first(M2lEngine::Auto);
-    std::array<Evaluation, 2> results;
-#pragma omp teams num_teams(1) thread_limit(1)
-    results[0] = this->first(M2lEngine::Auto);
     omp_set_dynamic(1); // no more threads than processors that are idle
-    results[1] = this->first(M2lEngine::Auto);
+    const Evaluation result = this->first(M2lEngine::Auto);
     omp_set_dynamic(0);
-    for (const Evaluation& result : results)
-    {
-        expectSameBits(result, expected);
-    }
+    expectSameBits(result, expected);
 }
+
+#if !FARFIELD_TESTS_WITH_TSAN // libarcher of LLVM 14 crashes in the construct that sets the limit
+TYPED_TEST(Teams, OfALimitedSizeGiveTheBitsOfAll)
+{
+    const Evaluation expected = this->first(M2lEngine::Auto);
+    Evaluation result;
+#pragma omp teams num_teams(1) thread_limit(1)
+    result = this->first(M2lEngine::Auto);
+    expectSameBits(result, expected);
+}
+#endif
 
 /*! \brief Each thread makes, uses and destroys solvers of its own: what they share, the planner of
  *         FFTW above all, has to be guarded by the library. */
