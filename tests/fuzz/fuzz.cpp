@@ -42,7 +42,7 @@ const char* const c_usage =
   farfield_fuzz [options]
     --seconds S        how long                                                   [60]
     --seed N           first seed; even ones are in single precision              [1]
-    --one N            only this seed
+    --one N            only this seed; prints its calls
     --keep 2,5,...     with --one: only these calls, besides those that set up
     --device cpu|gpu   where the solvers work                                     [cpu]
     --most N           particles                                                  [3000]
@@ -62,9 +62,10 @@ struct Settings
     unsigned seed  = 1;
     bool isOne     = false;
     std::vector<int> keep;
-    bool hasKeep  = false;
-    int limit     = 120;
-    double memory = 8;
+    bool hasKeep   = false;
+    bool isVerbose = true; //!< with isOne: prints each call
+    int limit      = 120;
+    double memory  = 8;
 };
 
 //! What a child tells its parent; shared memory.
@@ -107,6 +108,11 @@ void copyText(const std::string& text, char* out, size_t size)
     {
         report->calls = call;
         ++report->made;
+        if (settings.isOne && settings.isVerbose)
+        {
+            std::printf("  call %d: %s\n", call, text.c_str());
+            std::fflush(stdout);
+        }
         copyText(text, report->call, sizeof(report->call));
     };
     do
@@ -124,6 +130,7 @@ void copyText(const std::string& text, char* out, size_t size)
             report->isFailed = true;
             copyText(failure.kind(), report->kind, sizeof(report->kind));
             copyText(failure.what(), report->text, sizeof(report->text));
+            std::fflush(stdout);
             _exit(1);
         }
         catch (const std::exception& error)
@@ -135,6 +142,7 @@ void copyText(const std::string& text, char* out, size_t size)
         }
         ++seed;
     } while (kept == nullptr && !settings.isOne && Clock::now() < end);
+    std::fflush(stdout);
     _exit(0);
 }
 
@@ -183,8 +191,9 @@ std::string listOf(const std::vector<int>& calls)
 //! Leaves out what the failure does not need. The last call is kept: it shows it.
 std::vector<int> reducedCalls(const Settings& settings, const Report& failed, Report* scratch)
 {
-    Settings quick = settings;
-    quick.isOne    = true;
+    Settings quick  = settings;
+    quick.isOne     = true;
+    quick.isVerbose = false;
     std::vector<int> calls;
     for (int call = 2; call <= failed.calls; ++call)
     {
