@@ -24,6 +24,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,7 +50,7 @@ const char* const c_usage =
     --threads N        OpenMP threads of a solver, at most                        [4]
     --slack X          errors may be X times what was asked for                   [1]
     --without A,B,...  calls that are left out; --without help lists them
-    --limit S          seconds a sequence may take before it is called stalled    [120]
+    --limit S          seconds of work before a sequence is called stalled        [120]
     --memory G         GiB of address space on the CPU; 0: no limit               [8]
 
 Exit status: 0 if nothing failed, 1 if something did, 2 for a wrong command line.
@@ -87,6 +88,15 @@ void copyText(const std::string& text, char* out, size_t size)
     out[size - 1] = '\0';
 }
 
+//! Ends the process after so many seconds of work, or ten times as many without any.
+void limitTime(int seconds)
+{
+    itimerval timer       = {};
+    timer.it_value.tv_sec = seconds;
+    setitimer(ITIMER_PROF, &timer, nullptr);
+    alarm(10 * static_cast<unsigned>(seconds));
+}
+
 //! Runs sequences from a seed on until one fails or the time is over; does not return.
 [[noreturn]] void runChild(const Settings& settings,
                            unsigned seed,
@@ -119,7 +129,7 @@ void copyText(const std::string& text, char* out, size_t size)
     {
         report->seed  = seed;
         report->calls = 0;
-        alarm(settings.limit);
+        limitTime(settings.limit);
         try
         {
             runSequence(seed, settings.fuzz, isKept, note);
@@ -170,7 +180,8 @@ bool fails(const Settings& settings,
     {
         return false;
     }
-    const bool isStalled = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+    const bool isStalled =
+            WIFSIGNALED(status) && (WTERMSIG(status) == SIGPROF || WTERMSIG(status) == SIGALRM);
     copyText(isStalled ? "stalled" : "crash", report->kind, sizeof(report->kind));
     copyText(WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "the process ended",
              report->text,
