@@ -66,6 +66,55 @@ bool areEqual(const Totals& a, const Totals& b)
            && std::equal(&a.virial[0][0], &a.virial[0][0] + 9, &b.virial[0][0]);
 }
 
+/*! \brief Longest diagonal of a cell over the distance of the nearest cell of the far field.
+ *
+ *  |a| + |b| over |D| at worst: expansions of charges in corners converge only below 1. */
+double convergenceRatio(const Matrix& box, const Setup& setup)
+{
+    const auto length = [](const Vector& v)
+    { return std::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); };
+    const auto& h = setup.cells;
+    Matrix cell   = box; // H^-1 B by forward substitution
+    for (int i = 0; i < 3; ++i)
+    {
+        for (int k = 0; k < 3; ++k)
+        {
+            for (int j = 0; j < i; ++j)
+            {
+                cell[i][k] -= h[i][j] * cell[j][k];
+            }
+            cell[i][k] /= std::max(1, h[i][i]);
+        }
+    }
+    const auto combined = [&](int a, int b, int c)
+    {
+        Vector v;
+        for (int k = 0; k < 3; ++k)
+        {
+            v[k] = a * cell[0][k] + b * cell[1][k] + c * cell[2][k];
+        }
+        return length(v);
+    };
+    const double diagonal = std::max(
+            { combined(1, 1, 1), combined(1, 1, -1), combined(1, -1, 1), combined(1, -1, -1) });
+    const int far  = setup.directRange + 1;
+    double nearest = std::numeric_limits<double>::max();
+    for (int a = -far; a <= far; ++a)
+    {
+        for (int b = -far; b <= far; ++b)
+        {
+            for (int c = -far; c <= far; ++c)
+            {
+                if (std::max({ std::abs(a), std::abs(b), std::abs(c) }) == far)
+                {
+                    nearest = std::min(nearest, combined(a, b, c));
+                }
+            }
+        }
+    }
+    return diagonal / nearest;
+}
+
 //! What an evaluation has to give, and what rounding may do to it.
 struct Expectation
 {
@@ -189,7 +238,8 @@ private:
 
     void begin(int call, const std::string& name)
     {
-        call_ = name;
+        call_   = name;
+        number_ = call;
         std::ostringstream text;
         text << name << " (" << describe() << ")";
         report_(call, text.str());
@@ -225,8 +275,9 @@ private:
             const Setup s = solver_->setup();
             std::ostringstream out;
             out << "; in use: p " << s.order << ", ws " << s.directRange << ", levels " << s.levels
-                << ", cells " << s.leafCells << " of " << s.cellSize << " nm, estimate "
-                << s.estimatedError;
+                << ", cells " << s.leafCells << " of " << s.cellSize
+                << " nm, diagonal over far cell " << convergenceRatio(system_.box, s)
+                << ", estimate " << s.estimatedError;
             setUp = out.str();
         }
         throw Failure(kind, call_ + ": " + text + setUp);
@@ -276,7 +327,7 @@ private:
     void load(std::mt19937& random)
     {
         setSystem(randomSystem(random, settings_.most));
-        begin(1, call_);
+        begin(number_, call_); // again, now that the system is known
         sendCharges();
         sendExclusions(chance(random, 0.5));
     }
@@ -1023,7 +1074,8 @@ private:
     unsigned seed_;
     const FuzzSettings& settings_;
     const std::function<void(int, const std::string&)>& report_;
-    std::string call_;
+    std::string call_; //!< the present one
+    int number_ = 0;   //!< of the present call
     Options options_;
     System system_;
     std::unique_ptr<Solver<Real>> solver_;
