@@ -554,16 +554,18 @@ Evaluation evaluate(const System& system, double a, std::vector<double>* magnitu
 
 } // namespace
 
-Evaluation fastEwald(const System& system, double splitting)
+Evaluation fastEwald(const System& system, double splitting, std::vector<double>* magnitudes)
 {
+    std::vector<double> own;
+    std::vector<double>& sums = magnitudes == nullptr ? own : *magnitudes;
+    sums.assign(system.size(), 0);
     if (system.size() == 0)
     {
         return {};
     }
-    std::vector<double> magnitudes(system.size());
     return evaluate(system,
                     splitting > 0 ? splitting : cheapestSplitting(system, reciprocal(system.box)),
-                    &magnitudes);
+                    &sums);
 }
 
 CheckedEvaluation checkedEwald(const System& system)

@@ -26,8 +26,12 @@ namespace test
  *
  *  \param[in] splitting  Ewald parameter, 1/nm; 0 takes the cheapest. The result does not depend
  *                        on it.
+ *  \param[out] magnitudes  if not null: sums of |force| over the terms of each particle in real
+ * space, kJ/mol/nm: what the rounding of the sum is relative to
  */
-Evaluation fastEwald(const System& system, double splitting = 0);
+Evaluation fastEwald(const System& system,
+                     double splitting                = 0,
+                     std::vector<double>* magnitudes = nullptr);
 
 //! An evaluation and how far it may be off.
 struct CheckedEvaluation

@@ -12,6 +12,7 @@
 #ifndef FARFIELD_TESTS_SYSTEMS_H
 #define FARFIELD_TESTS_SYSTEMS_H
 
+#include <array>
 #include <functional>
 #include <random>
 #include <string>
@@ -25,53 +26,6 @@ namespace farfield
 namespace test
 {
 
-//! A rectangular box.
-Matrix boxOf(double x, double y, double z);
-
-//! A rigid molecule: sites, charges; all pairs of its sites are excluded.
-struct Molecule
-{
-    std::vector<Vector> sites;
-    std::vector<double> charges;
-};
-//! TIP3P.
-Molecule threeSiteWater();
-//! TIP4P: the oxygen without charge, the charge on a site 0.015 nm from it.
-Molecule fourSiteWater();
-//! A single ion.
-Molecule ion(double charge);
-
-/*! \brief Fills a parallelepiped with molecules in random orientation on a jittered grid.
- *
- *  \param[in] molecules  what is placed, in turn
- *  \param[in] origin,region  the parallelepiped; may be smaller than the box of \p system
- *  \param[in] inside     whether a site of the grid is to be filled
- *  \param[in] density    molecules per nm^3
- *  \param[in,out] system  box and what is there already; sites keep 0.15 nm apart where an
- *                        orientation for that could be found
- */
-void fill(System* system,
-          const std::vector<Molecule>& molecules,
-          const Vector& origin,
-          const Matrix& region,
-          const std::function<bool(const Vector&)>& inside,
-          double density,
-          std::mt19937& random);
-
-/*! \brief Puts \p count molecules at random places, no site closer to another than \p closest. */
-void scatter(System* system,
-             const Molecule& molecule,
-             int count,
-             double closest,
-             std::mt19937& random);
-
-/*! \brief Metropolis moves of the molecules (what exclusions connect) at 300 K, or at
- *         \p temperature, K: gives liquids their structure.
- *
- *  Coulomb interaction with a cut-off and a repulsion of the sites; good enough for a
- *  structure, no force field. */
-void relax(System* system, int sweeps, double temperature, std::mt19937& random);
-
 //! A system, and the smaller one with the same forces if it is a stack of copies.
 struct Sample
 {
@@ -79,9 +33,9 @@ struct Sample
     System unit;    //!< what is repeated; empty if nothing is
     int copies = 1; //!< particle i of the system is particle i % unit.size() of the unit
 };
-/*! \brief \p repeats ^3 copies side by side. Positions and box are rounded to 2^-19 nm before, so
- *         that those of all copies are exact in single precision up to 32 nm. */
-Sample supercell(const System& unit, int repeats);
+/*! \brief Copies side by side, \p repeats along each box vector. Positions and box are rounded to
+ * 2^-19 nm before, so that those of all copies are exact in single precision up to 32 nm. */
+Sample supercell(const System& unit, const std::array<int, 3>& repeats);
 
 //! A kind of system: the name says what it is.
 struct SystemKind
