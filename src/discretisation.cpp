@@ -111,7 +111,7 @@ struct Candidate
 void checkCellSize(const Options& options, const Mat3& box)
 {
     const double shortest = std::min({ box(0, 0), box(1, 1), box(2, 2) });
-    if (options.cellSize > shortest)
+    if (options.cellSize > shortest * (1 + c_cellSizeRounding))
     {
         throw Error(ErrorCode::InvalidArgument,
                     "The cell size, " + std::to_string(options.cellSize)

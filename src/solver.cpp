@@ -60,10 +60,6 @@ void requireRange(const char* name,
     }
 }
 
-//! The best accuracy that rounding allows.
-template<class Real>
-constexpr double c_bestAccuracy = sizeof(Real) == 4 ? 2e-6 : 1e-11;
-
 template<class Real>
 void checkOptions(const Options& o)
 {
@@ -74,9 +70,9 @@ void checkOptions(const Options& o)
                  most,
                  " kJ nm/(mol e^2)",
                  "coulombConstant");
-    requireRange("The accuracy", o.accuracy, c_bestAccuracy<Real>, 0.1, "", "accuracy");
+    requireRange("The accuracy", o.accuracy, c_bestAccuracy<Real>, c_worstAccuracy, "", "accuracy");
     requireRange("The order", o.order, -1, c_maxOrder, "", "order");
-    requireRange("The direct range", o.directRange, 0, 2, "", "directRange");
+    requireRange("The direct range", o.directRange, 0, c_maxDirectRange, "", "directRange");
     requireRange("The cell size", o.cellSize, 0.0, 1e6, " nm", "cellSize");
     requireRange("The number of threads", o.threads, 0, 4096, "", "threads");
     requireRange("The number of the CUDA device", o.deviceId, -1, 1 << 16, "", "deviceId");

@@ -14,6 +14,7 @@
 #define FARFIELD_FARFIELD_H
 
 #include <array>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -27,6 +28,22 @@ namespace farfield
 
 //! The highest multipole order that is supported.
 constexpr int c_maxOrder = 20;
+
+//! The largest direct range that is supported, in cells.
+constexpr int c_maxDirectRange = 2;
+
+//! The smallest Options::accuracy: what rounding in this precision leaves to ask for.
+template<class Real>
+constexpr double c_bestAccuracy = sizeof(Real) == 4 ? 2e-6 : 1e-11;
+
+//! The largest Options::accuracy.
+constexpr double c_worstAccuracy = 0.1;
+
+/*! \brief Relative excess of a cell over the shortest box edge that is rounding.
+ *
+ *  The box may come from single precision, and have been scaled there: a few units in the last
+ *  place. */
+constexpr double c_cellSizeRounding = 4.0 * std::numeric_limits<float>::epsilon();
 
 //! Version of the library, "major.minor.patch".
 FARFIELD_EXPORT const char* version();
@@ -84,13 +101,13 @@ struct Options
 {
     //! Coulomb constant 1/(4 pi eps0 eps_r), kJ mol^-1 nm e^-2; > 0.
     double coulombConstant = 138.935458;
-    //! Wanted relative RMS error of the total force on water, 1e-10 to 1e-1.
+    //! Wanted relative RMS error of the total force on water, c_bestAccuracy to c_worstAccuracy.
     double accuracy = 3e-4;
     //! Multipole order p, 0 to 20; -1 lets the accuracy decide.
     int order = -1;
     //! Direct (near-field) range ws in cells, 1 or 2; 0 lets the cost decide.
     int directRange = 0;
-    //! Wanted edge of a leaf cell, nm; 0 lets the cost decide.
+    //! Wanted edge of a leaf cell, nm, at most the shortest box edge; 0 lets the cost decide.
     double cellSize = 0;
     //! M2L engine.
     M2lEngine m2l = M2lEngine::Auto;
