@@ -1,8 +1,37 @@
 /*
- * farfield: a fast multipole method for molecular dynamics.
+ * This file is part of the GROMACS molecular simulation package.
  *
- * SPDX-License-Identifier: LGPL-2.1-or-later
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
  */
+
 /*! \internal \file
  * \brief Implements the force provider that calls libfarfield.
  *
@@ -47,10 +76,10 @@ namespace
 
 //! Translates the mdp options to those of the library.
 farfield::Options translate(const FarfieldOptions& mdp,
-                            const double coulombConstant,
-                            const bool integratesMotion,
-                            const bool reproducible,
-                            const int numThreads)
+                            const double           coulombConstant,
+                            const bool             integratesMotion,
+                            const bool             reproducible,
+                            const int              numThreads)
 {
     farfield::Options options;
     options.coulombConstant = coulombConstant;
@@ -64,37 +93,19 @@ farfield::Options translate(const FarfieldOptions& mdp,
     options.tune = mdp.tune && integratesMotion && !reproducible;
     switch (mdp.m2l)
     {
-        case FarfieldM2l::Hierarchy:
-            options.m2l = farfield::M2lEngine::Hierarchy;
-            break;
-        case FarfieldM2l::Fft:
-            options.m2l = farfield::M2lEngine::Fft;
-            break;
-        case FarfieldM2l::Naive:
-            options.m2l = farfield::M2lEngine::Naive;
-            break;
-        case FarfieldM2l::Dynamic:
-            options.m2l = farfield::M2lEngine::Dynamic;
-            break;
-        case FarfieldM2l::Symmetric:
-            options.m2l = farfield::M2lEngine::Symmetric;
-            break;
-        case FarfieldM2l::Gemm:
-            options.m2l = farfield::M2lEngine::Gemm;
-            break;
-        default:
-            options.m2l = farfield::M2lEngine::Auto;
+        case FarfieldM2l::Hierarchy: options.m2l = farfield::M2lEngine::Hierarchy; break;
+        case FarfieldM2l::Fft: options.m2l = farfield::M2lEngine::Fft; break;
+        case FarfieldM2l::Naive: options.m2l = farfield::M2lEngine::Naive; break;
+        case FarfieldM2l::Dynamic: options.m2l = farfield::M2lEngine::Dynamic; break;
+        case FarfieldM2l::Symmetric: options.m2l = farfield::M2lEngine::Symmetric; break;
+        case FarfieldM2l::Gemm: options.m2l = farfield::M2lEngine::Gemm; break;
+        default: options.m2l = farfield::M2lEngine::Auto;
     }
     switch (mdp.device)
     {
-        case FarfieldDevice::Cpu:
-            options.device = farfield::Device::Cpu;
-            break;
-        case FarfieldDevice::Gpu:
-            options.device = farfield::Device::Gpu;
-            break;
-        default:
-            options.device = farfield::Device::Auto;
+        case FarfieldDevice::Cpu: options.device = farfield::Device::Cpu; break;
+        case FarfieldDevice::Gpu: options.device = farfield::Device::Gpu; break;
+        default: options.device = farfield::Device::Auto;
     }
     return options;
 }
@@ -119,14 +130,11 @@ std::string withMdpNames(std::string text)
                                 + withMdpNames(error.what());
     switch (error.code())
     {
-        case farfield::ErrorCode::InvalidArgument:
-            GMX_THROW(InvalidInputError(message));
-        case farfield::ErrorCode::Unsupported:
-            GMX_THROW(NotImplementedError(message));
+        case farfield::ErrorCode::InvalidArgument: GMX_THROW(InvalidInputError(message));
+        case farfield::ErrorCode::Unsupported: GMX_THROW(NotImplementedError(message));
         case farfield::ErrorCode::NotCompiled:
         case farfield::ErrorCode::DeviceFailure:
-            GMX_THROW(InconsistentInputError(
-                    message + " Set fmm-farfield-device = cpu to run without a GPU."));
+            GMX_THROW(InconsistentInputError(message + " Set fmm-farfield-device = cpu to run without a GPU."));
         case farfield::ErrorCode::OutOfMemory:
             GMX_THROW(InconsistentInputError(
                     message
@@ -152,9 +160,9 @@ Exclusions collectExclusions(const gmx_mtop_t& mtop)
     std::vector<int> group = mtop.intermolecularExclusionGroup;
     std::sort(group.begin(), group.end());
 
-    Exclusions result;
+    Exclusions       result;
     std::vector<int> row;
-    int moleculeOffset = 0;
+    int              moleculeOffset = 0;
     for (const gmx_molblock_t& molblock : mtop.molblock)
     {
         const gmx_moltype_t& moltype = mtop.moltype[molblock.type];
@@ -210,18 +218,12 @@ const char* engineName(const farfield::M2lEngine engine)
 {
     switch (engine)
     {
-        case farfield::M2lEngine::Fft:
-            return "fft";
-        case farfield::M2lEngine::Naive:
-            return "naive";
-        case farfield::M2lEngine::Dynamic:
-            return "dynamic";
-        case farfield::M2lEngine::Symmetric:
-            return "symmetric";
-        case farfield::M2lEngine::Gemm:
-            return "gemm";
-        default:
-            return "hierarchy";
+        case farfield::M2lEngine::Fft: return "fft";
+        case farfield::M2lEngine::Naive: return "naive";
+        case farfield::M2lEngine::Dynamic: return "dynamic";
+        case farfield::M2lEngine::Symmetric: return "symmetric";
+        case farfield::M2lEngine::Gemm: return "gemm";
+        default: return "hierarchy";
     }
 }
 
@@ -231,9 +233,7 @@ const char* engineName(const farfield::M2lEngine engine)
  * \param[in] numExclusions  number of excluded pairs
  * \param[in] dataPath       how coordinates and forces get to the device and back
  */
-std::string describe(const farfield::Setup& setup,
-                     const int numExclusions,
-                     const std::string& dataPath)
+std::string describe(const farfield::Setup& setup, const int numExclusions, const std::string& dataPath)
 {
     const char* device = (setup.device == farfield::Device::Gpu ? "GPU" : "CPU");
     const auto& h      = setup.cells;
@@ -309,9 +309,7 @@ struct BoxRows
 };
 
 //! Adds energy and virial to the output of a step.
-void addTotals(const farfield::Totals& totals,
-               ForceWithVirial* forceWithVirial,
-               gmx_enerdata_t* enerd)
+void addTotals(const farfield::Totals& totals, ForceWithVirial* forceWithVirial, gmx_enerdata_t* enerd)
 {
     // Added, as the charge correction and LJ-PME assign this term before
     enerd->term[InteractionFunction::CoulombReciprocalSpace] += totals.energy;
@@ -329,7 +327,7 @@ void addTotals(const farfield::Totals& totals,
 //! Makes a table for the log; a stage time is that of all calls.
 std::string stageTable(const std::string& title, const std::vector<farfield::StageTime>& times)
 {
-    double total       = 0;
+    double    total    = 0;
     long long maxCalls = 0;
     for (const auto& stage : times)
     {
@@ -361,15 +359,17 @@ std::string stageTable(const std::string& title, const std::vector<farfield::Sta
 class FarfieldForceProvider::Impl
 {
 public:
-    Impl(const FarfieldOptions& options,
-         const gmx_mtop_t& mtop,
-         const MDLogger& logger,
-         const double coulombConstant,
-         const bool integratesMotion,
-         const bool reproducible,
+    Impl(const FarfieldOptions&     options,
+         const gmx_mtop_t&          mtop,
+         const MDLogger&            logger,
+         const double               coulombConstant,
+         const bool                 integratesMotion,
+         const bool                 reproducible,
          const std::vector<double>& checkpointState) :
         mtop_(mtop),
-        logger_(logger), integratesMotion_(integratesMotion), checkpointState_(checkpointState),
+        logger_(logger),
+        integratesMotion_(integratesMotion),
+        checkpointState_(checkpointState),
         solver_(translate(options,
                           coulombConstant,
                           integratesMotion,
@@ -402,14 +402,14 @@ public:
     const RVec* particlePositions(ArrayRef<const RVec> x);
     //! Throws the GROMACS exception for an \p error that was thrown for positions \p x
     [[noreturn]] void rethrowFor(const farfield::Error& error,
-                                 ArrayRef<const RVec> x,
-                                 const std::string& when) const;
+                                 ArrayRef<const RVec>   x,
+                                 const std::string&     when) const;
     //! The same for coordinates on the device
     [[noreturn]] void rethrowOnDevice(const farfield::Error& error) const;
 
-    const gmx_mtop_t& mtop_;
-    const MDLogger& logger_;
-    const bool integratesMotion_;
+    const gmx_mtop_t&   mtop_;
+    const MDLogger&     logger_;
+    const bool          integratesMotion_;
     std::vector<double> checkpointState_;
 
     farfield::Solver<real> solver_;
@@ -515,13 +515,11 @@ void FarfieldForceProvider::Impl::setAtoms(const MDModulesAtomsRedistributedSign
                 particleExclusions_.partners.push_back(j);
             }
         }
-        particleExclusions_.offsets.push_back(
-                static_cast<int>(particleExclusions_.partners.size()));
+        particleExclusions_.offsets.push_back(static_cast<int>(particleExclusions_.partners.size()));
     }
 
     solver_.setCharges(particleCharges_.data(), numGlobal);
-    solver_.setExclusions(
-            particleExclusions_.offsets.data(), particleExclusions_.partners.data(), numGlobal);
+    solver_.setExclusions(particleExclusions_.offsets.data(), particleExclusions_.partners.data(), numGlobal);
 }
 
 const RVec* FarfieldForceProvider::Impl::particlePositions(ArrayRef<const RVec> x)
@@ -569,15 +567,14 @@ void FarfieldForceProvider::Impl::logSetup()
     {
         GMX_LOG(logger_.info)
                 .asParagraph()
-                .appendText(describe(
-                        setup, static_cast<int>(particleExclusions_.partners.size()), dataPath_));
+                .appendText(describe(setup, static_cast<int>(particleExclusions_.partners.size()), dataPath_));
         loggedSetup_ = setup;
     }
 }
 
 void FarfieldForceProvider::Impl::rethrowFor(const farfield::Error& error,
-                                             ArrayRef<const RVec> x,
-                                             const std::string& when) const
+                                             ArrayRef<const RVec>   x,
+                                             const std::string&     when) const
 {
     for (size_t i = 0; i < globalAtom_.size(); i++)
     {
@@ -618,23 +615,18 @@ void FarfieldForceProvider::Impl::rethrowOnDevice(const farfield::Error& error) 
     rethrow(error, when);
 }
 
-FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& options,
-                                             const gmx_mtop_t& mtop,
-                                             const MDLogger& logger,
-                                             const double coulombConstant,
-                                             const bool integratesMotion,
-                                             const bool reproducible,
+FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions&     options,
+                                             const gmx_mtop_t&          mtop,
+                                             const MDLogger&            logger,
+                                             const double               coulombConstant,
+                                             const bool                 integratesMotion,
+                                             const bool                 reproducible,
                                              const std::vector<double>& checkpointState)
 {
     try
     {
-        impl_ = std::make_unique<Impl>(options,
-                                       mtop,
-                                       logger,
-                                       coulombConstant,
-                                       integratesMotion,
-                                       reproducible,
-                                       checkpointState);
+        impl_ = std::make_unique<Impl>(
+                options, mtop, logger, coulombConstant, integratesMotion, reproducible, checkpointState);
     }
     catch (const farfield::Error& error)
     {
@@ -645,8 +637,8 @@ FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& options,
 FarfieldForceProvider::~FarfieldForceProvider() = default;
 
 bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
-                                      const std::string& obstacle,
-                                      const std::string& updateOnHost)
+                                      const std::string&   obstacle,
+                                      const std::string&   updateOnHost)
 {
     if (impl_->solver_.setup().device != farfield::Device::Gpu)
     {
@@ -687,17 +679,17 @@ void FarfieldForceProvider::atomsRedistributed(const MDModulesAtomsRedistributed
 }
 
 void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProviderInput,
-                                            ForceProviderOutput* forceProviderOutput)
+                                            ForceProviderOutput*      forceProviderOutput)
 {
     GMX_RELEASE_ASSERT(impl_->isPrepared_ && forceProviderInput.homenr_ == impl_->numHome_,
                        "The local atoms must be known before forces are computed");
 
     ForceWithVirial& forceWithVirial = forceProviderOutput->forceWithVirial_;
-    const auto& homeAtom             = impl_->homeAtom_;
+    const auto&      homeAtom        = impl_->homeAtom_;
     auto request = impl_->request(forceProviderInput.step_, forceWithVirial.computeVirial_);
 
     const RVec* x = impl_->particlePositions(forceProviderInput.x_);
-    RVec* f       = forceWithVirial.force_.data();
+    RVec*       f = forceWithVirial.force_.data();
     if (!homeAtom.empty())
     {
         impl_->f_.resize(homeAtom.size());
@@ -708,10 +700,8 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     farfield::Totals totals;
     try
     {
-        totals = impl_->solver_.evaluate(x->as_vec(),
-                                         BoxRows::fromMatrix(forceProviderInput.box_).rows,
-                                         f->as_vec(),
-                                         request);
+        totals = impl_->solver_.evaluate(
+                x->as_vec(), BoxRows::fromMatrix(forceProviderInput.box_).rows, f->as_vec(), request);
     }
     catch (const farfield::Error& error)
     {
@@ -730,8 +720,7 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     }
 }
 
-void FarfieldForceProvider::reinit(StatePropagatorDataGpu* stateGpu,
-                                   GpuForceReduction* forceReduction)
+void FarfieldForceProvider::reinit(StatePropagatorDataGpu* stateGpu, GpuForceReduction* forceReduction)
 {
     GMX_RELEASE_ASSERT(impl_->isPrepared_ && impl_->homeAtom_.empty(),
                        "The local atoms must be known, without filler particles");
@@ -760,20 +749,19 @@ bool FarfieldForceProvider::boxHasChanged(const matrix box) const
     return false;
 }
 
-void FarfieldForceProvider::launch(const matrix box,
-                                   const int64_t step,
-                                   const StepWorkload& stepWork,
+void FarfieldForceProvider::launch(const matrix          box,
+                                   const int64_t         step,
+                                   const StepWorkload&   stepWork,
                                    GpuEventSynchronizer* xReadyOnDevice)
 {
     impl_->launchedBox_  = BoxRows::fromMatrix(box);
     impl_->launchedStep_ = step;
     try
     {
-        impl_->device_->launch(
-                impl_->launchedBox_.rows,
-                impl_->request(step, stepWork.computeVirial || stepWork.computeEnergy),
-                !stepWork.useGpuFBufferOps,
-                xReadyOnDevice);
+        impl_->device_->launch(impl_->launchedBox_.rows,
+                               impl_->request(step, stepWork.computeVirial || stepWork.computeEnergy),
+                               !stepWork.useGpuFBufferOps,
+                               xReadyOnDevice);
     }
     catch (const farfield::Error& error)
     {
@@ -782,8 +770,8 @@ void FarfieldForceProvider::launch(const matrix box,
 }
 
 void FarfieldForceProvider::waitAndReduce(const StepWorkload& stepWork,
-                                          ForceWithVirial* forceWithVirial,
-                                          gmx_enerdata_t* enerd)
+                                          ForceWithVirial*    forceWithVirial,
+                                          gmx_enerdata_t*     enerd)
 {
     farfield::Totals totals;
     try
@@ -796,9 +784,9 @@ void FarfieldForceProvider::waitAndReduce(const StepWorkload& stepWork,
     }
     if (!stepWork.useGpuFBufferOps)
     {
-        const ArrayRef<const RVec> forces = impl_->device_->forces();
-        const ArrayRef<RVec> sums         = forceWithVirial->force_;
-        const int gmx_unused numThreads   = gmx_omp_nthreads_get(ModuleMultiThread::Default);
+        const ArrayRef<const RVec> forces     = impl_->device_->forces();
+        const ArrayRef<RVec>       sums       = forceWithVirial->force_;
+        const int gmx_unused       numThreads = gmx_omp_nthreads_get(ModuleMultiThread::Default);
 #pragma omp parallel for num_threads(numThreads) schedule(static)
         for (Index i = 0; i < forces.ssize(); i++)
         {
@@ -827,9 +815,10 @@ void FarfieldForceProvider::logTimings() const
     {
         try
         {
-            text = stageTable("FMM (farfield) GPU time per stage, measured after the last step, "
-                              "without overlap",
-                              impl_->device_->measureStages(impl_->launchedBox_.rows));
+            text = stageTable(
+                    "FMM (farfield) GPU time per stage, measured after the last step, "
+                    "without overlap",
+                    impl_->device_->measureStages(impl_->launchedBox_.rows));
         }
         catch (const farfield::Error& error)
         {

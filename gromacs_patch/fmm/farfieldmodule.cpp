@@ -1,8 +1,37 @@
 /*
- * farfield: a fast multipole method for molecular dynamics.
+ * This file is part of the GROMACS molecular simulation package.
  *
- * SPDX-License-Identifier: LGPL-2.1-or-later
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
  */
+
 /*! \internal \file
  * \brief Implements the farfield part of the FMM module.
  *
@@ -70,8 +99,9 @@ void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
     }
     if (ir.ewald_geometry != EwaldGeometry::ThreeD)
     {
-        wi->addError("coulombtype = FMM has no slab correction, set ewald-geometry = 3d or use "
-                     "coulombtype = PME.");
+        wi->addError(
+                "coulombtype = FMM has no slab correction, set ewald-geometry = 3d or use "
+                "coulombtype = PME.");
     }
     if (ir.epsilon_surface != 0)
     {
@@ -180,8 +210,7 @@ std::string obstacleToDevice(const SimulationWorkload* simulationWork)
     {
         return "non-bonded interactions run on the CPU";
     }
-    if (!simulationWork->useGpuXBufferOpsWhenAllowed
-        || !simulationWork->useGpuFBufferOpsWhenAllowed)
+    if (!simulationWork->useGpuXBufferOpsWhenAllowed || !simulationWork->useGpuFBufferOpsWhenAllowed)
     {
         return "GROMACS has its coordinates and forces on the host";
     }
@@ -413,9 +442,8 @@ void FarfieldModule::subscribeToSimulationRunNotifications(MDModulesNotifiers* n
     if (impl_->provider_)
     {
         FarfieldForceProvider* provider = impl_->provider_.get();
-        notifiers->simulationRunNotifier_.subscribe(
-                [provider](const MDModulesAtomsRedistributedSignal& signal)
-                { provider->atomsRedistributed(signal); });
+        notifiers->simulationRunNotifier_.subscribe([provider](const MDModulesAtomsRedistributedSignal& signal)
+                                                    { provider->atomsRedistributed(signal); });
     }
     else if (impl_->options_.activeFmmBackend() != ActiveFmmBackend::Inactive)
     {
@@ -432,14 +460,13 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
     }
     GMX_RELEASE_ASSERT(impl_->mtop_ && impl_->logger_ && impl_->relativePermittivity_ > 0,
                        "Force providers are built after all notifications of the set-up");
-    impl_->provider_ =
-            std::make_unique<FarfieldForceProvider>(impl_->options_.farfieldOptions(),
-                                                    *impl_->mtop_,
-                                                    *impl_->logger_,
-                                                    c_one4PiEps0 / impl_->relativePermittivity_,
-                                                    impl_->integratesMotion_,
-                                                    impl_->reproducible_,
-                                                    impl_->checkpointState_);
+    impl_->provider_ = std::make_unique<FarfieldForceProvider>(impl_->options_.farfieldOptions(),
+                                                               *impl_->mtop_,
+                                                               *impl_->logger_,
+                                                               c_one4PiEps0 / impl_->relativePermittivity_,
+                                                               impl_->integratesMotion_,
+                                                               impl_->reproducible_,
+                                                               impl_->checkpointState_);
     if (impl_->provider_->useDevice(
                 impl_->deviceStreamManager_ ? &impl_->deviceStreamManager_->context() : nullptr,
                 obstacleToDevice(impl_->simulationWork_),

@@ -1,8 +1,37 @@
 /*
- * farfield: a fast multipole method for molecular dynamics.
+ * This file is part of the GROMACS molecular simulation package.
  *
- * SPDX-License-Identifier: LGPL-2.1-or-later
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
  */
+
 /*! \internal \file
  * \brief Implements the mdp options of the farfield FMM backend.
  *
@@ -49,7 +78,7 @@ constexpr const char* c_device      = "farfield-device";
 constexpr const char* c_tune        = "farfield-tune";
 
 // The limits of farfield::Options
-constexpr int c_maxOrder       = 20;
+constexpr int    c_maxOrder    = 20;
 constexpr double c_minAccuracy = 1e-10;
 constexpr double c_maxAccuracy = 1e-1;
 //! Standard PME has 3.65e-4 on water; forces that are this much worse deserve a note
@@ -61,8 +90,7 @@ constexpr double c_noteAccuracy = 2e-3;
  * name.
  */
 template<typename EnumType>
-std::string checkedName(const std::string& value,
-                        const EnumerationArray<EnumType, const char*>& names)
+std::string checkedName(const std::string& value, const EnumerationArray<EnumType, const char*>& names)
 {
     for (const char* name : names)
     {
@@ -71,10 +99,9 @@ std::string checkedName(const std::string& value,
             return name;
         }
     }
-    GMX_THROW(
-            InvalidInputError(formatString("Invalid value: '%s'; expected one of %s",
-                                           value.c_str(),
-                                           joinStrings(names.begin(), names.end(), ", ").c_str())));
+    GMX_THROW(InvalidInputError(formatString("Invalid value: '%s'; expected one of %s",
+                                             value.c_str(),
+                                             joinStrings(names.begin(), names.end(), ", ").c_str())));
 }
 
 } // namespace
@@ -94,15 +121,13 @@ void FarfieldOptions::initMdpTransformFmm(IKeyValueTreeTransformRules* rules)
 {
     for (const char* name : { c_accuracy, c_cellSize })
     {
-        addMdpTransformFromString<double>(
-                rules, &fromStdString<double>, FmmModuleInfo::sc_name, name);
+        addMdpTransformFromString<double>(rules, &fromStdString<double>, FmmModuleInfo::sc_name, name);
     }
     for (const char* name : { c_order, c_directRange })
     {
         addMdpTransformFromString<int>(rules, &fromStdString<int>, FmmModuleInfo::sc_name, name);
     }
-    addMdpTransformFromString<bool>(
-            rules, &fromStdString<bool>, FmmModuleInfo::sc_name, c_tune);
+    addMdpTransformFromString<bool>(rules, &fromStdString<bool>, FmmModuleInfo::sc_name, c_tune);
     addMdpTransformFromString<std::string>(
             rules,
             [](const std::string& value) { return checkedName(value, c_m2lNames); },
