@@ -46,6 +46,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <string>
 
 #include <farfield/farfield.h>
@@ -74,23 +75,20 @@ namespace gmx
 namespace
 {
 
-//! Translates the mdp options to those of the library.
-farfield::Options translate(const FarfieldOptions& mdp,
-                            const double           coulombConstant,
-                            const bool             integratesMotion,
-                            const bool             reproducible,
-                            const int              numThreads)
+//! Translates the mdp options, and what the run decides, to the options of the library.
+farfield::Options translate(const FarfieldOptions& mdp, const FarfieldRun& run)
 {
     farfield::Options options;
-    options.coulombConstant = coulombConstant;
+    options.coulombConstant = run.coulombConstant;
     options.accuracy        = mdp.accuracy;
     options.order           = mdp.order;
     options.directRange     = mdp.directRange;
     options.cellSize        = mdp.cellSize;
-    options.threads         = numThreads;
-    options.reproducible    = reproducible;
+    options.threads         = gmx_omp_nthreads_get(ModuleMultiThread::Default);
+    options.deviceId        = run.device.id;
+    options.reproducible    = run.reproducible;
     // What evaluates a few configurations only would spend more time on timing than it gains
-    options.tune = mdp.tune && integratesMotion && !reproducible;
+    options.tune = mdp.tune && run.integratesMotion && !run.reproducible;
     switch (mdp.m2l)
     {
         case FarfieldM2l::Hierarchy: options.m2l = farfield::M2lEngine::Hierarchy; break;
@@ -101,7 +99,7 @@ farfield::Options translate(const FarfieldOptions& mdp,
         case FarfieldM2l::Gemm: options.m2l = farfield::M2lEngine::Gemm; break;
         default: options.m2l = farfield::M2lEngine::Auto;
     }
-    switch (mdp.device)
+    switch (run.device.device)
     {
         case FarfieldDevice::Cpu: options.device = farfield::Device::Cpu; break;
         case FarfieldDevice::Gpu: options.device = farfield::Device::Gpu; break;
@@ -110,34 +108,51 @@ farfield::Options translate(const FarfieldOptions& mdp,
     return options;
 }
 
-//! Replaces the library's names of options in \p text with those of the mdp file.
-std::string withMdpNames(std::string text)
+/*! \brief Returns what the user has to change for a parameter of the library, or an empty string.
+ *
+ * \param[in] parameter     farfield::Error::parameter()
+ * \param[in] deviceOption  what decided on the device, see FarfieldDeviceChoice
+ */
+std::string userOption(const std::string& parameter, const std::string& deviceOption)
 {
-    text = replaceAllWords(text, "directRange", "fmm-farfield-direct-range");
-    text = replaceAllWords(text, "cellSize", "fmm-farfield-cell-size");
-    text = replaceAllWords(text, "cell size", "fmm-farfield-cell-size");
-    text = replaceAllWords(text, "order", "fmm-farfield-order");
-    text = replaceAllWords(text, "accuracy", "fmm-farfield-accuracy");
-    text = replaceAllWords(text, "device", "fmm-farfield-device");
-    text = replaceAllWords(text, "m2l", "fmm-farfield-m2l");
-    return text;
+    const std::map<std::string, std::string> options = {
+        { "accuracy", "fmm-farfield-accuracy" },
+        { "order", "fmm-farfield-order" },
+        { "directRange", "fmm-farfield-direct-range" },
+        { "cellSize", "fmm-farfield-cell-size" },
+        { "m2l", "fmm-farfield-m2l" },
+        { "device", deviceOption },
+        { "deviceId", "mdrun -gpu_id" },
+        { "threads", "mdrun -ntomp" },
+        { "coulombConstant", "epsilon-r" },
+    };
+    const auto found = options.find(parameter);
+    return found == options.end() ? "" : found->second;
+}
+
+//! Returns the library's text, and then the option at fault by the name that the user knows.
+std::string describeError(const farfield::Error& error, const std::string& deviceOption)
+{
+    const std::string option = userOption(error.parameter(), deviceOption);
+    return error.what() + (option.empty() ? "" : " The option to change is " + option + ".");
 }
 
 //! Throws the GROMACS exception that corresponds to \p error.
-[[noreturn]] void rethrow(const farfield::Error& error, const std::string& when)
+[[noreturn]] void rethrow(const farfield::Error& error, const std::string& when, const std::string& deviceOption)
 {
-    const std::string message = formatString("FMM (fmm-backend = farfield) %s: ", when.c_str())
-                                + withMdpNames(error.what());
+    const std::string start   = formatString("FMM (fmm-backend = farfield) %s: ", when.c_str());
+    const std::string message = start + describeError(error, deviceOption);
     switch (error.code())
     {
         case farfield::ErrorCode::InvalidArgument: GMX_THROW(InvalidInputError(message));
         case farfield::ErrorCode::Unsupported: GMX_THROW(NotImplementedError(message));
         case farfield::ErrorCode::NotCompiled:
         case farfield::ErrorCode::DeviceFailure:
-            GMX_THROW(InconsistentInputError(message + " Set fmm-farfield-device = cpu to run without a GPU."));
+            GMX_THROW(InconsistentInputError(start + error.what() + " Set " + deviceOption
+                                             + " = cpu to run FMM without a GPU."));
         case farfield::ErrorCode::OutOfMemory:
             GMX_THROW(InconsistentInputError(
-                    message
+                    start + error.what()
                     + " Use a larger fmm-farfield-cell-size or a lower fmm-farfield-order."));
     }
     GMX_THROW(InternalError(message));
@@ -153,11 +168,19 @@ struct Exclusions
 /*! \brief Collects the exclusions of the whole system, in both directions and without self.
  *
  * A pair appears once even when it is excluded by its molecule type as well as by the
- * intermolecular exclusion group, which QM/MM uses.
+ * intermolecular exclusion group. That group lists all pairs of its atoms without naming them, and
+ * QM/MM, which uses it, takes the charges of its atoms away: only charged atoms have to be paired.
+ *
+ * \param[in] mtop     the global topology
+ * \param[in] charges  the charges of the whole system
  */
-Exclusions collectExclusions(const gmx_mtop_t& mtop)
+Exclusions collectExclusions(const gmx_mtop_t& mtop, const std::vector<real>& charges)
 {
-    std::vector<int> group = mtop.intermolecularExclusionGroup;
+    std::vector<int> group;
+    std::copy_if(mtop.intermolecularExclusionGroup.begin(),
+                 mtop.intermolecularExclusionGroup.end(),
+                 std::back_inserter(group),
+                 [&charges](const int atom) { return charges[atom] != 0; });
     std::sort(group.begin(), group.end());
 
     Exclusions       result;
@@ -232,8 +255,12 @@ const char* engineName(const farfield::M2lEngine engine)
  * \param[in] setup          the discretisation
  * \param[in] numExclusions  number of excluded pairs
  * \param[in] dataPath       how coordinates and forces get to the device and back
+ * \param[in] deviceReason   why the FMM is on this device
  */
-std::string describe(const farfield::Setup& setup, const int numExclusions, const std::string& dataPath)
+std::string describe(const farfield::Setup& setup,
+                     const int              numExclusions,
+                     const std::string&     dataPath,
+                     const std::string&     deviceReason)
 {
     const char* device = (setup.device == farfield::Device::Gpu ? "GPU" : "CPU");
     const auto& h      = setup.cells;
@@ -263,6 +290,7 @@ std::string describe(const farfield::Setup& setup, const int numExclusions, cons
                          setup.deviceName.c_str(),
                          setup.threads,
                          setup.threads == 1 ? "" : "s");
+    text += formatString("  device chosen by         %s\n", deviceReason.c_str());
     if (setup.device == farfield::Device::Gpu)
     {
         text += formatString("  coordinates and forces   %s\n", dataPath.c_str());
@@ -308,20 +336,29 @@ struct BoxRows
     double rows[DIM][DIM];
 };
 
-//! Adds energy and virial to the output of a step.
-void addTotals(const farfield::Totals& totals, ForceWithVirial* forceWithVirial, gmx_enerdata_t* enerd)
+//! Adds the energy and the virial to the output of a step that computes them.
+void addTotals(const farfield::Totals& totals,
+               const StepWorkload&     stepWork,
+               ForceWithVirial*        forceWithVirial,
+               gmx_enerdata_t*         enerd)
 {
-    // Added, as the charge correction and LJ-PME assign this term before
-    enerd->term[InteractionFunction::CoulombReciprocalSpace] += totals.energy;
-    matrix virial;
-    for (int i = 0; i < DIM; i++)
+    if (stepWork.computeEnergy)
     {
-        for (int j = 0; j < DIM; j++)
-        {
-            virial[i][j] = totals.virial[i][j];
-        }
+        // Added, as the charge correction and LJ-PME assign this term before
+        enerd->term[InteractionFunction::CoulombReciprocalSpace] += totals.energy;
     }
-    forceWithVirial->addVirialContribution(virial);
+    if (stepWork.computeVirial)
+    {
+        matrix virial;
+        for (int i = 0; i < DIM; i++)
+        {
+            for (int j = 0; j < DIM; j++)
+            {
+                virial[i][j] = totals.virial[i][j];
+            }
+        }
+        forceWithVirial->addVirialContribution(virial);
+    }
 }
 
 //! Makes a table for the log; a stage time is that of all calls.
@@ -359,39 +396,13 @@ std::string stageTable(const std::string& title, const std::vector<farfield::Sta
 class FarfieldForceProvider::Impl
 {
 public:
-    Impl(const FarfieldOptions&     options,
-         const gmx_mtop_t&          mtop,
-         const MDLogger&            logger,
-         const double               coulombConstant,
-         const bool                 integratesMotion,
-         const bool                 reproducible,
-         const std::vector<double>& checkpointState) :
-        mtop_(mtop),
-        logger_(logger),
-        integratesMotion_(integratesMotion),
-        checkpointState_(checkpointState),
-        solver_(translate(options,
-                          coulombConstant,
-                          integratesMotion,
-                          reproducible,
-                          gmx_omp_nthreads_get(ModuleMultiThread::Default)))
+    Impl(const FarfieldOptions& options, const gmx_mtop_t& mtop, const MDLogger& logger, const FarfieldRun& run) :
+        mtop_(mtop), logger_(logger), run_(run), solver_(translate(options, run))
     {
     }
 
     //! What to ask of the solver at \p step
-    farfield::Request request(const int64_t step, const bool computeTotals) const
-    {
-        farfield::Request result;
-        result.energy = computeTotals;
-        result.virial = computeTotals;
-        if (integratesMotion_)
-        {
-            // A minimiser compares energies of neighbouring configurations on one grid
-            result.step = step;
-        }
-        return result;
-    }
-
+    farfield::Request request(int64_t step, const StepWorkload& stepWork);
     //! Sets up the solver for the local atoms; throws farfield::Error
     void setAtoms(const MDModulesAtomsRedistributedSignal& signal);
     //! Chooses the discretisation, or takes it over from the checkpoint; throws farfield::Error
@@ -407,16 +418,17 @@ public:
     //! The same for coordinates on the device
     [[noreturn]] void rethrowOnDevice(const farfield::Error& error) const;
 
-    const gmx_mtop_t&   mtop_;
-    const MDLogger&     logger_;
-    const bool          integratesMotion_;
-    std::vector<double> checkpointState_;
+    const gmx_mtop_t& mtop_;
+    const MDLogger&   logger_;
+    const FarfieldRun run_;
 
     farfield::Solver<real> solver_;
     //! Set when coordinates and forces stay on the device
     std::unique_ptr<FarfieldOnDevice> device_;
     //! Where coordinates and forces are, for the log
     std::string dataPath_;
+    //! The last step that was not a trial configuration
+    int64_t step_ = 0;
     //! Box and step of the last launch on the device
     BoxRows launchedBox_  = BoxRows([](int, int) { return 0.0; });
     int64_t launchedStep_ = -1;
@@ -448,6 +460,24 @@ public:
     std::vector<RVec> x_, f_;
 };
 
+farfield::Request FarfieldForceProvider::Impl::request(const int64_t step, const StepWorkload& stepWork)
+{
+    // Trial configurations have a number of their own, which is that of no step
+    if (!stepWork.isTrialConfiguration)
+    {
+        step_ = step;
+    }
+    farfield::Request result;
+    result.energy = stepWork.computeEnergy;
+    result.virial = stepWork.computeVirial;
+    if (run_.integratesMotion)
+    {
+        // What is compared is on one grid: the configurations of a minimiser, or the trials of a step
+        result.step = step_;
+    }
+    return result;
+}
+
 void FarfieldForceProvider::Impl::setAtoms(const MDModulesAtomsRedistributedSignal& signal)
 {
     // Collected only now, as a run may still extend the exclusions when it starts (MiMiC)
@@ -455,7 +485,7 @@ void FarfieldForceProvider::Impl::setAtoms(const MDModulesAtomsRedistributedSign
     if (isFirst)
     {
         charges_    = collectCharges(mtop_);
-        exclusions_ = collectExclusions(mtop_);
+        exclusions_ = collectExclusions(mtop_, charges_);
     }
 
     const int numGlobal = mtop_.natoms;
@@ -538,11 +568,11 @@ const RVec* FarfieldForceProvider::Impl::particlePositions(ArrayRef<const RVec> 
 
 void FarfieldForceProvider::Impl::prepare(ArrayRef<const RVec> x, const Matrix3x3& box)
 {
-    if (!checkpointState_.empty())
+    if (!run_.checkpointState.empty())
     {
         try
         {
-            solver_.restore(checkpointState_);
+            solver_.restore(run_.checkpointState);
         }
         catch (const farfield::Error& error)
         {
@@ -552,7 +582,7 @@ void FarfieldForceProvider::Impl::prepare(ArrayRef<const RVec> x, const Matrix3x
                     .appendText(formatString(
                             "The FMM discretisation in the checkpoint is not used (%s). A new one "
                             "is chosen, so this continuation is not exact.",
-                            withMdpNames(error.what()).c_str()));
+                            describeError(error, run_.device.option).c_str()));
         }
     }
     solver_.prepare(particlePositions(x)->as_vec(), BoxRows(box).rows);
@@ -567,7 +597,10 @@ void FarfieldForceProvider::Impl::logSetup()
     {
         GMX_LOG(logger_.info)
                 .asParagraph()
-                .appendText(describe(setup, static_cast<int>(particleExclusions_.partners.size()), dataPath_));
+                .appendText(describe(setup,
+                                     static_cast<int>(particleExclusions_.partners.size()),
+                                     dataPath_,
+                                     run_.device.reason));
         loggedSetup_ = setup;
     }
 }
@@ -589,7 +622,7 @@ void FarfieldForceProvider::Impl::rethrowFor(const farfield::Error& error,
                     globalAtom_[i] + 1)));
         }
     }
-    rethrow(error, when);
+    rethrow(error, when, run_.device.option);
 }
 
 void FarfieldForceProvider::Impl::rethrowOnDevice(const farfield::Error& error) const
@@ -612,25 +645,21 @@ void FarfieldForceProvider::Impl::rethrowOnDevice(const farfield::Error& error) 
     {
         rethrowFor(error, x, when);
     }
-    rethrow(error, when);
+    rethrow(error, when, run_.device.option);
 }
 
-FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions&     options,
-                                             const gmx_mtop_t&          mtop,
-                                             const MDLogger&            logger,
-                                             const double               coulombConstant,
-                                             const bool                 integratesMotion,
-                                             const bool                 reproducible,
-                                             const std::vector<double>& checkpointState)
+FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& options,
+                                             const gmx_mtop_t&      mtop,
+                                             const MDLogger&        logger,
+                                             const FarfieldRun&     run)
 {
     try
     {
-        impl_ = std::make_unique<Impl>(
-                options, mtop, logger, coulombConstant, integratesMotion, reproducible, checkpointState);
+        impl_ = std::make_unique<Impl>(options, mtop, logger, run);
     }
     catch (const farfield::Error& error)
     {
-        rethrow(error, "cannot be set up");
+        rethrow(error, "cannot be set up", run.device.option);
     }
 }
 
@@ -686,7 +715,9 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
 
     ForceWithVirial& forceWithVirial = forceProviderOutput->forceWithVirial_;
     const auto&      homeAtom        = impl_->homeAtom_;
-    auto request = impl_->request(forceProviderInput.step_, forceWithVirial.computeVirial_);
+    GMX_RELEASE_ASSERT(forceProviderInput.stepWork_ != nullptr, "mdrun tells what a step computes");
+    const StepWorkload& stepWork = *forceProviderInput.stepWork_;
+    auto                request  = impl_->request(forceProviderInput.step_, stepWork);
 
     const RVec* x = impl_->particlePositions(forceProviderInput.x_);
     RVec*       f = forceWithVirial.force_.data();
@@ -714,10 +745,7 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     {
         forceWithVirial.force_[homeAtom[i]] += impl_->f_[i];
     }
-    if (request.virial)
-    {
-        addTotals(totals, &forceWithVirial, &forceProviderOutput->enerd_);
-    }
+    addTotals(totals, stepWork, &forceWithVirial, &forceProviderOutput->enerd_);
 }
 
 void FarfieldForceProvider::reinit(StatePropagatorDataGpu* stateGpu, GpuForceReduction* forceReduction)
@@ -730,12 +758,13 @@ void FarfieldForceProvider::reinit(StatePropagatorDataGpu* stateGpu, GpuForceRed
     }
     catch (const farfield::Error& error)
     {
-        rethrow(error, "cannot be set up on the GPU");
+        rethrow(error, "cannot be set up on the GPU", impl_->run_.device.option);
     }
 }
 
-bool FarfieldForceProvider::boxHasChanged(const matrix box) const
+bool FarfieldForceProvider::mustBeRecordedAgain(const matrix box) const
 {
+    // The first step with another box sets up the FMM for it, which a graph can not hold
     for (int i = 0; i < DIM; i++)
     {
         for (int j = 0; j < DIM; j++)
@@ -746,7 +775,7 @@ bool FarfieldForceProvider::boxHasChanged(const matrix box) const
             }
         }
     }
-    return false;
+    return impl_->device_->mustBeRecordedAgain();
 }
 
 void FarfieldForceProvider::launch(const matrix          box,
@@ -759,7 +788,7 @@ void FarfieldForceProvider::launch(const matrix          box,
     try
     {
         impl_->device_->launch(impl_->launchedBox_.rows,
-                               impl_->request(step, stepWork.computeVirial || stepWork.computeEnergy),
+                               impl_->request(step, stepWork),
                                !stepWork.useGpuFBufferOps,
                                xReadyOnDevice);
     }
@@ -793,10 +822,7 @@ void FarfieldForceProvider::waitAndReduce(const StepWorkload& stepWork,
             sums[i] += forces[i];
         }
     }
-    if (stepWork.computeVirial || stepWork.computeEnergy)
-    {
-        addTotals(totals, forceWithVirial, enerd);
-    }
+    addTotals(totals, stepWork, forceWithVirial, enerd);
 }
 
 std::vector<double> FarfieldForceProvider::state() const

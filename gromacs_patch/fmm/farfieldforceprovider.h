@@ -44,9 +44,10 @@
 #include <string>
 #include <vector>
 
+#include "gromacs/mdtypes/ideviceforceprovider.h"
 #include "gromacs/mdtypes/iforceprovider.h"
 
-#include "deviceforceprovider.h"
+#include "farfieldoptions.h"
 
 class DeviceContext;
 struct gmx_mtop_t;
@@ -55,8 +56,35 @@ namespace gmx
 {
 
 class MDLogger;
-struct FarfieldOptions;
 struct MDModulesAtomsRedistributedSignal;
+
+//! Where the FMM of this rank runs.
+struct FarfieldDeviceChoice
+{
+    //! The backend
+    FarfieldDevice device = FarfieldDevice::Cpu;
+    //! CUDA device; -1 leaves it to the library
+    int id = -1;
+    //! The mdp option or the environment variable that decided
+    std::string option;
+    //! Why, for the log
+    std::string reason;
+};
+
+//! What a run decides about the force provider, beside the mdp options.
+struct FarfieldRun
+{
+    //! 1/(4 pi eps0 eps_r), kJ mol^-1 nm e^-2
+    double coulombConstant = 0;
+    //! Whether the steps follow the equations of motion
+    bool integratesMotion = false;
+    //! Whether results must be bitwise equal in every run
+    bool reproducible = false;
+    //! Where the FMM runs
+    FarfieldDeviceChoice device;
+    //! What state() returned when the checkpoint was written, or empty
+    std::vector<double> checkpointState;
+};
 
 /*! \brief Computes all Coulomb interactions, near and far, with farfield::Solver.
  *
@@ -69,23 +97,17 @@ class FarfieldForceProvider final : public IForceProvider, public IDeviceForcePr
 public:
     /*! \brief Creates the solver.
      *
-     * \param[in] options          the mdp options
-     * \param[in] mtop             the global topology; must outlive this object
-     * \param[in] logger           for the log file; must outlive this object
-     * \param[in] coulombConstant  1/(4 pi eps0 eps_r), kJ mol^-1 nm e^-2
-     * \param[in] integratesMotion whether the steps follow the equations of motion
-     * \param[in] reproducible     whether results must be bitwise equal in every run
-     * \param[in] checkpointState  what state() returned when the checkpoint was written, or empty
+     * \param[in] options  the mdp options
+     * \param[in] mtop     the global topology; must outlive this object
+     * \param[in] logger   for the log file; must outlive this object
+     * \param[in] run      what the run decides
      *
      * \throws InvalidInputError, InconsistentInputError  an option or the device cannot be used
      */
-    FarfieldForceProvider(const FarfieldOptions&     options,
-                          const gmx_mtop_t&          mtop,
-                          const MDLogger&            logger,
-                          double                     coulombConstant,
-                          bool                       integratesMotion,
-                          bool                       reproducible,
-                          const std::vector<double>& checkpointState);
+    FarfieldForceProvider(const FarfieldOptions& options,
+                          const gmx_mtop_t&      mtop,
+                          const MDLogger&        logger,
+                          const FarfieldRun&     run);
     ~FarfieldForceProvider();
 
     /*! \brief Decides whether coordinates and forces are those of GROMACS on the device.
@@ -108,17 +130,13 @@ public:
      */
     void atomsRedistributed(const MDModulesAtomsRedistributedSignal& signal);
 
-    /*! \brief Adds forces, virial and energy.
-     *
-     * GROMACS does not tell force providers whether the energy is needed. It asks for the virial
-     * at every step where it asks for the energy, so both are computed at those steps.
-     */
+    //! Adds forces, and the energy and the virial at the steps that compute them.
     void calculateForces(const ForceProviderInput& forceProviderInput,
                          ForceProviderOutput*      forceProviderOutput) override;
 
     // From IDeviceForceProvider
     void reinit(StatePropagatorDataGpu* stateGpu, GpuForceReduction* forceReduction) override;
-    bool boxHasChanged(const matrix box) const override;
+    bool mustBeRecordedAgain(const matrix box) const override;
     void launch(const matrix          box,
                 int64_t               step,
                 const StepWorkload&   stepWork,

@@ -53,10 +53,7 @@ class FarfieldForceProvider::Impl
 FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& /* options */,
                                              const gmx_mtop_t& /* mtop */,
                                              const MDLogger& /* logger */,
-                                             const double /* coulombConstant */,
-                                             const bool /* integratesMotion */,
-                                             const bool /* reproducible */,
-                                             const std::vector<double>& /* checkpointState */)
+                                             const FarfieldRun& /* run */)
 {
     GMX_THROW(NotImplementedError(
             "This GROMACS was built without FMM, configure it with -DGMX_USE_EXT_FMM=ON to run "
@@ -86,7 +83,7 @@ void FarfieldForceProvider::reinit(StatePropagatorDataGpu* /* stateGpu */,
 {
 }
 
-bool FarfieldForceProvider::boxHasChanged(const matrix /* box */) const
+bool FarfieldForceProvider::mustBeRecordedAgain(const matrix /* box */) const
 {
     return false;
 }

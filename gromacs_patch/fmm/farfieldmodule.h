@@ -73,10 +73,7 @@ public:
     void subscribeToPreProcessingNotifications(MDModulesNotifiers* notifiers);
     //! mdrun: collects what the force provider needs; reads and writes the checkpoint.
     void subscribeToSimulationSetupNotifications(MDModulesNotifiers* notifiers);
-    /*! \brief mdrun: follows the redistribution of atoms.
-     *
-     * \throws NotImplementedError  another FMM backend is active: nothing would compute Coulomb
-     */
+    //! mdrun: follows the redistribution of atoms.
     void subscribeToSimulationRunNotifications(MDModulesNotifiers* notifiers);
     /*! \brief Builds the force provider and adds it to \p forceProviders.
      *
@@ -91,16 +88,19 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/*! \brief mdrun: refuses to start FMM with a position that is not finite or far too large.
+//! Whether \p ir has coulombtype = FMM with this backend.
+bool usesFarfield(const t_inputrec& ir);
+
+/*! \brief mdrun: refuses to start this backend with a position that is not finite or far too large.
  *
  * To be called before mdrun uses the positions: it would crash when it estimates the density for
  * the pair list, long before the first force.
  *
  * \param[in] ir  the input record
  * \param[in] x   the positions of all atoms at the start
- * \throws InvalidInputError  with coulombtype = FMM, there is such a position
+ * \throws InvalidInputError  this backend is in use, and there is such a position
  */
-void checkStartForFmm(const t_inputrec& ir, ArrayRef<const RVec> x);
+void checkStartForFarfield(const t_inputrec& ir, ArrayRef<const RVec> x);
 
 } // namespace gmx
 

@@ -172,6 +172,11 @@ void FarfieldOnDevice::launch(const double             box[DIM][DIM],
     }
 }
 
+bool FarfieldOnDevice::mustBeRecordedAgain() const
+{
+    return farfield::mustRecordAgain(impl_->solver_);
+}
+
 farfield::Totals FarfieldOnDevice::wait()
 {
     const farfield::Totals totals = farfield::wait(impl_->solver_);

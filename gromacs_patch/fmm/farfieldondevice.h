@@ -95,6 +95,9 @@ public:
                 bool                     forcesToHost,
                 GpuEventSynchronizer*    xReadyOnDevice);
 
+    //! Whether the solver can not go on with what graphs have recorded of it.
+    bool mustBeRecordedAgain() const;
+
     //! Waits for the last launch.
     farfield::Totals wait();
     //! The forces of a launch with forcesToHost, after wait().

@@ -78,6 +78,11 @@ void FarfieldOnDevice::launch(const double /* box */[DIM][DIM],
 {
 }
 
+bool FarfieldOnDevice::mustBeRecordedAgain() const
+{
+    return false;
+}
+
 farfield::Totals FarfieldOnDevice::wait()
 {
     return {};

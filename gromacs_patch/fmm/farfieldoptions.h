@@ -67,16 +67,21 @@ enum class FarfieldDevice
     Count
 };
 
+//! Names of the values of FarfieldDevice.
+static const EnumerationArray<FarfieldDevice, const char*> c_farfieldDeviceNames = {
+    { "auto", "cpu", "gpu" }
+};
+
 /*! \brief The options fmm-farfield-..., with their defaults.
  *
- * The defaults and limits are those of farfield::Options. They are repeated here, so that grompp
- * can check its input in builds without the library.
+ * The limits stand in farfield.h, the header of the library, of which apply.sh puts a copy beside
+ * this file: grompp checks its input with them, in builds without the library, too.
  */
 struct FarfieldOptions : IFmmOptions
 {
-    //! Wanted relative RMS error of the total force, 1e-10 to 1e-1
+    //! Wanted relative RMS error of the total force
     double accuracy = 3e-4;
-    //! Multipole order, 0 to 20; -1 lets the accuracy decide
+    //! Multipole order; -1 lets the accuracy decide
     int order = -1;
     //! Direct range in cells, 1 or 2; 0 lets the cost decide
     int directRange = 0;
