@@ -205,7 +205,8 @@ struct DeviceEntry;
 /*! \brief Coulomb energy, forces and virial of periodic point charges by a fast multipole method.
  *
  *  Greengard and Rokhlin, J. Comput. Phys. 73, 325 (1987), doi:10.1016/0021-9991(87)90140-9;
- *  Kohnke et al., J. Chem. Theory Comput. 17, 6938 (2021), doi:10.1021/acs.jctc.1c00763.
+ *  Kohnke, Kutzner and Grubmueller, J. Chem. Theory Comput. 16, 6938 (2020),
+ *  doi:10.1021/acs.jctc.0c00744.
  *
  *  \tparam Real  float: single-precision particles and expansions, double-precision set-up and
  *                energy sums; double: double precision throughout.
