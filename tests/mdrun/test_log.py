@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import gmxrun
 from gmxrun import FMM, on_gpu, reproducible, settings, simulate
 
 LENGTH = {"nsteps": 20, "nstlist": 10, "gen-vel": "yes", "gen-temp": 300}
@@ -74,7 +75,7 @@ def test_only_a_gpu_run_that_may_differ_times_settings(tmp_path, water):
     runs = {
         "default": ({}, ()),
         "no": ({"fmm-farfield-tune": "no"}, ()),
-        "reprod": ({}, reproducible()),
+        "reprod": (gmxrun.reproducible_fmm(), reproducible()),
     }
     logs = {
         name: simulate(tmp_path, name, settings(LENGTH, FMM, options), water, flags).log
