@@ -72,7 +72,8 @@ $log"
     echo "applied $name"
 done
 
-for file in "$here"/fmm/*.h "$here"/fmm/*.cpp; do
+# The library's header holds the limits of the options, for grompp in builds without the library
+for file in "$here"/fmm/*.h "$here"/fmm/*.cpp "$here"/../src/farfield/farfield.h; do
     copy=$tree/src/gromacs/fmm/$(basename "$file")
     cmp -s "$file" "$copy" || cp "$file" "$copy"
 done

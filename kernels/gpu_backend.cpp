@@ -380,7 +380,8 @@ public:
     }
     void endStage(Stage stage) override
     {
-        if (timed_)
+        // an evaluation may be part of a set-up
+        if (timed_ && stage != Stage::SetUp)
         {
             clock_.end(streamOf(stage), inTurn());
         }

@@ -5,8 +5,8 @@
  *  \brief M2L in kernels that a kernel starts: a thread per few target cells, which launches a grid
  *         with a block for each of their sources.
  *
- *  Approach 2 of Kohnke, Kutzner and Grubmueller, J. Chem. Theory Comput. 17, 1741 (2021),
- *  doi:10.1021/acs.jctc.1c00763, as dynamic parallelism is since CUDA 12: children are fired and
+ *  Approach 2 of Kohnke et al., Int. J. High Perform. Comput. Appl. 35, 97 (2021),
+ *  doi:10.1177/1094342020964857, as dynamic parallelism is since CUDA 12: children are fired and
  *  forgotten, and the kernel that follows in the stream waits for all of them. Sums of sources are
  *  added atomically, so that results are not reproducible bit by bit.
  */

@@ -4,8 +4,9 @@
 /*! \file
  *  \brief M2L as its loops stand: a block per target cell, a thread per coefficient.
  *
- *  Approach 1 of Kohnke, Kutzner and Grubmueller, J. Chem. Theory Comput. 17, 1741 (2021),
- *  doi:10.1021/acs.jctc.1c00763: what the other engines are compared with.
+ *  Approach 1 of Kohnke et al., Int. J. High Perform. Comput. Appl. 35, 97 (2021),
+ *  doi:10.1177/1094342020964857, without its Unified Memory: what the other engines are compared
+ *  with.
  */
 #include "m2l.h"
 #include "m2l_dense.h"

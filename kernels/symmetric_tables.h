@@ -12,9 +12,9 @@
  *      W_j^kappa = sum_sigma chi_kappa(sigma) M_j(sigma),
  *
  *  with M(sigma) the source at sigma D: as many products as one displacement takes, and W is a
- *  Walsh-Hadamard transform over the signs. Operators shared within orbits: Kohnke, Kutzner and
- *  Grubmueller, J. Chem. Theory Comput. 17, 1741 (2021), doi:10.1021/acs.jctc.1c00763; sharing the
- *  products goes beyond that.
+ *  Walsh-Hadamard transform over the signs. Operators shared within orbits: Kohnke et al., Int.
+ *  J. High Perform. Comput. Appl. 35, 97 (2021), doi:10.1177/1094342020964857; sharing the products
+ *  goes beyond that.
  *
  *  In a rectangular box classes are the parities under reflections of x, y and z (three sign bits),
  *  and a target in octant o is seen in its own frame, mirrored in the axes whose bit of o is 0:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -116,7 +117,7 @@ struct Candidate
 void checkCellSize(const Options& options, const Mat3& box)
 {
     const double shortest = std::min({ box(0, 0), box(1, 1), box(2, 2) });
-    if (options.cellSize > shortest)
+    if (options.cellSize > shortest * (1 + c_cellSizeRounding))
     {
         throw Error(ErrorCode::InvalidArgument,
                     "The cell size, " + std::to_string(options.cellSize)
@@ -140,7 +141,8 @@ std::vector<Candidate> allCandidates(const Options& options,
                                      Device device,
                                      const Mat3& box,
                                      long long particles,
-                                     double occupiedVolume)
+                                     double occupiedVolume,
+                                     double largestCell)
 {
     std::vector<Candidate> candidates;
     const double boxVolume = box.determinant();
@@ -171,7 +173,7 @@ std::vector<Candidate> allCandidates(const Options& options,
                     lengths[k] = std::max(1, static_cast<int>(std::lround(box(k, k) / wanted)));
                 }
                 const double cells = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
-                if (options.cellSize == 0 && cells > c_maxCells)
+                if (options.cellSize == 0 && (cells > c_maxCells || edge > largestCell))
                 {
                     continue;
                 }
@@ -291,6 +293,7 @@ std::vector<Discretisation> cheapest(const Options& options,
                                      const Mat3& box,
                                      long long particles,
                                      double occupiedVolume,
+                                     double largestCell,
                                      size_t most)
 {
     //! Predicted costs are right within such a factor.
@@ -299,7 +302,16 @@ std::vector<Discretisation> cheapest(const Options& options,
     constexpr double c_likeCells = 1.12;
 
     checkCellSize(options, box);
-    const auto all        = allCandidates(options, device, box, particles, occupiedVolume);
+    auto all = allCandidates(options, device, box, particles, occupiedVolume, largestCell);
+    if (all.empty())
+    {
+        all = allCandidates(options,
+                            device,
+                            box,
+                            particles,
+                            occupiedVolume,
+                            std::numeric_limits<double>::infinity());
+    }
     const auto sufficient = sufficientCandidates(options, all);
     std::vector<Candidate> taken;
     std::vector<Discretisation> result;
@@ -359,19 +371,21 @@ Discretisation chooseDiscretisation(const Options& options,
                                     Device device,
                                     const Mat3& box,
                                     long long particles,
-                                    double occupiedVolume)
+                                    double occupiedVolume,
+                                    double largestCell)
 {
-    return cheapest(options, device, box, particles, occupiedVolume, 1).front();
+    return cheapest(options, device, box, particles, occupiedVolume, largestCell, 1).front();
 }
 
 std::vector<Discretisation> discretisationsToTime(const Options& options,
                                                   Device device,
                                                   const Mat3& box,
                                                   long long particles,
-                                                  double occupiedVolume)
+                                                  double occupiedVolume,
+                                                  double largestCell)
 {
     constexpr size_t c_most = 6;
-    return cheapest(options, device, box, particles, occupiedVolume, c_most);
+    return cheapest(options, device, box, particles, occupiedVolume, largestCell, c_most);
 }
 
 } // namespace farfield

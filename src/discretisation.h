@@ -7,6 +7,7 @@
 #ifndef FARFIELD_DISCRETISATION_H
 #define FARFIELD_DISCRETISATION_H
 
+#include <limits>
 #include <vector>
 
 #include "farfield/farfield.h"
@@ -71,21 +72,25 @@ double estimatedError(const Discretisation& d, const Grid& leaf);
  *  \param[in] box             box vectors
  *  \param[in] particles       number of particles
  *  \param[in] occupiedVolume  volume in which they are found, nm^3
+ *  \param[in] largestCell     edge that cells must not exceed, nm, unless nothing smaller is left
  *  \throws Error  InvalidArgument: options and box do not fit together */
 Discretisation chooseDiscretisation(const Options& options,
                                     Device device,
                                     const Mat3& box,
                                     long long particles,
-                                    double occupiedVolume);
+                                    double occupiedVolume,
+                                    double largestCell = std::numeric_limits<double>::infinity());
 
 /*! \brief The settings among which timing may decide: their errors suffice, and their predicted
  *         costs are close. The first is that of chooseDiscretisation(), which has the parameters.
  */
-std::vector<Discretisation> discretisationsToTime(const Options& options,
-                                                  Device device,
-                                                  const Mat3& box,
-                                                  long long particles,
-                                                  double occupiedVolume);
+std::vector<Discretisation>
+discretisationsToTime(const Options& options,
+                      Device device,
+                      const Mat3& box,
+                      long long particles,
+                      double occupiedVolume,
+                      double largestCell = std::numeric_limits<double>::infinity());
 
 } // namespace farfield
 

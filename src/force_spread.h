@@ -28,23 +28,24 @@ struct ForceSpread
     double worst  = 0; //!< the same of the evaluation that is farthest off
     std::vector<double> mean;
 
-    //! \param[in] forces  of each evaluation, two at least
+    /*! \param[in] forces  of each evaluation
+     *  \param[in] count   the first, two at least, are at positions of the grid that are spread
+     *                     evenly; others count for the worst one alone */
     template<class Real>
-    explicit ForceSpread(const std::vector<std::vector<Real>>& forces)
+    ForceSpread(const std::vector<std::vector<Real>>& forces, size_t count)
     {
-        const size_t count = forces.size();
-        std::vector<double> deviations(count, 0.0);
+        std::vector<double> deviations(forces.size(), 0.0);
         mean.resize(forces.front().size());
         for (size_t i = 0; i < mean.size(); i++)
         {
             double sum = 0;
-            for (const auto& f : forces)
+            for (size_t k = 0; k < count; k++)
             {
-                sum += static_cast<double>(f[i]);
+                sum += static_cast<double>(forces[k][i]);
             }
             mean[i] = sum / static_cast<double>(count);
             square += mean[i] * mean[i];
-            for (size_t k = 0; k < count; k++)
+            for (size_t k = 0; k < forces.size(); k++)
             {
                 const double deviation = static_cast<double>(forces[k][i]) - mean[i];
                 deviations[k] += deviation * deviation;
@@ -52,10 +53,10 @@ struct ForceSpread
         }
         // the mean has a part of every deviation
         const double correction = static_cast<double>(count) / static_cast<double>(count - 1);
-        for (const double deviation : deviations)
+        for (size_t k = 0; k < forces.size(); k++)
         {
-            usual += correction * deviation / static_cast<double>(count);
-            worst = std::max(worst, correction * deviation);
+            usual += k < count ? correction * deviations[k] / static_cast<double>(count) : 0.0;
+            worst = std::max(worst, correction * deviations[k]);
         }
     }
 

@@ -13,10 +13,8 @@ bool gpuIsUsable(int /*deviceId*/)
 }
 
 template<class Real>
-std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double /*coulombConstant*/,
-                                                 int /*threads*/,
-                                                 bool /*reproducible*/,
-                                                 int /*deviceId*/)
+std::unique_ptr<GpuBackend<Real>>
+makeGpuBackend(double /*coulombConstant*/, int /*threads*/, bool /*reproducible*/, int /*deviceId*/)
 {
     throw Error(ErrorCode::NotCompiled,
                 "The device is 'gpu', but the CUDA backend is not compiled into this libfarfield: "

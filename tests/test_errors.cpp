@@ -324,6 +324,35 @@ TEST(Devices, ThatAreAbsentAreReported)
     EXPECT_NE(solver.setup().device, Device::Auto);
 }
 
+TEST(CellSize, MayBeTheBoxEdgeInEitherPrecision)
+{
+    // 2.8 and 3.3 round down to single precision, 2.7 up; the box is that of a single-precision
+    // file
+    for (const double edge : { 2.7, 2.8, 3.3 })
+    {
+        const double rounded   = static_cast<float>(edge);
+        const double box[3][3] = { { rounded, 0, 0 }, { 0, rounded, 0 }, { 0, 0, rounded } };
+        const double q[2]      = { 1, -1 };
+        const double x[6]      = { 0, 0, 0, 1, 1, 1 };
+        double f[6]            = {};
+        Options options;
+        options.device   = Device::Cpu;
+        options.cellSize = edge;
+        Solver<double> solver(options);
+        solver.setCharges(q, 2);
+        solver.evaluate(x, box, f);
+        EXPECT_EQ(solver.setup().leafCells, 1) << edge;
+
+        // What is more than rounding is still refused
+        options.cellSize = edge * 1.00001;
+        Solver<double> tooLarge(options);
+        tooLarge.setCharges(q, 2);
+        expectError(ErrorCode::InvalidArgument,
+                    { "cellSize" },
+                    [&]() { tooLarge.evaluate(x, box, f); });
+    }
+}
+
 TEST(Version, HasThreeNumbers)
 {
     int a, b, c;

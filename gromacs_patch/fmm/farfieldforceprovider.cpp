@@ -1,8 +1,37 @@
 /*
- * farfield: a fast multipole method for molecular dynamics.
+ * This file is part of the GROMACS molecular simulation package.
  *
- * SPDX-License-Identifier: LGPL-2.1-or-later
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
  */
+
 /*! \internal \file
  * \brief Implements the force provider that calls libfarfield.
  *
@@ -17,6 +46,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <string>
 
 #include <farfield/farfield.h>
@@ -45,91 +75,84 @@ namespace gmx
 namespace
 {
 
-//! Translates the mdp options to those of the library.
-farfield::Options translate(const FarfieldOptions& mdp,
-                            const double coulombConstant,
-                            const bool integratesMotion,
-                            const bool reproducible,
-                            const int numThreads)
+//! Translates the mdp options, and what the run decides, to the options of the library.
+farfield::Options translate(const FarfieldOptions& mdp, const FarfieldRun& run)
 {
     farfield::Options options;
-    options.coulombConstant = coulombConstant;
+    options.coulombConstant = run.coulombConstant;
     options.accuracy        = mdp.accuracy;
     options.order           = mdp.order;
     options.directRange     = mdp.directRange;
     options.cellSize        = mdp.cellSize;
-    options.threads         = numThreads;
-    options.reproducible    = reproducible;
+    options.threads         = gmx_omp_nthreads_get(ModuleMultiThread::Default);
+    options.deviceId        = run.device.id;
+    options.reproducible    = run.reproducible;
     // What evaluates a few configurations only would spend more time on timing than it gains
-    options.tune = mdp.tune && integratesMotion && !reproducible;
+    options.tune = mdp.tune && run.integratesMotion && !run.reproducible;
     switch (mdp.m2l)
     {
-        case FarfieldM2l::Hierarchy:
-            options.m2l = farfield::M2lEngine::Hierarchy;
-            break;
-        case FarfieldM2l::Fft:
-            options.m2l = farfield::M2lEngine::Fft;
-            break;
-        case FarfieldM2l::Naive:
-            options.m2l = farfield::M2lEngine::Naive;
-            break;
-        case FarfieldM2l::Dynamic:
-            options.m2l = farfield::M2lEngine::Dynamic;
-            break;
-        case FarfieldM2l::Symmetric:
-            options.m2l = farfield::M2lEngine::Symmetric;
-            break;
-        case FarfieldM2l::Gemm:
-            options.m2l = farfield::M2lEngine::Gemm;
-            break;
-        default:
-            options.m2l = farfield::M2lEngine::Auto;
+        case FarfieldM2l::Hierarchy: options.m2l = farfield::M2lEngine::Hierarchy; break;
+        case FarfieldM2l::Fft: options.m2l = farfield::M2lEngine::Fft; break;
+        case FarfieldM2l::Naive: options.m2l = farfield::M2lEngine::Naive; break;
+        case FarfieldM2l::Dynamic: options.m2l = farfield::M2lEngine::Dynamic; break;
+        case FarfieldM2l::Symmetric: options.m2l = farfield::M2lEngine::Symmetric; break;
+        case FarfieldM2l::Gemm: options.m2l = farfield::M2lEngine::Gemm; break;
+        default: options.m2l = farfield::M2lEngine::Auto;
     }
-    switch (mdp.device)
+    switch (run.device.device)
     {
-        case FarfieldDevice::Cpu:
-            options.device = farfield::Device::Cpu;
-            break;
-        case FarfieldDevice::Gpu:
-            options.device = farfield::Device::Gpu;
-            break;
-        default:
-            options.device = farfield::Device::Auto;
+        case FarfieldDevice::Cpu: options.device = farfield::Device::Cpu; break;
+        case FarfieldDevice::Gpu: options.device = farfield::Device::Gpu; break;
+        default: options.device = farfield::Device::Auto;
     }
     return options;
 }
 
-//! Replaces the library's names of options in \p text with those of the mdp file.
-std::string withMdpNames(std::string text)
+/*! \brief Returns what the user has to change for a parameter of the library, or an empty string.
+ *
+ * \param[in] parameter     farfield::Error::parameter()
+ * \param[in] deviceOption  what decided on the device, see FarfieldDeviceChoice
+ */
+std::string userOption(const std::string& parameter, const std::string& deviceOption)
 {
-    text = replaceAllWords(text, "directRange", "fmm-farfield-direct-range");
-    text = replaceAllWords(text, "cellSize", "fmm-farfield-cell-size");
-    text = replaceAllWords(text, "cell size", "fmm-farfield-cell-size");
-    text = replaceAllWords(text, "order", "fmm-farfield-order");
-    text = replaceAllWords(text, "accuracy", "fmm-farfield-accuracy");
-    text = replaceAllWords(text, "device", "fmm-farfield-device");
-    text = replaceAllWords(text, "m2l", "fmm-farfield-m2l");
-    return text;
+    const std::map<std::string, std::string> options = {
+        { "accuracy", "fmm-farfield-accuracy" },
+        { "order", "fmm-farfield-order" },
+        { "directRange", "fmm-farfield-direct-range" },
+        { "cellSize", "fmm-farfield-cell-size" },
+        { "m2l", "fmm-farfield-m2l" },
+        { "device", deviceOption },
+        { "deviceId", "mdrun -gpu_id" },
+        { "threads", "mdrun -ntomp" },
+        { "coulombConstant", "epsilon-r" },
+    };
+    const auto found = options.find(parameter);
+    return found == options.end() ? "" : found->second;
+}
+
+//! Returns the library's text, and then the option at fault by the name that the user knows.
+std::string describeError(const farfield::Error& error, const std::string& deviceOption)
+{
+    const std::string option = userOption(error.parameter(), deviceOption);
+    return error.what() + (option.empty() ? "" : " The option to change is " + option + ".");
 }
 
 //! Throws the GROMACS exception that corresponds to \p error.
-[[noreturn]] void rethrow(const farfield::Error& error, const std::string& when)
+[[noreturn]] void rethrow(const farfield::Error& error, const std::string& when, const std::string& deviceOption)
 {
-    const std::string message = formatString("FMM (fmm-backend = farfield) %s: ", when.c_str())
-                                + withMdpNames(error.what());
+    const std::string start   = formatString("FMM (fmm-backend = farfield) %s: ", when.c_str());
+    const std::string message = start + describeError(error, deviceOption);
     switch (error.code())
     {
-        case farfield::ErrorCode::InvalidArgument:
-            GMX_THROW(InvalidInputError(message));
-        case farfield::ErrorCode::Unsupported:
-            GMX_THROW(NotImplementedError(message));
+        case farfield::ErrorCode::InvalidArgument: GMX_THROW(InvalidInputError(message));
+        case farfield::ErrorCode::Unsupported: GMX_THROW(NotImplementedError(message));
         case farfield::ErrorCode::NotCompiled:
         case farfield::ErrorCode::DeviceFailure:
-            GMX_THROW(InconsistentInputError(
-                    message + " Set fmm-farfield-device = cpu to run without a GPU."));
+            GMX_THROW(InconsistentInputError(start + error.what() + " Set " + deviceOption
+                                             + " = cpu to run FMM without a GPU."));
         case farfield::ErrorCode::OutOfMemory:
             GMX_THROW(InconsistentInputError(
-                    message
+                    start + error.what()
                     + " Use a larger fmm-farfield-cell-size or a lower fmm-farfield-order."));
     }
     GMX_THROW(InternalError(message));
@@ -145,16 +168,24 @@ struct Exclusions
 /*! \brief Collects the exclusions of the whole system, in both directions and without self.
  *
  * A pair appears once even when it is excluded by its molecule type as well as by the
- * intermolecular exclusion group, which QM/MM uses.
+ * intermolecular exclusion group. That group lists all pairs of its atoms without naming them, and
+ * QM/MM, which uses it, takes the charges of its atoms away: only charged atoms have to be paired.
+ *
+ * \param[in] mtop     the global topology
+ * \param[in] charges  the charges of the whole system
  */
-Exclusions collectExclusions(const gmx_mtop_t& mtop)
+Exclusions collectExclusions(const gmx_mtop_t& mtop, const std::vector<real>& charges)
 {
-    std::vector<int> group = mtop.intermolecularExclusionGroup;
+    std::vector<int> group;
+    std::copy_if(mtop.intermolecularExclusionGroup.begin(),
+                 mtop.intermolecularExclusionGroup.end(),
+                 std::back_inserter(group),
+                 [&charges](const int atom) { return charges[atom] != 0; });
     std::sort(group.begin(), group.end());
 
-    Exclusions result;
+    Exclusions       result;
     std::vector<int> row;
-    int moleculeOffset = 0;
+    int              moleculeOffset = 0;
     for (const gmx_molblock_t& molblock : mtop.molblock)
     {
         const gmx_moltype_t& moltype = mtop.moltype[molblock.type];
@@ -210,18 +241,12 @@ const char* engineName(const farfield::M2lEngine engine)
 {
     switch (engine)
     {
-        case farfield::M2lEngine::Fft:
-            return "fft";
-        case farfield::M2lEngine::Naive:
-            return "naive";
-        case farfield::M2lEngine::Dynamic:
-            return "dynamic";
-        case farfield::M2lEngine::Symmetric:
-            return "symmetric";
-        case farfield::M2lEngine::Gemm:
-            return "gemm";
-        default:
-            return "hierarchy";
+        case farfield::M2lEngine::Fft: return "fft";
+        case farfield::M2lEngine::Naive: return "naive";
+        case farfield::M2lEngine::Dynamic: return "dynamic";
+        case farfield::M2lEngine::Symmetric: return "symmetric";
+        case farfield::M2lEngine::Gemm: return "gemm";
+        default: return "hierarchy";
     }
 }
 
@@ -230,10 +255,12 @@ const char* engineName(const farfield::M2lEngine engine)
  * \param[in] setup          the discretisation
  * \param[in] numExclusions  number of excluded pairs
  * \param[in] dataPath       how coordinates and forces get to the device and back
+ * \param[in] deviceReason   why the FMM is on this device
  */
 std::string describe(const farfield::Setup& setup,
-                     const int numExclusions,
-                     const std::string& dataPath)
+                     const int              numExclusions,
+                     const std::string&     dataPath,
+                     const std::string&     deviceReason)
 {
     const char* device = (setup.device == farfield::Device::Gpu ? "GPU" : "CPU");
     const auto& h      = setup.cells;
@@ -263,6 +290,7 @@ std::string describe(const farfield::Setup& setup,
                          setup.deviceName.c_str(),
                          setup.threads,
                          setup.threads == 1 ? "" : "s");
+    text += formatString("  device chosen by         %s\n", deviceReason.c_str());
     if (setup.device == farfield::Device::Gpu)
     {
         text += formatString("  coordinates and forces   %s\n", dataPath.c_str());
@@ -308,28 +336,35 @@ struct BoxRows
     double rows[DIM][DIM];
 };
 
-//! Adds energy and virial to the output of a step.
+//! Adds the energy and the virial to the output of a step that computes them.
 void addTotals(const farfield::Totals& totals,
-               ForceWithVirial* forceWithVirial,
-               gmx_enerdata_t* enerd)
+               const StepWorkload&     stepWork,
+               ForceWithVirial*        forceWithVirial,
+               gmx_enerdata_t*         enerd)
 {
-    // Added, as the charge correction and LJ-PME assign this term before
-    enerd->term[InteractionFunction::CoulombReciprocalSpace] += totals.energy;
-    matrix virial;
-    for (int i = 0; i < DIM; i++)
+    if (stepWork.computeEnergy)
     {
-        for (int j = 0; j < DIM; j++)
-        {
-            virial[i][j] = totals.virial[i][j];
-        }
+        // Added, as the charge correction and LJ-PME assign this term before
+        enerd->term[InteractionFunction::CoulombReciprocalSpace] += totals.energy;
     }
-    forceWithVirial->addVirialContribution(virial);
+    if (stepWork.computeVirial)
+    {
+        matrix virial;
+        for (int i = 0; i < DIM; i++)
+        {
+            for (int j = 0; j < DIM; j++)
+            {
+                virial[i][j] = totals.virial[i][j];
+            }
+        }
+        forceWithVirial->addVirialContribution(virial);
+    }
 }
 
 //! Makes a table for the log; a stage time is that of all calls.
 std::string stageTable(const std::string& title, const std::vector<farfield::StageTime>& times)
 {
-    double total       = 0;
+    double    total    = 0;
     long long maxCalls = 0;
     for (const auto& stage : times)
     {
@@ -361,37 +396,13 @@ std::string stageTable(const std::string& title, const std::vector<farfield::Sta
 class FarfieldForceProvider::Impl
 {
 public:
-    Impl(const FarfieldOptions& options,
-         const gmx_mtop_t& mtop,
-         const MDLogger& logger,
-         const double coulombConstant,
-         const bool integratesMotion,
-         const bool reproducible,
-         const std::vector<double>& checkpointState) :
-        mtop_(mtop),
-        logger_(logger), integratesMotion_(integratesMotion), checkpointState_(checkpointState),
-        solver_(translate(options,
-                          coulombConstant,
-                          integratesMotion,
-                          reproducible,
-                          gmx_omp_nthreads_get(ModuleMultiThread::Default)))
+    Impl(const FarfieldOptions& options, const gmx_mtop_t& mtop, const MDLogger& logger, const FarfieldRun& run) :
+        mtop_(mtop), logger_(logger), run_(run), solver_(translate(options, run))
     {
     }
 
     //! What to ask of the solver at \p step
-    farfield::Request request(const int64_t step, const bool computeTotals) const
-    {
-        farfield::Request result;
-        result.energy = computeTotals;
-        result.virial = computeTotals;
-        if (integratesMotion_)
-        {
-            // A minimiser compares energies of neighbouring configurations on one grid
-            result.step = step;
-        }
-        return result;
-    }
-
+    farfield::Request request(int64_t step, const StepWorkload& stepWork);
     //! Sets up the solver for the local atoms; throws farfield::Error
     void setAtoms(const MDModulesAtomsRedistributedSignal& signal);
     //! Chooses the discretisation, or takes it over from the checkpoint; throws farfield::Error
@@ -402,21 +413,22 @@ public:
     const RVec* particlePositions(ArrayRef<const RVec> x);
     //! Throws the GROMACS exception for an \p error that was thrown for positions \p x
     [[noreturn]] void rethrowFor(const farfield::Error& error,
-                                 ArrayRef<const RVec> x,
-                                 const std::string& when) const;
+                                 ArrayRef<const RVec>   x,
+                                 const std::string&     when) const;
     //! The same for coordinates on the device
     [[noreturn]] void rethrowOnDevice(const farfield::Error& error) const;
 
     const gmx_mtop_t& mtop_;
-    const MDLogger& logger_;
-    const bool integratesMotion_;
-    std::vector<double> checkpointState_;
+    const MDLogger&   logger_;
+    const FarfieldRun run_;
 
     farfield::Solver<real> solver_;
     //! Set when coordinates and forces stay on the device
     std::unique_ptr<FarfieldOnDevice> device_;
     //! Where coordinates and forces are, for the log
     std::string dataPath_;
+    //! The last step that was not a trial configuration
+    int64_t step_ = 0;
     //! Box and step of the last launch on the device
     BoxRows launchedBox_  = BoxRows([](int, int) { return 0.0; });
     int64_t launchedStep_ = -1;
@@ -448,6 +460,24 @@ public:
     std::vector<RVec> x_, f_;
 };
 
+farfield::Request FarfieldForceProvider::Impl::request(const int64_t step, const StepWorkload& stepWork)
+{
+    // Trial configurations have a number of their own, which is that of no step
+    if (!stepWork.isTrialConfiguration)
+    {
+        step_ = step;
+    }
+    farfield::Request result;
+    result.energy = stepWork.computeEnergy;
+    result.virial = stepWork.computeVirial;
+    if (run_.integratesMotion)
+    {
+        // What is compared is on one grid: the configurations of a minimiser, or the trials of a step
+        result.step = step_;
+    }
+    return result;
+}
+
 void FarfieldForceProvider::Impl::setAtoms(const MDModulesAtomsRedistributedSignal& signal)
 {
     // Collected only now, as a run may still extend the exclusions when it starts (MiMiC)
@@ -455,7 +485,7 @@ void FarfieldForceProvider::Impl::setAtoms(const MDModulesAtomsRedistributedSign
     if (isFirst)
     {
         charges_    = collectCharges(mtop_);
-        exclusions_ = collectExclusions(mtop_);
+        exclusions_ = collectExclusions(mtop_, charges_);
     }
 
     const int numGlobal = mtop_.natoms;
@@ -515,13 +545,11 @@ void FarfieldForceProvider::Impl::setAtoms(const MDModulesAtomsRedistributedSign
                 particleExclusions_.partners.push_back(j);
             }
         }
-        particleExclusions_.offsets.push_back(
-                static_cast<int>(particleExclusions_.partners.size()));
+        particleExclusions_.offsets.push_back(static_cast<int>(particleExclusions_.partners.size()));
     }
 
     solver_.setCharges(particleCharges_.data(), numGlobal);
-    solver_.setExclusions(
-            particleExclusions_.offsets.data(), particleExclusions_.partners.data(), numGlobal);
+    solver_.setExclusions(particleExclusions_.offsets.data(), particleExclusions_.partners.data(), numGlobal);
 }
 
 const RVec* FarfieldForceProvider::Impl::particlePositions(ArrayRef<const RVec> x)
@@ -540,11 +568,11 @@ const RVec* FarfieldForceProvider::Impl::particlePositions(ArrayRef<const RVec> 
 
 void FarfieldForceProvider::Impl::prepare(ArrayRef<const RVec> x, const Matrix3x3& box)
 {
-    if (!checkpointState_.empty())
+    if (!run_.checkpointState.empty())
     {
         try
         {
-            solver_.restore(checkpointState_);
+            solver_.restore(run_.checkpointState);
         }
         catch (const farfield::Error& error)
         {
@@ -554,7 +582,7 @@ void FarfieldForceProvider::Impl::prepare(ArrayRef<const RVec> x, const Matrix3x
                     .appendText(formatString(
                             "The FMM discretisation in the checkpoint is not used (%s). A new one "
                             "is chosen, so this continuation is not exact.",
-                            withMdpNames(error.what()).c_str()));
+                            describeError(error, run_.device.option).c_str()));
         }
     }
     solver_.prepare(particlePositions(x)->as_vec(), BoxRows(box).rows);
@@ -569,15 +597,17 @@ void FarfieldForceProvider::Impl::logSetup()
     {
         GMX_LOG(logger_.info)
                 .asParagraph()
-                .appendText(describe(
-                        setup, static_cast<int>(particleExclusions_.partners.size()), dataPath_));
+                .appendText(describe(setup,
+                                     static_cast<int>(particleExclusions_.partners.size()),
+                                     dataPath_,
+                                     run_.device.reason));
         loggedSetup_ = setup;
     }
 }
 
 void FarfieldForceProvider::Impl::rethrowFor(const farfield::Error& error,
-                                             ArrayRef<const RVec> x,
-                                             const std::string& when) const
+                                             ArrayRef<const RVec>   x,
+                                             const std::string&     when) const
 {
     for (size_t i = 0; i < globalAtom_.size(); i++)
     {
@@ -592,7 +622,7 @@ void FarfieldForceProvider::Impl::rethrowFor(const farfield::Error& error,
                     globalAtom_[i] + 1)));
         }
     }
-    rethrow(error, when);
+    rethrow(error, when, run_.device.option);
 }
 
 void FarfieldForceProvider::Impl::rethrowOnDevice(const farfield::Error& error) const
@@ -615,38 +645,29 @@ void FarfieldForceProvider::Impl::rethrowOnDevice(const farfield::Error& error) 
     {
         rethrowFor(error, x, when);
     }
-    rethrow(error, when);
+    rethrow(error, when, run_.device.option);
 }
 
 FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& options,
-                                             const gmx_mtop_t& mtop,
-                                             const MDLogger& logger,
-                                             const double coulombConstant,
-                                             const bool integratesMotion,
-                                             const bool reproducible,
-                                             const std::vector<double>& checkpointState)
+                                             const gmx_mtop_t&      mtop,
+                                             const MDLogger&        logger,
+                                             const FarfieldRun&     run)
 {
     try
     {
-        impl_ = std::make_unique<Impl>(options,
-                                       mtop,
-                                       logger,
-                                       coulombConstant,
-                                       integratesMotion,
-                                       reproducible,
-                                       checkpointState);
+        impl_ = std::make_unique<Impl>(options, mtop, logger, run);
     }
     catch (const farfield::Error& error)
     {
-        rethrow(error, "cannot be set up");
+        rethrow(error, "cannot be set up", run.device.option);
     }
 }
 
 FarfieldForceProvider::~FarfieldForceProvider() = default;
 
 bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
-                                      const std::string& obstacle,
-                                      const std::string& updateOnHost)
+                                      const std::string&   obstacle,
+                                      const std::string&   updateOnHost)
 {
     if (impl_->solver_.setup().device != farfield::Device::Gpu)
     {
@@ -687,17 +708,19 @@ void FarfieldForceProvider::atomsRedistributed(const MDModulesAtomsRedistributed
 }
 
 void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProviderInput,
-                                            ForceProviderOutput* forceProviderOutput)
+                                            ForceProviderOutput*      forceProviderOutput)
 {
     GMX_RELEASE_ASSERT(impl_->isPrepared_ && forceProviderInput.homenr_ == impl_->numHome_,
                        "The local atoms must be known before forces are computed");
 
     ForceWithVirial& forceWithVirial = forceProviderOutput->forceWithVirial_;
-    const auto& homeAtom             = impl_->homeAtom_;
-    auto request = impl_->request(forceProviderInput.step_, forceWithVirial.computeVirial_);
+    const auto&      homeAtom        = impl_->homeAtom_;
+    GMX_RELEASE_ASSERT(forceProviderInput.stepWork_ != nullptr, "mdrun tells what a step computes");
+    const StepWorkload& stepWork = *forceProviderInput.stepWork_;
+    auto                request  = impl_->request(forceProviderInput.step_, stepWork);
 
     const RVec* x = impl_->particlePositions(forceProviderInput.x_);
-    RVec* f       = forceWithVirial.force_.data();
+    RVec*       f = forceWithVirial.force_.data();
     if (!homeAtom.empty())
     {
         impl_->f_.resize(homeAtom.size());
@@ -708,10 +731,8 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     farfield::Totals totals;
     try
     {
-        totals = impl_->solver_.evaluate(x->as_vec(),
-                                         BoxRows::fromMatrix(forceProviderInput.box_).rows,
-                                         f->as_vec(),
-                                         request);
+        totals = impl_->solver_.evaluate(
+                x->as_vec(), BoxRows::fromMatrix(forceProviderInput.box_).rows, f->as_vec(), request);
     }
     catch (const farfield::Error& error)
     {
@@ -724,14 +745,10 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     {
         forceWithVirial.force_[homeAtom[i]] += impl_->f_[i];
     }
-    if (request.virial)
-    {
-        addTotals(totals, &forceWithVirial, &forceProviderOutput->enerd_);
-    }
+    addTotals(totals, stepWork, &forceWithVirial, &forceProviderOutput->enerd_);
 }
 
-void FarfieldForceProvider::reinit(StatePropagatorDataGpu* stateGpu,
-                                   GpuForceReduction* forceReduction)
+void FarfieldForceProvider::reinit(StatePropagatorDataGpu* stateGpu, GpuForceReduction* forceReduction)
 {
     GMX_RELEASE_ASSERT(impl_->isPrepared_ && impl_->homeAtom_.empty(),
                        "The local atoms must be known, without filler particles");
@@ -741,12 +758,13 @@ void FarfieldForceProvider::reinit(StatePropagatorDataGpu* stateGpu,
     }
     catch (const farfield::Error& error)
     {
-        rethrow(error, "cannot be set up on the GPU");
+        rethrow(error, "cannot be set up on the GPU", impl_->run_.device.option);
     }
 }
 
-bool FarfieldForceProvider::boxHasChanged(const matrix box) const
+bool FarfieldForceProvider::mustBeRecordedAgain(const matrix box) const
 {
+    // The first step with another box sets up the FMM for it, which a graph can not hold
     for (int i = 0; i < DIM; i++)
     {
         for (int j = 0; j < DIM; j++)
@@ -757,23 +775,22 @@ bool FarfieldForceProvider::boxHasChanged(const matrix box) const
             }
         }
     }
-    return false;
+    return impl_->device_->mustBeRecordedAgain();
 }
 
-void FarfieldForceProvider::launch(const matrix box,
-                                   const int64_t step,
-                                   const StepWorkload& stepWork,
+void FarfieldForceProvider::launch(const matrix          box,
+                                   const int64_t         step,
+                                   const StepWorkload&   stepWork,
                                    GpuEventSynchronizer* xReadyOnDevice)
 {
     impl_->launchedBox_  = BoxRows::fromMatrix(box);
     impl_->launchedStep_ = step;
     try
     {
-        impl_->device_->launch(
-                impl_->launchedBox_.rows,
-                impl_->request(step, stepWork.computeVirial || stepWork.computeEnergy),
-                !stepWork.useGpuFBufferOps,
-                xReadyOnDevice);
+        impl_->device_->launch(impl_->launchedBox_.rows,
+                               impl_->request(step, stepWork),
+                               !stepWork.useGpuFBufferOps,
+                               xReadyOnDevice);
     }
     catch (const farfield::Error& error)
     {
@@ -782,8 +799,8 @@ void FarfieldForceProvider::launch(const matrix box,
 }
 
 void FarfieldForceProvider::waitAndReduce(const StepWorkload& stepWork,
-                                          ForceWithVirial* forceWithVirial,
-                                          gmx_enerdata_t* enerd)
+                                          ForceWithVirial*    forceWithVirial,
+                                          gmx_enerdata_t*     enerd)
 {
     farfield::Totals totals;
     try
@@ -796,19 +813,16 @@ void FarfieldForceProvider::waitAndReduce(const StepWorkload& stepWork,
     }
     if (!stepWork.useGpuFBufferOps)
     {
-        const ArrayRef<const RVec> forces = impl_->device_->forces();
-        const ArrayRef<RVec> sums         = forceWithVirial->force_;
-        const int gmx_unused numThreads   = gmx_omp_nthreads_get(ModuleMultiThread::Default);
+        const ArrayRef<const RVec> forces     = impl_->device_->forces();
+        const ArrayRef<RVec>       sums       = forceWithVirial->force_;
+        const int gmx_unused       numThreads = gmx_omp_nthreads_get(ModuleMultiThread::Default);
 #pragma omp parallel for num_threads(numThreads) schedule(static)
         for (Index i = 0; i < forces.ssize(); i++)
         {
             sums[i] += forces[i];
         }
     }
-    if (stepWork.computeVirial || stepWork.computeEnergy)
-    {
-        addTotals(totals, forceWithVirial, enerd);
-    }
+    addTotals(totals, stepWork, forceWithVirial, enerd);
 }
 
 std::vector<double> FarfieldForceProvider::state() const
@@ -827,9 +841,10 @@ void FarfieldForceProvider::logTimings() const
     {
         try
         {
-            text = stageTable("FMM (farfield) GPU time per stage, measured after the last step, "
-                              "without overlap",
-                              impl_->device_->measureStages(impl_->launchedBox_.rows));
+            text = stageTable(
+                    "FMM (farfield) GPU time per stage, measured after the last step, "
+                    "without overlap",
+                    impl_->device_->measureStages(impl_->launchedBox_.rows));
         }
         catch (const farfield::Error& error)
         {

@@ -1,8 +1,37 @@
 /*
- * farfield: a fast multipole method for molecular dynamics.
+ * This file is part of the GROMACS molecular simulation package.
  *
- * SPDX-License-Identifier: LGPL-2.1-or-later
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
  */
+
 /*! \libinternal \file
  * \brief Declares the force provider that calls libfarfield.
  *
@@ -15,9 +44,10 @@
 #include <string>
 #include <vector>
 
+#include "gromacs/mdtypes/ideviceforceprovider.h"
 #include "gromacs/mdtypes/iforceprovider.h"
 
-#include "deviceforceprovider.h"
+#include "farfieldoptions.h"
 
 class DeviceContext;
 struct gmx_mtop_t;
@@ -26,8 +56,35 @@ namespace gmx
 {
 
 class MDLogger;
-struct FarfieldOptions;
 struct MDModulesAtomsRedistributedSignal;
+
+//! Where the FMM of this rank runs.
+struct FarfieldDeviceChoice
+{
+    //! The backend
+    FarfieldDevice device = FarfieldDevice::Cpu;
+    //! CUDA device; -1 leaves it to the library
+    int id = -1;
+    //! The mdp option or the environment variable that decided
+    std::string option;
+    //! Why, for the log
+    std::string reason;
+};
+
+//! What a run decides about the force provider, beside the mdp options.
+struct FarfieldRun
+{
+    //! 1/(4 pi eps0 eps_r), kJ mol^-1 nm e^-2
+    double coulombConstant = 0;
+    //! Whether the steps follow the equations of motion
+    bool integratesMotion = false;
+    //! Whether results must be bitwise equal in every run
+    bool reproducible = false;
+    //! Where the FMM runs
+    FarfieldDeviceChoice device;
+    //! What state() returned when the checkpoint was written, or empty
+    std::vector<double> checkpointState;
+};
 
 /*! \brief Computes all Coulomb interactions, near and far, with farfield::Solver.
  *
@@ -40,23 +97,17 @@ class FarfieldForceProvider final : public IForceProvider, public IDeviceForcePr
 public:
     /*! \brief Creates the solver.
      *
-     * \param[in] options          the mdp options
-     * \param[in] mtop             the global topology; must outlive this object
-     * \param[in] logger           for the log file; must outlive this object
-     * \param[in] coulombConstant  1/(4 pi eps0 eps_r), kJ mol^-1 nm e^-2
-     * \param[in] integratesMotion whether the steps follow the equations of motion
-     * \param[in] reproducible     whether results must be bitwise equal in every run
-     * \param[in] checkpointState  what state() returned when the checkpoint was written, or empty
+     * \param[in] options  the mdp options
+     * \param[in] mtop     the global topology; must outlive this object
+     * \param[in] logger   for the log file; must outlive this object
+     * \param[in] run      what the run decides
      *
      * \throws InvalidInputError, InconsistentInputError  an option or the device cannot be used
      */
     FarfieldForceProvider(const FarfieldOptions& options,
-                          const gmx_mtop_t& mtop,
-                          const MDLogger& logger,
-                          double coulombConstant,
-                          bool integratesMotion,
-                          bool reproducible,
-                          const std::vector<double>& checkpointState);
+                          const gmx_mtop_t&      mtop,
+                          const MDLogger&        logger,
+                          const FarfieldRun&     run);
     ~FarfieldForceProvider();
 
     /*! \brief Decides whether coordinates and forces are those of GROMACS on the device.
@@ -69,8 +120,8 @@ public:
      * \returns whether this object is to be used as IDeviceForceProvider
      */
     bool useDevice(const DeviceContext* deviceContext,
-                   const std::string& obstacle,
-                   const std::string& updateOnHost);
+                   const std::string&   obstacle,
+                   const std::string&   updateOnHost);
 
     /*! \brief Hands charges and exclusions of the local atoms to the solver.
      *
@@ -79,24 +130,20 @@ public:
      */
     void atomsRedistributed(const MDModulesAtomsRedistributedSignal& signal);
 
-    /*! \brief Adds forces, virial and energy.
-     *
-     * GROMACS does not tell force providers whether the energy is needed. It asks for the virial
-     * at every step where it asks for the energy, so both are computed at those steps.
-     */
+    //! Adds forces, and the energy and the virial at the steps that compute them.
     void calculateForces(const ForceProviderInput& forceProviderInput,
-                         ForceProviderOutput* forceProviderOutput) override;
+                         ForceProviderOutput*      forceProviderOutput) override;
 
     // From IDeviceForceProvider
     void reinit(StatePropagatorDataGpu* stateGpu, GpuForceReduction* forceReduction) override;
-    bool boxHasChanged(const matrix box) const override;
-    void launch(const matrix box,
-                int64_t step,
-                const StepWorkload& stepWork,
+    bool mustBeRecordedAgain(const matrix box) const override;
+    void launch(const matrix          box,
+                int64_t               step,
+                const StepWorkload&   stepWork,
                 GpuEventSynchronizer* xReadyOnDevice) override;
     void waitAndReduce(const StepWorkload& stepWork,
-                       ForceWithVirial* forceWithVirial,
-                       gmx_enerdata_t* enerd) override;
+                       ForceWithVirial*    forceWithVirial,
+                       gmx_enerdata_t*     enerd) override;
 
     //! The discretisation that was chosen at run time, for the checkpoint.
     std::vector<double> state() const;

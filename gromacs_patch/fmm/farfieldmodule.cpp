@@ -1,8 +1,37 @@
 /*
- * farfield: a fast multipole method for molecular dynamics.
+ * This file is part of the GROMACS molecular simulation package.
  *
- * SPDX-License-Identifier: LGPL-2.1-or-later
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
  */
+
 /*! \internal \file
  * \brief Implements the farfield part of the FMM module.
  *
@@ -11,6 +40,8 @@
 #include "gmxpre.h"
 
 #include "farfieldmodule.h"
+
+#include "config.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -21,6 +52,7 @@
 
 #include "gromacs/fileio/warninp.h"
 #include "gromacs/gpu_utils/device_stream_manager.h"
+#include "gromacs/hardware/device_information.h"
 #include "gromacs/math/units.h"
 #include "gromacs/mdrunutility/mdmodulesnotifiers.h"
 #include "gromacs/mdtypes/imdoutputprovider.h"
@@ -37,9 +69,12 @@
 #include "gromacs/utility/keyvaluetreebuilder.h"
 #include "gromacs/utility/logger.h"
 #include "gromacs/utility/mpicomm.h"
+#include "gromacs/utility/pleasecite.h"
 #include "gromacs/utility/stringutil.h"
 
+#include "farfield.h"
 #include "farfieldforceprovider.h"
+#include "fmm_mdmodule.h"
 #include "fmm_mdpoptions.h"
 
 namespace gmx
@@ -57,6 +92,52 @@ constexpr const char* c_cycleCounterName = "FMM (farfield)";
 //! Environment variable that takes coordinates and forces through the host
 constexpr const char* c_disableVariable = "GMX_FMM_DISABLE_GPU_BUFFERS";
 
+//! Environment variable that overrides fmm-farfield-device at run time
+constexpr const char* c_deviceVariable = "GMX_FMM_DEVICE";
+
+//! Where the module's options are among those of all modules
+constexpr const char* c_optionsSection = "fast-multipole-method";
+
+//! What mdrun itself does at output steps, whatever the electrostatics
+constexpr const char* c_graphNote =
+        "With GMX_CUDA_GRAPH, GROMACS 2026.3 writes at output steps coordinates of another moment "
+        "than the forces, with PME as with FMM. Where the two are to be compared, run without "
+        "GMX_CUDA_GRAPH, or use mdrun -rerun.";
+
+/*! \brief Returns the options of the FMM module in \p params, or nullptr.
+ *
+ * \param[in] params  the options of all modules, as in the run input file; can be nullptr
+ */
+const KeyValueTreeObject* fmmOptions(const KeyValueTreeObject* params)
+{
+    if (params == nullptr || !params->keyExists(c_optionsSection))
+    {
+        return nullptr;
+    }
+    const KeyValueTreeObject& section = (*params)[c_optionsSection].asObject();
+    const std::string         name    = std::string(FmmModuleInfo::sc_name);
+    return section.keyExists(name) ? &section[name].asObject() : nullptr;
+}
+
+/*! \brief Returns a copy of \p tree without the options of this backend.
+ *
+ * A GROMACS without the backend does not read run input files with options that it does not know.
+ */
+void copyWithoutFarfield(const KeyValueTreeObject& tree, KeyValueTreeObjectBuilder builder)
+{
+    for (const KeyValueTreeProperty& property : tree.properties())
+    {
+        if (property.value().isObject())
+        {
+            copyWithoutFarfield(property.value().asObject(), builder.addObject(property.key()));
+        }
+        else if (!startsWith(property.key(), "farfield-"))
+        {
+            builder.addRawValue(property.key(), KeyValueTreeValue(property.value()));
+        }
+    }
+}
+
 //! Reports all of \p ir that FMM does not support; \p ir has coulombtype = FMM.
 void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
 {
@@ -70,8 +151,9 @@ void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
     }
     if (ir.ewald_geometry != EwaldGeometry::ThreeD)
     {
-        wi->addError("coulombtype = FMM has no slab correction, set ewald-geometry = 3d or use "
-                     "coulombtype = PME.");
+        wi->addError(
+                "coulombtype = FMM has no slab correction, set ewald-geometry = 3d or use "
+                "coulombtype = PME.");
     }
     if (ir.epsilon_surface != 0)
     {
@@ -159,7 +241,7 @@ std::string badPositionMessage(const int atom)
 void checkCellSize(const FarfieldOptions& options, const matrix box, WarningHandler* wi)
 {
     const double smallest = std::min({ box[XX][XX], box[YY][YY], box[ZZ][ZZ] });
-    if (options.cellSize > smallest)
+    if (options.cellSize > smallest * (1 + farfield::c_cellSizeRounding))
     {
         wi->addError(formatString(
                 "fmm-farfield-cell-size is %g nm, set it to at most the smallest box edge of %g "
@@ -180,8 +262,7 @@ std::string obstacleToDevice(const SimulationWorkload* simulationWork)
     {
         return "non-bonded interactions run on the CPU";
     }
-    if (!simulationWork->useGpuXBufferOpsWhenAllowed
-        || !simulationWork->useGpuFBufferOpsWhenAllowed)
+    if (!simulationWork->useGpuXBufferOpsWhenAllowed || !simulationWork->useGpuFBufferOpsWhenAllowed)
     {
         return "GROMACS has its coordinates and forces on the host";
     }
@@ -194,6 +275,82 @@ std::string obstacleToDevice(const SimulationWorkload* simulationWork)
         return formatString("the environment variable %s is set", c_disableVariable);
     }
     return {};
+}
+
+/*! \brief Returns the device that the user asks for, and sets the name of what says so.
+ *
+ * \param[in]  options  the mdp options
+ * \param[out] source   the mdp option or the environment variable
+ * \throws InvalidInputError  the environment variable has another value
+ */
+FarfieldDevice requestedDevice(const FarfieldOptions& options, std::string* source)
+{
+    const char* value = std::getenv(c_deviceVariable);
+    if (value == nullptr)
+    {
+        *source = "fmm-farfield-device";
+        return options.device;
+    }
+    *source = c_deviceVariable;
+    for (const auto device : EnumerationWrapper<FarfieldDevice>{})
+    {
+        if (equalCaseInsensitive(value, c_farfieldDeviceNames[device]))
+        {
+            return device;
+        }
+    }
+    GMX_THROW(InvalidInputError(formatString(
+            "The environment variable %s is '%s', set it to cpu, gpu or auto, or unset it.",
+            c_deviceVariable,
+            value)));
+}
+
+/*! \brief Decides where the FMM runs.
+ *
+ * mdrun's assignment of devices to ranks holds, and with it -gpu_id. Without one, the FMM is on the
+ * CPU unless the user wants it on a GPU: then the ranks of a node take turns on the devices that
+ * mdrun may use.
+ *
+ * \param[in] options           the mdp options
+ * \param[in] assignedDevice    CUDA device that mdrun has assigned to this rank, or -1
+ * \param[in] availableDevices  CUDA devices that were detected and that the user allows
+ * \param[in] rankOnNode        number of this rank among those on its node
+ */
+FarfieldDeviceChoice chooseDevice(const FarfieldOptions& options,
+                                  const int              assignedDevice,
+                                  ArrayRef<const int>    availableDevices,
+                                  const int              rankOnNode)
+{
+    FarfieldDeviceChoice choice;
+    choice.device = requestedDevice(options, &choice.option);
+    choice.reason = formatString("%s = %s", choice.option.c_str(), c_farfieldDeviceNames[choice.device]);
+    if (choice.device == FarfieldDevice::Cpu)
+    {
+        return choice;
+    }
+    if (assignedDevice >= 0)
+    {
+        choice.id = assignedDevice;
+        choice.reason += formatString("; mdrun has assigned GPU %d to this rank", choice.id);
+    }
+    else if (choice.device == FarfieldDevice::Auto)
+    {
+        choice.device = FarfieldDevice::Cpu;
+        choice.reason += "; mdrun has assigned no GPU to this rank";
+    }
+    else if (!availableDevices.empty())
+    {
+        choice.id = availableDevices[rankOnNode % availableDevices.ssize()];
+        choice.reason += formatString("; GPU %d, in turn, of those that mdrun may use", choice.id);
+    }
+    else if (GMX_GPU_CUDA)
+    {
+        GMX_THROW(InconsistentInputError(formatString(
+                "%s = gpu, but mdrun has detected no GPU that it may use. Set it to cpu to run "
+                "without a GPU.",
+                choice.option.c_str())));
+    }
+    return choice;
 }
 
 /*! \brief Tells why mdrun copies coordinates and forces from and to the host at every step.
@@ -221,9 +378,22 @@ std::string reasonForUpdateOnHost(const SimulationWorkload* simulationWork, cons
 
 } // namespace
 
-void checkStartForFmm(const t_inputrec& ir, ArrayRef<const RVec> x)
+bool usesFarfield(const t_inputrec& ir)
 {
-    if (ir.coulombtype == CoulombInteractionType::Fmm)
+    const KeyValueTreeObject* options = fmmOptions(ir.params);
+    if (ir.coulombtype != CoulombInteractionType::Fmm || options == nullptr
+        || !options->keyExists(c_fmmActiveOptionName))
+    {
+        return false;
+    }
+    const KeyValueTreeValue& backend = (*options)[c_fmmActiveOptionName];
+    return backend.isType<std::string>()
+           && backend.cast<std::string>() == c_activeFmmBackendNames[ActiveFmmBackend::Farfield];
+}
+
+void checkStartForFarfield(const t_inputrec& ir, ArrayRef<const RVec> x)
+{
+    if (usesFarfield(ir))
     {
         if (const int atom = findBadPosition(x); atom >= 0)
         {
@@ -243,42 +413,45 @@ public:
     //! Reports what can be told from the mdp file alone
     void checkMdp(const MdModulesCoulombTypeInfo& info)
     {
-        GMX_RELEASE_ASSERT(wi_ != nullptr, "The warning handler is passed before the Coulomb type");
-        inputrec_ = info.inputrec;
         // The unit tests of the other backends pass no input record
-        if (info.coulombInteractionType != CoulombInteractionType::Fmm || inputrec_ == nullptr)
+        if (info.inputrec == nullptr)
         {
             return;
         }
+        GMX_RELEASE_ASSERT(wi_ != nullptr, "The warning handler is passed before the Coulomb type");
+        inputrec_ = info.inputrec;
         if (isActive())
         {
-            checkInputRecord(*inputrec_, wi_);
+            if (info.coulombInteractionType == CoulombInteractionType::Fmm)
+            {
+                checkInputRecord(*inputrec_, wi_);
+            }
+            return;
         }
-        else if (options_.activeFmmBackend() == ActiveFmmBackend::Inactive)
+        if (info.coulombInteractionType == CoulombInteractionType::Fmm
+            && options_.activeFmmBackend() == ActiveFmmBackend::Inactive)
         {
             wi_->addError("coulombtype = FMM needs a backend, set fmm-backend = farfield.");
         }
-        else
+        if (info.inputrec->params != nullptr)
         {
-            wi_->addError(otherBackendMessage());
+            KeyValueTreeBuilder builder;
+            copyWithoutFarfield(*info.inputrec->params, builder.rootObject());
+            *info.inputrec->params = builder.build();
         }
     }
 
-    //! Tells that the active backend, which is not farfield, does not exist
-    std::string otherBackendMessage() const
-    {
-        return formatString(
-                "fmm-backend = %s is not part of this GROMACS, set fmm-backend = farfield.",
-                c_activeFmmBackendNames[options_.activeFmmBackend()]);
-    }
-
     // From IMDOutputProvider
-    void initOutput(FILE* /* fplog */,
+    void initOutput(FILE* fplog,
                     int /* nfile */,
                     const t_filenm /* fnm */[],
                     bool /* bAppendFiles */,
                     const gmx_output_env_t* /* oenv */) override
     {
+        for (const char* method : { "Greengard1987", "Kohnke2020", "Kohnke2021" })
+        {
+            please_cite(fplog, method);
+        }
     }
     void finishOutput() override { provider_->logTimings(); }
 
@@ -292,18 +465,12 @@ public:
     const gmx_mtop_t* mtop_ = nullptr;
     //! The log of mdrun
     const MDLogger* logger_ = nullptr;
-    //! The relative permittivity epsilon-r
-    double relativePermittivity_ = 0;
-    //! Whether the integrator follows the equations of motion
-    bool integratesMotion_ = false;
-    //! Whether the user asked for reproducible results
-    bool reproducible_ = false;
+    //! What the run decides
+    FarfieldRun run_;
     //! What runs where
     const SimulationWorkload* simulationWork_ = nullptr;
     //! The device of this rank, if there is one
     const DeviceStreamManager* deviceStreamManager_ = nullptr;
-    //! The solver's state in the checkpoint mdrun continues from
-    std::vector<double> checkpointState_;
     //! The force provider, when this backend is active
     std::unique_ptr<FarfieldForceProvider> provider_;
 };
@@ -376,11 +543,18 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
     setupNotifier.subscribe(
             [impl](MDModulesDirectProvider* directProvider)
             {
-                impl->relativePermittivity_ = directProvider->relativePermittivity;
-                impl->integratesMotion_     = directProvider->integratesMotion;
-                impl->reproducible_         = directProvider->reproducible;
-                impl->simulationWork_       = directProvider->simulationWork;
-                impl->deviceStreamManager_  = directProvider->deviceStreamManager;
+                const DeviceStreamManager* manager = directProvider->deviceStreamManager;
+                impl->simulationWork_              = directProvider->simulationWork;
+                impl->deviceStreamManager_         = manager;
+
+                impl->run_.coulombConstant  = c_one4PiEps0 / directProvider->relativePermittivity;
+                impl->run_.integratesMotion = directProvider->integratesMotion;
+                impl->run_.reproducible     = directProvider->reproducible;
+                impl->run_.device =
+                        chooseDevice(impl->options_.farfieldOptions(),
+                                     GMX_GPU_CUDA && manager != nullptr ? manager->deviceInfo().id : -1,
+                                     directProvider->availableDevices,
+                                     directProvider->rankOnNode);
             });
 
     auto& checkpointNotifier = notifiers->checkpointingNotifier_;
@@ -402,7 +576,7 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                 {
                     for (const auto& value : tree[c_checkpointKey].asArray().values())
                     {
-                        impl->checkpointState_.push_back(value.cast<double>());
+                        impl->run_.checkpointState.push_back(value.cast<double>());
                     }
                 }
             });
@@ -413,14 +587,8 @@ void FarfieldModule::subscribeToSimulationRunNotifications(MDModulesNotifiers* n
     if (impl_->provider_)
     {
         FarfieldForceProvider* provider = impl_->provider_.get();
-        notifiers->simulationRunNotifier_.subscribe(
-                [provider](const MDModulesAtomsRedistributedSignal& signal)
-                { provider->atomsRedistributed(signal); });
-    }
-    else if (impl_->options_.activeFmmBackend() != ActiveFmmBackend::Inactive)
-    {
-        // GROMACS has force providers for the other backends, which compute nothing
-        GMX_THROW(NotImplementedError(impl_->otherBackendMessage()));
+        notifiers->simulationRunNotifier_.subscribe([provider](const MDModulesAtomsRedistributedSignal& signal)
+                                                    { provider->atomsRedistributed(signal); });
     }
 }
 
@@ -430,32 +598,26 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
     {
         return false;
     }
-    GMX_RELEASE_ASSERT(impl_->mtop_ && impl_->logger_ && impl_->relativePermittivity_ > 0,
+    GMX_RELEASE_ASSERT(impl_->mtop_ && impl_->logger_ && impl_->run_.coulombConstant > 0,
                        "Force providers are built after all notifications of the set-up");
-    impl_->provider_ =
-            std::make_unique<FarfieldForceProvider>(impl_->options_.farfieldOptions(),
-                                                    *impl_->mtop_,
-                                                    *impl_->logger_,
-                                                    c_one4PiEps0 / impl_->relativePermittivity_,
-                                                    impl_->integratesMotion_,
-                                                    impl_->reproducible_,
-                                                    impl_->checkpointState_);
+    const SimulationWorkload* simulationWork = impl_->simulationWork_;
+    impl_->provider_                         = std::make_unique<FarfieldForceProvider>(
+            impl_->options_.farfieldOptions(), *impl_->mtop_, *impl_->logger_, impl_->run_);
     if (impl_->provider_->useDevice(
                 impl_->deviceStreamManager_ ? &impl_->deviceStreamManager_->context() : nullptr,
-                obstacleToDevice(impl_->simulationWork_),
-                reasonForUpdateOnHost(impl_->simulationWork_, *impl_->mtop_)))
+                obstacleToDevice(simulationWork),
+                reasonForUpdateOnHost(simulationWork, *impl_->mtop_)))
     {
         forceProviders->deviceForceProvider = impl_->provider_.get();
+        if (simulationWork->useMdGpuGraph)
+        {
+            GMX_LOG(impl_->logger_->info).asParagraph().appendText(c_graphNote);
+        }
     }
     else
     {
         forceProviders->addForceProvider(impl_->provider_.get(), c_cycleCounterName);
     }
-    GMX_LOG(impl_->logger_->warning)
-            .asParagraph()
-            .appendText(
-                    "You are using an external FMM library, which the GROMACS developers have not "
-                    "validated. Please check your results.");
     return true;
 }
 

@@ -1,8 +1,37 @@
 /*
- * farfield: a fast multipole method for molecular dynamics.
+ * This file is part of the GROMACS molecular simulation package.
  *
- * SPDX-License-Identifier: LGPL-2.1-or-later
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
  */
+
 /*! \internal \file
  * \brief Implements what the farfield force provider has on a CUDA device.
  *
@@ -13,10 +42,11 @@
 #include "farfieldondevice.h"
 
 #include <cuda_runtime.h>
-#include <farfield/farfield_cuda.h>
 
 #include <string>
 #include <type_traits>
+
+#include <farfield/farfield_cuda.h>
 
 #include "gromacs/gpu_utils/device_context.h"
 #include "gromacs/gpu_utils/device_stream.h"
@@ -80,13 +110,12 @@ public:
     //! Coordinates, owned by StatePropagatorDataGpu
     const real* x_ = nullptr;
     //! Number of atoms that forces_ has room for
-    int capacity_ = 0;
-    real* forces_ = nullptr;
+    int              capacity_ = 0;
+    real*            forces_   = nullptr;
     HostVector<RVec> forcesOnHost_;
 };
 
-FarfieldOnDevice::FarfieldOnDevice(farfield::Solver<real>* solver,
-                                   const DeviceContext& deviceContext) :
+FarfieldOnDevice::FarfieldOnDevice(farfield::Solver<real>* solver, const DeviceContext& deviceContext) :
     impl_(std::make_unique<Impl>(solver, deviceContext))
 {
 }
@@ -113,18 +142,17 @@ void FarfieldOnDevice::reinit(StatePropagatorDataGpu* stateGpu, GpuForceReductio
         impl_->forces_   = static_cast<real*>(memory);
         impl_->capacity_ = impl_->numAtoms_;
         // A library that computes nothing, to measure the rest of a step, leaves them so
-        check(cudaMemsetAsync(memory, 0, impl_->size(), impl_->stream_.stream()),
-              "clearing forces");
+        check(cudaMemsetAsync(memory, 0, impl_->size(), impl_->stream_.stream()), "clearing forces");
     }
     impl_->forcesOnHost_.resize(impl_->numAtoms_);
     forceReduction->registerRvecForce(reinterpret_cast<RVec*>(impl_->forces_));
     forceReduction->addDependency(&impl_->forcesReady_);
 }
 
-void FarfieldOnDevice::launch(const double box[DIM][DIM],
+void FarfieldOnDevice::launch(const double             box[DIM][DIM],
                               const farfield::Request& request,
-                              const bool forcesToHost,
-                              GpuEventSynchronizer* xReadyOnDevice)
+                              const bool               forcesToHost,
+                              GpuEventSynchronizer*    xReadyOnDevice)
 {
     const cudaStream_t stream = impl_->stream_.stream();
     // Coordinates are complete only after the previous forces were used
@@ -134,17 +162,19 @@ void FarfieldOnDevice::launch(const double box[DIM][DIM],
     farfield::enqueue(impl_->solver_, impl_->x_, box, impl_->forces_, complete, stream);
     if (forcesToHost)
     {
-        check(cudaMemcpyAsync(impl_->forcesOnHost_.data(),
-                              impl_->forces_,
-                              impl_->size(),
-                              cudaMemcpyDeviceToHost,
-                              stream),
+        check(cudaMemcpyAsync(
+                      impl_->forcesOnHost_.data(), impl_->forces_, impl_->size(), cudaMemcpyDeviceToHost, stream),
               "copying forces");
     }
     else
     {
         impl_->forcesReady_.markEvent(impl_->stream_);
     }
+}
+
+bool FarfieldOnDevice::mustBeRecordedAgain() const
+{
+    return farfield::mustRecordAgain(impl_->solver_);
 }
 
 farfield::Totals FarfieldOnDevice::wait()

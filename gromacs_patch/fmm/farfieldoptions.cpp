@@ -1,8 +1,37 @@
 /*
- * farfield: a fast multipole method for molecular dynamics.
+ * This file is part of the GROMACS molecular simulation package.
  *
- * SPDX-License-Identifier: LGPL-2.1-or-later
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
  */
+
 /*! \internal \file
  * \brief Implements the mdp options of the farfield FMM backend.
  *
@@ -26,6 +55,7 @@
 #include "gromacs/utility/strconvert.h"
 #include "gromacs/utility/stringutil.h"
 
+#include "farfield.h"
 #include "fmm_mdmodule.h"
 
 namespace gmx
@@ -37,7 +67,6 @@ namespace
 const EnumerationArray<FarfieldM2l, const char*> c_m2lNames = {
     { "auto", "hierarchy", "fft", "naive", "dynamic", "symmetric", "gemm" }
 };
-const EnumerationArray<FarfieldDevice, const char*> c_deviceNames = { { "auto", "cpu", "gpu" } };
 
 // Option names, without the prefix "fmm-" that the module adds
 constexpr const char* c_accuracy    = "farfield-accuracy";
@@ -48,10 +77,6 @@ constexpr const char* c_m2l         = "farfield-m2l";
 constexpr const char* c_device      = "farfield-device";
 constexpr const char* c_tune        = "farfield-tune";
 
-// The limits of farfield::Options
-constexpr int c_maxOrder       = 20;
-constexpr double c_minAccuracy = 1e-10;
-constexpr double c_maxAccuracy = 1e-1;
 //! Standard PME has 3.65e-4 on water; forces that are this much worse deserve a note
 constexpr double c_noteAccuracy = 2e-3;
 
@@ -61,8 +86,7 @@ constexpr double c_noteAccuracy = 2e-3;
  * name.
  */
 template<typename EnumType>
-std::string checkedName(const std::string& value,
-                        const EnumerationArray<EnumType, const char*>& names)
+std::string checkedName(const std::string& value, const EnumerationArray<EnumType, const char*>& names)
 {
     for (const char* name : names)
     {
@@ -71,10 +95,9 @@ std::string checkedName(const std::string& value,
             return name;
         }
     }
-    GMX_THROW(
-            InvalidInputError(formatString("Invalid value: '%s'; expected one of %s",
-                                           value.c_str(),
-                                           joinStrings(names.begin(), names.end(), ", ").c_str())));
+    GMX_THROW(InvalidInputError(formatString("Invalid value: '%s'; expected one of %s",
+                                             value.c_str(),
+                                             joinStrings(names.begin(), names.end(), ", ").c_str())));
 }
 
 } // namespace
@@ -86,7 +109,7 @@ void FarfieldOptions::initMdpOptionsFmm(OptionSectionHandle& section)
     section.addOption(IntegerOption(c_directRange).store(&directRange));
     section.addOption(DoubleOption(c_cellSize).store(&cellSize));
     section.addOption(EnumOption<FarfieldM2l>(c_m2l).enumValue(c_m2lNames).store(&m2l));
-    section.addOption(EnumOption<FarfieldDevice>(c_device).enumValue(c_deviceNames).store(&device));
+    section.addOption(EnumOption<FarfieldDevice>(c_device).enumValue(c_farfieldDeviceNames).store(&device));
     section.addOption(BooleanOption(c_tune).store(&tune));
 }
 
@@ -94,15 +117,13 @@ void FarfieldOptions::initMdpTransformFmm(IKeyValueTreeTransformRules* rules)
 {
     for (const char* name : { c_accuracy, c_cellSize })
     {
-        addMdpTransformFromString<double>(
-                rules, &fromStdString<double>, FmmModuleInfo::sc_name, name);
+        addMdpTransformFromString<double>(rules, &fromStdString<double>, FmmModuleInfo::sc_name, name);
     }
     for (const char* name : { c_order, c_directRange })
     {
         addMdpTransformFromString<int>(rules, &fromStdString<int>, FmmModuleInfo::sc_name, name);
     }
-    addMdpTransformFromString<bool>(
-            rules, &fromStdString<bool>, FmmModuleInfo::sc_name, c_tune);
+    addMdpTransformFromString<bool>(rules, &fromStdString<bool>, FmmModuleInfo::sc_name, c_tune);
     addMdpTransformFromString<std::string>(
             rules,
             [](const std::string& value) { return checkedName(value, c_m2lNames); },
@@ -110,7 +131,7 @@ void FarfieldOptions::initMdpTransformFmm(IKeyValueTreeTransformRules* rules)
             c_m2l);
     addMdpTransformFromString<std::string>(
             rules,
-            [](const std::string& value) { return checkedName(value, c_deviceNames); },
+            [](const std::string& value) { return checkedName(value, c_farfieldDeviceNames); },
             FmmModuleInfo::sc_name,
             c_device);
 }
@@ -123,7 +144,7 @@ void FarfieldOptions::buildMdpOutputFmm(KeyValueTreeObjectBuilder* builder) cons
     addMdpOutputValue<int>(builder, name, c_directRange, directRange);
     addMdpOutputValue<double>(builder, name, c_cellSize, cellSize);
     addMdpOutputValue<std::string>(builder, name, c_m2l, c_m2lNames[m2l]);
-    addMdpOutputValue<std::string>(builder, name, c_device, c_deviceNames[device]);
+    addMdpOutputValue<std::string>(builder, name, c_device, c_farfieldDeviceNames[device]);
     addMdpOutputValue<bool>(builder, name, c_tune, tune);
 }
 
@@ -135,13 +156,15 @@ void FarfieldOptions::validateMdpOptions(WarningHandler* wi) const
                 "FarfieldOptions requires a WarningHandler to validate mdp options."));
     }
     // The comparisons are written such that NaN is refused, too
-    if (!(accuracy >= c_minAccuracy && accuracy <= c_maxAccuracy))
+    if (!(accuracy >= farfield::c_bestAccuracy<real> && accuracy <= farfield::c_worstAccuracy))
     {
         wi->addError(formatString(
-                "fmm-farfield-accuracy is %g, set it to a relative force error from %g to %g.",
+                "fmm-farfield-accuracy is %g, set it to a relative force error from %g, the best "
+                "in %s precision, to %g.",
                 accuracy,
-                c_minAccuracy,
-                c_maxAccuracy));
+                farfield::c_bestAccuracy<real>,
+                GMX_DOUBLE ? "double" : "mixed",
+                farfield::c_worstAccuracy));
     }
     else if (accuracy > c_noteAccuracy && order < 0)
     {
@@ -150,15 +173,15 @@ void FarfieldOptions::validateMdpOptions(WarningHandler* wi) const
                 "standard PME settings, which correspond to 3e-4.",
                 accuracy));
     }
-    if (order < -1 || order > c_maxOrder)
+    if (order < -1 || order > farfield::c_maxOrder)
     {
         wi->addError(formatString(
                 "fmm-farfield-order is %d, set it to a multipole order from 0 to %d, or to -1 to "
                 "let fmm-farfield-accuracy decide.",
                 order,
-                c_maxOrder));
+                farfield::c_maxOrder));
     }
-    if (directRange < 0 || directRange > 2)
+    if (directRange < 0 || directRange > farfield::c_maxDirectRange)
     {
         wi->addError(formatString(
                 "fmm-farfield-direct-range is %d, set it to 1 or 2 cells, or to 0 to let the "

@@ -1,8 +1,37 @@
 /*
- * farfield: a fast multipole method for molecular dynamics.
+ * This file is part of the GROMACS molecular simulation package.
  *
- * SPDX-License-Identifier: LGPL-2.1-or-later
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
  */
+
 /*! \libinternal \file
  * \brief The mdp options of the farfield FMM backend.
  *
@@ -38,16 +67,21 @@ enum class FarfieldDevice
     Count
 };
 
+//! Names of the values of FarfieldDevice.
+static const EnumerationArray<FarfieldDevice, const char*> c_farfieldDeviceNames = {
+    { "auto", "cpu", "gpu" }
+};
+
 /*! \brief The options fmm-farfield-..., with their defaults.
  *
- * The defaults and limits are those of farfield::Options. They are repeated here, so that grompp
- * can check its input in builds without the library.
+ * The limits stand in farfield.h, the header of the library, of which apply.sh puts a copy beside
+ * this file: grompp checks its input with them, in builds without the library, too.
  */
 struct FarfieldOptions : IFmmOptions
 {
-    //! Wanted relative RMS error of the total force, 1e-10 to 1e-1
+    //! Wanted relative RMS error of the total force
     double accuracy = 3e-4;
-    //! Multipole order, 0 to 20; -1 lets the accuracy decide
+    //! Multipole order; -1 lets the accuracy decide
     int order = -1;
     //! Direct range in cells, 1 or 2; 0 lets the cost decide
     int directRange = 0;

@@ -14,6 +14,7 @@
 #define FARFIELD_FARFIELD_H
 
 #include <array>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -27,6 +28,22 @@ namespace farfield
 
 //! The highest multipole order that is supported.
 constexpr int c_maxOrder = 20;
+
+//! The largest direct range that is supported, in cells.
+constexpr int c_maxDirectRange = 2;
+
+//! The smallest Options::accuracy: what rounding in this precision leaves to ask for.
+template<class Real>
+constexpr double c_bestAccuracy = sizeof(Real) == 4 ? 2e-6 : 1e-11;
+
+//! The largest Options::accuracy.
+constexpr double c_worstAccuracy = 0.1;
+
+/*! \brief Relative excess of a cell over the shortest box edge that is rounding.
+ *
+ *  The box may come from single precision, and have been scaled there: a few units in the last
+ *  place. */
+constexpr double c_cellSizeRounding = 4.0 * std::numeric_limits<float>::epsilon();
 
 //! Version of the library, "major.minor.patch".
 FARFIELD_EXPORT const char* version();
@@ -91,14 +108,14 @@ struct Options
      *  That force is k q_rms^2 / (V/N)^(2/3), with q_rms over the N charged particles of the box. It
      *  holds for the positions that the cells are chosen for, where it is measured, see
      *  Setup::estimatedError; a request that cannot be met is refused with the best that can.
-     *  2e-6 (double precision: 1e-11) to 1e-1. */
+     *  From c_bestAccuracy to c_worstAccuracy. */
     double accuracy = 3e-4;
     //! Multipole order p, 0 to 20; -1 lets the accuracy decide. An order that is given stands, even
     //! if the accuracy is not met.
     int order = -1;
     //! Direct (near-field) range ws in cells, 1 or 2; 0 lets the cost decide.
     int directRange = 0;
-    //! Wanted edge of a leaf cell, nm; 0 lets the cost decide.
+    //! Wanted edge of a leaf cell, nm, at most the shortest box edge; 0 lets the cost decide.
     double cellSize = 0;
     //! M2L engine.
     M2lEngine m2l = M2lEngine::Auto;
@@ -211,7 +228,8 @@ struct DeviceEntry;
 /*! \brief Coulomb energy, forces and virial of periodic point charges by a fast multipole method.
  *
  *  Greengard and Rokhlin, J. Comput. Phys. 73, 325 (1987), doi:10.1016/0021-9991(87)90140-9;
- *  Kohnke et al., J. Chem. Theory Comput. 17, 6938 (2021), doi:10.1021/acs.jctc.1c00763.
+ *  Kohnke, Kutzner and Grubmueller, J. Chem. Theory Comput. 16, 6938 (2020),
+ *  doi:10.1021/acs.jctc.0c00744.
  *
  *  \tparam Real  float: single-precision particles and expansions, double-precision set-up and
  *                energy sums; double: double precision throughout.

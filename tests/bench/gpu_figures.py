@@ -7,8 +7,8 @@
 draws what the files hold data for, as SVG, and prints the same as markdown tables. With --floors
 alone it prints what each kernel has to do at least, and how long that takes on an H200.
 
-Figure numbers in titles of functions are those of Kohnke et al., J. Chem. Theory Comput. 17, 6938
-(2021), doi:10.1021/acs.jctc.1c00763, which has the same figures for its own code.
+Figure numbers in titles of functions are those of Kohnke et al., Int. J. High Perform. Comput.
+Appl. 35, 97 (2021), doi:10.1177/1094342020964857, which has the same figures for its own code.
 """
 
 import argparse

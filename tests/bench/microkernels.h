@@ -6,8 +6,8 @@
 /*! \file
  *  \brief Two bounds of the time of M2L on a GPU: products without memory, memory without products.
  *
- *  The reference microkernels of Kohnke, Kutzner and Grubmueller, J. Chem. Theory Comput. 17, 1741
- *  (2021), doi:10.1021/acs.jctc.1c00763. They only queue work; the caller takes the time.
+ *  The reference microkernels of Kohnke et al., Int. J. High Perform. Comput. Appl. 35, 97 (2021),
+ *  doi:10.1177/1094342020964857. They only queue work; the caller takes the time.
  */
 #ifndef FARFIELD_BENCH_MICROKERNELS_H
 #define FARFIELD_BENCH_MICROKERNELS_H

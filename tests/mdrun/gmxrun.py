@@ -250,6 +250,11 @@ def mdrun(
     return call(command, folder, program=program, timeout=timeout, variables=variables)
 
 
+def reproducible_fmm():
+    """FMM for runs with reproducible(): on the GPU if there is one, though non-bondeds are not."""
+    return {**FMM, "fmm-farfield-device": "gpu"} if on_gpu() else FMM
+
+
 def reproducible():
     """Flags for bitwise equal results: GROMACS's own kernels on a GPU do not give those."""
     return ["-reprod", "-nb", "cpu"] if on_gpu() else ["-reprod"]

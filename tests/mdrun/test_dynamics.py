@@ -120,7 +120,7 @@ def test_continuation_is_exact(work, water):
         "nstfout": 40,
         "nstcomm": 10,
     }
-    entries = settings(VELOCITIES, THERMOSTAT, barostat("isotropic"), length, FMM)
+    entries = settings(VELOCITIES, THERMOSTAT, barostat("isotropic"), length, gmxrun.reproducible_fmm())
     gmxrun.grompp(work, "whole", entries, water.conf, water.top).ok()
     flags = [*gmxrun.reproducible(), "-notunepme", "-nstlist", 10]
     gmxrun.mdrun(work, "whole", flags).ok()
@@ -136,7 +136,7 @@ def test_continuation_is_exact(work, water):
 
 def test_two_runs_are_bitwise_identical(work, salt_water):
     length = {"nsteps": 50, "nstxout": 10, "nstvout": 10, "nstfout": 10, "nstlist": 10}
-    entries = settings(VELOCITIES, length, FMM)
+    entries = settings(VELOCITIES, length, gmxrun.reproducible_fmm())
     for name in ("one", "two"):
         simulate(work, name, entries, salt_water, gmxrun.reproducible())
     assert (work / "one.trr").read_bytes() == (work / "two.trr").read_bytes()

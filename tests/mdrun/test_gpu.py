@@ -29,7 +29,8 @@ def run(work, name, entries, system, flags, **options):
 @pytest.mark.parametrize("tune", ["yes", "no"])
 def test_all_paths_give_the_same_forces(work, salt_water, tune):
     """With one setting; with tuning every run may choose its own, within the accuracy."""
-    entries = settings(gmxrun.ONE_STEP, FMM, {"fmm-farfield-tune": tune})
+    options = {"fmm-farfield-tune": tune, "fmm-farfield-device": "gpu"}
+    entries = settings(gmxrun.ONE_STEP, FMM, options)
     runs = {}
     for number, (name, (flags, words)) in enumerate(PATHS.items()):
         runs[name] = run(work, f"run{number}", entries, salt_water, flags)

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import gmxrun
 from gmxrun import FMM, on_gpu, reproducible, settings, simulate
 
 LENGTH = {"nsteps": 20, "nstlist": 10, "gen-vel": "yes", "gen-temp": 300}
@@ -52,6 +53,16 @@ def test_the_log_ends_with_a_time_per_stage(log):
     assert sum(times.values()) == pytest.approx(total, abs=resolution * len(times))
 
 
+def test_the_log_cites_the_method(log):
+    cited = log[: log.index("FMM electrostatics with farfield")]
+    for doi in ("10.1016/0021-9991(87)90140-9", "10.1021/acs.jctc.0c00744", "10.1177/1094342020964857"):
+        assert f"https://doi.org/{doi}" in cited
+
+
+def test_the_log_tells_of_an_external_library(log):
+    assert "an external FMM library" in log
+
+
 def test_the_estimated_error_is_below_the_accuracy(tmp_path, water):
     run = simulate(tmp_path, "run", settings(LENGTH, FMM, {"fmm-farfield-accuracy": 1e-4}), water)
     assert float(value(run.log, "estimated error").split()[0]) <= 1e-4
@@ -64,7 +75,7 @@ def test_only_a_gpu_run_that_may_differ_times_settings(tmp_path, water):
     runs = {
         "default": ({}, ()),
         "no": ({"fmm-farfield-tune": "no"}, ()),
-        "reprod": ({}, reproducible()),
+        "reprod": (gmxrun.reproducible_fmm(), reproducible()),
     }
     logs = {
         name: simulate(tmp_path, name, settings(LENGTH, FMM, options), water, flags).log
@@ -84,3 +95,5 @@ def test_a_pme_run_does_not_mention_farfield(tmp_path, water):
     after_input = run.log[run.log.index("Input Parameters:") :]
     assert "FMM electrostatics" not in after_input
     assert "FMM (farfield)" not in after_input
+    assert "external FMM library" not in run.log
+    assert "Kohnke" not in run.log

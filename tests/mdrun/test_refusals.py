@@ -13,7 +13,6 @@ from gmxrun import FMM, settings
 # One change of a valid FMM input each, and a word that the error has to contain.
 UNSUPPORTED = {
     "no backend": ({"fmm-backend": "inactive"}, "fmm-backend"),
-    "backend that is not bundled": ({"fmm-backend": "fmsolvr"}, "fmm-backend"),
     "unknown backend": ({"fmm-backend": "nearfield"}, "Allowed values: inactive"),
     "multiple time stepping": (
         {"mts": "yes", "mts-level2-forces": "longrange-nonbonded"},
@@ -43,6 +42,7 @@ UNSUPPORTED = {
     "cell size not a number": ({"fmm-farfield-cell-size": "nan"}, "fmm-farfield-cell-size"),
     "accuracy of zero": ({"fmm-farfield-accuracy": 0}, "fmm-farfield-accuracy"),
     "accuracy negative": ({"fmm-farfield-accuracy": -1e-3}, "fmm-farfield-accuracy"),
+    "accuracy better than rounding": ({"fmm-farfield-accuracy": 1e-6}, "2e-06"),
     "accuracy above one": ({"fmm-farfield-accuracy": 2}, "fmm-farfield-accuracy"),
     "unknown engine": ({"fmm-farfield-m2l": "dense"}, "fmm-farfield-m2l"),
     "unknown device": ({"fmm-farfield-device": "tpu"}, "fmm-farfield-device"),
@@ -95,6 +95,59 @@ def test_grompp_accepts_the_unchanged_input(work, salt_water):
     """Without this the refusals would prove nothing."""
     gmxrun.grompp(work, "good", settings(FMM), salt_water.conf, salt_water.top).ok()
     assert (work / "good.tpr").exists()
+
+
+@pytest.mark.parametrize("accuracy", [2e-6, 0.1])
+def test_the_limits_of_the_accuracy_are_those_of_mdrun(work, water, accuracy):
+    """What grompp lets pass, mdrun runs; see UNSUPPORTED for what is beyond."""
+    entries = settings(FMM, {"fmm-farfield-accuracy": accuracy})
+    gmxrun.grompp(work, "run", entries, water.conf, water.top, ["-maxwarn", 1]).ok()
+    gmxrun.mdrun(work, "run").ok()
+
+
+def test_a_cell_may_be_the_box(work, water):
+    """2.8 rounds down to single precision, in which the box is stored."""
+    s = gmxio.read_gro(water.conf)
+    s.box = np.diag([2.8, 2.8, 2.8])
+    gmxio.write_gro(work / "box.gro", s)
+    entries = settings(FMM, {"fmm-farfield-cell-size": 2.8})
+    gmxrun.grompp(work, "run", entries, "box.gro", water.top).ok()
+    gmxrun.mdrun(work, "run").ok()
+
+
+@pytest.mark.parametrize("backend", ["exafmm", "fmsolvr"])
+def test_other_backends_are_treated_as_without_the_patch(work, water, backend):
+    """grompp prepares them; mdrun has nothing that computes their forces."""
+    entries = settings(FMM, WRITE_ALL, {"fmm-backend": backend})
+    gmxrun.grompp(work, "other", entries, water.conf, water.top).ok()
+    done = gmxrun.mdrun(work, "other", timeout=60)
+    assert_clean_failure(done, "FMM is not yet supported by mdrun")
+    assert "an external FMM library" in (work / "other.log").read_text()
+    assert_nothing_written(work, "other")
+
+
+def test_other_backends_keep_their_checks(work, water):
+    entries = settings(FMM, {"fmm-backend": "exafmm", "fmm-exafmm-order": 0})
+    done = gmxrun.grompp(work, "other", entries, water.conf, water.top)
+    assert "ExaFMM expansion order must be greater than 0." in error_text(done)
+
+
+def test_a_net_charge_gives_a_warning_that_names_fmm(work, charged_water):
+    done = gmxrun.grompp(work, "run", settings(FMM), charged_water.conf, charged_water.top)
+    assert done.status != 0
+    words = " ".join(done.text.split())
+    assert "You are using Ewald or FMM electrostatics with a net charge." in words
+
+
+def test_an_error_of_the_library_is_told_as_it_is_and_names_the_option(work, water):
+    entries = settings(FMM, WRITE_ALL, {"fmm-farfield-m2l": "gemm", "fmm-farfield-device": "cpu"})
+    gmxrun.grompp(work, "bad", entries, water.conf, water.top).ok()
+    done = gmxrun.mdrun(work, "bad", timeout=60)
+    words = " ".join(done.text.split())
+    assert "The M2L engine asked for exists on the device 'gpu' only" in words
+    assert "The option to change is fmm-farfield-m2l." in words
+    assert_clean_failure(done)
+    assert_nothing_written(work, "bad")
 
 
 def test_energy_groups_give_a_warning(work, salt_water):
