@@ -54,7 +54,8 @@ __global__ void __launch_bounds__(c_threads)
                      const double* __restrict__ origin,
                      const int* __restrict__ evaluation)
 {
-    if (evaluation != nullptr && *evaluation % FamilyReach<Real>::c_interval != 0)
+    if (evaluation != nullptr && particles.n > FamilyReach<Real>::c_many
+        && *evaluation % FamilyReach<Real>::c_interval != 0)
     {
         return;
     }

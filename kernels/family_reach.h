@@ -101,8 +101,8 @@ public:
      *  \param[in] inverseEdges  maps relative positions to fractions of a leaf cell (row vectors)
      *  \param[in] margin     motion to allow for, leaf cells, at most c_largestReachMargin
      *  \param[in] origin     [3] offset of the sort, leaf cells, device memory
-     *  \param[in] evaluation [1] number of the sort, device memory; null: count in any case,
-     *                        otherwise one in c_interval evaluations does */
+     *  \param[in] evaluation [1] number of the sort, device memory; null: count in any case. With
+     *                        many particles one in c_interval evaluations counts */
     void count(const SortedParticles<Real>& particles,
                const double inverseEdges[3][3],
                double margin,
@@ -112,8 +112,8 @@ public:
     //! Families that a level > 0 needs by the last count that has come to an end.
     int families(int level) const;
 
-    //! One in so many evaluations counts.
-    static constexpr int c_interval = 16;
+    //! With more particles than this, one in so many evaluations counts.
+    static constexpr int c_many = 200000, c_interval = 4;
 
     //! What the kernel needs.
     struct View

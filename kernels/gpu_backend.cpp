@@ -826,9 +826,11 @@ private:
      *  count is looked at, which is at most so many steps old that the margin covers them. */
     void ensureRoom()
     {
-        const bool continues = !onDevice_
-                               || (!this->request_.mayHaveJumped && this->request_.step >= 0
-                                   && this->request_.step == lastStep_ + 1);
+        // host arrays: the host looks at the end, and repeats the evaluation if it must
+        const bool continues = !unsure_
+                               && (!onDevice_
+                                   || (!this->request_.mayHaveJumped && this->request_.step >= 0
+                                       && this->request_.step == lastStep_ + 1));
         if (now_.room && !continues)
         {
             countFamilies(c_leastMargin);
