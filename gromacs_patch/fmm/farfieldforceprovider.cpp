@@ -255,12 +255,12 @@ const char* engineName(const farfield::M2lEngine engine)
  * \param[in] setup          the discretisation
  * \param[in] numExclusions  number of excluded pairs
  * \param[in] dataPath       how coordinates and forces get to the device and back
- * \param[in] deviceReason   why the FMM is on this device
+ * \param[in] deviceChoice   why the FMM is on this device
  */
-std::string describe(const farfield::Setup& setup,
-                     const int              numExclusions,
-                     const std::string&     dataPath,
-                     const std::string&     deviceReason)
+std::string describe(const farfield::Setup&      setup,
+                     const int                   numExclusions,
+                     const std::string&          dataPath,
+                     const FarfieldDeviceChoice& deviceChoice)
 {
     const char* device = (setup.device == farfield::Device::Gpu ? "GPU" : "CPU");
     const auto& h      = setup.cells;
@@ -290,7 +290,11 @@ std::string describe(const farfield::Setup& setup,
                          setup.deviceName.c_str(),
                          setup.threads,
                          setup.threads == 1 ? "" : "s");
-    text += formatString("  device chosen by         %s\n", deviceReason.c_str());
+    text += formatString("  device chosen by         %s%s\n",
+                         deviceChoice.reason.c_str(),
+                         deviceChoice.id >= 0 && setup.device == farfield::Device::Cpu
+                                 ? ", which the library can not use"
+                                 : "");
     if (setup.device == farfield::Device::Gpu)
     {
         text += formatString("  coordinates and forces   %s\n", dataPath.c_str());
@@ -597,10 +601,8 @@ void FarfieldForceProvider::Impl::logSetup()
     {
         GMX_LOG(logger_.info)
                 .asParagraph()
-                .appendText(describe(setup,
-                                     static_cast<int>(particleExclusions_.partners.size()),
-                                     dataPath_,
-                                     run_.device.reason));
+                .appendText(describe(
+                        setup, static_cast<int>(particleExclusions_.partners.size()), dataPath_, run_.device));
         loggedSetup_ = setup;
     }
 }

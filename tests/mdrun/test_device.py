@@ -42,7 +42,9 @@ def test_the_variable_is_named_when_it_asks_for_too_much(work, water):
     name = prepared(work, water, "cpu")
     done = gmxrun.mdrun(work, name, variables={VARIABLE: "gpu"}, timeout=60)
     assert done.status == 1
-    assert f"Set {VARIABLE} = cpu" in " ".join(done.text.split()) or f"{VARIABLE} = gpu" in done.text
+    # By the library, or by mdrun if it could have detected a GPU
+    words = " ".join(done.text.split())
+    assert f"Set {VARIABLE} = cpu" in words or f"{VARIABLE} = gpu, but mdrun" in words
     assert "fmm-farfield-device" not in done.text
 
 

@@ -120,7 +120,8 @@ def test_continuation_is_exact(work, water):
         "nstfout": 40,
         "nstcomm": 10,
     }
-    entries = settings(VELOCITIES, THERMOSTAT, barostat("isotropic"), length, gmxrun.reproducible_fmm())
+    coupling = {**THERMOSTAT, **barostat("isotropic")}
+    entries = settings(VELOCITIES, coupling, length, gmxrun.reproducible_fmm())
     gmxrun.grompp(work, "whole", entries, water.conf, water.top).ok()
     flags = [*gmxrun.reproducible(), "-notunepme", "-nstlist", 10]
     gmxrun.mdrun(work, "whole", flags).ok()
