@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 #include "cost_model.h"
 
 namespace farfield
@@ -106,6 +108,7 @@ struct Candidate
     double cells;
     double cost, error; //!< predicted
     bool fft;           //!< no levels above the closure
+    double memory;      //!< predicted, bytes
 };
 
 void checkCellSize(const Options& options, const Mat3& box)
@@ -135,9 +138,12 @@ std::vector<Candidate> allCandidates(const Options& options,
                                      Device device,
                                      const Mat3& box,
                                      long long particles,
-                                     double occupiedVolume)
+                                     const Occupancy& occupancy,
+                                     int realSize)
 {
     std::vector<Candidate> candidates;
+    const int copies       = box.isDiagonal(1e-10) ? 4 : 1;
+    const int threads      = std::max(1, options.threads);
     const double boxVolume = box.determinant();
     const double shortest  = std::min({ box(0, 0), box(1, 1), box(2, 2) });
     const double n         = std::max<double>(1, static_cast<double>(particles));
@@ -171,7 +177,6 @@ std::vector<Candidate> allCandidates(const Options& options,
                     continue;
                 }
                 const double e = std::cbrt(boxVolume / cells);
-                const Work work(order, ws, lengths, boxVolume, occupiedVolume, n);
                 for (bool fft : { true, false })
                 {
                     if ((options.m2l == M2lEngine::Fft && !fft)
@@ -180,15 +185,23 @@ std::vector<Candidate> allCandidates(const Options& options,
                         continue;
                     }
                     const int levels = fft ? 1 : levelsFor(device, box, wanted);
+                    const Work work(order, ws, lengths, levels, boxVolume, occupancy, n);
                     const double error =
                             estimatedError(order, ws, options.leastSquares, e, ratio, levels);
                     candidates.push_back({ order,
                                            ws,
                                            wanted,
                                            cells,
-                                           predictedCost(device, work, fft),
+                                           predictedCost(device, work),
                                            error,
-                                           fft });
+                                           fft,
+                                           predictedMemory(work,
+                                                           order,
+                                                           ws,
+                                                           options.leastSquares,
+                                                           copies,
+                                                           threads,
+                                                           realSize) });
                 }
                 if (options.cellSize > 0)
                 {
@@ -198,6 +211,50 @@ std::vector<Candidate> allCandidates(const Options& options,
         }
     }
     return candidates;
+}
+
+//! Half of the physical memory, bytes: operators beyond are not built.
+double memoryLimit()
+{
+    return 0.5 * static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+/*! \brief Leaves out what does not fit into the memory of the host.
+ *  \throws Error  OutOfMemory: nothing is left, or nothing of what suffices */
+std::vector<Candidate> fittingCandidates(const Options& options, const std::vector<Candidate>& all)
+{
+    const auto suffices = [&](const Candidate& c) { return c.error <= options.accuracy; };
+    std::vector<Candidate> fitting;
+    std::copy_if(all.begin(),
+                 all.end(),
+                 std::back_inserter(fitting),
+                 [&](const Candidate& c) { return c.memory <= memoryLimit(); });
+    // an explicit order need not suffice
+    const bool lost = options.order < 0 && std::any_of(all.begin(), all.end(), suffices)
+                      && std::none_of(fitting.begin(), fitting.end(), suffices);
+    if (fitting.empty() || lost)
+    {
+        const auto least =
+                std::min_element(all.begin(),
+                                 all.end(),
+                                 [&](const Candidate& a, const Candidate& b)
+                                 {
+                                     return std::make_pair(lost && !suffices(a), a.memory)
+                                            < std::make_pair(lost && !suffices(b), b.memory);
+                                 });
+        const char* parameter = options.cellSize > 0 ? "cellSize"
+                                : options.order >= 0 ? "order"
+                                                     : "accuracy";
+        throw Error(ErrorCode::OutOfMemory,
+                    "Operators of order " + std::to_string(least->order) + " for "
+                            + std::to_string(static_cast<long long>(least->cells))
+                            + " cells would take about "
+                            + std::to_string(static_cast<long long>(least->memory / 1e9) + 1)
+                            + " GB, more than half of the memory of this machine; larger cells, a "
+                              "lower order or a lower accuracy need less.",
+                    parameter);
+    }
+    return fitting;
 }
 
 //! Those whose error suffices, cheapest first; if there are none, the one that comes closest.
@@ -285,7 +342,8 @@ std::vector<Discretisation> cheapest(const Options& options,
                                      Device device,
                                      const Mat3& box,
                                      long long particles,
-                                     double occupiedVolume,
+                                     const Occupancy& occupancy,
+                                     int realSize,
                                      size_t most)
 {
     //! Predicted costs are right within such a factor.
@@ -294,7 +352,11 @@ std::vector<Discretisation> cheapest(const Options& options,
     constexpr double c_likeCells = 1.12;
 
     checkCellSize(options, box);
-    const auto all        = allCandidates(options, device, box, particles, occupiedVolume);
+    auto all = allCandidates(options, device, box, particles, occupancy, realSize);
+    if (device == Device::Cpu)
+    {
+        all = fittingCandidates(options, all);
+    }
     const auto sufficient = sufficientCandidates(options, all);
     std::vector<Candidate> taken;
     std::vector<Discretisation> result;
@@ -354,19 +416,21 @@ Discretisation chooseDiscretisation(const Options& options,
                                     Device device,
                                     const Mat3& box,
                                     long long particles,
-                                    double occupiedVolume)
+                                    const Occupancy& occupancy,
+                                    int realSize)
 {
-    return cheapest(options, device, box, particles, occupiedVolume, 1).front();
+    return cheapest(options, device, box, particles, occupancy, realSize, 1).front();
 }
 
 std::vector<Discretisation> discretisationsToTime(const Options& options,
                                                   Device device,
                                                   const Mat3& box,
                                                   long long particles,
-                                                  double occupiedVolume)
+                                                  const Occupancy& occupancy,
+                                                  int realSize)
 {
     constexpr size_t c_most = 6;
-    return cheapest(options, device, box, particles, occupiedVolume, c_most);
+    return cheapest(options, device, box, particles, occupancy, realSize, c_most);
 }
 
 } // namespace farfield

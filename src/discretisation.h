@@ -12,6 +12,7 @@
 #include "farfield/farfield.h"
 
 #include "grid.h"
+#include "occupancy.h"
 
 namespace farfield
 {
@@ -56,13 +57,16 @@ double estimatedError(const Discretisation& d, const Grid& leaf);
  *  \param[in] device          whose costs count: Cpu or Gpu
  *  \param[in] box             box vectors
  *  \param[in] particles       number of particles
- *  \param[in] occupiedVolume  volume in which they are found, nm^3
- *  \throws Error  InvalidArgument: options and box do not fit together */
+ *  \param[in] occupancy       where they are
+ *  \param[in] realSize        bytes of a number
+ *  \throws Error  InvalidArgument: options and box do not fit together; OutOfMemory: on the CPU, if
+ *                 what the options ask for takes more than half of the physical memory */
 Discretisation chooseDiscretisation(const Options& options,
                                     Device device,
                                     const Mat3& box,
                                     long long particles,
-                                    double occupiedVolume);
+                                    const Occupancy& occupancy,
+                                    int realSize = 4);
 
 /*! \brief The settings among which timing may decide: their errors suffice, and their predicted
  *         costs are close. The first is that of chooseDiscretisation(), which has the parameters.
@@ -71,7 +75,8 @@ std::vector<Discretisation> discretisationsToTime(const Options& options,
                                                   Device device,
                                                   const Mat3& box,
                                                   long long particles,
-                                                  double occupiedVolume);
+                                                  const Occupancy& occupancy,
+                                                  int realSize = 4);
 
 } // namespace farfield
 

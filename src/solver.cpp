@@ -559,40 +559,10 @@ private:
         }
     }
 
-    //! Volume of the cells of about 0.6 nm in which there are particles.
-    double occupiedVolume(const Real* x, const Mat3& box) const
-    {
-        IntMat H = {};
-        for (int k = 0; k < 3; k++)
-        {
-            H[k][k] = std::clamp(static_cast<int>(box(k, k) / 0.6), 1, 500);
-        }
-        const Grid grid(H, box);
-        std::vector<char> occupied(grid.count(), 0);
-        long long cells = 0;
-        for (int i = 0; i < count_; i++)
-        {
-            const Eigen::RowVector3d r(x[3 * static_cast<size_t>(i)],
-                                       x[3 * static_cast<size_t>(i) + 1],
-                                       x[3 * static_cast<size_t>(i) + 2]);
-            Eigen::RowVector3d f = r * box.inverse();
-            Int3 c;
-            for (int k = 0; k < 3; k++)
-            {
-                const double inside = f[k] - std::floor(f[k]);
-                c[k]                = std::min(static_cast<int>(inside * H[k][k]), H[k][k] - 1);
-            }
-            char& cell = occupied[grid.index(c)];
-            cells += !cell;
-            cell = 1;
-        }
-        return box.determinant() * static_cast<double>(std::max(cells, 1LL))
-               / static_cast<double>(grid.count());
-    }
-
     Discretisation choose(const Mat3& box, const Real* x) const
     {
-        return chooseDiscretisation(options_, device_, box, count_, occupiedVolume(x, box));
+        return chooseDiscretisation(
+                options_, device_, box, count_, Occupancy(x, count_, box), sizeof(Real));
     }
 
     //! Builds the operators for the first time.
@@ -603,8 +573,8 @@ private:
             build(choose(box, x));
             return;
         }
-        const std::vector<Discretisation> settings =
-                discretisationsToTime(options_, device_, box, count_, occupiedVolume(x, box));
+        const std::vector<Discretisation> settings = discretisationsToTime(
+                options_, device_, box, count_, Occupancy(x, count_, box), sizeof(Real));
         if (settings.size() == 1)
         {
             build(settings.front());
