@@ -126,7 +126,8 @@ public:
         levels_ = std::vector<LevelStore>(d.levels);
         setLevel0(coarse);
         closure_ = std::make_unique<DeviceClosure<Real>>(
-                ClosureOperators<Real>(coarse, d.ws, reduction, 2 * reduction.highOrder(), threads_),
+                ClosureOperators<Real>(
+                        coarse, d.ws, reduction, 2 * reduction.highOrder(), threads_),
                 levels_[0].stride,
                 far_);
         if (d.levels > 1)

@@ -96,9 +96,8 @@ void timeTotals(const System& system, M2lEngine engine, int order)
         }
         std::printf(" |");
     }
-    std::printf(" %5.2f %5.2f\n",
-                least(whole[1]) / least(whole[0]),
-                least(whole[2]) / least(whole[0]));
+    std::printf(
+            " %5.2f %5.2f\n", least(whole[1]) / least(whole[0]), least(whole[2]) / least(whole[0]));
     std::fflush(stdout);
 }
 
