@@ -166,17 +166,6 @@ std::vector<Candidate> allCandidates(const Options& options,
             {
                 const double wanted =
                         options.cellSize > 0 ? options.cellSize : std::min(edge, shortest);
-                Int3 lengths;
-                for (int k = 0; k < 3; k++)
-                {
-                    lengths[k] = std::max(1, static_cast<int>(std::lround(box(k, k) / wanted)));
-                }
-                const double cells = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
-                if (options.cellSize == 0 && cells > c_maxCells)
-                {
-                    continue;
-                }
-                const double e = std::cbrt(boxVolume / cells);
                 for (bool fft : { true, false })
                 {
                     if ((options.m2l == M2lEngine::Fft && !fft)
@@ -184,7 +173,23 @@ std::vector<Candidate> allCandidates(const Options& options,
                     {
                         continue;
                     }
+                    // as chooseCells() rounds: a tree splits cells of its coarsest level
                     const int levels = fft ? 1 : levelsFor(device, box, wanted);
+                    const int split  = 1 << (levels - 1);
+                    Int3 lengths;
+                    for (int k = 0; k < 3; k++)
+                    {
+                        lengths[k] = split
+                                     * std::max(1,
+                                                static_cast<int>(
+                                                        std::lround(box(k, k) / (split * wanted))));
+                    }
+                    const double cells = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
+                    if (options.cellSize == 0 && cells > c_maxCells)
+                    {
+                        continue;
+                    }
+                    const double e = std::cbrt(boxVolume / cells);
                     const Work work(order, ws, lengths, levels, boxVolume, occupancy, n);
                     const double error =
                             estimatedError(order, ws, options.leastSquares, e, ratio, levels);
