@@ -654,7 +654,8 @@ private:
         now_.levels = std::vector<LevelStore>(d.levels);
         setLevel0(coarse);
         now_.closure = std::make_unique<DeviceClosure<Real>>(
-                ClosureOperators<Real>(coarse, d.ws, reduction, threads_),
+                ClosureOperators<Real>(
+                        coarse, d.ws, reduction, 2 * reduction.highOrder(), threads_),
                 now_.levels[0].expansions.stride,
                 far_);
         if (d.levels > 1)

@@ -11,12 +11,27 @@
 namespace farfield
 {
 
+namespace
+{
+
+//! Orders of multipoles beyond the order in use that the virial takes into account, see the header.
+constexpr int c_virialExtraOrders = 2;
+
+int virialOrder(const Reduction& reduction)
+{
+    return std::min(reduction.highOrder(), reduction.order() + c_virialExtraOrders);
+}
+
+} // namespace
+
 template<class Real>
 FftClosure<Real>::FftClosure(const Grid& grid, int ws, const Reduction& reduction, int threads) :
-    operators_(grid, ws, reduction, threads), threads_(threads), lanes_(cpuKernels<Real>().lanes),
+    operators_(grid, ws, reduction, 2 * virialOrder(reduction), threads), threads_(threads),
+    lanes_(cpuKernels<Real>().lanes), products_(virialOrder(reduction), reduction),
     transform_(grid.lengths())
 {
     pack();
+    packStrainSums();
     spectrum_.assign(2 * static_cast<size_t>(transform_.spectrumStride())
                              * coefficientCount(reduction.order()),
                      Real(0));
@@ -60,6 +75,26 @@ void FftClosure<Real>::pack()
 }
 
 template<class Real>
+void FftClosure<Real>::packStrainSums()
+{
+    const size_t harmonics = coefficientCount(operators_.strainDegree());
+    const Real factor = static_cast<Real>(1.0 / static_cast<double>(operators_.grid().count()));
+    strainSums_.assign(blocks_.size() * harmonics * StrainCount * lanes_, Real(0));
+    for (int k = 0; k < operators_.representatives(); k++)
+    {
+        Real* out = strainSums_.data() + k / lanes_ * harmonics * StrainCount * lanes_ + k % lanes_;
+        for (size_t i = 0; i < harmonics; i++)
+        {
+            for (int c = 0; c < StrainCount; c++, out += lanes_)
+            {
+                *out = factor * operators_.strainSums()[c](k, i);
+            }
+        }
+    }
+    operators_.releaseStrainSums();
+}
+
+template<class Real>
 void FftClosure<Real>::setStrain(const Mat3& strain)
 {
     if (unstrained_.empty())
@@ -70,9 +105,8 @@ void FftClosure<Real>::setStrain(const Mat3& strain)
     const int n            = coefficientCount(p);
     const int N            = coefficientCount(operators_.reduction().highOrder());
     const size_t pairs     = static_cast<size_t>(n) * (n + 1) / 2;
-    const double factor    = 1.0 / static_cast<double>(operators_.grid().count());
+    const size_t harmonics = coefficientCount(operators_.strainDegree());
     const auto& entries    = operators_.entries();
-    const auto& strainSums = operators_.strainSums();
     // truncated operators suffice for a small correction
     const int degrees                = coefficientCount(2 * p);
     const double weight[StrainCount] = {
@@ -91,14 +125,14 @@ void FftClosure<Real>::setStrain(const Mat3& strain)
                 continue;
             }
             std::fill(w.begin(), w.end(), Real(0));
-            for (int lane = 0; lane < blocks_[b].members; lane++)
+            const Real* sums = strainSums_.data() + b * harmonics * StrainCount * lanes_;
+            for (int i = 0; i < degrees; i++)
             {
-                for (int c = 0; c < StrainCount; c++)
+                for (int c = 0; c < StrainCount; c++, sums += lanes_)
                 {
-                    for (int i = 0; i < degrees; i++)
+                    for (int lane = 0; lane < lanes_; lane++)
                     {
-                        w[i * lanes_ + lane] += static_cast<Real>(factor * weight[c])
-                                                * strainSums[c](b * lanes_ + lane, i);
+                        w[i * lanes_ + lane] += static_cast<Real>(weight[c]) * sums[lane];
                     }
                 }
             }
@@ -125,81 +159,36 @@ void FftClosure<Real>::setStrain(const Mat3& strain)
 }
 
 template<class Real>
-void FftClosure<Real>::contract(const Real* x,
-                                int b,
-                                int copy,
-                                std::array<double, StrainCount>* virial) const
+void FftClosure<Real>::addVirial(int block,
+                                 Scratch* scratch,
+                                 std::array<double, StrainCount>* virial) const
 {
-    // 1/2 X* (d kappa) X with d kappa linear in the lattice sums: gather what multiplies each sum
-    const Reduction& reduction = operators_.reduction();
-    const Grid& grid           = operators_.grid();
-    const auto& entries        = operators_.entries();
-    const auto& strainSums     = operators_.strainSums();
-    const int n                = coefficientCount(reduction.order());
-    const int N                = coefficientCount(reduction.highOrder());
-    const int L                = lanes_;
-    AlignedVector<Real> lifted(2 * static_cast<size_t>(N) * L, Real(0));
-    std::copy_n(x, 2 * n * L, lifted.begin());
-    const auto& C = reduction.phasedC();
-    for (int column = 0; column < C.outerSize(); column++)
+    const int L            = lanes_;
+    const size_t harmonics = coefficientCount(operators_.strainDegree());
+    scratch->sums.resize(static_cast<size_t>(StrainCount) * L);
+    scratch->weights.assign(4 * static_cast<size_t>(L), Real(0));
+    std::array<const Real*, 4> products;
+    for (int copy = 0; copy < 4; copy++)
     {
-        for (Eigen::SparseMatrix<double>::InnerIterator it(C, column); it; ++it)
+        // a copy that is not there has no weight
+        products[copy] = scratch->products[copy < operators_.copies() ? copy : 0].data();
+        for (int lane = 0; lane < blocks_[block].members; lane++)
         {
-            const Real value = static_cast<Real>(it.value());
-            for (int e = 0; e < 2 * L; e++)
-            {
-                lifted[2 * L * (n + column) + e] += value * x[2 * L * it.row() + e];
-            }
+            const int wave = blocks_[block].waves[copy][lane];
+            scratch->weights[copy * L + lane] =
+                    static_cast<Real>(wave < 0 ? 0 : 0.25 * operators_.grid().multiplicity(wave));
         }
     }
-    AlignedVector<Real> g(static_cast<size_t>(coefficientCount(2 * reduction.highOrder())) * L,
-                          Real(0));
-    for (int i = 0; i < N; i++)
+    cpuKernels<Real>().contract(products_,
+                                products,
+                                scratch->weights.data(),
+                                strainSums_.data() + block * harmonics * StrainCount * L,
+                                scratch->sums.data());
+    for (int c = 0; c < StrainCount; c++)
     {
-        for (int j = i; j < N; j++)
+        for (int lane = 0; lane < L; lane++)
         {
-            const M2lEntry& e = entries[static_cast<size_t>(i) * N + j];
-            const Real sign   = (degreeOf(j) % 2) ? -1 : 1;
-            const Real twice  = sign * ((i == j) ? 1 : 2);
-            const Real v0     = twice * static_cast<Real>(e.value[0]);
-            const Real v1     = twice * static_cast<Real>(e.value[1]);
-            const Real* xi    = lifted.data() + 2 * L * i;
-            const Real* xj    = lifted.data() + 2 * L * j;
-            Real* g0          = g.data() + e.index[0] * L;
-            Real* g1          = g.data() + e.index[1] * L;
-            for (int lane = 0; lane < L; lane++)
-            {
-                const Real t = xi[lane] * xj[lane] + xi[L + lane] * xj[L + lane];
-                g0[lane] += v0 * t;
-                g1[lane] += v1 * t;
-            }
-        }
-    }
-    for (int lane = 0; lane < blocks_[b].members; lane++)
-    {
-        if (blocks_[b].waves[copy][lane] < 0)
-        {
-            continue;
-        }
-        const double factor = 0.25 * grid.multiplicity(blocks_[b].waves[copy][lane])
-                              / static_cast<double>(grid.count());
-        for (int c = 0; c < StrainCount; c++)
-        {
-            // x has the signs of the copy: the strain of the representative, reflected
-            const int axes[2] = { c_strainAxes[c][0], c_strainAxes[c][1] };
-            double sum        = 0;
-            const auto row    = strainSums[c].row(b * L + lane);
-            for (int i = 0; i < row.size(); i++)
-            {
-                sum += static_cast<double>(g[i * L + lane]) * row[i];
-            }
-            for (int axis : axes)
-            {
-                const bool mirrored = (axis == 2 && (copy & c_copyReflectsZ))
-                                      || (axis == 1 && (copy & c_copyReflectsY));
-                sum *= (mirrored && axes[0] != axes[1]) ? -1 : 1;
-            }
-            (*virial)[c] += factor * sum;
+            (*virial)[c] += static_cast<double>(scratch->sums[c * L + lane]);
         }
     }
 }
@@ -225,11 +214,25 @@ void FftClosure<Real>::apply(const Real* M,
             transform_.forward(M + static_cast<size_t>(i) * stride, spectrum_.data() + i * width);
         }
         AlignedVector<Real> x, y;
+        Scratch scratch;
         failure.run(
                 [&]
                 {
                     x.resize(2 * static_cast<size_t>(n) * lanes_);
                     y.resize(x.size());
+                    if (virial == nullptr)
+                    {
+                        return;
+                    }
+                    scratch.sums.resize(static_cast<size_t>(StrainCount) * lanes_);
+                    scratch.weights.resize(4 * static_cast<size_t>(lanes_));
+                    scratch.placed.assign(2 * static_cast<size_t>(products_.places) * lanes_,
+                                          Real(0));
+                    for (auto& products : scratch.products)
+                    {
+                        products.assign(coefficientCount(operators_.strainDegree()) * lanes_,
+                                        Real(0));
+                    }
                 });
 #pragma omp for schedule(static)
         for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
@@ -270,7 +273,10 @@ void FftClosure<Real>::apply(const Real* M,
                         kappa_.data() + b * pairs * lanes_, n, x.data(), y.data());
                 if (virial != nullptr)
                 {
-                    failure.run([&] { contract(x.data(), b, copy, &partial[b]); });
+                    cpuKernels<Real>().products(products_,
+                                                x.data(),
+                                                scratch.placed.data(),
+                                                scratch.products[copy].data());
                 }
                 for (int l = 0; l <= p; l++)
                 {
@@ -295,6 +301,10 @@ void FftClosure<Real>::apply(const Real* M,
                         }
                     }
                 }
+            }
+            if (virial != nullptr && !failure.any())
+            {
+                addVirial(b, &scratch, &partial[b]);
             }
         }
 #pragma omp for schedule(static)

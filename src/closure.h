@@ -12,6 +12,15 @@
  *
  *  Conducting surroundings add -(4 pi / 3V) a.b to the harmonic part of the potential at b of a
  *  charge at a (both relative to their cell centres), a term at k = 0 only.
+ *
+ *  Virial: displacements of cells contribute 1/2 sum_k X* (d kappa / d strain) X. All elements
+ *  of d kappa are combinations of the derivatives of a few lattice sums, so products of
+ *  coefficients are added up by the sums that they multiply (product_table.h), and only those of
+ *  each wave vector meet the five derivatives. With least-squares operators X is continued to
+ *  higher orders first, as kappa does. Two of its four extra orders suffice: on water at orders 4
+ *  to 16 the virial is then 1.05 to 1.9 times as far from the exact one as with all four (1.14 at
+ *  order 8), where truncated operators would be 1.3 to 5 times as far, and the products, the dear
+ *  part, are half as many.
  */
 #ifndef FARFIELD_CLOSURE_H
 #define FARFIELD_CLOSURE_H
@@ -21,6 +30,7 @@
 #include <vector>
 
 #include "closure_operators.h"
+#include "cpu_kernels.h"
 #include "fft.h"
 
 namespace farfield
@@ -57,16 +67,26 @@ private:
         int members;      //!< lanes in use
         int waves[4][16]; //!< per copy and lane: the wave vector, -1 for none
     };
+    //! Work space for the virial, one per thread.
+    struct Scratch
+    {
+        AlignedVector<Real> placed, sums, weights;
+        std::array<AlignedVector<Real>, 4> products; //!< of the copies
+    };
     void pack();
-    void
-    contract(const Real* x, int block, int copy, std::array<double, StrainCount>* virial) const;
+    void packStrainSums();
+    //! Adds the virial of a block from the products of its copies.
+    void addVirial(int block, Scratch* scratch, std::array<double, StrainCount>* virial) const;
 
     ClosureOperators<Real> operators_;
     int threads_;
     int lanes_;
+    ProductTable<Real> products_;
     RealTransform<Real> transform_;
     std::vector<Block> blocks_;
-    AlignedVector<Real> kappa_;    //!< packed operators in use
+    AlignedVector<Real> kappa_; //!< packed operators in use
+    //! [blocks][coefficientCount(strainDegree())][StrainCount][lanes], times 1 / cells
+    AlignedVector<Real> strainSums_;
     std::vector<Real> unstrained_; //!< the same without setStrain(); empty until it is called
     AlignedVector<Real> spectrum_;
 };

@@ -29,9 +29,11 @@ template<class Real>
 ClosureOperators<Real>::ClosureOperators(const Grid& grid,
                                          int ws,
                                          const Reduction& reduction,
+                                         int strainDegree,
                                          int threads) :
     grid_(grid),
-    reduction_(reduction), threads_(threads), entries_(m2lEntries(reduction.highOrder()))
+    reduction_(reduction), strainDegree_(strainDegree), threads_(threads),
+    entries_(m2lEntries(reduction.highOrder()))
 {
     findRepresentatives();
     std::vector<int> first(waves_.size());
@@ -39,6 +41,7 @@ ClosureOperators<Real>::ClosureOperators(const Grid& grid,
     auto sums   = latticeSums<Real>(grid_,
                                   ws,
                                   2 * reduction_.highOrder(),
+                                  strainDegree_,
                                   first,
                                   c_precision<Real>,
                                   ewaldParameter(representatives()),

@@ -33,15 +33,20 @@ template<class Real>
 class ClosureOperators
 {
 public:
-    //! [representatives()][coefficientCount(2 highOrder)], see LatticeSums.
+    //! [representatives()][coefficientCount(strainDegree())], see LatticeSums.
     using StrainSums = decltype(LatticeSums<Real>::strain);
 
     /*! \brief Computes the lattice sums.
      *  \param[in] grid       cells, slots in the order of Grid::slot()
      *  \param[in] ws         direct range
      *  \param[in] reduction  order and least-squares operators
+     *  \param[in] strainDegree  of the strain derivatives, at most 2 highOrder
      *  \param[in] threads    OpenMP threads */
-    ClosureOperators(const Grid& grid, int ws, const Reduction& reduction, int threads);
+    ClosureOperators(const Grid& grid,
+                     int ws,
+                     const Reduction& reduction,
+                     int strainDegree,
+                     int threads);
 
     const Grid& grid() const { return grid_; }
     const Reduction& reduction() const { return reduction_; }
@@ -67,7 +72,11 @@ public:
                       const std::function<void(int, const Matrix&)>& use) const;
     //! Gives back the memory of the lattice sums; the strain derivatives stay.
     void releaseSums() { values_ = Matrix(); }
+    //! Gives back the memory of the strain derivatives.
+    void releaseStrainSums() { strainSums_ = {}; }
 
+    //! Highest degree of strainSums().
+    int strainDegree() const { return strainDegree_; }
     //! Derivatives of the lattice sums, without the factor 1 / cells.
     const StrainSums& strainSums() const { return strainSums_; }
     //! M2L at the high order as combinations of lattice sums.
@@ -78,6 +87,7 @@ private:
 
     Grid grid_;
     Reduction reduction_;
+    int strainDegree_;
     int threads_;
     int copies_  = 1;
     Int3 ranges_ = { 0, 0, 0 };

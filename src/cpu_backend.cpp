@@ -458,10 +458,8 @@ private:
         {
             const Real* M = level.M.data() + static_cast<size_t>(i) * level.padded;
             const Real* L = level.L.data() + static_cast<size_t>(i) * level.padded;
-            for (size_t slot = 0; slot < level.cells.size(); slot++)
-            {
-                partial[i] += static_cast<double>(M[slot]) * static_cast<double>(L[slot]);
-            }
+            // cells that are padding have no multipoles
+            partial[i] = cpuKernels<Real>().exactDot(M, L, level.padded);
         }
         double energy = 0;
         for (double part : partial)

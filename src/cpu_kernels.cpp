@@ -379,13 +379,15 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task,
 {
     const Tag<Real> d;
     const int L = lanesOf<Real>();
-    Vec<Real> fx[Targets], fy[Targets], fz[Targets], potential[Targets], lost[Targets];
+    Vec<Real> fx[Targets], fy[Targets], fz[Targets];
     Real q[Targets]; // the staged charges are scaled for their part as sources
     for (int t = 0; t < Targets; t++)
     {
-        fx[t] = fy[t] = fz[t] = potential[t] = lost[t] = hn::Zero(d);
+        fx[t] = fy[t] = fz[t] = hn::Zero(d);
         q[t] = c_rootScale<Real> * c_rootScale<Real> * c_rootScale<Real> * s.q[i0 + t];
     }
+    auto sum        = hn::Zero(d);
+    auto lost       = hn::Zero(d);
     const auto tiny = hn::Set(d, Real(1e-20));
     const auto step = [&](int j, auto masked, auto leavesOut) HWY_ATTR
     {
@@ -398,13 +400,14 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task,
                 keep[close->target - i0][close->source - j] = 0;
             }
         }
-        const auto sx = hn::Load(d, s.x + j);
-        const auto sy = hn::Load(d, s.y + j);
-        const auto sz = hn::Load(d, s.z + j);
-        const auto sq = hn::Load(d, s.q + j);
-        auto gx       = hn::Load(d, s.fx + j);
-        auto gy       = hn::Load(d, s.fy + j);
-        auto gz       = hn::Load(d, s.fz + j);
+        const auto sx  = hn::Load(d, s.x + j);
+        const auto sy  = hn::Load(d, s.y + j);
+        const auto sz  = hn::Load(d, s.z + j);
+        const auto sq  = hn::Load(d, s.q + j);
+        auto gx        = hn::Load(d, s.fx + j);
+        auto gy        = hn::Load(d, s.fy + j);
+        auto gz        = hn::Load(d, s.fz + j);
+        auto potential = hn::Zero(d); // of the targets at the source
         for (int t = 0; t < Targets; t++)
         {
             const auto dx = hn::Sub(hn::Set(d, s.x[i0 + t]), sx);
@@ -428,13 +431,9 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task,
             const auto qq = hn::Mul(hn::Mul(hn::Set(d, q[t]), sq), y);
             if (Energy)
             {
-                // The potential without the charge of the target: a product of two charges has the
-                // same rounding error in every pair of its kind. Kahan's sum, because charges of
-                // one sign in a lane add up to far more than the result.
-                const auto term = hn::MulSub(sq, y, lost[t]);
-                const auto sum  = hn::Add(potential[t], term);
-                lost[t]         = hn::Sub(hn::Sub(sum, potential[t]), term);
-                potential[t]    = sum;
+                // without the charge of the source: a product of two charges has the same rounding
+                // error in every pair of its kind
+                potential = hn::MulAdd(hn::Set(d, q[t]), y, potential);
             }
             const auto f = hn::Mul(qq, hn::Mul(y, y));
             fx[t]        = hn::MulAdd(f, dx, fx[t]);
@@ -447,6 +446,14 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task,
         hn::Store(gx, d, s.fx + j);
         hn::Store(gy, d, s.fy + j);
         hn::Store(gz, d, s.fz + j);
+        if (Energy)
+        {
+            // Kahan's sum, because charges of one sign in a lane add up to far more than the result
+            const auto term  = hn::MulSub(sq, potential, lost);
+            const auto grown = hn::Add(sum, term);
+            lost             = hn::Sub(hn::Sub(grown, sum), term);
+            sum              = grown;
+        }
     };
     int j = (i0 / L) * L;
     for (; j < i0 + Targets; j += L)
@@ -474,17 +481,16 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task,
         s.fz[i0 + t] += hn::GetLane(hn::SumOfLanes(d, fz[t]));
     }
     double energy = 0;
-    for (int t = 0; Energy && t < Targets; t++)
+    if (Energy)
     {
         HWY_ALIGN Real lane[c_slotPadding];
-        hn::Store(potential[t], d, lane);
-        double sum = 0;
+        hn::Store(sum, d, lane);
         for (int k = 0; k < L; k++)
         {
-            sum += static_cast<double>(lane[k]);
+            energy += static_cast<double>(lane[k]);
         }
         // roots carry their scale, charges of sources its inverse cube
-        energy += static_cast<double>(q[t]) * sum * c_rootScale<Real> * c_rootScale<Real>;
+        energy *= c_rootScale<Real> * c_rootScale<Real>;
     }
     return energy;
 }
@@ -669,30 +675,39 @@ void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* force
                     hn::BlendedStore(sum, hn::FirstN(d, std::min(L, t.count - i)), d, to + i);
                 }
             };
-            add(forces->x.data() + t.first, s.fx + t.position);
-            add(forces->y.data() + t.first, s.fy + t.position);
-            add(forces->z.data() + t.first, s.fz + t.position);
+            add(forces->x.get() + t.first, s.fx + t.position);
+            add(forces->y.get() + t.first, s.fy + t.position);
+            add(forces->z.get() + t.first, s.fz + t.position);
         }
         if (task.virial)
         {
             // the forces in the buffer are those of this cell's pairs alone, so sum r_ij (x) f_ij =
             // sum x (x) f
-            double v[6] = { 0, 0, 0, 0, 0, 0 };
-            for (int i = 0; i < total; i++)
+            auto xx = hn::Zero(d), yy = xx, zz = xx, xy = xx, xz = xx, yz = xx;
+            for (int i = 0; i < total; i += L)
             {
-                const double x = s.x[i], y = s.y[i], z = s.z[i], fx = s.fx[i], fy = s.fy[i],
-                             fz = s.fz[i];
-                v[0] += x * fx;
-                v[1] += y * fy;
-                v[2] += z * fz;
-                v[3] += 0.5 * (x * fy + y * fx);
-                v[4] += 0.5 * (x * fz + z * fx);
-                v[5] += 0.5 * (y * fz + z * fy);
+                // behind the last source there is padding of the first vector, without force
+                const auto x  = hn::Load(d, s.x + i);
+                const auto y  = hn::Load(d, s.y + i);
+                const auto z  = hn::Load(d, s.z + i);
+                const auto fx = hn::Load(d, s.fx + i);
+                const auto fy = hn::Load(d, s.fy + i);
+                const auto fz = hn::Load(d, s.fz + i);
+                xx            = hn::MulAdd(x, fx, xx);
+                yy            = hn::MulAdd(y, fy, yy);
+                zz            = hn::MulAdd(z, fz, zz);
+                xy            = hn::MulAdd(x, fy, hn::MulAdd(y, fx, xy));
+                xz            = hn::MulAdd(x, fz, hn::MulAdd(z, fx, xz));
+                yz            = hn::MulAdd(y, fz, hn::MulAdd(z, fy, yz));
             }
-            for (int i = 0; i < 6; i++)
-            {
-                forces->virial[i] -= 0.5 * v[i];
-            }
+            const auto sum = [&](auto v) HWY_ATTR
+            { return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, v))); };
+            forces->virial[0] -= 0.5 * sum(xx);
+            forces->virial[1] -= 0.5 * sum(yy);
+            forces->virial[2] -= 0.5 * sum(zz);
+            forces->virial[3] -= 0.25 * sum(xy);
+            forces->virial[4] -= 0.25 * sum(xz);
+            forces->virial[5] -= 0.25 * sum(yz);
         }
     }
 }
@@ -770,6 +785,167 @@ void multiply(const Real* kappa, int n, const Real* x, Real* y)
     }
 }
 
+//! Products of the coefficients of one degree and order with those of another.
+template<class Real>
+struct FourProducts
+{
+    Vec<Real> cc, ss, cs, sc;
+
+    HWY_INLINE void setZero() { cc = ss = cs = sc = hn::Zero(Tag<Real>()); }
+    //! Adds the products of a and b: [cosine, sine][re, im]. \tparam Sine  whether a has a sine
+    template<bool Sine>
+    HWY_INLINE void add(const Vec<Real>* a, const Vec<Real>* b)
+    {
+        cc = hn::MulAdd(a[1], b[1], hn::MulAdd(a[0], b[0], cc));
+        cs = hn::MulAdd(a[1], b[3], hn::MulAdd(a[0], b[2], cs));
+        if (Sine)
+        {
+            ss = hn::MulAdd(a[3], b[3], hn::MulAdd(a[2], b[2], ss));
+            sc = hn::MulAdd(a[3], b[1], hn::MulAdd(a[2], b[0], sc));
+        }
+    }
+    //! Hands them to the harmonics of a degree, see product_table.h.
+    HWY_INLINE void store(int ma, int mb, Real* products) const
+    {
+        const Tag<Real> d;
+        const int L      = lanesOf<Real>();
+        const Real twice = (ma == mb) ? 1 : 2;
+        const auto plus  = hn::Set(d, twice);
+        const auto minus = hn::Set(d, (ma % 2) ? -twice : twice);
+        const auto to    = [&](int order, Vec<Real> factor, Vec<Real> sum) HWY_ATTR
+        {
+            Real* at = products + order * L;
+            hn::Store(hn::MulAdd(factor, sum, hn::Load(d, at)), d, at);
+        };
+        to(mb + ma, plus, hn::Sub(cc, ss));
+        to(mb - ma, minus, hn::Add(cc, ss));
+        to(-(mb + ma), plus, hn::Add(cs, sc));
+        if (mb != ma)
+        {
+            to(-(mb - ma), minus, hn::Sub(cs, sc));
+        }
+    }
+};
+
+//! Products of coefficients of the orders ma <= mb, those of one sequence of degrees with the
+//! other.
+template<bool Sine, class Real>
+HWY_INLINE void
+convolve(const ProductTable<Real>& table, int ma, int mb, const Real* x, Real* products)
+{
+    const Tag<Real> d;
+    const int L     = lanesOf<Real>();
+    const int p     = table.order;
+    const auto load = [&](int m, int degree, Vec<Real>* to) HWY_ATTR
+    {
+        const Real* from = x + 2 * L * (table.offset[m] + 2 * degree);
+        for (int part = 0; part < 4; part++)
+        {
+            to[part] = hn::Load(d, from + part * L);
+        }
+    };
+    for (int degree = ma + mb; degree <= 2 * p; degree += 2)
+    {
+        // two degrees share what is loaded; around the sequences are zeros, so that both have the
+        // same terms
+        const int first = std::max(ma, degree - p);
+        const int last  = std::min(p, degree + 1 - mb);
+        FourProducts<Real> lower, upper;
+        lower.setZero();
+        upper.setZero();
+        Vec<Real> a[4], b[4];
+        load(mb, degree + 1 - first, b);
+        for (int l = first; l <= last; l++)
+        {
+            load(ma, l, a);
+            upper.template add<Sine>(a, b);
+            load(mb, degree - l, b);
+            lower.template add<Sine>(a, b);
+        }
+        lower.store(ma, mb, products + coefficientIndex(degree, 0) * L);
+        if (degree < 2 * p)
+        {
+            upper.store(ma, mb, products + coefficientIndex(degree + 1, 0) * L);
+        }
+    }
+}
+
+template<class Real>
+void products(const ProductTable<Real>& table, const Real* x, Real* placed, Real* out)
+{
+    const Tag<Real> d;
+    const int L = lanesOf<Real>();
+    for (size_t i = 0; i < table.place.size(); i++)
+    {
+        auto re = hn::Zero(d), im = re;
+        for (int k = table.start[i]; k < table.start[i + 1]; k++)
+        {
+            const auto value = hn::Set(d, table.sources[k].value);
+            const Real* from = x + 2 * L * table.sources[k].from;
+            re               = hn::MulAdd(value, hn::Load(d, from), re);
+            im               = hn::MulAdd(value, hn::Load(d, from + L), im);
+        }
+        hn::Store(re, d, placed + 2 * L * table.place[i]);
+        hn::Store(im, d, placed + 2 * L * table.place[i] + L);
+    }
+    std::fill_n(out, static_cast<size_t>(coefficientCount(2 * table.order)) * L, Real(0));
+    for (int ma = 0; ma <= table.order; ma++)
+    {
+        for (int mb = ma; mb <= table.order; mb++)
+        {
+            ma == 0 ? convolve<false>(table, ma, mb, placed, out)
+                    : convolve<true>(table, ma, mb, placed, out);
+        }
+    }
+}
+
+template<class Real>
+void contract(const ProductTable<Real>& table,
+              const std::array<const Real*, 4>& products,
+              const Real* weights,
+              const Real* derivatives,
+              Real* sums)
+{
+    const Tag<Real> d;
+    const int L         = lanesOf<Real>();
+    const int harmonics = coefficientCount(2 * table.order);
+    Vec<Real> weight[4], sum[StrainCount];
+    for (int copy = 0; copy < 4; copy++)
+    {
+        weight[copy] = hn::Load(d, weights + copy * L);
+    }
+    for (auto& s : sum)
+    {
+        s = hn::Zero(d);
+    }
+    for (int h = 0; h < harmonics; h++)
+    {
+        Vec<Real> p[4];
+        for (int copy = 0; copy < 4; copy++)
+        {
+            p[copy] = hn::Mul(weight[copy], hn::Load(d, products[copy] + h * L));
+        }
+        const auto scale = hn::Set(d, table.harmonicScale[h]);
+        const auto even  = hn::Mul(scale, hn::Add(p[0], p[1])); // y as it is
+        const auto evenZ = hn::Mul(scale, hn::Sub(p[0], p[1]));
+        const auto odd   = hn::Mul(scale, hn::Add(p[2], p[3])); // y reflected
+        const auto oddZ  = hn::Mul(scale, hn::Sub(p[2], p[3]));
+        const auto all   = hn::Add(even, odd);
+        const Real* from = derivatives + h * StrainCount * L;
+        const auto add   = [&](Strain c, Vec<Real> with) HWY_ATTR
+        { sum[c] = hn::MulAdd(with, hn::Load(d, from + c * L), sum[c]); };
+        add(StrainXXminusZZ, all);
+        add(StrainYYminusZZ, all);
+        add(StrainXY, hn::Sub(even, odd));
+        add(StrainXZ, hn::Add(evenZ, oddZ));
+        add(StrainYZ, hn::Sub(evenZ, oddZ));
+    }
+    for (int c = 0; c < StrainCount; c++)
+    {
+        hn::Store(sum[c], d, sums + c * L);
+    }
+}
+
 //! Rows [first, first + Rows) of Y, two vectors of columns from column on.
 template<int Rows, class Real>
 HWY_INLINE void transformTile(const Real* T,
@@ -810,18 +986,18 @@ HWY_INLINE void transformTile(const Real* T,
 }
 
 template<class Real>
-void transform(const Real* T, int n, const Real* X, int columns, Real* Y)
+void transform(const Real* T, int rows, int n, const Real* X, int columns, Real* Y)
 {
     const int L = lanesOf<Real>();
     for (int column = 0; column < columns; column += 2 * L)
     {
         const bool two = column + L < columns;
         int first      = 0;
-        for (; first + 5 <= n; first += 5)
+        for (; first + 5 <= rows; first += 5)
         {
             transformTile<5>(T, n, X, columns, first, column, two, Y);
         }
-        for (; first < n; first++)
+        for (; first < rows; first++)
         {
             transformTile<1>(T, n, X, columns, first, column, two, Y);
         }
@@ -829,10 +1005,48 @@ void transform(const Real* T, int n, const Real* X, int columns, Real* Y)
 }
 
 template<class Real>
+Real dot(const Real* a, const Real* b, int count)
+{
+    const Tag<Real> d;
+    auto sum = hn::Zero(d);
+    for (int i = 0; i < count; i += lanesOf<Real>())
+    {
+        sum = hn::MulAdd(hn::Load(d, a + i), hn::Load(d, b + i), sum);
+    }
+    return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+template<class Real>
+double exactDot(const Real* a, const Real* b, int count)
+{
+    const Tag<double> d;
+    const hn::Rebind<Real, Tag<double>> of;
+    const auto load = [&](const Real* from) HWY_ATTR
+    {
+        if constexpr (sizeof(Real) == sizeof(double))
+        {
+            return hn::Load(d, from);
+        }
+        else
+        {
+            return hn::PromoteTo(d, hn::Load(of, from));
+        }
+    };
+    auto sum = hn::Zero(d);
+    for (int i = 0; i < count; i += lanesOf<double>())
+    {
+        sum = hn::MulAdd(load(a + i), load(b + i), sum);
+    }
+    return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+template<class Real>
 const CpuKernels<Real>& kernels()
 {
-    static const CpuKernels<Real> table = { lanesOf<Real>(), p2m<Real>,      l2p<Real>,
-                                            p2p<Real>,       multiply<Real>, transform<Real> };
+    static const CpuKernels<Real> table = { lanesOf<Real>(), p2m<Real>,       l2p<Real>,
+                                            p2p<Real>,       multiply<Real>,  products<Real>,
+                                            contract<Real>,  transform<Real>, dot<Real>,
+                                            exactDot<Real> };
     return table;
 }
 const CpuKernels<float>& kernelsFloat()
@@ -904,9 +1118,16 @@ template<class Real>
 void NearForces<Real>::resize(int n)
 {
     // kernels read whole vectors
-    x.resize(n + c_slotPadding);
-    y.resize(n + c_slotPadding);
-    z.resize(n + c_slotPadding);
+    const int size = n + c_slotPadding;
+    if (size != size_)
+    {
+        size_ = 0;
+        for (auto* component : { &x, &y, &z })
+        {
+            component->reset(new Real[size]);
+        }
+        size_ = size;
+    }
     touched.assign(n / c_chunk + 1, 0);
     energy = 0;
     std::fill(std::begin(virial), std::end(virial), 0.0);
@@ -921,10 +1142,11 @@ void NearForces<Real>::touch(int begin, int end)
         {
             touched[chunk]  = 1;
             const int first = chunk * c_chunk;
-            const int count = std::min<int>(c_chunk, static_cast<int>(x.size()) - first);
-            std::fill_n(x.begin() + first, count, Real(0));
-            std::fill_n(y.begin() + first, count, Real(0));
-            std::fill_n(z.begin() + first, count, Real(0));
+            const int count = std::min(c_chunk, size_ - first);
+            for (auto* component : { &x, &y, &z })
+            {
+                std::fill_n(component->get() + first, count, Real(0));
+            }
         }
     }
 }

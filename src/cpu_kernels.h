@@ -10,11 +10,15 @@
 #ifndef FARFIELD_CPU_KERNELS_H
 #define FARFIELD_CPU_KERNELS_H
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "expansion.h"
 #include "grid.h"
+#include "lattice.h"
+#include "product_table.h"
 
 namespace farfield
 {
@@ -86,12 +90,15 @@ struct ClosePair
     int target, source;
 };
 
-//! Forces of a thread on all particles; chunks are zeroed when first touched.
+/*! \brief Forces of a thread on all particles; chunks are zeroed when first touched.
+ *
+ *  A thread's cells and their neighbours are a part of the box: the rest of the arrays is never
+ *  written to, and takes no physical memory. */
 template<class Real>
 struct NearForces
 {
     static constexpr int c_chunk = 2048;
-    std::vector<Real> x, y, z;
+    std::unique_ptr<Real[]> x, y, z; //!< not initialised
     std::vector<char> touched;
     double energy    = 0;
     double virial[6] = { 0, 0, 0, 0, 0, 0 }; //!< -1/2 sum r (x) f: xx yy zz xy xz yz
@@ -101,6 +108,9 @@ struct NearForces
 
     void resize(int n);
     void touch(int begin, int end);
+
+private:
+    int size_ = 0; //!< of x, y and z
 };
 
 //! The kernels of one instruction set.
@@ -137,10 +147,34 @@ struct CpuKernels
      *  \param[in]  x      [n][2][lanes]: real and imaginary parts
      *  \param[out] y      the same */
     void (*multiply)(const Real* kappa, int n, const Real* x, Real* y);
-    /*! \brief Y = T X for a square T and columns of X, all row-major.
-     *  \param[in] T        [n][n]
-     *  \param[in] columns  of X and Y, a multiple of c_slotPadding; rows aligned to vectors */
-    void (*transform)(const Real* T, int n, const Real* X, int columns, Real* Y);
+    /*! \brief Products of the coefficients of as many wave vectors as there are lanes, summed by
+     *         the harmonics that they multiply: sum_ij Re(x_i* T_ij x_j) = sum_h products_h v_h.
+     *  \param[in]  x         as in multiply()
+     *  \param      placed    work space, [places][2][lanes], zero at first
+     *  \param[out] products  without harmonicScale, [coefficientCount(2 order)][lanes] */
+    void (*products)(const ProductTable<Real>& table, const Real* x, Real* placed, Real* products);
+    /*! \brief Sums over harmonics of products and strain derivatives, for four mirrored copies.
+     *
+     *  A copy has the derivatives of the first, with other signs: see c_copyReflectsZ.
+     *  \param[in]  products     of each copy
+     *  \param[in]  weights      of each copy and lane, [4][lanes]
+     *  \param[in]  derivatives  [coefficientCount(2 order)][StrainCount][lanes]
+     *  \param[out] sums         over copies, [StrainCount][lanes] */
+    void (*contract)(const ProductTable<Real>& table,
+                     const std::array<const Real*, 4>& products,
+                     const Real* weights,
+                     const Real* derivatives,
+                     Real* sums);
+    /*! \brief Y = T X, all row-major.
+     *  \param[in] T        [rows][n]
+     *  \param[in] X        [n][columns]
+     *  \param[in] columns  of X and Y, a multiple of c_slotPadding; rows aligned to vectors
+     *  \param[out] Y       [rows][columns] */
+    void (*transform)(const Real* T, int rows, int n, const Real* X, int columns, Real* Y);
+    //! Scalar product of aligned vectors; count is a multiple of c_slotPadding.
+    Real (*dot)(const Real* a, const Real* b, int count);
+    //! The same, summed in double precision.
+    double (*exactDot)(const Real* a, const Real* b, int count);
 };
 
 //! The kernels for this processor, for float and double.

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 #include "cost_model.h"
 
 namespace farfield
@@ -112,6 +114,7 @@ struct Candidate
     double cells;
     double cost, error; //!< predicted
     bool fft;           //!< no levels above the closure
+    double memory;      //!< predicted, bytes
 };
 
 void checkCellSize(const Options& options, const Mat3& box)
@@ -141,10 +144,13 @@ std::vector<Candidate> allCandidates(const Options& options,
                                      Device device,
                                      const Mat3& box,
                                      long long particles,
-                                     double occupiedVolume,
+                                     const Occupancy& occupancy,
+                                     int realSize,
                                      double largestCell)
 {
     std::vector<Candidate> candidates;
+    const int copies       = box.isDiagonal(1e-10) ? 4 : 1;
+    const int threads      = std::max(1, options.threads);
     const double boxVolume = box.determinant();
     const double shortest  = std::min({ box(0, 0), box(1, 1), box(2, 2) });
     const double n         = std::max<double>(1, static_cast<double>(particles));
@@ -167,18 +173,6 @@ std::vector<Candidate> allCandidates(const Options& options,
             {
                 const double wanted =
                         options.cellSize > 0 ? options.cellSize : std::min(edge, shortest);
-                Int3 lengths;
-                for (int k = 0; k < 3; k++)
-                {
-                    lengths[k] = std::max(1, static_cast<int>(std::lround(box(k, k) / wanted)));
-                }
-                const double cells = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
-                if (options.cellSize == 0 && (cells > c_maxCells || edge > largestCell))
-                {
-                    continue;
-                }
-                const double e = std::cbrt(boxVolume / cells);
-                const Work work(order, ws, lengths, boxVolume, occupiedVolume, n);
                 for (bool fft : { true, false })
                 {
                     if ((options.m2l == M2lEngine::Fft && !fft)
@@ -186,16 +180,40 @@ std::vector<Candidate> allCandidates(const Options& options,
                     {
                         continue;
                     }
+                    // as chooseCells() rounds: a tree splits cells of its coarsest level
                     const int levels = fft ? 1 : levelsFor(device, box, wanted);
+                    const int split  = 1 << (levels - 1);
+                    Int3 lengths;
+                    for (int k = 0; k < 3; k++)
+                    {
+                        lengths[k] = split
+                                     * std::max(1,
+                                                static_cast<int>(
+                                                        std::lround(box(k, k) / (split * wanted))));
+                    }
+                    const double cells = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
+                    if (options.cellSize == 0 && (cells > c_maxCells || edge > largestCell))
+                    {
+                        continue;
+                    }
+                    const double e = std::cbrt(boxVolume / cells);
+                    const Work work(order, ws, lengths, levels, boxVolume, occupancy, n);
                     const double error =
                             estimatedError(order, ws, options.leastSquares, e, ratio, levels);
                     candidates.push_back({ order,
                                            ws,
                                            wanted,
                                            cells,
-                                           predictedCost(device, work, fft),
+                                           predictedCost(device, work),
                                            error,
-                                           fft });
+                                           fft,
+                                           predictedMemory(work,
+                                                           order,
+                                                           ws,
+                                                           options.leastSquares,
+                                                           copies,
+                                                           threads,
+                                                           realSize) });
                 }
                 if (options.cellSize > 0)
                 {
@@ -205,6 +223,50 @@ std::vector<Candidate> allCandidates(const Options& options,
         }
     }
     return candidates;
+}
+
+//! Half of the physical memory, bytes: operators beyond are not built.
+double memoryLimit()
+{
+    return 0.5 * static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+/*! \brief Leaves out what does not fit into the memory of the host.
+ *  \throws Error  OutOfMemory: nothing is left, or nothing of what suffices */
+std::vector<Candidate> fittingCandidates(const Options& options, const std::vector<Candidate>& all)
+{
+    const auto suffices = [&](const Candidate& c) { return c.error <= options.accuracy; };
+    std::vector<Candidate> fitting;
+    std::copy_if(all.begin(),
+                 all.end(),
+                 std::back_inserter(fitting),
+                 [&](const Candidate& c) { return c.memory <= memoryLimit(); });
+    // an explicit order need not suffice
+    const bool lost = options.order < 0 && std::any_of(all.begin(), all.end(), suffices)
+                      && std::none_of(fitting.begin(), fitting.end(), suffices);
+    if (fitting.empty() || lost)
+    {
+        const auto least =
+                std::min_element(all.begin(),
+                                 all.end(),
+                                 [&](const Candidate& a, const Candidate& b)
+                                 {
+                                     return std::make_pair(lost && !suffices(a), a.memory)
+                                            < std::make_pair(lost && !suffices(b), b.memory);
+                                 });
+        const char* parameter = options.cellSize > 0 ? "cellSize"
+                                : options.order >= 0 ? "order"
+                                                     : "accuracy";
+        throw Error(ErrorCode::OutOfMemory,
+                    "Operators of order " + std::to_string(least->order) + " for "
+                            + std::to_string(static_cast<long long>(least->cells))
+                            + " cells would take about "
+                            + std::to_string(static_cast<long long>(least->memory / 1e9) + 1)
+                            + " GB, more than half of the memory of this machine; larger cells, a "
+                              "lower order or a lower accuracy need less.",
+                    parameter);
+    }
+    return fitting;
 }
 
 //! Those whose error suffices, cheapest first; if there are none, the one that comes closest.
@@ -292,7 +354,8 @@ std::vector<Discretisation> cheapest(const Options& options,
                                      Device device,
                                      const Mat3& box,
                                      long long particles,
-                                     double occupiedVolume,
+                                     const Occupancy& occupancy,
+                                     int realSize,
                                      double largestCell,
                                      size_t most)
 {
@@ -302,15 +365,15 @@ std::vector<Discretisation> cheapest(const Options& options,
     constexpr double c_likeCells = 1.12;
 
     checkCellSize(options, box);
-    auto all = allCandidates(options, device, box, particles, occupiedVolume, largestCell);
+    auto all = allCandidates(options, device, box, particles, occupancy, realSize, largestCell);
     if (all.empty())
     {
-        all = allCandidates(options,
-                            device,
-                            box,
-                            particles,
-                            occupiedVolume,
-                            std::numeric_limits<double>::infinity());
+        constexpr double c_any = std::numeric_limits<double>::infinity();
+        all = allCandidates(options, device, box, particles, occupancy, realSize, c_any);
+    }
+    if (device == Device::Cpu)
+    {
+        all = fittingCandidates(options, all);
     }
     const auto sufficient = sufficientCandidates(options, all);
     std::vector<Candidate> taken;
@@ -371,21 +434,23 @@ Discretisation chooseDiscretisation(const Options& options,
                                     Device device,
                                     const Mat3& box,
                                     long long particles,
-                                    double occupiedVolume,
+                                    const Occupancy& occupancy,
+                                    int realSize,
                                     double largestCell)
 {
-    return cheapest(options, device, box, particles, occupiedVolume, largestCell, 1).front();
+    return cheapest(options, device, box, particles, occupancy, realSize, largestCell, 1).front();
 }
 
 std::vector<Discretisation> discretisationsToTime(const Options& options,
                                                   Device device,
                                                   const Mat3& box,
                                                   long long particles,
-                                                  double occupiedVolume,
+                                                  const Occupancy& occupancy,
+                                                  int realSize,
                                                   double largestCell)
 {
     constexpr size_t c_most = 6;
-    return cheapest(options, device, box, particles, occupiedVolume, largestCell, c_most);
+    return cheapest(options, device, box, particles, occupancy, realSize, largestCell, c_most);
 }
 
 } // namespace farfield

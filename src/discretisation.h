@@ -13,6 +13,7 @@
 #include "farfield/farfield.h"
 
 #include "grid.h"
+#include "occupancy.h"
 
 namespace farfield
 {
@@ -71,14 +72,17 @@ double estimatedError(const Discretisation& d, const Grid& leaf);
  *  \param[in] device          whose costs count: Cpu or Gpu
  *  \param[in] box             box vectors
  *  \param[in] particles       number of particles
- *  \param[in] occupiedVolume  volume in which they are found, nm^3
+ *  \param[in] occupancy       where they are
+ *  \param[in] realSize        bytes of a number
  *  \param[in] largestCell     edge that cells must not exceed, nm, unless nothing smaller is left
- *  \throws Error  InvalidArgument: options and box do not fit together */
+ *  \throws Error  InvalidArgument: options and box do not fit together; OutOfMemory: on the CPU, if
+ *                 what the options ask for takes more than half of the physical memory */
 Discretisation chooseDiscretisation(const Options& options,
                                     Device device,
                                     const Mat3& box,
                                     long long particles,
-                                    double occupiedVolume,
+                                    const Occupancy& occupancy,
+                                    int realSize       = 4,
                                     double largestCell = std::numeric_limits<double>::infinity());
 
 /*! \brief The settings among which timing may decide: their errors suffice, and their predicted
@@ -89,7 +93,8 @@ discretisationsToTime(const Options& options,
                       Device device,
                       const Mat3& box,
                       long long particles,
-                      double occupiedVolume,
+                      const Occupancy& occupancy,
+                      int realSize       = 4,
                       double largestCell = std::numeric_limits<double>::infinity());
 
 } // namespace farfield

@@ -51,7 +51,8 @@ public:
     //! Adds them to the given slots.
     void scatterAdd(const std::vector<int>& slots, int padded, AlignedVector<Real>* to) const
     {
-        for (int i = 0; i < rows_; i++)
+        const int given = static_cast<int>(to->size() / padded);
+        for (int i = 0; i < std::min(rows_, given); i++)
         {
             const Real* in = row(i);
             Real* out      = to->data() + static_cast<size_t>(i) * padded;
@@ -61,11 +62,15 @@ public:
             }
         }
     }
-    //! this = T from.
-    void transform(const AlignedVector<Real>& T, const Columns& from)
+    //! Rows from first on = T from.
+    void transform(const AlignedVector<Real>& T, const Columns& from, int first = 0)
     {
-        cpuKernels<Real>().transform(
-                T.data(), rows_, from.values_.data(), columns_, values_.data());
+        cpuKernels<Real>().transform(T.data(),
+                                     static_cast<int>(T.size()) / from.rows_,
+                                     from.rows_,
+                                     from.values_.data(),
+                                     columns_,
+                                     row(first));
     }
     void addToRow(int i, double value)
     {
@@ -77,14 +82,7 @@ public:
     //! Scalar product of a row with one of another set.
     double dot(int i, const Columns& other, int j) const
     {
-        const Real* a = row(i);
-        const Real* b = other.row(j);
-        Real part     = 0;
-        for (int c = 0; c < columns_; c++)
-        {
-            part += a[c] * b[c];
-        }
-        return static_cast<double>(part);
+        return static_cast<double>(cpuKernels<Real>().dot(row(i), other.row(j), columns_));
     }
     double sum(int i) const
     {
@@ -94,15 +92,6 @@ public:
             total += static_cast<double>(row(i)[c]);
         }
         return total;
-    }
-    double dot(const Columns& other) const
-    {
-        double sum = 0;
-        for (int i = 0; i < rows_; i++)
-        {
-            sum += dot(i, other, i);
-        }
-        return sum;
     }
 
 private:
@@ -163,7 +152,8 @@ Hierarchy<Real>::Hierarchy(const Mat3& scaledEdges,
                            const Reduction& reduction,
                            int threads) :
     operators_(scaledEdges, ws, reduction, threads),
-    threads_(threads), gradient_(derivativeTerms(reduction.order()))
+    threads_(threads), gradient_(derivativeTerms(reduction.order())),
+    nextGradient_(derivativeTerms(reduction.order() + (reduction.leastSquares() ? 0 : 1)))
 {
     setTranslations(operators_.edges());
 }
@@ -282,13 +272,12 @@ void Hierarchy<Real>::l2l(const Level<Real>& parent,
 }
 
 template<class Real>
-void Hierarchy<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* virial)
+void Hierarchy<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* virial) const
 {
     const auto& operators = operators_.operators();
-    if (virial != nullptr)
-    {
-        operators_.strainDerivatives(0); // builds them before the threads ask
-    }
+    // rows of the local expansions
+    const bool more = virial != nullptr && !operators_.leastSquares();
+    const int rows  = coefficientCount(operators_.order() + (more ? 1 : 0));
     const int n     = coefficientCount(operators_.order());
     const int cells = static_cast<int>(level->cells.size());
     // each thread owns a range of targets, in stretches that keep the operands in the cache
@@ -332,18 +321,32 @@ void Hierarchy<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* v
                 }
                 X.resize(n, from.size());
                 X.gather(level->M, level->padded, from);
-                Y.resize(n, from.size());
+                Y.resize(rows, from.size());
                 Y.transform(op.T, X);
                 Y.scatterAdd(to, level->padded, &level->L);
-                if (virial != nullptr)
+                if (virial == nullptr)
                 {
-                    Z.resize(n, to.size());
-                    Z.gather(level->M, level->padded, to);
-                    for (int c = 0; c < StrainCount; c++)
-                    {
-                        Y.transform(operators_.strainDerivatives(static_cast<int>(k))[c], X);
-                        own[c] += 0.25 * Y.dot(Z);
-                    }
+                    continue;
+                }
+                if (more)
+                {
+                    Y.transform(op.next, X, n);
+                }
+                Z.resize(n, to.size());
+                Z.gather(level->M, level->padded, to);
+                Vec3 force = Vec3::Zero();
+                for (const DerivativeTerm& t : nextGradient_)
+                {
+                    force[t.axis] -= t.value * Y.dot(t.from, Z, t.to);
+                }
+                // every pair of cells is seen twice
+                const Vec3 D = operators_.displacement(op.D);
+                for (int c = 0; c < StrainCount; c++)
+                {
+                    const int a = c_strainAxes[c][0];
+                    const int b = c_strainAxes[c][1];
+                    own[c] -= (a == b) ? 0.25 * (D[a] * force[a] - D[2] * force[2])
+                                       : 0.125 * (D[a] * force[b] + D[b] * force[a]);
                 }
             }
             partial[stretch] = own;

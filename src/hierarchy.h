@@ -9,6 +9,16 @@
  * near neighbours of the parent that are not near themselves (M2L); parents hand local expansions
  * down (L2L). Greengard and Rokhlin, J. Comput. Phys. 73, 325 (1987),
  * doi:10.1016/0021-9991(87)90140-9.
+ *
+ *  Virial: with D the displacement of two cells and F the force on the target from the source,
+ *  found from the gradient of the local expansion as that on a particle is, displacements
+ *  contribute -1/2 D (x) F over pairs of cells. This costs a few products per coefficient where
+ *  the operators cost as many as there are coefficients. The gradient of an expansion of order p
+ *  lacks the degree p; with truncated operators it is taken from an expansion of order p + 1, and
+ *  the virial is then the strain derivative of the energy exactly. Least-squares operators put
+ *  into the lower degrees what they know of the higher ones, so forces on cells are as accurate as
+ *  those on particles: on water at orders 4 to 12 the virial is 1.0 to 1.3 times as far from the
+ *  exact one as with derivatives of the operators.
  */
 #ifndef FARFIELD_HIERARCHY_H
 #define FARFIELD_HIERARCHY_H
@@ -47,7 +57,7 @@ public:
     void m2m(const Level<Real>& child, Level<Real>* parent) const;
     /*! \brief L of a level from its M, over the interaction lists; adds to L.
      *  \param[out] virial  as FftClosure::apply() */
-    void m2l(Level<Real>* level, std::array<double, StrainCount>* virial);
+    void m2l(Level<Real>* level, std::array<double, StrainCount>* virial) const;
     /*! \brief Sets L of the children from L of the parents.
      *  \param[in] background  (2 pi / 3V) Q times the volume of a child cell: the potential of the
      *                         uniform background beyond its value at the centre of the cell
@@ -69,7 +79,8 @@ private:
 
     HierarchyOperators<Real> operators_;
     int threads_;
-    std::vector<DerivativeTerm> gradient_;
+    std::vector<DerivativeTerm> gradient_;     //!< of the order of the expansions
+    std::vector<DerivativeTerm> nextGradient_; //!< of that which the force on a cell needs
     std::array<Vec3, 8> shifts_; //!< centre of a child relative to its parent's, child units
     std::array<AlignedVector<Real>, 8> up_, down_;
 };

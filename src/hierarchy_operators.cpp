@@ -79,6 +79,27 @@ HierarchyOperators<Real>::HierarchyOperators(const Mat3& scaledEdges,
             },
             [&](const Image& image, int /*matrix*/, const std::vector<int>& signs, const Matrix& T)
             { assignReflected(T, signs, &operators_[image.k].T); });
+    if (!reduction_.leastSquares())
+    {
+        buildNextRows();
+    }
+}
+
+template<class Real>
+void HierarchyOperators<Real>::buildNextRows()
+{
+    const int p        = reduction_.order();
+    const int n        = coefficientCount(p);
+    const auto entries = m2lEntries(p + 1);
+#pragma omp parallel for schedule(static) num_threads(threads_)
+    for (int k = 0; k < static_cast<int>(operators_.size()); k++)
+    {
+        const Int3& D = operators_[k].D;
+        std::vector<double> v(coefficientCount(2 * p + 2));
+        irregularHarmonics(2 * p + 2, edges_.transpose() * Vec3(D[0], D[1], D[2]), v.data());
+        const Matrix rows = m2lMatrix(entries, p + 1, v.data()).bottomLeftCorner(2 * p + 3, n);
+        operators_[k].next.assign(rows.data(), rows.data() + rows.size());
+    }
 }
 
 template<class Real>
@@ -252,21 +273,56 @@ void HierarchyOperators<Real>::setStrain(const Mat3& strain)
     const double weight[StrainCount] = {
         strain(0, 0), strain(1, 1), 2 * strain(0, 1), 2 * strain(0, 2), 2 * strain(1, 2)
     };
-    strainDerivatives(0); // builds them before the threads ask
-#pragma omp parallel for schedule(static) num_threads(threads_)
-    for (int k = 0; k < static_cast<int>(operators_.size()); k++)
+    // truncated operators suffice for a small correction
+    const int p      = reduction_.order();
+    const int n      = coefficientCount(p);
+    const int N      = coefficientCount(reduction_.highOrder());
+    const int values = coefficientCount(2 * p);
+    FirstException failure;
+#pragma omp parallel num_threads(threads_)
     {
-        const auto& derivatives = strainDerivatives(k);
-        // as long as before: nothing is allocated
-        std::copy(unstrained_[k].begin(), unstrained_[k].end(), operators_[k].T.begin());
-        for (int c = 0; c < StrainCount; c++)
+        std::vector<double> out, change;
+        failure.run(
+                [&]
+                {
+                    out.resize(static_cast<size_t>(1 + StrainCount) * values);
+                    change.resize(values);
+                });
+#pragma omp for schedule(static)
+        for (int k = 0; k < static_cast<int>(operators_.size()); k++)
         {
-            for (size_t e = 0; e < operators_[k].T.size(); e++)
+            if (failure.any())
             {
-                operators_[k].T[e] += static_cast<Real>(weight[c]) * derivatives[c][e];
+                continue;
+            }
+            const Int3& D = operators_[k].D;
+            failure.run(
+                    [&] {
+                        irregularStrain(
+                                2 * p, edges_.transpose() * Vec3(D[0], D[1], D[2]), out.data());
+                    });
+            std::fill(change.begin(), change.end(), 0.0);
+            for (int c = 0; c < StrainCount; c++)
+            {
+                for (int i = 0; i < values; i++)
+                {
+                    change[i] += weight[c] * out[(1 + c) * values + i];
+                }
+            }
+            for (int i = 0; i < n; i++)
+            {
+                for (int j = 0; j < n; j++)
+                {
+                    const M2lEntry& e = entries_[static_cast<size_t>(i) * N + j];
+                    operators_[k].T[static_cast<size_t>(i) * n + j] =
+                            unstrained_[k][static_cast<size_t>(i) * n + j]
+                            + static_cast<Real>(e.value[0] * change[e.index[0]]
+                                                + e.value[1] * change[e.index[1]]);
+                }
             }
         }
     }
+    failure.rethrow();
 }
 
 template class HierarchyOperators<float>;

@@ -38,12 +38,20 @@ public:
         Int3 D;                //!< target minus source
         bool from[8];          //!< octants of targets that it applies to
         AlignedVector<Real> T; //!< row-major
+        //! Truncated operators: the rows of degree order + 1, without strain; else empty.
+        AlignedVector<Real> next;
     };
     //! \param[in] scaledEdges  edges of a cell of any level, in units of its size
     HierarchyOperators(const Mat3& scaledEdges, int ws, const Reduction& reduction, int threads);
 
     int order() const { return reduction_.order(); }
     int ws() const { return ws_; }
+    bool leastSquares() const { return reduction_.leastSquares(); }
+    //! The vector of a displacement, in units of the cell size, with strain.
+    Vec3 displacement(const Int3& D) const
+    {
+        return strained_.transpose() * Vec3(D[0], D[1], D[2]);
+    }
     //! Threads of the set-up.
     int threads() const { return threads_; }
     //! Edges of a cell in units of its size, without strain.
@@ -55,7 +63,8 @@ public:
     bool reflections() const;
     //! As FftClosure::setStrain().
     void setStrain(const Mat3& strain);
-    /*! \brief Derivatives of operator k with respect to the components of Strain, without strain.
+    /*! \brief For the GPU: derivatives of operator k with respect to the components of Strain,
+     * without strain.
      *
      *  The first call builds those of all operators, and must not run beside others. */
     const std::array<AlignedVector<Real>, StrainCount>& strainDerivatives(int k) const;
@@ -68,6 +77,7 @@ private:
         int axes; //!< as for reflectionSigns()
     };
     void listDisplacements();
+    void buildNextRows();
     void listImages();
     //! Calls build(D, matrices) for the first displacement of every set of images, and
     //! take(image, c, signs, matrix) for each of the matrices and every image.

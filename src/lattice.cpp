@@ -48,14 +48,15 @@ struct GammaRatios
     std::vector<double> P, Q;
 };
 
-//! One function f(D) on displacements, with its derivatives under strain: [1 +
-//! StrainCount][coefficients].
+/*! \brief One function f(D) on displacements, and its derivatives under strain up to a degree.
+ *
+ *  [coefficientCount(degree)], and behind it [StrainCount][coefficientCount(strainDegree)]. */
 class Terms
 {
 public:
-    explicit Terms(int degree) :
-        n_(coefficientCount(degree)), degrees_(n_), derivatives_(derivativeTerms(degree)), u_(n_),
-        gradient_(3 * n_)
+    Terms(int degree, int strainDegree) :
+        n_(coefficientCount(degree)), strained_(coefficientCount(strainDegree)), degrees_(n_),
+        derivatives_(derivativeTerms(strainDegree)), u_(n_), gradient_(3 * strained_)
     {
         for (int i = 0; i < n_; i++)
         {
@@ -69,7 +70,7 @@ public:
      *  \param[in]  radial   factor per degree
      *  \param[in]  slope    d radial / d(r^2) per degree
      *  \param[in]  dual     false: r is a vector, r -> (1 + e) r. true: a wave vector, r -> (1 -
-     * e^T) r \param[out] out      [1 + StrainCount][coefficients], added to */
+     * e^T) r \param[out] out      [size()], added to */
     void add(const Vec3& r, const double* radial, const double* slope, bool dual, double* out)
     {
         int degree = degrees_[n_ - 1];
@@ -81,27 +82,31 @@ public:
         }
         for (int i = 0; i < n_; i++)
         {
-            const int l    = degrees_[i];
-            const double f = u_[i] * radial[l];
+            out[i] += u_[i] * radial[degrees_[i]];
+        }
+        for (int i = 0; i < strained_; i++)
+        {
+            const int l = degrees_[i];
             double g[3];
             for (int axis = 0; axis < 3; axis++)
             {
                 g[axis] = gradient_[3 * i + axis] * radial[l] + 2 * u_[i] * slope[l] * r[axis];
             }
-            out[i] += f;
             for (int c = 0; c < StrainCount; c++)
             {
                 const int a = c_strainAxes[c][0];
                 const int b = c_strainAxes[c][1];
                 const double d =
                         (a == b) ? r[a] * g[a] - r[2] * g[2] : 0.5 * (r[a] * g[b] + r[b] * g[a]);
-                out[(1 + c) * n_ + i] += dual ? -d : d;
+                out[n_ + c * strained_ + i] += dual ? -d : d;
             }
         }
     }
 
+    int size() const { return n_ + StrainCount * strained_; }
+
 private:
-    int n_;
+    int n_, strained_;
     std::vector<int> degrees_;
     std::vector<DerivativeTerm> derivatives_;
     std::vector<double> u_, gradient_;
@@ -123,13 +128,12 @@ Int3 reach(const Mat3& basis, double radius)
 struct RealSpace
 {
     std::vector<int> slots; //!< slot of each displacement
-    Matrix values;          //!< [field][displacement]
+    Matrix values;          //!< [field][displacement], fields as in Terms
 };
 
-RealSpace realSpace(const Grid& grid, int ws, int degree, double radius, double a)
+RealSpace realSpace(const Grid& grid, int ws, int degree, int strainDegree, double radius, double a)
 {
     const Mat3 G = grid.scaledEdges();
-    const int n  = coefficientCount(degree);
     std::vector<Int3> displacements;
     const Int3 r = reach(G, radius);
     for (int x = -r[0]; x <= r[0]; x++)
@@ -147,9 +151,9 @@ RealSpace realSpace(const Grid& grid, int ws, int degree, double radius, double 
         }
     }
     RealSpace result;
-    Terms terms(degree);
-    std::vector<double> radial(degree + 1), slope(degree + 1), out((1 + StrainCount) * n);
-    result.values.resize((1 + StrainCount) * n, displacements.size());
+    Terms terms(degree, strainDegree);
+    std::vector<double> radial(degree + 1), slope(degree + 1), out(terms.size());
+    result.values.resize(terms.size(), displacements.size());
     for (size_t d = 0; d < displacements.size(); d++)
     {
         const Int3& D   = displacements[d];
@@ -175,7 +179,7 @@ RealSpace realSpace(const Grid& grid, int ws, int degree, double radius, double 
             }
             terms.add(R, radial.data(), slope.data(), false, out.data());
         }
-        for (int f = 0; f < (1 + StrainCount) * n; f++)
+        for (int f = 0; f < terms.size(); f++)
         {
             result.values(f, d) = out[f];
         }
@@ -187,7 +191,7 @@ RealSpace realSpace(const Grid& grid, int ws, int degree, double radius, double 
 
 void irregularStrain(int degree, const Vec3& D, double* out)
 {
-    Terms terms(degree);
+    Terms terms(degree, degree);
     std::vector<double> radial(degree + 1), slope(degree + 1);
     const double r2 = D.squaredNorm();
     double power    = 1 / std::sqrt(r2);
@@ -197,7 +201,7 @@ void irregularStrain(int degree, const Vec3& D, double* out)
         power /= r2;
         slope[l] = -(l + 0.5) * power;
     }
-    std::fill_n(out, (1 + StrainCount) * coefficientCount(degree), 0.0);
+    std::fill_n(out, terms.size(), 0.0);
     terms.add(D, radial.data(), slope.data(), false, out);
 }
 
@@ -205,12 +209,14 @@ template<class Real>
 LatticeSums<Real> latticeSums(const Grid& grid,
                               int ws,
                               int degree,
+                              int strainDegree,
                               const std::vector<int>& waves,
                               double precision,
                               double ewald,
                               int threads)
 {
     const int n        = coefficientCount(degree);
+    const int strained = coefficientCount(strainDegree);
     const int all      = grid.waveVectors();
     const int count    = static_cast<int>(waves.size());
     const double a     = ewald;
@@ -220,17 +226,17 @@ LatticeSums<Real> latticeSums(const Grid& grid,
     sums.value.setZero(count, n);
     for (auto& strain : sums.strain)
     {
-        strain.setZero(count, n);
+        strain.setZero(count, strained);
     }
 
     // Real space: each field is scattered over the group and transformed.
-    const RealSpace real  = realSpace(grid, ws, degree, decay / a, a);
+    const RealSpace real  = realSpace(grid, ws, degree, strainDegree, decay / a, a);
     const Int3 N          = grid.lengths();
     const long long cells = grid.count();
     const RealTransform<double> transform(N);
     FirstException failure;
     constexpr int c_block = 8; // fields per task: neighbours in the output
-    const int blocks      = (n + c_block - 1) / c_block;
+    const auto blocksOf   = [](int fields) { return (fields + c_block - 1) / c_block; };
 #pragma omp parallel num_threads(threads)
     {
         AlignedVector<double> in, out;
@@ -241,20 +247,23 @@ LatticeSums<Real> latticeSums(const Grid& grid,
                     out.resize(2LL * all);
                 });
 #pragma omp for schedule(dynamic)
-        for (int task = 0; task < blocks * (1 + StrainCount); task++)
+        for (int task = 0; task < blocksOf(n) + StrainCount * blocksOf(strained); task++)
         {
             if (failure.any())
             {
                 continue;
             }
-            const int component = task / blocks;
-            const int first     = (task % blocks) * c_block;
-            for (int i = first; i < std::min(first + c_block, n); i++)
+            const int derivative = task - blocksOf(n); // < 0: the sums themselves
+            const int c          = derivative < 0 ? -1 : derivative / blocksOf(strained);
+            const int first      = c_block * (c < 0 ? task : derivative % blocksOf(strained));
+            const int last       = std::min(first + c_block, c < 0 ? n : strained);
+            for (int i = first; i < last; i++)
             {
+                const int field = c < 0 ? i : n + c * strained + i;
                 std::fill(in.begin(), in.end(), 0.0);
                 for (size_t d = 0; d < real.slots.size(); d++)
                 {
-                    in[real.slots[d]] += real.values(component * n + i, d);
+                    in[real.slots[d]] += real.values(field, d);
                 }
                 transform.forward(in.data(), out.data());
                 // W = i^l w: the real part for even l, the imaginary part for odd l
@@ -264,13 +273,13 @@ LatticeSums<Real> latticeSums(const Grid& grid,
                 for (int k = 0; k < count; k++)
                 {
                     const double w = sign * out[2 * waves[k] + part];
-                    if (component == 0)
+                    if (c < 0)
                     {
                         sums.value(k, i) = w;
                     }
                     else
                     {
-                        sums.strain[component - 1](k, i) = static_cast<Real>(w);
+                        sums.strain[c](k, i) = static_cast<Real>(w);
                     }
                 }
             }
@@ -289,10 +298,10 @@ LatticeSums<Real> latticeSums(const Grid& grid,
         failure.run(
                 [&]
                 {
-                    terms.emplace(degree);
+                    terms.emplace(degree, strainDegree);
                     radial.resize(degree + 1);
                     slope.resize(degree + 1);
-                    out.resize((1 + StrainCount) * n);
+                    out.resize(terms->size());
                 });
 #pragma omp for schedule(static)
         for (int k = 0; k < count; k++)
@@ -336,9 +345,12 @@ LatticeSums<Real> latticeSums(const Grid& grid,
             for (int i = 0; i < n; i++)
             {
                 sums.value(k, i) += out[i];
-                for (int c = 0; c < StrainCount; c++)
+            }
+            for (int c = 0; c < StrainCount; c++)
+            {
+                for (int i = 0; i < strained; i++)
                 {
-                    sums.strain[c](k, i) += static_cast<Real>(out[(1 + c) * n + i]);
+                    sums.strain[c](k, i) += static_cast<Real>(out[n + c * strained + i]);
                 }
             }
         }
@@ -348,8 +360,8 @@ LatticeSums<Real> latticeSums(const Grid& grid,
 }
 
 template LatticeSums<float>
-latticeSums<float>(const Grid&, int, int, const std::vector<int>&, double, double, int);
+latticeSums<float>(const Grid&, int, int, int, const std::vector<int>&, double, double, int);
 template LatticeSums<double>
-latticeSums<double>(const Grid&, int, int, const std::vector<int>&, double, double, int);
+latticeSums<double>(const Grid&, int, int, int, const std::vector<int>&, double, double, int);
 
 } // namespace farfield

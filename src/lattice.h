@@ -52,7 +52,9 @@ struct LatticeSums
     int degree = 0; //!< highest degree of the harmonics
     //! [wave vectors asked for][coefficientCount(degree)]
     Matrix value;
-    //! The same for d w / d strain (multipoles and positions in the cells held fixed), symmetrised.
+    /*! \brief d w / d strain (multipoles and positions in the cells held fixed), symmetrised.
+     *
+     *  [wave vectors asked for][coefficientCount(strainDegree)] */
     std::array<Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, StrainCount>
             strain;
 };
@@ -62,6 +64,7 @@ struct LatticeSums
  *  \param[in] grid       the cells
  *  \param[in] ws         direct range: cells with |D_k| <= ws are near
  *  \param[in] degree     highest degree
+ *  \param[in] strainDegree  highest degree of the derivatives, at most degree
  *  \param[in] precision  relative truncation of the Ewald sums
  *  \param[in] waves      the wave vectors for which the sums are wanted
  *  \param[in] ewald      Ewald parameter in units of 1/unit(); any value gives the same sums
@@ -70,6 +73,7 @@ template<class Real>
 LatticeSums<Real> latticeSums(const Grid& grid,
                               int ws,
                               int degree,
+                              int strainDegree,
                               const std::vector<int>& waves,
                               double precision,
                               double ewald,

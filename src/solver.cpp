@@ -616,37 +616,6 @@ private:
         }
     }
 
-    //! Volume of the cells of about 0.6 nm in which there are particles.
-    double occupiedVolume(const Real* x, const Mat3& box) const
-    {
-        IntMat H = {};
-        for (int k = 0; k < 3; k++)
-        {
-            H[k][k] = static_cast<int>(std::clamp(box(k, k) / 0.6, 1.0, 500.0));
-        }
-        const Grid grid(H, box);
-        std::vector<char> occupied(grid.count(), 0);
-        long long cells = 0;
-        for (int i = 0; i < count_; i++)
-        {
-            const Eigen::RowVector3d r(x[3 * static_cast<size_t>(i)],
-                                       x[3 * static_cast<size_t>(i) + 1],
-                                       x[3 * static_cast<size_t>(i) + 2]);
-            Eigen::RowVector3d f = r * box.inverse();
-            Int3 c;
-            for (int k = 0; k < 3; k++)
-            {
-                const double inside = f[k] - std::floor(f[k]);
-                c[k]                = std::min(static_cast<int>(inside * H[k][k]), H[k][k] - 1);
-            }
-            char& cell = occupied[grid.index(c)];
-            cells += !cell;
-            cell = 1;
-        }
-        return box.determinant() * static_cast<double>(std::max(cells, 1LL))
-               / static_cast<double>(grid.count());
-    }
-
     //! Error of the forces, squared and relative to what Options::accuracy says.
     struct MeasuredError
     {
@@ -666,8 +635,8 @@ private:
         //! Errors below this part of the request are worth another, cheaper choice.
         constexpr double c_idle = 0.15;
         //! A ratio that was measured at one setting is off by so much at another.
-        constexpr double c_doubt         = 1.1;
-        const double occupied            = occupiedVolume(x, box);
+        constexpr double c_doubt = 1.1;
+        const Occupancy occupied(x, count_, box);
         const double request             = c_margin * options_.accuracy;
         const bool orderIsOpen           = options_.order < 0;
         double factor                    = 1;
@@ -679,8 +648,8 @@ private:
         {
             Options ofWater  = options_;
             ofWater.accuracy = options_.accuracy / factor;
-            Discretisation d =
-                    chooseDiscretisation(ofWater, device_, box, count_, occupied, largestCell());
+            Discretisation d = chooseDiscretisation(
+                    ofWater, device_, box, count_, occupied, sizeof(Real), largestCell());
             d.exclusionRange = last ? discretisation_->exclusionRange : c_exclusionRange;
             if (last && d.hasSettingOf(*last))
             {
@@ -766,11 +735,17 @@ private:
         {
             return;
         }
-        Options ofWater                            = options_;
-        const double f                             = std::max(discretisation_->systemFactor, 1e-3);
-        ofWater.accuracy                           = options_.accuracy / f;
-        const std::vector<Discretisation> settings = discretisationsToTime(
-                ofWater, device_, box, count_, occupiedVolume(x, box), largestCell());
+        Options ofWater  = options_;
+        const double f   = std::max(discretisation_->systemFactor, 1e-3);
+        ofWater.accuracy = options_.accuracy / f;
+        const std::vector<Discretisation> settings =
+                discretisationsToTime(ofWater,
+                                      device_,
+                                      box,
+                                      count_,
+                                      Occupancy(x, count_, box),
+                                      sizeof(Real),
+                                      largestCell());
         if (settings.size() > 1)
         {
             notCounted([&] { tune(settings, x, box); });
