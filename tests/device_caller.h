@@ -60,7 +60,12 @@ public:
         graph.launch(clock_.stream());
         synchronize();
     }
-    std::vector<Vector> forces() const { return vectorsOf(forces_.get()); }
+    //! Those of what has been enqueued or launched; waits for it.
+    std::vector<Vector> forces() const
+    {
+        synchronize();
+        return vectorsOf(forces_.get());
+    }
     Solver<Real>& solver() { return solver_; }
     Setup setup() const { return solver_.setup(); }
     //! Stages that have been timed, other than the set-up.
@@ -78,7 +83,10 @@ public:
     }
 
 private:
-    void synchronize() { checkCuda(cudaStreamSynchronize(clock_.stream()), "waiting for the GPU"); }
+    void synchronize() const
+    {
+        checkCuda(cudaStreamSynchronize(clock_.stream()), "waiting for the GPU");
+    }
 
     Solver<Real> solver_;
     Box box_;

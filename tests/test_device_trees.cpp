@@ -280,7 +280,10 @@ TYPED_TEST(DeviceTrees, FollowJumps)
     TestFixture::expectForcesOf(*reference, other, there, 4);
 }
 
-//! A caller that breaks its promise gets no numbers, an error, and right forces afterwards.
+/*! \brief A caller that breaks its promise gets no numbers, an error, and right forces afterwards.
+ *
+ *  If the device is so slow that the first count is looked at in time, room is made, and that is
+ *  right as well. */
 TYPED_TEST(DeviceTrees, HandOutNoWrongForce)
 {
     using Real        = typename TypeParam::Real;
