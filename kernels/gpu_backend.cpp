@@ -86,6 +86,7 @@ public:
         reproducible_(reproducible), far_(true), near_(false)
     {
         totals_.resize(1);
+        totals_.clear(far_); // they are copied to the host even where nothing was added up
         status_.resize(1);
         nearSums_.resize(far_);
         farSums_.resize(far_);

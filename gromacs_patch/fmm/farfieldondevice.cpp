@@ -45,6 +45,7 @@
 
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include <farfield/farfield_cuda.h>
 
@@ -106,6 +107,11 @@ public:
     //! Marked when the forces are complete and are to be reduced on the device
     GpuEventSynchronizer forcesReady_;
 
+    //! Whether the coordinates may be anywhere: after a search they may be those of a replica
+    bool mayHaveJumped_ = true;
+    //! Whether a step was launched, not replayed, since the library asked for new graphs
+    bool ranUnrecorded_ = false;
+
     int numAtoms_ = 0;
     //! Coordinates, owned by StatePropagatorDataGpu
     const real* x_ = nullptr;
@@ -145,6 +151,7 @@ void FarfieldOnDevice::reinit(StatePropagatorDataGpu* stateGpu, GpuForceReductio
         check(cudaMemsetAsync(memory, 0, impl_->size(), impl_->stream_.stream()), "clearing forces");
     }
     impl_->forcesOnHost_.resize(impl_->numAtoms_);
+    impl_->mayHaveJumped_ = true;
     forceReduction->registerRvecForce(reinterpret_cast<RVec*>(impl_->forces_));
     forceReduction->addDependency(&impl_->forcesReady_);
 }
@@ -159,7 +166,10 @@ void FarfieldOnDevice::launch(const double             box[DIM][DIM],
     xReadyOnDevice->enqueueWaitEvent(impl_->stream_);
     farfield::Request complete = request;
     complete.replaceForces     = true;
+    complete.mayHaveJumped     = std::exchange(impl_->mayHaveJumped_, false);
     farfield::enqueue(impl_->solver_, impl_->x_, box, impl_->forces_, complete, stream);
+    // What this step has made room for can be recorded at the next
+    impl_->ranUnrecorded_ = farfield::mustRecordAgain(impl_->solver_);
     if (forcesToHost)
     {
         check(cudaMemcpyAsync(
@@ -174,7 +184,7 @@ void FarfieldOnDevice::launch(const double             box[DIM][DIM],
 
 bool FarfieldOnDevice::mustBeRecordedAgain() const
 {
-    return farfield::mustRecordAgain(impl_->solver_);
+    return farfield::mustRecordAgain(impl_->solver_) && !impl_->ranUnrecorded_;
 }
 
 farfield::Totals FarfieldOnDevice::wait()
