@@ -755,10 +755,10 @@ private:
     /*! \brief Edge of the largest cell, nm, in which rounding leaves the accuracy.
      *
      *  Positions are relative to the centre of a cell: half a unit in the last place of half an
-     *  edge, at both ends of a distance of 0.15 nm, may cost a fifth of the accuracy. */
+     *  edge, at both ends of a distance of 0.15 nm, may cost half of the accuracy. */
     double largestCell() const
     {
-        constexpr double c_distance = 0.15, c_part = 0.2;
+        constexpr double c_distance = 0.15, c_part = 0.5;
         const double rounding = 0.25 * std::numeric_limits<Real>::epsilon();
         return c_part * options_.accuracy * c_distance / (4 * rounding);
     }
@@ -829,7 +829,10 @@ private:
                             / (static_cast<double>(charged_) * distance * distance);
         // all are sums over particles
         const double scale = std::max(spread.square, charged_ * std::pow(0.01 * pair, 2));
-        return { std::sqrt(spread.usual / scale), std::sqrt(spread.worst / scale) };
+        const double usual = std::sqrt(spread.usual / scale);
+        const double worst = std::sqrt(spread.worst / scale);
+        // other positions may be worse than the worst of these: half as far again from the usual
+        return { usual, worst + 0.5 * (worst - usual) };
     }
 
     //! Times the settings and builds the operators of the fastest.

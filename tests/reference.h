@@ -85,16 +85,20 @@ System shifted(const System& system, const Vector& shift);
 template<class Real>
 System rounded(System system)
 {
+    // volatile: GCC 12 at -O3 makes vectors of these conversions and forgets some of them
+    volatile Real narrow;
     for (auto& x : system.positions)
     {
         for (double& component : x)
         {
-            component = static_cast<double>(static_cast<Real>(component));
+            narrow    = static_cast<Real>(component);
+            component = static_cast<double>(narrow);
         }
     }
     for (double& q : system.charges)
     {
-        q = static_cast<double>(static_cast<Real>(q));
+        narrow = static_cast<Real>(q);
+        q      = static_cast<double>(narrow);
     }
     return system;
 }

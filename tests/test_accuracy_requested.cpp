@@ -55,7 +55,7 @@ TYPED_TEST(RequestedAccuracy, IsMetOrRefusedInEveryKindOfSystem)
             options.threads  = 2;
             // few particles meet few of the places in a cell at one position of the grid
             const int size      = reference.system.size();
-            const int positions = size > 1000 ? 2 : size > 100 ? 8 : 60;
+            const int positions = size > 1000 ? 2 : size > 100 ? 8 : 24;
             const Accuracy a    = measureAccuracy<Real>(reference, options, positions);
             ++tried;
             if (!a.refusal.empty())
