@@ -803,7 +803,8 @@ private:
     {
         // few particles meet few of the places in a cell at one position of the grid, and those of
         // a crystal meet the same ones
-        constexpr int c_samples = 12000, c_least = 6, c_most = 24, c_corners = 8;
+        constexpr int c_samples = 12000, c_least = 6, c_most = 24;
+        constexpr int c_fewParticles = 20000, c_corners = 8, c_fewCorners = 2;
         //! Boxes of no more cells show an error that is the same at all positions.
         constexpr long long c_fewCells = 27;
         constexpr int c_lowOrder = 10, c_higher = 4; //!< the same of their orders
@@ -812,7 +813,7 @@ private:
             return { 0, 0 };
         }
         const int positions = std::clamp(c_samples / count_ + 1, c_least, c_most);
-        const int corners   = std::min(count_, c_samples / count_ >= c_most ? c_corners : 0);
+        const int corners   = std::min(count_, count_ <= c_fewParticles ? c_corners : c_fewCorners);
         ForceSpread spread  = measureSpread(x, box, positions, corners);
         if (discretisation_->leafGrid(box).count() <= c_fewCells
             && discretisation_->order <= c_lowOrder)
