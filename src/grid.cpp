@@ -151,14 +151,22 @@ std::vector<int> balancedGroups(const std::vector<Part>& parts)
 void Grid::diagonalise()
 {
     // Column operations are collected in V; row operations only change the basis of the lattice.
-    IntMat A             = H_;
-    V_                   = { { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } } };
-    const auto addColumn = [&](int to, int from, int factor)
+    // Entries on the way grow beyond 32 bits where a box is much skewed.
+    using Wide = std::array<std::array<long long, 3>, 3>;
+    Wide A     = {};
+    for (int r = 0; r < 3; r++)
+    {
+        std::copy(H_[r].begin(), H_[r].end(), A[r].begin());
+    }
+    Wide V            = { { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } } };
+    const auto divide = [](long long x, long long y)
+    { return x / y - ((x % y != 0) && ((x < 0) != (y < 0))); };
+    const auto addColumn = [&](int to, int from, long long factor)
     {
         for (int r = 0; r < 3; r++)
         {
             A[r][to] += factor * A[r][from];
-            V_[r][to] += factor * V_[r][from];
+            V[r][to] += factor * V[r][from];
         }
     };
     const auto swapColumns = [&](int a, int b)
@@ -166,7 +174,7 @@ void Grid::diagonalise()
         for (int r = 0; r < 3; r++)
         {
             std::swap(A[r][a], A[r][b]);
-            std::swap(V_[r][a], V_[r][b]);
+            std::swap(V[r][a], V[r][b]);
         }
     };
     for (int d = 0; d < 3; d++)
@@ -195,7 +203,7 @@ void Grid::diagonalise()
             clean = true;
             for (int r = d + 1; r < 3; r++)
             {
-                const int q = floorDivide(A[r][d], A[d][d]);
+                const long long q = divide(A[r][d], A[d][d]);
                 for (int c = 0; c < 3; c++)
                 {
                     A[r][c] -= q * A[d][c];
@@ -204,7 +212,7 @@ void Grid::diagonalise()
             }
             for (int c = d + 1; c < 3; c++)
             {
-                addColumn(c, d, -floorDivide(A[d][c], A[d][d]));
+                addColumn(c, d, -divide(A[d][c], A[d][d]));
                 clean = clean && A[d][c] == 0;
             }
         }
@@ -218,8 +226,9 @@ void Grid::diagonalise()
         lengths_ = { H_[2][2], H_[1][1], H_[0][0] };
         return;
     }
-    const std::vector<Part> parts =
-            primaryParts({ std::abs(A[0][0]), std::abs(A[1][1]), std::abs(A[2][2]) });
+    const std::vector<Part> parts = primaryParts({ static_cast<int>(std::abs(A[0][0])),
+                                                   static_cast<int>(std::abs(A[1][1])),
+                                                   static_cast<int>(std::abs(A[2][2])) });
     const std::vector<int> groups = balancedGroups(parts);
     Int3 lengths                  = { 1, 1, 1 };
     for (size_t i = 0; i < parts.size(); i++)
@@ -229,7 +238,6 @@ void Grid::diagonalise()
     Int3 order = { 0, 1, 2 };
     std::stable_sort(
             order.begin(), order.end(), [&](int a, int b) { return lengths[a] < lengths[b]; });
-    const IntMat V = V_;
     for (int k = 0; k < 3; k++)
     {
         const int n = lengths[order[k]];
@@ -249,9 +257,9 @@ void Grid::diagonalise()
                     {
                         one++;
                     }
-                    const int source = V[r][parts[i].dimension];
-                    const int rest   = source - floorDivide(source, power) * power;
-                    sum += static_cast<long long>(rest) * one % power * others;
+                    const long long source = V[r][parts[i].dimension];
+                    const long long rest   = source - divide(source, power) * power;
+                    sum += rest * one % power * others;
                 }
             }
             // only remainders matter, and small entries cannot overflow later
