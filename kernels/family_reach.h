@@ -87,9 +87,7 @@ FARFIELD_HD void forReachedCells(const CellGrid& grid,
 //! Most margin that forReachedCells() has room for: less than half a leaf cell.
 constexpr double c_largestReachMargin = 0.45;
 
-/*! \brief Counts on the device; the host looks at the last count without waiting.
- *
- *  A level that has room for all of its cells is not counted. */
+//! Counts on the device; the host looks at the last count without waiting.
 template<class Real>
 class FamilyReach
 {

@@ -46,10 +46,6 @@ struct StageSums
     Totals totals(const Request& request, const Mat3& rotation) const;
 };
 
-/*! \brief Excluded pairs closer than this, nm, are left out of the near field unless another range
- * is set: subtracted from forces of the size of chemical ones they would cancel all digits. */
-constexpr double c_exclusionRange = 0.04;
-
 /*! \brief Stages of the FMM, in the order in which Solver::evaluate() calls them; the near field
  *         (exclusions, p2p) does not depend on the far field.
  *

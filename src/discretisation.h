@@ -21,6 +21,10 @@ namespace farfield
 //! Most leaf cells of a box: tables over all of them have to fit into memory.
 constexpr double c_maxCells = 1 << 27;
 
+/*! \brief Excluded pairs closer than this, nm, are left out of the near field unless another range
+ * is set: subtracted from forces of the size of chemical ones they would cancel all digits. */
+constexpr double c_exclusionRange = 0.04;
+
 //! Everything that fixes the operators.
 struct Discretisation
 {
@@ -34,7 +38,7 @@ struct Discretisation
     //! Relative error in this system over that in water, for which estimatedError() is.
     double systemFactor = 1;
     //! Excluded pairs nearer than this, nm, are left out of the near field, not subtracted.
-    double exclusionRange = 0;
+    double exclusionRange = c_exclusionRange;
     double measuredError  = 0;            //!< in this system, see ForceSpread; 0: not measured
     IntMat leafCells      = {};           //!< H of the leaf level
     Mat3 referenceBox     = Mat3::Zero(); //!< the box whose cell shape the operators have

@@ -91,15 +91,21 @@ void HierarchyOperators<Real>::buildNextRows()
     const int p        = reduction_.order();
     const int n        = coefficientCount(p);
     const auto entries = m2lEntries(p + 1);
+    const auto build   = [&](Operator& op)
+    {
+        std::vector<double> v(coefficientCount(2 * p + 2));
+        irregularHarmonics(
+                2 * p + 2, edges_.transpose() * Vec3(op.D[0], op.D[1], op.D[2]), v.data());
+        const Matrix rows = m2lMatrix(entries, p + 1, v.data()).bottomLeftCorner(2 * p + 3, n);
+        op.next.assign(rows.data(), rows.data() + rows.size());
+    };
+    FirstException failure;
 #pragma omp parallel for schedule(static) num_threads(threads_)
     for (int k = 0; k < static_cast<int>(operators_.size()); k++)
     {
-        const Int3& D = operators_[k].D;
-        std::vector<double> v(coefficientCount(2 * p + 2));
-        irregularHarmonics(2 * p + 2, edges_.transpose() * Vec3(D[0], D[1], D[2]), v.data());
-        const Matrix rows = m2lMatrix(entries, p + 1, v.data()).bottomLeftCorner(2 * p + 3, n);
-        operators_[k].next.assign(rows.data(), rows.data() + rows.size());
+        failure.run([&] { build(operators_[k]); });
     }
+    failure.rethrow();
 }
 
 template<class Real>
@@ -231,7 +237,7 @@ HierarchyOperators<Real>::strainDerivatives(int k) const
     {
         const int high   = reduction_.highOrder();
         const int values = coefficientCount(2 * high);
-        strain_.resize(operators_.size());
+        std::vector<std::array<AlignedVector<Real>, StrainCount>> built(operators_.size());
         forAllImages(
                 StrainCount,
                 [&](const Vec3& D, Matrix* dT)
@@ -253,8 +259,9 @@ HierarchyOperators<Real>::strainDerivatives(int k) const
                         sign *= (image.axes >> axis) & 1 ? -1 : 1;
                     }
                     sign = (c_strainAxes[c][0] == c_strainAxes[c][1]) ? 1 : sign;
-                    assignReflected(sign * dT, signs, &strain_[image.k][c]);
+                    assignReflected(sign * dT, signs, &built[image.k][c]);
                 });
+        strain_ = std::move(built);
     }
     return strain_[k];
 }

@@ -616,11 +616,11 @@ private:
         }
     }
 
-    //! Error of the forces, squared and relative to what Options::accuracy says.
+    //! Error of the forces, relative to what Options::accuracy says.
     struct MeasuredError
     {
         double usual; //!< mean over positions of the grid
-        double worst; //!< of the position with the largest
+        double worst; //!< of the position with the largest, and of those that were not measured
     };
 
     /*! \brief Chooses and builds operators that meet the accuracy, in these very positions.
@@ -636,12 +636,13 @@ private:
         constexpr double c_idle = 0.15;
         //! A ratio that was measured at one setting is off by so much at another.
         constexpr double c_doubt = 1.1;
+        //! Beyond this no setting is left.
+        constexpr double c_largestFactor = 1e12;
         const Occupancy occupied(x, count_, box);
-        const double request             = c_margin * options_.accuracy;
-        const bool orderIsOpen           = options_.order < 0;
-        double factor                    = 1;
-        constexpr double c_largestFactor = 1e12; // beyond this no setting is left
-        double least = 0, leastPredicted = 0;    // errors of the best attempt
+        const double request   = c_margin * options_.accuracy;
+        const bool orderIsOpen = options_.order < 0;
+        double factor          = 1;
+        double least = 0, leastPredicted = 0; // errors of the best attempt
         std::optional<Discretisation> sufficient, last;
         int attempt = 0;
         while (attempt < c_mostAttempts && factor < c_largestFactor)
@@ -650,7 +651,10 @@ private:
             ofWater.accuracy = options_.accuracy / factor;
             Discretisation d = chooseDiscretisation(
                     ofWater, device_, box, count_, occupied, sizeof(Real), largestCell());
-            d.exclusionRange = last ? discretisation_->exclusionRange : c_exclusionRange;
+            if (last)
+            {
+                d.exclusionRange = discretisation_->exclusionRange;
+            }
             if (last && d.hasSettingOf(*last))
             {
                 if (sufficient)

@@ -54,6 +54,10 @@ struct Evaluation
     Matrix virial = {};
 };
 
+//! Madelung constants referred to the shortest ion distance (OEIS A085469, A181152).
+constexpr double c_madelungRockSalt        = 1.74756459463318219;
+constexpr double c_madelungCaesiumChloride = 1.76267477307098839;
+
 /*! \brief The Ewald sum with conducting surroundings and a neutralising background.
  *
  *  Real space, reciprocal space, self term, background term; of each excluded pair the

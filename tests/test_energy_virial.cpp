@@ -15,8 +15,6 @@ namespace test
 namespace
 {
 
-constexpr double c_madelungRockSalt = 1.74756459463318219;
-
 double trace(const Matrix& m)
 {
     return m[0][0] + m[1][1] + m[2][2];

@@ -19,11 +19,6 @@ namespace test
 namespace
 {
 
-// Madelung constants referred to the shortest ion distance (Bailey, Borwein and others; OEIS
-// A085469, A181152).
-constexpr double c_madelungRockSalt        = 1.74756459463318219;
-constexpr double c_madelungCaesiumChloride = 1.76267477307098839;
-
 //! Rounding of a sum of about 1e6 terms of either sign, relative to the largest partial sum.
 constexpr double c_rounding = 2e-12;
 
