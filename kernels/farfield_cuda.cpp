@@ -3,7 +3,7 @@
  */
 #include "farfield/farfield_cuda.h"
 
-#include "device_entry.h"
+#include "backend/device_entry.h"
 
 namespace farfield
 {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "discretisation.h"
+#include "plan/discretisation.h"
 
 namespace farfield
 {

@@ -11,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include "backend.h"
-#include "exclusions.h"
+#include "backend/backend.h"
+#include "cells/excluded_pairs.h"
 
 #include "reference.h"
 

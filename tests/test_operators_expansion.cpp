@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "expansion.h"
+#include "operators/solid_harmonics.h"
 
 namespace farfield
 {

@@ -21,7 +21,7 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
-#include "gpu_backend.h"
+#include "backend/gpu_backend.h"
 #include "reference.h"
 #include "test_support.h"
 
@@ -479,12 +479,12 @@ TYPED_TEST(GpuM2m, MatchesCpu)
 }
 
 template<class Real>
-class GpuClosure : public GpuStages<Real>
+class GpuPeriodicM2l : public GpuStages<Real>
 {
 };
-TYPED_TEST_SUITE(GpuClosure, Precisions);
+TYPED_TEST_SUITE(GpuPeriodicM2l, Precisions);
 
-TYPED_TEST(GpuClosure, MatchesCpu)
+TYPED_TEST(GpuPeriodicM2l, MatchesCpu)
 {
     std::vector<Case> cases;
     for (const NamedBox& named : allBoxes(8.0))

@@ -10,27 +10,13 @@
 
 #include "../kernels/family_reach.h"
 #include "../kernels/family_tree.h"
-#include "grid.h"
-#include "hierarchy.h"
+#include "cells/grid.h"
+#include "cpu/tree.h"
 
 namespace farfield
 {
 namespace
 {
-
-CellGrid cellGrid(const IntMat& H)
-{
-    CellGrid grid;
-    grid.cells = H[0][0] * H[1][1] * H[2][2];
-    for (int i = 0; i < 3; i++)
-    {
-        for (int j = 0; j < 3; j++)
-        {
-            grid.H[i][j] = H[i][j];
-        }
-    }
-    return grid;
-}
 
 //! The kernels of families.cu, one thread after another.
 class Lists
@@ -42,7 +28,7 @@ public:
         tree_.ws     = ws;
         for (int level = 0; level < tree_.levels; level++)
         {
-            tree_.grid[level]     = cellGrid(grids[level].H());
+            tree_.grid[level]     = grids[level].plain();
             tree_.capacity[level] = (level > 0) ? capacities[level] : 0;
             tree_.first[level]    = tree_.marks;
             tree_.marks += (level + 1 < tree_.levels) ? tree_.grid[level].cells : 0;
@@ -266,7 +252,7 @@ TEST(GpuFamilies, ReachNoMoreCellsThanAreCounted)
                 for (int level = 0; level < 3; level++)
                 {
                     std::array<std::set<int>, c_reachOffsets> reached;
-                    const CellGrid cells = cellGrid(grids[level].H());
+                    const CellGrid cells = grids[level].plain();
                     for (const Vec3& r : positions)
                     {
                         // reduced as the device has it: the cell in the box and the position in it

@@ -12,8 +12,8 @@
 #include "../kernels/binning.h"
 #include "../kernels/harmonics.h"
 #include "../kernels/order_dispatch.h"
-#include "expansion.h"
-#include "grid.h"
+#include "cells/grid.h"
+#include "operators/solid_harmonics.h"
 
 namespace farfield
 {
@@ -171,18 +171,9 @@ TYPED_TEST(GpuHarmonics, BinsAsTheGrid)
             }
         }
         const Grid grid(H, box);
-        CellGrid cells;
-        BinFrame frame;
-        cells.cells = static_cast<int>(grid.count());
-        for (int i = 0; i < 3; i++)
-        {
-            for (int j = 0; j < 3; j++)
-            {
-                cells.H[i][j]       = H[i][j];
-                frame.toCells[i][j] = grid.inverseEdges()(i, j);
-                frame.edges[i][j]   = grid.edges()(i, j);
-            }
-        }
+        const CellGrid& cells = grid.plain();
+        const BinFrame frame =
+                BinFrame::of<Mat3>(grid.edges(), grid.inverseEdges(), Mat3::Identity());
         const double offset[3] = { 0.3, -0.2, 0.9 };
         std::mt19937 generator(3);
         for (const double reach : { 1.0, 30.0, 3e8 })

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "symmetric_tables.h"
+#include "m2l/symmetric_tables.h"
 
 namespace farfield
 {
@@ -72,7 +72,7 @@ struct Tree
 //! L of all slots by the definition, [coefficient][8 capacity].
 template<class Real>
 std::vector<double> direct(const Tree& tree,
-                           const HierarchyOperators<Real>& operators,
+                           const ListM2lOperators<Real>& operators,
                            const std::vector<Real>& M)
 {
     const int n      = coefficientCount(operators.order());
@@ -120,7 +120,7 @@ template<class Real>
 class Emulation
 {
 public:
-    Emulation(const Tree& tree, const HierarchyOperators<Real>& operators, size_t bytes) :
+    Emulation(const Tree& tree, const ListM2lOperators<Real>& operators, size_t bytes) :
         tree_(tree), tables_(operators.order(), operators.ws(), operators.reflections()),
         plan_(tables_, bytes), operators_(plan_.pack(operators))
     {
@@ -298,7 +298,7 @@ template<class Real>
 void expectSumOverDisplacements(const Case& c)
 {
     const Reduction reduction(c.order, c.ws == 1, c.edges);
-    const HierarchyOperators<Real> operators(c.edges, c.ws, reduction, 2);
+    const ListM2lOperators<Real> operators(c.edges, c.ws, reduction, 2);
     const Tree tree(c.H, c.edges, c.ws, c.every);
     const int n      = coefficientCount(c.order);
     const int stride = 8 * tree.capacity;

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "grid.h"
+#include "cells/grid.h"
 
 namespace farfield
 {

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "saved_state.h"
+#include "solver/saved_state.h"
 
 #include "reference.h"
 

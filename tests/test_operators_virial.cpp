@@ -14,9 +14,9 @@
 
 #include <gtest/gtest.h>
 
-#include "cpu_kernels.h"
-#include "fft.h"
-#include "product_table.h"
+#include "base/fft.h"
+#include "cpu/cpu_kernels.h"
+#include "cpu/product_table.h"
 
 namespace farfield
 {

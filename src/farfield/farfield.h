@@ -105,8 +105,8 @@ struct Options
      *         their RMS Coulomb force, or, where forces cancel as at the sites of a crystal, times
      *         a hundredth of the force between two typical charges at the mean distance.
      *
-     *  That force is k q_rms^2 / (V/N)^(2/3), with q_rms over the N charged particles of the box. It
-     *  holds for the positions that the cells are chosen for, where it is measured, see
+     *  That force is k q_rms^2 / (V/N)^(2/3), with q_rms over the N charged particles of the box.
+     * It holds for the positions that the cells are chosen for, where it is measured, see
      *  Setup::estimatedError; a request that cannot be met is refused with the best that can.
      *  From c_bestAccuracy to c_worstAccuracy. */
     double accuracy = 3e-4;
@@ -194,9 +194,9 @@ struct Setup
     bool leastSquares = false;           //!< least-squares M2L operators in use
     //! Leaf cells: the box is H (lower triangular, integer) times the cell vectors.
     std::array<std::array<int, 3>, 3> cells = {};
-    int levels            = 0; //!< levels of the tree; 1 when the FFT acts on the leaves
-    long long leafCells   = 0; //!< leaf cells in the box
-    double cellSize       = 0; //!< cube root of the leaf cell volume, nm
+    int levels          = 0; //!< levels of the tree; 1 when the FFT acts on the leaves
+    long long leafCells = 0; //!< leaf cells in the box
+    double cellSize     = 0; //!< cube root of the leaf cell volume, nm
     /*! \brief RMS force error relative to what Options::accuracy says.
      *
      *  Measured for the positions that the cells were chosen for: forces at several positions of

@@ -242,7 +242,7 @@ M2lWork listWork(const Setup& s)
  *
  *  A real transform of N numbers takes 2.5 N log2 N operations, counted as half as many
  *  multiply-adds. */
-double closureFma(const Setup& s)
+double periodicFma(const Setup& s)
 {
     const double cells        = static_cast<double>(s.leafCells) / std::pow(8, s.levels - 1);
     const double coefficients = std::pow(s.order + 1, 2);
@@ -393,15 +393,16 @@ private:
         return engine == "naive" || engine == "dynamic" ? dense : 0;
     }
 
-    //! What the closure of the coarsest level takes: the stage M2L of the engine Fft on its cells.
+    //! What the periodic M2L of the coarsest level takes: the stage M2L of the engine Fft on its
+    //! cells.
     template<class Real>
-    double closureSeconds(const Common& common, const System& system, const Setup& s)
+    double periodicSeconds(const Common& common, const System& system, const Setup& s)
     {
         const int coarse                 = s.cells[0][0] >> (s.levels - 1);
         const std::array<int, 4> setting = {
             coarse, s.order, static_cast<int>(sizeof(Real)), system.box[1][0] != 0
         };
-        if (closures_.count(setting) == 0)
+        if (periodicM2ls_.count(setting) == 0)
         {
             Options options;
             options.device      = Device::Gpu;
@@ -410,12 +411,12 @@ private:
             options.cellSize    = system.box[0][0] / coarse;
             options.m2l         = M2lEngine::Fft;
             Run<Real> run(system, options);
-            closures_[setting] = secondsOf("M2L", run.stages(c_forcesOnly, common.samples));
+            periodicM2ls_[setting] = secondsOf("M2L", run.stages(c_forcesOnly, common.samples));
         }
-        return closures_[setting];
+        return periodicM2ls_[setting];
     }
 
-    std::map<std::array<int, 4>, double> closures_;
+    std::map<std::array<int, 4>, double> periodicM2ls_;
 
     template<class Real>
     void one(const Common& common,
@@ -447,16 +448,16 @@ private:
                     (*result)["stages"]      = stages;
                     const double seconds     = secondsOf("M2L", stages);
                     (*result)["seconds"]     = seconds;
-                    (*result)["closure_fma"] = closureFma(s);
+                    (*result)["closure_fma"] = periodicFma(s);
                     std::string line         = text("%.1f us", 1e6 * seconds);
                     if (s.levels > 1)
                     {
-                        const double lists = seconds - closureSeconds<Real>(common, system, s);
+                        const double lists = seconds - periodicSeconds<Real>(common, system, s);
                         (*result)["list_seconds"] = lists;
                         *work                     = listWork(s);
                         (*result)["list_fma"]     = classicalMultiplyAdds(*work);
                         (*result)["executed_fma"] = executed(engine, *work, rectangular);
-                        line += text(", without the closure %.1f us", 1e6 * lists);
+                        line += text(", without the periodic M2L %.1f us", 1e6 * lists);
                     }
                     return line;
                 });

@@ -110,7 +110,7 @@ def m2l_curves(cases, precision, cells):
 
 
 def list_seconds(case):
-    """Time of the interaction lists alone, without the closure of the coarsest level."""
+    """Time of the interaction lists alone, without the periodic M2L of the coarsest level."""
     return case.get("list_seconds", case["seconds"])
 
 

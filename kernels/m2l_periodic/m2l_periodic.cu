@@ -1,0 +1,659 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include <algorithm>
+#include <array>
+#include <type_traits>
+#include <vector>
+
+#include <cufft.h>
+
+#include "m2l/m2l.h"
+#include "m2l_periodic/index.h"
+#include "m2l_periodic/multiply.cuh"
+#include "m2l_periodic/small_fft.cuh"
+#include "m2l_periodic/strain.cuh"
+#include "m2l_periodic/tensor.cuh"
+#include "m2l_periodic/virial.cuh"
+
+namespace farfield
+{
+namespace
+{
+
+//! Shared memory that kernels use besides what they are launched with, at most.
+constexpr int c_staticBytes = 4096;
+//! Host memory for operators on their way to the device.
+constexpr size_t c_stagingBytes = 64U << 20U;
+
+void checkTransform(cufftResult status, const char* action)
+{
+    if (status == CUFFT_ALLOC_FAILED)
+    {
+        throw Error(ErrorCode::OutOfMemory,
+                    std::string(action)
+                            + " failed on the GPU: no memory for the Fourier transform.");
+    }
+    if (status != CUFFT_SUCCESS)
+    {
+        throw Error(ErrorCode::DeviceFailure,
+                    std::string(action) + " failed on the GPU: cuFFT error "
+                            + std::to_string(status) + ".");
+    }
+}
+
+//! A plan of cuFFT with the calls of its precision.
+template<class Real>
+class LibraryPlan
+{
+public:
+    LibraryPlan()                              = default;
+    LibraryPlan(const LibraryPlan&)            = delete;
+    LibraryPlan& operator=(const LibraryPlan&) = delete;
+    ~LibraryPlan()
+    {
+        if (made_)
+        {
+            cufftDestroy(plan_);
+        }
+    }
+    /*! \brief Makes a plan without memory of its own.
+     *  \param[in] lengths  longer than 1
+     *  \returns bytes of working memory */
+    size_t
+    make(bool forward, std::vector<int> lengths, int fieldStride, int spectrumStride, int fields)
+    {
+        checkTransform(cufftCreate(&plan_), "making a Fourier transform");
+        made_ = true;
+        checkTransform(cufftSetAutoAllocation(plan_, 0), "making a Fourier transform");
+        std::vector<int> stored = lengths;
+        stored.back()           = lengths.back() / 2 + 1;
+        constexpr bool c_single = sizeof(Real) == 4;
+        size_t bytes            = 0;
+        checkTransform(cufftMakePlanMany(plan_,
+                                         static_cast<int>(lengths.size()),
+                                         lengths.data(),
+                                         forward ? lengths.data() : stored.data(),
+                                         1,
+                                         forward ? fieldStride : spectrumStride,
+                                         forward ? stored.data() : lengths.data(),
+                                         1,
+                                         forward ? spectrumStride : fieldStride,
+                                         forward ? (c_single ? CUFFT_R2C : CUFFT_D2Z)
+                                                 : (c_single ? CUFFT_C2R : CUFFT_Z2D),
+                                         fields,
+                                         &bytes),
+                       "making a Fourier transform");
+        return bytes;
+    }
+    void setWork(void* memory)
+    {
+        checkTransform(cufftSetWorkArea(plan_, memory), "making a Fourier transform");
+    }
+    void forward(const Real* field, Complex<Real>* spectrum, cudaStream_t stream)
+    {
+        checkTransform(cufftSetStream(plan_, stream), "transforming");
+        // the input of a forward transform out of place stays as it is
+        Real* in = const_cast<Real*>(field);
+        if constexpr (sizeof(Real) == 4)
+        {
+            checkTransform(cufftExecR2C(plan_, in, reinterpret_cast<cufftComplex*>(spectrum)),
+                           "transforming");
+        }
+        else
+        {
+            checkTransform(cufftExecD2Z(plan_, in, reinterpret_cast<cufftDoubleComplex*>(spectrum)),
+                           "transforming");
+        }
+    }
+    void backward(Complex<Real>* spectrum, Real* field, cudaStream_t stream)
+    {
+        checkTransform(cufftSetStream(plan_, stream), "transforming");
+        if constexpr (sizeof(Real) == 4)
+        {
+            checkTransform(cufftExecC2R(plan_, reinterpret_cast<cufftComplex*>(spectrum), field),
+                           "transforming");
+        }
+        else
+        {
+            checkTransform(
+                    cufftExecZ2D(plan_, reinterpret_cast<cufftDoubleComplex*>(spectrum), field),
+                    "transforming");
+        }
+    }
+
+private:
+    cufftHandle plan_ = 0;
+    bool made_        = false;
+};
+
+//! The transform of a single cell.
+template<class Real>
+__global__ void singleForwardKernel(const Real* field,
+                                    int stride,
+                                    int fields,
+                                    Complex<Real>* spectrum,
+                                    int spectrumStride)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < fields)
+    {
+        spectrum[static_cast<size_t>(i) * spectrumStride] = {
+            field[static_cast<size_t>(i) * stride], Real(0)
+        };
+    }
+}
+
+//! Its inverse.
+template<class Real>
+__global__ void singleBackwardKernel(const Complex<Real>* spectrum,
+                                     int spectrumStride,
+                                     int fields,
+                                     Real* field,
+                                     int stride)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < fields)
+    {
+        field[static_cast<size_t>(i) * stride] =
+                spectrum[static_cast<size_t>(i) * spectrumStride].re;
+    }
+}
+
+//! The wave vectors of a grid, with spectra a few lines apart.
+WaveGrid waveGrid(const Int3& lengths, const Int3& ranges, int copies)
+{
+    WaveGrid w = {};
+    w.copies   = copies;
+    w.halved   = (lengths[2] > 1) ? 2 : (lengths[1] > 1) ? 1 : (lengths[0] > 1) ? 0 : 2;
+    for (int k = 0; k < 3; k++)
+    {
+        w.lengths[k] = lengths[k];
+        w.ranges[k]  = ranges[k];
+        w.stored[k]  = (k == w.halved) ? lengths[k] / 2 + 1 : lengths[k];
+    }
+    const int waves = w.stored[0] * w.stored[1] * w.stored[2];
+    // an odd number of lines: neighbouring coefficients are not in the same part of the memory
+    w.stride = ((waves + 15) / 16 | 1) * 16;
+    return w;
+}
+
+int attribute(cudaDeviceAttr name)
+{
+    int device = 0, value = 0;
+    check(cudaGetDevice(&device), "reading properties of the GPU");
+    check(cudaDeviceGetAttribute(&value, name, device), "reading properties of the GPU");
+    return value;
+}
+
+//! Rows and columns of the stored elements of an operator, -1 for padding.
+std::vector<std::array<int, 2>> storedElements(int n, bool blocked)
+{
+    std::vector<std::array<int, 2>> elements;
+    if (blocked)
+    {
+        const BlockedOperator o(n);
+        for (int k = 0; k < o.size(); k++)
+        {
+            const bool used = o.column(k) < n;
+            elements.push_back({ used ? o.row(k) : -1, used ? o.column(k) : -1 });
+        }
+        return elements;
+    }
+    for (int i = 0; i < n; i++)
+    {
+        for (int j = 0; j <= i; j++)
+        {
+            elements.push_back({ i, j });
+        }
+    }
+    return elements;
+}
+
+template<class T>
+void upload(const std::vector<T>& from, DeviceBuffer<T>* to, cudaStream_t stream)
+{
+    if (!from.empty())
+    {
+        to->upload(from.data(), from.size(), stream);
+    }
+}
+
+} // namespace
+
+template<class Real>
+struct DevicePeriodicM2l<Real>::Impl
+{
+    Impl(const PeriodicM2lOperators<Real>& operators, int stride, cudaStream_t stream);
+
+    void uploadOperators(const PeriodicM2lOperators<Real>& operators, cudaStream_t stream);
+    void uploadStrain(const PeriodicM2lOperators<Real>& operators, cudaStream_t stream);
+    void prepareTransform(const PeriodicM2lOperators<Real>& operators);
+    void prepareKernels();
+    //! Distance of operators in memory: whole cache lines.
+    size_t operatorStride() const { return (elements_.size() + 31) / 32 * 32; }
+    void forward(const Real* M, cudaStream_t stream);
+    void multiply(cudaStream_t stream);
+    void backward(Real* L, cudaStream_t stream);
+    template<int Columns>
+    void contract(double scale, double* virial, cudaStream_t stream);
+    StrainView<Real> strain() const { return { strain_.data(), sums_, representatives_ }; }
+
+    int n_;    //!< coefficients
+    int high_; //!< coefficients of the high order
+    int used_; //!< lattice sums of operators without least squares
+    int sums_; //!< all lattice sums
+    int representatives_;
+    int stride_; //!< of the expansions
+    double inverseCells_;
+    WaveGrid waves_;
+    MultiplyShape shape_;
+    TensorShape tensor_;                       //!< without tiles: no tensor cores
+    std::vector<std::array<int, 2>> elements_; //!< stored ones of an operator
+    size_t shared_;                            //!< what a block may have, bytes
+    int processors_;                           //!< multiprocessors
+    DeviceBuffer<Real> kappa_, unstrained_;
+    DeviceBuffer<unsigned int> phases_; //!< of coefficients, 4 bits per copy
+    DeviceBuffer<Real> strain_;
+    DeviceBuffer<SumPair<Real>> pairs_;       //!< of the high order
+    DeviceBuffer<SumPair<Real>> storedPairs_; //!< of the stored elements
+    DeviceBuffer<int> liftStart_, liftRow_;
+    DeviceBuffer<Real> liftValue_;
+    DeviceBuffer<double> partial_;
+    DeviceBuffer<Complex<Real>> spectrum_;
+    DeviceBuffer<char> work_;
+    LibraryPlan<Real> forward_, backward_;
+    SmallTransform<Real> small_;
+    bool single_   = false; //!< a single cell needs no transform
+    bool useSmall_ = false; //!< a block transforms a field in shared memory
+};
+
+template<class Real>
+DevicePeriodicM2l<Real>::Impl::Impl(const PeriodicM2lOperators<Real>& operators,
+                                    int stride,
+                                    cudaStream_t stream) :
+    n_(coefficientCount(operators.reduction().order())),
+    high_(coefficientCount(operators.reduction().highOrder())),
+    used_(coefficientCount(2 * operators.reduction().order())),
+    sums_(coefficientCount(2 * operators.reduction().highOrder())),
+    representatives_(operators.representatives()), stride_(stride),
+    inverseCells_(1.0 / static_cast<double>(operators.grid().count())),
+    waves_(waveGrid(operators.grid().lengths(), operators.ranges(), operators.copies())),
+    shared_(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)),
+    processors_(attribute(cudaDevAttrMultiProcessorCount))
+{
+    shape_  = multiplyShape(n_,
+                           sizeof(Real),
+                           2 * waves_.copies,
+                           representatives_,
+                           waves_.ranges[2],
+                           shared_,
+                           processors_);
+    tensor_ = {};
+    if (std::is_same_v<Real, float> && attribute(cudaDevAttrComputeCapabilityMajor) >= 8)
+    {
+        tensor_ = tensorShape(n_,
+                              representatives_,
+                              waves_.ranges[2],
+                              shared_,
+                              attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor),
+                              processors_);
+    }
+    elements_ = storedElements(n_, tensor_.tiles > 0);
+    std::vector<unsigned int> phases(n_, 0U);
+    for (int j = 0; j < n_; j++)
+    {
+        for (int copy = 0; copy < waves_.copies; copy++)
+        {
+            phases[j] |= Phase(j, copy).code() << (4 * copy);
+        }
+    }
+    upload(phases, &phases_, stream);
+    spectrum_.resize(static_cast<size_t>(n_) * waves_.stride);
+    uploadOperators(operators, stream);
+    uploadStrain(operators, stream);
+    prepareTransform(operators);
+    prepareKernels();
+    check(cudaStreamSynchronize(stream), "setting up the periodic M2L");
+}
+
+template<class Real>
+void DevicePeriodicM2l<Real>::Impl::uploadOperators(const PeriodicM2lOperators<Real>& operators,
+                                                    cudaStream_t stream)
+{
+    const size_t stride = operatorStride();
+    const int some      = static_cast<int>(std::clamp<size_t>(
+            c_stagingBytes / (stride * sizeof(Real)), 1, static_cast<size_t>(representatives_)));
+    std::vector<Real> staging(some * stride, Real(0));
+    kappa_.resize(representatives_ * stride);
+    for (int first = 0; first < representatives_; first += some)
+    {
+        const int last = std::min(first + some, representatives_);
+        operators.forEachKappa(first,
+                               last,
+                               [&](int k, const Matrix& K)
+                               {
+                                   Real* out = staging.data() + (k - first) * stride;
+                                   for (const auto& [i, j] : elements_)
+                                   {
+                                       *out++ = (i < 0) ? Real(0) : static_cast<Real>(K(j, i));
+                                   }
+                               });
+        check(cudaMemcpyAsync(kappa_.data() + first * stride,
+                              staging.data(),
+                              (last - first) * stride * sizeof(Real),
+                              cudaMemcpyHostToDevice,
+                              stream),
+              "copying operators to the GPU");
+        check(cudaStreamSynchronize(stream), "copying operators to the GPU");
+    }
+}
+
+template<class Real>
+void DevicePeriodicM2l<Real>::Impl::uploadStrain(const PeriodicM2lOperators<Real>& operators,
+                                                 cudaStream_t stream)
+{
+    const size_t size = static_cast<size_t>(representatives_) * sums_;
+    strain_.resize(StrainCount * size);
+    for (int c = 0; c < StrainCount; c++)
+    {
+        check(cudaMemcpyAsync(strain_.data() + c * size,
+                              operators.strainSums()[c].data(),
+                              size * sizeof(Real),
+                              cudaMemcpyHostToDevice,
+                              stream),
+              "copying lattice sums to the GPU");
+    }
+    const auto uploadPairs =
+            [&](const std::vector<std::array<int, 2>>& elements, DeviceBuffer<SumPair<Real>>* to)
+    {
+        std::vector<SumPair<Real>> pairs;
+        pairs.reserve(elements.size());
+        for (const auto& [i, j] : elements)
+        {
+            if (i < 0)
+            {
+                pairs.push_back({ { 0, 0 }, { Real(0), Real(0) } });
+                continue;
+            }
+            const double sign = (degreeOf(i) % 2) ? -1 : 1;
+            const M2lEntry& e = operators.entries()[static_cast<size_t>(j) * high_ + i];
+            pairs.push_back({ { e.index[0], e.index[1] },
+                              { static_cast<Real>(sign * e.value[0]),
+                                static_cast<Real>(sign * e.value[1]) } });
+        }
+        upload(pairs, to, stream);
+    };
+    uploadPairs(storedElements(high_, false), &pairs_);
+    uploadPairs(elements_, &storedPairs_);
+    const auto& C = operators.reduction().phasedC();
+    std::vector<int> start(1, 0), row;
+    std::vector<Real> value;
+    for (int column = 0; column < C.outerSize(); column++)
+    {
+        for (Eigen::SparseMatrix<double>::InnerIterator it(C, column); it; ++it)
+        {
+            row.push_back(static_cast<int>(it.row()));
+            value.push_back(static_cast<Real>(it.value()));
+        }
+        start.push_back(static_cast<int>(row.size()));
+    }
+    upload(start, &liftStart_, stream);
+    upload(row, &liftRow_, stream);
+    upload(value, &liftValue_, stream);
+    partial_.resize(static_cast<size_t>(representatives_) * StrainCount);
+}
+
+template<class Real>
+void DevicePeriodicM2l<Real>::Impl::prepareTransform(const PeriodicM2lOperators<Real>& operators)
+{
+    const Int3 N = operators.grid().lengths();
+    useSmall_    = waves_.halved == 2 && small_.prepare(N.data(), shared_);
+    if (useSmall_)
+    {
+        return;
+    }
+    std::vector<int> lengths;
+    std::copy_if(N.begin(), N.end(), std::back_inserter(lengths), [](int k) { return k > 1; });
+    single_ = lengths.empty();
+    if (single_)
+    {
+        return;
+    }
+    const size_t bytes = std::max(forward_.make(true, lengths, stride_, waves_.stride, n_),
+                                  backward_.make(false, lengths, stride_, waves_.stride, n_));
+    work_.resize(std::max<size_t>(bytes, 1));
+    forward_.setWork(work_.data());
+    backward_.setWork(work_.data());
+}
+
+template<class Real>
+void DevicePeriodicM2l<Real>::Impl::prepareKernels()
+{
+    const auto allow = [this](const void* kernel)
+    {
+        check(cudaFuncSetAttribute(kernel,
+                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   static_cast<int>(shared_) - c_staticBytes),
+              "asking for shared memory");
+    };
+    const auto allowMultiply = [&](auto* kernel)
+    {
+        check(cudaFuncSetAttribute(kernel,
+                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   static_cast<int>(shared_)),
+              "asking for shared memory");
+    };
+    if (tensor_.tiles > 0)
+    {
+        withTensorKernel(tensor_.tiles, allowMultiply);
+    }
+    if (waves_.copies == 4)
+    {
+        withMultiplyKernel<Real, 8>(shape_.rows, allowMultiply);
+        allow(reinterpret_cast<const void*>(virialKernel<Real, 8, 1>));
+        allow(reinterpret_cast<const void*>(virialKernel<Real, 8, c_virialGroup>));
+    }
+    else
+    {
+        withMultiplyKernel<Real, 2>(shape_.rows, allowMultiply);
+        allow(reinterpret_cast<const void*>(virialKernel<Real, 2, 1>));
+        allow(reinterpret_cast<const void*>(virialKernel<Real, 2, c_virialGroup>));
+    }
+}
+
+template<class Real>
+void DevicePeriodicM2l<Real>::Impl::forward(const Real* M, cudaStream_t stream)
+{
+    if (useSmall_)
+    {
+        small_.forward(M, stride_, n_, spectrum_.data(), waves_.stride, stream);
+    }
+    else if (single_)
+    {
+        singleForwardKernel<<<blocksFor(n_, 128), 128, 0, stream>>>(
+                M, stride_, n_, spectrum_.data(), waves_.stride);
+        checkLaunch("singleForwardKernel");
+    }
+    else
+    {
+        forward_.forward(M, spectrum_.data(), stream);
+    }
+}
+
+template<class Real>
+void DevicePeriodicM2l<Real>::Impl::backward(Real* L, cudaStream_t stream)
+{
+    if (useSmall_)
+    {
+        small_.backward(spectrum_.data(), waves_.stride, n_, L, stride_, stream);
+    }
+    else if (single_)
+    {
+        singleBackwardKernel<<<blocksFor(n_, 128), 128, 0, stream>>>(
+                spectrum_.data(), waves_.stride, n_, L, stride_);
+        checkLaunch("singleBackwardKernel");
+    }
+    else
+    {
+        backward_.backward(spectrum_.data(), L, stream);
+    }
+}
+
+template<class Real>
+void DevicePeriodicM2l<Real>::Impl::multiply(cudaStream_t stream)
+{
+    if constexpr (std::is_same_v<Real, float>)
+    {
+        if (tensor_.tiles > 0)
+        {
+            const int blocks = waves_.ranges[0] * waves_.ranges[1]
+                               * blocksFor(waves_.ranges[2], tensor_.width);
+            const size_t bytes = tensor_.width * tensor_.groupSize * sizeof(float);
+            withTensorKernel(tensor_.tiles,
+                             [&](auto* kernel)
+                             {
+                                 kernel<<<blocks, tensor_.threads(), bytes, stream>>>(
+                                         tensor_,
+                                         waves_,
+                                         operatorStride(),
+                                         kappa_.data(),
+                                         phases_.data(),
+                                         spectrum_.data());
+                                 checkLaunch("tensorMultiplyKernel");
+                             });
+            return;
+        }
+    }
+    const int blocks =
+            waves_.ranges[0] * waves_.ranges[1] * blocksFor(waves_.ranges[2], shape_.width);
+    const auto launch = [&](auto* kernel)
+    {
+        kernel<<<blocks,
+                 shape_.threads(),
+                 shape_.width * shape_.groupSize * sizeof(Real),
+                 stream>>>(shape_, waves_, operatorStride(), kappa_.data(), spectrum_.data());
+        checkLaunch("multiplyKernel");
+    };
+    if (waves_.copies == 4)
+    {
+        withMultiplyKernel<Real, 8>(shape_.rows, launch);
+    }
+    else
+    {
+        withMultiplyKernel<Real, 2>(shape_.rows, launch);
+    }
+}
+
+template<class Real>
+template<int Columns>
+void DevicePeriodicM2l<Real>::Impl::contract(double scale, double* virial, cudaStream_t stream)
+{
+    using Memory              = VirialMemory<Real, Columns>;
+    const size_t most         = shared_ - c_staticBytes;
+    const bool staged         = Memory::bytes(high_, sums_, true) <= most;
+    const size_t bytes        = Memory::bytes(high_, sums_, staged);
+    const LiftView<Real> lift = {
+        n_, high_, liftStart_.data(), liftRow_.data(), liftValue_.data()
+    };
+    const auto launch = [&](auto* kernel, int group, int threads)
+    {
+        kernel<<<blocksFor(representatives_, group), threads, group * bytes, stream>>>(
+                waves_,
+                lift,
+                strain(),
+                pairs_.data(),
+                spectrum_.data(),
+                0.25 * inverseCells_ * scale,
+                staged,
+                partial_.data());
+        checkLaunch("virialKernel");
+    };
+    // groups read the table of pairs less often, where there are enough of them for all processors
+    if (staged && c_virialGroup * bytes <= most / 2
+        && representatives_ >= 4 * c_virialGroup * processors_)
+    {
+        launch(virialKernel<Real, Columns, c_virialGroup>,
+               c_virialGroup,
+               c_virialThreads<c_virialGroup>);
+    }
+    else
+    {
+        launch(virialKernel<Real, Columns, 1>, 1, c_virialThreads<1>);
+    }
+    virialSumKernel<<<StrainCount, c_virialSumThreads, 0, stream>>>(
+            partial_.data(), representatives_, virial);
+    checkLaunch("virialSumKernel");
+}
+
+template<class Real>
+DevicePeriodicM2l<Real>::DevicePeriodicM2l(const PeriodicM2lOperators<Real>& operators,
+                                           int stride,
+                                           cudaStream_t stream) :
+    impl_(std::make_unique<Impl>(operators, stride, stream))
+{
+}
+
+template<class Real>
+DevicePeriodicM2l<Real>::~DevicePeriodicM2l() = default;
+
+template<class Real>
+void DevicePeriodicM2l<Real>::apply(const LevelView<Real>& level,
+                                    double virialScale,
+                                    double* virial,
+                                    cudaStream_t stream)
+{
+    impl_->forward(level.M, stream);
+    if (virial != nullptr)
+    {
+        if (impl_->waves_.copies == 4)
+        {
+            impl_->template contract<8>(virialScale, virial, stream);
+        }
+        else
+        {
+            impl_->template contract<2>(virialScale, virial, stream);
+        }
+    }
+    impl_->multiply(stream);
+    impl_->backward(level.L, stream);
+}
+
+template<class Real>
+void DevicePeriodicM2l<Real>::setStrain(const double strain[3][3], cudaStream_t stream)
+{
+    Impl& own = *impl_;
+    if (own.unstrained_.size() == 0)
+    {
+        own.unstrained_.resize(own.kappa_.size());
+        check(cudaMemcpyAsync(own.unstrained_.data(),
+                              own.kappa_.data(),
+                              own.kappa_.size() * sizeof(Real),
+                              cudaMemcpyDeviceToDevice,
+                              stream),
+              "copying operators");
+    }
+    const double weight[StrainCount] = {
+        strain[0][0], strain[1][1], 2 * strain[0][1], 2 * strain[0][2], 2 * strain[1][2]
+    };
+    StrainWeights<Real> weights;
+    for (int c = 0; c < StrainCount; c++)
+    {
+        weights.value[c] = static_cast<Real>(own.inverseCells_ * weight[c]);
+    }
+    strainKernel<Real><<<own.representatives_, 256, own.used_ * sizeof(Real), stream>>>(
+            static_cast<int>(own.elements_.size()),
+            own.operatorStride(),
+            own.used_,
+            own.strain(),
+            weights,
+            own.storedPairs_.data(),
+            own.unstrained_.data(),
+            own.kappa_.data());
+    checkLaunch("strainKernel");
+}
+
+template class DevicePeriodicM2l<float>;
+template class DevicePeriodicM2l<double>;
+
+} // namespace farfield

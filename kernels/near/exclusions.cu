@@ -1,0 +1,303 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include <climits>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "cells/minimum_image.h"
+#include "near/near.h"
+
+namespace farfield
+{
+namespace
+{
+
+constexpr int c_threads = 128;
+
+template<class Real>
+struct ExclusionTask
+{
+    MinimumImage image;
+    Real safe2, close2;
+    int n;
+    const Real* x;
+    const Real* q;
+    const int* offsets;
+    const int* partners;
+    unsigned char* close;
+    int* anyClose;
+    Real* forces;
+    NearTotals* totals;
+    OrderedSums::View sums;
+};
+
+//! Particles with more partners than this are taken by several lanes.
+constexpr int c_fewPartners = 4;
+//! So many lanes.
+constexpr int c_lanes = 4;
+
+/*! \brief So many lanes per particle subtract q_i q_j / r of its partners.
+ *
+ *  Both directions of a pair do the same arithmetic, so that forces cancel and marks agree. */
+template<class Real, bool Energy, bool Virial, int Lanes>
+__global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask<Real> task)
+{
+    double sums[7] = { 0, 0, 0, 0, 0, 0, 0 };
+    bool found     = false;
+    // whole warps, as lanes exchange their sums
+    const int all = (task.n * Lanes + c_warp - 1) / c_warp * c_warp;
+    // in the caller's order: partners are mostly neighbours there
+    for (int t = static_cast<int>(blockIdx.x) * c_threads + static_cast<int>(threadIdx.x); t < all;
+         t += static_cast<int>(gridDim.x) * c_threads)
+    {
+        const int i     = t / Lanes;
+        const int lane  = t % Lanes;
+        const int begin = (i < task.n) ? task.offsets[i] : 0;
+        const int end   = (i < task.n) ? task.offsets[i + 1] : 0;
+        Real F[3]       = { 0, 0, 0 };
+        if (begin < end)
+        {
+            const size_t at = 3 * static_cast<size_t>(i);
+            const Real x = task.x[at], y = task.x[at + 1], z = task.x[at + 2], q = task.q[i];
+            for (int k = begin + lane; k < end; k += Lanes)
+            {
+                const int j        = task.partners[k];
+                const size_t other = 3 * static_cast<size_t>(j);
+                // The difference of near positions is exact in either precision.
+                Real dx = x - task.x[other], dy = y - task.x[other + 1], dz = z - task.x[other + 2];
+                Real r2 = dx * dx + dy * dy + dz * dz;
+                if (r2 > task.safe2)
+                {
+                    // box vectors have more digits than single precision would leave of the result
+                    double d[3] = { static_cast<double>(x) - static_cast<double>(task.x[other]),
+                                    static_cast<double>(y) - static_cast<double>(task.x[other + 1]),
+                                    static_cast<double>(z)
+                                            - static_cast<double>(task.x[other + 2]) };
+                    task.image.search(d);
+                    dx = static_cast<Real>(d[0]);
+                    dy = static_cast<Real>(d[1]);
+                    dz = static_cast<Real>(d[2]);
+                    r2 = dx * dx + dy * dy + dz * dz;
+                }
+                const bool near = r2 < task.close2;
+                task.close[k]   = near ? 1 : 0;
+                if (near)
+                {
+                    found = true;
+                    continue;
+                }
+                const Real qj   = task.q[j];
+                const Real root = Real(1) / sqrt(r2);
+                const Real f    = -(q * qj) * root * (root * root);
+                F[0] += f * dx;
+                F[1] += f * dy;
+                F[2] += f * dz;
+                if (Energy)
+                {
+                    // half of the pair; the other half is its partner's
+                    sums[0] -= 0.5 * static_cast<double>(q) * static_cast<double>(qj)
+                               * static_cast<double>(root);
+                }
+                if (Virial)
+                {
+                    sums[1] -= 0.25 * static_cast<double>(dx * (f * dx));
+                    sums[2] -= 0.25 * static_cast<double>(dy * (f * dy));
+                    sums[3] -= 0.25 * static_cast<double>(dz * (f * dz));
+                    sums[4] -= 0.25 * static_cast<double>(dx * (f * dy));
+                    sums[5] -= 0.25 * static_cast<double>(dx * (f * dz));
+                    sums[6] -= 0.25 * static_cast<double>(dy * (f * dz));
+                }
+            }
+        }
+#pragma unroll
+        for (int offset = 1; offset < Lanes; offset *= 2)
+        {
+            for (int c = 0; c < 3; c++)
+            {
+                F[c] += __shfl_xor_sync(0xffffffffU, F[c], offset);
+            }
+        }
+        if (i < task.n && lane == 0)
+        {
+            for (int c = 0; c < 3; c++)
+            {
+                task.forces[3 * static_cast<size_t>(i) + c] = F[c];
+            }
+        }
+    }
+
+    // The last block publishes whether there are close pairs and resets the counters.
+    int* running         = task.anyClose + 1;
+    unsigned int* done   = reinterpret_cast<unsigned int*>(task.anyClose + 2);
+    const bool anyInHere = __syncthreads_or(found) != 0;
+    if (threadIdx.x == 0 && anyInHere)
+    {
+        atomicOr(running, 1);
+    }
+    if (lastBlock(done) && threadIdx.x == 0)
+    {
+        task.anyClose[0] = atomicExch(running, 0);
+    }
+    if (Energy)
+    {
+        double* to[7] = { &task.totals->energy };
+        for (int k = 0; k < 6; k++)
+        {
+            to[1 + k] = &task.totals->excludedVirial[k];
+        }
+        addInOrder<Virial ? 7 : 1>(sums, task.sums, to);
+    }
+}
+
+} // namespace
+
+template<class Real>
+void DeviceExclusions<Real>::set(const int* offsets,
+                                 const int* partners,
+                                 int n,
+                                 cudaStream_t stream)
+{
+    std::vector<int> count(static_cast<size_t>(n) + 1, 0);
+    const auto forPairs = [&](const auto& visit)
+    {
+        for (int i = 0; i < n; i++)
+        {
+            for (int k = offsets[i]; k < offsets[i + 1]; k++)
+            {
+                if (partners[k] != i)
+                {
+                    visit(i, partners[k]);
+                    visit(partners[k], i);
+                }
+            }
+        }
+    };
+    long long entries = 0;
+    forPairs(
+            [&](int i, int /*j*/)
+            {
+                count[i + 1]++;
+                entries++;
+            });
+    if (entries > INT_MAX)
+    {
+        throw Error(
+                ErrorCode::Unsupported,
+                "More than a billion excluded pairs are not supported on the GPU; use the device "
+                "'cpu'.");
+    }
+    for (int i = 0; i < n; i++)
+    {
+        count[i + 1] += count[i];
+    }
+    std::vector<int> all(static_cast<size_t>(entries));
+    std::vector<int> next(count.begin(), count.end() - 1);
+    forPairs([&](int i, int j) { all[next[i]++] = j; });
+    // ascending, as the near field searches for partners
+    std::vector<int> rows = { 0 };
+    rows.reserve(static_cast<size_t>(n) + 1);
+    size_t kept = 0;
+    for (int i = 0; i < n; i++)
+    {
+        const auto begin = all.begin() + count[i];
+        const auto end   = all.begin() + count[i + 1];
+        std::sort(begin, end);
+        kept = static_cast<size_t>(std::copy(begin, std::unique(begin, end), all.begin() + kept)
+                                   - all.begin());
+        rows.push_back(static_cast<int>(kept));
+    }
+    length_  = kept;
+    longest_ = 0;
+    for (int i = 0; i < n; i++)
+    {
+        longest_ = std::max(longest_, rows[i + 1] - rows[i]);
+    }
+    if (length_ > 0)
+    {
+        offsets_.upload(rows.data(), rows.size(), stream);
+        partners_.upload(all.data(), length_, stream);
+        close_.resize(length_);
+        close_.clear(stream);
+        anyClose_.resize(3);
+        anyClose_.clear(stream);
+        forces_.resize(3 * static_cast<size_t>(n));
+    }
+}
+
+template<class Real>
+void DeviceExclusions<Real>::subtract(const double box[3][3],
+                                      double closeDistance,
+                                      const Real* x,
+                                      const Real* q,
+                                      int n,
+                                      NearSums sums,
+                                      NearTotals* totals,
+                                      OrderedSums* scratch,
+                                      cudaStream_t stream)
+{
+    if (length_ == 0)
+    {
+        return;
+    }
+    ExclusionTask<Real> task = {};
+    task.image               = MinimumImage::of([box](int i, int j) { return box[i][j]; });
+    task.safe2               = static_cast<Real>(task.image.safe2);
+    task.close2              = static_cast<Real>(closeDistance * closeDistance);
+    task.x                   = x;
+    task.q                   = q;
+    task.n                   = n;
+    task.offsets             = offsets_.data();
+    task.partners            = partners_.data();
+    task.close               = close_.data();
+    task.anyClose            = anyClose_.data();
+    task.forces              = forces_.data();
+    task.totals              = totals;
+    if (sums != NearSums::None)
+    {
+        task.sums = scratch->view();
+    }
+    const auto launch = [&](auto lanes)
+    {
+        constexpr int c_of = decltype(lanes)::value;
+        const int blocks   = blocksFor(static_cast<long long>(n) * c_of, c_threads);
+        const int capped   = std::min(blocks, OrderedSums::c_maxBlocks);
+        switch (sums)
+        {
+            case NearSums::None:
+                exclusionKernel<Real, false, false, c_of><<<blocks, c_threads, 0, stream>>>(task);
+                break;
+            case NearSums::Energy:
+                exclusionKernel<Real, true, false, c_of><<<capped, c_threads, 0, stream>>>(task);
+                break;
+            case NearSums::EnergyAndVirial:
+                exclusionKernel<Real, true, true, c_of><<<capped, c_threads, 0, stream>>>(task);
+                break;
+        }
+    };
+    if (longest_ > c_fewPartners)
+    {
+        launch(std::integral_constant<int, c_lanes>());
+    }
+    else
+    {
+        launch(std::integral_constant<int, 1>());
+    }
+    checkLaunch("subtracting excluded pairs");
+}
+
+template<class Real>
+typename DeviceExclusions<Real>::View DeviceExclusions<Real>::view() const
+{
+    if (length_ == 0)
+    {
+        return { nullptr, nullptr, nullptr, nullptr };
+    }
+    return { offsets_.data(), partners_.data(), close_.data(), anyClose_.data() };
+}
+
+template class DeviceExclusions<float>;
+template class DeviceExclusions<double>;
+
+} // namespace farfield

@@ -1,0 +1,121 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Near field (P2P) and excluded pairs on the device.
+ */
+#ifndef FARFIELD_KERNELS_NEAR_NEAR_H
+#define FARFIELD_KERNELS_NEAR_NEAR_H
+
+#include <vector>
+
+#include "runtime/device.h"
+#include "runtime/layout.h"
+#include "runtime/ordered_sums.h"
+
+namespace farfield
+{
+
+//! Sums of the near field and of excluded pairs, in device memory.
+struct NearTotals
+{
+    double energy;
+    double virial[6];         //!< -1/2 sum r (x) f in the frame of the cells: xx yy zz xy xz yz
+    double excludedVirial[6]; //!< the same of excluded pairs, in the frame of the positions
+};
+
+//! What is wanted besides forces.
+enum class NearSums
+{
+    None,
+    Energy,
+    EnergyAndVirial
+};
+
+//! Excluded pairs on the device, as symmetric compressed rows.
+template<class Real>
+class DeviceExclusions
+{
+public:
+    //! Takes pairs in either or both directions (host memory); i-i entries are dropped, repeated
+    //! ones merged.
+    void set(const int* offsets, const int* partners, int n, cudaStream_t stream);
+
+    /*! \brief Computes what excluded pairs contribute to the forces: minus their interaction.
+     *
+     *  Pairs nearer than closeDistance are marked instead, and the near field leaves them out
+     *  (compare Exclusions<Real>). Needs no sorted particles, so it can run beside the sorting.
+     *  \param[in]  box     rows, lower triangular, nm
+     *  \param[in]  x       [n][3] device memory, any image; \param[in] q [n] scaled charges
+     *  \param[out] totals  added to, in an order that does not depend on the run
+     *  \param[in]  scratch needed if sums are wanted */
+    void subtract(const double box[3][3],
+                  double closeDistance,
+                  const Real* x,
+                  const Real* q,
+                  int n,
+                  NearSums sums,
+                  NearTotals* totals,
+                  OrderedSums* scratch,
+                  cudaStream_t stream);
+
+    //! [n][3] forces of the last call, in the order and the frame of the positions; null if there
+    //! are no excluded pairs.
+    const Real* forces() const { return length_ > 0 ? forces_.data() : nullptr; }
+
+    //! Rows and marks for the near field; device memory.
+    struct View
+    {
+        const int* offsets;         //!< [n + 1], original indices
+        const int* partners;        //!< original indices
+        const unsigned char* close; //!< per partner: left out by the near field
+        const int* anyClose;        //!< [1] whether there are any; null: never
+    };
+    View view() const;
+
+private:
+    size_t length_ = 0;
+    int longest_   = 0; //!< most partners of a particle
+    DeviceBuffer<int> offsets_, partners_;
+    DeviceBuffer<Real> forces_;
+    DeviceBuffer<unsigned char> close_;
+    DeviceBuffer<int>
+            anyClose_; //!< of the last step; of the running one; blocks that have finished
+};
+
+//! Cells that P2P has to visit.
+struct OccupiedCells
+{
+    const int* cells; //!< in storage order, device memory; null: all cells of the grid
+    const int* count; //!< [1] length of the list, device memory
+    int all;          //!< cells of the grid
+    int expected;     //!< about so many cells hold particles
+    int usual;        //!< about so many particles share the cell of a particle
+};
+
+/*! \brief Near-field forces on sorted particles, added to forces.
+ *
+ *  Energies and virials are added up in a fixed order; forces are if that is asked for and the
+ *  particles are sorted reproducibly.
+ *  \param[in] edges         rows: edges of a cell, nm
+ *  \param[in] closeDistance pairs nearer than this look up whether they are excluded, nm
+ *  \param[in] reproducible  a fixed order of summation, at up to twice the cost
+ *  \param[in] scratch       needed if sums are wanted */
+template<class Real>
+void p2p(const SortedParticles<Real>& particles,
+         const CellGrid& grid,
+         const double edges[3][3],
+         int ws,
+         const OccupiedCells& occupied,
+         const typename DeviceExclusions<Real>::View& exclusions,
+         double closeDistance,
+         bool reproducible,
+         NearSums sums,
+         Real4<Real>* forces,
+         NearTotals* totals,
+         OrderedSums* scratch,
+         cudaStream_t stream);
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,122 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Matrix products of cuBLAS: a handle with a workspace of its own, errors as Error.
+ */
+#ifndef FARFIELD_KERNELS_RUNTIME_BLAS_H
+#define FARFIELD_KERNELS_RUNTIME_BLAS_H
+
+#include <type_traits>
+
+#include <cublas_v2.h>
+
+#include "runtime/device.h"
+
+namespace farfield
+{
+
+//! Throws Error if a call of cuBLAS failed.
+inline void check(cublasStatus_t status, const char* action)
+{
+    if (status == CUBLAS_STATUS_SUCCESS)
+    {
+        return;
+    }
+    const std::string text =
+            std::string(action) + " failed in cuBLAS: " + cublasGetStatusString(status);
+    if (status == CUBLAS_STATUS_ALLOC_FAILED)
+    {
+        throw Error(ErrorCode::OutOfMemory,
+                    text + ". Larger cells or a lower order need less memory.");
+    }
+    throw Error(ErrorCode::DeviceFailure, text + ".");
+}
+
+//! A matrix, or a batch of them at equal distances; column-major as in BLAS.
+template<class T>
+struct BatchedMatrix
+{
+    T* elements;
+    int leading;      //!< distance of columns
+    long long stride; //!< distance of matrices
+};
+
+//! Products C = A^T B + beta C.
+class Blas
+{
+public:
+    Blas()
+    {
+        check(cublasCreate(&handle_), "Starting cuBLAS");
+        int device = 0, major = 0;
+        check(cudaGetDevice(&device), "finding the device");
+        check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+              "reading the architecture");
+        // what the manual of cuBLAS recommends
+        workspace_.resize(static_cast<size_t>(major >= 9 ? 32 : 4) << 20);
+    }
+    ~Blas() { cublasDestroy(handle_); }
+    Blas(const Blas&)            = delete;
+    Blas& operator=(const Blas&) = delete;
+
+    //! Following products go to the stream; they allocate nothing, and so can be captured.
+    void use(cudaStream_t stream)
+    {
+        check(cublasSetStream(handle_, stream), "Setting the stream");
+        // setting the stream has brought back the default workspace
+        check(cublasSetWorkspace(handle_, workspace_.data(), workspace_.size()),
+              "Setting the workspace");
+    }
+    /*! \brief C (rows x columns) = A^T B + beta C for every matrix of a batch.
+     *  \param[in] tf32  in single precision: tensor cores, which read 10 bits of each mantissa */
+    template<class Real>
+    void multiply(int rows,
+                  int columns,
+                  int inner,
+                  const BatchedMatrix<const Real>& A,
+                  const BatchedMatrix<const Real>& B,
+                  Real beta,
+                  const BatchedMatrix<Real>& C,
+                  int batch,
+                  bool tf32)
+    {
+        constexpr bool single       = std::is_same<Real, float>::value;
+        constexpr cudaDataType type = single ? CUDA_R_32F : CUDA_R_64F;
+        const Real one              = 1;
+        check(cublasGemmStridedBatchedEx(
+                      handle_,
+                      CUBLAS_OP_T,
+                      CUBLAS_OP_N,
+                      rows,
+                      columns,
+                      inner,
+                      &one,
+                      A.elements,
+                      type,
+                      A.leading,
+                      A.stride,
+                      B.elements,
+                      type,
+                      B.leading,
+                      B.stride,
+                      &beta,
+                      C.elements,
+                      type,
+                      C.leading,
+                      C.stride,
+                      batch,
+                      single ? (tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F)
+                             : CUBLAS_COMPUTE_64F,
+                      CUBLAS_GEMM_DEFAULT),
+              "A matrix product");
+    }
+
+private:
+    cublasHandle_t handle_ = nullptr;
+    DeviceBuffer<char> workspace_;
+};
+
+} // namespace farfield
+
+#endif

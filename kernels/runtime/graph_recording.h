@@ -1,0 +1,73 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Work of a stream, recorded once and launched as often as wanted.
+ */
+#ifndef FARFIELD_KERNELS_RUNTIME_GRAPH_RECORDING_H
+#define FARFIELD_KERNELS_RUNTIME_GRAPH_RECORDING_H
+
+#include "runtime/device.h"
+
+namespace farfield
+{
+
+//! A CUDA graph of what is put into a stream between construction and finish().
+class GraphRecording
+{
+public:
+    explicit GraphRecording(cudaStream_t stream) : stream_(stream)
+    {
+        check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "recording a graph");
+    }
+    ~GraphRecording()
+    {
+        if (graph_ == nullptr)
+        {
+            // something was thrown while recording; nothing is to be said of it here
+            (void)cudaStreamEndCapture(stream_, &graph_);
+            (void)cudaGetLastError();
+        }
+        if (run_ != nullptr)
+        {
+            cudaGraphExecDestroy(run_);
+        }
+        if (graph_ != nullptr)
+        {
+            cudaGraphDestroy(graph_);
+        }
+    }
+    GraphRecording(const GraphRecording&)            = delete;
+    GraphRecording& operator=(const GraphRecording&) = delete;
+
+    void finish()
+    {
+        check(cudaStreamEndCapture(stream_, &graph_), "recording a graph");
+        // kernels keep the priorities of their streams, as in a graph of GROMACS
+        check(cudaGraphInstantiate(&run_, graph_, cudaGraphInstantiateFlagUseNodePriority),
+              "instantiating a graph");
+    }
+    void launch() { check(cudaGraphLaunch(run_, stream_), "launching a graph"); }
+    //! Device time of a launch, s, from a few of them.
+    double secondsPerLaunch()
+    {
+        constexpr int c_launches = 4;
+        begin_.record(stream_);
+        for (int k = 0; k < c_launches; k++)
+        {
+            launch();
+        }
+        end_.record(stream_);
+        return begin_.secondsUntil(end_) / c_launches;
+    }
+
+private:
+    cudaStream_t stream_;
+    cudaGraph_t graph_   = nullptr;
+    cudaGraphExec_t run_ = nullptr;
+    Event begin_{ true }, end_{ true };
+};
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,129 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The stages of an evaluation, declared once; every backend implements them.
+ */
+#ifndef FARFIELD_BACKEND_BACKEND_H
+#define FARFIELD_BACKEND_BACKEND_H
+
+#include <memory>
+#include <vector>
+
+#include "operators/lattice_sums.h"
+#include "plan/discretisation.h"
+
+namespace farfield
+{
+
+//! What Solver::timings() tells apart.
+enum class Stage
+{
+    SetUp,
+    Sort,
+    Exclusions,
+    P2p,
+    P2m,
+    M2m,
+    M2l,
+    L2l,
+    L2p,
+    Collect,
+    Count
+};
+
+//! Sums that the stages of an evaluation leave behind.
+struct StageSums
+{
+    double energy            = 0;
+    double virial[6]         = { 0, 0, 0, 0, 0, 0 }; //!< xx yy zz xy xz yz
+    double excludedVirial[6] = { 0, 0, 0, 0, 0, 0 }; //!< the same, in the frame of the caller
+    //! Displacements of cells contribute a deviatoric part; the trace follows from the energy.
+    std::array<double, StrainCount> deviatoric = {};
+
+    /*! \brief The totals that were asked for.
+     *  \param[in] rotation  from the frame of the operators to the one of the caller */
+    Totals totals(const Request& request, const Mat3& rotation) const;
+};
+
+/*! \brief Stages of the FMM, in the order in which Solver::evaluate() calls them; the near field
+ *         (exclusions, p2p) does not depend on the far field.
+ *
+ *  Level 0 is the coarsest; levels() - 1 holds the leaves. Arguments are validated by the caller.
+ */
+template<class Real>
+class Backend
+{
+public:
+    virtual ~Backend() = default;
+
+    //! Charges, e, [n]. Nothing has changed if it throws.
+    virtual void setCharges(const Real* q, int n) = 0;
+    //! Excluded pairs as compressed rows, for the number of particles of the charges. Nothing has
+    //! changed if it throws.
+    virtual void setExclusions(const int* offsets, const int* partners, int n) = 0;
+    //! Excluded pairs closer than this, nm, are left out where the near field meets them, others
+    //! are subtracted; surelyNear() bounds it.
+    virtual void setExclusionRange(double range) { exclusionRange_ = range; }
+    //! Builds the operators. If it throws, or setBox() does, it has to be called again before the
+    //! next evaluation.
+    virtual void build(const Discretisation& discretisation) = 0;
+    /*! \brief Adapts to a box.
+     *
+     *  Edges of cells are those of the reference box, in units of their size, times (1 + strain)
+     * rotation. \param[in] box       current box \param[in] strain    symmetric and traceless: the
+     * operators follow it to first order \param[in] rotation  exact: everything is computed in a
+     * rotated frame */
+    virtual void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) = 0;
+
+    virtual void sort(const Real* x)       = 0; //!< wraps and bins the particles
+    virtual void exclusions(const Real* x) = 0; //!< subtracts excluded pairs
+    virtual void p2p()                     = 0; //!< near field
+    virtual void p2m()                     = 0; //!< particles to multipoles of the leaves
+    virtual void m2m(int level) = 0; //!< multipoles of a level to those of the next coarser one
+    virtual void m2l(int level) = 0; //!< multipoles to local expansions; level 0: periodic M2L
+    virtual void l2l(int level) = 0; //!< local expansions to the next finer level
+    //! Local expansions to forces. \param[in] forces  those of collect(): may be added to here
+    virtual void l2p(Real* forces) = 0;
+    //! Adds the forces to the caller's array and returns the totals.
+    virtual Totals collect(Real* forces) = 0;
+    //! Whether the last evaluation has come to nothing, because lists had no room, and must be
+    //! repeated: there is room now.
+    virtual bool mustRepeat() const { return false; }
+
+    //! \name Times that the host cannot measure
+    //!@{
+    virtual void beginStage(Stage /*stage*/) {}
+    virtual void endStage(Stage /*stage*/) {}
+    //! Whether the device measures its stages; seconds, [Stage::Count], gets the last evaluation's.
+    virtual bool measured(double* /*seconds*/) { return false; }
+    //!@}
+
+    //! \name For tests: [cells of the level in storage order][coefficients], 0 for absent cells
+    //!@{
+    virtual std::vector<double> multipoles(int level) const = 0;
+    virtual std::vector<double> locals(int level) const     = 0;
+    //!@}
+
+    //! What the following stages have to compute.
+    void setRequest(const Request& request)
+    {
+        request_        = request;
+        request_.energy = request.energy || request.virial;
+    }
+
+protected:
+    Request request_;
+    double exclusionRange_ = c_exclusionRange; //!< nm
+};
+
+//! The CPU backend.
+template<class Real>
+std::unique_ptr<Backend<Real>> makeCpuBackend(double coulombConstant, int threads);
+
+//! Name of the instruction set that the CPU backend uses.
+const char* cpuTargetName();
+
+} // namespace farfield
+
+#endif

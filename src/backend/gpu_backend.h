@@ -1,0 +1,113 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Entry to the CUDA backend; in a build without CUDA, gpu_absent.cpp stands in for it.
+ *
+ *  Nothing here needs the headers of CUDA.
+ */
+#ifndef FARFIELD_BACKEND_GPU_BACKEND_H
+#define FARFIELD_BACKEND_GPU_BACKEND_H
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace farfield
+{
+
+//! A backend that can also work on arrays in device memory.
+template<class Real>
+class GpuBackend : public Backend<Real>
+{
+public:
+    /*! \brief The arrays of the next evaluation are in device memory; its collect() does not wait.
+     *
+     *  What follows is in order with the work of the stream.
+     *  \param[in] stream  cudaStream_t
+     *  \throws Error  DeviceFailure: an earlier evaluation had too little room */
+    virtual void enter(void* stream) = 0;
+    //! What follows, be it a change of the operators, is in order with the work of a stream.
+    virtual void await(void* stream) = 0;
+    //! That evaluation has failed: the next one is on host arrays again.
+    virtual void leave() = 0;
+    //! Waits for the last evaluation, replays included. \throws Error  what was found on the device
+    virtual Totals wait() = 0;
+    //! Waits for evaluations on device arrays, replays included: what they use may change then.
+    virtual void settle() = 0;
+    //! Whether recorded evaluations have too little reserve of room, as farfield_cuda.h says.
+    virtual bool mustRecordAgain() const = 0;
+    //! Copies positions, [n][3], from device memory to the host, in order with a stream.
+    virtual std::vector<Real> positions(const Real* x, int n, void* stream) = 0;
+
+    //! Arrays in device memory.
+    struct DeviceArrays
+    {
+        const Real* x;
+        Real* forces;
+    };
+    //! Copies positions from the host, with room for forces; valid until the next call.
+    virtual DeviceArrays place(const Real* x) = 0;
+
+    //! What is measured.
+    enum class Measure
+    {
+        None,
+        Stages, //!< one after the other
+        Whole   //!< near and far field side by side
+    };
+    /*! \brief Records an evaluation on device arrays and runs it several times.
+     *  \param[in] evaluate  runs it; everything it needs has memory and operators already
+     *  \returns medians, s, [Stage::Count], or one of the whole */
+    virtual std::vector<double> measure(Measure what,
+                                        int repeats,
+                                        const std::function<void()>& evaluate) = 0;
+    //! Name of the GPU in use.
+    virtual std::string deviceName() const = 0;
+    //! Makes its device the current one of this thread. \returns the one that was
+    virtual int makeCurrent() const = 0;
+    //! Makes that one current again.
+    virtual void restoreCurrent(int device) const noexcept = 0;
+};
+
+//! While it lives, the device of a backend is the current one of this thread; null does nothing.
+template<class Real>
+class DeviceScope
+{
+public:
+    explicit DeviceScope(const GpuBackend<Real>* backend) :
+        backend_(backend), before_(backend != nullptr ? backend->makeCurrent() : 0)
+    {
+    }
+    ~DeviceScope()
+    {
+        if (backend_ != nullptr)
+        {
+            backend_->restoreCurrent(before_);
+        }
+    }
+    DeviceScope(const DeviceScope&)            = delete;
+    DeviceScope& operator=(const DeviceScope&) = delete;
+
+private:
+    const GpuBackend<Real>* backend_;
+    int before_;
+};
+
+//! Whether this build and this machine can run the CUDA backend. \param[in] deviceId  as Options
+bool gpuIsUsable(int deviceId);
+/*! \brief The CUDA backend.
+ *  \param[in] threads       OpenMP threads of the set-up
+ *  \param[in] reproducible  as Options::reproducible
+ *  \param[in] deviceId      as Options::deviceId
+ *  \throws Error  NotCompiled: built without CUDA; DeviceFailure: no usable GPU */
+template<class Real>
+std::unique_ptr<GpuBackend<Real>>
+makeGpuBackend(double coulombConstant, int threads, bool reproducible, int deviceId);
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "cells/excluded_pairs.h"
+
+#include <algorithm>
+
+namespace farfield
+{
+
+ExcludedPairs chargedPairs(const ExcludedPairs& pairs, const std::vector<char>& isCharged)
+{
+    ExcludedPairs charged;
+    charged.offsets.reserve(pairs.offsets.size());
+    charged.offsets.push_back(0);
+    for (size_t i = 0; i < isCharged.size(); i++)
+    {
+        for (int k = pairs.offsets[i]; isCharged[i] && k < pairs.offsets[i + 1]; k++)
+        {
+            if (isCharged[pairs.partners[k]])
+            {
+                charged.partners.push_back(pairs.partners[k]);
+            }
+        }
+        charged.offsets.push_back(static_cast<int>(charged.partners.size()));
+    }
+    return charged;
+}
+
+double smallestWidth(const Mat3& inverseEdges)
+{
+    return 1 / inverseEdges.colwise().norm().maxCoeff();
+}
+
+double surelyNear(const Grid& leaf, int ws)
+{
+    constexpr double c_margin = 0.99;
+    return c_margin
+           * std::min(ws * smallestWidth(leaf.inverseEdges()),
+                      0.5 * smallestWidth(leaf.box().inverse()));
+}
+
+} // namespace farfield

@@ -1,0 +1,134 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Cells of a periodic box of any shape.
+ *
+ *  The box vectors are B = H G with an integer, lower-triangular H; the rows of G are the edges of
+ * a cell. A cell is an integer triple c, with centre (c + 1/2) G; cells that differ by a row of H
+ * are images of each other, so the cells of a box form the finite group Z^3 / H Z^3.
+ */
+#ifndef FARFIELD_CELLS_GRID_H
+#define FARFIELD_CELLS_GRID_H
+
+#include <array>
+#include <vector>
+
+#include "base/vectors.h"
+#include "cells/cell_index.h"
+
+namespace farfield
+{
+
+//! Displacements D of the near field: |D_k| <= ws. The first is 0, then a forward half, then its
+//! mirror images.
+std::vector<Int3> nearDisplacements(int ws);
+
+//! Integer floor division and remainder of the pair's first member.
+inline int floorDivide(int a, int b)
+{
+    const int q = a / b;
+    return q - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+
+//! The cells of a box.
+class Grid
+{
+public:
+    Grid() = default;
+    //! The cells of a box with vectors box (rows, nm) and the integer matrix H.
+    Grid(const IntMat& H, const Mat3& box);
+
+    const IntMat& H() const { return H_; }
+    const Mat3& box() const { return box_; }
+    //! Rows: the edges of a cell, nm.
+    const Mat3& edges() const { return G_; }
+    //! Maps a position (row vector, nm) to cell coordinates.
+    const Mat3& inverseEdges() const { return GInverse_; }
+    //! Cube root of the volume of a cell, nm: the unit of length of expansions.
+    double unit() const { return unit_; }
+    //! Edges in units of unit(): determinant 1.
+    Mat3 scaledEdges() const { return G_ / unit_; }
+    //! Number of cells in the box.
+    long long count() const { return static_cast<long long>(H_[0][0]) * H_[1][1] * H_[2][2]; }
+
+    //! The cells for code that is compiled for the device as well.
+    const CellGrid& plain() const { return plain_; }
+    //! Brings a cell to its image in the range of index().
+    Int3 reduce(const Int3& c) const
+    {
+        Int3 reduced = c;
+        plain_.reduceDistant(reduced.data());
+        return reduced;
+    }
+    //! Position of a reduced cell in storage order, the first component fastest.
+    int index(const Int3& c) const { return plain_.index(c.data()); }
+    //! The reduced cell at a position.
+    Int3 cell(int index) const
+    {
+        Int3 c;
+        plain_.cell(index, c.data());
+        return c;
+    }
+    //! Displacement D G of cell centres, nm.
+    Vec3 displacement(const Int3& D) const { return G_.transpose() * Vec3(D[0], D[1], D[2]); }
+
+    //! The same shape with every cell split in 2 x 2 x 2.
+    Grid refined() const;
+
+    /*! \brief The group as a product of cyclic groups, for Fourier transforms.
+     *
+     *  Unimodular U and V make U H V diagonal (Smith, Phil. Trans. R. Soc. 151, 293 (1861); the
+     *  divisibility of the diagonal is not needed): t = c V modulo the diagonal. Parts of these
+     *  groups whose orders are powers of different primes make up a cyclic group by themselves
+     *  (Good, J. R. Stat. Soc. B 20, 361 (1958), doi:10.1111/j.2517-6161.1958.tb00300.x), so they
+     *  are put together anew, to three groups of about equal order. */
+    const Int3& lengths() const { return lengths_; }
+    //! Position of a cell in a row-major array of lengths().
+    int slot(const Int3& c) const;
+    //! Number of wave vectors of a real transform, the last dimension halved.
+    int waveVectors() const { return lengths_[0] * lengths_[1] * (lengths_[2] / 2 + 1); }
+    //! Phases per unit step along each cell index of a wave vector.
+    Vec3 phases(int waveVector) const;
+    //! 1 or 2: how often a wave vector counts in a sum over all of them.
+    int multiplicity(int waveVector) const;
+
+private:
+    void diagonalise();
+
+    IntMat H_       = {};
+    CellGrid plain_ = {};
+    Mat3 box_       = Mat3::Zero();
+    Mat3 G_         = Mat3::Zero();
+    Mat3 GInverse_  = Mat3::Zero();
+    double unit_    = 0;
+    IntMat V_       = {};
+    Int3 lengths_   = { 0, 0, 0 };
+};
+
+/*! \brief Reciprocal powers of g, g^4 = g + 1: their multiples modulo 1 cover a cell evenly, with
+ *         consecutive ones far apart (the additive recurrence of Kronecker). */
+constexpr std::array<double, 3> c_offsetSteps = { 0.8191725133961644,
+                                                  0.671043606703789,
+                                                  0.5497004779019701 };
+
+/*! \brief Length of the longest cell diagonal over the distance of the nearest far cell; small is
+ * accurate. */
+double shapeRatio(const Mat3& edges, int ws);
+
+//! Cost of a transform of a length relative to one whose factors are 2, 3 and 5, as measured with
+//! FFTW.
+double transformPenalty(int length);
+
+/*! \brief Chooses H for a wanted cell edge: the best-shaped cells among the neighbours of box /
+ * edge.
+ *
+ *  \param[in] box       box vectors, rows, nm
+ *  \param[in] edge      wanted edge, nm
+ *  \param[in] ws        direct range
+ *  \param[in] coarsen   every entry of H is a multiple of this */
+IntMat chooseCells(const Mat3& box, double edge, int ws, int coarsen);
+
+} // namespace farfield
+
+#endif

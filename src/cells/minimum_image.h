@@ -1,0 +1,91 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The shortest image of a displacement; for host and device.
+ */
+#ifndef FARFIELD_CELLS_MINIMUM_IMAGE_H
+#define FARFIELD_CELLS_MINIMUM_IMAGE_H
+
+#include <cmath>
+
+#include "base/host_device.h"
+
+namespace farfield
+{
+
+//! A box of any shape, with what the search for shortest images needs. Plain data.
+struct MinimumImage
+{
+    double box[3][3]; //!< rows, lower triangular, nm
+    double half[3];   //!< half of the diagonal
+    double safe2;     //!< nm^2: below this squared length no other image can be shorter
+    bool rectangular;
+
+    //! \param[in] vectors  rows, lower triangular: anything with vectors(i, j)
+    template<class BoxVectors>
+    static MinimumImage of(const BoxVectors& vectors)
+    {
+        MinimumImage image;
+        image.rectangular = true;
+        // the shortest lattice vector is at least the smallest diagonal element
+        double shortest = vectors(0, 0) * vectors(0, 0);
+        for (int i = 0; i < 3; i++)
+        {
+            for (int j = 0; j < 3; j++)
+            {
+                image.box[i][j]   = vectors(i, j);
+                image.rectangular = image.rectangular && (i == j || vectors(i, j) == 0);
+            }
+            image.half[i]       = 0.5 * vectors(i, i);
+            const double square = vectors(i, i) * vectors(i, i);
+            shortest            = square < shortest ? square : shortest;
+        }
+        image.safe2 = 0.25 * shortest;
+        return image;
+    }
+
+    //! Replaces dx by its shortest image; not needed below safe2.
+    FARFIELD_HD void search(double* dx) const
+    {
+        for (int k = 2; k >= 0; k--)
+        {
+            if (fabs(dx[k]) > half[k])
+            {
+                const double shift = rint(dx[k] / box[k][k]);
+                for (int j = 0; j <= k; j++)
+                {
+                    dx[j] -= shift * box[k][j];
+                }
+            }
+        }
+        double best2 = dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2];
+        if (rectangular || best2 <= safe2)
+        {
+            return;
+        }
+        // A skewed box: the rounded image is near the shortest one, but need not be it.
+        const double from[3] = { dx[0], dx[1], dx[2] };
+        for (int code = 0; code < 27; code++)
+        {
+            const double a = code / 9 - 1, b = code / 3 % 3 - 1, c = code % 3 - 1;
+            double trial[3];
+            for (int j = 0; j < 3; j++)
+            {
+                trial[j] = from[j] + a * box[0][j] + b * box[1][j] + c * box[2][j];
+            }
+            const double r2 = trial[0] * trial[0] + trial[1] * trial[1] + trial[2] * trial[2];
+            if (r2 < best2)
+            {
+                best2 = r2;
+                dx[0] = trial[0];
+                dx[1] = trial[1];
+                dx[2] = trial[2];
+            }
+        }
+    }
+};
+
+} // namespace farfield
+
+#endif

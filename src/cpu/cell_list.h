@@ -1,0 +1,63 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Particles binned into leaf cells, every step.
+ */
+#ifndef FARFIELD_CPU_CELL_LIST_H
+#define FARFIELD_CPU_CELL_LIST_H
+
+#include <vector>
+
+#include "base/aligned_vector.h"
+#include "cells/grid.h"
+#include "cpu/cpu_kernels.h"
+
+namespace farfield
+{
+
+/*! \brief Particles sorted by cell, with positions relative to the centre of their cell.
+ *
+ *  Within a cell the original order is kept, so the result does not depend on the number of
+ * threads. */
+template<class Real>
+class CellList
+{
+public:
+    /*! \brief Wraps, bins and sorts.
+     *  \param[in] grid      the cells in the frame of the operators
+     *  \param[in] offset    origin of the cells, in cells
+     *  \param[in] rotation  from that frame to the one of x (row vectors)
+     *  \param[in] x       [n][3], any image
+     *  \param[in] q       [n]
+     *  \throws Error  InvalidArgument: a position is not finite */
+    void sort(const Grid& grid,
+              const std::array<double, 3>& offset,
+              const Mat3& rotation,
+              const Real* x,
+              const Real* q,
+              int n,
+              int threads);
+
+    Particles<Real> particles() const
+    {
+        return { x_.data(), y_.data(), z_.data(), q_.data(), start_.data(), atom_.data() };
+    }
+    //! Cells that hold particles, ascending.
+    const std::vector<int>& occupied() const { return occupied_; }
+    //! [cells + 1] first particle of each cell.
+    const std::vector<int>& start() const { return start_; }
+    //! [n] index before sorting.
+    const std::vector<int>& atom() const { return atom_; }
+
+private:
+    AlignedVector<Real> x_, y_, z_, q_;
+    std::vector<int> start_, atom_, occupied_;
+    std::vector<int> cell_;      //!< [n] cell of each particle, before sorting
+    std::vector<Real> relative_; //!< [n][3] before sorting
+    std::vector<std::vector<int>> counts_;
+};
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,548 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "backend/backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/threads.h"
+#include "cells/excluded_pairs.h"
+#include "cpu/cell_list.h"
+#include "cpu/cpu_kernels.h"
+#include "cpu/exclusions.h"
+#include "cpu/m2l_periodic.h"
+#include "cpu/tree.h"
+#include "operators/reduction.h"
+
+namespace farfield
+{
+namespace
+{
+
+template<class Real>
+class CpuBackend final : public Backend<Real>
+{
+public:
+    CpuBackend(double coulombConstant, int threads) :
+        rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads), near_(threads)
+    {
+    }
+
+    void setCharges(const Real* q, int n) override
+    {
+        std::vector<Real> scaled(n);
+        double net = 0;
+        for (int i = 0; i < n; i++)
+        {
+            // forces and energies come out in kJ/mol
+            scaled[i] = static_cast<Real>(rootCoulomb_ * static_cast<double>(q[i]));
+            net += static_cast<double>(scaled[i]);
+        }
+        forces_.reserve(3 * static_cast<size_t>(n));
+        fx_.reserve(n);
+        fy_.reserve(n);
+        fz_.reserve(n);
+        // nothing fails any more
+        forces_.resize(3 * static_cast<size_t>(n));
+        fx_.resize(n);
+        fy_.resize(n);
+        fz_.resize(n);
+        q_.swap(scaled);
+        netCharge_ = net;
+    }
+
+    void setExclusions(const int* offsets, const int* partners, int n) override
+    {
+        exclusions_.set(offsets, partners, n);
+    }
+
+    void build(const Discretisation& d) override
+    {
+        periodicM2l_.reset();
+        tree_.reset();
+        discretisation_ = d;
+        const Grid coarse(d.coarseCells(), d.referenceBox);
+        const Mat3 edges = coarse.scaledEdges();
+        const Reduction reduction(d.order, d.leastSquares, edges);
+        periodicM2l_ = std::make_unique<PeriodicM2l<Real>>(coarse, d.ws, reduction, threads_);
+        if (d.levels > 1)
+        {
+            tree_ = std::make_unique<Tree<Real>>(edges, d.ws, reduction, threads_);
+        }
+        levels_.clear();
+        levels_.resize(d.levels);
+        box_      = d.referenceBox;
+        rotation_ = Mat3::Identity();
+        setGrids(box_);
+        // level 0 holds every cell, in the order of the transform
+        std::vector<Int3> all(coarse.count());
+        for (int index = 0; index < static_cast<int>(coarse.count()); index++)
+        {
+            const Int3 c        = coarse.cell(index);
+            all[coarse.slot(c)] = c;
+        }
+        levels_[0].setCells(std::move(all), coefficientCount(d.order));
+        strain_ = Mat3::Zero();
+    }
+
+    void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override
+    {
+        if (box != box_)
+        {
+            box_      = box;
+            rotation_ = rotation;
+            setGrids(box * rotation.transpose());
+        }
+        if (strain != strain_)
+        {
+            periodicM2l_->setStrain(strain);
+            if (tree_)
+            {
+                tree_->setStrain(strain);
+            }
+            strain_ = strain;
+        }
+    }
+
+    void sort(const Real* x) override
+    {
+        const Grid& leaf = leaves().grid;
+        list_.sort(leaf,
+                   this->request_.gridOffset,
+                   rotation_,
+                   x,
+                   q_.data(),
+                   static_cast<int>(q_.size()),
+                   threads_);
+        if (levels_.size() > 1)
+        {
+            findOccupied();
+        }
+        const Level<Real>& level = leaves();
+        first_.assign(level.padded, 0);
+        count_.assign(level.padded, 0);
+#pragma omp parallel for schedule(static) num_threads(threads_)
+        for (int slot = 0; slot < static_cast<int>(level.cells.size()); slot++)
+        {
+            const int cell = leaf.index(level.cells[slot]);
+            first_[slot]   = list_.start()[cell];
+            count_[slot]   = list_.start()[cell + 1] - first_[slot];
+        }
+    }
+
+    void exclusions(const Real* x) override
+    {
+        std::fill(forces_.begin(), forces_.end(), Real(0));
+        sums_ = {};
+        const double closeDistance =
+                std::min(this->exclusionRange_, surelyNear(leaves().grid, discretisation_.ws));
+        exclusions_.subtract(box_,
+                             x,
+                             q_.data(),
+                             closeDistance,
+                             forces_.data(),
+                             threads_,
+                             &sums_.energy,
+                             sums_.excludedVirial);
+    }
+
+    void p2m() override
+    {
+        Level<Real>& level = leaves();
+        forSlots(
+                [&](int begin, int end, int /*range*/) {
+                    cpuKernels<Real>().p2m(
+                            list_.particles(), slots(), tables_, begin, end, level.M.data());
+                });
+    }
+
+    void m2m(int level) override
+    {
+        tree_->m2m(levels_[level], &levels_[level - 1]);
+    }
+
+    void m2l(int level) override
+    {
+        std::array<double, StrainCount> deviatoric = {};
+        auto* virial                               = this->request_.virial ? &deviatoric : nullptr;
+        Level<Real>& l                             = levels_[level];
+        if (level == 0)
+        {
+            periodicM2l_->apply(l.M.data(), l.L.data(), l.padded, virial);
+        }
+        else
+        {
+            tree_->m2l(&l, virial);
+        }
+        for (int c = 0; c < StrainCount; c++)
+        {
+            sums_.deviatoric[c] += deviatoric[c] / l.grid.unit();
+        }
+    }
+
+    void l2l(int level) override
+    {
+        double virial[6] = { 0, 0, 0, 0, 0, 0 };
+        tree_->l2l(levels_[level],
+                   &levels_[level + 1],
+                   background(levels_[level + 1]),
+                   this->request_.virial ? virial : nullptr);
+        for (int c = 0; c < 6; c++)
+        {
+            sums_.virial[c] += virial[c] / levels_[level + 1].grid.unit();
+        }
+    }
+
+    void l2p(Real* /*forces*/) override
+    {
+        Level<Real>& level = leaves();
+        const double unit  = level.grid.unit();
+        // the uniform background pulls with -2 (2 pi / 3V) Q q b
+        const Real pull = static_cast<Real>(-2 * background(level) / (unit * unit * unit));
+        std::vector<std::array<double, 6>> virials(threads_);
+        forSlots(
+                [&](int begin, int end, int range)
+                {
+                    double own[6] = { 0, 0, 0, 0, 0, 0 };
+                    cpuKernels<Real>().l2p(list_.particles(),
+                                           slots(),
+                                           tables_,
+                                           begin,
+                                           end,
+                                           level.L.data(),
+                                           pull,
+                                           fx_.data(),
+                                           fy_.data(),
+                                           fz_.data(),
+                                           this->request_.virial ? own : nullptr);
+                    std::copy_n(own, 6, virials[range].begin());
+                });
+        for (const auto& own : virials)
+        {
+            for (int c = 0; c < 6; c++)
+            {
+                sums_.virial[c] += own[c];
+            }
+        }
+        if (this->request_.energy)
+        {
+            sums_.energy += farEnergy();
+        }
+    }
+
+    void p2p() override
+    {
+        NearTask<Real> task;
+        task.particles = list_.particles();
+        task.grid      = &leaves().grid;
+        task.ws        = discretisation_.ws;
+        task.cells     = list_.occupied().data();
+        if (!exclusions_.close().empty())
+        {
+            sortClosePairs();
+            const double halfBox = 0.5 * smallestWidth(box_.inverse());
+            task.closeOffsets    = closeOffsets_.data();
+            task.closePartners   = closePartners_.data();
+            task.imageDistance2  = static_cast<Real>(halfBox * halfBox);
+        }
+        task.energy     = this->request_.energy;
+        task.virial     = this->request_.virial;
+        const int n     = static_cast<int>(q_.size());
+        const int cells = static_cast<int>(list_.occupied().size());
+        // ranges of cells with equal numbers of particles, one for each thread
+        const auto boundary = [&](int range)
+        {
+            if (range == threads_)
+            {
+                return cells;
+            }
+            const int particle = static_cast<int>(static_cast<long long>(n) * range / threads_);
+            const auto at =
+                    std::lower_bound(list_.occupied().begin(),
+                                     list_.occupied().end(),
+                                     particle,
+                                     [&](int cell, int p) { return list_.start()[cell] < p; });
+            return static_cast<int>(at - list_.occupied().begin());
+        };
+        forTasks(threads_,
+                 threads_,
+                 [&](int range)
+                 {
+                     near_[range].resize(n);
+                     cpuKernels<Real>().p2p(
+                             task, boundary(range), boundary(range + 1), &near_[range]);
+                 });
+        for (const auto& own : near_)
+        {
+            sums_.energy += own.energy;
+            for (int c = 0; c < 6; c++)
+            {
+                sums_.virial[c] += own.virial[c];
+            }
+        }
+    }
+
+    Totals collect(Real* forces) override
+    {
+        const int n                       = static_cast<int>(q_.size());
+        constexpr int c_chunk             = NearForces<Real>::c_chunk;
+        const Eigen::Matrix<Real, 3, 3> R = rotation_.cast<Real>();
+        const bool replace                = this->request_.replaceForces;
+#pragma omp parallel for schedule(static) num_threads(threads_)
+        for (int chunk = 0; chunk <= n / c_chunk; chunk++)
+        {
+            const int begin = chunk * c_chunk;
+            const int end   = std::min(n, begin + c_chunk);
+            for (const auto& own : near_)
+            {
+                if (own.touched[chunk])
+                {
+                    for (int i = begin; i < end; i++)
+                    {
+                        fx_[i] += own.x[i];
+                        fy_[i] += own.y[i];
+                        fz_[i] += own.z[i];
+                    }
+                }
+            }
+            for (int i = begin; i < end; i++)
+            {
+                const size_t to = 3 * static_cast<size_t>(list_.atom()[i]);
+                for (int k = 0; k < 3; k++)
+                {
+                    const Real sum = forces_[to + k]
+                                     + (fx_[i] * R(0, k) + fy_[i] * R(1, k) + fz_[i] * R(2, k));
+                    forces[to + k] = replace ? sum : forces[to + k] + sum;
+                }
+            }
+        }
+        return sums_.totals(this->request_, rotation_);
+    }
+
+    std::vector<double> multipoles(int level) const override
+    {
+        return byCell(levels_[level], levels_[level].M);
+    }
+    std::vector<double> locals(int level) const override
+    {
+        return byCell(levels_[level], levels_[level].L);
+    }
+
+private:
+    Level<Real>& leaves()
+    {
+        return levels_.back();
+    }
+    LeafSlots slots()
+    {
+        return { first_.data(), count_.data(), leaves().padded };
+    }
+
+    //! Close pairs as compressed rows, both ways, in the order of the sorted particles.
+    void sortClosePairs()
+    {
+        const int n       = static_cast<int>(q_.size());
+        const auto& pairs = exclusions_.close();
+        rank_.resize(n);
+#pragma omp parallel for schedule(static) num_threads(threads_)
+        for (int i = 0; i < n; i++)
+        {
+            rank_[list_.atom()[i]] = i;
+        }
+        closeOffsets_.assign(static_cast<size_t>(n) + 2, 0);
+        closePartners_.resize(2 * pairs.size());
+        // counts one row ahead, so that filling moves the offsets to where they belong
+        for (const auto& [i, j] : pairs)
+        {
+            closeOffsets_[rank_[i] + 2]++;
+            closeOffsets_[rank_[j] + 2]++;
+        }
+        std::partial_sum(closeOffsets_.begin(), closeOffsets_.end(), closeOffsets_.begin());
+        for (const auto& [i, j] : pairs)
+        {
+            closePartners_[closeOffsets_[rank_[i] + 1]++] = rank_[j];
+            closePartners_[closeOffsets_[rank_[j] + 1]++] = rank_[i];
+        }
+    }
+
+    //! (2 pi / 3V) Q times the volume of a cell of the level.
+    double background(const Level<Real>& level) const
+    {
+        return 2 * M_PI / 3 * netCharge_ / static_cast<double>(level.grid.count());
+    }
+
+    void setGrids(const Mat3& box)
+    {
+        Grid grid(discretisation_.coarseCells(), box);
+        for (auto& level : levels_)
+        {
+            level.grid = grid;
+            grid       = grid.refined();
+        }
+        tables_ = ExpansionTables<Real>(discretisation_.order, leaves().grid.unit());
+    }
+
+    //! Cells of levels above 0 that hold particles.
+    void findOccupied()
+    {
+        const int n = coefficientCount(discretisation_.order);
+        std::vector<Int3> cells;
+        for (int cell : list_.occupied())
+        {
+            cells.push_back(leaves().grid.cell(cell));
+        }
+        for (int l = static_cast<int>(levels_.size()) - 1; l > 0; l--)
+        {
+            levels_[l].setCells(cells, n);
+            if (l > 1)
+            {
+                const Grid& coarser = levels_[l - 1].grid;
+                std::vector<int> parents;
+                for (const Int3& c : cells)
+                {
+                    parents.push_back(coarser.index(parentOf(c)));
+                }
+                std::sort(parents.begin(), parents.end());
+                parents.erase(std::unique(parents.begin(), parents.end()), parents.end());
+                cells.clear();
+                for (int parent : parents)
+                {
+                    cells.push_back(coarser.cell(parent));
+                }
+            }
+        }
+    }
+
+    //! Calls work(begin, end, range) on ranges of leaf slots with equal numbers of particles, one
+    //! for each thread.
+    template<class Work>
+    void forSlots(const Work& work)
+    {
+        const int groups = leaves().padded / c_slotPadding;
+        std::vector<int> reached(groups + 1, 0);
+        for (int g = 0; g < groups; g++)
+        {
+            int longest = 0;
+            for (int s = 0; s < c_slotPadding; s++)
+            {
+                longest = std::max(longest, count_[g * c_slotPadding + s]);
+            }
+            reached[g + 1] = reached[g] + 2 + longest;
+        }
+        const auto boundary = [&](int range)
+        {
+            const int wanted =
+                    static_cast<int>(static_cast<long long>(reached[groups]) * range / threads_);
+            return static_cast<int>(std::lower_bound(reached.begin(), reached.end(), wanted)
+                                    - reached.begin());
+        };
+        forTasks(threads_,
+                 threads_,
+                 [&](int range)
+                 {
+                     work(boundary(range) * c_slotPadding,
+                          (range + 1 == threads_ ? groups : boundary(range + 1)) * c_slotPadding,
+                          range);
+                 });
+    }
+
+    //! 1/2 sum q phi of the far field.
+    double farEnergy()
+    {
+        const Level<Real>& level = leaves();
+        const int n              = coefficientCount(discretisation_.order);
+        std::vector<double> partial(n, 0.0);
+#pragma omp parallel for schedule(static) num_threads(threads_)
+        for (int i = 0; i < n; i++)
+        {
+            const Real* M = level.M.data() + static_cast<size_t>(i) * level.padded;
+            const Real* L = level.L.data() + static_cast<size_t>(i) * level.padded;
+            // cells that are padding have no multipoles
+            partial[i] = cpuKernels<Real>().exactDot(M, L, level.padded);
+        }
+        double energy = 0;
+        for (double part : partial)
+        {
+            energy += 0.5 * part / level.grid.unit();
+        }
+        // uniform background: (2 pi / 3V) Q sum q r^2, half of it about the centres of leaves, half
+        // of it about those of level 0
+        if (netCharge_ != 0)
+        {
+            const Particles<Real> p = list_.particles();
+            double trace            = 0;
+            for (size_t i = 0; i < q_.size(); i++)
+            {
+                const double x = p.x[i], y = p.y[i], z = p.z[i];
+                trace += static_cast<double>(p.q[i]) * (x * x + y * y + z * z);
+            }
+            double coarse = trace;
+            for (size_t l = 1; l < levels_.size(); l++)
+            {
+                const double unit = levels_[l].grid.unit();
+                coarse += unit * unit * tree_->traceShift(levels_[l]);
+            }
+            const double unit = level.grid.unit();
+            energy += 0.5 * background(level) / (unit * unit * unit) * (trace + coarse);
+        }
+        return energy;
+    }
+
+    //! [cells in storage order][coefficients] of a coefficient-major array.
+    std::vector<double> byCell(const Level<Real>& level, const AlignedVector<Real>& values) const
+    {
+        const int n = coefficientCount(discretisation_.order);
+        std::vector<double> result(level.grid.count() * n, 0.0);
+        for (size_t slot = 0; slot < level.cells.size(); slot++)
+        {
+            const size_t cell = level.grid.index(level.cells[slot]);
+            for (int i = 0; i < n; i++)
+            {
+                result[cell * n + i] = values[static_cast<size_t>(i) * level.padded + slot];
+            }
+        }
+        return result;
+    }
+
+    double rootCoulomb_;
+    int threads_;
+    std::vector<Real> q_; //!< times the root of the Coulomb constant
+    double netCharge_ = 0;
+    Exclusions<Real> exclusions_;
+
+    Discretisation discretisation_;
+    Mat3 box_    = Mat3::Zero();
+    Mat3 strain_ = Mat3::Zero();
+    //! From the frame of the operators, in which near and far field are computed, to the caller's.
+    Mat3 rotation_ = Mat3::Identity();
+    std::vector<Level<Real>> levels_;
+    std::unique_ptr<PeriodicM2l<Real>> periodicM2l_;
+    std::unique_ptr<Tree<Real>> tree_;
+    ExpansionTables<Real> tables_;
+
+    CellList<Real> list_;
+    std::vector<int> first_, count_;     //!< particles per leaf slot
+    std::vector<Real> fx_, fy_, fz_;     //!< sorted
+    std::vector<Real> forces_;           //!< of excluded pairs, [n][3]
+    std::vector<NearForces<Real>> near_; //!< of ranges of cells, one for each thread
+
+    std::vector<int> rank_; //!< position of each particle among the sorted ones, for close pairs
+    std::vector<int> closeOffsets_, closePartners_; //!< see sortClosePairs()
+
+    StageSums sums_;
+};
+
+} // namespace
+
+template<class Real>
+std::unique_ptr<Backend<Real>> makeCpuBackend(double coulombConstant, int threads)
+{
+    return std::make_unique<CpuBackend<Real>>(coulombConstant, threads);
+}
+
+template std::unique_ptr<Backend<float>> makeCpuBackend<float>(double, int);
+template std::unique_ptr<Backend<double>> makeCpuBackend<double>(double, int);
+
+} // namespace farfield

@@ -1,0 +1,213 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Vectorised inner loops of the CPU backend; the instruction set is chosen at run time.
+ *
+ *  Particles are sorted by cell and stored as structures of arrays; positions are relative to the
+ *  centre of the particle's own cell. Expansions are stored coefficient-major over slots of cells.
+ */
+#ifndef FARFIELD_CPU_CPU_KERNELS_H
+#define FARFIELD_CPU_CPU_KERNELS_H
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cells/grid.h"
+#include "cpu/product_table.h"
+#include "operators/lattice_sums.h"
+#include "operators/solid_harmonics.h"
+
+namespace farfield
+{
+
+//! Slots are padded to a multiple of this, at least the lanes of any vector.
+constexpr int c_slotPadding = 16;
+
+//! Particles sorted by cell.
+template<class Real>
+struct Particles
+{
+    const Real* x; //!< relative to the cell centre, nm
+    const Real* y;
+    const Real* z;
+    const Real* q;    //!< charge, scaled by the root of the Coulomb constant
+    const int* start; //!< [cells + 1] first particle of each cell
+    const int* atom;  //!< [n] index before sorting
+};
+
+//! Leaf cells in the order of the expansions.
+struct LeafSlots
+{
+    const int* first; //!< [padded slots] first particle
+    const int* count; //!< [padded slots] number of particles
+    int padded;       //!< number of slots, a multiple of c_slotPadding
+};
+
+//! Tables that P2M and L2P share; see MonicRecurrence.
+template<class Real>
+struct ExpansionTables
+{
+    ExpansionTables() = default;
+    ExpansionTables(int p, double unit);
+
+    int order        = 0;
+    Real inverseUnit = 0;
+    std::vector<Real> scale;
+    std::vector<Real> beta; //!< [(p+1)(p+1)], element l (p+1) + m
+    //! grad phi / unit in monic functions: coefficient index of gradient[axis], two sources each.
+    struct GradientEntry
+    {
+        int source[2];
+        Real value[2];
+    };
+    std::vector<GradientEntry> gradient[3]; //!< [p^2], order of coefficientIndex
+};
+
+//! What a near-field pass needs.
+template<class Real>
+struct NearTask
+{
+    Particles<Real> particles;
+    const Grid* grid;
+    int ws;
+    const int* cells; //!< occupied cells
+    //! Partners with which a particle must not interact, as compressed rows of sorted particles,
+    //! both ways; null if there are none.
+    const int* closeOffsets  = nullptr;
+    const int* closePartners = nullptr;
+    //! nm^2: the image of a partner that is nearer is left out, those beyond are other ones.
+    Real imageDistance2 = 0;
+    bool energy;
+    bool virial;
+};
+
+//! A target and a source among the staged ones of a cell that must not interact.
+struct ClosePair
+{
+    int target, source;
+};
+
+/*! \brief Forces of a thread on all particles; chunks are zeroed when first touched.
+ *
+ *  A thread's cells and their neighbours are a part of the box: the rest of the arrays is never
+ *  written to, and takes no physical memory. */
+template<class Real>
+struct NearForces
+{
+    static constexpr int c_chunk = 2048;
+    std::unique_ptr<Real[]> x, y, z; //!< not initialised
+    std::vector<char> touched;
+    double energy    = 0;
+    double virial[6] = { 0, 0, 0, 0, 0, 0 }; //!< -1/2 sum r (x) f: xx yy zz xy xz yz
+    std::vector<Real> staging;
+    std::vector<ClosePair> closePairs; //!< of the cell at hand, by target
+    std::vector<int> closePairsOf;     //!< [own + 1] where those of a target begin
+
+    void resize(int n);
+    void touch(int begin, int end);
+
+private:
+    int size_ = 0; //!< of x, y and z
+};
+
+//! The kernels of one instruction set.
+template<class Real>
+struct CpuKernels
+{
+    //! Vector lanes of Real.
+    int lanes;
+    //! Multipoles of slots [begin, end), multiples of c_slotPadding; M is [coefficients][padded].
+    void (*p2m)(const Particles<Real>& particles,
+                const LeafSlots& slots,
+                const ExpansionTables<Real>& tables,
+                int begin,
+                int end,
+                Real* M);
+    /*! \brief Forces from local expansions of slots [begin, end), written to fx, fy, fz.
+     *  \param[in] pull  factor of the position in an additional force q pull b (uniform background)
+     *  \param[out] virial  if not null, -1/2 sum b (x) f is added: xx yy zz xy xz yz */
+    void (*l2p)(const Particles<Real>& particles,
+                const LeafSlots& slots,
+                const ExpansionTables<Real>& tables,
+                int begin,
+                int end,
+                const Real* L,
+                Real pull,
+                Real* fx,
+                Real* fy,
+                Real* fz,
+                double* virial);
+    //! Near-field forces of the occupied cells [begin, end) with third law.
+    void (*p2p)(const NearTask<Real>& task, int begin, int end, NearForces<Real>* forces);
+    /*! \brief y = kappa x for as many wave vectors as there are lanes, kappa real and symmetric.
+     *  \param[in]  kappa  in the order of forPackedPairs(), [n (n+1) / 2][lanes]
+     *  \param[in]  x      [n][2][lanes]: real and imaginary parts
+     *  \param[out] y      the same */
+    void (*multiply)(const Real* kappa, int n, const Real* x, Real* y);
+    /*! \brief Products of the coefficients of as many wave vectors as there are lanes, summed by
+     *         the harmonics that they multiply: sum_ij Re(x_i* T_ij x_j) = sum_h products_h v_h.
+     *  \param[in]  x         as in multiply()
+     *  \param      placed    work space, [places][2][lanes], zero at first
+     *  \param[out] products  without harmonicScale, [coefficientCount(2 order)][lanes] */
+    void (*products)(const ProductTable<Real>& table, const Real* x, Real* placed, Real* products);
+    /*! \brief Sums over harmonics of products and strain derivatives, for four mirrored copies.
+     *
+     *  A copy has the derivatives of the first, with other signs: see c_copyReflectsZ.
+     *  \param[in]  products     of each copy
+     *  \param[in]  weights      of each copy and lane, [4][lanes]
+     *  \param[in]  derivatives  [coefficientCount(2 order)][StrainCount][lanes]
+     *  \param[out] sums         over copies, [StrainCount][lanes] */
+    void (*contract)(const ProductTable<Real>& table,
+                     const std::array<const Real*, 4>& products,
+                     const Real* weights,
+                     const Real* derivatives,
+                     Real* sums);
+    /*! \brief Y = T X, all row-major.
+     *  \param[in] T        [rows][n]
+     *  \param[in] X        [n][columns]
+     *  \param[in] columns  of X and Y, a multiple of c_slotPadding; rows aligned to vectors
+     *  \param[out] Y       [rows][columns] */
+    void (*transform)(const Real* T, int rows, int n, const Real* X, int columns, Real* Y);
+    //! Scalar product of aligned vectors; count is a multiple of c_slotPadding.
+    Real (*dot)(const Real* a, const Real* b, int count);
+    //! The same, summed in double precision.
+    double (*exactDot)(const Real* a, const Real* b, int count);
+};
+
+//! The kernels for this processor, for float and double.
+template<class Real>
+const CpuKernels<Real>& cpuKernels();
+
+//! Rows of the symmetric operators that multiply() takes at a time.
+constexpr int c_rowBlock = 3;
+
+//! Calls f(i, j) for all i <= j < n in the order in which multiply() reads them.
+template<class Function>
+void forPackedPairs(int n, const Function& f)
+{
+    for (int first = 0; first < n; first += c_rowBlock)
+    {
+        const int last = (first + c_rowBlock <= n) ? first + c_rowBlock : n;
+        for (int i = first; i < last; i++)
+        {
+            for (int j = i; j < last; j++)
+            {
+                f(i, j);
+            }
+        }
+        for (int j = last; j < n; j++)
+        {
+            for (int i = first; i < last; i++)
+            {
+                f(i, j);
+            }
+        }
+    }
+}
+
+} // namespace farfield
+
+#endif

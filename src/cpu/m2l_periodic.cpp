@@ -1,0 +1,332 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "cpu/m2l_periodic.h"
+
+#include <algorithm>
+
+#include "base/threads.h"
+#include "cpu/cpu_kernels.h"
+
+namespace farfield
+{
+
+namespace
+{
+
+//! Orders of multipoles beyond the order in use that the virial takes into account, see the header.
+constexpr int c_virialExtraOrders = 2;
+
+int virialOrder(const Reduction& reduction)
+{
+    return std::min(reduction.highOrder(), reduction.order() + c_virialExtraOrders);
+}
+
+} // namespace
+
+template<class Real>
+PeriodicM2l<Real>::PeriodicM2l(const Grid& grid, int ws, const Reduction& reduction, int threads) :
+    operators_(grid, ws, reduction, 2 * virialOrder(reduction), threads), threads_(threads),
+    lanes_(cpuKernels<Real>().lanes), products_(virialOrder(reduction), reduction),
+    transform_(grid.lengths())
+{
+    pack();
+    packStrainSums();
+    spectrum_.assign(2 * static_cast<size_t>(transform_.spectrumStride())
+                             * coefficientCount(reduction.order()),
+                     Real(0));
+}
+
+template<class Real>
+void PeriodicM2l<Real>::pack()
+{
+    const int count    = operators_.representatives();
+    const int n        = coefficientCount(operators_.reduction().order());
+    const size_t pairs = static_cast<size_t>(n) * (n + 1) / 2;
+    blocks_.resize((count + lanes_ - 1) / lanes_);
+    for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
+    {
+        Block& block  = blocks_[b];
+        block.members = std::min(lanes_, count - b * lanes_);
+        std::fill_n(&block.waves[0][0], 4 * 16, -1);
+        for (int lane = 0; lane < block.members; lane++)
+        {
+            for (int copy = 0; copy < operators_.copies(); copy++)
+            {
+                block.waves[copy][lane] = operators_.wave(b * lanes_ + lane, copy);
+            }
+        }
+    }
+    kappa_.assign(blocks_.size() * pairs * lanes_, Real(0));
+    operators_.forEachKappa(0,
+                            count,
+                            [&](int k, const Matrix& K)
+                            {
+                                Real* out =
+                                        kappa_.data() + k / lanes_ * pairs * lanes_ + k % lanes_;
+                                forPackedPairs(n,
+                                               [&](int i, int j)
+                                               {
+                                                   *out = static_cast<Real>(K(i, j));
+                                                   out += lanes_;
+                                               });
+                            });
+    operators_.releaseSums();
+}
+
+template<class Real>
+void PeriodicM2l<Real>::packStrainSums()
+{
+    const size_t harmonics = coefficientCount(operators_.strainDegree());
+    const Real factor = static_cast<Real>(1.0 / static_cast<double>(operators_.grid().count()));
+    strainSums_.assign(blocks_.size() * harmonics * StrainCount * lanes_, Real(0));
+    for (int k = 0; k < operators_.representatives(); k++)
+    {
+        Real* out = strainSums_.data() + k / lanes_ * harmonics * StrainCount * lanes_ + k % lanes_;
+        for (size_t i = 0; i < harmonics; i++)
+        {
+            for (int c = 0; c < StrainCount; c++, out += lanes_)
+            {
+                *out = factor * operators_.strainSums()[c](k, i);
+            }
+        }
+    }
+    operators_.releaseStrainSums();
+}
+
+template<class Real>
+void PeriodicM2l<Real>::setStrain(const Mat3& strain)
+{
+    if (unstrained_.empty())
+    {
+        unstrained_.assign(kappa_.begin(), kappa_.end());
+    }
+    const int p            = operators_.reduction().order();
+    const int n            = coefficientCount(p);
+    const int N            = coefficientCount(operators_.reduction().highOrder());
+    const size_t pairs     = static_cast<size_t>(n) * (n + 1) / 2;
+    const size_t harmonics = coefficientCount(operators_.strainDegree());
+    const auto& entries    = operators_.entries();
+    // truncated operators suffice for a small correction
+    const int degrees                = coefficientCount(2 * p);
+    const double weight[StrainCount] = {
+        strain(0, 0), strain(1, 1), 2 * strain(0, 1), 2 * strain(0, 2), 2 * strain(1, 2)
+    };
+    FirstException failure;
+#pragma omp parallel num_threads(threads_)
+    {
+        AlignedVector<Real> w;
+        failure.run([&] { w.resize(static_cast<size_t>(degrees) * lanes_); });
+#pragma omp for schedule(static)
+        for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
+        {
+            if (failure.any())
+            {
+                continue;
+            }
+            std::fill(w.begin(), w.end(), Real(0));
+            const Real* sums = strainSums_.data() + b * harmonics * StrainCount * lanes_;
+            for (int i = 0; i < degrees; i++)
+            {
+                for (int c = 0; c < StrainCount; c++, sums += lanes_)
+                {
+                    for (int lane = 0; lane < lanes_; lane++)
+                    {
+                        w[i * lanes_ + lane] += static_cast<Real>(weight[c]) * sums[lane];
+                    }
+                }
+            }
+            size_t position = b * pairs * lanes_;
+            forPackedPairs(n,
+                           [&](int i, int j)
+                           {
+                               const M2lEntry& e = entries[static_cast<size_t>(i) * N + j];
+                               const double sign = (degreeOf(j) % 2) ? -1 : 1;
+                               const Real v0     = static_cast<Real>(sign * e.value[0]);
+                               const Real v1     = static_cast<Real>(sign * e.value[1]);
+                               const Real* w0    = w.data() + e.index[0] * lanes_;
+                               const Real* w1    = w.data() + e.index[1] * lanes_;
+                               for (int lane = 0; lane < lanes_; lane++)
+                               {
+                                   kappa_[position + lane] = unstrained_[position + lane]
+                                                             + v0 * w0[lane] + v1 * w1[lane];
+                               }
+                               position += lanes_;
+                           });
+        }
+    }
+    failure.rethrow();
+}
+
+template<class Real>
+void PeriodicM2l<Real>::addVirial(int block,
+                                  Scratch* scratch,
+                                  std::array<double, StrainCount>* virial) const
+{
+    const int L            = lanes_;
+    const size_t harmonics = coefficientCount(operators_.strainDegree());
+    scratch->sums.resize(static_cast<size_t>(StrainCount) * L);
+    scratch->weights.assign(4 * static_cast<size_t>(L), Real(0));
+    std::array<const Real*, 4> products;
+    for (int copy = 0; copy < 4; copy++)
+    {
+        // a copy that is not there has no weight
+        products[copy] = scratch->products[copy < operators_.copies() ? copy : 0].data();
+        for (int lane = 0; lane < blocks_[block].members; lane++)
+        {
+            const int wave = blocks_[block].waves[copy][lane];
+            scratch->weights[copy * L + lane] =
+                    static_cast<Real>(wave < 0 ? 0 : 0.25 * operators_.grid().multiplicity(wave));
+        }
+    }
+    cpuKernels<Real>().contract(products_,
+                                products,
+                                scratch->weights.data(),
+                                strainSums_.data() + block * harmonics * StrainCount * L,
+                                scratch->sums.data());
+    for (int c = 0; c < StrainCount; c++)
+    {
+        for (int lane = 0; lane < L; lane++)
+        {
+            (*virial)[c] += static_cast<double>(scratch->sums[c * L + lane]);
+        }
+    }
+}
+
+template<class Real>
+void PeriodicM2l<Real>::apply(const Real* M,
+                              Real* L,
+                              int stride,
+                              std::array<double, StrainCount>* virial)
+{
+    const int p        = operators_.reduction().order();
+    const int n        = coefficientCount(p);
+    const size_t pairs = static_cast<size_t>(n) * (n + 1) / 2;
+    const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
+    // by block, not by thread: the sum does not depend on the team
+    std::vector<std::array<double, StrainCount>> partial(virial != nullptr ? blocks_.size() : 0);
+    FirstException failure;
+#pragma omp parallel num_threads(threads_)
+    {
+#pragma omp for schedule(static)
+        for (int i = 0; i < n; i++)
+        {
+            transform_.forward(M + static_cast<size_t>(i) * stride, spectrum_.data() + i * width);
+        }
+        AlignedVector<Real> x, y;
+        Scratch scratch;
+        failure.run(
+                [&]
+                {
+                    x.resize(2 * static_cast<size_t>(n) * lanes_);
+                    y.resize(x.size());
+                    if (virial == nullptr)
+                    {
+                        return;
+                    }
+                    scratch.sums.resize(static_cast<size_t>(StrainCount) * lanes_);
+                    scratch.weights.resize(4 * static_cast<size_t>(lanes_));
+                    scratch.placed.assign(2 * static_cast<size_t>(products_.places) * lanes_,
+                                          Real(0));
+                    for (auto& products : scratch.products)
+                    {
+                        products.assign(coefficientCount(operators_.strainDegree()) * lanes_,
+                                        Real(0));
+                    }
+                });
+#pragma omp for schedule(static)
+        for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
+        {
+            for (int copy = 0; copy < operators_.copies() && !failure.any(); copy++)
+            {
+                const int* waves  = blocks_[b].waves[copy];
+                const auto& signs = operators_.signs(copy);
+                // for lanes without a wave vector: one that no other thread writes
+                const int any = blocks_[b].waves[0][0];
+                if (std::all_of(waves, waves + lanes_, [](int w) { return w < 0; }))
+                {
+                    continue;
+                }
+                // X_j = (-i)^l M_j, with the signs of the reflection
+                for (int l = 0; l <= p; l++)
+                {
+                    const bool swap   = l % 2;
+                    const Real signRe = (l % 4 == 0 || l % 4 == 1) ? 1 : -1;
+                    const Real signIm = (l % 4 == 0 || l % 4 == 3) ? 1 : -1;
+                    for (int j = l * l; j < (l + 1) * (l + 1); j++)
+                    {
+                        const Real* field = spectrum_.data() + j * width;
+                        Real* re          = x.data() + 2 * lanes_ * j;
+                        const Real fRe    = signRe * signs[j];
+                        const Real fIm    = signIm * signs[j];
+                        for (int lane = 0; lane < lanes_; lane++)
+                        {
+                            const int w       = waves[lane] < 0 ? any : waves[lane];
+                            const Real a      = field[2 * w];
+                            const Real c      = field[2 * w + 1];
+                            re[lane]          = fRe * (swap ? c : a);
+                            re[lanes_ + lane] = fIm * (swap ? a : c);
+                        }
+                    }
+                }
+                cpuKernels<Real>().multiply(
+                        kappa_.data() + b * pairs * lanes_, n, x.data(), y.data());
+                if (virial != nullptr)
+                {
+                    cpuKernels<Real>().products(products_,
+                                                x.data(),
+                                                scratch.placed.data(),
+                                                scratch.products[copy].data());
+                }
+                for (int l = 0; l <= p; l++)
+                {
+                    // Y = i^l (kappa X)
+                    const bool swap   = l % 2;
+                    const Real signRe = (l % 4 == 0 || l % 4 == 3) ? 1 : -1;
+                    const Real signIm = (l % 4 == 0 || l % 4 == 1) ? 1 : -1;
+                    for (int j = l * l; j < (l + 1) * (l + 1); j++)
+                    {
+                        Real* field    = spectrum_.data() + j * width;
+                        const Real* re = y.data() + 2 * lanes_ * j;
+                        const Real fRe = signRe * signs[j];
+                        const Real fIm = signIm * signs[j];
+                        for (int lane = 0; lane < lanes_; lane++)
+                        {
+                            const int w = waves[lane];
+                            if (w >= 0)
+                            {
+                                field[2 * w]     = fRe * (swap ? re[lanes_ + lane] : re[lane]);
+                                field[2 * w + 1] = fIm * (swap ? re[lane] : re[lanes_ + lane]);
+                            }
+                        }
+                    }
+                }
+            }
+            if (virial != nullptr && !failure.any())
+            {
+                addVirial(b, &scratch, &partial[b]);
+            }
+        }
+#pragma omp for schedule(static)
+        for (int i = 0; i < n; i++)
+        {
+            transform_.backward(spectrum_.data() + i * width, L + static_cast<size_t>(i) * stride);
+        }
+    }
+    failure.rethrow();
+    if (virial != nullptr)
+    {
+        for (const auto& own : partial)
+        {
+            for (int c = 0; c < StrainCount; c++)
+            {
+                (*virial)[c] += own[c];
+            }
+        }
+    }
+}
+
+template class PeriodicM2l<float>;
+template class PeriodicM2l<double>;
+
+} // namespace farfield

@@ -1,0 +1,96 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief M2L over all far cells and their periodic images as one convolution over the cells of a
+ * box.
+ *
+ *  L(c) = sum_c' K(c - c') M(c') with K summed over the images of c' that are not near c.
+ * Transformed over the group of cells it is, per wave vector, the product with a matrix whose
+ * elements follow from the lattice sums w of lattice_sums.h. With X_j = (-i)^l_j M_j and Y_i =
+ * i^l_i (kappa X)_i, kappa is real and symmetric.
+ *
+ *  Conducting surroundings add -(4 pi / 3V) a.b to the harmonic part of the potential at b of a
+ *  charge at a (both relative to their cell centres), a term at k = 0 only.
+ *
+ *  Virial: displacements of cells contribute 1/2 sum_k X* (d kappa / d strain) X. All elements
+ *  of d kappa are combinations of the derivatives of a few lattice sums, so products of
+ *  coefficients are added up by the sums that they multiply (product_table.h), and only those of
+ *  each wave vector meet the five derivatives. With least-squares operators X is continued to
+ *  higher orders first, as kappa does. Two of its four extra orders suffice: on water at orders 4
+ *  to 16 the virial is then 1.05 to 1.9 times as far from the exact one as with all four (1.14 at
+ *  order 8), where truncated operators would be 1.3 to 5 times as far, and the products, the dear
+ *  part, are half as many.
+ */
+#ifndef FARFIELD_CPU_M2L_PERIODIC_H
+#define FARFIELD_CPU_M2L_PERIODIC_H
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "base/fft.h"
+#include "cpu/cpu_kernels.h"
+#include "operators/m2l_periodic_operators.h"
+
+namespace farfield
+{
+
+//! The convolution for one grid of cells.
+template<class Real>
+class PeriodicM2l
+{
+public:
+    /*! \brief Builds the operators (double precision).
+     *  \param[in] grid       cells, slots in the order of Grid::slot()
+     *  \param[in] ws         direct range
+     *  \param[in] reduction  order and least-squares operators
+     *  \param[in] threads    OpenMP threads */
+    PeriodicM2l(const Grid& grid, int ws, const Reduction& reduction, int threads);
+
+    /*! \brief Local expansions of all cells from their multipoles.
+     *  \param[in]  M  multipoles in units of Grid::unit(), [coefficients][stride]
+     *  \param[out] L  local expansions in 1 / Grid::unit(), [coefficients][stride]
+     *  \param[in]  stride  distance of coefficients, >= cells
+     *  \param[out] virial  if not null, 1/2 dE / d strain of displacements, deviatoric part, in
+     *                      1 / Grid::unit(), is added */
+    void apply(const Real* M, Real* L, int stride, std::array<double, StrainCount>* virial);
+
+    /*! \brief Follows a small change of the cell shape to first order.
+     *  \param[in] strain  symmetric, traceless, from the shape at construction */
+    void setStrain(const Mat3& strain);
+
+private:
+    //! Neighbouring representatives and their copies: lanes of one vector.
+    struct Block
+    {
+        int members;      //!< lanes in use
+        int waves[4][16]; //!< per copy and lane: the wave vector, -1 for none
+    };
+    //! Work space for the virial, one per thread.
+    struct Scratch
+    {
+        AlignedVector<Real> placed, sums, weights;
+        std::array<AlignedVector<Real>, 4> products; //!< of the copies
+    };
+    void pack();
+    void packStrainSums();
+    //! Adds the virial of a block from the products of its copies.
+    void addVirial(int block, Scratch* scratch, std::array<double, StrainCount>* virial) const;
+
+    PeriodicM2lOperators<Real> operators_;
+    int threads_;
+    int lanes_;
+    ProductTable<Real> products_;
+    RealTransform<Real> transform_;
+    std::vector<Block> blocks_;
+    AlignedVector<Real> kappa_; //!< packed operators in use
+    //! [blocks][coefficientCount(strainDegree())][StrainCount][lanes], times 1 / cells
+    AlignedVector<Real> strainSums_;
+    std::vector<Real> unstrained_; //!< the same without setStrain(); empty until it is called
+    AlignedVector<Real> spectrum_;
+};
+
+} // namespace farfield
+
+#endif

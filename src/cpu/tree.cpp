@@ -1,0 +1,375 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "cpu/tree.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/threads.h"
+#include "cpu/cpu_kernels.h"
+
+namespace farfield
+{
+
+namespace
+{
+
+//! Expansions of a set of cells, copied side by side: [coefficients][columns].
+template<class Real>
+class Columns
+{
+public:
+    //! Room for count columns; the padding behind them is zero.
+    Columns(int coefficients, size_t count) { resize(coefficients, count); }
+    void resize(int coefficients, size_t count)
+    {
+        rows_    = coefficients;
+        columns_ = static_cast<int>((count + c_slotPadding - 1) / c_slotPadding * c_slotPadding);
+        values_.resize(static_cast<size_t>(rows_) * columns_);
+    }
+
+    int rows() const { return rows_; }
+    int columns() const { return columns_; }
+    Real* row(int i) { return values_.data() + static_cast<size_t>(i) * columns_; }
+    const Real* row(int i) const { return values_.data() + static_cast<size_t>(i) * columns_; }
+
+    //! Takes the expansions in the given slots of a coefficient-major array.
+    void gather(const AlignedVector<Real>& from, int padded, const std::vector<int>& slots)
+    {
+        for (int i = 0; i < rows_; i++)
+        {
+            const Real* in = from.data() + static_cast<size_t>(i) * padded;
+            Real* out      = row(i);
+            for (size_t b = 0; b < slots.size(); b++)
+            {
+                out[b] = in[slots[b]];
+            }
+            std::fill(out + slots.size(), out + columns_, Real(0));
+        }
+    }
+    //! Adds them to the given slots.
+    void scatterAdd(const std::vector<int>& slots, int padded, AlignedVector<Real>* to) const
+    {
+        const int given = static_cast<int>(to->size() / padded);
+        for (int i = 0; i < std::min(rows_, given); i++)
+        {
+            const Real* in = row(i);
+            Real* out      = to->data() + static_cast<size_t>(i) * padded;
+            for (size_t b = 0; b < slots.size(); b++)
+            {
+                out[slots[b]] += in[b];
+            }
+        }
+    }
+    //! Rows from first on = T from.
+    void transform(const AlignedVector<Real>& T, const Columns& from, int first = 0)
+    {
+        cpuKernels<Real>().transform(T.data(),
+                                     static_cast<int>(T.size()) / from.rows_,
+                                     from.rows_,
+                                     from.values_.data(),
+                                     columns_,
+                                     row(first));
+    }
+    void addToRow(int i, double value)
+    {
+        for (int b = 0; b < columns_; b++)
+        {
+            row(i)[b] += static_cast<Real>(value);
+        }
+    }
+    //! Scalar product of a row with one of another set.
+    double dot(int i, const Columns& other, int j) const
+    {
+        return static_cast<double>(cpuKernels<Real>().dot(row(i), other.row(j), columns_));
+    }
+    double sum(int i) const
+    {
+        double total = 0;
+        for (int c = 0; c < columns_; c++)
+        {
+            total += static_cast<double>(row(i)[c]);
+        }
+        return total;
+    }
+
+private:
+    int rows_ = 0, columns_ = 0;
+    AlignedVector<Real> values_;
+};
+
+//! A matrix as kernels read it.
+template<class Real>
+AlignedVector<Real> rowMajor(const Matrix& T)
+{
+    return AlignedVector<Real>(T.data(), T.data() + T.size());
+}
+
+//! Slots of the children in one octant, and those of their parents: no two of them share one.
+template<class Real>
+void familySlots(const Level<Real>& child,
+                 const Level<Real>& parent,
+                 int octant,
+                 std::vector<int>* children,
+                 std::vector<int>* parents)
+{
+    children->clear();
+    parents->clear();
+    for (size_t slot = 0; slot < child.cells.size(); slot++)
+    {
+        if (octantOf(child.cells[slot]) == octant)
+        {
+            children->push_back(static_cast<int>(slot));
+            parents->push_back(parent.slotOf[parent.grid.index(parentOf(child.cells[slot]))]);
+        }
+    }
+}
+
+} // namespace
+
+template<class Real>
+void Level<Real>::setCells(std::vector<Int3> occupied, int coefficients)
+{
+    for (const Int3& c : cells)
+    {
+        slotOf[grid.index(c)] = -1;
+    }
+    cells = std::move(occupied);
+    slotOf.resize(grid.count(), -1);
+    for (size_t slot = 0; slot < cells.size(); slot++)
+    {
+        slotOf[grid.index(cells[slot])] = static_cast<int>(slot);
+    }
+    padded = static_cast<int>((cells.size() + c_slotPadding - 1) / c_slotPadding * c_slotPadding);
+    M.resize(static_cast<size_t>(coefficients) * padded);
+    L.resize(M.size());
+}
+
+template<class Real>
+Tree<Real>::Tree(const Mat3& scaledEdges, int ws, const Reduction& reduction, int threads) :
+    operators_(scaledEdges, ws, reduction, threads), threads_(threads),
+    gradient_(derivativeTerms(reduction.order())),
+    nextGradient_(derivativeTerms(reduction.order() + (reduction.leastSquares() ? 0 : 1)))
+{
+    setTranslations(operators_.edges());
+}
+
+template<class Real>
+void Tree<Real>::setTranslations(const Mat3& edges)
+{
+    const int p = operators_.order();
+    for (int o = 0; o < 8; o++)
+    {
+        shifts_[o] = edges.transpose() * Vec3((o & 1) - 0.5, ((o >> 1) & 1) - 0.5, (o >> 2) - 0.5);
+        // u_i(a + s) in units of the parent, twice those of the child
+        Matrix S = translation(p, shifts_[o]);
+        for (int i = 0; i < coefficientCount(p); i++)
+        {
+            S.row(i) *= std::pow(0.5, degreeOf(i));
+        }
+        up_[o]   = rowMajor<Real>(S);
+        down_[o] = rowMajor<Real>(0.5 * S.transpose());
+    }
+}
+
+template<class Real>
+void Tree<Real>::setStrain(const Mat3& strain)
+{
+    operators_.setStrain(strain);
+    setTranslations(operators_.edges() * (Mat3::Identity() + strain));
+}
+
+template<class Real>
+void Tree<Real>::m2m(const Level<Real>& child, Level<Real>* parent) const
+{
+    std::fill(parent->M.begin(), parent->M.end(), Real(0));
+    const int n = coefficientCount(operators_.order());
+    std::vector<int> children, parents;
+    for (int o = 0; o < 8; o++)
+    {
+        familySlots(child, *parent, o, &children, &parents);
+        Columns<Real> X(n, children.size()), Y(n, children.size());
+        X.gather(child.M, child.padded, children);
+        Y.transform(up_[o], X);
+        Y.scatterAdd(parents, parent->padded, &parent->M);
+    }
+}
+
+template<class Real>
+double Tree<Real>::traceShift(const Level<Real>& child) const
+{
+    double sum = 0;
+    for (size_t slot = 0; slot < child.cells.size(); slot++)
+    {
+        const Vec3& s = shifts_[octantOf(child.cells[slot])];
+        const auto M  = [&](int l, int m)
+        {
+            return static_cast<double>(
+                    child.M[static_cast<size_t>(coefficientIndex(l, m)) * child.padded + slot]);
+        };
+        sum += s.squaredNorm() * M(0, 0);
+        if (operators_.order() > 0)
+        {
+            // u_1,1 = -x, u_1,-1 = -y, u_1,0 = z
+            sum += 2 * (-s[0] * M(1, 1) - s[1] * M(1, -1) + s[2] * M(1, 0));
+        }
+    }
+    return sum;
+}
+
+template<class Real>
+void Tree<Real>::l2l(const Level<Real>& parent,
+                     Level<Real>* child,
+                     double background,
+                     double* virial) const
+{
+    std::fill(child->L.begin(), child->L.end(), Real(0));
+    const int n = coefficientCount(operators_.order());
+    std::vector<int> children, parents;
+    for (int o = 0; o < 8; o++)
+    {
+        familySlots(*child, parent, o, &children, &parents);
+        Columns<Real> X(n, parents.size()), Y(n, parents.size());
+        X.gather(parent.L, parent.padded, parents);
+        Y.transform(down_[o], X);
+        const Vec3& s = shifts_[o];
+        // |s + b|^2 = |s|^2 + 2 s.b + |b|^2; the last is left to the next level or the particles
+        Y.addToRow(0, background * s.squaredNorm());
+        if (n > 1)
+        {
+            Y.addToRow(coefficientIndex(1, 1), -2 * background * s[0]);
+            Y.addToRow(coefficientIndex(1, -1), -2 * background * s[1]);
+            Y.addToRow(coefficientIndex(1, 0), 2 * background * s[2]);
+        }
+        Y.scatterAdd(children, child->padded, &child->L);
+        if (virial != nullptr && !children.empty())
+        {
+            X.gather(child->M, child->padded, children);
+            double force[3] = { 0, 0, 0 };
+            for (const DerivativeTerm& t : gradient_)
+            {
+                force[t.axis] -= t.value * Y.dot(t.from, X, t.to);
+            }
+            if (n > 1)
+            {
+                // what is left of the background, |b|^2, pulls at the dipole
+                force[0] += 2 * background * X.sum(coefficientIndex(1, 1));
+                force[1] += 2 * background * X.sum(coefficientIndex(1, -1));
+                force[2] -= 2 * background * X.sum(coefficientIndex(1, 0));
+            }
+            virial[0] -= 0.5 * s[0] * force[0];
+            virial[1] -= 0.5 * s[1] * force[1];
+            virial[2] -= 0.5 * s[2] * force[2];
+            virial[3] -= 0.25 * (s[0] * force[1] + s[1] * force[0]);
+            virial[4] -= 0.25 * (s[0] * force[2] + s[2] * force[0]);
+            virial[5] -= 0.25 * (s[1] * force[2] + s[2] * force[1]);
+        }
+    }
+}
+
+template<class Real>
+void Tree<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* virial) const
+{
+    const auto& operators = operators_.operators();
+    // rows of the local expansions
+    const bool more = virial != nullptr && !operators_.leastSquares();
+    const int rows  = coefficientCount(operators_.order() + (more ? 1 : 0));
+    const int n     = coefficientCount(operators_.order());
+    const int cells = static_cast<int>(level->cells.size());
+    // each thread owns a range of targets, in stretches that keep the operands in the cache
+    constexpr int c_stretch = 512;
+    const int stretches     = (cells + c_stretch - 1) / c_stretch;
+    std::vector<std::array<double, StrainCount>> partial(stretches);
+    FirstException failure;
+#pragma omp parallel num_threads(threads_)
+    {
+        std::vector<int> from, to;
+        Columns<Real> X(n, 0), Y(n, 0), Z(n, 0);
+        const auto doStretch = [&](int stretch)
+        {
+            std::array<double, StrainCount> own = {};
+            for (size_t k = 0; k < operators.size(); k++)
+            {
+                const auto& op = operators[k];
+                from.clear();
+                to.clear();
+                for (int slot = stretch * c_stretch;
+                     slot < std::min(cells, (stretch + 1) * c_stretch);
+                     slot++)
+                {
+                    const Int3& c = level->cells[slot];
+                    if (!op.from[octantOf(c)])
+                    {
+                        continue;
+                    }
+                    const Int3 source =
+                            level->grid.reduce({ c[0] - op.D[0], c[1] - op.D[1], c[2] - op.D[2] });
+                    const int other = level->slotOf[level->grid.index(source)];
+                    if (other >= 0)
+                    {
+                        from.push_back(other);
+                        to.push_back(slot);
+                    }
+                }
+                if (from.empty())
+                {
+                    continue;
+                }
+                X.resize(n, from.size());
+                X.gather(level->M, level->padded, from);
+                Y.resize(rows, from.size());
+                Y.transform(op.T, X);
+                Y.scatterAdd(to, level->padded, &level->L);
+                if (virial == nullptr)
+                {
+                    continue;
+                }
+                if (more)
+                {
+                    Y.transform(op.next, X, n);
+                }
+                Z.resize(n, to.size());
+                Z.gather(level->M, level->padded, to);
+                Vec3 force = Vec3::Zero();
+                for (const DerivativeTerm& t : nextGradient_)
+                {
+                    force[t.axis] -= t.value * Y.dot(t.from, Z, t.to);
+                }
+                // every pair of cells is seen twice
+                const Vec3 D = operators_.displacement(op.D);
+                for (int c = 0; c < StrainCount; c++)
+                {
+                    const int a = c_strainAxes[c][0];
+                    const int b = c_strainAxes[c][1];
+                    own[c] -= (a == b) ? 0.25 * (D[a] * force[a] - D[2] * force[2])
+                                       : 0.125 * (D[a] * force[b] + D[b] * force[a]);
+                }
+            }
+            partial[stretch] = own;
+        };
+#pragma omp for schedule(static)
+        for (int stretch = 0; stretch < stretches; stretch++)
+        {
+            failure.run([&] { doStretch(stretch); });
+        }
+    }
+    failure.rethrow();
+    if (virial != nullptr)
+    {
+        for (const auto& own : partial)
+        {
+            for (int c = 0; c < StrainCount; c++)
+            {
+                (*virial)[c] += own[c];
+            }
+        }
+    }
+}
+
+template struct Level<float>;
+template struct Level<double>;
+template class Tree<float>;
+template class Tree<double>;
+
+} // namespace farfield

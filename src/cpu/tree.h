@@ -1,0 +1,101 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The levels of a tree below the grid on which the periodic M2L acts.
+ *
+ *  Only cells that hold particles are kept. On every level multipoles of children become those of
+ *  parents (M2M); cells exchange local expansions over the interaction list, the children of the
+ * near neighbours of the parent that are not near themselves (M2L); parents hand local expansions
+ * down (L2L). Greengard and Rokhlin, J. Comput. Phys. 73, 325 (1987),
+ * doi:10.1016/0021-9991(87)90140-9.
+ *
+ *  Virial: with D the displacement of two cells and F the force on the target from the source,
+ *  found from the gradient of the local expansion as that on a particle is, displacements
+ *  contribute -1/2 D (x) F over pairs of cells. This costs a few products per coefficient where
+ *  the operators cost as many as there are coefficients. The gradient of an expansion of order p
+ *  lacks the degree p; with truncated operators it is taken from an expansion of order p + 1, and
+ *  the virial is then the strain derivative of the energy exactly. Least-squares operators put
+ *  into the lower degrees what they know of the higher ones, so forces on cells are as accurate as
+ *  those on particles: on water at orders 4 to 12 the virial is 1.0 to 1.3 times as far from the
+ *  exact one as with derivatives of the operators.
+ */
+#ifndef FARFIELD_CPU_TREE_H
+#define FARFIELD_CPU_TREE_H
+
+#include <array>
+#include <vector>
+
+#include "operators/m2l_list_operators.h"
+
+namespace farfield
+{
+
+//! Cells of one level with their expansions, coefficient-major over slots.
+template<class Real>
+struct Level
+{
+    Grid grid;
+    std::vector<Int3> cells;  //!< reduced cell of each slot
+    std::vector<int> slotOf;  //!< slot of each cell in storage order, -1 for none
+    int padded = 0;           //!< slots, padded
+    AlignedVector<Real> M, L; //!< [coefficients][padded]
+
+    //! Sets the cells of the slots and makes room for their expansions.
+    void setCells(std::vector<Int3> occupied, int coefficients);
+};
+
+//! M2M, M2L and L2L between the levels of a tree.
+template<class Real>
+class Tree
+{
+public:
+    //! \param[in] scaledEdges  edges of a cell of any level, in units of its size
+    Tree(const Mat3& scaledEdges, int ws, const Reduction& reduction, int threads);
+
+    //! M of the parents, all of its slots set, from M of the children.
+    void m2m(const Level<Real>& child, Level<Real>* parent) const;
+    /*! \brief L of a level from its M, over the interaction lists; adds to L.
+     *  \param[out] virial  as PeriodicM2l::apply() */
+    void m2l(Level<Real>* level, std::array<double, StrainCount>* virial) const;
+    /*! \brief Sets L of the children from L of the parents.
+     *  \param[in] background  (2 pi / 3V) Q times the volume of a child cell: the potential of the
+     *                         uniform background beyond its value at the centre of the cell
+     *  \param[out] virial     if not null, -1/2 s (x) F of the children, s their centres relative
+     * to the parents' and F the force on them from coarser levels, is added, in 1 / child unit: xx
+     * yy zz xy xz yz */
+    void
+    l2l(const Level<Real>& parent, Level<Real>* child, double background, double* virial) const;
+    //! As PeriodicM2l::setStrain().
+    void setStrain(const Mat3& strain);
+
+    //! What M2M adds to sum q r^2 about cell centres: 2 s.dipole + s^2 q of all children, in child
+    //! units.
+    double traceShift(const Level<Real>& child) const;
+
+private:
+    //! M2M and L2L for cells with these edges.
+    void setTranslations(const Mat3& edges);
+
+    ListM2lOperators<Real> operators_;
+    int threads_;
+    std::vector<DerivativeTerm> gradient_;     //!< of the order of the expansions
+    std::vector<DerivativeTerm> nextGradient_; //!< of that which the force on a cell needs
+    std::array<Vec3, 8> shifts_; //!< centre of a child relative to its parent's, child units
+    std::array<AlignedVector<Real>, 8> up_, down_;
+};
+
+//! Parent of a cell.
+inline Int3 parentOf(const Int3& c)
+{
+    return { floorDivide(c[0], 2), floorDivide(c[1], 2), floorDivide(c[2], 2) };
+}
+//! Which of the eight children of its parent a cell is.
+inline int octantOf(const Int3& c)
+{
+    return (c[0] & 1) | ((c[1] & 1) << 1) | ((c[2] & 1) << 2);
+}
+
+} // namespace farfield
+
+#endif

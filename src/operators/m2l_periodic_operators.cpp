@@ -1,0 +1,149 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "operators/m2l_periodic_operators.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/threads.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! Ewald parameter of the lattice sums: with many wave vectors, more real-space terms and fewer
+//! waves.
+double ewaldParameter(int waves)
+{
+    return waves > 5000 ? 0.55 : 1.0;
+}
+//! Truncation of the lattice sums.
+template<class Real>
+constexpr double c_precision = sizeof(Real) == 4 ? 1e-10 : 1e-17;
+
+} // namespace
+
+template<class Real>
+PeriodicM2lOperators<Real>::PeriodicM2lOperators(const Grid& grid,
+                                                 int ws,
+                                                 const Reduction& reduction,
+                                                 int strainDegree,
+                                                 int threads) :
+    grid_(grid),
+    reduction_(reduction), strainDegree_(strainDegree), threads_(threads),
+    entries_(m2lEntries(reduction.highOrder()))
+{
+    findRepresentatives();
+    std::vector<int> first(waves_.size());
+    std::transform(waves_.begin(), waves_.end(), first.begin(), [](const auto& w) { return w[0]; });
+    auto sums   = latticeSums<Real>(grid_,
+                                  ws,
+                                  2 * reduction_.highOrder(),
+                                  strainDegree_,
+                                  first,
+                                  c_precision<Real>,
+                                  ewaldParameter(representatives()),
+                                  threads_);
+    values_     = std::move(sums.value);
+    strainSums_ = std::move(sums.strain);
+}
+
+template<class Real>
+void PeriodicM2lOperators<Real>::findRepresentatives()
+{
+    const IntMat& H = grid_.H();
+    const bool rectangular =
+            H[1][0] == 0 && H[2][0] == 0 && H[2][1] == 0 && grid_.edges().isDiagonal(1e-10);
+    const Int3 N   = grid_.lengths();
+    const int half = N[2] / 2 + 1;
+    copies_        = rectangular ? 4 : 1;
+    ranges_        = { rectangular ? N[0] / 2 + 1 : N[0], rectangular ? N[1] / 2 + 1 : N[1], half };
+    for (int z = 0; z < ranges_[0]; z++)
+    {
+        for (int y = 0; y < ranges_[1]; y++)
+        {
+            for (int x = 0; x < half; x++)
+            {
+                waves_.push_back({ -1, -1, -1, -1 });
+                for (int copy = 0; copy < copies_; copy++)
+                {
+                    const int cz = (copy & c_copyReflectsZ) ? (N[0] - z) % N[0] : z;
+                    const int cy = (copy & c_copyReflectsY) ? (N[1] - y) % N[1] : y;
+                    // a wave vector on a mirror plane is its own image
+                    const bool repeated = ((copy & c_copyReflectsZ) && cz == z)
+                                          || ((copy & c_copyReflectsY) && cy == y);
+                    waves_.back()[copy] = repeated ? -1 : (cz * N[1] + cy) * half + x;
+                }
+            }
+        }
+    }
+    for (int copy = 0; copy < copies_; copy++)
+    {
+        signs_[copy].resize(coefficientCount(reduction_.highOrder()));
+        for (int l = 0; l <= reduction_.highOrder(); l++)
+        {
+            for (int m = -l; m <= l; m++)
+            {
+                int sign = 1;
+                if (copy & c_copyReflectsZ)
+                {
+                    sign *= ((l + m) % 2) ? -1 : 1;
+                }
+                if (copy & c_copyReflectsY)
+                {
+                    sign *= (m < 0) ? -1 : 1;
+                }
+                signs_[copy][coefficientIndex(l, m)] = static_cast<Real>(sign);
+            }
+        }
+    }
+}
+
+template<class Real>
+Matrix PeriodicM2lOperators<Real>::kappa(int representative) const
+{
+    const int high      = reduction_.highOrder();
+    const int N         = coefficientCount(high);
+    const double factor = 1.0 / static_cast<double>(grid_.count());
+    Matrix T            = m2lMatrix(entries_, high, values_.row(representative).data());
+    for (int j = 0; j < N; j++)
+    {
+        if (degreeOf(j) % 2)
+        {
+            T.col(j) *= -1;
+        }
+    }
+    if (wave(representative, 0) == 0)
+    {
+        for (int i = 1; i < std::min(4, N); i++)
+        {
+            T(i, i) -= 4 * M_PI / 3;
+        }
+    }
+    Matrix K = reduction_.reduce(T, true);
+    K *= factor;
+    return K;
+}
+
+template<class Real>
+void PeriodicM2lOperators<Real>::forEachKappa(
+        int first,
+        int last,
+        const std::function<void(int, const Matrix&)>& use) const
+{
+    FirstException failure;
+    // a few at a time: neighbours share cache lines where they are packed in lanes
+#pragma omp parallel for schedule(dynamic, 16) num_threads(threads_)
+    for (int k = first; k < last; k++)
+    {
+        failure.run([&] { use(k, kappa(k)); });
+    }
+    failure.rethrow();
+}
+
+template class PeriodicM2lOperators<float>;
+template class PeriodicM2lOperators<double>;
+
+} // namespace farfield

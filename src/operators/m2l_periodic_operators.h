@@ -1,0 +1,103 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The operators of the periodic M2L (see m2l_periodic.h), for any backend.
+ *
+ *  In a rectangular box the reflections of y and z map wave vectors on each other and only change
+ *  signs of coefficients; the transform of real fields has already paired those related by
+ *  inversion. So one operator serves up to four wave vectors: a representative and its copies.
+ */
+#ifndef FARFIELD_OPERATORS_M2L_PERIODIC_OPERATORS_H
+#define FARFIELD_OPERATORS_M2L_PERIODIC_OPERATORS_H
+
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "cells/grid.h"
+#include "operators/lattice_sums.h"
+#include "operators/reduction.h"
+
+namespace farfield
+{
+
+//! Whether a copy is the reflection of z and of y: bits of its number.
+constexpr int c_copyReflectsZ = 1;
+constexpr int c_copyReflectsY = 2;
+
+/*! \brief The representatives of the wave vectors of a grid and their operators.
+ *
+ *  \tparam Real  of the strain derivatives, which are many */
+template<class Real>
+class PeriodicM2lOperators
+{
+public:
+    //! [representatives()][coefficientCount(strainDegree())], see LatticeSums.
+    using StrainSums = decltype(LatticeSums<Real>::strain);
+
+    /*! \brief Computes the lattice sums.
+     *  \param[in] grid       cells, slots in the order of Grid::slot()
+     *  \param[in] ws         direct range
+     *  \param[in] reduction  order and least-squares operators
+     *  \param[in] strainDegree  of the strain derivatives, at most 2 highOrder
+     *  \param[in] threads    OpenMP threads */
+    PeriodicM2lOperators(const Grid& grid,
+                         int ws,
+                         const Reduction& reduction,
+                         int strainDegree,
+                         int threads);
+
+    const Grid& grid() const { return grid_; }
+    const Reduction& reduction() const { return reduction_; }
+    //! 4 in a rectangular box, otherwise 1.
+    int copies() const { return copies_; }
+    //! Representatives: row-major, of the z, y and x (last) component of their wave vectors.
+    int representatives() const { return static_cast<int>(waves_.size()); }
+    //! Extent of the representatives, in the order of Grid::lengths().
+    const Int3& ranges() const { return ranges_; }
+    //! The wave vector of a copy (0: the representative itself), -1 if it repeats another copy.
+    int wave(int representative, int copy) const { return waves_[representative][copy]; }
+    //! Signs of the coefficients up to the high order under the reflections of a copy.
+    const std::vector<Real>& signs(int copy) const { return signs_[copy]; }
+
+    /*! \brief The operator of a representative: reduced, symmetric, times 1 / cells, with the term
+     *         of conducting surroundings at k = 0.
+     *
+     *  Acts on coefficients with phases (-i)^l. Not after releaseSums(). */
+    Matrix kappa(int representative) const;
+    //! Calls use(representative, kappa) for representatives [first, last), by several threads.
+    void forEachKappa(int first,
+                      int last,
+                      const std::function<void(int, const Matrix&)>& use) const;
+    //! Gives back the memory of the lattice sums; the strain derivatives stay.
+    void releaseSums() { values_ = Matrix(); }
+    //! Gives back the memory of the strain derivatives.
+    void releaseStrainSums() { strainSums_ = {}; }
+
+    //! Highest degree of strainSums().
+    int strainDegree() const { return strainDegree_; }
+    //! Derivatives of the lattice sums, without the factor 1 / cells.
+    const StrainSums& strainSums() const { return strainSums_; }
+    //! M2L at the high order as combinations of lattice sums.
+    const std::vector<M2lEntry>& entries() const { return entries_; }
+
+private:
+    void findRepresentatives();
+
+    Grid grid_;
+    Reduction reduction_;
+    int strainDegree_;
+    int threads_;
+    int copies_  = 1;
+    Int3 ranges_ = { 0, 0, 0 };
+    std::vector<std::array<int, 4>> waves_;
+    std::array<std::vector<Real>, 4> signs_;
+    std::vector<M2lEntry> entries_;
+    Matrix values_; //!< lattice sums
+    StrainSums strainSums_;
+};
+
+} // namespace farfield
+
+#endif

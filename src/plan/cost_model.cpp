@@ -1,0 +1,144 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "plan/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "operators/reduction.h"
+#include "operators/solid_harmonics.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! Columns of which the products of a tree's M2L are made, at least: lanes that stay empty count.
+constexpr double c_leastColumns = 16;
+
+//! Displacements of the interaction lists: children of near parents that are not near themselves.
+double displacements(double nearCells)
+{
+    const double width = std::cbrt(nearCells); // 2 ws + 1
+    return std::pow(2 * width + 1, 3) - nearCells;
+}
+
+/*! \brief Predicted time of a step on one core of a CPU, in ns.
+ *
+ *  The weights are stage times of an AVX-512 processor divided by the counts; only their ratios
+ * matter. */
+double cpuCost(const Work& w)
+{
+    // a box of few cells still sees all near images
+    const double pairs     = 0.5 * w.particles * w.nearby;
+    const double p2p       = 0.35 * pairs + 9.0 * w.nearCells * w.occupied;
+    const double expansion = (0.27 * w.particles + 2.0 * w.occupied) * w.coefficients;
+    // tables over all cells of all levels, empty or not, are visited
+    const double tables = 1.5 * (w.levels == 1 ? 1 : 8.0 / 7) * w.cells;
+    const double cache  = w.coarse > 1e4 ? 1.3 : 1.0; // a field leaves the first-level cache
+    double m2l          = w.coarse * w.coefficients
+                 * (0.25 * w.penalty * cache * std::log2(std::max(w.coarse, 2.0))
+                    + 0.06 * w.coefficients);
+    if (w.levels > 1)
+    {
+        const double products =
+                (w.levels - 1) * std::min(displacements(w.nearCells), w.exchanges / (w.levels - 1));
+        m2l += w.coefficients
+               * (0.6 * w.exchanges
+                  + 0.02 * w.coefficients * std::max(w.exchanges, c_leastColumns * products));
+    }
+    return p2p + expansion + tables + m2l;
+}
+
+/*! \brief Predicted time of a step on a GPU, in ns.
+ *
+ *  The weights are stage times of an H200 divided by the counts. */
+double gpuCost(const Work& w)
+{
+    // batches of 32 sources and groups of targets are not full in small cells
+    const double p2p       = 2.6e-4 * w.particles * w.nearCells * (w.perCell + 20);
+    const double expansion = 1e-3 * w.particles * w.coefficients;
+    double m2l             = 0;
+    if (w.levels == 1)
+    {
+        m2l = w.cells * w.coefficients * (0.02 * w.penalty + 1.5e-4 * w.coefficients);
+    }
+    else
+    {
+        // families are not full at surfaces; 8/7 for the coarser levels
+        const double coarse = std::pow(coarseCells(Device::Gpu), 3);
+        m2l                 = 8.0 / 7 * 2 * w.occupied * w.coefficients
+                      * (0.1 + 8e-5 * w.nearCells * w.coefficients)
+              + coarse * w.coefficients * 0.02 + 6e4;
+    }
+    return p2p + expansion + m2l;
+}
+
+} // namespace
+
+Work::Work(int p,
+           int ws,
+           const Int3& lengths,
+           int levelCount,
+           double boxVolume,
+           const Occupancy& occupancy,
+           double particleCount) :
+    particles(particleCount),
+    cells(static_cast<double>(lengths[0]) * lengths[1] * lengths[2]),
+    nearCells(std::pow(2 * ws + 1, 3)), coefficients(coefficientCount(p)), penalty(1),
+    levels(levelCount), coarse(cells * std::pow(8.0, 1 - levelCount)), exchanges(0)
+{
+    for (int length : lengths)
+    {
+        penalty *= std::cbrt(transformPenalty(std::max(1, length >> (levels - 1))));
+    }
+    const double edge  = std::cbrt(boxVolume / cells);
+    const double width = (2 * ws + 1) * edge;
+    occupied           = std::max(1.0, occupancy.cells(edge, boxVolume));
+    perCell            = particles / occupied;
+    nearby = particles * occupancy.density(width, boxVolume) * width * width * width / boxVolume;
+    double levelEdge = edge;
+    for (int level = levels - 1; level > 0; level--, levelEdge *= 2)
+    {
+        // the children of a block of near parents, if it is full, of which one in eight is near
+        const double here   = std::max(1.0, occupancy.cells(levelEdge, boxVolume));
+        const double blocks = occupancy.cells(2 * (2 * ws + 1) * levelEdge, boxVolume);
+        exchanges += 7.0 / 8 * here * std::min(8 * nearCells, here / blocks);
+    }
+}
+
+double coarseCells(Device device)
+{
+    return device == Device::Gpu ? 12 : 6;
+}
+
+double predictedCost(Device device, const Work& w)
+{
+    return device == Device::Gpu ? gpuCost(w) : cpuCost(w);
+}
+
+double predictedMemory(const Work& w,
+                       int p,
+                       int ws,
+                       bool leastSquares,
+                       int copies,
+                       int threads,
+                       int realSize)
+{
+    const double n        = coefficientCount(p);
+    const int high        = leastSquares ? p + c_extraOrders : p;
+    const double waves    = 0.5 * w.coarse / copies;
+    const double sums     = waves * coefficientCount(2 * high) * sizeof(double);
+    const double derived  = waves * 5 * coefficientCount(2 * std::min(high, p + 2)) * realSize;
+    const double periodic = waves * n * (n + 1) / 2 * realSize + sums + 2 * derived
+                            + 3 * n * w.coarse * realSize + 24.0 * threads * w.coarse;
+    const double tables    = (w.levels == 1 ? 4.0 * 4 : 4.0 * 4 + 4) * w.cells;
+    const double particles = w.particles * (20.0 * realSize + 4.0 * realSize * threads);
+    const double tree      = w.levels == 1 ? 0
+                                           : displacements(std::pow(2 * ws + 1, 3)) * n * n * realSize
+                                                + 8.0 / 7 * 2 * n * w.occupied * realSize;
+    return periodic + tables + particles + tree;
+}
+
+} // namespace farfield

@@ -1,0 +1,68 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Predicted time and memory of an evaluation, for the choice of order and cells.
+ */
+#ifndef FARFIELD_PLAN_COST_MODEL_H
+#define FARFIELD_PLAN_COST_MODEL_H
+
+#include "farfield/farfield.h"
+
+#include "cells/grid.h"
+#include "plan/occupancy.h"
+
+namespace farfield
+{
+
+//! What the costs of a choice of order and cells depend on.
+struct Work
+{
+    double particles;
+    double cells;        //!< leaf cells in the box
+    double occupied;     //!< of these, how many hold particles
+    double perCell;      //!< particles per occupied cell
+    double nearCells;    //!< a cell's near cells, itself included
+    double nearby;       //!< particles in the near cells of a particle
+    double coefficients; //!< per expansion
+    double penalty;      //!< cost of the transform's lengths, see transformPenalty()
+    int levels;          //!< 1: the periodic M2L acts on the leaves
+    double coarse;       //!< cells on which it acts
+    double exchanges;    //!< pairs of cells in the interaction lists of all levels
+
+    /*! \brief Counts.
+     *  \param[in] lengths    leaf cells along the box vectors
+     *  \param[in] levels     of the tree
+     *  \param[in] boxVolume  nm^3
+     *  \param[in] occupancy  where the particles are */
+    Work(int p,
+         int ws,
+         const Int3& lengths,
+         int levels,
+         double boxVolume,
+         const Occupancy& occupancy,
+         double particleCount);
+};
+
+//! Cells of the coarse grid per dimension that the periodic M2L handles at next to no cost.
+double coarseCells(Device device);
+
+//! Predicted time of an evaluation, ns: only ratios matter.
+double predictedCost(Device device, const Work& w);
+
+/*! \brief Predicted memory of the CPU's operators, expansions and tables of cells, bytes.
+ *  \param[in] p             order
+ *  \param[in] leastSquares  operators are made at a higher order
+ *  \param[in] copies        wave vectors that share an operator: 4 in a rectangular box, else 1
+ *  \param[in] realSize      bytes of a number */
+double predictedMemory(const Work& w,
+                       int p,
+                       int ws,
+                       bool leastSquares,
+                       int copies,
+                       int threads,
+                       int realSize);
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,456 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "plan/discretisation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include "plan/cost_model.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! Smallest leaf cell, nm: closer than any two atoms that interact.
+constexpr double c_minCellSize = 0.15;
+
+int levelsFor(Device device, const Mat3& box, double edge)
+{
+    const double cells = std::min({ box(0, 0), box(1, 1), box(2, 2) }) / edge;
+    const double ratio = std::max(cells / coarseCells(device), 1.0);
+    return 1 + std::max(1, static_cast<int>(std::lround(std::log2(ratio))));
+}
+
+/*! \brief Predicted relative RMS force error, see the header.
+ *  \param[in] cellSize  of the leaves, nm
+ *  \param[in] levels    of cells that interact through M2L, at least 1 */
+double
+estimatedError(int order, int ws, bool leastSquares, double cellSize, double ratio, int levels)
+{
+    // Measured on water (7754 molecules, cubic cells of 0.517 nm, double precision), orders 2, 4,
+    // ... The error is inversely proportional to the cell size and grows with a power of the shape.
+    // With one layer of neighbours the last two orders, 18 and 20, are not measured at this size:
+    // least squares from order 20 at 0.775 nm, truncation by continuing the decay.
+    static const std::vector<double> c_measured[2][2] = {
+        { { 5.04e-2,
+            9.46e-3,
+            1.96e-3,
+            4.20e-4,
+            9.38e-5,
+            2.35e-5,
+            6.81e-6,
+            2.13e-6,
+            6.7e-7,
+            2.1e-7 },
+          { 4.92e-2,
+            8.11e-3,
+            1.35e-3,
+            2.28e-4,
+            4.02e-5,
+            7.05e-6,
+            1.43e-6,
+            3.17e-7,
+            1.09e-7,
+            3.8e-8 } },
+        { { 9.80e-3, 6.36e-4, 4.46e-5, 3.53e-6, 2.95e-7, 2.71e-8 },
+          { 9.80e-3, 5.79e-4, 3.50e-5, 2.23e-6, 1.43e-7, 1.08e-8 } }
+    };
+    const std::vector<double>& table = c_measured[ws - 1][leastSquares];
+    const int last                   = static_cast<int>(table.size()) - 2;
+    const int k                      = std::clamp((order - 2) / 2, 0, last);
+    const double fraction            = (order - 2) / 2.0 - k;
+    const double error               = table[k] * std::pow(table[k + 1] / table[k], fraction);
+    const double cube                = std::sqrt(3.0) / (ws + 1);
+    // Cells that are no cubes: what is left at high orders is the errors of pairs in the corners,
+    // which decay slowest. Measured at orders 8 (cells of 11 x 10 x 9 in a cube), 13 and 16.
+    const double q        = order + 1;
+    const double exponent = std::max(0.5 * q, 0.0095 * q * q * q);
+    const double oneLevel =
+            error * (0.517 / cellSize) * std::pow(std::max(ratio / cube, 1.0), exponent);
+    // Errors of the levels are independent, and each level has twice the cell size of the one
+    // below. Measured with two levels: 1.11 to 1.14 times that of one (orders 5 to 10).
+    return oneLevel * std::sqrt((1 - std::pow(0.25, levels)) * 4 / 3);
+}
+
+} // namespace
+
+IntMat Discretisation::coarseCells() const
+{
+    IntMat H = leafCells;
+    for (Int3& row : H)
+    {
+        for (int& entry : row)
+        {
+            entry /= 1 << (levels - 1);
+        }
+    }
+    return H;
+}
+
+double estimatedError(const Discretisation& d, const Grid& leaf)
+{
+    return estimatedError(
+            d.order, d.ws, d.leastSquares, leaf.unit(), shapeRatio(leaf.edges(), d.ws), d.levels);
+}
+
+namespace
+{
+
+//! A setting before its cells are laid out.
+struct Candidate
+{
+    int order, ws;
+    double edge; //!< wanted, nm
+    double cells;
+    double cost, error; //!< predicted
+    bool fft;           //!< no levels above the periodic M2L
+    double memory;      //!< predicted, bytes
+};
+
+void checkCellSize(const Options& options, const Mat3& box)
+{
+    const double shortest = std::min({ box(0, 0), box(1, 1), box(2, 2) });
+    if (options.cellSize > shortest * (1 + c_cellSizeRounding))
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The cell size, " + std::to_string(options.cellSize)
+                            + " nm, must not exceed the shortest box dimension, "
+                            + std::to_string(shortest) + " nm.",
+                    "cellSize");
+    }
+    if (options.cellSize > 0 && box.determinant() / std::pow(options.cellSize, 3) > c_maxCells)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The cell size, " + std::to_string(options.cellSize)
+                            + " nm, splits the box into more than "
+                            + std::to_string(static_cast<long long>(c_maxCells))
+                            + " cells; larger cells are needed.",
+                    "cellSize");
+    }
+}
+
+//! All settings that the options leave open.
+std::vector<Candidate> allCandidates(const Options& options,
+                                     Device device,
+                                     const Mat3& box,
+                                     long long particles,
+                                     const Occupancy& occupancy,
+                                     int realSize,
+                                     double largestCell)
+{
+    std::vector<Candidate> candidates;
+    const int copies       = box.isDiagonal(1e-10) ? 4 : 1;
+    const int threads      = std::max(1, options.threads);
+    const double boxVolume = box.determinant();
+    const double shortest  = std::min({ box(0, 0), box(1, 1), box(2, 2) });
+    const double n         = std::max<double>(1, static_cast<double>(particles));
+    const int firstOrder   = options.order >= 0 ? options.order : 1;
+    const int lastOrder    = options.order >= 0 ? options.order : c_maxOrder;
+    for (int ws = 1; ws <= 2; ws++)
+    {
+        if (options.directRange != 0 && options.directRange != ws)
+        {
+            continue;
+        }
+        // cells of the shape that this box allows
+        const double ratio =
+                shapeRatio(Grid(chooseCells(box, shortest / 16, ws, 1), box).edges(), ws);
+        for (int order = firstOrder; order <= lastOrder; order++)
+        {
+            // edges in steps of 2 per cent, from too small to one cell
+            for (double edge = std::min(c_minCellSize, shortest); edge < 1.02 * shortest;
+                 edge *= 1.02)
+            {
+                const double wanted =
+                        options.cellSize > 0 ? options.cellSize : std::min(edge, shortest);
+                for (bool fft : { true, false })
+                {
+                    if ((options.m2l == M2lEngine::Fft && !fft)
+                        || (options.m2l != M2lEngine::Fft && options.m2l != M2lEngine::Auto && fft))
+                    {
+                        continue;
+                    }
+                    // as chooseCells() rounds: a tree splits cells of its coarsest level
+                    const int levels = fft ? 1 : levelsFor(device, box, wanted);
+                    const int split  = 1 << (levels - 1);
+                    Int3 lengths;
+                    for (int k = 0; k < 3; k++)
+                    {
+                        lengths[k] = split
+                                     * std::max(1,
+                                                static_cast<int>(
+                                                        std::lround(box(k, k) / (split * wanted))));
+                    }
+                    const double cells = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
+                    if (options.cellSize == 0 && (cells > c_maxCells || edge > largestCell))
+                    {
+                        continue;
+                    }
+                    const double e = std::cbrt(boxVolume / cells);
+                    const Work work(order, ws, lengths, levels, boxVolume, occupancy, n);
+                    const double error =
+                            estimatedError(order, ws, options.leastSquares, e, ratio, levels);
+                    candidates.push_back({ order,
+                                           ws,
+                                           wanted,
+                                           cells,
+                                           predictedCost(device, work),
+                                           error,
+                                           fft,
+                                           predictedMemory(work,
+                                                           order,
+                                                           ws,
+                                                           options.leastSquares,
+                                                           copies,
+                                                           threads,
+                                                           realSize) });
+                }
+                if (options.cellSize > 0)
+                {
+                    break;
+                }
+            }
+        }
+    }
+    return candidates;
+}
+
+//! Half of the physical memory, bytes: operators beyond are not built.
+double memoryLimit()
+{
+    return 0.5 * static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+/*! \brief Leaves out what does not fit into the memory of the host.
+ *  \throws Error  OutOfMemory: nothing is left, or nothing of what suffices */
+std::vector<Candidate> fittingCandidates(const Options& options, const std::vector<Candidate>& all)
+{
+    const auto suffices = [&](const Candidate& c) { return c.error <= options.accuracy; };
+    std::vector<Candidate> fitting;
+    std::copy_if(all.begin(),
+                 all.end(),
+                 std::back_inserter(fitting),
+                 [&](const Candidate& c) { return c.memory <= memoryLimit(); });
+    // an explicit order need not suffice
+    const bool lost = options.order < 0 && std::any_of(all.begin(), all.end(), suffices)
+                      && std::none_of(fitting.begin(), fitting.end(), suffices);
+    if (fitting.empty() || lost)
+    {
+        const auto least =
+                std::min_element(all.begin(),
+                                 all.end(),
+                                 [&](const Candidate& a, const Candidate& b)
+                                 {
+                                     return std::make_pair(lost && !suffices(a), a.memory)
+                                            < std::make_pair(lost && !suffices(b), b.memory);
+                                 });
+        const char* parameter = options.cellSize > 0 ? "cellSize"
+                                : options.order >= 0 ? "order"
+                                                     : "accuracy";
+        throw Error(ErrorCode::OutOfMemory,
+                    "Operators of order " + std::to_string(least->order) + " for "
+                            + std::to_string(static_cast<long long>(least->cells))
+                            + " cells would take about "
+                            + std::to_string(static_cast<long long>(least->memory / 1e9) + 1)
+                            + " GB, more than half of the memory of this machine; larger cells, a "
+                              "lower order or a lower accuracy need less.",
+                    parameter);
+    }
+    return fitting;
+}
+
+//! Those whose error suffices, cheapest first; if there are none, the one that comes closest.
+std::vector<Candidate> sufficientCandidates(const Options& options,
+                                            const std::vector<Candidate>& all)
+{
+    std::vector<Candidate> sufficient;
+    std::copy_if(all.begin(),
+                 all.end(),
+                 std::back_inserter(sufficient),
+                 [&](const Candidate& c) { return c.error <= options.accuracy; });
+    const auto cheaper = [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; };
+    if (!sufficient.empty())
+    {
+        std::stable_sort(sufficient.begin(), sufficient.end(), cheaper);
+        return sufficient;
+    }
+    if (options.order < 0)
+    {
+        return { *std::min_element(all.begin(),
+                                   all.end(),
+                                   [](const Candidate& a, const Candidate& b)
+                                   { return a.error < b.error; }) };
+    }
+    // an explicit order stands even if it misses the accuracy: the cheapest cells then
+    const auto end = std::find_if(
+            all.begin(), all.end(), [&](const Candidate& c) { return c.ws != all.front().ws; });
+    return { *std::min_element(all.begin(), end, cheaper) };
+}
+
+//! Cells that have been laid out: they do not depend on the order.
+class Layouts
+{
+public:
+    Layouts(const Options& options, Device device, const Mat3& box) :
+        options_(options), device_(device), box_(box)
+    {
+    }
+    //! The discretisation of a candidate, and its predicted error.
+    std::pair<Discretisation, double> complete(const Candidate& candidate)
+    {
+        const auto& c = candidate;
+        auto found    = known_.find({ c.edge, c.ws, c.fft });
+        if (found == known_.end())
+        {
+            Layout layout;
+            layout.levels = c.fft ? 1 : levelsFor(device_, box_, c.edge);
+            layout.cells  = chooseCells(box_, c.edge, c.ws, 1 << (layout.levels - 1));
+            const Grid grid(layout.cells, box_);
+            layout.unit  = grid.unit();
+            layout.ratio = shapeRatio(grid.edges(), c.ws);
+            found        = known_.insert({ { c.edge, c.ws, c.fft }, layout }).first;
+        }
+        const Layout& layout = found->second;
+        Discretisation d;
+        d.order        = c.order;
+        d.ws           = c.ws;
+        d.leastSquares = options_.leastSquares;
+        d.engine       = engineOfLevels(options_);
+        d.accuracy     = options_.accuracy;
+        d.levels       = layout.levels;
+        d.referenceBox = box_;
+        d.leafCells    = layout.cells;
+        return {
+            d, estimatedError(c.order, c.ws, d.leastSquares, layout.unit, layout.ratio, d.levels)
+        };
+    }
+
+private:
+    struct Layout
+    {
+        IntMat cells;
+        int levels;
+        double unit, ratio;
+    };
+    const Options& options_;
+    Device device_;
+    const Mat3& box_;
+    std::map<std::tuple<double, int, bool>, Layout> known_;
+};
+
+/*! \brief The settings that suffice, cheapest first: those of about the lowest cost, none twice.
+ *  \param[in] most  no more than this; the result is never empty */
+std::vector<Discretisation> cheapest(const Options& options,
+                                     Device device,
+                                     const Mat3& box,
+                                     long long particles,
+                                     const Occupancy& occupancy,
+                                     int realSize,
+                                     double largestCell,
+                                     size_t most)
+{
+    //! Predicted costs are right within such a factor.
+    constexpr double c_doubt = 1.5;
+    //! Numbers of cells closer than this cost the same.
+    constexpr double c_likeCells = 1.12;
+
+    checkCellSize(options, box);
+    auto all = allCandidates(options, device, box, particles, occupancy, realSize, largestCell);
+    if (all.empty())
+    {
+        constexpr double c_any = std::numeric_limits<double>::infinity();
+        all = allCandidates(options, device, box, particles, occupancy, realSize, c_any);
+    }
+    if (device == Device::Cpu)
+    {
+        all = fittingCandidates(options, all);
+    }
+    const auto sufficient = sufficientCandidates(options, all);
+    std::vector<Candidate> taken;
+    std::vector<Discretisation> result;
+    Layouts layouts(options, device, box);
+    std::pair<Discretisation, double> closest = layouts.complete(sufficient.front());
+    for (const Candidate& c : sufficient)
+    {
+        if (result.size() >= most || (!taken.empty() && c.cost > c_doubt * taken.front().cost))
+        {
+            break;
+        }
+        const bool alike = std::any_of(taken.begin(),
+                                       taken.end(),
+                                       [&](const Candidate& t)
+                                       {
+                                           return t.fft == c.fft && t.ws == c.ws
+                                                  && std::abs(std::log(t.cells / c.cells))
+                                                             < std::log(c_likeCells);
+                                       });
+        if (alike)
+        {
+            continue;
+        }
+        const std::pair<Discretisation, double> laidOut = layouts.complete(c);
+        const Discretisation& d                         = laidOut.first;
+        if (std::any_of(result.begin(),
+                        result.end(),
+                        [&](const Discretisation& r) {
+                            return r.leafCells == d.leafCells && r.ws == d.ws
+                                   && r.levels == d.levels;
+                        }))
+        {
+            continue;
+        }
+        if (laidOut.second > options.accuracy)
+        {
+            // the cells came out with a worse shape than expected
+            if (laidOut.second < closest.second)
+            {
+                closest = laidOut;
+            }
+            continue;
+        }
+        taken.push_back(c);
+        result.push_back(d);
+    }
+    if (result.empty())
+    {
+        result.push_back(closest.first);
+    }
+    return result;
+}
+
+} // namespace
+
+Discretisation chooseDiscretisation(const Options& options,
+                                    Device device,
+                                    const Mat3& box,
+                                    long long particles,
+                                    const Occupancy& occupancy,
+                                    int realSize,
+                                    double largestCell)
+{
+    return cheapest(options, device, box, particles, occupancy, realSize, largestCell, 1).front();
+}
+
+std::vector<Discretisation> discretisationsToTime(const Options& options,
+                                                  Device device,
+                                                  const Mat3& box,
+                                                  long long particles,
+                                                  const Occupancy& occupancy,
+                                                  int realSize,
+                                                  double largestCell)
+{
+    constexpr size_t c_most = 6;
+    return cheapest(options, device, box, particles, occupancy, realSize, largestCell, c_most);
+}
+
+} // namespace farfield

@@ -1,0 +1,106 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The choice of order, direct range, cells and M2L engine.
+ */
+#ifndef FARFIELD_PLAN_DISCRETISATION_H
+#define FARFIELD_PLAN_DISCRETISATION_H
+
+#include <limits>
+#include <vector>
+
+#include "farfield/farfield.h"
+
+#include "cells/grid.h"
+#include "plan/occupancy.h"
+
+namespace farfield
+{
+
+//! Most leaf cells of a box: tables over all of them have to fit into memory.
+constexpr double c_maxCells = 1 << 27;
+
+/*! \brief Excluded pairs closer than this, nm, are left out of the near field unless another range
+ * is set: subtracted from forces of the size of chemical ones they would cancel all digits. */
+constexpr double c_exclusionRange = 0.04;
+
+//! Everything that fixes the operators.
+struct Discretisation
+{
+    int order         = 0;
+    int ws            = 1;
+    int levels        = 1; //!< 1: the periodic M2L acts on the leaves
+    bool leastSquares = true;
+    M2lEngine engine  = M2lEngine::Hierarchy; //!< of the levels above 0
+    //! Wanted, in terms of water: what rounding may add to the truncation error.
+    double accuracy = 0;
+    //! Relative error in this system over that in water, for which estimatedError() is.
+    double systemFactor = 1;
+    //! Excluded pairs nearer than this, nm, are left out of the near field, not subtracted.
+    double exclusionRange = c_exclusionRange;
+    double measuredError  = 0;            //!< in this system, see ForceSpread; 0: not measured
+    IntMat leafCells      = {};           //!< H of the leaf level
+    Mat3 referenceBox     = Mat3::Zero(); //!< the box whose cell shape the operators have
+
+    //! Whether another one differs at most in the accuracy, as a part of the operators may.
+    bool hasSettingOf(const Discretisation& d) const
+    {
+        return order == d.order && ws == d.ws && levels == d.levels
+               && leastSquares == d.leastSquares && engine == d.engine && leafCells == d.leafCells
+               && referenceBox == d.referenceBox;
+    }
+
+    //! H of level 0, on which the periodic M2L acts.
+    IntMat coarseCells() const;
+    //! Grid of the leaf level in a box.
+    Grid leafGrid(const Mat3& box) const { return Grid(leafCells, box); }
+};
+
+//! The engine that the options want for levels above 0, if there are any.
+inline M2lEngine engineOfLevels(const Options& options)
+{
+    const bool open = options.m2l == M2lEngine::Auto || options.m2l == M2lEngine::Fft;
+    return open ? M2lEngine::Hierarchy : options.m2l;
+}
+
+/*! \brief Predicted relative RMS force error of leaf cells in condensed matter.
+ *
+ *  From measurements on water, extrapolated beyond them. */
+double estimatedError(const Discretisation& d, const Grid& leaf);
+
+/*! \brief Chooses what the options leave open: the cheapest setting whose predicted error suffices.
+ *
+ *  The choice follows from a cost model, not from timings, and so is the same in every run.
+ *  \param[in] options         checked
+ *  \param[in] device          whose costs count: Cpu or Gpu
+ *  \param[in] box             box vectors
+ *  \param[in] particles       number of particles
+ *  \param[in] occupancy       where they are
+ *  \param[in] realSize        bytes of a number
+ *  \param[in] largestCell     edge that cells must not exceed, nm, unless nothing smaller is left
+ *  \throws Error  InvalidArgument: options and box do not fit together; OutOfMemory: on the CPU, if
+ *                 what the options ask for takes more than half of the physical memory */
+Discretisation chooseDiscretisation(const Options& options,
+                                    Device device,
+                                    const Mat3& box,
+                                    long long particles,
+                                    const Occupancy& occupancy,
+                                    int realSize       = 4,
+                                    double largestCell = std::numeric_limits<double>::infinity());
+
+/*! \brief The settings among which timing may decide: their errors suffice, and their predicted
+ *         costs are close. The first is that of chooseDiscretisation(), which has the parameters.
+ */
+std::vector<Discretisation>
+discretisationsToTime(const Options& options,
+                      Device device,
+                      const Mat3& box,
+                      long long particles,
+                      const Occupancy& occupancy,
+                      int realSize       = 4,
+                      double largestCell = std::numeric_limits<double>::infinity());
+
+} // namespace farfield
+
+#endif

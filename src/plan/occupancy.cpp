@@ -1,0 +1,130 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "plan/occupancy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+namespace farfield
+{
+namespace
+{
+
+//! Edge of the smallest cells that are counted, nm.
+constexpr double c_smallest = 0.15;
+//! Bits of a cell index per dimension.
+constexpr int c_bits = 21;
+
+//! Spreads the bits of an index: two zeros between any two of them.
+uint64_t spread(uint64_t v)
+{
+    v = (v | v << 32) & 0x1f00000000ffffULL;
+    v = (v | v << 16) & 0x1f0000ff0000ffULL;
+    v = (v | v << 8) & 0x100f00f00f00f00fULL;
+    v = (v | v << 4) & 0x10c30c30c30c30c3ULL;
+    return (v | v << 2) & 0x1249249249249249ULL;
+}
+
+} // namespace
+
+template<class Real>
+Occupancy::Occupancy(const Real* x, int n, const Mat3& box)
+{
+    const Mat3 inverse = box.inverse();
+    const Vec3 lengths = box.diagonal(); // of a triangular box, whose volume is their product
+    double edge        = c_smallest;
+    while (lengths.maxCoeff() / edge >= (1 << c_bits))
+    {
+        edge *= 2;
+    }
+    // Morton order: cells that merge are neighbours in the list
+    std::vector<std::pair<uint64_t, double>> cells(n);
+    for (int i = 0; i < n; i++)
+    {
+        const Eigen::RowVector3d r(x[3 * static_cast<size_t>(i)],
+                                   x[3 * static_cast<size_t>(i) + 1],
+                                   x[3 * static_cast<size_t>(i) + 2]);
+        const Eigen::RowVector3d f = r * inverse;
+        uint64_t key               = 0;
+        for (int k = 0; k < 3; k++)
+        {
+            const double inside = std::clamp(f[k] - std::floor(f[k]), 0.0, 1.0);
+            key |= spread(static_cast<uint64_t>(inside * lengths[k] / edge)) << k;
+        }
+        cells[i] = { key, 1.0 };
+    }
+    std::sort(cells.begin(), cells.end());
+    const double pairs = std::max(1.0, static_cast<double>(n) * (n - 1.0));
+    for (;; edge *= 2)
+    {
+        size_t kept     = 0;
+        double together = 0;
+        for (size_t c = 0; c < cells.size(); c++)
+        {
+            if (kept > 0 && cells[kept - 1].first == cells[c].first)
+            {
+                cells[kept - 1].second += cells[c].second;
+            }
+            else
+            {
+                cells[kept++] = cells[c];
+            }
+        }
+        cells.resize(kept);
+        for (auto& cell : cells)
+        {
+            together += cell.second * (cell.second - 1);
+            cell.first >>= 3;
+        }
+        // an even filling: whole cells, and the rest of the box
+        double all = 1, even = 1;
+        for (int k = 0; k < 3; k++)
+        {
+            const double whole = std::floor(lengths[k] / edge);
+            const double rest  = lengths[k] / edge - whole;
+            all *= std::ceil(lengths[k] / edge);
+            even *= (whole + rest * rest) * std::pow(edge / lengths[k], 2);
+        }
+        samples_.push_back({ edge,
+                             std::max<double>(1, static_cast<double>(kept)) / all,
+                             together / pairs / even });
+        if (edge >= lengths.maxCoeff())
+        {
+            break;
+        }
+    }
+}
+
+double Occupancy::interpolated(double edge, double Sample::*value) const
+{
+    const double at = std::clamp(
+            std::log2(edge / samples_.front().edge), 0.0, static_cast<double>(samples_.size() - 1));
+    const size_t k   = std::min(static_cast<size_t>(at), samples_.size() - 1);
+    const size_t up  = std::min(k + 1, samples_.size() - 1);
+    const double low = std::max(samples_[k].*value, 1e-300);
+    return low * std::pow(std::max(samples_[up].*value, 1e-300) / low, at - static_cast<double>(k));
+}
+
+double Occupancy::cells(double edge, double boxVolume) const
+{
+    const double filled =
+            samples_.empty() ? volume_ : boxVolume * interpolated(edge, &Sample::occupied);
+    return filled / (edge * edge * edge);
+}
+
+double Occupancy::density(double width, double boxVolume) const
+{
+    if (samples_.empty())
+    {
+        return boxVolume / std::max(volume_, std::min(width * width * width, boxVolume));
+    }
+    return interpolated(width, &Sample::density);
+}
+
+template Occupancy::Occupancy(const float*, int, const Mat3&);
+template Occupancy::Occupancy(const double*, int, const Mat3&);
+
+} // namespace farfield

@@ -1,0 +1,206 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "solver/saved_state.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <type_traits>
+
+namespace farfield
+{
+namespace
+{
+
+//! Changes with the meaning of the array.
+constexpr double c_version = 3;
+//! Version and checksum.
+constexpr size_t c_header = 2;
+
+//! Largest strain that operators follow; see Solver, which builds new ones long before.
+constexpr double c_largestStrain = 0.1;
+//! Cells of a choice may be worse shaped than the best ones by this factor. Boxes of all shapes and
+//! sizes, with and without explicit cell sizes: at most 1.3.
+constexpr double c_worstShape = 1.5;
+
+std::string text(double value)
+{
+    char buffer[32];
+    std::snprintf(buffer, sizeof(buffer), "%.9g", value);
+    return buffer;
+}
+
+//! The value of an option as it is named in messages.
+std::string valueText(const char* name, double value)
+{
+    static const char* const c_engines[] = { "auto",    "hierarchy", "fft", "naive",
+                                             "dynamic", "symmetric", "gemm" };
+    const bool isEngine = std::string(name) == "m2l" && value >= 0 && value < std::size(c_engines);
+    return isEngine ? c_engines[static_cast<int>(value)] : text(value);
+}
+
+[[noreturn]] void refuse(const std::string& why, const char* parameter = "")
+{
+    throw Error(ErrorCode::InvalidArgument,
+                "The saved FMM state cannot be used: " + why + ".",
+                parameter);
+}
+
+//! FNV-1a over the bytes of the numbers behind the header; 53 bits, which a double holds exactly.
+double checksum(const std::vector<double>& array)
+{
+    std::uint64_t hash = 14695981039346656037ull;
+    for (size_t i = c_header; i < array.size(); i++)
+    {
+        unsigned char bytes[sizeof(double)];
+        std::memcpy(bytes, &array[i], sizeof(double));
+        for (const unsigned char byte : bytes)
+        {
+            hash = (hash ^ byte) * 1099511628211ull;
+        }
+    }
+    return static_cast<double>(hash >> 11);
+}
+
+//! Calls f(member, name) for the options that decide on results, all of them numbers.
+template<class Function>
+void forOptions(const Options& o, const Function& f)
+{
+    f(o.accuracy, "accuracy");
+    f(o.order, "order");
+    f(o.directRange, "directRange");
+    f(o.cellSize, "cellSize");
+    f(static_cast<double>(o.m2l), "m2l");
+    f(static_cast<double>(o.leastSquares), "leastSquares");
+}
+
+//! Calls f(number) for all numbers of the state, to write or to read them.
+template<class State, class Function>
+void forNumbers(State& state, const Function& f)
+{
+    auto& d = state.discretisation;
+    f(state.chosenFor);
+    f(state.particles);
+    f(d.accuracy);
+    f(d.systemFactor);
+    f(d.measuredError);
+    f(d.exclusionRange);
+    f(d.order);
+    f(d.ws);
+    f(d.levels);
+    for (auto& row : d.leafCells)
+    {
+        for (auto& entry : row)
+        {
+            f(entry);
+        }
+    }
+    for (auto* matrix : { &d.referenceBox, &state.strain })
+    {
+        for (int i = 0; i < 9; i++)
+        {
+            f((*matrix)(i / 3, i % 3));
+        }
+    }
+}
+
+//! Whether the cells are some that could have been chosen for the box.
+bool areSound(const SavedState& state)
+{
+    const Discretisation& d = state.discretisation;
+    const Mat3& box         = d.referenceBox;
+    const IntMat& H         = d.leafCells;
+    if (d.order < 0 || d.order > c_maxOrder || d.ws < 1 || d.ws > 2 || d.levels < 1 || d.levels > 20
+        || state.particles < 0 || !(state.strain.cwiseAbs().maxCoeff() <= c_largestStrain))
+    {
+        return false;
+    }
+    const int coarsen = 1 << (d.levels - 1);
+    for (int i = 0; i < 3; i++)
+    {
+        for (int j = 0; j < 3; j++)
+        {
+            const bool upper = j > i;
+            if ((upper && (H[i][j] != 0 || box(i, j) != 0))
+                || (i == j && (H[i][i] < 1 || !(box(i, i) > 0))) || H[i][j] % coarsen != 0
+                || std::abs(static_cast<double>(H[i][j])) > c_maxCells || !std::isfinite(box(i, j)))
+            {
+                return false;
+            }
+        }
+    }
+    if (static_cast<double>(H[0][0]) * H[1][1] * H[2][2] > c_maxCells
+        || !std::isfinite(box.determinant()) || !(box.determinant() > 0))
+    {
+        return false;
+    }
+    const Grid cells(H, box);
+    const Grid best(chooseCells(box, cells.unit(), d.ws, coarsen), box);
+    return shapeRatio(cells.edges(), d.ws) <= c_worstShape * shapeRatio(best.edges(), d.ws);
+}
+
+} // namespace
+
+std::vector<double> encodeState(const SavedState& state, const Options& options, int precision)
+{
+    std::vector<double> array = { c_version, 0, static_cast<double>(precision) };
+    forOptions(options, [&](double value, const char* /*name*/) { array.push_back(value); });
+    forNumbers(state, [&](const auto& value) { array.push_back(static_cast<double>(value)); });
+    array[1] = checksum(array);
+    return array;
+}
+
+SavedState decodeState(const std::vector<double>& array, const Options& options, int precision)
+{
+    const size_t size = encodeState({}, options, precision).size();
+    if (array.empty() || array[0] != c_version)
+    {
+        refuse("it was not written by this version of farfield");
+    }
+    if (array.size() != size || array[1] != checksum(array)
+        || !std::all_of(array.begin(), array.end(), [](double v) { return std::isfinite(v); }))
+    {
+        refuse("it is damaged");
+    }
+    auto next = array.begin() + c_header;
+    if (*next++ != precision)
+    {
+        refuse(precision == sizeof(float) ? "it was written in double precision, now it is single"
+                                          : "it was written in single precision, now it is double");
+    }
+    forOptions(options,
+               [&](double now, const char* name)
+               {
+                   const double then = *next++;
+                   if (then != now)
+                   {
+                       refuse("it was written with " + std::string(name) + " = "
+                                      + valueText(name, then) + ", and now " + name + " is "
+                                      + valueText(name, now),
+                              name);
+                   }
+               });
+    SavedState state;
+    forNumbers(state,
+               [&](auto& value)
+               {
+                   // the checksum is right: these are the numbers that were written
+                   value = static_cast<std::decay_t<decltype(value)>>(*next++);
+               });
+    Discretisation& d = state.discretisation;
+    d.leastSquares    = options.leastSquares;
+    d.engine          = engineOfLevels(options);
+    if (!areSound(state))
+    {
+        refuse("its cells do not fit its box");
+    }
+    return state;
+}
+
+} // namespace farfield
