@@ -112,23 +112,6 @@ constexpr std::array<double, 3> c_offsetSteps = { 0.8191725133961644,
                                                   0.671043606703789,
                                                   0.5497004779019701 };
 
-/*! \brief Length of the longest cell diagonal over the distance of the nearest far cell; small is
- * accurate. */
-double shapeRatio(const Mat3& edges, int ws);
-
-//! Cost of a transform of a length relative to one whose factors are 2, 3 and 5, as measured with
-//! FFTW.
-double transformPenalty(int length);
-
-/*! \brief Chooses H for a wanted cell edge: the best-shaped cells among the neighbours of box /
- * edge.
- *
- *  \param[in] box       box vectors, rows, nm
- *  \param[in] edge      wanted edge, nm
- *  \param[in] ws        direct range
- *  \param[in] coarsen   every entry of H is a multiple of this */
-IntMat chooseCells(const Mat3& box, double edge, int ws, int coarsen);
-
 } // namespace farfield
 
 #endif

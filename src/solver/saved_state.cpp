@@ -13,6 +13,8 @@
 #include <string>
 #include <type_traits>
 
+#include "cells/cell_shape.h"
+
 namespace farfield
 {
 namespace
