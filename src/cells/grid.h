@@ -16,6 +16,7 @@
 
 #include "base/vectors.h"
 #include "cells/cell_index.h"
+#include "cells/cyclic_groups.h"
 
 namespace farfield
 {
@@ -76,13 +77,7 @@ public:
     //! The same shape with every cell split in 2 x 2 x 2.
     Grid refined() const;
 
-    /*! \brief The group as a product of cyclic groups, for Fourier transforms.
-     *
-     *  Unimodular U and V make U H V diagonal (Smith, Phil. Trans. R. Soc. 151, 293 (1861); the
-     *  divisibility of the diagonal is not needed): t = c V modulo the diagonal. Parts of these
-     *  groups whose orders are powers of different primes make up a cyclic group by themselves
-     *  (Good, J. R. Stat. Soc. B 20, 361 (1958), doi:10.1111/j.2517-6161.1958.tb00300.x), so they
-     *  are put together anew, to three groups of about equal order. */
+    //! The group as a product of cyclic groups, see cyclic_groups.h.
     const Int3& lengths() const { return lengths_; }
     //! Position of a cell in a row-major array of lengths().
     int slot(const Int3& c) const;
@@ -94,8 +89,6 @@ public:
     int multiplicity(int waveVector) const;
 
 private:
-    void diagonalise();
-
     IntMat H_       = {};
     CellGrid plain_ = {};
     Mat3 box_       = Mat3::Zero();

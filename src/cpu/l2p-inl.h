@@ -98,6 +98,45 @@ HWY_INLINE Gradients<Real> gradients(const ExpansionTables<Real>& tables,
     return sum;
 }
 
+//! Gradients of the local expansions of as many slots as there are lanes: g[3 i + axis][lane].
+template<class Real>
+HWY_INLINE void gradientExpansions(const ExpansionTables<Real>& tables,
+                                   const Real* local,
+                                   size_t padded,
+                                   Real* HWY_RESTRICT g)
+{
+    const Tag<Real> d;
+    const int L = lanesOf<Real>();
+    for (int axis = 0; axis < 3; axis++)
+    {
+        for (int i = 0; i < tables.order * tables.order; i++)
+        {
+            const auto& e = tables.gradient[axis][i];
+            const auto s =
+                    hn::Mul(hn::Set(d, e.value[0]), hn::Load(d, local + e.source[0] * padded));
+            const auto t = hn::MulAdd(
+                    hn::Set(d, e.value[1]), hn::Load(d, local + e.source[1] * padded), s);
+            hn::Store(t, d, g + (3 * i + axis) * L);
+        }
+    }
+}
+
+//! Writes one vector of forces, one particle of each cell.
+template<class Real>
+HWY_INLINE void
+storeColumn(Vec<Real> f, const int* first, const int* count, int column, Real* forces)
+{
+    HWY_ALIGN Real out[c_slotPadding];
+    hn::Store(f, Tag<Real>(), out);
+    for (int lane = 0; lane < lanesOf<Real>(); lane++)
+    {
+        if (column < count[lane])
+        {
+            forces[first[lane] + column] = out[lane];
+        }
+    }
+}
+
 template<class Real>
 void l2p(const Particles<Real>& particles,
          const LeafSlots& slots,
@@ -113,10 +152,9 @@ void l2p(const Particles<Real>& particles,
 {
     const Tag<Real> d;
     const int L = lanesOf<Real>();
-    const int n = tables.order * tables.order;
     HWY_ALIGN Real g[3 * c_maxCoefficients * c_slotPadding];
-    HWY_ALIGN Real out[3][c_slotPadding];
     const auto unit = hn::Set(d, 1 / tables.inverseUnit);
+    const auto w    = hn::Set(d, pull);
     for (int slot = begin; slot < end; slot += L)
     {
         const int* first  = slots.first + slot;
@@ -126,73 +164,37 @@ void l2p(const Particles<Real>& particles,
         {
             continue;
         }
-        for (int axis = 0; axis < 3; axis++)
+        gradientExpansions(tables, local + slot, slots.padded, g);
+        TensorSum<Real> sum;
+        const auto finish =
+                [&](const Column<Real>& c, Vec<Real> gx, Vec<Real> gy, Vec<Real> gz, int column)
+                        HWY_ATTR
         {
-            for (int i = 0; i < n; i++)
+            const auto x = hn::Mul(c.x, unit);
+            const auto y = hn::Mul(c.y, unit);
+            const auto z = hn::Mul(c.z, unit);
+            gx           = hn::Mul(c.q, hn::MulSub(w, x, gx));
+            gy           = hn::Mul(c.q, hn::MulSub(w, y, gy));
+            gz           = hn::Mul(c.q, hn::MulSub(w, z, gz));
+            storeColumn(gx, first, count, column, fx);
+            storeColumn(gy, first, count, column, fy);
+            storeColumn(gz, first, count, column, fz);
+            if (virial != nullptr)
             {
-                const auto& e = tables.gradient[axis][i];
-                const auto s  = hn::Mul(
-                        hn::Set(d, e.value[0]),
-                        hn::Load(d,
-                                 local + static_cast<size_t>(e.source[0]) * slots.padded + slot));
-                const auto t = hn::MulAdd(
-                        hn::Set(d, e.value[1]),
-                        hn::Load(d, local + static_cast<size_t>(e.source[1]) * slots.padded + slot),
-                        s);
-                hn::Store(t, d, g + (3 * i + axis) * L);
+                sum.add(x, y, z, gx, gy, gz);
             }
-        }
-        auto xx = hn::Zero(d), yy = xx, zz = xx, xy = xx, xz = xx, yz = xx;
+        };
         for (int k = 0; k < columns; k += 2)
         {
             const Column<Real> a = loadColumn(particles, first, count, k, tables.inverseUnit);
             const Column<Real> b = loadColumn(particles, first, count, k + 1, tables.inverseUnit);
             const Gradients<Real> G = gradients(tables, g, a, b);
-            const auto finish =
-                    [&](const Column<Real>& c, Vec<Real> gx, Vec<Real> gy, Vec<Real> gz, int column)
-                            HWY_ATTR
-            {
-                const auto x = hn::Mul(c.x, unit);
-                const auto y = hn::Mul(c.y, unit);
-                const auto z = hn::Mul(c.z, unit);
-                const auto w = hn::Set(d, pull);
-                gx           = hn::Mul(c.q, hn::MulSub(w, x, gx));
-                gy           = hn::Mul(c.q, hn::MulSub(w, y, gy));
-                gz           = hn::Mul(c.q, hn::MulSub(w, z, gz));
-                hn::Store(gx, d, out[0]);
-                hn::Store(gy, d, out[1]);
-                hn::Store(gz, d, out[2]);
-                for (int lane = 0; lane < L; lane++)
-                {
-                    if (column < count[lane])
-                    {
-                        const int i = first[lane] + column;
-                        fx[i]       = out[0][lane];
-                        fy[i]       = out[1][lane];
-                        fz[i]       = out[2][lane];
-                    }
-                }
-                if (virial != nullptr)
-                {
-                    xx = hn::MulAdd(x, gx, xx);
-                    yy = hn::MulAdd(y, gy, yy);
-                    zz = hn::MulAdd(z, gz, zz);
-                    xy = hn::MulAdd(x, gy, hn::MulAdd(y, gx, xy));
-                    xz = hn::MulAdd(x, gz, hn::MulAdd(z, gx, xz));
-                    yz = hn::MulAdd(y, gz, hn::MulAdd(z, gy, yz));
-                }
-            };
             finish(a, G.xa, G.ya, G.za, k);
             finish(b, G.xb, G.yb, G.zb, k + 1);
         }
         if (virial != nullptr)
         {
-            virial[0] -= 0.5 * hn::GetLane(hn::SumOfLanes(d, xx));
-            virial[1] -= 0.5 * hn::GetLane(hn::SumOfLanes(d, yy));
-            virial[2] -= 0.5 * hn::GetLane(hn::SumOfLanes(d, zz));
-            virial[3] -= 0.25 * hn::GetLane(hn::SumOfLanes(d, xy));
-            virial[4] -= 0.25 * hn::GetLane(hn::SumOfLanes(d, xz));
-            virial[5] -= 0.25 * hn::GetLane(hn::SumOfLanes(d, yz));
+            sum.addVirial(virial);
         }
     }
 }

@@ -412,31 +412,18 @@ HWY_INLINE void addVirial(const Staged<Real>& s, double* virial)
 {
     const Tag<Real> d;
     const int L = lanesOf<Real>();
-    auto xx = hn::Zero(d), yy = xx, zz = xx, xy = xx, xz = xx, yz = xx;
+    TensorSum<Real> sum;
     for (int i = 0; i < s.count; i += L)
     {
         // behind the last source there is padding of the first vector, without force
-        const auto x  = hn::Load(d, s.x + i);
-        const auto y  = hn::Load(d, s.y + i);
-        const auto z  = hn::Load(d, s.z + i);
-        const auto fx = hn::Load(d, s.fx + i);
-        const auto fy = hn::Load(d, s.fy + i);
-        const auto fz = hn::Load(d, s.fz + i);
-        xx            = hn::MulAdd(x, fx, xx);
-        yy            = hn::MulAdd(y, fy, yy);
-        zz            = hn::MulAdd(z, fz, zz);
-        xy            = hn::MulAdd(x, fy, hn::MulAdd(y, fx, xy));
-        xz            = hn::MulAdd(x, fz, hn::MulAdd(z, fx, xz));
-        yz            = hn::MulAdd(y, fz, hn::MulAdd(z, fy, yz));
+        sum.add(hn::Load(d, s.x + i),
+                hn::Load(d, s.y + i),
+                hn::Load(d, s.z + i),
+                hn::Load(d, s.fx + i),
+                hn::Load(d, s.fy + i),
+                hn::Load(d, s.fz + i));
     }
-    const auto sum = [&](auto v) HWY_ATTR
-    { return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, v))); };
-    virial[0] -= 0.5 * sum(xx);
-    virial[1] -= 0.5 * sum(yy);
-    virial[2] -= 0.5 * sum(zz);
-    virial[3] -= 0.25 * sum(xy);
-    virial[4] -= 0.25 * sum(xz);
-    virial[5] -= 0.25 * sum(yz);
+    sum.addVirial(virial);
 }
 
 template<class Real>
