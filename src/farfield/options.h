@@ -215,7 +215,7 @@ struct OptionDescription
     const char* whenOpen;     //!< what then is the case, as a clause; empty if it is never open
     const char* unit;         //!< empty if it has none
     bool isPartOfState; //!< a saved state is refused with another value, see Solver::restore()
-    const char* text;    //!< one sentence
+    const char* text;   //!< one sentence
 };
 
 /*! \brief All options, in the order of Options.
