@@ -14,6 +14,7 @@
 #include "cpu/exclusions.h"
 #include "cpu/m2l_periodic.h"
 #include "cpu/tree.h"
+#include "operators/background.h"
 #include "operators/reduction.h"
 
 namespace farfield
@@ -199,8 +200,7 @@ public:
     {
         Level<Real>& level = leaves();
         const double unit  = level.grid.unit();
-        // the uniform background pulls with -2 (2 pi / 3V) Q q b
-        const Real pull = static_cast<Real>(-2 * background(level) / (unit * unit * unit));
+        const Real pull    = static_cast<Real>(backgroundPull(background(level), unit));
         std::vector<std::array<double, 6>> virials(threads_);
         forSlots(
                 [&](int begin, int end, int range)
@@ -367,10 +367,9 @@ private:
         }
     }
 
-    //! (2 pi / 3V) Q times the volume of a cell of the level.
     double background(const Level<Real>& level) const
     {
-        return 2 * M_PI / 3 * netCharge_ / static_cast<double>(level.grid.count());
+        return backgroundStrength(netCharge_, level.grid.count());
     }
 
     void setGrids(const Mat3& box)
@@ -467,8 +466,6 @@ private:
         {
             energy += 0.5 * part / level.grid.unit();
         }
-        // uniform background: (2 pi / 3V) Q sum q r^2, half of it about the centres of leaves, half
-        // of it about those of level 0
         if (netCharge_ != 0)
         {
             const Particles<Real> p = list_.particles();
@@ -484,8 +481,7 @@ private:
                 const double unit = levels_[l].grid.unit();
                 coarse += unit * unit * tree_->traceShift(levels_[l]);
             }
-            const double unit = level.grid.unit();
-            energy += 0.5 * background(level) / (unit * unit * unit) * (trace + coarse);
+            energy += backgroundEnergy(background(level), level.grid.unit()) * (trace + coarse);
         }
         return energy;
     }

@@ -8,6 +8,7 @@
 
 #include "base/threads.h"
 #include "cpu/cpu_kernels.h"
+#include "operators/background.h"
 
 namespace farfield
 {
@@ -208,11 +209,10 @@ double Tree<Real>::traceShift(const Level<Real>& child) const
             return static_cast<double>(
                     child.M[static_cast<size_t>(coefficientIndex(l, m)) * child.padded + slot]);
         };
-        sum += s.squaredNorm() * M(0, 0);
+        sum += squaredShift(s.data()) * M(0, 0);
         if (operators_.order() > 0)
         {
-            // u_1,1 = -x, u_1,-1 = -y, u_1,0 = z
-            sum += 2 * (-s[0] * M(1, 1) - s[1] * M(1, -1) + s[2] * M(1, 0));
+            sum += shiftOfDipole(s.data(), { M(1, -1), M(1, 0), M(1, 1) });
         }
     }
     return sum;
@@ -234,13 +234,9 @@ void Tree<Real>::l2l(const Level<Real>& parent,
         X.gather(parent.L, parent.padded, parents);
         Y.transform(down_[o], X);
         const Vec3& s = shifts_[o];
-        // |s + b|^2 = |s|^2 + 2 s.b + |b|^2; the last is left to the next level or the particles
-        Y.addToRow(0, background * s.squaredNorm());
-        if (n > 1)
+        for (int i = 0; i < std::min(n, c_shiftTerms); i++)
         {
-            Y.addToRow(coefficientIndex(1, 1), -2 * background * s[0]);
-            Y.addToRow(coefficientIndex(1, -1), -2 * background * s[1]);
-            Y.addToRow(coefficientIndex(1, 0), 2 * background * s[2]);
+            Y.addToRow(i, backgroundOfShift(i, s.data(), background));
         }
         Y.scatterAdd(children, child->padded, &child->L);
         if (virial != nullptr && !children.empty())
@@ -253,10 +249,7 @@ void Tree<Real>::l2l(const Level<Real>& parent,
             }
             if (n > 1)
             {
-                // what is left of the background, |b|^2, pulls at the dipole
-                force[0] += 2 * background * X.sum(coefficientIndex(1, 1));
-                force[1] += 2 * background * X.sum(coefficientIndex(1, -1));
-                force[2] -= 2 * background * X.sum(coefficientIndex(1, 0));
+                addBackgroundForce(background, { X.sum(1), X.sum(2), X.sum(3) }, force);
             }
             virial[0] -= 0.5 * s[0] * force[0];
             virial[1] -= 0.5 * s[1] * force[1];
