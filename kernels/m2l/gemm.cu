@@ -15,12 +15,11 @@
  *  of parents. Y is written and read once and is of the size of all multipoles times the number of
  *  displacements: columns are taken in chunks for which it stays in the L2 cache.
  */
-#include "m2l/m2l.h"
-
 #include <climits>
 
 #include <algorithm>
 
+#include "m2l/engines.h"
 #include "m2l/family_basis.h"
 #include "runtime/blas.h"
 
@@ -701,16 +700,17 @@ void GemmM2l<Real>::apply(const LevelView<Real>& level,
 } // namespace
 
 template<class Real>
-std::unique_ptr<DeviceM2l<Real>> makeGemmM2l(double rounding)
+std::unique_ptr<DeviceM2l<Real>> makeGemmM2l(const EngineDemands& demands)
 {
-    const int remainders = rounding >= c_tf32Rounding        ? 0
-                           : rounding >= c_lowDegreeRounding ? c_lowDegree
-                                                             : INT_MAX;
+    const double rounding = demands.rounding;
+    const int remainders  = rounding >= c_tf32Rounding        ? 0
+                            : rounding >= c_lowDegreeRounding ? c_lowDegree
+                                                              : INT_MAX;
     return std::make_unique<GemmM2l<Real>>(
             std::is_same<Real, float>::value ? Format::Tf32 : Format::Native, remainders);
 }
 
-template std::unique_ptr<DeviceM2l<float>> makeGemmM2l<float>(double rounding);
-template std::unique_ptr<DeviceM2l<double>> makeGemmM2l<double>(double rounding);
+template std::unique_ptr<DeviceM2l<float>> makeGemmM2l<float>(const EngineDemands&);
+template std::unique_ptr<DeviceM2l<double>> makeGemmM2l<double>(const EngineDemands&);
 
 } // namespace farfield

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "m2l/m2l.h"
+#include "m2l/engines.h"
 #include "m2l/symmetric_tables.h"
 
 namespace farfield
@@ -589,12 +589,12 @@ private:
 } // namespace
 
 template<class Real>
-std::unique_ptr<DeviceM2l<Real>> makeSymmetricM2l()
+std::unique_ptr<DeviceM2l<Real>> makeSymmetricM2l(const EngineDemands& /*demands*/)
 {
     return std::make_unique<SymmetricM2l<Real>>();
 }
 
-template std::unique_ptr<DeviceM2l<float>> makeSymmetricM2l<float>();
-template std::unique_ptr<DeviceM2l<double>> makeSymmetricM2l<double>();
+template std::unique_ptr<DeviceM2l<float>> makeSymmetricM2l<float>(const EngineDemands&);
+template std::unique_ptr<DeviceM2l<double>> makeSymmetricM2l<double>(const EngineDemands&);
 
 } // namespace farfield

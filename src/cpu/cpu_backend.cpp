@@ -16,6 +16,7 @@
 #include "cpu/tree.h"
 #include "operators/background.h"
 #include "operators/reduction.h"
+#include "operators/scaled_charges.h"
 
 namespace farfield
 {
@@ -33,14 +34,7 @@ public:
 
     void setCharges(const Real* q, int n) override
     {
-        std::vector<Real> scaled(n);
-        double net = 0;
-        for (int i = 0; i < n; i++)
-        {
-            // forces and energies come out in kJ/mol
-            scaled[i] = static_cast<Real>(rootCoulomb_ * static_cast<double>(q[i]));
-            net += static_cast<double>(scaled[i]);
-        }
+        ScaledCharges<Real> scaled(q, n, rootCoulomb_);
         forces_.reserve(3 * static_cast<size_t>(n));
         fx_.reserve(n);
         fy_.reserve(n);
@@ -50,8 +44,8 @@ public:
         fx_.resize(n);
         fy_.resize(n);
         fz_.resize(n);
-        q_.swap(scaled);
-        netCharge_ = net;
+        q_.swap(scaled.q);
+        netCharge_ = scaled.net;
     }
 
     void setExclusions(const int* offsets, const int* partners, int n) override
