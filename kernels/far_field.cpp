@@ -149,8 +149,7 @@ void FarField<Real>::l2l(int level, double netCharge, const FarSums& sums, cudaS
                       tree_.families(level + 1),
                       background(level + 1, netCharge),
                       1 / tree_.unit(level + 1),
-                      sums.virial,
-                      sums.scratch,
+                      sums,
                       stream);
 }
 
@@ -180,19 +179,13 @@ void FarField<Real>::sum(const SortedParticles<Real>& particles,
               forces,
               0.5 / tree_.unit(leaf),
               2 * half,
-              sums.energy,
-              sums.virial,
-              sums.scratch,
+              sums,
               stream);
     for (int level = 1; level <= leaf && netCharge != 0; level++)
     {
         const double u = tree_.unit(level);
-        translations_.traceShift(tree_.view(level),
-                                 tree_.families(level),
-                                 half * u * u,
-                                 sums.energy,
-                                 sums.scratch,
-                                 stream);
+        translations_.traceShift(
+                tree_.view(level), tree_.families(level), half * u * u, sums, stream);
     }
 }
 

@@ -17,15 +17,6 @@
 namespace farfield
 {
 
-//! Sums that a stage adds to, device memory; null for those that are not wanted.
-struct FarSums
-{
-    double* energy       = nullptr;
-    double* virial       = nullptr; //!< xx yy zz xy xz yz
-    double* deviatoric   = nullptr; //!< as StageSums::deviatoric
-    OrderedSums* scratch = nullptr;
-};
-
 /*! \brief All that a discretisation makes.
  *
  *  Everything is computed in the frame of the operators; the rotation of setBox() leads from it to

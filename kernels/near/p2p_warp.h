@@ -7,7 +7,7 @@
 #ifndef FARFIELD_KERNELS_NEAR_P2P_WARP_H
 #define FARFIELD_KERNELS_NEAR_P2P_WARP_H
 
-#include "runtime/layout.h"
+#include "runtime/load.cuh"
 
 namespace farfield
 {
@@ -23,18 +23,6 @@ struct alignas(4 * sizeof(Real)) Piece
     Real x, y, z; //!< displacement of its centre, nm
     int shift;    //!< from positions in the sequence of sources to sorted particles
 };
-
-__device__ __forceinline__ Real4<float> load(const Real4<float>* from)
-{
-    const float4 v = __ldg(reinterpret_cast<const float4*>(from));
-    return { v.x, v.y, v.z, v.w };
-}
-__device__ __forceinline__ Real4<double> load(const Real4<double>* from)
-{
-    const double2 a = __ldg(reinterpret_cast<const double2*>(from));
-    const double2 b = __ldg(reinterpret_cast<const double2*>(from) + 1);
-    return { a.x, a.y, b.x, b.y };
-}
 
 //! Adds a force if that is wanted; predicated, so that the warp does not diverge.
 __device__ __forceinline__ void add(bool wanted, Real4<float>* to, float x, float y, float z)
