@@ -81,9 +81,7 @@ void FarField<Real>::setTranslations(const Mat3& edges, cudaStream_t stream)
 {
     if (tree_.levels() > 1)
     {
-        double e[3][3];
-        copyTo(edges, e);
-        translations_.set(discretisation_.order, e, stream);
+        translations_.set(discretisation_.order, edges, stream);
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "base/vectors.h"
 #include "runtime/device.h"
 #include "runtime/layout.h"
 #include "runtime/ordered_sums.h"
@@ -106,7 +107,7 @@ class DeviceTranslations
 {
 public:
     //! \param[in] edges  edges of a cell (any level) in units of its size, rows
-    void set(int order, const double edges[3][3], cudaStream_t stream);
+    void set(int order, const Mat3& edges, cudaStream_t stream);
 
     //! M of the parents that have a family; all other slots of the coarser level are set to zero.
     void m2m(const LevelView<Real>& child,
@@ -137,6 +138,8 @@ public:
     static constexpr int c_tile = 8;
 
 private:
+    void setGradient(int order, cudaStream_t stream);
+
     int order_           = -1;
     double shifts_[8][3] = {}; //!< centre of a child relative to its parent's, child units
     // Opposite octants o and 7 - o share an operator but for signs (-1)^(l_i + l_j), in any box.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "cells/excluded_pairs.h"
 #include "near/p2p_kernel.h"
 
 namespace farfield
@@ -56,11 +57,8 @@ int logSharesFor(const OccupiedCells& occupied)
     {
         return 0;
     }
-    int device = 0, processors = 0;
-    check(cudaGetDevice(&device), "finding the device");
-    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-          "reading properties of the device");
-    const long long fewCells = static_cast<long long>(processors) * c_fewWarps;
+    const long long fewCells =
+            static_cast<long long>(deviceAttribute(cudaDevAttrMultiProcessorCount)) * c_fewWarps;
     const long long pairs =
             static_cast<long long>(Kernel::c_pieces) * occupied.usual * occupied.usual;
     int logShares = 0;
@@ -152,13 +150,12 @@ void p2p(const NearTask<Real>& task, Real4<Real>* forces, cudaStream_t stream)
     }
     arguments.occupied   = task.occupied;
     arguments.exclusions = task.exclusions;
-    // positions relative to cells are rounded differently from those that were compared before
-    arguments.close2    = static_cast<Real>(1.02 * task.closeDistance * task.closeDistance);
-    arguments.forces    = forces;
-    arguments.totals    = task.results.totals;
-    arguments.sums      = (sums == NearSums::None) ? OrderedSums::View{ nullptr, nullptr }
-                                                   : task.results.scratch->view();
-    arguments.logShares = 0; // launchShape() decides
+    arguments.close2     = static_cast<Real>(closeInCells(task.closeDistance));
+    arguments.forces     = forces;
+    arguments.totals     = task.results.totals;
+    arguments.sums       = (sums == NearSums::None) ? OrderedSums::View{ nullptr, nullptr }
+                                                    : task.results.scratch->view();
+    arguments.logShares  = 0; // launchShape() decides
     if (task.ws == 1)
     {
         task.reproducible ? launch<Real, 1, false>(arguments, sums, stream)

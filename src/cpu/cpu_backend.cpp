@@ -131,12 +131,10 @@ public:
     {
         std::fill(forces_.begin(), forces_.end(), Real(0));
         sums_ = {};
-        const double closeDistance =
-                std::min(this->exclusionRange_, surelyNear(leaves().grid, discretisation_.ws));
         exclusions_.subtract(box_,
                              x,
                              q_.data(),
-                             closeDistance,
+                             closeDistance(),
                              forces_.data(),
                              threads_,
                              &sums_.energy,
@@ -236,10 +234,9 @@ public:
         if (!exclusions_.close().empty())
         {
             sortClosePairs();
-            const double halfBox = 0.5 * smallestWidth(box_.inverse());
-            task.closeOffsets    = closeOffsets_.data();
-            task.closePartners   = closePartners_.data();
-            task.imageDistance2  = static_cast<Real>(halfBox * halfBox);
+            task.closeOffsets   = closeOffsets_.data();
+            task.closePartners  = closePartners_.data();
+            task.imageDistance2 = static_cast<Real>(closeInCells(closeDistance()));
         }
         task.energy     = this->request_.energy;
         task.virial     = this->request_.virial;
@@ -359,6 +356,12 @@ private:
             closePartners_[closeOffsets_[rank_[i] + 1]++] = rank_[j];
             closePartners_[closeOffsets_[rank_[j] + 1]++] = rank_[i];
         }
+    }
+
+    //! Excluded pairs nearer than this are left out, nm.
+    double closeDistance()
+    {
+        return std::min(this->exclusionRange_, surelyNear(leaves().grid, discretisation_.ws));
     }
 
     double background(const Level<Real>& level) const

@@ -9,6 +9,7 @@
 #include "base/threads.h"
 #include "cpu/cpu_kernels.h"
 #include "operators/background.h"
+#include "operators/child_translation.h"
 
 namespace farfield
 {
@@ -162,15 +163,10 @@ void Tree<Real>::setTranslations(const Mat3& edges)
     const int p = operators_.order();
     for (int o = 0; o < 8; o++)
     {
-        shifts_[o] = edges.transpose() * Vec3((o & 1) - 0.5, ((o >> 1) & 1) - 0.5, (o >> 2) - 0.5);
-        // u_i(a + s) in units of the parent, twice those of the child
-        Matrix S = translation(p, shifts_[o]);
-        for (int i = 0; i < coefficientCount(p); i++)
-        {
-            S.row(i) *= std::pow(0.5, degreeOf(i));
-        }
-        up_[o]   = rowMajor<Real>(S);
-        down_[o] = rowMajor<Real>(0.5 * S.transpose());
+        shifts_[o]     = childShift(o, edges);
+        const Matrix S = childTranslation(p, shifts_[o]);
+        up_[o]         = rowMajor<Real>(S);
+        down_[o]       = rowMajor<Real>(0.5 * S.transpose());
     }
 }
 
