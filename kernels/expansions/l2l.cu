@@ -69,7 +69,7 @@ __device__ __forceinline__ DipoleMoments dipoleOf(const Real* M, size_t row, siz
 
 /*! \brief L2L: a warp computes Rows coefficients for both octants of a pair.
  *
- *  Pointers that the loop reads are parameters: they are known to be constant.
+ *  What the loop reads is not in the task: parameters are known to be constant.
  *  \param[in] operators  [4 octants][tiles][n][c_tile]
  *  \param[in] parentL    of the parents */
 template<class Shape, class Real>

@@ -41,8 +41,8 @@ __global__ void __launch_bounds__(c_clearThreads) clearMultipoles(Real4<Real>* v
 
 /*! \brief M2M: four warps, one for each pair of octants, share Rows coefficients.
  *
- *  What the loop reads are parameters: loads through pointers that are known to be constant take
- *  fewer instructions.
+ *  What the loop reads is not in the task: loads through parameters that are known to be constant
+ *  take fewer instructions.
  *  \param[in] stride     of the children
  *  \param[in] capacity   as Families
  *  \param[in] operators  [tiles][4 octants][n][c_tile]

@@ -8,7 +8,7 @@
  *  of charge density -Q/V. In the reciprocal sum of Ewald's method it is what leaves out the wave
  *  vector zero (de Leeuw, Perram and Smith, Proc. R. Soc. Lond. A 373, 27 (1980),
  *  doi:10.1098/rspa.1980.0135; Hub, de Groot, Grubmueller and Groenhof, J. Chem. Theory Comput. 10,
- *  381 (2014), doi:10.1021/ct400626b). Here it shows up in three places.
+ *  381 (2014), doi:10.1021/ct400626b). Here it shows up in four places.
  *
  *  Lattice sums. Wave vector zero of level 0 sees the mean of all cells, repeated with the lattice
  *  of cells. In units of the cell size, the lattice sum over far cells with the background's share
@@ -23,9 +23,9 @@
  *
  *      |b|^2 - 2 b.b_j + |b_j|^2.
  *
- *  The middle term couples dipoles to gradients: for l = 1, u_i = -y, z, -x, so that it adds -4 pi
- * / 3 to the diagonal of M2L: c_backgroundOfDipoles. The last is a constant in space and has no
- *  force. The first is left to the targets, with the mean charge Q / cells of a cell,
+ *  The middle term couples dipoles to gradients: for l = 1, u_i = -y, z, -x, so that it adds
+ *  -4 pi/3 to the diagonal of M2L: c_backgroundOfDipoles. The last is a constant in space and has
+ *  no force. The first is left to the targets, with the mean charge Q / cells of a cell,
  *
  *      (2 pi / 3V) Q |b|^2  =  strength |b / unit|^2 / unit,    backgroundStrength(),
  *
