@@ -25,6 +25,7 @@
 
 #include "farfield/farfield.h"
 
+#include "engine_name.h"
 #include "reference.h"
 
 namespace farfield
@@ -102,6 +103,22 @@ protected:
         {
             GTEST_SKIP() << c_reason;
         }
+    }
+};
+
+//! Tests of solvers whose results may be compared bit by bit.
+template<class Config>
+class ReproducibleTest : public ConfiguredTest<Config>
+{
+public:
+    using Real = typename Config::Real;
+
+    static Options options()
+    {
+        Options options      = Config::options();
+        options.reproducible = true;
+        options.threads      = 2;
+        return options;
     }
 };
 
@@ -234,6 +251,14 @@ Evaluation evaluate(Solver<Real>& solver, const System& system, const Request& r
         }
     }
     return result;
+}
+
+//! Expects two evaluations to be equal bit by bit.
+inline void expectSameBits(const Evaluation& a, const Evaluation& b)
+{
+    EXPECT_EQ(a.energy, b.energy);
+    EXPECT_EQ(a.forces, b.forces);
+    EXPECT_EQ(a.virial, b.virial);
 }
 
 /*! \brief Relative rounding error of a force.
@@ -369,29 +394,6 @@ inline void expectClose(const Evaluation& result, const Evaluation& reference, c
     EXPECT_LE(largestDifference(result.virial, reference.virial), bounds.virial) << "virial";
 }
 
-//! What the tests call an engine.
-inline const char* engineName(M2lEngine engine)
-{
-    switch (engine)
-    {
-        case M2lEngine::Auto:
-            return "auto";
-        case M2lEngine::Hierarchy:
-            return "hierarchy";
-        case M2lEngine::Fft:
-            return "fft";
-        case M2lEngine::Naive:
-            return "naive";
-        case M2lEngine::Dynamic:
-            return "dynamic";
-        case M2lEngine::Symmetric:
-            return "symmetric";
-        case M2lEngine::Gemm:
-            return "gemm";
-    }
-    return "unknown";
-}
-
 //! One line that says what ran.
 inline std::string describe(const System& system, const Setup& setup)
 {
@@ -405,6 +407,19 @@ inline std::string describe(const System& system, const Setup& setup)
         text << " [" << row[0] << " " << row[1] << " " << row[2] << "]";
     }
     return text.str();
+}
+
+//! Evaluates with \p options and checks everything against Ewald.
+template<class Real>
+void expectMatchesEwald(const System& exact, const Options& options)
+{
+    const System system        = rounded<Real>(exact);
+    const Evaluation reference = ewald(system);
+    Solver<Real> solver(options);
+    load(solver, system);
+    const Evaluation result = evaluate(solver, system);
+    SCOPED_TRACE(describe(system, solver.setup()));
+    expectClose(result, reference, boundsFor<Real>(system, solver.setup(), reference));
 }
 
 } // namespace test

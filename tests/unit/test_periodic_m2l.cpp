@@ -44,7 +44,7 @@ std::vector<Case> cases()
     Mat3 brick      = Mat3::Zero(), skewed;
     brick.diagonal() << 1, 1.3, 0.8;
     skewed << 1, 0, 0, 0.21, 1.1, 0, -0.37, 0.29, 0.9;
-    const IntMat straight = { { { 3, 0, 0 }, { 0, 2, 0 }, { 0, 0, 4 } } };
+    const IntMat straight = { { { 3, 0, 0 }, { 0, 3, 0 }, { 0, 0, 4 } } };
     const IntMat oblique  = { { { 3, 0, 0 }, { 1, 2, 0 }, { -1, 1, 3 } } };
     return { { "one cell", { { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } } }, cube, 4, 1, false },
              { "monopoles", straight, brick, 0, 1, false },
