@@ -105,6 +105,22 @@ protected:
     }
 };
 
+//! Tests of solvers whose results may be compared bit by bit.
+template<class Config>
+class ReproducibleTest : public ConfiguredTest<Config>
+{
+public:
+    using Real = typename Config::Real;
+
+    static Options options()
+    {
+        Options options      = Config::options();
+        options.reproducible = true;
+        options.threads      = 2;
+        return options;
+    }
+};
+
 //! Lower case, letters, digits, signs and points only: "cell size" and cellSize are the same name.
 inline std::string plain(const std::string& text)
 {
@@ -234,6 +250,14 @@ Evaluation evaluate(Solver<Real>& solver, const System& system, const Request& r
         }
     }
     return result;
+}
+
+//! Expects two evaluations to be equal bit by bit.
+inline void expectSameBits(const Evaluation& a, const Evaluation& b)
+{
+    EXPECT_EQ(a.energy, b.energy);
+    EXPECT_EQ(a.forces, b.forces);
+    EXPECT_EQ(a.virial, b.virial);
 }
 
 /*! \brief Relative rounding error of a force.
@@ -382,6 +406,19 @@ inline std::string describe(const System& system, const Setup& setup)
         text << " [" << row[0] << " " << row[1] << " " << row[2] << "]";
     }
     return text.str();
+}
+
+//! Evaluates with \p options and checks everything against Ewald.
+template<class Real>
+void expectMatchesEwald(const System& exact, const Options& options)
+{
+    const System system        = rounded<Real>(exact);
+    const Evaluation reference = ewald(system);
+    Solver<Real> solver(options);
+    load(solver, system);
+    const Evaluation result = evaluate(solver, system);
+    SCOPED_TRACE(describe(system, solver.setup()));
+    expectClose(result, reference, boundsFor<Real>(system, solver.setup(), reference));
 }
 
 } // namespace test

@@ -57,19 +57,6 @@ public:
 };
 TYPED_TEST_SUITE(Teams, Configurations);
 
-void expectSameBits(const Evaluation& result, const Evaluation& expected)
-{
-    EXPECT_EQ(result.energy, expected.energy);
-    EXPECT_EQ(result.forces, expected.forces);
-    for (int i = 0; i < 3; ++i)
-    {
-        for (int j = 0; j < 3; ++j)
-        {
-            EXPECT_EQ(result.virial[i][j], expected.virial[i][j]) << i << j;
-        }
-    }
-}
-
 //! Evaluations by a team of one: OpenMP does not nest unless it is asked to.
 TYPED_TEST(Teams, OfOneInAParallelRegionGiveTheBitsOfAll)
 {

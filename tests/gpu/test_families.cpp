@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "../kernels/family_reach.h"
-#include "../kernels/family_tree.h"
+#include "tree/family_reach.h"
+#include "tree/family_tree.h"
 #include "cells/grid.h"
 #include "cpu/tree.h"
 

@@ -20,18 +20,11 @@ namespace
 {
 
 template<class Config>
-class Recovery : public ConfiguredTest<Config>
+class Recovery : public ReproducibleTest<Config>
 {
 public:
-    using Real = typename Config::Real;
+    using typename ReproducibleTest<Config>::Real;
 
-    static Options options()
-    {
-        Options options      = Config::options();
-        options.reproducible = true;
-        options.threads      = 2;
-        return options;
-    }
     static System water(double volume)
     {
         return rounded<Real>(pseudoWater(namedBox("triclinic", volume), 271));
@@ -42,12 +35,6 @@ public:
         Solver<Real> solver(options);
         load(solver, system);
         return evaluate(solver, system);
-    }
-    static void expectSameBits(const Evaluation& a, const Evaluation& b)
-    {
-        EXPECT_EQ(a.energy, b.energy);
-        EXPECT_EQ(a.forces, b.forces);
-        EXPECT_EQ(a.virial, b.virial);
     }
 };
 TYPED_TEST_SUITE(Recovery, Configurations);
@@ -82,7 +69,7 @@ TYPED_TEST(Recovery, RefusesAStateOfOtherOptions)
         // it chooses anew, as if nothing had been tried
         EXPECT_TRUE(solver.state().empty());
         load(solver, system);
-        this->expectSameBits(evaluate(solver, system), this->fresh(options, system));
+        expectSameBits(evaluate(solver, system), this->fresh(options, system));
     };
     check("accuracy", [](Options& o) { o.accuracy = 1e-4; });
     check("accuracy", [](Options& o) { o.accuracy = std::nextafter(o.accuracy, 1.0); });
@@ -168,12 +155,12 @@ TYPED_TEST(Recovery, AfterABoxThatDidNotFitIntoMemory)
     expectError(ErrorCode::OutOfMemory, { "memory" }, [&] { evaluate(solver, system); });
     EXPECT_EQ(solver.setup().cells, setup.cells);
     EXPECT_EQ(solver.state(), state);
-    this->expectSameBits(evaluate(solver, small), before);
+    expectSameBits(evaluate(solver, small), before);
     expectError(ErrorCode::OutOfMemory, { "memory" }, [&] { evaluate(solver, system); });
     expectError(ErrorCode::OutOfMemory, { "memory" }, [&] { evaluate(solver, system); });
     Solver<Real> other(options);
     other.restore(solver.state());
-    this->expectSameBits(evaluate(solver, small), before);
+    expectSameBits(evaluate(solver, small), before);
 }
 
 TYPED_TEST(Recovery, AfterPositionsBeyondAllCells)
@@ -199,7 +186,7 @@ TYPED_TEST(Recovery, AfterPositionsBeyondAllCells)
         expectError(ErrorCode::InvalidArgument,
                     { "particle 5" },
                     [&] { solver.prepare(x.data(), Box(system.box).rows); });
-        this->expectSameBits(evaluate(solver, system), due);
+        expectSameBits(evaluate(solver, system), due);
         fails();
         // in a box that needs other cells, too
         System larger = system;
@@ -207,7 +194,7 @@ TYPED_TEST(Recovery, AfterPositionsBeyondAllCells)
         expectError(ErrorCode::InvalidArgument,
                     { "particle 5" },
                     [&] { solver.evaluate(x.data(), Box(larger.box).rows, f.data()); });
-        this->expectSameBits(evaluate(solver, system), due);
+        expectSameBits(evaluate(solver, system), due);
     }
 }
 
@@ -244,7 +231,7 @@ TYPED_TEST(Recovery, ChoosesAnewForAnotherNumberOfParticles)
         solver.prepare(x.data(), Box(many.box).rows);
         const Setup before = solver.setup();
         load(solver, many);
-        this->expectSameBits(evaluate(solver, many), due);
+        expectSameBits(evaluate(solver, many), due);
         EXPECT_GT(solver.setup().leafCells, before.leafCells);
     }
 }
@@ -272,7 +259,7 @@ TYPED_TEST(Recovery, KeepsTheCellsForAboutAsManyParticles)
         Solver<Real> restarted(options);
         restarted.restore(solver.state());
         load(restarted, system);
-        this->expectSameBits(evaluate(restarted, system), result);
+        expectSameBits(evaluate(restarted, system), result);
         EXPECT_EQ(restarted.state(), solver.state());
     }
     load(solver, systemOf(6000));

@@ -17,30 +17,14 @@ namespace test
 namespace
 {
 
-constexpr double c_pi        = 3.14159265358979323846;
 constexpr double c_closest   = 0.15;         //!< sites of different molecules, nm
 constexpr double c_boltzmann = 0.0083144626; //!< kJ/mol/K
 
 } // namespace
 
-double dot(const Vector& a, const Vector& b)
-{
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
 Vector plus(const Vector& a, const Vector& b, double factor)
 {
     return { a[0] + factor * b[0], a[1] + factor * b[1], a[2] + factor * b[2] };
-}
-
-Vector at(const Matrix& rows, double a, double b, double c)
-{
-    Vector r = {};
-    for (int k = 0; k < 3; ++k)
-    {
-        r[k] = a * rows[0][k] + b * rows[1][k] + c * rows[2][k];
-    }
-    return r;
 }
 
 Vector fractional(const Matrix& box, const Vector& x)
@@ -55,7 +39,7 @@ Vector fractional(const Matrix& box, const Vector& x)
 Vector nearImage(const Matrix& box, const Vector& d)
 {
     const Vector s = fractional(box, d);
-    return plus(d, at(box, std::round(s[0]), std::round(s[1]), std::round(s[2])), -1);
+    return plus(d, combine(box, std::round(s[0]), std::round(s[1]), std::round(s[2])), -1);
 }
 
 double uniform(std::mt19937& random, double low, double high)
@@ -121,7 +105,7 @@ std::vector<Vector> placed(const Molecule& molecule,
     std::vector<Vector> sites;
     for (const Vector& site : molecule.sites)
     {
-        sites.push_back(plus(centre, at(orientation, site[0], site[1], site[2])));
+        sites.push_back(plus(centre, combine(orientation, site[0], site[1], site[2])));
     }
     return sites;
 }
@@ -245,10 +229,10 @@ void fill(System* system,
     for (int c = 0; c < sites[0] * sites[1] * sites[2]; ++c)
     {
         const Vector site = plus(origin,
-                                 at(region,
-                                    (c / sites[2] / sites[1] + 0.5) / sites[0],
-                                    (c / sites[2] % sites[1] + 0.5) / sites[1],
-                                    (c % sites[2] + 0.5) / sites[2]));
+                                 combine(region,
+                                         (c / sites[2] / sites[1] + 0.5) / sites[0],
+                                         (c / sites[2] % sites[1] + 0.5) / sites[1],
+                                         (c % sites[2] + 0.5) / sites[2]));
         if (!inside(site))
         {
             continue;
@@ -276,7 +260,7 @@ void scatter(System* system,
         for (int attempt = 0; attempt < 200; ++attempt)
         {
             const Vector centre =
-                    at(system->box, uniform(random), uniform(random), uniform(random));
+                    combine(system->box, uniform(random), uniform(random), uniform(random));
             sites = placed(molecule, centre, rotation(random));
             if (std::all_of(sites.begin(),
                             sites.end(),

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "../kernels/near_pieces.h"
+#include "near/near_pieces.h"
 
 namespace farfield
 {

@@ -9,9 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include "../kernels/binning.h"
-#include "../kernels/harmonics.h"
-#include "../kernels/order_dispatch.h"
+#include "cells/binning.h"
+#include "expansions/harmonics.h"
+#include "runtime/order_dispatch.h"
 #include "cells/grid.h"
 #include "operators/solid_harmonics.h"
 

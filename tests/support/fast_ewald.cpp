@@ -15,6 +15,9 @@
 
 #include <omp.h>
 
+#include "ewald_sums.h"
+#include "geometry.h"
+
 namespace farfield
 {
 namespace test
@@ -22,36 +25,7 @@ namespace test
 namespace
 {
 
-constexpr double c_pi     = 3.14159265358979323846;
-constexpr double c_digits = 6; // erfc(6) = 2e-17
-
 using Shift = std::array<int, 3>;
-
-double dot(const Vector& a, const Vector& b)
-{
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-//! Rows g_k with g_k . box_l = delta_kl, of a lower triangular box or any other.
-Matrix reciprocal(const Matrix& b)
-{
-    const auto cross = [](const Vector& u, const Vector& v)
-    {
-        return Vector{ u[1] * v[2] - u[2] * v[1],
-                       u[2] * v[0] - u[0] * v[2],
-                       u[0] * v[1] - u[1] * v[0] };
-    };
-    Matrix g       = { cross(b[1], b[2]), cross(b[2], b[0]), cross(b[0], b[1]) };
-    const double v = dot(b[0], g[0]);
-    for (Vector& row : g)
-    {
-        for (double& component : row)
-        {
-            component /= v;
-        }
-    }
-    return g;
-}
 
 //! x_i - x_j - shift . box, rounded once.
 Vector displacement(const Vector& xi, const Vector& xj, const Shift& shift, const Matrix& box)
@@ -67,27 +41,6 @@ Vector displacement(const Vector& xi, const Vector& xj, const Shift& shift, cons
         d[k] = static_cast<double>(sum);
     }
     return d;
-}
-
-//! erf(x) / x and -(1/x) d/dx of it for a r = x, in units of a and a^3; also at 0.
-void smoothPair(double x, double* value, double* slope)
-{
-    if (x > 0.8)
-    {
-        *value = std::erf(x) / x;
-        *slope = (*value - 2 / std::sqrt(c_pi) * std::exp(-x * x)) / (x * x);
-        return;
-    }
-    // erf(x) / x = 2/sqrt(pi) sum (-1)^n x^2n / (n! (2n+1))
-    double term = 1, sum = 1, derivative = 0;
-    for (int n = 1; n < 25; ++n)
-    {
-        derivative += term * 2 / (2 * n + 1); // (-1)^(n-1) x^(2n-2) / (n-1)! * 2 / (2n+1)
-        term *= -x * x / n;
-        sum += term / (2 * n + 1);
-    }
-    *value = 2 / std::sqrt(c_pi) * sum;
-    *slope = 2 / std::sqrt(c_pi) * derivative;
 }
 
 //! Adds the pair's -d E / d x_i = qq slope d to both, and its virial.
@@ -271,7 +224,7 @@ void addRealSpace(const System& system,
                   std::vector<double>* magnitudes)
 {
     const int n         = system.size();
-    const double cutoff = c_digits / a;
+    const double cutoff = c_ewaldDigits / a;
     const Cells cells(system, g, cutoff);
     const std::vector<Excluded> excluded = closestExcluded(system, g);
     Sums corrections(n);
@@ -280,9 +233,9 @@ void addRealSpace(const System& system,
         const Vector d =
                 displacement(system.positions[e.i], system.positions[e.j], e.shift, system.box);
         double value, slope;
-        smoothPair(a * std::sqrt(dot(d, d)), &value, &slope);
+        smoothPair(a, norm(d), &value, &slope);
         const double qq = c_coulomb * system.charges[e.i] * system.charges[e.j];
-        corrections.add(e.i, e.j, d, qq, -a * value, -a * a * a * slope);
+        corrections.add(e.i, e.j, d, qq, -value, -slope);
     }
     corrections.addTo(result, magnitudes);
 #pragma omp parallel
@@ -316,9 +269,8 @@ void addRealSpace(const System& system,
                 {
                     return;
                 }
-                const double r     = std::sqrt(r2);
-                const double value = std::erfc(a * r) / r;
-                const double slope = (value + 2 * a / std::sqrt(c_pi) * std::exp(-a * a * r2)) / r2;
+                double value, slope;
+                sharpPair(a, std::sqrt(r2), &value, &slope);
                 sums.add(i, j, d, c_coulomb * system.charges[i] * system.charges[j], value, slope);
             };
             cells.neighbours(i, add);
@@ -329,159 +281,6 @@ void addRealSpace(const System& system,
 #pragma omp ordered
         {
             sums.addTo(result, magnitudes);
-        }
-    }
-}
-
-//! e^{2 pi i m s} of every particle for 0 <= m <= range.
-struct Phases
-{
-    Phases(const System& system, const Vector& g, int range) : n(system.size())
-    {
-        cosines.resize(static_cast<size_t>(range + 1) * n);
-        sines.resize(cosines.size());
-        for (size_t i = 0; i < n; ++i)
-        {
-            long double s = 0;
-            for (int k = 0; k < 3; ++k)
-            {
-                s += static_cast<long double>(g[k]) * system.positions[i][k];
-            }
-            for (int m = 0; m <= range; ++m)
-            {
-                const long double turns = m * s;
-                const double angle = static_cast<double>(2 * c_pi * (turns - std::round(turns)));
-                cosines[m * n + i] = std::cos(angle);
-                sines[m * n + i]   = std::sin(angle);
-            }
-        }
-    }
-    const double* cosine(int m) const { return &cosines[std::abs(m) * n]; }
-    const double* sine(int m) const { return &sines[std::abs(m) * n]; }
-    size_t n;
-    std::vector<double> cosines, sines;
-};
-
-void addReciprocalSpace(const System& all, const Matrix& g, double a, Evaluation* result)
-{
-    // only charges count
-    std::vector<int> charged;
-    System system;
-    system.box = all.box;
-    for (int i = 0; i < all.size(); ++i)
-    {
-        if (all.charges[i] != 0)
-        {
-            charged.push_back(i);
-            system.positions.push_back(all.positions[i]);
-            system.charges.push_back(all.charges[i]);
-        }
-    }
-    const int n         = system.size();
-    const double cutoff = 2 * a * c_digits;
-    Shift range;
-    for (int k = 0; k < 3; ++k)
-    {
-        range[k] = static_cast<int>(
-                std::floor(cutoff / (2 * c_pi) * std::sqrt(dot(system.box[k], system.box[k]))));
-    }
-    const Phases first(system, g[0], range[0]);
-    const Phases second(system, g[1], range[1]);
-    const Phases third(system, g[2], range[2]);
-    std::vector<std::pair<int, int>> columns;
-    for (int h = 0; h <= range[0]; ++h)
-    {
-        for (int k = (h == 0 ? 0 : -range[1]); k <= range[1]; ++k)
-        {
-            columns.emplace_back(h, k);
-        }
-    }
-#pragma omp parallel
-    {
-        Sums sums(n);
-        std::vector<double> fx(n), fy(n), fz(n), re(n), im(n), wr(n), wi(n);
-#pragma omp for schedule(static, 1)
-        for (size_t c = 0; c < columns.size(); ++c)
-        {
-            const auto [h, k] = columns[c];
-            const double sk   = k < 0 ? -1 : 1;
-            bool isFilled     = false;
-            for (int l = (h == 0 && k == 0 ? 1 : -range[2]); l <= range[2]; ++l)
-            {
-                Vector wave;
-                for (int p = 0; p < 3; ++p)
-                {
-                    wave[p] = 2 * c_pi * (h * g[0][p] + k * g[1][p] + l * g[2][p]);
-                }
-                const double k2 = dot(wave, wave);
-                if (k2 > cutoff * cutoff)
-                {
-                    continue;
-                }
-                if (!isFilled)
-                {
-                    const double *c1 = first.cosine(h), *s1 = first.sine(h);
-                    const double *c2 = second.cosine(k), *s2 = second.sine(k);
-                    for (int i = 0; i < n; ++i)
-                    {
-                        re[i] = system.charges[i] * (c1[i] * c2[i] - sk * s1[i] * s2[i]);
-                        im[i] = system.charges[i] * (s1[i] * c2[i] + sk * c1[i] * s2[i]);
-                    }
-                    isFilled = true;
-                }
-                const double *c3 = third.cosine(l), *s3 = third.sine(l);
-                const double sl = l < 0 ? -1 : 1;
-                double sr = 0, si = 0;
-#pragma omp simd reduction(+ : sr, si)
-                for (int i = 0; i < n; ++i)
-                {
-                    wr[i] = re[i] * c3[i] - sl * im[i] * s3[i];
-                    wi[i] = im[i] * c3[i] + sl * re[i] * s3[i];
-                    sr += wr[i];
-                    si += wi[i];
-                }
-                // Both k and -k: 2 * (2 pi / V) exp(-k^2/4a^2)/k^2 |S|^2
-                const double weight =
-                        c_coulomb * 4 * c_pi / all.volume() * std::exp(-k2 / (4 * a * a)) / k2;
-                const double e = weight * (sr * sr + si * si);
-                sums.energy += e;
-                for (int p = 0; p < 3; ++p)
-                {
-                    for (int s = 0; s < 3; ++s)
-                    {
-                        sums.virial[p][s] += e * wave[p] * wave[s] * (1 / k2 + 1 / (4 * a * a));
-                    }
-                    sums.virial[p][p] -= 0.5 * e;
-                }
-                const double f0 = 2 * weight * wave[0];
-                const double f1 = 2 * weight * wave[1];
-                const double f2 = 2 * weight * wave[2];
-#pragma omp simd
-                for (int i = 0; i < n; ++i)
-                {
-                    const double t = wi[i] * sr - wr[i] * si;
-                    fx[i] += f0 * t;
-                    fy[i] += f1 * t;
-                    fz[i] += f2 * t;
-                }
-            }
-        }
-        // in the order of the threads: the same result in every run
-#pragma omp for ordered schedule(static, 1)
-        for (int thread = 0; thread < omp_get_num_threads(); ++thread)
-#pragma omp ordered
-        {
-            result->energy += sums.energy;
-            for (int i = 0; i < n; ++i)
-            {
-                result->forces[charged[i]][0] += fx[i];
-                result->forces[charged[i]][1] += fy[i];
-                result->forces[charged[i]][2] += fz[i];
-            }
-            for (int s = 0; s < 9; ++s)
-            {
-                result->virial[s / 3][s % 3] += sums.virial[s / 3][s % 3];
-            }
         }
     }
 }
@@ -521,9 +320,9 @@ double cheapestSplitting(const System& system, const Matrix& g)
     double best = 0, least = std::numeric_limits<double>::max();
     for (double a = 0.3 / std::cbrt(v); a < 400 / std::cbrt(v); a *= 1.1)
     {
-        const double waves = 0.5 * v * 4.19 * std::pow(2 * a * c_digits / (2 * c_pi), 3);
-        const double time  = c_pair * pairs(c_digits / a) + c_look * pairs(2 * c_digits / a)
-                            + c_wave * n * waves;
+        const double waves = 0.5 * v * 4.19 * std::pow(a * c_ewaldDigits / c_pi, 3);
+        const double time  = c_pair * pairs(c_ewaldDigits / a)
+                            + c_look * pairs(2 * c_ewaldDigits / a) + c_wave * n * waves;
         if (time < least)
         {
             least = time;
@@ -540,15 +339,8 @@ Evaluation evaluate(const System& system, double a, std::vector<double>* magnitu
     result.forces.assign(system.size(), Vector{});
     const Matrix g = reciprocal(system.box);
     addRealSpace(system, g, a, &result, magnitudes);
-    addReciprocalSpace(system, g, a, &result);
-    const double squares    = system.meanSquareCharge() * system.size();
-    const double net        = system.netCharge();
-    const double background = c_coulomb * c_pi * net * net / (2 * a * a * system.volume());
-    result.energy -= c_coulomb * a / std::sqrt(c_pi) * squares + background;
-    for (int p = 0; p < 3; ++p)
-    {
-        result.virial[p][p] += 0.5 * background;
-    }
+    addReciprocalSpace(system, a, &result);
+    addSelfAndBackground(system, a, &result);
     return result;
 }
 

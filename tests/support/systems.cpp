@@ -31,7 +31,9 @@ Sample supercell(const System& unit, const std::array<int, 3>& repeats)
     for (Vector& x : sample.unit.positions)
     {
         const Vector s = fractional(sample.unit.box, x);
-        x = plus(x, at(sample.unit.box, std::floor(s[0]), std::floor(s[1]), std::floor(s[2])), -1);
+        x              = plus(x,
+                 combine(sample.unit.box, std::floor(s[0]), std::floor(s[1]), std::floor(s[2])),
+                 -1);
         for (double& component : x)
         {
             component = round(component);
@@ -61,7 +63,7 @@ Sample supercell(const System& unit, const std::array<int, 3>& repeats)
     {
         const int a = c / repeats[2] / repeats[1], b = c / repeats[2] % repeats[1],
                   d        = c % repeats[2];
-        const Vector shift = at(sample.unit.box, a, b, d);
+        const Vector shift = combine(sample.unit.box, a, b, d);
         for (int i = 0; i < n; ++i)
         {
             system.positions.push_back(plus(sample.unit.positions[i], shift));

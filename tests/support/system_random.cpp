@@ -106,7 +106,7 @@ System randomSystem(std::mt19937& random, int most)
             {
                 s[k] = corner[k] + uniform(random) * ((axes >> k) & 1 ? part : 1);
             }
-            sites = placed(molecule, at(box, s[0], s[1], s[2]), rotation(random));
+            sites = placed(molecule, combine(box, s[0], s[1], s[2]), rotation(random));
             if (std::all_of(sites.begin(),
                             sites.end(),
                             [&](const Vector& x) { return places.isFree(x); }))
@@ -126,10 +126,10 @@ System randomSystem(std::mt19937& random, int most)
         const double reach = chance(0.3) ? 50 : 1.5;
         for (const auto& members : moleculesOf(system))
         {
-            const Vector shift = at(box,
-                                    std::round(uniform(random, -reach, reach)),
-                                    std::round(uniform(random, -reach, reach)),
-                                    std::round(uniform(random, -reach, reach)));
+            const Vector shift = combine(box,
+                                         std::round(uniform(random, -reach, reach)),
+                                         std::round(uniform(random, -reach, reach)),
+                                         std::round(uniform(random, -reach, reach)));
             for (const int i : members)
             {
                 system.positions[i] = plus(system.positions[i], shift);

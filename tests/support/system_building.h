@@ -17,6 +17,7 @@
 #include <random>
 #include <vector>
 
+#include "geometry.h"
 #include "reference.h"
 
 namespace farfield
@@ -24,11 +25,8 @@ namespace farfield
 namespace test
 {
 
-double dot(const Vector& a, const Vector& b);
 //! a + factor b.
 Vector plus(const Vector& a, const Vector& b, double factor = 1);
-//! a rows[0] + b rows[1] + c rows[2].
-Vector at(const Matrix& rows, double a, double b, double c);
 //! Fractional coordinates in a lower triangular box.
 Vector fractional(const Matrix& box, const Vector& x);
 //! The image of a displacement with fractional coordinates in [-1/2, 1/2].
@@ -77,10 +75,10 @@ public:
             }
             for (const Vector& other : found->second)
             {
-                const Vector d = at(box_,
-                                    inside[0] - other[0] - turns[0],
-                                    inside[1] - other[1] - turns[1],
-                                    inside[2] - other[2] - turns[2]);
+                const Vector d = combine(box_,
+                                         inside[0] - other[0] - turns[0],
+                                         inside[1] - other[1] - turns[1],
+                                         inside[2] - other[2] - turns[2]);
                 if (dot(d, d) < closest_ * closest_)
                 {
                     return false;

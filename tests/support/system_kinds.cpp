@@ -240,7 +240,8 @@ System clusters(int count, int members, double edge, unsigned seed)
     System system = emptySystem(boxOf(edge, edge, edge));
     for (int c = 0; c < count; ++c)
     {
-        const Vector centre = at(system.box, uniform(random), uniform(random), uniform(random));
+        const Vector centre =
+                combine(system.box, uniform(random), uniform(random), uniform(random));
         const double radius = std::cbrt(members / (c_liquid * 4.19));
         fill(
                 &system,
@@ -359,6 +360,7 @@ System dropletInVapour()
 
 } // namespace
 
+// Longer than other functions: a table, one entry a kind.
 std::vector<SystemKind> systemKinds()
 {
     std::vector<SystemKind> kinds;

@@ -16,17 +16,10 @@ namespace
 {
 
 template<class Config>
-class ZeroCharges : public ConfiguredTest<Config>
+class ZeroCharges : public ReproducibleTest<Config>
 {
 public:
-    using Real = typename Config::Real;
-
-    static Options options()
-    {
-        Options options      = Config::options();
-        options.reproducible = true;
-        return options;
-    }
+    using typename ReproducibleTest<Config>::Real;
 
     //! TIP4P: the charge of the oxygen sits 0.015 nm from it; every tenth one sits on it.
     static System fourSiteWater()
