@@ -115,8 +115,7 @@ runMainJob()
 {
     buildGmx
     step "The main job: a solvated protein with PME and with FMM"
-    python3 "$root/examples/protein.py" --gmx "$build/bin/gmx" --output "$build/run" \
-        --structure "$build/share/farfield/protein.pdb"
+    (cd "$root" && python3 -m examples.protein)
 }
 
 # Each suite runs even if an earlier one failed, so that one run shows all that is wrong.
@@ -138,10 +137,10 @@ runTests()
     step "Unit tests"
     ctest --test-dir "$build" --output-on-failure -j "$(nproc)" --timeout 900 || failed+=("unit tests")
     step "Tests through gmx"
-    "$testPython" -m pytest "$root/tests/mdrun" -p no:cacheprovider -v --durations=10 \
+    (cd "$root" && "$testPython" -m pytest tests/mdrun -p no:cacheprovider -v --durations=10) \
         || failed+=("tests through gmx")
     step "Regression cases of GROMACS"
-    "$testPython" "$root/regressiontests/run.py" --select ci || failed+=("regression cases")
+    (cd "$root" && "$testPython" -m regressiontests.run --select ci) || failed+=("regression cases")
 
     if [ ${#failed[@]} -gt 0 ]; then
         fail "failed: $(printf '%s, ' "${failed[@]}" | sed 's/, $//')."
