@@ -56,7 +56,7 @@ def floors(
     table += [
         (
             "M2L",
-            "closure FFT",
+            "periodic FFT",
             2 * n * 1.25 * coarse * math.log2(max(coarse, 2)),
             2 * n * (coarse * real + waves * 2 * real),
         ),
