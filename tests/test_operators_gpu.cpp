@@ -523,7 +523,7 @@ protected:
     //! The part of M2L in the local expansions of all levels but the coarsest.
     static void expectSameM2l(const Case& c, M2lEngine engine)
     {
-        SCOPED_TRACE(describe(c) + ", " + engineName(engine));
+        SCOPED_TRACE(describe(c) + ", " + nameOf(engine));
         Pair<Real> pair(c, particlesOf(c), engine);
         pair.run();
         // up to 6^3 - 3^3 sources for each of 8 targets, n coefficients each
@@ -877,7 +877,7 @@ TYPED_TEST(GpuReproducible, IsBitwiseEqual)
                  { droplet, M2lEngine::Gemm },
          }))
     {
-        SCOPED_TRACE(describe(c) + ", " + engineName(engine));
+        SCOPED_TRACE(describe(c) + ", " + nameOf(engine));
         Pair<TypeParam> pair(c, withExclusions(particlesOf(c)), engine, true);
         const Record first = record(pair.gpu(), pair.system(), c.levels, {});
         for (int repeat = 0; repeat < 10; ++repeat)

@@ -369,35 +369,12 @@ inline void expectClose(const Evaluation& result, const Evaluation& reference, c
     EXPECT_LE(largestDifference(result.virial, reference.virial), bounds.virial) << "virial";
 }
 
-//! What the tests call an engine.
-inline const char* engineName(M2lEngine engine)
-{
-    switch (engine)
-    {
-        case M2lEngine::Auto:
-            return "auto";
-        case M2lEngine::Hierarchy:
-            return "hierarchy";
-        case M2lEngine::Fft:
-            return "fft";
-        case M2lEngine::Naive:
-            return "naive";
-        case M2lEngine::Dynamic:
-            return "dynamic";
-        case M2lEngine::Symmetric:
-            return "symmetric";
-        case M2lEngine::Gemm:
-            return "gemm";
-    }
-    return "unknown";
-}
-
 //! One line that says what ran.
 inline std::string describe(const System& system, const Setup& setup)
 {
     std::ostringstream text;
     text << system.name << ", N = " << system.size() << ", p = " << setup.order
-         << ", ws = " << setup.directRange << ", " << engineName(setup.m2l)
+         << ", ws = " << setup.directRange << ", " << nameOf(setup.m2l)
          << (setup.leastSquares ? ", least squares" : ", truncated") << ", levels " << setup.levels
          << ", cells";
     for (const auto& row : setup.cells)

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <random>
@@ -248,12 +249,10 @@ private:
     //! Precision, options and system on one line.
     std::string describe() const
     {
-        static const char* const c_engines[] = { "auto",    "hierarchy", "fft", "naive",
-                                                 "dynamic", "symmetric", "gemm" };
         std::ostringstream text;
         text << (sizeof(Real) == 4 ? "float" : "double") << ", accuracy " << options_.accuracy
              << ", order " << options_.order << ", ws " << options_.directRange << ", cell "
-             << options_.cellSize << ", " << c_engines[static_cast<int>(options_.m2l)]
+             << options_.cellSize << ", " << nameOf(options_.m2l)
              << (options_.leastSquares ? "" : ", truncated") << ", threads " << options_.threads
              << (options_.reproducible ? ", reproducible" : "") << "; " << system_.name << ", N "
              << system_.size() << ", box";
@@ -307,8 +306,14 @@ private:
         }
         if (chance(random, 0.4))
         {
-            const int engines = settings_.device == Device::Gpu ? 7 : 3;
-            o.m2l             = static_cast<M2lEngine>(below(random, engines));
+            // those for a GPU only come last
+            const auto engines = std::count_if(std::begin(c_m2lEngines),
+                                               std::end(c_m2lEngines),
+                                               [&](const M2lEngineDescription& engine) {
+                                                   return !engine.isForGpuOnly
+                                                          || settings_.device == Device::Gpu;
+                                               });
+            o.m2l              = c_m2lEngines[below(random, static_cast<int>(engines))].value;
         }
         o.leastSquares = chance(random, 0.7);
         o.reproducible = chance(random, 0.3);

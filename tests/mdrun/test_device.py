@@ -2,6 +2,7 @@
 """Where the FMM runs: the mdp file, the environment variable, and mdrun's choice of devices."""
 
 import re
+import struct
 
 import pytest
 
@@ -71,3 +72,52 @@ def test_gpu_id_holds(work, water, nonbonded):
     name = prepared(work, water, "gpu")
     simulation.mdrun(work, name, ["-nb", nonbonded, "-gpu_id", "1"]).ok()
     assert "GPU 1" in line(work, "device chosen by")
+
+
+# Where a checkpoint has the FMM's state: the key, then an array of tagged big-endian doubles.
+STATE = b"fmm-farfield-state\0\0"
+# Numbers of the state: version and checksum; precision and six options; the device; see
+# src/solver/saved_state.cpp.
+HEADER, CHOSEN_FOR = 2, 9
+CPU, GPU = 1, 2
+
+
+def checksum(numbers):
+    """FNV-1a over the bytes of doubles, 53 bits."""
+    result = 14695981039346656037
+    for byte in struct.pack(f"<{len(numbers)}d", *numbers):
+        result = (result ^ byte) * 1099511628211 % 2**64
+    return result >> 11
+
+
+def as_if_chosen_for_a_gpu(checkpoint):
+    """Changes the state in a checkpoint of a run on a CPU."""
+    content = checkpoint.read_bytes()
+    start = content.index(STATE) + len(STATE)
+    tag, number = struct.unpack_from(">4sI", content, start)
+    assert tag == b"\0\0\0A"
+    array = struct.Struct(">" + number * "4sd")
+    values = list(array.unpack_from(content, start + 8))
+    numbers = values[1::2]
+    assert numbers[CHOSEN_FOR] == CPU and numbers[1] == checksum(numbers[HEADER:])
+    numbers[CHOSEN_FOR] = GPU
+    numbers[1] = checksum(numbers[HEADER:])
+    values[1::2] = numbers
+    changed = bytearray(content)
+    array.pack_into(changed, start + 8, *values)
+    checkpoint.write_bytes(changed)
+
+
+def test_a_continuation_on_another_device_keeps_the_cells_and_says_so(work, water):
+    """There is no need of a GPU for that: the state is as one has left it."""
+    entries = settings(FMM, {"fmm-farfield-device": "cpu", "nsteps": 10})
+    simulation.grompp(work, "run", entries, water.conf, water.top).ok()
+    note = "cells that were chosen for a GPU, and this run continues on a CPU"
+    simulation.mdrun(work, "run").ok()
+    assert note not in " ".join(simulation.Run(work, "run").log.split())
+    as_if_chosen_for_a_gpu(work / "run.cpt")
+    simulation.mdrun(work, "run", ["-cpi", "run.cpt", "-noappend", "-nsteps", 5]).ok()
+    log = (work / "run.part0002.log").read_text()
+    assert note in " ".join(log.split())
+    assert "is not used" not in log
+    assert line(work, "leaf cells") in log
