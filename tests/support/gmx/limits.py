@@ -7,7 +7,7 @@ order 4, 1e-5) has on the same kind of system, and 2e-4 kJ/mol per atom in the C
 
 import numpy as np
 
-from gmxrun import BAR
+from .simulation import BAR
 
 # Relative RMS error of the total force: standard PME on 23 262 atoms of water, and on a protein in
 # a dodecahedron.

@@ -6,8 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-import gmxio
-import gmxrun
+from . import environment, gro, mdp, simulation
+
+# Boxes are on a grid of 2^-16 nm, positions halfway between its points: exact in single and in
+# double precision alike (up to 128 nm), so that programs of either precision see the
+# same coordinates. No position is on an edge of the box, where it would be in the first or in the
+# last cell, depending on which periodic image GROMACS has chosen.
+POSITION_GRID = 2.0**-16
 
 FORCE_FIELD = "amber99sb-ildn"
 WATER_TOP = f"""\
@@ -36,27 +41,43 @@ class System:
     warnings: int = 0
 
 
+def read_gro(path):
+    """A structure with numpy arrays."""
+    s = gro.read(path)
+    s.x, s.box = np.array(s.x), np.array(s.box)
+    return s
+
+
+def write_gro(path, s):
+    """With as many decimals as keep, in single precision, what snap_to_grid() made."""
+    gro.write(path, s, decimals=12)
+
+
+def snap_to_grid(s):
+    """Rounds positions and box as POSITION_GRID says."""
+    s.x = (np.floor(s.x / POSITION_GRID) + 0.5) * POSITION_GRID
+    s.box = np.round(s.box / POSITION_GRID) * POSITION_GRID
+    return s
+
+
 def system(folder, conf="conf.gro", top="topol.top"):
-    s = gmxio.read_gro(folder / conf)
+    s = read_gro(folder / conf)
     return System(folder, folder / conf, folder / top, len(s.x), float(np.linalg.det(s.box)))
 
 
 def solvate(folder, box, solute=None):
     """Fills a box with water, or the room that a solute leaves."""
     start = ["-cp", solute] if solute else ["-box", *box]
-    gmxrun.call(
-        ["solvate", "-cs", "spc216.gro", *start, "-p", "topol.top", "-o", "solvated.gro"], folder
-    ).ok()
+    files = ["-cs", "spc216.gro", *start, "-p", "topol.top", "-o", "solvated.gro"]
+    environment.gmx()("solvate", *files, folder=folder)
     return "solvated.gro"
 
 
 def add_ions(folder, conf, flags):
     """Exchanges water for sodium and chloride ions."""
-    gmxrun.grompp(
-        folder, "ions", gmxrun.STANDARD, conf, "topol.top", ["-maxwarn", 1]
-    ).ok()
-    command = ["genion", "-s", "ions.tpr", "-p", "topol.top", "-o", "ions.gro", "-seed", 7, *flags]
-    gmxrun.call(command, folder, stdin="SOL\n").ok()
+    simulation.grompp(folder, "ions", mdp.STANDARD, conf, "topol.top", ["-maxwarn", 1]).ok()
+    files = ["-s", "ions.tpr", "-p", "topol.top", "-o", "ions.gro"]
+    environment.gmx()("genion", *files, "-seed", 7, *flags, folder=folder, answer="SOL\n")
     return "ions.gro"
 
 
@@ -65,10 +86,10 @@ def relax(folder, conf, steps):
     common = {"nstenergy": 1000, "nstcalcenergy": 100}
     # Flexible water: overlapping rigid molecules cannot be moved apart by large steps.
     flexible = {"constraints": "none", "define": "-DFLEXIBLE", "emtol": 100, "emstep": 0.01}
-    minimise = gmxrun.settings(common, flexible, {"integrator": "steep", "nsteps": 100})
+    minimise = mdp.settings(common, flexible, {"integrator": "steep", "nsteps": 100})
     # The structure may still carry a net charge or large forces: only warnings are waived.
-    gmxrun.grompp(folder, "em", minimise, conf, "topol.top", ["-maxwarn", 1]).ok()
-    gmxrun.mdrun(folder, "em").ok()
+    simulation.grompp(folder, "em", minimise, conf, "topol.top", ["-maxwarn", 1]).ok()
+    simulation.mdrun(folder, "em").ok()
     heat = {
         "nsteps": steps,
         "gen-vel": "yes",
@@ -79,11 +100,11 @@ def relax(folder, conf, steps):
         "ref-t": 300,
         "nstlist": 20,
     }
-    entries = gmxrun.settings(common, heat)
-    gmxrun.grompp(folder, "relax", entries, "em.gro", "topol.top", ["-maxwarn", 1]).ok()
-    gmxrun.mdrun(folder, "relax", timeout=900).ok()
-    s = gmxio.snap_to_grid(gmxio.read_gro(folder / "relax.gro"))
-    gmxio.write_gro(folder / "conf.gro", s)
+    entries = mdp.settings(common, heat)
+    simulation.grompp(folder, "relax", entries, "em.gro", "topol.top", ["-maxwarn", 1]).ok()
+    simulation.mdrun(folder, "relax", time_limit=900).ok()
+    s = snap_to_grid(read_gro(folder / "relax.gro"))
+    write_gro(folder / "conf.gro", s)
     return system(folder)
 
 
@@ -116,7 +137,7 @@ def ion_crystal(folder, cells=5, constant=0.564, displacement=0.01, vacancies=0)
     names = [("NA" if c else "CL") for c in is_cation[order]]
     if vacancies:
         x, names = x[:-vacancies], names[:-vacancies]
-    s = gmxio.Structure(
+    s = gro.Structure(
         "rock salt",
         list(range(1, len(x) + 1)),
         [f"{n:<5}" for n in names],
@@ -124,7 +145,7 @@ def ion_crystal(folder, cells=5, constant=0.564, displacement=0.01, vacancies=0)
         x,
         np.eye(3) * cells * constant,
     )
-    gmxio.write_gro(folder / "conf.gro", gmxio.snap_to_grid(s))
+    write_gro(folder / "conf.gro", snap_to_grid(s))
     counts = f"NA {names.count('NA')}\nCL {names.count('CL')}\n"
     (folder / "topol.top").write_text(WATER_TOP + counts)
     return system(folder)
@@ -132,11 +153,12 @@ def ion_crystal(folder, cells=5, constant=0.564, displacement=0.01, vacancies=0)
 
 def protein(folder, margin=1.0, steps=500):
     """A solvated protein with salt in a rhombic dodecahedron."""
-    source = gmxrun.folder_from_environment("GROMACS_SOURCE_DIR") / PROTEIN
+    source = environment.folder_from_environment("GROMACS_SOURCE_DIR") / PROTEIN
     names = ["-ff", FORCE_FIELD, "-water", "tip3p", "-o", "protein.gro"]
-    gmxrun.call(["pdb2gmx", "-f", source, "-ignh", *names], folder).ok()
+    gmx = environment.gmx()
+    gmx("pdb2gmx", "-f", source, "-ignh", *names, folder=folder)
     box = ["-bt", "dodecahedron", "-d", margin]
-    gmxrun.call(["editconf", "-f", "protein.gro", *box, "-o", "boxed.gro"], folder).ok()
+    gmx("editconf", "-f", "protein.gro", *box, "-o", "boxed.gro", folder=folder)
     conf = solvate(folder, None, "boxed.gro")
     conf = add_ions(folder, conf, ["-neutral", "-conc", 0.15])
     return relax(folder, conf, steps)
@@ -144,7 +166,7 @@ def protein(folder, margin=1.0, steps=500):
 
 def self_contained_topology(folder, s, name="processed.top"):
     """The topology with all force-field files in it, for another version of gmx."""
-    gmxrun.grompp(
-        folder, "processed", gmxrun.STANDARD, s.conf, s.top, ["-pp", name, "-maxwarn", 1]
+    simulation.grompp(
+        folder, "processed", mdp.STANDARD, s.conf, s.top, ["-pp", name, "-maxwarn", 1]
     ).ok()
     return folder / name

@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Converged PME in double precision, by a gmx of that precision without FMM."""
 
-import gmxrun
-import systems
+from . import environment, mdp, simulation, systems
 
 
 def single_point(cutoff):
     """Settings of one evaluation at a Lennard-Jones cut-off (nm); no list buffer is needed."""
-    return {**gmxrun.ONE_STEP, "rcoulomb": cutoff, "rvdw": cutoff}
+    return {**mdp.ONE_STEP, "rcoulomb": cutoff, "rvdw": cutoff}
 
 
 def converged(folder, system, cutoff):
-    """One evaluation by converged PME. Needs gmxrun.gmx_double()."""
+    """One evaluation by converged PME. Needs environment.gmx_double()."""
     top = systems.self_contained_topology(folder, system)
     alone = systems.System(folder, system.conf, top, system.atoms, system.volume)
-    entries = gmxrun.settings(single_point(cutoff), gmxrun.CONVERGED_PME)
+    entries = mdp.settings(single_point(cutoff), mdp.CONVERGED_PME)
     # Double precision and a structure without velocities cause notes and one warning at most.
-    return gmxrun.simulate(
+    return simulation.simulate(
         folder,
         "converged",
         entries,
         alone,
         warnings=2,
-        program=gmxrun.gmx_double(),
-        timeout=900,
+        program=environment.gmx_double(),
+        time_limit=900,
     )
