@@ -6,7 +6,7 @@
 /*! \file
  *  \brief Benchmarks of the CUDA backend through the public interface; results as JSON.
  *
- *  gpu_figures.py draws them. Times are device times of work in one stream.
+ *  tests/bench/figures draws them. Times are device times of work in one stream.
  */
 #include <algorithm>
 #include <array>

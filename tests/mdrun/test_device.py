@@ -3,45 +3,41 @@
 
 import re
 import struct
-import subprocess
 
 import pytest
 
-import gmxrun
-from gmxrun import FMM, settings
+from tests.support.gmx import environment, mdp, simulation
+from tests.support.gmx.mdp import FMM, settings
 
 VARIABLE = "GMX_FMM_DEVICE"
 
 
 def prepared(work, water, device="auto"):
-    entries = settings(gmxrun.ONE_STEP, FMM, {"fmm-farfield-device": device})
-    gmxrun.grompp(work, "run", entries, water.conf, water.top).ok()
+    entries = settings(mdp.ONE_STEP, FMM, {"fmm-farfield-device": device})
+    simulation.grompp(work, "run", entries, water.conf, water.top).ok()
     return "run"
 
 
 def line(work, label):
-    log = gmxrun.Run(work, "run", "").log
+    log = simulation.Run(work, "run").log
     return re.search(rf"^  {label} +(\S.*)$", log, re.MULTILINE).group(1)
 
 
 def number_of_gpus():
-    if not gmxrun.on_gpu():
-        return 0
-    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True)
-    return len(re.findall(r"^GPU \d", listed.stdout, re.MULTILINE))
+    return environment.gpu_count() if environment.on_gpu() else 0
 
 
 def test_the_variable_overrides_the_mdp_file(work, water):
     name = prepared(work, water, "gpu")
-    gmxrun.mdrun(work, name, variables={VARIABLE: "cpu"}).ok()
+    simulation.mdrun(work, name, variables={VARIABLE: "cpu"}).ok()
     assert line(work, "device").startswith("CPU")
     assert line(work, "device chosen by") == f"{VARIABLE} = cpu"
 
 
-@pytest.mark.skipif(gmxrun.on_gpu(), reason="there is a GPU")
+@pytest.mark.skipif(environment.on_gpu(), reason="there is a GPU")
 def test_the_variable_is_named_when_it_asks_for_too_much(work, water):
     name = prepared(work, water, "cpu")
-    done = gmxrun.mdrun(work, name, variables={VARIABLE: "gpu"}, timeout=60)
+    done = simulation.mdrun(work, name, variables={VARIABLE: "gpu"}, time_limit=60)
     assert done.status == 1
     # By the library, or by mdrun if it could have detected a GPU
     words = " ".join(done.text.split())
@@ -52,20 +48,20 @@ def test_the_variable_is_named_when_it_asks_for_too_much(work, water):
 @pytest.mark.parametrize("value", ["tpu", "", "1"])
 def test_a_wrong_value_of_the_variable_is_refused(work, water, value):
     name = prepared(work, water)
-    done = gmxrun.mdrun(work, name, variables={VARIABLE: value}, timeout=60)
+    done = simulation.mdrun(work, name, variables={VARIABLE: value}, time_limit=60)
     assert done.status == 1
     assert f"The environment variable {VARIABLE} is '{value}'" in done.text
 
 
 def test_the_log_says_who_chose_the_device(work, water):
     name = prepared(work, water, "cpu")
-    gmxrun.mdrun(work, name).ok()
+    simulation.mdrun(work, name).ok()
     assert line(work, "device chosen by") == "fmm-farfield-device = cpu"
 
 
 def test_without_a_gpu_for_mdrun_the_fmm_is_on_the_cpu(work, water):
     name = prepared(work, water)
-    gmxrun.mdrun(work, name, ["-nb", "cpu"]).ok()
+    simulation.mdrun(work, name, ["-nb", "cpu"]).ok()
     assert line(work, "device").startswith("CPU")
     assert "assigned no GPU" in line(work, "device chosen by")
 
@@ -74,7 +70,7 @@ def test_without_a_gpu_for_mdrun_the_fmm_is_on_the_cpu(work, water):
 @pytest.mark.parametrize("nonbonded", ["gpu", "cpu"])
 def test_gpu_id_holds(work, water, nonbonded):
     name = prepared(work, water, "gpu")
-    gmxrun.mdrun(work, name, ["-nb", nonbonded, "-gpu_id", "1"]).ok()
+    simulation.mdrun(work, name, ["-nb", nonbonded, "-gpu_id", "1"]).ok()
     assert "GPU 1" in line(work, "device chosen by")
 
 
@@ -115,12 +111,12 @@ def as_if_chosen_for_a_gpu(checkpoint):
 def test_a_continuation_on_another_device_keeps_the_cells_and_says_so(work, water):
     """There is no need of a GPU for that: the state is as one has left it."""
     entries = settings(FMM, {"fmm-farfield-device": "cpu", "nsteps": 10})
-    gmxrun.grompp(work, "run", entries, water.conf, water.top).ok()
+    simulation.grompp(work, "run", entries, water.conf, water.top).ok()
     note = "cells that were chosen for a GPU, and this run continues on a CPU"
-    gmxrun.mdrun(work, "run").ok()
-    assert note not in " ".join(gmxrun.Run(work, "run", "").log.split())
+    simulation.mdrun(work, "run").ok()
+    assert note not in " ".join(simulation.Run(work, "run").log.split())
     as_if_chosen_for_a_gpu(work / "run.cpt")
-    gmxrun.mdrun(work, "run", ["-cpi", "run.cpt", "-noappend", "-nsteps", 5]).ok()
+    simulation.mdrun(work, "run", ["-cpi", "run.cpt", "-noappend", "-nsteps", 5]).ok()
     log = (work / "run.part0002.log").read_text()
     assert note in " ".join(log.split())
     assert "is not used" not in log

@@ -8,8 +8,9 @@ import subprocess
 
 import pytest
 
-import gmxrun
-from gmxrun import FMM, ROOT, settings
+from tests.support.gmx import mdp, simulation
+from tests.support.gmx.environment import ROOT
+from tests.support.gmx.mdp import FMM, settings
 
 PAGES = {
     "mdp-options.md": ROOT / "gromacs_patch" / "mdp-options.md",
@@ -169,8 +170,8 @@ def test_the_readme_tells_engines_for_a_gpu_only(table):
 
 def test_grompp_has_the_options_and_defaults_of_the_table(work, water, table):
     """As it writes them to the mdp file of what it has used."""
-    gmxrun.grompp(work, "run", settings(FMM), water.conf, water.top).ok()
-    used = gmxrun.read_mdp(work / "run-out.mdp")
+    simulation.grompp(work, "run", settings(FMM), water.conf, water.top).ok()
+    used = mdp.read(work / "run-out.mdp")
     own = {name: value(text) for name, text in used.items() if name.startswith("fmm-farfield-")}
     assert own == {option["name"]: default_of(table, option) for option in table["options"]}
 
@@ -189,7 +190,7 @@ def test_grompp_refuses_what_is_beyond_the_limits_of_the_table(work, water, tabl
     """All numbers at once: each gives an error of its own, which names the limits."""
     options = [option for option in table["options"] if option["kind"] == "number"]
     wrong = {option["name"]: f"{beyond(option):g}" for option in options}
-    done = gmxrun.grompp(work, "bad", settings(FMM, wrong), water.conf, water.top)
+    done = simulation.grompp(work, "bad", settings(FMM, wrong), water.conf, water.top)
     assert done.status != 0
     words = one_line(done.text)
     for option in options:

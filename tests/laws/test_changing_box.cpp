@@ -1,0 +1,134 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Boxes that change between evaluations.
+ */
+#include "test_support.h"
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+template<class Config>
+class ChangingBox : public ConfiguredTest<Config>
+{
+};
+TYPED_TEST_SUITE(ChangingBox, Configurations);
+
+TYPED_TEST(ChangingBox, KeepsAccuracy)
+{
+    using Real = typename TypeParam::Real;
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        System system   = pseudoWater(namedBox("triclinic", 8.0), 51);
+        Options options = TypeParam::options();
+        options.order   = 10; // so that truncation does not hide what the strain does
+        options.m2l     = engine;
+        Solver<Real> solver(options);
+        load(solver, system);
+
+        Matrix scaled = unitMatrix(), slight = unitMatrix(), small = unitMatrix(),
+               big = unitMatrix();
+        for (int k = 0; k < 3; ++k)
+        {
+            scaled[k][k] = 1.03;
+        }
+        slight[0][0] = 1.0005;
+        slight[1][1] = 0.9995;
+        small[2][2]  = 1.005;
+        small[1][0]  = -0.005;
+        big[0][0]    = 1.05;
+        big[2][1]    = 0.04;
+        struct Change
+        {
+            std::string name;
+            Matrix deformation;
+            double strain; //!< largest departure from a scaled box
+        };
+        double followed = 0; // since operators were certainly built for the present shape
+        for (const Change& change : { Change{ "start", unitMatrix(), 0 },
+                                      Change{ "scaled by 3 %", scaled, 0 },
+                                      Change{ "0.05 %", slight, 0.001 },
+                                      Change{ "0.5 %", small, 0.005 },
+                                      Change{ "scaled again", scaled, 0 },
+                                      Change{ "5 %", big, 0 },
+                                      Change{ "0.05 % after that", slight, 0.001 } })
+        {
+            system                     = deformed(system, change.deformation);
+            followed                   = change.name == "5 %" ? 0 : followed + change.strain;
+            const System input         = rounded<Real>(system);
+            const Evaluation reference = ewald(input);
+            const Evaluation result    = evaluate(solver, input);
+            SCOPED_TRACE(change.name + ": " + describe(input, solver.setup()));
+            Bounds bounds = boundsFor<Real>(input, solver.setup(), reference);
+            // Operators followed to first order: a term of degree j = l + l' has the remainder
+            // 1/2 (j+1)(j+2) strain^2 in forces and energies and (j+1)(j+2) strain in the virial;
+            // j = 2 (dipole-dipole) matters most. The far potential of a particle is about force
+            // times cell edge, its sign random.
+            const double rms = rootMeanSquare(reference.forces);
+            const double far = 0.5 * std::sqrt(input.size()) * rms * solver.setup().cellSize;
+            bounds.force += 6 * followed * followed * rms;
+            bounds.energy += 6 * followed * followed * far;
+            bounds.virial += 12 * followed * far;
+            expectClose(result, reference, bounds);
+        }
+    }
+}
+
+TYPED_TEST(ChangingBox, MayFlip)
+{
+    using Real = typename TypeParam::Real;
+    // Shear until the box vector flips by a whole lattice vector: the same lattice, another box.
+    System system    = pseudoWater(namedBox("triclinic", 8.0), 52);
+    system.box[1][0] = 0.5 * system.box[0][0];
+    Options options  = TypeParam::options();
+    options.order    = 8;
+    Solver<Real> solver(options);
+    load(solver, system);
+    const Evaluation before = evaluate(solver, rounded<Real>(system));
+    const System start      = rounded<Real>(system);
+    system.box[1][0] -= system.box[0][0];
+    const System input         = rounded<Real>(system);
+    const Evaluation reference = ewald(input);
+    const Evaluation after     = evaluate(solver, input);
+    SCOPED_TRACE(describe(input, solver.setup()));
+    const Bounds bounds = boundsFor<Real>(input, solver.setup(), reference);
+    expectClose(after, reference, bounds);
+    // Same lattice, same particles: the same answer, and back again.
+    expectClose(before, reference, bounds);
+    const Evaluation back = evaluate(solver, start);
+    expectClose(back, reference, bounds);
+}
+
+TYPED_TEST(ChangingBox, ScalingNeedsNoNewOperators)
+{
+    using Real          = typename TypeParam::Real;
+    const System system = rounded<Real>(pseudoWater(namedBox("cube", 8.0), 53));
+    Options options     = TypeParam::options();
+    options.order       = 12;
+    Solver<Real> solver(options);
+    load(solver, system);
+    evaluate(solver, system);
+    const auto states = solver.state();
+    Matrix scale      = unitMatrix();
+    for (int k = 0; k < 3; ++k)
+    {
+        scale[k][k] = 1.01;
+    }
+    // Twice: what a scaled box gives must not depend on where the solver started.
+    const System larger   = rounded<Real>(deformed(system, scale));
+    const Evaluation kept = evaluate(solver, larger);
+    EXPECT_EQ(solver.state().size(), states.size());
+    const Evaluation reference = ewald(larger);
+    expectClose(kept, reference, boundsFor<Real>(larger, solver.setup(), reference));
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield

@@ -1,0 +1,126 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Particles without charge, as the oxygen of four-site water, and their excluded pairs.
+ */
+#include "test_support.h"
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+template<class Config>
+class ZeroCharges : public ReproducibleTest<Config>
+{
+public:
+    using typename ReproducibleTest<Config>::Real;
+
+    //! TIP4P: the charge of the oxygen sits 0.015 nm from it; every tenth one sits on it.
+    static System fourSiteWater()
+    {
+        const System three = pseudoWater(namedBox("triclinic", 8), 371);
+        System four;
+        four.name = "four-site water";
+        four.box  = three.box;
+        for (int o = 0; o + 2 < three.size(); o += 3)
+        {
+            const int first = four.size();
+            for (int k = 0; k < 3; ++k)
+            {
+                four.positions.push_back(three.positions[o + k]);
+                four.charges.push_back(k == 0 ? 0 : 0.52);
+            }
+            Vector site = three.positions[o];
+            site[0] += (o % 10 == 0) ? 0 : 0.015;
+            four.positions.push_back(site);
+            four.charges.push_back(-1.04);
+            for (int i = 0; i < 4; ++i)
+            {
+                for (int j = i + 1; j < 4; ++j)
+                {
+                    four.exclusions.emplace_back(first + i, first + j);
+                }
+            }
+        }
+        return rounded<Real>(four);
+    }
+
+    static std::vector<Real> chargesOf(const System& system)
+    {
+        return { system.charges.begin(), system.charges.end() };
+    }
+};
+TYPED_TEST_SUITE(ZeroCharges, Configurations);
+
+TYPED_TEST(ZeroCharges, FeelNothingAndDoNothing)
+{
+    using Real          = typename TypeParam::Real;
+    const System water  = this->fourSiteWater();
+    System chargesAlone = water; // the oxygen is moved far from everything that it was close to
+    for (int i = 0; i < water.size(); i += 4)
+    {
+        chargesAlone.positions[i] = { 0.01 * (i % 37), 0, 0 };
+    }
+    chargesAlone              = rounded<Real>(chargesAlone);
+    const Evaluation expected = ewald(water);
+    for (const System* system : { &water, static_cast<const System*>(&chargesAlone) })
+    {
+        Solver<Real> solver(this->options());
+        load(solver, *system);
+        const Evaluation result = evaluate(solver, *system);
+        expectClose(result, expected, boundsFor<Real>(water, solver.setup(), expected));
+        for (int i = 0; i < system->size(); i += 4)
+        {
+            EXPECT_EQ(result.forces[i], (Vector{ 0, 0, 0 }));
+        }
+    }
+}
+
+//! Which of the excluded pairs count is decided by the charges at hand, whatever came first.
+TYPED_TEST(ZeroCharges, MayBeSetBeforeAndAfterTheExclusions)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = this->fourSiteWater();
+    System charged     = water;
+    for (int i = 0; i < water.size(); i += 4)
+    {
+        charged.charges[i] = 0.25;
+        charged.positions[i][2] += 0.05;
+    }
+    charged              = rounded<Real>(charged);
+    const auto resultsOf = [&](Solver<Real>& solver)
+    {
+        std::vector<Evaluation> results;
+        for (const System* system : { &water, static_cast<const System*>(&charged) })
+        {
+            solver.setCharges(this->chargesOf(*system).data(), system->size());
+            results.push_back(evaluate(solver, *system));
+        }
+        return results;
+    };
+    // excluded first for one, then for the other
+    Solver<Real> one(this->options()), other(this->options());
+    load(one, water);
+    evaluate(one, water);
+    load(other, charged);
+    evaluate(other, water); // the cells of both are chosen for the same positions
+    const std::vector<Evaluation> a = resultsOf(one), b = resultsOf(other), again = resultsOf(one);
+    for (int k = 0; k < 2; ++k)
+    {
+        EXPECT_EQ(a[k].forces, b[k].forces);
+        EXPECT_EQ(a[k].energy, b[k].energy);
+        EXPECT_EQ(a[k].forces, again[k].forces);
+    }
+    const Evaluation expected = ewald(charged);
+    expectClose(a[1], expected, boundsFor<Real>(charged, one.setup(), expected));
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield
