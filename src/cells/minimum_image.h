@@ -45,6 +45,27 @@ struct MinimumImage
         return image;
     }
 
+    /*! \brief The shortest of the displacements from b to a.
+     *  \param[in]  a, b  nm, [3], any image
+     *  \param[out] dx    nm
+     *  \returns its square */
+    template<class Real>
+    double between(const Real* a, const Real* b, double* dx) const
+    {
+        for (int k = 0; k < 3; k++)
+        {
+            dx[k] = static_cast<double>(a[k]) - static_cast<double>(b[k]);
+        }
+        // most pairs are bonded neighbours in one image
+        const double r2 = dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2];
+        if (r2 <= safe2)
+        {
+            return r2;
+        }
+        search(dx);
+        return dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2];
+    }
+
     //! Replaces dx by its shortest image; not needed below safe2.
     FARFIELD_HD void search(double* dx) const
     {
@@ -64,23 +85,33 @@ struct MinimumImage
         {
             return;
         }
-        // A skewed box: the rounded image is near the shortest one, but need not be it.
+        // A skewed box: the rounded image is near the shortest one, but need not be it, and in a
+        // flat one many box vectors may lie between the two. All that could be shorter are tried:
+        // the vectors are triangular, so the last component bounds c, the second then b.
         const double from[3] = { dx[0], dx[1], dx[2] };
-        for (int code = 0; code < 27; code++)
+        const double most    = sqrt(best2);
+        for (double c = ceil((-most - from[2]) / box[2][2]); from[2] + c * box[2][2] <= most; c++)
         {
-            const double a = code / 9 - 1, b = code / 3 % 3 - 1, c = code % 3 - 1;
-            double trial[3];
-            for (int j = 0; j < 3; j++)
+            const double z    = from[2] + c * box[2][2];
+            const double y    = from[1] + c * box[2][1];
+            const double left = best2 - z * z;
+            const double wide = left > 0 ? sqrt(left) : 0;
+            for (double b = ceil((-wide - y) / box[1][1]); y + b * box[1][1] <= wide; b++)
             {
-                trial[j] = from[j] + a * box[0][j] + b * box[1][j] + c * box[2][j];
-            }
-            const double r2 = trial[0] * trial[0] + trial[1] * trial[1] + trial[2] * trial[2];
-            if (r2 < best2)
-            {
-                best2 = r2;
-                dx[0] = trial[0];
-                dx[1] = trial[1];
-                dx[2] = trial[2];
+                const double a = -rint((from[0] + b * box[1][0] + c * box[2][0]) / box[0][0]);
+                double trial[3];
+                for (int j = 0; j < 3; j++)
+                {
+                    trial[j] = from[j] + a * box[0][j] + b * box[1][j] + c * box[2][j];
+                }
+                const double r2 = trial[0] * trial[0] + trial[1] * trial[1] + trial[2] * trial[2];
+                if (r2 < best2)
+                {
+                    best2 = r2;
+                    dx[0] = trial[0];
+                    dx[1] = trial[1];
+                    dx[2] = trial[2];
+                }
             }
         }
     }

@@ -65,29 +65,6 @@ std::vector<int> Exclusions<Real>::ranges(int threads) const
     return begin;
 }
 
-namespace
-{
-
-template<class Real>
-inline double separation(const Real* x, int i, int j, const MinimumImage& image, double* dx)
-{
-    for (int k = 0; k < 3; k++)
-    {
-        dx[k] = static_cast<double>(x[3 * static_cast<size_t>(i) + k])
-                - static_cast<double>(x[3 * static_cast<size_t>(j) + k]);
-    }
-    // most pairs are bonded neighbours in one image
-    const double r2 = dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2];
-    if (r2 <= image.safe2)
-    {
-        return r2;
-    }
-    image.search(dx);
-    return dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2];
-}
-
-} // namespace
-
 template<class Real>
 void Exclusions<Real>::subtract(const Mat3& box,
                                 const Real* x,
@@ -111,7 +88,9 @@ void Exclusions<Real>::subtract(const Mat3& box,
                  for (int k = begin[range]; k < begin[range + 1]; k++)
                  {
                      const Pair& p   = pairs_[k];
-                     const double r2 = separation(x, p.i, p.j, image, dx);
+                     const double r2 = image.between(x + 3 * static_cast<size_t>(p.i),
+                                                     x + 3 * static_cast<size_t>(p.j),
+                                                     dx);
                      if (r2 < closeDistance * closeDistance)
                      {
                          found[range].emplace_back(p.i, p.j);

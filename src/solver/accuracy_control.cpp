@@ -23,6 +23,8 @@ constexpr double c_margin = 0.95;
 constexpr double c_idle = 0.15;
 //! A ratio that was measured at one setting is off by so much at another.
 constexpr double c_doubt = 1.1;
+//! Part of the request that subtracting excluded pairs may take.
+constexpr double c_ofExclusions = 0.3;
 //! Excluded pairs at any distance, nm, as far as they are surely near.
 constexpr double c_allExclusions = 1e9;
 
@@ -137,25 +139,51 @@ typename AccuracyControl<Real>::MeasuredError
 AccuracyControl<Real>::measureAndNote(const Real* x, const Mat3& box, double predicted)
 {
     MeasuredError measured = measure(x, box);
-    if (measured.worst > c_margin * options_.accuracy && charges_->hasExclusions())
+    if (charges_->hasExclusions() && measured.unit > 0)
     {
-        measured = leaveOutAllExclusions(x, box, measured);
+        if (measured.worst > c_margin * options_.accuracy)
+        {
+            // what is left of subtracting excluded pairs may be all that is wrong
+            measured = leaveOutAllExclusions(x, box, measured, 0.8 * measured.worst);
+        }
+        else if (roundingOfExclusions(x, box, measured.unit) > c_ofExclusions * options_.accuracy)
+        {
+            measured = leaveOutAllExclusions(x, box, measured, c_margin * options_.accuracy);
+        }
     }
     operators_->setError(measured.usual, measured.worst / predicted);
     return measured;
 }
 
 template<class Real>
+double AccuracyControl<Real>::roundingOfExclusions(const Real* x,
+                                                   const Mat3& box,
+                                                   double unit) const
+{
+    const Discretisation& d = operators_->discretisation();
+    const auto pairs        = charges_->pairsApart(x, box);
+    const double nearest    = std::max(d.exclusionRange, 0.8 * pairs.shortest);
+    const double unitInLast = 0.25 * std::numeric_limits<Real>::epsilon();
+    // of the positions of both particles, relative to centres half an edge away, and of a force
+    const double ofPositions = std::sqrt(2.0) * unitInLast * d.leafGrid(box).unit();
+    const double relative    = 2 * ofPositions / nearest + 8 * unitInLast;
+    const double squared = charges_->squaredCharges() / static_cast<double>(charges_->charged());
+    const double force   = options_.coulombConstant * squared / (nearest * nearest);
+    const double perParticle = static_cast<double>(pairs.count) / charges_->count();
+    return relative * force * std::sqrt(perParticle) / unit;
+}
+
+template<class Real>
 typename AccuracyControl<Real>::MeasuredError
 AccuracyControl<Real>::leaveOutAllExclusions(const Real* x,
                                              const Mat3& box,
-                                             const MeasuredError& measured)
+                                             const MeasuredError& measured,
+                                             double allowed)
 {
-    // what is left of subtracting excluded pairs may be all that is wrong
     const double range = operators_->discretisation().exclusionRange;
     operators_->setExclusionRange(c_allExclusions);
     const MeasuredError withoutThem = measure(x, box);
-    if (withoutThem.worst < 0.8 * measured.worst)
+    if (withoutThem.worst <= allowed)
     {
         return withoutThem;
     }
@@ -225,14 +253,15 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(con
     constexpr int c_lowOrder = 10, c_higher = 4; //!< the same of their orders
     if (charges_->charged() == 0)
     {
-        return { 0, 0 };
+        return { 0, 0, 0 };
     }
     const int count        = charges_->count();
     const int positions    = std::clamp(c_samples / count + 1, c_least, c_most);
     const int corners      = std::min(count, count <= c_fewParticles ? c_corners : c_fewCorners);
     ForceSpread spread     = measureSpread(x, box, positions, corners);
     const Discretisation d = operators_->discretisation();
-    if (d.leafGrid(box).count() <= c_fewCells && d.order <= c_lowOrder)
+    // without dipoles there is no far field at any position
+    if (d.order == 0 || (d.leafGrid(box).count() <= c_fewCells && d.order <= c_lowOrder))
     {
         Discretisation better = d;
         better.order          = d.order + c_higher;
@@ -249,7 +278,7 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(con
     const double usual = std::sqrt(spread.usual / scale);
     const double worst = std::sqrt(spread.worst / scale);
     // other positions may be worse than the worst of these: half as far again from the usual
-    return { usual, worst + 0.5 * (worst - usual) };
+    return { usual, worst + 0.5 * (worst - usual), std::sqrt(scale / count) };
 }
 
 template class AccuracyControl<float>;

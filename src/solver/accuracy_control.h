@@ -47,6 +47,7 @@ public:
     {
         double usual; //!< mean over positions of the grid
         double worst; //!< of the position with the largest, and of those that were not measured
+        double unit;  //!< what they are relative to, kJ/mol/nm
     };
     //! Error of the operators in use, from evaluations at several positions of the grid.
     MeasuredError measure(const Real* x, const Mat3& box);
@@ -63,10 +64,18 @@ private:
     /*! \brief Forces at several positions of the grid: a number that are spread evenly, and some
      *         that put a particle into the corner of its cell, where errors are largest. */
     ForceSpread measureSpread(const Real* x, const Mat3& box, int positions, int corners);
-    //! Excluded pairs at any distance are left out of the near field if that lowers an error.
+    /*! \brief What subtracting excluded pairs may add to the error once they have moved, relative
+     * to the same as the accuracy.
+     *
+     *  The near field has a pair from positions that are rounded in their cells, and its
+     * subtraction from exact ones. Pairs may come as near as those that are left out instead, or by
+     * a fifth nearer than they are. \param[in] unit  what errors are relative to, kJ/mol/nm */
+    double roundingOfExclusions(const Real* x, const Mat3& box, double unit) const;
+    //! Leaves excluded pairs at any distance out of the near field if that does no harm.
     MeasuredError leaveOutAllExclusions(const Real* x,
                                         const Mat3& box,
-                                        const MeasuredError& measured);
+                                        const MeasuredError& measured,
+                                        double allowed);
     //! That nothing meets the accuracy. \param[in] best  error that was met
     [[noreturn]] void refuse(double best) const;
 

@@ -4,8 +4,11 @@
 #include "solver/charge_set.h"
 
 #include <algorithm>
+#include <cmath>
 #include <new>
 #include <utility>
+
+#include "cells/minimum_image.h"
 
 namespace farfield
 {
@@ -70,6 +73,32 @@ void ChargeSet<Real>::completePairs()
         backend_->setExclusions(charged.offsets.data(), charged.partners.data(), count_);
         pairsStand_ = true;
     }
+}
+
+template<class Real>
+typename ChargeSet<Real>::PairsApart ChargeSet<Real>::pairsApart(const Real* x,
+                                                                 const Mat3& box) const
+{
+    const MinimumImage image = MinimumImage::of(box);
+    PairsApart result;
+    double least = 0;
+    for (int i = 0; i < count_; i++)
+    {
+        for (int k = excluded_.offsets[i]; k < excluded_.offsets[i + 1]; k++)
+        {
+            const int j = excluded_.partners[k];
+            if (j == i || !isCharged_[i] || !isCharged_[j])
+            {
+                continue;
+            }
+            double dx[3];
+            const double r2 = image.between(
+                    x + 3 * static_cast<size_t>(i), x + 3 * static_cast<size_t>(j), dx);
+            least = (result.count++ == 0) ? r2 : std::min(least, r2);
+        }
+    }
+    result.shortest = std::sqrt(least);
+    return result;
 }
 
 template class ChargeSet<float>;

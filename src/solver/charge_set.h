@@ -38,6 +38,14 @@ public:
     //! Sum, e^2.
     double squaredCharges() const { return squaredCharges_; }
     bool hasExclusions() const { return !excluded_.partners.empty(); }
+    //! Excluded pairs of charged particles.
+    struct PairsApart
+    {
+        long long count = 0; //!< pairs, twice if they are listed both ways
+        double shortest = 0; //!< distance of the closest two, nm; 0 if there are none
+    };
+    //! \param[in] x  [n][3], nm, any image
+    PairsApart pairsApart(const Real* x, const Mat3& box) const;
 
 private:
     Backend<Real>* backend_;

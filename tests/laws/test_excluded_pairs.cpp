@@ -180,6 +180,46 @@ TYPED_TEST(Exclusions, MayReachBeyondTheDirectRange)
     expectMatchesEwald<Real>(system, options);
 }
 
+//! Pairs of ions with bound partners, which are as near as that each.
+template<class Real>
+System boundPairs(double distance)
+{
+    System system;
+    system.name = "bound pairs";
+    for (int k = 0; k < 3; ++k)
+    {
+        system.box[k][k] = 20;
+    }
+    for (int i = 0; i < 6; ++i)
+    {
+        const double x = 1.7 + 3.1 * i, y = 2.9 + 2.3 * (i % 2), z = 9.1 - 1.1 * i;
+        system.positions.push_back({ x, y, z });
+        system.positions.push_back({ x, y + 0.6 * distance, z + 0.8 * distance });
+        system.charges.push_back(i % 2 ? 1 : -1);
+        system.charges.push_back(i % 2 ? -1.5 : 1.5);
+        system.exclusions.emplace_back(2 * i, 2 * i + 1);
+    }
+    return rounded<Real>(system);
+}
+
+//! Rounding of a pair that is subtracted counts where all other forces are weak.
+TYPED_TEST(Exclusions, MayStretchInAThinGas)
+{
+    using Real       = typename TypeParam::Real;
+    Options options  = TypeParam::options();
+    options.accuracy = 3e-4;
+    Solver<Real> solver(options);
+    load(solver, boundPairs<Real>(0.03));
+    for (const double distance : { 0.03, 0.042, 0.05, 0.08 })
+    {
+        const System system        = boundPairs<Real>(distance);
+        const Evaluation reference = ewald(system);
+        const Evaluation result    = evaluate(solver, system);
+        SCOPED_TRACE(describe(system, solver.setup()) + ", distance " + std::to_string(distance));
+        EXPECT_LE(relativeError(result.forces, reference.forces), options.accuracy);
+    }
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield

@@ -96,6 +96,35 @@ TEST(MinimumImage, IsTheShortestOfAllImages)
     }
 }
 
+//! Many box vectors of a flat box are shorter than its first one.
+TEST(MinimumImage, IsFoundInFlatBoxes)
+{
+    Mat3 box;
+    box << 68.9, 0, 0, -15.2, 32.9, 0, -12.9, -14.8, 1.66;
+    const MinimumImage image = MinimumImage::of(box);
+    std::mt19937 random(7);
+    std::uniform_real_distribution<double> uniform(-0.5, 0.5);
+    for (int trial = 0; trial < 200; ++trial)
+    {
+        const Vec3 d = box.transpose() * Vec3(uniform(random), uniform(random), uniform(random));
+        double shortest2 = d.squaredNorm();
+        for (int z = -45; z <= 45; ++z)
+        {
+            for (int y = -25; y <= 25; ++y)
+            {
+                for (int x = -17; x <= 17; ++x)
+                {
+                    shortest2 = std::min(shortest2,
+                                         (d + box.transpose() * Vec3(x, y, z)).squaredNorm());
+                }
+            }
+        }
+        double found[3] = { d[0], d[1], d[2] };
+        image.search(found);
+        EXPECT_NEAR(Vec3(found[0], found[1], found[2]).norm(), std::sqrt(shortest2), 1e-12);
+    }
+}
+
 //! Cells of rectangular and skewed boxes, up to boxes of one cell and rows of H far off the box.
 std::vector<IntMat> cellMatrices()
 {
