@@ -20,6 +20,7 @@ Usage: ./quickstart.sh <command>
 
   run    build everything, then simulate a solvated protein with PME and with FMM and compare
   test   build everything, then run all tests
+  check  check the layout of all sources and look for mistakes in the library's; part of "test"
   gmx    build only: leaves the patched program at build/bin/gmx
   help   this text
 
@@ -50,6 +51,8 @@ fail()
 . "$root/cmake/packages.sh"
 # shellcheck source=cmake/gromacs.sh
 . "$root/cmake/gromacs.sh"
+# shellcheck source=cmake/checks.sh
+. "$root/cmake/checks.sh"
 
 # One compilation of GROMACS needs up to about 1 GiB.
 numJobs()
@@ -83,11 +86,10 @@ compile()
     fi
 }
 
-# $1: the CMake target
-buildFarfield()
+# $1: "all": with the tests
+configureFarfield()
 {
     local launcher=() testing=()
-    step "farfield: building"
     if command -v ccache > /dev/null; then
         launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
     fi
@@ -96,9 +98,15 @@ buildFarfield()
     elif [ ! -e "$build/CMakeCache.txt" ]; then
         testing=(-DBUILD_TESTING=OFF)
     fi
-    mkdir -p "$build"
     (cd "$root" && cmake --preset release "${launcher[@]}" "${cudaOptions[@]}" "${testing[@]}") > "$build/configure.log" 2>&1 \
         || { tail -n 30 "$build/configure.log" >&2; fail "configuring farfield failed; see $build/configure.log"; }
+}
+
+# $1: the CMake target
+buildFarfield()
+{
+    step "farfield: building"
+    configureFarfield "$1"
     compile "$build" --target "$1" || fail "building farfield failed; the messages are above."
     note "$build/lib/libfarfield.so"
 }
@@ -115,8 +123,18 @@ runMainJob()
 {
     buildGmx
     step "The main job: a solvated protein with PME and with FMM"
-    python3 "$root/examples/protein.py" --gmx "$build/bin/gmx" --output "$build/run" \
-        --structure "$build/share/farfield/protein.pdb"
+    (cd "$root" && python3 -m examples.protein)
+}
+
+runCheck()
+{
+    setUpTools
+    setUpCheckTools
+    cudaOptions=()
+    [ -e "$build/compile_commands.json" ] || cudaOptions=(-DFARFIELD_CUDA=OFF)
+    configureFarfield farfield
+    checkSources || fail "the sources are not as they should be; the messages are above."
+    step "No findings"
 }
 
 # Each suite runs even if an earlier one failed, so that one run shows all that is wrong.
@@ -128,6 +146,7 @@ runTests()
     buildFarfield all
     buildGromacs
     setUpTestPython
+    setUpCheckTools
     fetchRegressionTests
 
     export GMX=$build/bin/gmx
@@ -135,13 +154,14 @@ runTests()
     GROMACS_SOURCE_DIR=$(cat "$build/share/gromacs/origin")/gromacs-patched
     export GROMACS_SOURCE_DIR
 
+    checkSources || failed+=("checks of the sources")
     step "Unit tests"
     ctest --test-dir "$build" --output-on-failure -j "$(nproc)" --timeout 900 || failed+=("unit tests")
     step "Tests through gmx"
-    "$testPython" -m pytest "$root/tests/mdrun" -p no:cacheprovider -v --durations=10 \
+    (cd "$root" && "$testPython" -m pytest tests/mdrun -p no:cacheprovider -v --durations=10) \
         || failed+=("tests through gmx")
     step "Regression cases of GROMACS"
-    "$testPython" "$root/regressiontests/run.py" --select ci || failed+=("regression cases")
+    (cd "$root" && "$testPython" -m regressiontests.run --select ci) || failed+=("regression cases")
 
     if [ ${#failed[@]} -gt 0 ]; then
         fail "failed: $(printf '%s, ' "${failed[@]}" | sed 's/, $//')."
@@ -151,7 +171,7 @@ runTests()
 
 [ $# -le 1 ] || fail "one command is expected, not $#; try ./quickstart.sh help"
 case ${1:-help} in
-    run | test | gmx)
+    run | test | check | gmx)
         trap 'printf "\nInterrupted; the same command continues where this one stopped.\n" >&2; exit 130' INT TERM
         mkdir -p "$cache" "$build" || fail "cannot write to $cache or $build."
         checkGivenSources
@@ -165,6 +185,7 @@ case ${1:-help} in
         case $1 in
             run) runMainJob ;;
             test) runTests ;;
+            check) runCheck ;;
             gmx) buildGmx ;;
         esac
         ;;

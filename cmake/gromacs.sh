@@ -7,7 +7,7 @@
 # Finds, checks, patches and builds GROMACS; sourced by quickstart.sh.
 #
 # The build lives in the cache folder, under a key made of all that determines its result:
-# version, patch, public header of farfield, options, compiler and processor. It links against a
+# version, patch, public headers of farfield, options, compiler and processor. It links against a
 # copy of farfield's library there and finds the one to use at run time, next to itself, so a
 # change of the solver neither rebuilds nor relinks GROMACS.
 
@@ -176,7 +176,7 @@ gromacsKey()
             (cd "$GROMACS_SOURCE" && find . -type f -not -path './.git/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
         fi
         (cd "$root/gromacs_patch" && find . -type f -not -name '*.md' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
-        sha256sum < "$root/src/farfield/farfield.h"
+        cat "$root/src/farfield/farfield.h" "$root/src/farfield/options.h" | sha256sum
         if [ -n "$gpuFound" ]; then
             sha256sum < "$root/src/farfield/farfield_cuda.h"
             "$CUDACXX" --version

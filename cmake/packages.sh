@@ -188,22 +188,37 @@ chooseCuda()
     note "CUDA backend: built with $CUDACXX for ${architectures[*]:-all architectures}${gpuFound:+; a GPU is here}"
 }
 
+# Installs Python packages into a folder of their own, once for each content of the list; sets
+# pythonPrefix to it.
+# $1: list of the packages
+installPythonPackages()
+{
+    local key
+    key=$({ python3 --version; cat "$1"; } | sha256sum | cut -c 1-12)
+    pythonPrefix=$cache/python-$key
+    (
+        flock 9
+        if [ ! -e "$pythonPrefix/complete" ]; then
+            step "Installing the packages of ${1#"$root/"} into $pythonPrefix"
+            rm -rf "$pythonPrefix"
+            python3 -m venv "$pythonPrefix"
+            "$pythonPrefix/bin/python3" -m pip install -q --disable-pip-version-check -r "$1" \
+                || fail "pip could not install the packages of $1."
+            touch "$pythonPrefix/complete"
+        fi
+    ) 9> "$cache/tools.lock"
+}
+
 # Sets testPython: an interpreter with the packages of regressiontests/requirements.txt.
 setUpTestPython()
 {
-    local requirements=$root/regressiontests/requirements.txt key folder
-    key=$({ python3 --version; cat "$requirements"; } | sha256sum | cut -c 1-12)
-    folder=$cache/python-$key
-    (
-        flock 9
-        if [ ! -e "$folder/complete" ]; then
-            step "Installing the tests' Python packages into $folder"
-            rm -rf "$folder"
-            python3 -m venv "$folder"
-            "$folder/bin/python3" -m pip install -q --disable-pip-version-check -r "$requirements" \
-                || fail "pip could not install the packages of $requirements."
-            touch "$folder/complete"
-        fi
-    ) 9> "$cache/tools.lock"
-    testPython=$folder/bin/python3
+    installPythonPackages "$root/regressiontests/requirements.txt"
+    testPython=$pythonPrefix/bin/python3
+}
+
+# Sets checkTools: the folder of clang-format and clang-tidy, in the versions that count.
+setUpCheckTools()
+{
+    installPythonPackages "$root/.ci/requirements.txt"
+    checkTools=$pythonPrefix/bin
 }

@@ -1,5 +1,3 @@
-#!/usr/bin/env python3
-#
 # farfield: a fast multipole method for molecular dynamics.
 #
 # SPDX-License-Identifier: LGPL-2.1-or-later
@@ -7,7 +5,10 @@
 
 Ribonuclease A in TIP3P water with 0.15 M salt in a rhombic dodecahedron is prepared with gmx,
 minimised and warmed up with PME, then continued from the same state with PME and with FMM. The
-forces of the first step of both are compared with a tightened PME.
+forces of the first step of both are compared with a tightened PME. "./quickstart.sh run" runs it,
+and so does, after "./quickstart.sh gmx",
+
+    python3 -m examples.protein
 """
 
 import argparse
@@ -16,7 +17,11 @@ import sys
 import time
 from pathlib import Path
 
-import gmxtools
+from tests.support.gmx import energies, gro, log, mdp, trr
+from tests.support.gmx.environment import machine, usable_cores
+from tests.support.gmx.mdp import FMM
+from tests.support.gmx.mdp import STANDARD_PME as PME
+from tests.support.gmx.program import Gmx, GmxError
 
 COMMON = {
     "cutoff-scheme": "Verlet",
@@ -24,8 +29,6 @@ COMMON = {
     "rvdw": 1.0,
     "constraints": "h-bonds",
 }
-PME = {"coulombtype": "PME", "fourierspacing": 0.12, "pme-order": 4, "ewald-rtol": 1e-5}
-FMM = {"coulombtype": "FMM", "fmm-backend": "farfield"}
 # Its own error is a few 1e-6, the rounding of mixed precision.
 TIGHT_PME = {"coulombtype": "PME", "fourierspacing": 0.05, "pme-order": 10, "ewald-rtol": 1e-7}
 DYNAMICS = {
@@ -55,7 +58,8 @@ def threads_of(arguments):
 
 def prepare(gmx, arguments, folder):
     """Leaves warm.gro, warm.cpt and topol.top in the folder; does nothing if they are there."""
-    identity = hashlib.sha256(Path(__file__).read_bytes() + arguments.structure.read_bytes())
+    sources = (Path(__file__), Path(mdp.__file__), arguments.structure)
+    identity = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
     stamp = folder / "prepared"
     if stamp.exists() and stamp.read_text() == identity.hexdigest():
         say("the prepared system of an earlier run is used")
@@ -68,7 +72,7 @@ def prepare(gmx, arguments, folder):
         folder=folder)
     gmx("solvate", "-cp", "box.gro", "-cs", "spc216", "-p", "topol.top", "-o", "solvated.gro",
         folder=folder)
-    gmxtools.write_mdp(folder / "minimise.mdp", COMMON, PME, MINIMISATION)
+    mdp.write(folder / "minimise.mdp", COMMON, PME, MINIMISATION)
     # The protein is charged until the ions are there.
     gmx("grompp", "-f", "minimise.mdp", "-c", "solvated.gro", "-p", "topol.top", "-o", "ions.tpr",
         "-maxwarn", 1, folder=folder)
@@ -79,7 +83,7 @@ def prepare(gmx, arguments, folder):
         folder=folder)
     gmx("mdrun", "-deffnm", "minimise", *threads_of(arguments), folder=folder)
     say("warming up")
-    gmxtools.write_mdp(folder / "warm.mdp", COMMON, PME, DYNAMICS, WARM_UP)
+    mdp.write(folder / "warm.mdp", COMMON, PME, DYNAMICS, WARM_UP)
     gmx("grompp", "-f", "warm.mdp", "-c", "minimise.gro", "-p", "topol.top", "-o", "warm.tpr",
         folder=folder)
     gmx("mdrun", "-deffnm", "warm", *threads_of(arguments), folder=folder)
@@ -87,7 +91,7 @@ def prepare(gmx, arguments, folder):
 
 
 def make_input(gmx, folder, name, *settings):
-    gmxtools.write_mdp(folder / f"{name}.mdp", COMMON, DYNAMICS, CONTINUATION, *settings)
+    mdp.write(folder / f"{name}.mdp", COMMON, DYNAMICS, CONTINUATION, *settings)
     gmx("grompp", "-f", f"{name}.mdp", "-c", "warm.gro", "-t", "warm.cpt", "-p", "topol.top",
         "-o", f"{name}.tpr", folder=folder)
 
@@ -97,11 +101,11 @@ def first_step(gmx, arguments, folder, name, electrostatics):
     make_input(gmx, folder, name, electrostatics,
                {"nsteps": 0, "nstfout": 1, "nstcalcenergy": 1, "nstenergy": 1})
     gmx("mdrun", "-deffnm", name, "-noconfout", *threads_of(arguments), folder=folder)
-    energies = gmxtools.read_energies(gmx, folder, name,
-                                      ["Coulomb-(SR)", "Coul.-recip.", "Potential", "Pressure"])
+    wanted = ["Coulomb-(SR)", "Coul.-recip.", "Potential", "Pressure"]
+    terms = energies.first_frame(gmx, folder, name, wanted)
     # Of the two terms FMM fills only the second, so the sum is what can be compared.
-    energies["Coulomb"] = energies.get("Coulomb-(SR)", 0.0) + energies["Coul.-recip."]
-    return gmxtools.read_forces(folder / f"{name}.trr"), energies
+    terms["Coulomb"] = terms.get("Coulomb-(SR)", 0.0) + terms["Coul.-recip."]
+    return trr.forces(folder / f"{name}.trr"), terms
 
 
 def main():
@@ -110,14 +114,14 @@ def main():
     parser.add_argument("--structure", type=Path, default=Path("build/share/farfield/protein.pdb"))
     parser.add_argument("--output", type=Path, default=Path("build/run"))
     parser.add_argument("--steps", type=int, default=3000, help="steps of each of the two runs")
-    parser.add_argument("--threads", type=int, default=gmxtools.usable_cores())
+    parser.add_argument("--threads", type=int, default=usable_cores())
     arguments = parser.parse_args()
-    gmx = gmxtools.Gmx(arguments.gmx)
+    gmx = Gmx(arguments.gmx)
     folder = arguments.output
     folder.mkdir(parents=True, exist_ok=True)
 
     prepare(gmx, arguments, folder)
-    num_atoms = int((folder / "warm.gro").read_text().splitlines()[1])
+    num_atoms = gro.atom_count(folder / "warm.gro")
 
     say("comparing the forces of the first step")
     reference, exact = first_step(gmx, arguments, folder, "tight_step0", TIGHT_PME)
@@ -132,17 +136,19 @@ def main():
         # The first half is not timed: start-up, caches, and the processor's clock settle in it.
         gmx("mdrun", "-deffnm", name, "-noconfout", "-resethway", *threads_of(arguments),
             folder=folder)
-        speed[name] = gmxtools.read_speed(folder / f"{name}.log")
+        speed[name] = log.speed(folder / f"{name}.log")
         say(f"  {speed[name]:.2f} ns/day ({time.monotonic() - start:.0f} s)")
 
+    pme_error, fmm_error = (trr.relative_rms(f, reference) for f in (pme_forces, fmm_forces))
+    difference = trr.relative_rms(fmm_forces, pme_forces)
     print(f"""
 Ribonuclease A in salt water, rhombic dodecahedron, {num_atoms} atoms
-{gmxtools.machine()}
+{machine()}
 
                                           tight PME             PME             FMM
 first step
-  rel. RMS force diff. to tight PME               -{gmxtools.relative_rms(pme_forces, reference):16.2e}{gmxtools.relative_rms(fmm_forces, reference):16.2e}
-  rel. RMS force diff. to PME                     -               -{gmxtools.relative_rms(fmm_forces, pme_forces):16.2e}
+  rel. RMS force diff. to tight PME               -{pme_error:16.2e}{fmm_error:16.2e}
+  rel. RMS force diff. to PME                     -               -{difference:16.2e}
   Coulomb energy, kJ/mol         {exact["Coulomb"]:18.2f}{pme["Coulomb"]:16.2f}{fmm["Coulomb"]:16.2f}
   potential energy, kJ/mol       {exact["Potential"]:18.2f}{pme["Potential"]:16.2f}{fmm["Potential"]:16.2f}
   pressure, bar                  {exact["Pressure"]:18.2f}{pme["Pressure"]:16.2f}{fmm["Pressure"]:16.2f}
@@ -158,7 +164,7 @@ Logs: {(folder / "pme.log").resolve()}
 if __name__ == "__main__":
     try:
         main()
-    except (gmxtools.GmxError, ValueError, OSError) as error:
+    except (GmxError, ValueError, OSError) as error:
         sys.exit(f"protein.py: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -72,9 +72,17 @@ $log"
     echo "applied $name"
 done
 
-# The library's header holds the limits of the options, for grompp in builds without the library
-for file in "$here"/fmm/*.h "$here"/fmm/*.cpp "$here"/../src/farfield/farfield.h; do
-    copy=$tree/src/gromacs/fmm/$(basename "$file")
-    cmp -s "$file" "$copy" || cp "$file" "$copy"
+# $1: file, $2: its folder in the tree
+copy_to()
+{
+    copy=$2/$(basename "$1")
+    cmp -s "$1" "$copy" || cp "$1" "$copy"
+}
+
+for file in "$here"/fmm/*.h "$here"/fmm/*.cpp; do
+    copy_to "$file" "$tree/src/gromacs/fmm"
 done
+# The options of the library, with their limits, for grompp in builds without the library
+mkdir -p "$tree/src/gromacs/fmm/farfield"
+copy_to "$here/../src/farfield/options.h" "$tree/src/gromacs/fmm/farfield"
 echo "GROMACS $version in '$tree' has the FMM backend farfield"

@@ -1,16 +1,18 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """GROMACS's own regression tests with FMM, against tightened PME of the same gmx.
 
 Of every case four short simulations are made: with FMM, with two tightened PME set-ups, whose
 difference shows their error, and a rerun of the FMM trajectory by tightened PME. Compared are the
 first frame (forces, Coulomb energy, potential, pressure) and the last one (forces, energies). The
-errors allowed are those of tests/mdrun/limits.py plus the reference's own error. The energies of
-the first frame are also computed by double-precision PME, where such a gmx is installed: mixed
+errors allowed are those of tests/support/gmx/limits.py plus the reference's own error. The energies
+of the first frame are also computed by double-precision PME, where such a gmx is installed: mixed
 precision loses digits of the energy where charges nearly coincide. Cases that FMM does not support
-must be refused by grompp.
+must be refused by grompp. To be run in the root of the tree:
 
-Environment: see tests/mdrun/gmxrun.py; GROMACS_REGRESSIONTESTS_DIR names the unpacked tests.
+    python3 -m regressiontests.run
+
+Environment: see tests/support/gmx/environment.py; GROMACS_REGRESSIONTESTS_DIR names the unpacked
+tests.
 """
 
 import argparse
@@ -26,14 +28,10 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests" / "mdrun"))
-
-import gmxio  # noqa: E402
-import gmxrun  # noqa: E402
-import limits  # noqa: E402
-from gmxrun import FMM, OTHER_TIGHT_PME, TIGHT_PME, change_mdp, normalised  # noqa: E402
-from systems import System  # noqa: E402
+from tests.support.gmx import environment, limits, mdp, simulation
+from tests.support.gmx.mdp import FMM, OTHER_TIGHT_PME, TIGHT_PME, value_of
+from tests.support.gmx.program import GmxError
+from tests.support.gmx.systems import System
 
 # A fixed grid of the case would override the spacing.
 FREE_GRID = {"fourier-nx": 0, "fourier-ny": 0, "fourier-nz": 0}
@@ -59,11 +57,6 @@ class Result:
         self.passed = all(value <= limit for value, limit in self.values.values())
 
 
-def value_of(entries, key):
-    wanted = normalised(key)
-    return next((v for k, v in entries.items() if normalised(k) == wanted), "")
-
-
 def adapted(entries):
     """The case's input as both runs use it, and a note on what had to change.
 
@@ -78,29 +71,30 @@ def adapted(entries):
     # A frame of coordinates and forces at the first and at the last step.
     steps = value_of(entries, "nsteps")
     changes |= {"nstxout": steps, "nstvout": steps, "nstfout": steps}
-    return change_mdp(entries, changes), note
+    return mdp.change(entries, changes), note
 
 
 def adapted_for_pme(entries):
     """PME without energy groups: with them its sums of the energy lose a digit."""
     if not value_of(entries, "energygrps") or value_of(entries, "energygrps").lower() == "system":
         return entries, ""
-    return change_mdp(entries, {"energygrps": ""}), "PME without energy groups"
+    return mdp.change(entries, {"energygrps": ""}), "PME without energy groups"
 
 
 def prepare(folder, name, entries, program=None):
     """grompp as GROMACS's own driver calls it."""
-    gmxrun.write_mdp(folder / f"{name}.mdp", entries)
+    mdp.write(folder / f"{name}.mdp", entries)
     files = ["-f", f"{name}.mdp", "-c", "conf", "-r", "conf", "-p", "topol", "-o", f"{name}.tpr"]
     index = ["-n", "index"] if (folder / "index.ndx").exists() else []
     options = ["-po", f"{name}-out.mdp", "-maxwarn", 10]
-    return gmxrun.call(["grompp", *files, *index, *options], folder, program=program)
+    gmx = program or environment.gmx()
+    return gmx.attempt("grompp", *files, *index, *options, folder=folder)
 
 
 def run(folder, name, entries, program=None):
     prepare(folder, name, entries, program).ok()
-    gmxrun.mdrun(folder, name, ["-notunepme"], program=program).ok()
-    return gmxrun.Run(folder, name, "")
+    simulation.mdrun(folder, name, ["-notunepme"], program=program).ok()
+    return simulation.Run(folder, name)
 
 
 def double_precision(folder, entries, fallback):
@@ -108,13 +102,13 @@ def double_precision(folder, entries, fallback):
 
     It may be an older GROMACS that does not know every input.
     """
-    program = gmxrun.gmx_double()
+    program = environment.gmx_double()
     if program is None:
         return fallback
-    changes = {**gmxrun.CONVERGED_PME, **FREE_GRID, "nsteps": 0}
+    changes = {**mdp.CONVERGED_PME, **FREE_GRID, "nsteps": 0}
     try:
-        return run(folder, "double", change_mdp(entries, changes), program)
-    except gmxrun.GmxError:
+        return run(folder, "double", mdp.change(entries, changes), program)
+    except GmxError:
         return fallback
 
 
@@ -125,13 +119,13 @@ def energies_on_grids(folder, entries, count):
     """
     sums = np.zeros(2)
     for k in range(count):
-        done = run(folder, "grid", change_mdp(entries, {"nsteps": 0, "init-step": 7 * k}))
+        done = run(folder, "grid", mdp.change(entries, {"nsteps": 0, "init-step": 7 * k}))
         sums += [done.coulomb()[0], done.energies["Potential"][0]]
     return sums / count
 
 
 def check_refusal(folder, entries, case, result):
-    done = prepare(folder, "fmm", change_mdp(entries, FMM))
+    done = prepare(folder, "fmm", mdp.change(entries, FMM))
     lines = [line.strip() for line in done.text.splitlines()]
     reason = " ".join(lines[next((i for i, x in enumerate(lines) if x.startswith("ERROR")), 0) :])
     named = any(word in reason for word in case["refused"])
@@ -144,7 +138,7 @@ def check_against_pme(folder, entries, case, result):
     if "accuracy" in case:
         result.note += f"FMM with fmm-farfield-accuracy = {case['accuracy']:g}"
     options = {"fmm-farfield-accuracy": case.get("accuracy", 3e-4)}
-    with_fmm = change_mdp(entries, {**FMM, **options})
+    with_fmm = mdp.change(entries, {**FMM, **options})
     fmm = run(folder, "fmm", with_fmm)
     first = (fmm.coulomb()[0], fmm.energies["Potential"][0])
     if "grids" in case:
@@ -152,8 +146,8 @@ def check_against_pme(folder, entries, case, result):
         result.note = f"energies of {case['grids']} positions of the grid"
     entries, note = adapted_for_pme(entries)
     result.note = "; ".join(filter(None, [result.note, note]))
-    pme = run(folder, "pme", change_mdp(entries, {**TIGHT_PME, **FREE_GRID}))
-    other = run(folder, "other", change_mdp(entries, {**OTHER_TIGHT_PME, **FREE_GRID}))
+    pme = run(folder, "pme", mdp.change(entries, {**TIGHT_PME, **FREE_GRID}))
+    other = run(folder, "other", mdp.change(entries, {**OTHER_TIGHT_PME, **FREE_GRID}))
     double = double_precision(folder, entries, pme)
     if double is pme:
         result.note += "energies against mixed precision"
@@ -161,8 +155,8 @@ def check_against_pme(folder, entries, case, result):
         # The forces depend on the past: the run itself, whose path is still the same.
         again = pme
     else:
-        gmxrun.mdrun(folder, "again", ["-s", "pme.tpr", "-rerun", "fmm.trr"]).ok()
-        again = gmxrun.Run(folder, "again", "")
+        simulation.mdrun(folder, "again", ["-s", "pme.tpr", "-rerun", "fmm.trr"]).ok()
+        again = simulation.Run(folder, "again")
 
     frames, start, other_start = fmm.frames, pme.frames[0], other.frames[0]
     system = System(folder, None, None, len(start.f), float(np.linalg.det(start.box)))
@@ -171,7 +165,7 @@ def check_against_pme(folder, entries, case, result):
     felt = np.any(start.f != 0, axis=1)
 
     def error(frame, reference):
-        return gmxrun.force_error(frame.f[felt], reference.f[felt])
+        return simulation.force_error(frame.f[felt], reference.f[felt])
 
     noise = error(other_start, start)
     force_limit = limits.PROTEIN_LIMIT
@@ -191,7 +185,7 @@ def check_against_pme(folder, entries, case, result):
         result.check(f"{quantity}, last", abs(of(fmm)[-1] - of(again)[-1]), allowed + 2 * noise)
 
     tensors = [r.pressure_tensor()[0] for r in (fmm, pme, other)]
-    component, average = limits.pressure_limits(system, gmxrun.rms(start.f), exact, force_limit)
+    component, average = limits.pressure_limits(system, simulation.rms(start.f), exact, force_limit)
     noise = np.abs(tensors[2] - tensors[1]).max()
     difference = tensors[0] - tensors[1]
     result.check("pressure", abs(np.trace(difference)) / 3, average + 2 * noise)
@@ -205,12 +199,12 @@ def run_case(name, case, source, keep):
     folder = Path(keep) / name if keep else Path(tempfile.mkdtemp(prefix=f"farfield-{name}-"))
     try:
         shutil.copytree(source / "complex" / name, folder, dirs_exist_ok=True)
-        entries = gmxrun.read_mdp(folder / "grompp.mdp")
+        entries = mdp.read(folder / "grompp.mdp")
         if "refused" in case:
             check_refusal(folder, entries, case, result)
         else:
             check_against_pme(folder, entries, case, result)
-    except (gmxrun.GmxError, OSError, KeyError, ValueError, subprocess.TimeoutExpired) as error:
+    except (GmxError, OSError, KeyError, ValueError, subprocess.TimeoutExpired) as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         result.note = f"{type(error).__name__}: {' | '.join(lines[:1] + lines[-6:])}"
     finally:
@@ -257,7 +251,7 @@ def main():
     parser.add_argument("--keep", type=Path, help="keep the runs in this folder")
     arguments = parser.parse_args()
 
-    cases = tomllib.loads((HERE / "cases.toml").read_text())
+    cases = tomllib.loads(Path(__file__).with_name("cases.toml").read_text())
     if arguments.case:
         unknown = set(arguments.case) - set(cases)
         if unknown:
@@ -267,9 +261,9 @@ def main():
         cases = {name: case for name, case in cases.items() if case.get("ci")}
 
     try:
-        source = gmxrun.folder_from_environment("GROMACS_REGRESSIONTESTS_DIR")
-        gmxrun.gmx()
-    except FileNotFoundError as error:
+        source = environment.folder_from_environment("GROMACS_REGRESSIONTESTS_DIR")
+        environment.gmx()
+    except (FileNotFoundError, GmxError) as error:
         parser.error(str(error))
 
     print("Each quantity: difference of FMM from tightened PME / what is allowed.\n")

@@ -47,7 +47,7 @@
 #include "gromacs/mdtypes/ideviceforceprovider.h"
 #include "gromacs/mdtypes/iforceprovider.h"
 
-#include "farfieldoptions.h"
+#include "farfieldrun.h"
 
 class DeviceContext;
 struct gmx_mtop_t;
@@ -58,39 +58,10 @@ namespace gmx
 class MDLogger;
 struct MDModulesAtomsRedistributedSignal;
 
-//! Where the FMM of this rank runs.
-struct FarfieldDeviceChoice
-{
-    //! The backend
-    FarfieldDevice device = FarfieldDevice::Cpu;
-    //! CUDA device; -1 leaves it to the library
-    int id = -1;
-    //! The mdp option or the environment variable that decided
-    std::string option;
-    //! Why, for the log
-    std::string reason;
-};
-
-//! What a run decides about the force provider, beside the mdp options.
-struct FarfieldRun
-{
-    //! 1/(4 pi eps0 eps_r), kJ mol^-1 nm e^-2
-    double coulombConstant = 0;
-    //! Whether the steps follow the equations of motion
-    bool integratesMotion = false;
-    //! Whether results must be bitwise equal in every run
-    bool reproducible = false;
-    //! Where the FMM runs
-    FarfieldDeviceChoice device;
-    //! What state() returned when the checkpoint was written, or empty
-    std::vector<double> checkpointState;
-};
-
 /*! \brief Computes all Coulomb interactions, near and far, with farfield::Solver.
  *
- * The particles are handed over in the order of the local state. Charges and exclusions come from
- * the global topology, so that they cannot depend on what is local. A run uses one of the two
- * interfaces, throughout.
+ * The particles are handed over in the order of the local state, see FarfieldParticles. A run uses
+ * one of the two interfaces, throughout.
  */
 class FarfieldForceProvider final : public IForceProvider, public IDeviceForceProvider
 {

@@ -72,7 +72,6 @@
 #include "gromacs/utility/pleasecite.h"
 #include "gromacs/utility/stringutil.h"
 
-#include "farfield.h"
 #include "farfieldforceprovider.h"
 #include "fmm_mdmodule.h"
 #include "fmm_mdpoptions.h"
@@ -241,13 +240,14 @@ std::string badPositionMessage(const int atom)
 void checkCellSize(const FarfieldOptions& options, const matrix box, WarningHandler* wi)
 {
     const double smallest = std::min({ box[XX][XX], box[YY][YY], box[ZZ][ZZ] });
-    if (options.cellSize > smallest * (1 + farfield::c_cellSizeRounding))
+    if (options.values.cellSize > smallest * (1 + farfield::c_cellSizeRounding))
     {
-        wi->addError(formatString(
-                "fmm-farfield-cell-size is %g nm, set it to at most the smallest box edge of %g "
-                "nm, or to 0 to let the cost decide.",
-                options.cellSize,
-                smallest));
+        wi->addError(
+                formatString("%s is %g nm, set it to at most the smallest box edge of %g nm, or to "
+                             "0 to let the cost decide.",
+                             farfieldSetting("cellSize"),
+                             options.values.cellSize,
+                             smallest));
     }
 }
 
@@ -283,20 +283,20 @@ std::string obstacleToDevice(const SimulationWorkload* simulationWork)
  * \param[out] source   the mdp option or the environment variable
  * \throws InvalidInputError  the environment variable has another value
  */
-FarfieldDevice requestedDevice(const FarfieldOptions& options, std::string* source)
+farfield::Device requestedDevice(const FarfieldOptions& options, std::string* source)
 {
     const char* value = std::getenv(c_deviceVariable);
     if (value == nullptr)
     {
-        *source = "fmm-farfield-device";
-        return options.device;
+        *source = farfieldSetting("device");
+        return options.values.device;
     }
     *source = c_deviceVariable;
-    for (const auto device : EnumerationWrapper<FarfieldDevice>{})
+    for (const farfield::DeviceDescription& device : farfield::c_devices)
     {
-        if (equalCaseInsensitive(value, c_farfieldDeviceNames[device]))
+        if (equalCaseInsensitive(value, device.name))
         {
-            return device;
+            return device.value;
         }
     }
     GMX_THROW(InvalidInputError(formatString(
@@ -323,8 +323,8 @@ FarfieldDeviceChoice chooseDevice(const FarfieldOptions& options,
 {
     FarfieldDeviceChoice choice;
     choice.device = requestedDevice(options, &choice.option);
-    choice.reason = formatString("%s = %s", choice.option.c_str(), c_farfieldDeviceNames[choice.device]);
-    if (choice.device == FarfieldDevice::Cpu)
+    choice.reason = formatString("%s = %s", choice.option.c_str(), farfield::nameOf(choice.device));
+    if (choice.device == farfield::Device::Cpu)
     {
         return choice;
     }
@@ -333,9 +333,9 @@ FarfieldDeviceChoice chooseDevice(const FarfieldOptions& options,
         choice.id = assignedDevice;
         choice.reason += formatString("; mdrun has assigned GPU %d to this rank", choice.id);
     }
-    else if (choice.device == FarfieldDevice::Auto)
+    else if (choice.device == farfield::Device::Auto)
     {
-        choice.device = FarfieldDevice::Cpu;
+        choice.device = farfield::Device::Cpu;
         choice.reason += "; mdrun has assigned no GPU to this rank";
     }
     else if (!availableDevices.empty())

@@ -41,9 +41,12 @@
 
 #include "farfieldoptions.h"
 
-#include <cmath>
+#include <cstring>
 
 #include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
 
 #include "gromacs/fileio/warninp.h"
 #include "gromacs/mdtypes/imdpoptionprovider_helpers.h"
@@ -55,7 +58,6 @@
 #include "gromacs/utility/strconvert.h"
 #include "gromacs/utility/stringutil.h"
 
-#include "farfield.h"
 #include "fmm_mdmodule.h"
 
 namespace gmx
@@ -64,30 +66,88 @@ namespace gmx
 namespace
 {
 
-const EnumerationArray<FarfieldM2l, const char*> c_m2lNames = {
-    { "auto", "hierarchy", "fft", "naive", "dynamic", "symmetric", "gemm" }
-};
-
-// Option names, without the prefix "fmm-" that the module adds
-constexpr const char* c_accuracy    = "farfield-accuracy";
-constexpr const char* c_order       = "farfield-order";
-constexpr const char* c_directRange = "farfield-direct-range";
-constexpr const char* c_cellSize    = "farfield-cell-size";
-constexpr const char* c_m2l         = "farfield-m2l";
-constexpr const char* c_device      = "farfield-device";
-constexpr const char* c_tune        = "farfield-tune";
-
 //! Standard PME has 3.65e-4 on water; forces that are this much worse deserve a note
 constexpr double c_noteAccuracy = 2e-3;
+
+/*! \brief Calls f(name, value) for the options with an mdp option of their own.
+ *
+ * The name is that in the section of the FMM module, which adds the prefix "fmm-".
+ *
+ * \param[in] values  farfield::Options, const or not, to whose members the values are references
+ */
+template<typename Options, typename Function>
+void forMdpOptions(Options& values, const Function& f)
+{
+    for (const farfield::OptionDescription& option : farfield::c_options<real>)
+    {
+        if (farfield::isMdpOption(option))
+        {
+            const char* name = option.setting + std::strlen("fmm-");
+            std::visit([&](const auto member) { f(name, values.*member); }, option.member);
+        }
+    }
+}
+
+//! The table of the values that an option of type \p Enum can have.
+template<typename Enum>
+constexpr auto& valueTable()
+{
+    if constexpr (std::is_same_v<Enum, farfield::Device>)
+    {
+        return farfield::c_devices;
+    }
+    else
+    {
+        return farfield::c_m2lEngines;
+    }
+}
+
+//! The names of these values, in their order.
+template<typename Enum>
+std::vector<const char*> valueNames()
+{
+    std::vector<const char*> names;
+    for (const auto& row : valueTable<Enum>())
+    {
+        names.push_back(row.name);
+    }
+    return names;
+}
+
+//! Adds an option of the type that the member has.
+template<typename Value>
+void addOption(OptionSectionHandle* section, const char* name, Value* value)
+{
+    if constexpr (std::is_same_v<Value, double>)
+    {
+        section->addOption(DoubleOption(name).store(value));
+    }
+    else if constexpr (std::is_same_v<Value, int>)
+    {
+        section->addOption(IntegerOption(name).store(value));
+    }
+    else if constexpr (std::is_same_v<Value, bool>)
+    {
+        section->addOption(BooleanOption(name).store(value));
+    }
+    else
+    {
+        std::vector<const char*> names = valueNames<Value>();
+        names.push_back(nullptr);
+        section->addOption(
+                LegacyEnumOption<Value>(name).enumValueFromNullTerminatedArray(names.data()).store(value));
+    }
+}
 
 /*! \brief Checks a value of an option with names, in any case.
  *
  * Checked already when the mdp file is transformed: errors there are reported with the option's
  * name.
  */
-template<typename EnumType>
-std::string checkedName(const std::string& value, const EnumerationArray<EnumType, const char*>& names)
+template<typename Enum>
+std::string checkedName(const std::string& value)
 {
+    const std::vector<const char*> names = valueNames<Enum>();
     for (const char* name : names)
     {
         if (equalCaseInsensitive(value, name))
@@ -95,57 +155,72 @@ std::string checkedName(const std::string& value, const EnumerationArray<EnumTyp
             return name;
         }
     }
-    GMX_THROW(InvalidInputError(formatString("Invalid value: '%s'; expected one of %s",
-                                             value.c_str(),
-                                             joinStrings(names.begin(), names.end(), ", ").c_str())));
+    GMX_THROW(InvalidInputError(formatString(
+            "Invalid value: '%s'; expected one of %s", value.c_str(), joinStrings(names, ", ").c_str())));
+}
+
+//! Describes the values that \p option can have, to follow "set it to".
+std::string legalValues(const farfield::OptionDescription& option)
+{
+    std::string text = formatString("a value from %g to %g", option.smallest, option.largest);
+    if (option.unit[0] != '\0')
+    {
+        text += formatString(" %s", option.unit);
+    }
+    const double inDouble = farfield::findOption<double>(option.name)->smallest;
+    if (inDouble != option.smallest)
+    {
+        text += formatString(" (from %g in double precision)", inDouble);
+    }
+    if (option.whenOpen[0] != '\0')
+    {
+        text += formatString(", or to %g: then %s", option.open, option.whenOpen);
+    }
+    return text;
 }
 
 } // namespace
 
 void FarfieldOptions::initMdpOptionsFmm(OptionSectionHandle& section)
 {
-    section.addOption(DoubleOption(c_accuracy).store(&accuracy));
-    section.addOption(IntegerOption(c_order).store(&order));
-    section.addOption(IntegerOption(c_directRange).store(&directRange));
-    section.addOption(DoubleOption(c_cellSize).store(&cellSize));
-    section.addOption(EnumOption<FarfieldM2l>(c_m2l).enumValue(c_m2lNames).store(&m2l));
-    section.addOption(EnumOption<FarfieldDevice>(c_device).enumValue(c_farfieldDeviceNames).store(&device));
-    section.addOption(BooleanOption(c_tune).store(&tune));
+    forMdpOptions(values, [&](const char* name, auto& value) { addOption(&section, name, &value); });
 }
 
 void FarfieldOptions::initMdpTransformFmm(IKeyValueTreeTransformRules* rules)
 {
-    for (const char* name : { c_accuracy, c_cellSize })
-    {
-        addMdpTransformFromString<double>(rules, &fromStdString<double>, FmmModuleInfo::sc_name, name);
-    }
-    for (const char* name : { c_order, c_directRange })
-    {
-        addMdpTransformFromString<int>(rules, &fromStdString<int>, FmmModuleInfo::sc_name, name);
-    }
-    addMdpTransformFromString<bool>(rules, &fromStdString<bool>, FmmModuleInfo::sc_name, c_tune);
-    addMdpTransformFromString<std::string>(
-            rules,
-            [](const std::string& value) { return checkedName(value, c_m2lNames); },
-            FmmModuleInfo::sc_name,
-            c_m2l);
-    addMdpTransformFromString<std::string>(
-            rules,
-            [](const std::string& value) { return checkedName(value, c_farfieldDeviceNames); },
-            FmmModuleInfo::sc_name,
-            c_device);
+    forMdpOptions(values,
+                  [&](const char* name, auto& value)
+                  {
+                      using Value = std::decay_t<decltype(value)>;
+                      if constexpr (std::is_enum_v<Value>)
+                      {
+                          addMdpTransformFromString<std::string>(
+                                  rules, &checkedName<Value>, FmmModuleInfo::sc_name, name);
+                      }
+                      else
+                      {
+                          addMdpTransformFromString<Value>(
+                                  rules, &fromStdString<Value>, FmmModuleInfo::sc_name, name);
+                      }
+                  });
 }
 
 void FarfieldOptions::buildMdpOutputFmm(KeyValueTreeObjectBuilder* builder) const
 {
-    const auto name = FmmModuleInfo::sc_name;
-    addMdpOutputValue<double>(builder, name, c_accuracy, accuracy);
-    addMdpOutputValue<int>(builder, name, c_order, order);
-    addMdpOutputValue<int>(builder, name, c_directRange, directRange);
-    addMdpOutputValue<double>(builder, name, c_cellSize, cellSize);
-    addMdpOutputValue<std::string>(builder, name, c_m2l, c_m2lNames[m2l]);
-    addMdpOutputValue<std::string>(builder, name, c_device, c_farfieldDeviceNames[device]);
-    addMdpOutputValue<bool>(builder, name, c_tune, tune);
+    forMdpOptions(values,
+                  [&](const char* name, const auto& value)
+                  {
+                      using Value = std::decay_t<decltype(value)>;
+                      if constexpr (std::is_enum_v<Value>)
+                      {
+                          addMdpOutputValue<std::string>(
+                                  builder, FmmModuleInfo::sc_name, name, farfield::nameOf(value));
+                      }
+                      else
+                      {
+                          addMdpOutputValue<Value>(builder, FmmModuleInfo::sc_name, name, value);
+                      }
+                  });
 }
 
 void FarfieldOptions::validateMdpOptions(WarningHandler* wi) const
@@ -155,46 +230,29 @@ void FarfieldOptions::validateMdpOptions(WarningHandler* wi) const
         GMX_THROW(InconsistentInputError(
                 "FarfieldOptions requires a WarningHandler to validate mdp options."));
     }
-    // The comparisons are written such that NaN is refused, too
-    if (!(accuracy >= farfield::c_bestAccuracy<real> && accuracy <= farfield::c_worstAccuracy))
+    for (const farfield::OptionDescription& option : farfield::c_options<real>)
     {
-        wi->addError(formatString(
-                "fmm-farfield-accuracy is %g, set it to a relative force error from %g, the best "
-                "in %s precision, to %g.",
-                accuracy,
-                farfield::c_bestAccuracy<real>,
-                GMX_DOUBLE ? "double" : "mixed",
-                farfield::c_worstAccuracy));
+        const double value = farfield::valueOf(option, values);
+        if (farfield::isMdpOption(option) && !farfield::isLegal(option, value))
+        {
+            wi->addError(formatString(
+                    "%s is %g, set it to %s.", option.setting, value, legalValues(option).c_str()));
+        }
     }
-    else if (accuracy > c_noteAccuracy && order < 0)
+    if (values.accuracy > c_noteAccuracy && values.accuracy <= farfield::c_worstAccuracy && values.order < 0)
     {
-        wi->addNote(formatString(
-                "fmm-farfield-accuracy is %g, forces will be much less accurate than with "
-                "standard PME settings, which correspond to 3e-4.",
-                accuracy));
+        wi->addNote(
+                formatString("%s is %g, forces will be much less accurate than with standard PME "
+                             "settings, which correspond to 3e-4.",
+                             farfieldSetting("accuracy"),
+                             values.accuracy));
     }
-    if (order < -1 || order > farfield::c_maxOrder)
-    {
-        wi->addError(formatString(
-                "fmm-farfield-order is %d, set it to a multipole order from 0 to %d, or to -1 to "
-                "let fmm-farfield-accuracy decide.",
-                order,
-                farfield::c_maxOrder));
-    }
-    if (directRange < 0 || directRange > farfield::c_maxDirectRange)
-    {
-        wi->addError(formatString(
-                "fmm-farfield-direct-range is %d, set it to 1 or 2 cells, or to 0 to let the "
-                "cost decide.",
-                directRange));
-    }
-    if (!(cellSize >= 0) || !std::isfinite(cellSize))
-    {
-        wi->addError(formatString(
-                "fmm-farfield-cell-size is %g, set it to a positive length in nm, or to 0 to let "
-                "the cost decide.",
-                cellSize));
-    }
+}
+
+const char* farfieldSetting(const char* name)
+{
+    const farfield::OptionDescription* option = farfield::findOption<real>(name);
+    return option == nullptr ? "" : option->setting;
 }
 
 } // namespace gmx

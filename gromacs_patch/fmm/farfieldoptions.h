@@ -40,59 +40,23 @@
 #ifndef GMX_FMM_FARFIELDOPTIONS_H
 #define GMX_FMM_FARFIELDOPTIONS_H
 
+#include "farfield/options.h"
+
 #include "fmmoptions.h"
 
 namespace gmx
 {
 
-//! How multipoles become local expansions, see farfield::M2lEngine.
-enum class FarfieldM2l
-{
-    Auto,
-    Hierarchy,
-    Fft,
-    Naive,
-    Dynamic,
-    Symmetric,
-    Gemm,
-    Count
-};
-
-//! Where the FMM runs, see farfield::Device.
-enum class FarfieldDevice
-{
-    Auto,
-    Cpu,
-    Gpu,
-    Count
-};
-
-//! Names of the values of FarfieldDevice.
-static const EnumerationArray<FarfieldDevice, const char*> c_farfieldDeviceNames = {
-    { "auto", "cpu", "gpu" }
-};
-
-/*! \brief The options fmm-farfield-..., with their defaults.
+/*! \brief The options fmm-farfield-...
  *
- * The limits stand in farfield.h, the header of the library, of which apply.sh puts a copy beside
- * this file: grompp checks its input with them, in builds without the library, too.
+ * Names, defaults and limits stand in options.h of the library, of which apply.sh puts a copy into
+ * the folder farfield/ beside this file: grompp checks its input with them, in builds without the
+ * library, too.
  */
 struct FarfieldOptions : IFmmOptions
 {
-    //! Wanted relative RMS error of the total force
-    double accuracy = 3e-4;
-    //! Multipole order; -1 lets the accuracy decide
-    int order = -1;
-    //! Direct range in cells, 1 or 2; 0 lets the cost decide
-    int directRange = 0;
-    //! Edge of a leaf cell in nm; 0 lets the cost decide
-    double cellSize = 0;
-    //! M2L engine
-    FarfieldM2l m2l = FarfieldM2l::Auto;
-    //! Backend
-    FarfieldDevice device = FarfieldDevice::Auto;
-    //! Whether the settings that are left open are timed before the first step, on a GPU
-    bool tune = true;
+    //! The options of the library: those of the mdp file; the run decides on the others
+    farfield::Options values = farfield::mdpDefaults();
 
     void initMdpOptionsFmm(OptionSectionHandle& section) override;
     void initMdpTransformFmm(IKeyValueTreeTransformRules* rules) override;
@@ -100,6 +64,13 @@ struct FarfieldOptions : IFmmOptions
     //! Reports each option that is out of range to \p wi
     void validateMdpOptions(WarningHandler* wi) const override;
 };
+
+/*! \brief Returns the mdp option, or what else it is in GROMACS, that sets an option of the library.
+ *
+ * \param[in] name  the member of farfield::Options
+ * \returns an empty string if there is none
+ */
+const char* farfieldSetting(const char* name);
 
 } // namespace gmx
 

@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "base/vectors.h"
 #include "runtime/device.h"
 #include "runtime/layout.h"
 #include "runtime/ordered_sums.h"
@@ -67,14 +68,22 @@ void l2p(const DeviceExpansionTables<Real>& tables,
          const ForceArrays<Real>& forces,
          cudaStream_t stream);
 
+//! Sums that a stage adds to, device memory; null for those that are not wanted.
+struct FarSums
+{
+    double* energy       = nullptr;
+    double* virial       = nullptr; //!< xx yy zz xy xz yz
+    double* deviatoric   = nullptr; //!< as StageSums::deviatoric
+    OrderedSums* scratch = nullptr;
+};
+
 /*! \brief Adds up energy and virial of the far field, in an order that does not depend on the run.
  *
  *  \param[in]  forces      the far part of l2p(); needed for the virial
  *  \param[in]  scale       1/2 / unit: times sum M_i L_i of all slots that have a cell
  *  \param[in]  traceScale  times sum q b^2, b from the centre of the cell: uniform background
- *  \param[out] energy      device memory [1]: both are added
- *  \param[out] virial      if not null, device memory [6]: -1/2 sum b (x) f is added,
- *                          xx yy zz xy xz yz */
+ *  \param[in]  sums        both are added to the energy, -1/2 sum b (x) f to the virial if wanted
+ */
 template<class Real>
 void farTotals(int order,
                const SortedParticles<Real>& particles,
@@ -82,9 +91,7 @@ void farTotals(int order,
                const Real4<Real>* forces,
                double scale,
                double traceScale,
-               double* energy,
-               double* virial,
-               OrderedSums* scratch,
+               const FarSums& sums,
                cudaStream_t stream);
 
 //! One term of a gradient, see DerivativeTerm.
@@ -100,7 +107,7 @@ class DeviceTranslations
 {
 public:
     //! \param[in] edges  edges of a cell (any level) in units of its size, rows
-    void set(int order, const double edges[3][3], cudaStream_t stream);
+    void set(int order, const Mat3& edges, cudaStream_t stream);
 
     //! M of the parents that have a family; all other slots of the coarser level are set to zero.
     void m2m(const LevelView<Real>& child,
@@ -109,32 +116,30 @@ public:
              cudaStream_t stream) const;
     /*! \brief Sets L of the children.
      *
-     *  \param[in] background  as Hierarchy::l2l()
+     *  \param[in] background  backgroundStrength() of the children
      *  \param[in] virialScale 1 / unit of the children
-     *  \param[out] virial     if not null, device memory [6], as Hierarchy::l2l(), is added, in an
-     *                         order that does not depend on the run
-     *  \param[in] scratch     needed for the virial */
+     *  \param[in] sums        the virial as Tree::l2l() is added to if wanted, in an order that
+     * does not depend on the run */
     void l2l(const LevelView<Real>& parent,
              const LevelView<Real>& child,
              const Families& families,
              double background,
              double virialScale,
-             double* virial,
-             OrderedSums* scratch,
+             const FarSums& sums,
              cudaStream_t stream) const;
-    //! Adds scale * Hierarchy::traceShift() to energy[0], in an order that does not depend on the
-    //! run.
+    //! Adds scale * Tree::traceShift() to the energy, in an order that does not depend on the run.
     void traceShift(const LevelView<Real>& child,
                     const Families& families,
                     double scale,
-                    double* energy,
-                    OrderedSums* scratch,
+                    const FarSums& sums,
                     cudaStream_t stream) const;
 
     //! Rows of operators that lie side by side in memory.
     static constexpr int c_tile = 8;
 
 private:
+    void setGradient(int order, cudaStream_t stream);
+
     int order_           = -1;
     double shifts_[8][3] = {}; //!< centre of a child relative to its parent's, child units
     // Opposite octants o and 7 - o share an operator but for signs (-1)^(l_i + l_j), in any box.

@@ -11,6 +11,7 @@
 
 #include <cmath>
 
+#include "operators/monic_recurrence.h"
 #include "runtime/layout.h"
 
 #if defined(__CUDA_ARCH__)
@@ -55,9 +56,9 @@ FARFIELD_HD void addMultipoles(Real x, Real y, Real z, Real r2, Real re, Real im
         {
             sums[c_terms + j] += current * im;
         }
-        // beta of the recurrence, a constant once the loop is unrolled
+        // a constant once the loop is unrolled
         const int l     = First + j;
-        const Real beta = static_cast<Real>((l * l - First * First) / (4.0 * l * l - 1));
+        const Real beta = static_cast<Real>(monicBeta(l, First));
         const Real next = (j > 0) ? z * current - (beta * r2) * previous : z;
         previous        = current;
         current         = next;

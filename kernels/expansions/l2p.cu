@@ -5,6 +5,7 @@
 // are few, are brought to shared memory first, where neighbouring coefficients lie side by side.
 #include "expansions/expansions.h"
 #include "expansions/harmonics.h"
+#include "runtime/load.cuh"
 #include "runtime/order_dispatch.h"
 
 namespace farfield
@@ -54,19 +55,23 @@ __device__ Real turned(const Real4<Real>& v, const Real (&matrix)[3][3], int k)
     return v.x * matrix[0][k] + v.y * matrix[1][k] + v.z * matrix[2][k];
 }
 
-//! \param[in] bits  so many expansions are brought to shared memory at a time, logarithm
+//! What the kernel needs besides local expansions and where forces go.
+template<class Real>
+struct LocalTask
+{
+    SortedParticles<Real> particles;
+    const int* slotOf; //!< of the leaves
+    int stride;        //!< of the leaves
+    Real inverseUnit;
+    Real pull; //!< as l2p()
+    int bits;  //!< so many expansions are brought to shared memory at a time, logarithm
+};
+
+//! \param[in] L  of the leaves; a parameter, so that it is known to be constant
 template<int P, class Real>
 __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
-        farForces(int n,
-                  const Real4<Real>* __restrict__ xq,
-                  const int* __restrict__ cell,
-                  const int* __restrict__ atom,
-                  const int* __restrict__ slotOf,
+        farForces(const __grid_constant__ LocalTask<Real> task,
                   const Real* __restrict__ L,
-                  int stride,
-                  Real inverseUnit,
-                  Real pull,
-                  int bits,
                   const __grid_constant__ GradientWeights<Real, P> weights,
                   const __grid_constant__ ForceArrays<Real> out)
 {
@@ -84,12 +89,12 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
     Real4<Real> a = { 0, 0, 0, 0 };
     Real* to      = nullptr;
     Real sum[3]   = { 0, 0, 0 };
-    if (i < n)
+    if (i < task.particles.n)
     {
-        own                    = cell[i];
-        left                   = (thread > 0) ? cell[i - 1] : -1;
-        a                      = xq[i];
-        const size_t at        = 3 * static_cast<size_t>(atom[i]);
+        own                    = __ldg(task.particles.cell + i);
+        left                   = (thread > 0) ? __ldg(task.particles.cell + i - 1) : -1;
+        a                      = load(task.particles.xq + i);
+        const size_t at        = 3 * static_cast<size_t>(__ldg(task.particles.atom + i));
         const Real4<Real> near = out.near[i];
         to                     = out.all + at;
         for (int k = 0; k < 3; k++)
@@ -100,7 +105,7 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
         }
     }
     const bool first      = own != left;
-    const int slot        = first ? slotOf[own] : -1;
+    const int slot        = first ? __ldg(task.slotOf + own) : -1;
     const unsigned firsts = __ballot_sync(c_allLanes, first);
     if (lane == 0)
     {
@@ -120,7 +125,7 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
     }
     __syncthreads();
 
-    const int room    = 1 << bits;
+    const int room    = 1 << task.bits;
     Real4<Real> force = { 0, 0, 0, 0 };
     for (int begin = 0; begin < distinct; begin += room)
     {
@@ -134,8 +139,8 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
             const int from        = slots[begin + column];
             Real* stage           = staged + column * Shape::c_pitch;
             constexpr int c_batch = Shape::c_batch;
-            const int step        = static_cast<int>(blockDim.x) >> bits;
-            for (int k = thread >> bits; from >= 0 && k < Shape::c_coefficients;
+            const int step        = static_cast<int>(blockDim.x) >> task.bits;
+            for (int k = thread >> task.bits; from >= 0 && k < Shape::c_coefficients;
                  k += c_batch * step)
             {
                 Real values[c_batch];
@@ -144,7 +149,7 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
                 {
                     const int row = k + b * step;
                     values[b]     = (row < Shape::c_coefficients)
-                                            ? L[static_cast<size_t>(row) * stride + from]
+                                            ? L[static_cast<size_t>(row) * task.stride + from]
                                             : Real(0);
                 }
 #pragma unroll
@@ -159,22 +164,22 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
             }
         }
         __syncthreads();
-        if (i < n && rank >= begin && rank < begin + room && slots[rank] >= 0)
+        if (i < task.particles.n && rank >= begin && rank < begin + room && slots[rank] >= 0)
         {
             Real g[3];
             localGradient<P>(Expansion<Real>{ staged + (rank - begin) * Shape::c_pitch },
-                             a.x * inverseUnit,
-                             a.y * inverseUnit,
-                             a.z * inverseUnit,
+                             a.x * task.inverseUnit,
+                             a.y * task.inverseUnit,
+                             a.z * task.inverseUnit,
                              g);
             // phi = sum_i L_i u_i(b / unit) / unit
-            const Real scale = inverseUnit * inverseUnit;
-            force.x          = a.w * (pull * a.x - scale * g[0]);
-            force.y          = a.w * (pull * a.y - scale * g[1]);
-            force.z          = a.w * (pull * a.z - scale * g[2]);
+            const Real scale = task.inverseUnit * task.inverseUnit;
+            force.x          = a.w * (task.pull * a.x - scale * g[0]);
+            force.y          = a.w * (task.pull * a.y - scale * g[1]);
+            force.z          = a.w * (task.pull * a.z - scale * g[2]);
         }
     }
-    if (i < n)
+    if (i < task.particles.n)
     {
         const Real poison = (out.poison != nullptr) ? *out.poison : Real(0);
         for (int k = 0; k < 3; k++)
@@ -205,25 +210,17 @@ void l2p(const DeviceExpansionTables<Real>& tables,
     {
         return;
     }
-    dispatchOrder(tables.order(),
-                  [&](auto order)
-                  {
-                      constexpr int P                               = decltype(order)::value;
-                      static const GradientWeights<Real, P> weights = gradientWeights<Real, P>();
-                      farForces<P, Real>
-                              <<<blocks, threads, 0, stream>>>(particles.n,
-                                                               particles.xq,
-                                                               particles.cell,
-                                                               particles.atom,
-                                                               leaves.slotOf,
-                                                               leaves.L,
-                                                               leaves.stride,
-                                                               tables.inverseUnit(),
-                                                               pull,
-                                                               few ? 3 : Staging<P, Real>::c_bits,
-                                                               weights,
-                                                               forces);
-                  });
+    dispatchOrder(
+            tables.order(),
+            [&](auto order)
+            {
+                constexpr int P                               = decltype(order)::value;
+                static const GradientWeights<Real, P> weights = gradientWeights<Real, P>();
+                const LocalTask<Real> task                    = { particles,     leaves.slotOf,
+                                                                  leaves.stride, tables.inverseUnit(),
+                                                                  pull,          few ? 3 : Staging<P, Real>::c_bits };
+                farForces<P, Real><<<blocks, threads, 0, stream>>>(task, leaves.L, weights, forces);
+            });
     checkLaunch("far-field forces");
 }
 

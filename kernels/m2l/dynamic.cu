@@ -13,7 +13,7 @@
 #include <algorithm>
 
 #include "m2l/dense.h"
-#include "m2l/m2l.h"
+#include "m2l/engines.h"
 
 namespace farfield
 {
@@ -118,12 +118,18 @@ private:
 } // namespace
 
 template<class Real>
-std::unique_ptr<DeviceM2l<Real>> makeDynamicM2l()
+std::unique_ptr<DeviceM2l<Real>> makeDynamicM2l(const EngineDemands& demands)
 {
+    if (demands.reproducible)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "The M2L engine 'dynamic' adds up expansions in an order that differs from run "
+                    "to run, which Options::reproducible forbids: use 'auto' or another engine.");
+    }
     return std::make_unique<DynamicM2l<Real>>();
 }
 
-template std::unique_ptr<DeviceM2l<float>> makeDynamicM2l<float>();
-template std::unique_ptr<DeviceM2l<double>> makeDynamicM2l<double>();
+template std::unique_ptr<DeviceM2l<float>> makeDynamicM2l<float>(const EngineDemands&);
+template std::unique_ptr<DeviceM2l<double>> makeDynamicM2l<double>(const EngineDemands&);
 
 } // namespace farfield

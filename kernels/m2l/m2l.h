@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief M2L on the device: the periodic M2L of level 0 and the engines of the finer levels.
+ *  \brief M2L on the device: the periodic M2L of level 0 and what an engine of the finer levels is.
  *
  *  Operators are built on the host, by the same code as for the CPU backend.
  */
@@ -57,21 +57,6 @@ public:
     //! Takes the operators anew, after they followed a strain.
     virtual void setOperators(const ListM2lOperators<Real>& operators, cudaStream_t stream) = 0;
 };
-
-//! One thread per coefficient, dense operators: the baseline (approach 1 of Kohnke et al. 2021).
-template<class Real>
-std::unique_ptr<DeviceM2l<Real>> makeNaiveM2l();
-//! The same work in child kernels launched from the device (approach 2).
-template<class Real>
-std::unique_ptr<DeviceM2l<Real>> makeDynamicM2l();
-//! Displacements related by reflections share their products (after approach 3).
-template<class Real>
-std::unique_ptr<DeviceM2l<Real>> makeSymmetricM2l();
-/*! \brief Families as columns of matrix products on tensor cores.
- *  \param[in] rounding  relative error of forces that rounding may cause: decides the format of
- *                       the operands */
-template<class Real>
-std::unique_ptr<DeviceM2l<Real>> makeGemmM2l(double rounding);
 
 /*! \brief The virial of M2L over interaction lists: with dT the strain derivatives of the
  * operators, 1/4 scale sum M dT M is added to virial [StrainCount] (device memory), in an order

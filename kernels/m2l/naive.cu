@@ -9,7 +9,7 @@
  *  with.
  */
 #include "m2l/dense.h"
-#include "m2l/m2l.h"
+#include "m2l/engines.h"
 
 namespace farfield
 {
@@ -69,12 +69,12 @@ private:
 } // namespace
 
 template<class Real>
-std::unique_ptr<DeviceM2l<Real>> makeNaiveM2l()
+std::unique_ptr<DeviceM2l<Real>> makeNaiveM2l(const EngineDemands& /*demands*/)
 {
     return std::make_unique<NaiveM2l<Real>>();
 }
 
-template std::unique_ptr<DeviceM2l<float>> makeNaiveM2l<float>();
-template std::unique_ptr<DeviceM2l<double>> makeNaiveM2l<double>();
+template std::unique_ptr<DeviceM2l<float>> makeNaiveM2l<float>(const EngineDemands&);
+template std::unique_ptr<DeviceM2l<double>> makeNaiveM2l<double>(const EngineDemands&);
 
 } // namespace farfield

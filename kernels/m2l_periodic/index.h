@@ -10,6 +10,7 @@
 
 #include <cmath>
 
+#include "base/vectors.h"
 #include "runtime/layout.h"
 
 namespace farfield
@@ -70,6 +71,24 @@ struct WaveGrid
         return (last == 0 || 2 * last == length) ? 1 : 2;
     }
 };
+
+//! The wave vectors of a grid, with spectra a few lines apart.
+inline WaveGrid waveGrid(const Int3& lengths, const Int3& ranges, int copies)
+{
+    WaveGrid w = {};
+    w.copies   = copies;
+    w.halved   = (lengths[2] > 1) ? 2 : (lengths[1] > 1) ? 1 : (lengths[0] > 1) ? 0 : 2;
+    for (int k = 0; k < 3; k++)
+    {
+        w.lengths[k] = lengths[k];
+        w.ranges[k]  = ranges[k];
+        w.stored[k]  = (k == w.halved) ? lengths[k] / 2 + 1 : lengths[k];
+    }
+    const int waves = w.stored[0] * w.stored[1] * w.stored[2];
+    // an odd number of lines: neighbouring coefficients are not in the same part of the memory
+    w.stride = ((waves + 15) / 16 | 1) * 16;
+    return w;
+}
 
 /*! \brief Phase and sign of a coefficient: M (-i)^l and L i^l, times the signs of the reflections.
  */

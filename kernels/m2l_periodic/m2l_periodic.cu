@@ -6,11 +6,11 @@
 #include <type_traits>
 #include <vector>
 
-#include <cufft.h>
-
 #include "m2l/m2l.h"
 #include "m2l_periodic/index.h"
+#include "m2l_periodic/library_fft.h"
 #include "m2l_periodic/multiply.cuh"
+#include "m2l_periodic/single_cell.cuh"
 #include "m2l_periodic/small_fft.cuh"
 #include "m2l_periodic/strain.cuh"
 #include "m2l_periodic/tensor.cuh"
@@ -25,166 +25,6 @@ namespace
 constexpr int c_staticBytes = 4096;
 //! Host memory for operators on their way to the device.
 constexpr size_t c_stagingBytes = 64U << 20U;
-
-void checkTransform(cufftResult status, const char* action)
-{
-    if (status == CUFFT_ALLOC_FAILED)
-    {
-        throw Error(ErrorCode::OutOfMemory,
-                    std::string(action)
-                            + " failed on the GPU: no memory for the Fourier transform.");
-    }
-    if (status != CUFFT_SUCCESS)
-    {
-        throw Error(ErrorCode::DeviceFailure,
-                    std::string(action) + " failed on the GPU: cuFFT error "
-                            + std::to_string(status) + ".");
-    }
-}
-
-//! A plan of cuFFT with the calls of its precision.
-template<class Real>
-class LibraryPlan
-{
-public:
-    LibraryPlan()                              = default;
-    LibraryPlan(const LibraryPlan&)            = delete;
-    LibraryPlan& operator=(const LibraryPlan&) = delete;
-    ~LibraryPlan()
-    {
-        if (made_)
-        {
-            cufftDestroy(plan_);
-        }
-    }
-    /*! \brief Makes a plan without memory of its own.
-     *  \param[in] lengths  longer than 1
-     *  \returns bytes of working memory */
-    size_t
-    make(bool forward, std::vector<int> lengths, int fieldStride, int spectrumStride, int fields)
-    {
-        checkTransform(cufftCreate(&plan_), "making a Fourier transform");
-        made_ = true;
-        checkTransform(cufftSetAutoAllocation(plan_, 0), "making a Fourier transform");
-        std::vector<int> stored = lengths;
-        stored.back()           = lengths.back() / 2 + 1;
-        constexpr bool c_single = sizeof(Real) == 4;
-        size_t bytes            = 0;
-        checkTransform(cufftMakePlanMany(plan_,
-                                         static_cast<int>(lengths.size()),
-                                         lengths.data(),
-                                         forward ? lengths.data() : stored.data(),
-                                         1,
-                                         forward ? fieldStride : spectrumStride,
-                                         forward ? stored.data() : lengths.data(),
-                                         1,
-                                         forward ? spectrumStride : fieldStride,
-                                         forward ? (c_single ? CUFFT_R2C : CUFFT_D2Z)
-                                                 : (c_single ? CUFFT_C2R : CUFFT_Z2D),
-                                         fields,
-                                         &bytes),
-                       "making a Fourier transform");
-        return bytes;
-    }
-    void setWork(void* memory)
-    {
-        checkTransform(cufftSetWorkArea(plan_, memory), "making a Fourier transform");
-    }
-    void forward(const Real* field, Complex<Real>* spectrum, cudaStream_t stream)
-    {
-        checkTransform(cufftSetStream(plan_, stream), "transforming");
-        // the input of a forward transform out of place stays as it is
-        Real* in = const_cast<Real*>(field);
-        if constexpr (sizeof(Real) == 4)
-        {
-            checkTransform(cufftExecR2C(plan_, in, reinterpret_cast<cufftComplex*>(spectrum)),
-                           "transforming");
-        }
-        else
-        {
-            checkTransform(cufftExecD2Z(plan_, in, reinterpret_cast<cufftDoubleComplex*>(spectrum)),
-                           "transforming");
-        }
-    }
-    void backward(Complex<Real>* spectrum, Real* field, cudaStream_t stream)
-    {
-        checkTransform(cufftSetStream(plan_, stream), "transforming");
-        if constexpr (sizeof(Real) == 4)
-        {
-            checkTransform(cufftExecC2R(plan_, reinterpret_cast<cufftComplex*>(spectrum), field),
-                           "transforming");
-        }
-        else
-        {
-            checkTransform(
-                    cufftExecZ2D(plan_, reinterpret_cast<cufftDoubleComplex*>(spectrum), field),
-                    "transforming");
-        }
-    }
-
-private:
-    cufftHandle plan_ = 0;
-    bool made_        = false;
-};
-
-//! The transform of a single cell.
-template<class Real>
-__global__ void singleForwardKernel(const Real* field,
-                                    int stride,
-                                    int fields,
-                                    Complex<Real>* spectrum,
-                                    int spectrumStride)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < fields)
-    {
-        spectrum[static_cast<size_t>(i) * spectrumStride] = {
-            field[static_cast<size_t>(i) * stride], Real(0)
-        };
-    }
-}
-
-//! Its inverse.
-template<class Real>
-__global__ void singleBackwardKernel(const Complex<Real>* spectrum,
-                                     int spectrumStride,
-                                     int fields,
-                                     Real* field,
-                                     int stride)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < fields)
-    {
-        field[static_cast<size_t>(i) * stride] =
-                spectrum[static_cast<size_t>(i) * spectrumStride].re;
-    }
-}
-
-//! The wave vectors of a grid, with spectra a few lines apart.
-WaveGrid waveGrid(const Int3& lengths, const Int3& ranges, int copies)
-{
-    WaveGrid w = {};
-    w.copies   = copies;
-    w.halved   = (lengths[2] > 1) ? 2 : (lengths[1] > 1) ? 1 : (lengths[0] > 1) ? 0 : 2;
-    for (int k = 0; k < 3; k++)
-    {
-        w.lengths[k] = lengths[k];
-        w.ranges[k]  = ranges[k];
-        w.stored[k]  = (k == w.halved) ? lengths[k] / 2 + 1 : lengths[k];
-    }
-    const int waves = w.stored[0] * w.stored[1] * w.stored[2];
-    // an odd number of lines: neighbouring coefficients are not in the same part of the memory
-    w.stride = ((waves + 15) / 16 | 1) * 16;
-    return w;
-}
-
-int attribute(cudaDeviceAttr name)
-{
-    int device = 0, value = 0;
-    check(cudaGetDevice(&device), "reading properties of the GPU");
-    check(cudaDeviceGetAttribute(&value, name, device), "reading properties of the GPU");
-    return value;
-}
 
 //! Rows and columns of the stored elements of an operator, -1 for padding.
 std::vector<std::array<int, 2>> storedElements(int n, bool blocked)
@@ -279,8 +119,8 @@ DevicePeriodicM2l<Real>::Impl::Impl(const PeriodicM2lOperators<Real>& operators,
     representatives_(operators.representatives()), stride_(stride),
     inverseCells_(1.0 / static_cast<double>(operators.grid().count())),
     waves_(waveGrid(operators.grid().lengths(), operators.ranges(), operators.copies())),
-    shared_(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)),
-    processors_(attribute(cudaDevAttrMultiProcessorCount))
+    shared_(deviceAttribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)),
+    processors_(deviceAttribute(cudaDevAttrMultiProcessorCount))
 {
     shape_  = multiplyShape(n_,
                            sizeof(Real),
@@ -290,13 +130,13 @@ DevicePeriodicM2l<Real>::Impl::Impl(const PeriodicM2lOperators<Real>& operators,
                            shared_,
                            processors_);
     tensor_ = {};
-    if (std::is_same_v<Real, float> && attribute(cudaDevAttrComputeCapabilityMajor) >= 8)
+    if (std::is_same_v<Real, float> && deviceAttribute(cudaDevAttrComputeCapabilityMajor) >= 8)
     {
         tensor_ = tensorShape(n_,
                               representatives_,
                               waves_.ranges[2],
                               shared_,
-                              attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor),
+                              deviceAttribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor),
                               processors_);
     }
     elements_ = storedElements(n_, tensor_.tiles > 0);

@@ -227,14 +227,12 @@ void DeviceExclusions<Real>::set(const int* offsets,
 }
 
 template<class Real>
-void DeviceExclusions<Real>::subtract(const double box[3][3],
+void DeviceExclusions<Real>::subtract(const Mat3& box,
                                       double closeDistance,
                                       const Real* x,
                                       const Real* q,
                                       int n,
-                                      NearSums sums,
-                                      NearTotals* totals,
-                                      OrderedSums* scratch,
+                                      const NearResults& results,
                                       cudaStream_t stream)
 {
     if (length_ == 0)
@@ -242,7 +240,7 @@ void DeviceExclusions<Real>::subtract(const double box[3][3],
         return;
     }
     ExclusionTask<Real> task = {};
-    task.image               = MinimumImage::of([box](int i, int j) { return box[i][j]; });
+    task.image               = MinimumImage::of(box);
     task.safe2               = static_cast<Real>(task.image.safe2);
     task.close2              = static_cast<Real>(closeDistance * closeDistance);
     task.x                   = x;
@@ -253,17 +251,17 @@ void DeviceExclusions<Real>::subtract(const double box[3][3],
     task.close               = close_.data();
     task.anyClose            = anyClose_.data();
     task.forces              = forces_.data();
-    task.totals              = totals;
-    if (sums != NearSums::None)
+    task.totals              = results.totals;
+    if (results.wanted != NearSums::None)
     {
-        task.sums = scratch->view();
+        task.sums = results.scratch->view();
     }
     const auto launch = [&](auto lanes)
     {
         constexpr int c_of = decltype(lanes)::value;
         const int blocks   = blocksFor(static_cast<long long>(n) * c_of, c_threads);
         const int capped   = std::min(blocks, OrderedSums::c_maxBlocks);
-        switch (sums)
+        switch (results.wanted)
         {
             case NearSums::None:
                 exclusionKernel<Real, false, false, c_of><<<blocks, c_threads, 0, stream>>>(task);

@@ -9,6 +9,8 @@
 
 #include <vector>
 
+#include "base/vectors.h"
+#include "cells/binning.h"
 #include "runtime/device.h"
 #include "runtime/layout.h"
 #include "runtime/ordered_sums.h"
@@ -32,6 +34,14 @@ enum class NearSums
     EnergyAndVirial
 };
 
+//! Where sums are added up.
+struct NearResults
+{
+    NearSums wanted;
+    NearTotals* totals;   //!< device memory, added to in an order that does not depend on the run
+    OrderedSums* scratch; //!< needed if sums are wanted
+};
+
 //! Excluded pairs on the device, as symmetric compressed rows.
 template<class Real>
 class DeviceExclusions
@@ -45,18 +55,14 @@ public:
      *
      *  Pairs nearer than closeDistance are marked instead, and the near field leaves them out
      *  (compare Exclusions<Real>). Needs no sorted particles, so it can run beside the sorting.
-     *  \param[in]  box     rows, lower triangular, nm
-     *  \param[in]  x       [n][3] device memory, any image; \param[in] q [n] scaled charges
-     *  \param[out] totals  added to, in an order that does not depend on the run
-     *  \param[in]  scratch needed if sums are wanted */
-    void subtract(const double box[3][3],
+     *  \param[in] box   rows, lower triangular, nm
+     *  \param[in] x, q  [n][3] positions, any image, and [n] scaled charges; device memory */
+    void subtract(const Mat3& box,
                   double closeDistance,
                   const Real* x,
                   const Real* q,
                   int n,
-                  NearSums sums,
-                  NearTotals* totals,
-                  OrderedSums* scratch,
+                  const NearResults& results,
                   cudaStream_t stream);
 
     //! [n][3] forces of the last call, in the order and the frame of the positions; null if there
@@ -93,28 +99,27 @@ struct OccupiedCells
     int usual;        //!< about so many particles share the cell of a particle
 };
 
-/*! \brief Near-field forces on sorted particles, added to forces.
+//! What a near-field pass needs.
+template<class Real>
+struct NearTask
+{
+    SortedParticles<Real> particles;
+    CellGrid grid;
+    BinFrame frame; //!< its edges
+    int ws;
+    OccupiedCells occupied;
+    typename DeviceExclusions<Real>::View exclusions;
+    double closeDistance; //!< pairs nearer than this look up whether they are excluded, nm
+    bool reproducible;    //!< a fixed order of summation, at up to twice the cost
+    NearResults results;
+};
+
+/*! \brief Near-field forces on sorted particles, added to forces, [n].
  *
  *  Energies and virials are added up in a fixed order; forces are if that is asked for and the
- *  particles are sorted reproducibly.
- *  \param[in] edges         rows: edges of a cell, nm
- *  \param[in] closeDistance pairs nearer than this look up whether they are excluded, nm
- *  \param[in] reproducible  a fixed order of summation, at up to twice the cost
- *  \param[in] scratch       needed if sums are wanted */
+ *  particles are sorted reproducibly. */
 template<class Real>
-void p2p(const SortedParticles<Real>& particles,
-         const CellGrid& grid,
-         const double edges[3][3],
-         int ws,
-         const OccupiedCells& occupied,
-         const typename DeviceExclusions<Real>::View& exclusions,
-         double closeDistance,
-         bool reproducible,
-         NearSums sums,
-         Real4<Real>* forces,
-         NearTotals* totals,
-         OrderedSums* scratch,
-         cudaStream_t stream);
+void p2p(const NearTask<Real>& task, Real4<Real>* forces, cudaStream_t stream);
 
 } // namespace farfield
 

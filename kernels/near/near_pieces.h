@@ -197,15 +197,11 @@ struct WarpShare
 };
 
 /*! \brief With the third law and every pair met once, source number 'position' of those from the
- * first target on meets the targets before it: it is one of them, or meets all.
- *
- *  Targets are dealt to the parts of a warp in turn.
- *  \returns a bit for each target of the part */
-template<int Parts>
-FARFIELD_HD unsigned int targetsBefore(int position, int part)
+ *         first target on meets the targets before it: it is one of them, or meets all.
+ *  \returns a bit for each target */
+FARFIELD_HD unsigned int targetsBefore(int position)
 {
-    const int bits = (position - part + Parts - 1) / Parts;
-    return bits >= 32 ? ~0U : (1U << bits) - 1U;
+    return position >= 32 ? ~0U : (1U << position) - 1U;
 }
 
 } // namespace farfield

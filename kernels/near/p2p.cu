@@ -2,7 +2,9 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include <algorithm>
+#include <type_traits>
 
+#include "cells/excluded_pairs.h"
 #include "near/p2p_kernel.h"
 
 namespace farfield
@@ -10,63 +12,34 @@ namespace farfield
 namespace
 {
 
-//! Targets of a lane, at least so many of them, those held in registers, blocks per multiprocessor.
-template<class Real,
-         int Ws,
-         bool ThirdLaw,
-         NearSums Sums,
-         bool Shares,
-         int Targets,
-         int Least,
-         int Held,
-         int Blocks>
-using Shape = P2pShape<Real,
-                       Ws,
-                       ThirdLaw,
-                       Sums,
-                       Targets,
-                       Least,
-                       2,
-                       1,
-                       Held,
-                       true,
-                       false,
-                       Shares,
-                       4,
-                       Blocks>;
-
 /*! \brief Sizes of the kernel: as many targets per lane as registers hold without spilling.
  *
  *  Energies and virials are wanted rarely and take more registers; double precision takes twice as
- *  many. Several warps share a cell with the third law only, as others need a fixed order. */
-template<class Real, int Ws, bool ThirdLaw, NearSums Sums>
-struct ChosenShape
+ *  many. */
+template<class Real, NearSums Sums>
+struct Sizes
 {
-    using Shared = Shape<Real, Ws, ThirdLaw, Sums, ThirdLaw, 4, 2, 4, 3>;
-    using Whole  = Shared;
+    using Usual = P2pSizes<4, 2, 4, 3>;
 };
-template<int Ws, bool ThirdLaw>
-struct ChosenShape<double, Ws, ThirdLaw, NearSums::None>
+template<>
+struct Sizes<double, NearSums::None>
 {
-    using Shared = Shape<double, Ws, ThirdLaw, NearSums::None, ThirdLaw, 6, 2, 6, 3>;
-    using Whole  = Shared;
+    using Usual = P2pSizes<6, 2, 6, 3>;
 };
-template<int Ws, bool ThirdLaw, NearSums Sums>
-struct ChosenShape<float, Ws, ThirdLaw, Sums>
+template<NearSums Sums>
+struct Sizes<float, Sums>
 {
-    using Shared = Shape<float, Ws, ThirdLaw, Sums, ThirdLaw, 12, 6, 12, 3>;
-    using Whole  = Shared;
+    using Usual = P2pSizes<12, 6, 12, 3>;
 };
-template<int Ws, bool ThirdLaw>
-struct ChosenShape<float, Ws, ThirdLaw, NearSums::None>
+//! What is computed in nearly every step.
+template<>
+struct Sizes<float, NearSums::None>
 {
-    using Shared = Shape<float, Ws, ThirdLaw, NearSums::None, ThirdLaw, 16, 8, 0, 5>;
-    using Whole  = Shape<float, Ws, ThirdLaw, NearSums::None, false, 16, 8, 0, 5>;
-    using Large  = Shape<float, Ws, ThirdLaw, NearSums::None, ThirdLaw, 28, 12, 0, 4>;
+    using Usual = P2pSizes<16, 8, 0, 5>;
+    using Large = P2pSizes<28, 12, 0, 4>; //!< for large cells
 };
 
-//! Cells that hold more particles than this are taken in large groups of targets, if there is a
-//! kernel for that.
+//! Cells that hold more particles than this are large.
 constexpr int c_largeCell = 15;
 
 //! With fewer warps per multiprocessor, several share a cell.
@@ -84,11 +57,8 @@ int logSharesFor(const OccupiedCells& occupied)
     {
         return 0;
     }
-    int device = 0, processors = 0;
-    check(cudaGetDevice(&device), "finding the device");
-    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-          "reading properties of the device");
-    const long long fewCells = static_cast<long long>(processors) * c_fewWarps;
+    const long long fewCells =
+            static_cast<long long>(deviceAttribute(cudaDevAttrMultiProcessorCount)) * c_fewWarps;
     const long long pairs =
             static_cast<long long>(Kernel::c_pieces) * occupied.usual * occupied.usual;
     int logShares = 0;
@@ -100,18 +70,8 @@ int logSharesFor(const OccupiedCells& occupied)
     return logShares;
 }
 
-//! Whether a choice has a kernel for large cells.
-template<class Chosen, class = void>
-struct HasLarge : std::false_type
-{
-};
-template<class Chosen>
-struct HasLarge<Chosen, std::void_t<typename Chosen::Large>> : std::true_type
-{
-};
-
 template<class Kernel>
-void launchShape(P2pTask<typename Kernel::Real> task, int logShares, cudaStream_t stream)
+void launchShape(P2pArguments<typename Kernel::Real> task, int logShares, cudaStream_t stream)
 {
     task.logShares = logShares;
     // a list may be longer than expected: warps then take more than one entry
@@ -128,33 +88,31 @@ void launchShape(P2pTask<typename Kernel::Real> task, int logShares, cudaStream_
     checkLaunch("near field");
 }
 
+//! Several warps share a cell with the third law only, as others need a fixed order.
 template<class Real, int Ws, bool ThirdLaw, NearSums Sums>
-void launch(const P2pTask<Real>& task, cudaStream_t stream)
+void launch(const P2pArguments<Real>& task, cudaStream_t stream)
 {
-    using Chosen = ChosenShape<Real, Ws, ThirdLaw, Sums>;
-    if constexpr (HasLarge<Chosen>::value)
+    using Work  = P2pWork<Real, Ws, ThirdLaw, Sums>;
+    using Usual = P2pShape<Work, typename Sizes<Real, Sums>::Usual, ThirdLaw>;
+    if constexpr (std::is_same_v<Real, float> && Sums == NearSums::None)
     {
         if (task.occupied.usual >= c_largeCell)
         {
-            using Large = typename Chosen::Large;
+            using Large = P2pShape<Work, typename Sizes<Real, Sums>::Large, ThirdLaw>;
             launchShape<Large>(task, logSharesFor<Large>(task.occupied), stream);
             return;
         }
+        if (logSharesFor<Usual>(task.occupied) == 0)
+        {
+            launchShape<P2pShape<Work, typename Sizes<Real, Sums>::Usual, false>>(task, 0, stream);
+            return;
+        }
     }
-    using Shared        = typename Chosen::Shared;
-    const int logShares = logSharesFor<Shared>(task.occupied);
-    if (logShares > 0)
-    {
-        launchShape<Shared>(task, logShares, stream);
-    }
-    else
-    {
-        launchShape<typename Chosen::Whole>(task, 0, stream);
-    }
+    launchShape<Usual>(task, logSharesFor<Usual>(task.occupied), stream);
 }
 
 template<class Real, int Ws, bool ThirdLaw>
-void launch(const P2pTask<Real>& task, NearSums sums, cudaStream_t stream)
+void launch(const P2pArguments<Real>& task, NearSums sums, cudaStream_t stream)
 {
     switch (sums)
     {
@@ -173,70 +131,44 @@ void launch(const P2pTask<Real>& task, NearSums sums, cudaStream_t stream)
 } // namespace
 
 template<class Real>
-void p2p(const SortedParticles<Real>& particles,
-         const CellGrid& grid,
-         const double edges[3][3],
-         int ws,
-         const OccupiedCells& occupied,
-         const typename DeviceExclusions<Real>::View& exclusions,
-         double closeDistance,
-         bool reproducible,
-         NearSums sums,
-         Real4<Real>* forces,
-         NearTotals* totals,
-         OrderedSums* scratch,
-         cudaStream_t stream)
+void p2p(const NearTask<Real>& task, Real4<Real>* forces, cudaStream_t stream)
 {
-    if (particles.n == 0 || occupied.all == 0)
+    if (task.particles.n == 0 || task.occupied.all == 0)
     {
         return;
     }
-    P2pTask<Real> task;
-    task.particles = particles;
-    task.grid      = NeighbourFinder(grid);
+    const NearSums sums = task.results.wanted;
+    P2pArguments<Real> arguments;
+    arguments.particles = task.particles;
+    arguments.grid      = NeighbourFinder(task.grid);
     for (int i = 0; i < 3; i++)
     {
         for (int j = 0; j < 3; j++)
         {
-            task.edges[i][j] = static_cast<Real>(edges[i][j]);
+            arguments.edges[i][j] = static_cast<Real>(task.frame.edges[i][j]);
         }
     }
-    task.occupied   = occupied;
-    task.exclusions = exclusions;
-    // positions relative to cells are rounded differently from those that were compared before
-    task.close2 = static_cast<Real>(1.02 * closeDistance * closeDistance);
-    task.forces = forces;
-    task.totals = totals;
-    task.sums = (sums == NearSums::None) ? OrderedSums::View{ nullptr, nullptr } : scratch->view();
-    task.logShares = 0; // launchShape() decides
-    if (ws == 1)
+    arguments.occupied   = task.occupied;
+    arguments.exclusions = task.exclusions;
+    arguments.close2     = static_cast<Real>(closeInCells(task.closeDistance));
+    arguments.forces     = forces;
+    arguments.totals     = task.results.totals;
+    arguments.sums       = (sums == NearSums::None) ? OrderedSums::View{ nullptr, nullptr }
+                                                    : task.results.scratch->view();
+    arguments.logShares  = 0; // launchShape() decides
+    if (task.ws == 1)
     {
-        reproducible ? launch<Real, 1, false>(task, sums, stream)
-                     : launch<Real, 1, true>(task, sums, stream);
+        task.reproducible ? launch<Real, 1, false>(arguments, sums, stream)
+                          : launch<Real, 1, true>(arguments, sums, stream);
     }
     else
     {
-        reproducible ? launch<Real, 2, false>(task, sums, stream)
-                     : launch<Real, 2, true>(task, sums, stream);
+        task.reproducible ? launch<Real, 2, false>(arguments, sums, stream)
+                          : launch<Real, 2, true>(arguments, sums, stream);
     }
 }
 
-#define FARFIELD_INSTANTIATE(Real)                                                                 \
-    template void p2p<Real>(const SortedParticles<Real>&,                                          \
-                            const CellGrid&,                                                       \
-                            const double[3][3],                                                    \
-                            int,                                                                   \
-                            const OccupiedCells&,                                                  \
-                            const DeviceExclusions<Real>::View&,                                   \
-                            double,                                                                \
-                            bool,                                                                  \
-                            NearSums,                                                              \
-                            Real4<Real>*,                                                          \
-                            NearTotals*,                                                           \
-                            OrderedSums*,                                                          \
-                            cudaStream_t)
-FARFIELD_INSTANTIATE(float);
-FARFIELD_INSTANTIATE(double);
-#undef FARFIELD_INSTANTIATE
+template void p2p<float>(const NearTask<float>&, Real4<float>*, cudaStream_t);
+template void p2p<double>(const NearTask<double>&, Real4<double>*, cudaStream_t);
 
 } // namespace farfield

@@ -49,10 +49,7 @@ public:
     Blas()
     {
         check(cublasCreate(&handle_), "Starting cuBLAS");
-        int device = 0, major = 0;
-        check(cudaGetDevice(&device), "finding the device");
-        check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-              "reading the architecture");
+        const int major = deviceAttribute(cudaDevAttrComputeCapabilityMajor);
         // what the manual of cuBLAS recommends
         workspace_.resize(static_cast<size_t>(major >= 9 ? 32 : 4) << 20);
     }

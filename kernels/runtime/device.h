@@ -60,6 +60,15 @@ inline bool isCapturing(cudaStream_t stream)
     return capture != cudaStreamCaptureStatusNone;
 }
 
+//! A property of the current device.
+inline int deviceAttribute(cudaDeviceAttr attribute)
+{
+    int device = 0, value = 0;
+    check(cudaGetDevice(&device), "finding the device");
+    check(cudaDeviceGetAttribute(&value, attribute, device), "reading a property of the device");
+    return value;
+}
+
 //! Blocks of a launch that covers count items.
 inline int blocksFor(long long count, int perBlock)
 {

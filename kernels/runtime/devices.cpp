@@ -34,6 +34,25 @@ bool gpuIsUsable(int deviceId)
     return known && (major > c_oldestMajor || (major == c_oldestMajor && minor >= c_oldestMinor));
 }
 
+int exchangeDevice(int device)
+{
+    int before = 0;
+    check(cudaGetDevice(&before), "finding the device");
+    if (before != device)
+    {
+        check(cudaSetDevice(device), "changing the device");
+    }
+    return before;
+}
+
+void returnToDevice(int before, int device) noexcept
+{
+    if (before != device)
+    {
+        (void)cudaSetDevice(before);
+    }
+}
+
 std::string gpuName(int device)
 {
     cudaDeviceProp prop = {};

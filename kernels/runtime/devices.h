@@ -16,6 +16,10 @@ namespace farfield
  *  \param[in] deviceId  as Options::deviceId
  *  \throws Error  DeviceFailure: CUDA finds no GPU or none of that number, or it is too old */
 int requireUsableGpu(int deviceId);
+//! Makes a device the current one of this thread. \returns the one that was
+int exchangeDevice(int device);
+//! Makes the device before current again, after that one; what fails is met by later calls.
+void returnToDevice(int before, int device) noexcept;
 //! Name of a device.
 std::string gpuName(int device);
 

@@ -40,6 +40,16 @@ double smallestWidth(const Mat3& inverseEdges);
  * it would be closer to each other than that. A hundredth is left for rounding. */
 double surelyNear(const Grid& leaf, int ws);
 
+/*! \brief Squared distance, nm^2, that a pair nearer than closeDistance is within once positions
+ * are relative to cells, which rounds them differently.
+ *
+ *  Other images of the pair are farther apart, as closeDistance is at most surelyNear(): the
+ *  hundredth that it leaves is twice that in squares. */
+inline double closeInCells(double closeDistance)
+{
+    return 1.02 * closeDistance * closeDistance;
+}
+
 } // namespace farfield
 
 #endif

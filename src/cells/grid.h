@@ -16,6 +16,7 @@
 
 #include "base/vectors.h"
 #include "cells/cell_index.h"
+#include "cells/cyclic_groups.h"
 
 namespace farfield
 {
@@ -76,13 +77,7 @@ public:
     //! The same shape with every cell split in 2 x 2 x 2.
     Grid refined() const;
 
-    /*! \brief The group as a product of cyclic groups, for Fourier transforms.
-     *
-     *  Unimodular U and V make U H V diagonal (Smith, Phil. Trans. R. Soc. 151, 293 (1861); the
-     *  divisibility of the diagonal is not needed): t = c V modulo the diagonal. Parts of these
-     *  groups whose orders are powers of different primes make up a cyclic group by themselves
-     *  (Good, J. R. Stat. Soc. B 20, 361 (1958), doi:10.1111/j.2517-6161.1958.tb00300.x), so they
-     *  are put together anew, to three groups of about equal order. */
+    //! The group as a product of cyclic groups, see cyclic_groups.h.
     const Int3& lengths() const { return lengths_; }
     //! Position of a cell in a row-major array of lengths().
     int slot(const Int3& c) const;
@@ -94,8 +89,6 @@ public:
     int multiplicity(int waveVector) const;
 
 private:
-    void diagonalise();
-
     IntMat H_       = {};
     CellGrid plain_ = {};
     Mat3 box_       = Mat3::Zero();
@@ -111,23 +104,6 @@ private:
 constexpr std::array<double, 3> c_offsetSteps = { 0.8191725133961644,
                                                   0.671043606703789,
                                                   0.5497004779019701 };
-
-/*! \brief Length of the longest cell diagonal over the distance of the nearest far cell; small is
- * accurate. */
-double shapeRatio(const Mat3& edges, int ws);
-
-//! Cost of a transform of a length relative to one whose factors are 2, 3 and 5, as measured with
-//! FFTW.
-double transformPenalty(int length);
-
-/*! \brief Chooses H for a wanted cell edge: the best-shaped cells among the neighbours of box /
- * edge.
- *
- *  \param[in] box       box vectors, rows, nm
- *  \param[in] edge      wanted edge, nm
- *  \param[in] ws        direct range
- *  \param[in] coarsen   every entry of H is a multiple of this */
-IntMat chooseCells(const Mat3& box, double edge, int ws, int coarsen);
 
 } // namespace farfield
 

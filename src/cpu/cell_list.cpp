@@ -10,7 +10,6 @@
 #include "farfield/farfield.h"
 
 #include "base/threads.h"
-#include "cells/binning.h"
 
 namespace farfield
 {
@@ -24,18 +23,11 @@ void CellList<Real>::sort(const Grid& grid,
                           int n,
                           int threads)
 {
-    const int cells           = static_cast<int>(grid.count());
-    const CellGrid cellsOfBox = grid.plain();
-    const BinFrame frame      = BinFrame::of(grid.edges(), grid.inverseEdges(), rotation);
-    // a histogram per thread: not more of them than the particles are worth. All threads take part,
-    // or the others would end, and what the caller has pinned to a core with them.
-    const int histograms = std::max(1, std::min<int>(threads, 1 + 8LL * n / std::max(cells, 1)));
-    const auto stretch   = [&](int thread)
-    { return static_cast<int>(static_cast<long long>(n) * thread / histograms); };
-
+    const int cells = static_cast<int>(grid.count());
+    // a histogram per thread: not more of them than the particles are worth
+    counts_.resize(std::max(1, std::min<int>(threads, 1 + 8LL * n / std::max(cells, 1))));
     cell_.resize(n);
     relative_.resize(3 * static_cast<size_t>(n));
-    counts_.resize(histograms);
     start_.resize(cells + 1);
     // vectors may read behind the last particle
     const size_t padded = static_cast<size_t>(n) + 2 * c_slotPadding;
@@ -44,29 +36,44 @@ void CellList<Real>::sort(const Grid& grid,
     z_.resize(padded);
     q_.resize(padded);
     atom_.resize(n);
+    bin(grid, BinFrame::of(grid.edges(), grid.inverseEdges(), rotation), offset, x, threads);
+    countToStart();
+    place(q, threads);
+}
 
+template<class Real>
+int CellList<Real>::beginOf(int histogram) const
+{
+    const auto n = static_cast<long long>(cell_.size());
+    return static_cast<int>(n * histogram / static_cast<long long>(counts_.size()));
+}
+
+template<class Real>
+void CellList<Real>::bin(const Grid& grid,
+                         const BinFrame& frame,
+                         const std::array<double, 3>& offset,
+                         const Real* x,
+                         int threads)
+{
+    const CellGrid cells = grid.plain();
     constexpr int c_none = std::numeric_limits<int>::max();
     int invalid          = c_none;
     FirstException failure;
+    // all threads take part, or the others would end, and what the caller has pinned with them
 #pragma omp parallel for schedule(static, 1) num_threads(threads) reduction(min : invalid)
-    for (int thread = 0; thread < histograms; thread++)
+    for (int h = 0; h < static_cast<int>(counts_.size()); h++)
     {
-        auto& count = counts_[thread];
-        failure.run([&] { count.assign(cells, 0); });
+        auto& count = counts_[h];
+        failure.run([&] { count.assign(cells.cells, 0); });
         if (failure.any())
         {
             continue;
         }
-        for (int i = stretch(thread); i < stretch(thread + 1); i++)
+        for (int i = beginOf(h); i < beginOf(h + 1); i++)
         {
+            const size_t at = 3 * static_cast<size_t>(i);
             int cell;
-            Real* relative = relative_.data() + 3 * static_cast<size_t>(i);
-            if (!binPosition(cellsOfBox,
-                             frame,
-                             offset.data(),
-                             x + 3 * static_cast<size_t>(i),
-                             &cell,
-                             relative))
+            if (!binPosition(cells, frame, offset.data(), x + at, &cell, relative_.data() + at))
             {
                 invalid = std::min(invalid, i);
                 continue;
@@ -85,11 +92,14 @@ void CellList<Real>::sort(const Grid& grid,
                             + std::to_string(x[3 * invalid + 2])
                             + ") is not finite or lies more than a billion cells outside the box.");
     }
+}
 
-    // Counts become the first position of each thread's share of a cell.
+template<class Real>
+void CellList<Real>::countToStart()
+{
     int total = 0;
     occupied_.clear();
-    for (int cell = 0; cell < cells; cell++)
+    for (size_t cell = 0; cell + 1 < start_.size(); cell++)
     {
         start_[cell] = total;
         for (auto& count : counts_)
@@ -100,16 +110,20 @@ void CellList<Real>::sort(const Grid& grid,
         }
         if (total > start_[cell])
         {
-            occupied_.push_back(cell);
+            occupied_.push_back(static_cast<int>(cell));
         }
     }
-    start_[cells] = total;
+    start_.back() = total;
+}
 
+template<class Real>
+void CellList<Real>::place(const Real* q, int threads)
+{
 #pragma omp parallel for schedule(static, 1) num_threads(threads)
-    for (int thread = 0; thread < histograms; thread++)
+    for (int h = 0; h < static_cast<int>(counts_.size()); h++)
     {
-        auto& next = counts_[thread];
-        for (int i = stretch(thread); i < stretch(thread + 1); i++)
+        auto& next = counts_[h];
+        for (int i = beginOf(h); i < beginOf(h + 1); i++)
         {
             const int to = next[cell_[i]]++;
             x_[to]       = relative_[3 * static_cast<size_t>(i)];

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/aligned_vector.h"
+#include "cells/binning.h"
 #include "cells/grid.h"
 #include "cpu/cpu_kernels.h"
 
@@ -51,11 +52,24 @@ public:
     const std::vector<int>& atom() const { return atom_; }
 
 private:
+    //! First particle that a histogram counts.
+    int beginOf(int histogram) const;
+    //! Finds the cell of every particle and counts.
+    void bin(const Grid& grid,
+             const BinFrame& frame,
+             const std::array<double, 3>& offset,
+             const Real* x,
+             int threads);
+    //! Counts become the first position of each histogram's share of a cell.
+    void countToStart();
+    //! Copies particles to their positions.
+    void place(const Real* q, int threads);
+
     AlignedVector<Real> x_, y_, z_, q_;
     std::vector<int> start_, atom_, occupied_;
-    std::vector<int> cell_;      //!< [n] cell of each particle, before sorting
-    std::vector<Real> relative_; //!< [n][3] before sorting
-    std::vector<std::vector<int>> counts_;
+    std::vector<int> cell_;                //!< [n] cell of each particle, before sorting
+    std::vector<Real> relative_;           //!< [n][3] before sorting
+    std::vector<std::vector<int>> counts_; //!< histograms
 };
 
 } // namespace farfield

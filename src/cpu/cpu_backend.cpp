@@ -14,7 +14,9 @@
 #include "cpu/exclusions.h"
 #include "cpu/m2l_periodic.h"
 #include "cpu/tree.h"
+#include "operators/background.h"
 #include "operators/reduction.h"
+#include "operators/scaled_charges.h"
 
 namespace farfield
 {
@@ -32,14 +34,7 @@ public:
 
     void setCharges(const Real* q, int n) override
     {
-        std::vector<Real> scaled(n);
-        double net = 0;
-        for (int i = 0; i < n; i++)
-        {
-            // forces and energies come out in kJ/mol
-            scaled[i] = static_cast<Real>(rootCoulomb_ * static_cast<double>(q[i]));
-            net += static_cast<double>(scaled[i]);
-        }
+        ScaledCharges<Real> scaled(q, n, rootCoulomb_);
         forces_.reserve(3 * static_cast<size_t>(n));
         fx_.reserve(n);
         fy_.reserve(n);
@@ -49,8 +44,8 @@ public:
         fx_.resize(n);
         fy_.resize(n);
         fz_.resize(n);
-        q_.swap(scaled);
-        netCharge_ = net;
+        q_.swap(scaled.q);
+        netCharge_ = scaled.net;
     }
 
     void setExclusions(const int* offsets, const int* partners, int n) override
@@ -136,12 +131,10 @@ public:
     {
         std::fill(forces_.begin(), forces_.end(), Real(0));
         sums_ = {};
-        const double closeDistance =
-                std::min(this->exclusionRange_, surelyNear(leaves().grid, discretisation_.ws));
         exclusions_.subtract(box_,
                              x,
                              q_.data(),
-                             closeDistance,
+                             closeDistance(),
                              forces_.data(),
                              threads_,
                              &sums_.energy,
@@ -199,8 +192,7 @@ public:
     {
         Level<Real>& level = leaves();
         const double unit  = level.grid.unit();
-        // the uniform background pulls with -2 (2 pi / 3V) Q q b
-        const Real pull = static_cast<Real>(-2 * background(level) / (unit * unit * unit));
+        const Real pull    = static_cast<Real>(backgroundPull(background(level), unit));
         std::vector<std::array<double, 6>> virials(threads_);
         forSlots(
                 [&](int begin, int end, int range)
@@ -242,10 +234,9 @@ public:
         if (!exclusions_.close().empty())
         {
             sortClosePairs();
-            const double halfBox = 0.5 * smallestWidth(box_.inverse());
-            task.closeOffsets    = closeOffsets_.data();
-            task.closePartners   = closePartners_.data();
-            task.imageDistance2  = static_cast<Real>(halfBox * halfBox);
+            task.closeOffsets   = closeOffsets_.data();
+            task.closePartners  = closePartners_.data();
+            task.imageDistance2 = static_cast<Real>(closeInCells(closeDistance()));
         }
         task.energy     = this->request_.energy;
         task.virial     = this->request_.virial;
@@ -367,10 +358,15 @@ private:
         }
     }
 
-    //! (2 pi / 3V) Q times the volume of a cell of the level.
+    //! Excluded pairs nearer than this are left out, nm.
+    double closeDistance()
+    {
+        return std::min(this->exclusionRange_, surelyNear(leaves().grid, discretisation_.ws));
+    }
+
     double background(const Level<Real>& level) const
     {
-        return 2 * M_PI / 3 * netCharge_ / static_cast<double>(level.grid.count());
+        return backgroundStrength(netCharge_, level.grid.count());
     }
 
     void setGrids(const Mat3& box)
@@ -467,8 +463,6 @@ private:
         {
             energy += 0.5 * part / level.grid.unit();
         }
-        // uniform background: (2 pi / 3V) Q sum q r^2, half of it about the centres of leaves, half
-        // of it about those of level 0
         if (netCharge_ != 0)
         {
             const Particles<Real> p = list_.particles();
@@ -484,8 +478,7 @@ private:
                 const double unit = levels_[l].grid.unit();
                 coarse += unit * unit * tree_->traceShift(levels_[l]);
             }
-            const double unit = level.grid.unit();
-            energy += 0.5 * background(level) / (unit * unit * unit) * (trace + coarse);
+            energy += backgroundEnergy(background(level), level.grid.unit()) * (trace + coarse);
         }
         return energy;
     }

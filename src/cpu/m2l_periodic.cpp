@@ -194,15 +194,126 @@ void PeriodicM2l<Real>::addVirial(int block,
 }
 
 template<class Real>
+void PeriodicM2l<Real>::gather(const Block& block, int copy, Real* x) const
+{
+    const int p        = operators_.reduction().order();
+    const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
+    const int* waves   = block.waves[copy];
+    const auto& signs  = operators_.signs(copy);
+    // for lanes without a wave vector: one that no other thread writes
+    const int any = block.waves[0][0];
+    for (int l = 0; l <= p; l++)
+    {
+        const bool swap   = l % 2;
+        const Real signRe = (l % 4 == 0 || l % 4 == 1) ? 1 : -1;
+        const Real signIm = (l % 4 == 0 || l % 4 == 3) ? 1 : -1;
+        for (int j = l * l; j < (l + 1) * (l + 1); j++)
+        {
+            const Real* field = spectrum_.data() + j * width;
+            Real* re          = x + 2 * lanes_ * j;
+            const Real fRe    = signRe * signs[j];
+            const Real fIm    = signIm * signs[j];
+            for (int lane = 0; lane < lanes_; lane++)
+            {
+                const int w       = waves[lane] < 0 ? any : waves[lane];
+                const Real a      = field[2 * w];
+                const Real c      = field[2 * w + 1];
+                re[lane]          = fRe * (swap ? c : a);
+                re[lanes_ + lane] = fIm * (swap ? a : c);
+            }
+        }
+    }
+}
+
+template<class Real>
+void PeriodicM2l<Real>::scatter(const Block& block, int copy, const Real* y)
+{
+    const int p        = operators_.reduction().order();
+    const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
+    const int* waves   = block.waves[copy];
+    const auto& signs  = operators_.signs(copy);
+    for (int l = 0; l <= p; l++)
+    {
+        const bool swap   = l % 2;
+        const Real signRe = (l % 4 == 0 || l % 4 == 3) ? 1 : -1;
+        const Real signIm = (l % 4 == 0 || l % 4 == 1) ? 1 : -1;
+        for (int j = l * l; j < (l + 1) * (l + 1); j++)
+        {
+            Real* field    = spectrum_.data() + j * width;
+            const Real* re = y + 2 * lanes_ * j;
+            const Real fRe = signRe * signs[j];
+            const Real fIm = signIm * signs[j];
+            for (int lane = 0; lane < lanes_; lane++)
+            {
+                const int w = waves[lane];
+                if (w >= 0)
+                {
+                    field[2 * w]     = fRe * (swap ? re[lanes_ + lane] : re[lane]);
+                    field[2 * w + 1] = fIm * (swap ? re[lane] : re[lanes_ + lane]);
+                }
+            }
+        }
+    }
+}
+
+template<class Real>
+void PeriodicM2l<Real>::multiply(int b, Scratch* scratch, std::array<double, StrainCount>* virial)
+{
+    const int n        = coefficientCount(operators_.reduction().order());
+    const size_t pairs = static_cast<size_t>(n) * (n + 1) / 2;
+    const Block& block = blocks_[b];
+    for (int copy = 0; copy < operators_.copies(); copy++)
+    {
+        const int* waves = block.waves[copy];
+        if (std::all_of(waves, waves + lanes_, [](int w) { return w < 0; }))
+        {
+            continue;
+        }
+        gather(block, copy, scratch->x.data());
+        cpuKernels<Real>().multiply(
+                kappa_.data() + b * pairs * lanes_, n, scratch->x.data(), scratch->y.data());
+        if (virial != nullptr)
+        {
+            cpuKernels<Real>().products(products_,
+                                        scratch->x.data(),
+                                        scratch->placed.data(),
+                                        scratch->products[copy].data());
+        }
+        scatter(block, copy, scratch->y.data());
+    }
+    if (virial != nullptr)
+    {
+        addVirial(b, scratch, virial);
+    }
+}
+
+template<class Real>
+void PeriodicM2l<Real>::Scratch::resize(int coefficients, int lanes, int harmonics, int places)
+{
+    x.resize(2 * static_cast<size_t>(coefficients) * lanes);
+    y.resize(x.size());
+    if (harmonics == 0)
+    {
+        return;
+    }
+    sums.resize(static_cast<size_t>(StrainCount) * lanes);
+    weights.resize(4 * static_cast<size_t>(lanes));
+    placed.assign(2 * static_cast<size_t>(places) * lanes, Real(0));
+    for (auto& ofCopy : products)
+    {
+        ofCopy.assign(static_cast<size_t>(harmonics) * lanes, Real(0));
+    }
+}
+
+template<class Real>
 void PeriodicM2l<Real>::apply(const Real* M,
                               Real* L,
                               int stride,
                               std::array<double, StrainCount>* virial)
 {
-    const int p        = operators_.reduction().order();
-    const int n        = coefficientCount(p);
-    const size_t pairs = static_cast<size_t>(n) * (n + 1) / 2;
-    const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
+    const int n         = coefficientCount(operators_.reduction().order());
+    const int harmonics = virial != nullptr ? coefficientCount(operators_.strainDegree()) : 0;
+    const size_t width  = 2 * static_cast<size_t>(transform_.spectrumStride());
     // by block, not by thread: the sum does not depend on the team
     std::vector<std::array<double, StrainCount>> partial(virial != nullptr ? blocks_.size() : 0);
     FirstException failure;
@@ -213,99 +324,12 @@ void PeriodicM2l<Real>::apply(const Real* M,
         {
             transform_.forward(M + static_cast<size_t>(i) * stride, spectrum_.data() + i * width);
         }
-        AlignedVector<Real> x, y;
         Scratch scratch;
-        failure.run(
-                [&]
-                {
-                    x.resize(2 * static_cast<size_t>(n) * lanes_);
-                    y.resize(x.size());
-                    if (virial == nullptr)
-                    {
-                        return;
-                    }
-                    scratch.sums.resize(static_cast<size_t>(StrainCount) * lanes_);
-                    scratch.weights.resize(4 * static_cast<size_t>(lanes_));
-                    scratch.placed.assign(2 * static_cast<size_t>(products_.places) * lanes_,
-                                          Real(0));
-                    for (auto& products : scratch.products)
-                    {
-                        products.assign(coefficientCount(operators_.strainDegree()) * lanes_,
-                                        Real(0));
-                    }
-                });
+        failure.run([&] { scratch.resize(n, lanes_, harmonics, products_.places); });
 #pragma omp for schedule(static)
         for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
         {
-            for (int copy = 0; copy < operators_.copies() && !failure.any(); copy++)
-            {
-                const int* waves  = blocks_[b].waves[copy];
-                const auto& signs = operators_.signs(copy);
-                // for lanes without a wave vector: one that no other thread writes
-                const int any = blocks_[b].waves[0][0];
-                if (std::all_of(waves, waves + lanes_, [](int w) { return w < 0; }))
-                {
-                    continue;
-                }
-                // X_j = (-i)^l M_j, with the signs of the reflection
-                for (int l = 0; l <= p; l++)
-                {
-                    const bool swap   = l % 2;
-                    const Real signRe = (l % 4 == 0 || l % 4 == 1) ? 1 : -1;
-                    const Real signIm = (l % 4 == 0 || l % 4 == 3) ? 1 : -1;
-                    for (int j = l * l; j < (l + 1) * (l + 1); j++)
-                    {
-                        const Real* field = spectrum_.data() + j * width;
-                        Real* re          = x.data() + 2 * lanes_ * j;
-                        const Real fRe    = signRe * signs[j];
-                        const Real fIm    = signIm * signs[j];
-                        for (int lane = 0; lane < lanes_; lane++)
-                        {
-                            const int w       = waves[lane] < 0 ? any : waves[lane];
-                            const Real a      = field[2 * w];
-                            const Real c      = field[2 * w + 1];
-                            re[lane]          = fRe * (swap ? c : a);
-                            re[lanes_ + lane] = fIm * (swap ? a : c);
-                        }
-                    }
-                }
-                cpuKernels<Real>().multiply(
-                        kappa_.data() + b * pairs * lanes_, n, x.data(), y.data());
-                if (virial != nullptr)
-                {
-                    cpuKernels<Real>().products(products_,
-                                                x.data(),
-                                                scratch.placed.data(),
-                                                scratch.products[copy].data());
-                }
-                for (int l = 0; l <= p; l++)
-                {
-                    // Y = i^l (kappa X)
-                    const bool swap   = l % 2;
-                    const Real signRe = (l % 4 == 0 || l % 4 == 3) ? 1 : -1;
-                    const Real signIm = (l % 4 == 0 || l % 4 == 1) ? 1 : -1;
-                    for (int j = l * l; j < (l + 1) * (l + 1); j++)
-                    {
-                        Real* field    = spectrum_.data() + j * width;
-                        const Real* re = y.data() + 2 * lanes_ * j;
-                        const Real fRe = signRe * signs[j];
-                        const Real fIm = signIm * signs[j];
-                        for (int lane = 0; lane < lanes_; lane++)
-                        {
-                            const int w = waves[lane];
-                            if (w >= 0)
-                            {
-                                field[2 * w]     = fRe * (swap ? re[lanes_ + lane] : re[lane]);
-                                field[2 * w + 1] = fIm * (swap ? re[lane] : re[lanes_ + lane]);
-                            }
-                        }
-                    }
-                }
-            }
-            if (virial != nullptr && !failure.any())
-            {
-                addVirial(b, &scratch, &partial[b]);
-            }
+            failure.run([&] { multiply(b, &scratch, virial != nullptr ? &partial[b] : nullptr); });
         }
 #pragma omp for schedule(static)
         for (int i = 0; i < n; i++)

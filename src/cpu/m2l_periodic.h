@@ -67,14 +67,25 @@ private:
         int members;      //!< lanes in use
         int waves[4][16]; //!< per copy and lane: the wave vector, -1 for none
     };
-    //! Work space for the virial, one per thread.
+    //! Work space of a thread.
     struct Scratch
     {
+        AlignedVector<Real> x, y; //!< coefficients of a copy, see CpuKernels::multiply
+        //! For the virial.
         AlignedVector<Real> placed, sums, weights;
         std::array<AlignedVector<Real>, 4> products; //!< of the copies
+
+        //! \param[in] harmonics  of the strain derivatives; 0: no virial
+        void resize(int coefficients, int lanes, int harmonics, int places);
     };
     void pack();
     void packStrainSums();
+    //! X_j = (-i)^l M_j of a copy of a block, with the signs of its reflection.
+    void gather(const Block& block, int copy, Real* x) const;
+    //! Y = i^l (kappa X) of a copy of a block, back to the spectrum.
+    void scatter(const Block& block, int copy, const Real* y);
+    //! The product of all copies of a block, and what it adds to the virial unless that is null.
+    void multiply(int block, Scratch* scratch, std::array<double, StrainCount>* virial);
     //! Adds the virial of a block from the products of its copies.
     void addVirial(int block, Scratch* scratch, std::array<double, StrainCount>* virial) const;
 

@@ -8,6 +8,8 @@
 
 #include "base/threads.h"
 #include "cpu/cpu_kernels.h"
+#include "operators/background.h"
+#include "operators/child_translation.h"
 
 namespace farfield
 {
@@ -161,15 +163,10 @@ void Tree<Real>::setTranslations(const Mat3& edges)
     const int p = operators_.order();
     for (int o = 0; o < 8; o++)
     {
-        shifts_[o] = edges.transpose() * Vec3((o & 1) - 0.5, ((o >> 1) & 1) - 0.5, (o >> 2) - 0.5);
-        // u_i(a + s) in units of the parent, twice those of the child
-        Matrix S = translation(p, shifts_[o]);
-        for (int i = 0; i < coefficientCount(p); i++)
-        {
-            S.row(i) *= std::pow(0.5, degreeOf(i));
-        }
-        up_[o]   = rowMajor<Real>(S);
-        down_[o] = rowMajor<Real>(0.5 * S.transpose());
+        shifts_[o]     = childShift(o, edges);
+        const Matrix S = childTranslation(p, shifts_[o]);
+        up_[o]         = rowMajor<Real>(S);
+        down_[o]       = rowMajor<Real>(0.5 * S.transpose());
     }
 }
 
@@ -208,11 +205,10 @@ double Tree<Real>::traceShift(const Level<Real>& child) const
             return static_cast<double>(
                     child.M[static_cast<size_t>(coefficientIndex(l, m)) * child.padded + slot]);
         };
-        sum += s.squaredNorm() * M(0, 0);
+        sum += squaredShift(s.data()) * M(0, 0);
         if (operators_.order() > 0)
         {
-            // u_1,1 = -x, u_1,-1 = -y, u_1,0 = z
-            sum += 2 * (-s[0] * M(1, 1) - s[1] * M(1, -1) + s[2] * M(1, 0));
+            sum += shiftOfDipole(s.data(), { M(1, -1), M(1, 0), M(1, 1) });
         }
     }
     return sum;
@@ -234,13 +230,9 @@ void Tree<Real>::l2l(const Level<Real>& parent,
         X.gather(parent.L, parent.padded, parents);
         Y.transform(down_[o], X);
         const Vec3& s = shifts_[o];
-        // |s + b|^2 = |s|^2 + 2 s.b + |b|^2; the last is left to the next level or the particles
-        Y.addToRow(0, background * s.squaredNorm());
-        if (n > 1)
+        for (int i = 0; i < std::min(n, c_shiftTerms); i++)
         {
-            Y.addToRow(coefficientIndex(1, 1), -2 * background * s[0]);
-            Y.addToRow(coefficientIndex(1, -1), -2 * background * s[1]);
-            Y.addToRow(coefficientIndex(1, 0), 2 * background * s[2]);
+            Y.addToRow(i, backgroundOfShift(i, s.data(), background));
         }
         Y.scatterAdd(children, child->padded, &child->L);
         if (virial != nullptr && !children.empty())
@@ -253,10 +245,7 @@ void Tree<Real>::l2l(const Level<Real>& parent,
             }
             if (n > 1)
             {
-                // what is left of the background, |b|^2, pulls at the dipole
-                force[0] += 2 * background * X.sum(coefficientIndex(1, 1));
-                force[1] += 2 * background * X.sum(coefficientIndex(1, -1));
-                force[2] -= 2 * background * X.sum(coefficientIndex(1, 0));
+                addBackgroundForce(background, { X.sum(1), X.sum(2), X.sum(3) }, force);
             }
             virial[0] -= 0.5 * s[0] * force[0];
             virial[1] -= 0.5 * s[1] * force[1];

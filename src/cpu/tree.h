@@ -59,8 +59,7 @@ public:
      *  \param[out] virial  as PeriodicM2l::apply() */
     void m2l(Level<Real>* level, std::array<double, StrainCount>* virial) const;
     /*! \brief Sets L of the children from L of the parents.
-     *  \param[in] background  (2 pi / 3V) Q times the volume of a child cell: the potential of the
-     *                         uniform background beyond its value at the centre of the cell
+     *  \param[in] background  backgroundStrength() of the children
      *  \param[out] virial     if not null, -1/2 s (x) F of the children, s their centres relative
      * to the parents' and F the force on them from coarser levels, is added, in 1 / child unit: xx
      * yy zz xy xz yz */

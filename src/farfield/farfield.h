@@ -4,7 +4,10 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief The public interface of farfield: the only installed header.
+ *  \brief The public interface of farfield.
+ *
+ *  The options of a Solver stand in options.h, evaluations on arrays in device memory in
+ *  farfield_cuda.h.
  *
  *  Units are those of GROMACS: nm, e, kJ/mol, kJ/mol/nm. The boundary is periodic in three
  *  dimensions with conducting ("tin-foil") surroundings, as in PME. A net charge is neutralised
@@ -14,36 +17,18 @@
 #define FARFIELD_FARFIELD_H
 
 #include <array>
-#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "farfield/options.h"
 
 //! Marks what the shared library exports; exceptions must look the same on both sides.
 #define FARFIELD_EXPORT __attribute__((visibility("default")))
 
 namespace farfield
 {
-
-//! The highest multipole order that is supported.
-constexpr int c_maxOrder = 20;
-
-//! The largest direct range that is supported, in cells.
-constexpr int c_maxDirectRange = 2;
-
-//! The smallest Options::accuracy: what rounding in this precision leaves to ask for.
-template<class Real>
-constexpr double c_bestAccuracy = sizeof(Real) == 4 ? 2e-6 : 1e-11;
-
-//! The largest Options::accuracy.
-constexpr double c_worstAccuracy = 0.1;
-
-/*! \brief Relative excess of a cell over the shortest box edge that is rounding.
- *
- *  The box may come from single precision, and have been scaled there: a few units in the last
- *  place. */
-constexpr double c_cellSizeRounding = 4.0 * std::numeric_limits<float>::epsilon();
 
 //! Version of the library, "major.minor.patch".
 FARFIELD_EXPORT const char* version();
@@ -73,69 +58,6 @@ public:
 private:
     ErrorCode code_;
     const char* parameter_; //!< a literal
-};
-
-//! Where the work is done.
-enum class Device
-{
-    Auto, //!< the GPU when one can be used, otherwise the CPU
-    Cpu,  //!< the CPU
-    Gpu   //!< an NVIDIA GPU; an error if there is none
-};
-
-//! How multipoles become local expansions.
-enum class M2lEngine
-{
-    Auto,      //!< the engine with the lowest predicted cost
-    Hierarchy, //!< M2M, M2L over interaction lists and L2L above the leaves, FFT on the coarse
-               //!< grid; the fastest way to do the interaction lists
-    Fft,       //!< one convolution over the periodic grid of leaf cells
-    Naive,     //!< Hierarchy, GPU only: a thread per coefficient
-    Dynamic,   //!< Hierarchy, GPU only: kernels launched from the device
-    Symmetric, //!< Hierarchy, GPU only: displacements related by reflections share products
-    Gemm       //!< Hierarchy, GPU only: matrix products on tensor cores
-};
-
-//! Settings of a Solver. All are checked by its constructor.
-struct Options
-{
-    //! Coulomb constant 1/(4 pi eps0 eps_r), kJ mol^-1 nm e^-2; > 0.
-    double coulombConstant = 138.935458;
-    /*! \brief Wanted error of the forces: the RMS error over all particles is at most this times
-     *         their RMS Coulomb force, or, where forces cancel as at the sites of a crystal, times
-     *         a hundredth of the force between two typical charges at the mean distance.
-     *
-     *  That force is k q_rms^2 / (V/N)^(2/3), with q_rms over the N charged particles of the box.
-     * It holds for the positions that the cells are chosen for, where it is measured, see
-     *  Setup::estimatedError; a request that cannot be met is refused with the best that can.
-     *  From c_bestAccuracy to c_worstAccuracy. */
-    double accuracy = 3e-4;
-    //! Multipole order p, 0 to 20; -1 lets the accuracy decide. An order that is given stands, even
-    //! if the accuracy is not met.
-    int order = -1;
-    //! Direct (near-field) range ws in cells, 1 or 2; 0 lets the cost decide.
-    int directRange = 0;
-    //! Wanted edge of a leaf cell, nm, at most the shortest box edge; 0 lets the cost decide.
-    double cellSize = 0;
-    //! M2L engine.
-    M2lEngine m2l = M2lEngine::Auto;
-    //! Backend.
-    Device device = Device::Auto;
-    //! CUDA device to work on, from 0; -1: the one that is current where the solver is made.
-    int deviceId = -1;
-    //! Use least-squares instead of truncated M2L operators: half the error at equal order.
-    bool leastSquares = true;
-    //! OpenMP threads; 0 uses all that the runtime offers.
-    int threads = 0;
-    //! Bitwise equal results for equal input on the GPU too, at some cost; the CPU's always are.
-    bool reproducible = false;
-    /*! \brief On the GPU: times the settings that meet the accuracy before the first evaluation,
-     *         and takes the fastest.
-     *
-     *  Otherwise a cost model decides, and its choice stands unless another setting is faster by
-     *  more than the timing may err. Takes some seconds. What is chosen may differ between runs and
-     *  machines; see Solver::state(). */
-    bool tune = false;
 };
 
 //! What an evaluation returns besides the forces.

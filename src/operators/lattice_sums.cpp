@@ -8,6 +8,7 @@
 
 #include "base/fft.h"
 #include "base/threads.h"
+#include "operators/background.h"
 
 namespace farfield
 {
@@ -326,8 +327,7 @@ LatticeSums<Real> latticeSums(const Grid& grid,
                         }
                         if (q2 < 1e-20)
                         {
-                            // uniform background
-                            out[0] -= M_PI / (a * a);
+                            out[0] += backgroundOfSplit(a);
                             continue;
                         }
                         // (-i)^l = i^l (-1)^l

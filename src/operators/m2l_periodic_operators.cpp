@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/threads.h"
+#include "operators/background.h"
 
 namespace farfield
 {
@@ -119,7 +120,7 @@ Matrix PeriodicM2lOperators<Real>::kappa(int representative) const
     {
         for (int i = 1; i < std::min(4, N); i++)
         {
-            T(i, i) -= 4 * M_PI / 3;
+            T(i, i) += c_backgroundOfDipoles;
         }
     }
     Matrix K = reduction_.reduce(T, true);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "operators/monic_recurrence.h"
+
 namespace farfield
 {
 namespace
@@ -128,7 +130,7 @@ MonicRecurrence::MonicRecurrence(int p) : scale(coefficientCount(p)), beta((p + 
         {
             scale[coefficientIndex(l, m)]  = lambda;
             scale[coefficientIndex(l, -m)] = lambda;
-            beta[l * (p + 1) + m]          = (l * l - m * m) / (4.0 * l * l - 1);
+            beta[l * (p + 1) + m]          = monicBeta(l, m);
             lambda *= (2 * l + 1) / std::sqrt(static_cast<double>((l + 1) * (l + 1) - m * m));
         }
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cells/cell_shape.h"
 #include "operators/reduction.h"
 #include "operators/solid_harmonics.h"
 

@@ -31,14 +31,14 @@ struct Work
     double exchanges;    //!< pairs of cells in the interaction lists of all levels
 
     /*! \brief Counts.
-     *  \param[in] lengths    leaf cells along the box vectors
-     *  \param[in] levels     of the tree
-     *  \param[in] boxVolume  nm^3
-     *  \param[in] occupancy  where the particles are */
+     *  \param[in] lengths     leaf cells along the box vectors
+     *  \param[in] levelCount  of the tree
+     *  \param[in] boxVolume   nm^3
+     *  \param[in] occupancy   where the particles are */
     Work(int p,
          int ws,
          const Int3& lengths,
-         int levels,
+         int levelCount,
          double boxVolume,
          const Occupancy& occupancy,
          double particleCount);

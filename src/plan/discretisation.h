@@ -51,6 +51,8 @@ struct Discretisation
                && referenceBox == d.referenceBox;
     }
 
+    //! The M2L engine that works with these cells, never Auto.
+    M2lEngine engineInUse() const { return levels == 1 ? M2lEngine::Fft : engine; }
     //! H of level 0, on which the periodic M2L acts.
     IntMat coarseCells() const;
     //! Grid of the leaf level in a box.
@@ -63,11 +65,6 @@ inline M2lEngine engineOfLevels(const Options& options)
     const bool open = options.m2l == M2lEngine::Auto || options.m2l == M2lEngine::Fft;
     return open ? M2lEngine::Hierarchy : options.m2l;
 }
-
-/*! \brief Predicted relative RMS force error of leaf cells in condensed matter.
- *
- *  From measurements on water, extrapolated beyond them. */
-double estimatedError(const Discretisation& d, const Grid& leaf);
 
 /*! \brief Chooses what the options leave open: the cheapest setting whose predicted error suffices.
  *

@@ -9,9 +9,11 @@
 #include <cstring>
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <type_traits>
+#include <variant>
+
+#include "cells/cell_shape.h"
 
 namespace farfield
 {
@@ -36,13 +38,11 @@ std::string text(double value)
     return buffer;
 }
 
-//! The value of an option as it is named in messages.
-std::string valueText(const char* name, double value)
+//! The value of an option as it is named in messages; of an engine, its name.
+std::string valueText(const OptionDescription& option, double value)
 {
-    static const char* const c_engines[] = { "auto",    "hierarchy", "fft", "naive",
-                                             "dynamic", "symmetric", "gemm" };
-    const bool isEngine = std::string(name) == "m2l" && value >= 0 && value < std::size(c_engines);
-    return isEngine ? c_engines[static_cast<int>(value)] : text(value);
+    const bool isEngine = std::holds_alternative<M2lEngine Options::*>(option.member);
+    return isEngine && isLegal(option, value) ? nameOf(static_cast<M2lEngine>(value)) : text(value);
 }
 
 [[noreturn]] void refuse(const std::string& why, const char* parameter = "")
@@ -68,16 +68,17 @@ double checksum(const std::vector<double>& array)
     return static_cast<double>(hash >> 11);
 }
 
-//! Calls f(member, name) for the options that decide on results, all of them numbers.
+//! Calls f(option) for the options that decide on results; limits do not matter here.
 template<class Function>
-void forOptions(const Options& o, const Function& f)
+void forOptions(const Function& f)
 {
-    f(o.accuracy, "accuracy");
-    f(o.order, "order");
-    f(o.directRange, "directRange");
-    f(o.cellSize, "cellSize");
-    f(static_cast<double>(o.m2l), "m2l");
-    f(static_cast<double>(o.leastSquares), "leastSquares");
+    for (const OptionDescription& option : c_options<double>)
+    {
+        if (option.isPartOfState)
+        {
+            f(option);
+        }
+    }
 }
 
 //! Calls f(number) for all numbers of the state, to write or to read them.
@@ -116,8 +117,9 @@ bool areSound(const SavedState& state)
     const Discretisation& d = state.discretisation;
     const Mat3& box         = d.referenceBox;
     const IntMat& H         = d.leafCells;
-    if (d.order < 0 || d.order > c_maxOrder || d.ws < 1 || d.ws > 2 || d.levels < 1 || d.levels > 20
-        || state.particles < 0 || !(state.strain.cwiseAbs().maxCoeff() <= c_largestStrain))
+    if (d.order < 0 || d.order > c_maxOrder || d.ws < 1 || d.ws > c_maxDirectRange || d.levels < 1
+        || d.levels > 20 || state.particles < 0
+        || !(state.strain.cwiseAbs().maxCoeff() <= c_largestStrain))
     {
         return false;
     }
@@ -150,7 +152,7 @@ bool areSound(const SavedState& state)
 std::vector<double> encodeState(const SavedState& state, const Options& options, int precision)
 {
     std::vector<double> array = { c_version, 0, static_cast<double>(precision) };
-    forOptions(options, [&](double value, const char* /*name*/) { array.push_back(value); });
+    forOptions([&](const OptionDescription& option) { array.push_back(valueOf(option, options)); });
     forNumbers(state, [&](const auto& value) { array.push_back(static_cast<double>(value)); });
     array[1] = checksum(array);
     return array;
@@ -174,18 +176,19 @@ SavedState decodeState(const std::vector<double>& array, const Options& options,
         refuse(precision == sizeof(float) ? "it was written in double precision, now it is single"
                                           : "it was written in single precision, now it is double");
     }
-    forOptions(options,
-               [&](double now, const char* name)
-               {
-                   const double then = *next++;
-                   if (then != now)
-                   {
-                       refuse("it was written with " + std::string(name) + " = "
-                                      + valueText(name, then) + ", and now " + name + " is "
-                                      + valueText(name, now),
-                              name);
-                   }
-               });
+    forOptions(
+            [&](const OptionDescription& option)
+            {
+                const double then = *next++;
+                const double now  = valueOf(option, options);
+                if (then != now)
+                {
+                    const std::string name = option.name;
+                    refuse("it was written with " + name + " = " + valueText(option, then)
+                                   + ", and now " + name + " is " + valueText(option, now),
+                           option.name);
+                }
+            });
     SavedState state;
     forNumbers(state,
                [&](auto& value)

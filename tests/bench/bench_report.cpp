@@ -140,8 +140,24 @@ bool Report::timeLeft()
 
 void Report::write() const
 {
+    // What all cases share stands one entry a line, then each case in a line of its own.
     std::ofstream file(path_);
-    file << root_.dump(1) << '\n';
+    file << "{\n";
+    for (const auto& [name, entry] : root_.items())
+    {
+        if (name != "cases")
+        {
+            file << nlohmann::json(name) << ": " << entry << ",\n";
+        }
+    }
+    file << "\"cases\": [";
+    const char* separator = "\n";
+    for (const nlohmann::json& entry : root_["cases"])
+    {
+        file << separator << entry;
+        separator = ",\n";
+    }
+    file << "\n]\n}\n";
     if (!file.flush())
     {
         throw std::runtime_error("The file " + path_ + " cannot be written.");

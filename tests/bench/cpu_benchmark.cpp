@@ -83,7 +83,7 @@ void timeTotals(const System& system, M2lEngine engine, int order)
     }
     const Setup setup = solver.setup();
     std::printf("%-9s %-6s %2d %9lld %7.3f |",
-                engine == M2lEngine::Fft ? "fft" : "hierarchy",
+                nameOf(engine),
                 sizeof(Real) == 4 ? "float" : "double",
                 setup.order,
                 setup.leafCells,

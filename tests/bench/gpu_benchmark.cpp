@@ -6,13 +6,14 @@
 /*! \file
  *  \brief Benchmarks of the CUDA backend through the public interface; results as JSON.
  *
- *  gpu_figures.py draws them. Times are device times of work in one stream.
+ *  tests/bench/figures draws them. Times are device times of work in one stream.
  */
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -39,23 +40,13 @@ namespace
 
 using nlohmann::json;
 
-const std::map<std::string, M2lEngine> c_engines = {
-    { "auto", M2lEngine::Auto },       { "hierarchy", M2lEngine::Hierarchy },
-    { "fft", M2lEngine::Fft },         { "naive", M2lEngine::Naive },
-    { "dynamic", M2lEngine::Dynamic }, { "symmetric", M2lEngine::Symmetric },
-    { "gemm", M2lEngine::Gemm },
-};
-
-std::string engineName(M2lEngine engine)
+//! The engine with a name that the command line has checked.
+M2lEngine engineNamed(const std::string& name)
 {
-    for (const auto& [name, value] : c_engines)
-    {
-        if (value == engine)
-        {
-            return name;
-        }
-    }
-    return "unknown";
+    return std::find_if(std::begin(c_m2lEngines),
+                        std::end(c_m2lEngines),
+                        [&](const M2lEngineDescription& engine) { return name == engine.name; })
+            ->value;
 }
 
 //! What all benchmarks can be told.
@@ -92,7 +83,7 @@ json describe(const Setup& s)
 {
     return { { "order", s.order },
              { "direct_range", s.directRange },
-             { "engine", engineName(s.m2l) },
+             { "engine", nameOf(s.m2l) },
              { "least_squares", s.leastSquares },
              { "cells", s.cells },
              { "levels", s.levels },
@@ -306,7 +297,7 @@ struct M2lBenchmark
                         options.order       = order;
                         options.directRange = 1;
                         options.cellSize    = edge / n;
-                        options.m2l         = c_engines.at(engine);
+                        options.m2l         = engineNamed(engine);
                         options.accuracy    = accuracies[k];
                         one<Real>(common, report, system, options, engine, n, &work);
                         if (engine == "symmetric")
@@ -535,7 +526,7 @@ private:
     {
         Options options;
         options.device   = Device::Gpu;
-        options.m2l      = c_engines.at(engine);
+        options.m2l      = engineNamed(engine);
         options.accuracy = accuracy;
         options.cellSize = n > 0 ? system.box[0][0] / n : 0;
         const json entry = { { "system", system.name },   { "atoms", system.size() },
@@ -557,8 +548,8 @@ private:
                     (*result)["near_pairs"]     = filled.nearPairs;
                     (*result)["occupied_cells"] = filled.cells;
                     std::string line            = "p " + std::to_string(s.order) + ", ws "
-                                       + std::to_string(s.directRange) + ", " + engineName(s.m2l)
-                                       + ", " + text("%.3f nm", s.cellSize);
+                                       + std::to_string(s.directRange) + ", " + nameOf(s.m2l) + ", "
+                                       + text("%.3f nm", s.cellSize);
                     for (bool all : { false, true })
                     {
                         if (all && !totals)
@@ -771,7 +762,7 @@ private:
                         options.cellSize     = cellSize;
                         options.accuracy     = accuracy;
                         options.leastSquares = leastSquares;
-                        options.m2l          = c_engines.at(engine);
+                        options.m2l          = engineNamed(engine);
                         options.device       = Device::Gpu;
                         one<float>(report, reference, norm, options, engine);
                         if (common.doublePrecision)
@@ -852,7 +843,7 @@ private:
                            + text("energy %.1e kJ/mol per atom, ", energy / system.size())
                            + text("virial %.1e; ", virial / system.size())
                            + std::to_string(setup.order) + "/" + std::to_string(setup.directRange)
-                           + text(" %.3f nm ", setup.cellSize) + engineName(setup.m2l);
+                           + text(" %.3f nm ", setup.cellSize) + nameOf(setup.m2l);
                 });
     }
 };
@@ -889,9 +880,9 @@ int program(int argc, char** argv)
         return command;
     };
     std::vector<std::string> names;
-    for (const auto& engine : c_engines)
+    for (const M2lEngineDescription& engine : c_m2lEngines)
     {
-        names.push_back(engine.first);
+        names.push_back(engine.name);
     }
     const CLI::IsMember isEngine(names);
 

@@ -1,11 +1,9 @@
-#!/usr/bin/env python3
-#
 # farfield: a fast multipole method for molecular dynamics.
 #
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Speed and accuracy of mdrun on a GPU with FMM against PME, both at their best.
 
-    mdrun_gpu.py --gmx build/bin/gmx --systems 23k 93k protein --rounds 3
+    python3 -m tests.bench.mdrun_gpu --systems 23k 93k protein --rounds 3
 
 makes each system once, keeps it warm in the cache folder, and runs every kind of electrostatics in
 turn, several rounds in one invocation, so that a change of the machine's speed meets all of them:
@@ -29,7 +27,6 @@ large boxes of vacuum. Prints tables; writes mdrun_gpu.json and, with matplotlib
 """
 
 import argparse
-import json
 import math
 import os
 import random
@@ -39,18 +36,18 @@ import sys
 import threading
 from pathlib import Path
 
-import mdrun_speed
-from mdrun_speed import COMMON, CONTINUATION, FMM, MINIMISATION, NONE, PME, WARM_UP, say
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
-import gmxtools  # noqa: E402  (the path is set above)
-import protein  # noqa: E402
+from examples import protein
+from tests.bench import mdrun_speed, results
+from tests.bench.figures import mdrun
+from tests.bench.mdrun_speed import COMMON, CONTINUATION, MINIMISATION, NONE, WARM_UP, say
+from tests.support.gmx import environment, gro, log, mdp, trr
+from tests.support.gmx.mdp import FMM
+from tests.support.gmx.mdp import STANDARD_PME as PME
+from tests.support.gmx.program import Gmx, GmxError
 
 DROPLETS = {"droplets-40": 40.0, "droplets-80": 80.0}  # edge of the box, nm
 NUM_DROPLETS, MOLECULES_PER_DROPLET = 27, 3710
 SYSTEMS = [*mdrun_speed.BOXES, *mdrun_speed.MULTIPLES, "protein", *DROPLETS]
-CONVERGED = {"coulombtype": "PME", "fourierspacing": 0.03, "pme-order": 12, "ewald-rtol": 1e-12}
-CONVERGED_MIXED = protein.TIGHT_PME
 
 TUNING_DELAY = 7.0  # s: mdrun starts to tune after 5 s
 TUNING_INTERVALS = 80  # of the pair search; each setting takes two, most runs try fewer than 30
@@ -68,9 +65,8 @@ def droplets(gmx, name, arguments):
     water = mdrun_speed.prepare(gmx, "93k", arguments) / "warm.gro"
     folder.mkdir(parents=True, exist_ok=True)
     say(f"{name}: cutting droplets and warming up (once)")
-    lines = water.read_text().splitlines()
-    box = [float(word) for word in lines[-1].split()]
-    sites = [[float(line[20 + 8 * k:28 + 8 * k]) for k in range(3)] for line in lines[2:-1]]
+    warm = gro.read(water)
+    sites, box = warm.x, [warm.box[k][k] for k in range(3)]
     generator = random.Random(1)
     out = []
     for d in range(NUM_DROPLETS):
@@ -89,12 +85,12 @@ def droplets(gmx, name, arguments):
                 shift = [a - o for a, o in zip(sites[first + atom], sites[first])]
                 shift = [x - length * round(x / length) for x, length in zip(shift, box)]
                 out.append([t + o + x for t, o, x in zip(target, oxygen, shift)])
-    with open(folder / "water.gro", "w", encoding="ascii") as file:
-        file.write(f"{NUM_DROPLETS} droplets of water\n{len(out)}\n")
-        for i, x in enumerate(out):
-            file.write(f"{(i // 3 + 1) % 100000:5d}SOL  {('OW', 'HW1', 'HW2')[i % 3]:>5}"
-                       f"{(i + 1) % 100000:5d}" + "".join(f"{value:8.3f}" for value in x) + "\n")
-        file.write(f"{edge:10.5f}" * 3 + "\n")
+    numbers = [i // 3 + 1 for i in range(len(out))]
+    names = ["OW", "HW1", "HW2"] * (len(out) // 3)
+    cube = [[edge if i == k else 0.0 for k in range(3)] for i in range(3)]
+    gro.write(folder / "water.gro", gro.Structure(
+        f"{NUM_DROPLETS} droplets of water", numbers, ["SOL"] * len(out), names, out, cube),
+        decimals=3)
     (folder / "topol.top").write_text(f"{mdrun_speed.TOPOLOGY}SOL {len(out) // 3}\n")
     # PME would need a grid of the whole box.
     mdrun_speed.warm_up(gmx, folder, "water.gro", (("minimise", MINIMISATION), ("warm", WARM_UP)),
@@ -173,7 +169,7 @@ def run(gmx, name, kind, steps, reset, arguments):
         "-noconfout", "-ntmpi", 1, "-ntomp", arguments.threads, "-pin", "on",
         "-pinoffset", arguments.pin_offset, *options,
         folder=arguments.output, variables={"GMX_CUDA_GRAPH": "1"} if kind["graph"] else None)
-    return gmxtools.read_speed(arguments.output / f"{name}.log")
+    return log.speed(arguments.output / f"{name}.log")
 
 
 def plan(gmx, name, kind, arguments):
@@ -202,18 +198,18 @@ def measure(gmx, name, folder, common, arguments):
     """All rounds of a system; returns the record for the JSON file."""
     kinds = kinds_of(folder, arguments)
     inputs = {}
-    for label, kind in kinds.items():
+    for kind in kinds.values():
         base = kind["base"]
         if base not in inputs:
             inputs[base] = f"{name}-{base}.tpr"
-            gmxtools.write_mdp(arguments.output / f"{name}-{base}.mdp", common, CONTINUATION,
+            mdp.write(arguments.output / f"{name}-{base}.mdp", common, CONTINUATION,
                                kind["settings"], {"nsteps": PROBE_STEPS})
             gmx("grompp", "-f", f"{name}-{base}.mdp", "-c", folder / "warm.gro",
                 "-t", folder / "warm.cpt", "-p", folder / kind["topology"], "-o", inputs[base],
                 "-po", f"{name}-{base}-out.mdp", folder=arguments.output)
         kind["tpr"] = inputs[base]
         kind["steps"], kind["reset"] = plan(gmx, name, kind, arguments)
-    record = {"atoms": int((folder / "warm.gro").read_text().splitlines()[1]), "kinds": {}}
+    record = {"atoms": gro.atom_count(folder / "warm.gro"), "kinds": {}}
     for turn in range(arguments.rounds):
         for label, kind in kinds.items():
             entry = record["kinds"].setdefault(label, {
@@ -222,15 +218,15 @@ def measure(gmx, name, folder, common, arguments):
             run_name = f"{name}-{label.replace(' ', '_')}-{turn + 1}"
             with MemoryWatch() as memory:
                 speed = run(gmx, run_name, kind, kind["steps"], kind["reset"], arguments)
-            log = arguments.output / f"{run_name}.log"
+            path = arguments.output / f"{run_name}.log"
             entry["ns_per_day"].append(speed)
             entry["gpu_memory_mib"].append(memory.peak)
-            search = gmxtools.read_cycles(log).get("Neighbor search", 0)
+            search = log.cycles(path).get("Neighbor search", 0)
             entry["search_us_per_step"].append(1e6 * search / entry["steps"])
-            record["gpu"] = gmxtools.read_gpu(log)
+            record["gpu"] = log.gpu(path)
             if kind["base"] == "FMM":
-                entry.setdefault("stages", []).append(gmxtools.read_stages(log))
-                record["setup"] = gmxtools.read_setup(log)
+                entry.setdefault("stages", []).append(log.stages(path))
+                record["setup"] = log.setup(path)
             say(f"{name} round {turn + 1} {label:<24} {speed:9.1f} ns/day")
     summarise(record)
     return record
@@ -240,7 +236,7 @@ def summarise(record):
     """Adds medians, the best kind of each electrostatics, and ratios within each round."""
     best = {}
     for label, entry in record["kinds"].items():
-        entry["median"], entry["half_range"] = gmxtools.median_and_spread(entry["ns_per_day"])
+        entry["median"], entry["half_range"] = results.median_and_spread(entry["ns_per_day"])
         entry["ms_per_step"] = 172.8 / entry["median"]
         if "stages" in entry:
             entry["stage_ms"] = {stage: statistics.median(times[stage] for times in entry["stages"])
@@ -251,12 +247,12 @@ def summarise(record):
     record["best"] = best
     ratios = [fmm / pme for fmm, pme in zip(record["kinds"][best["FMM"]]["ns_per_day"],
                                             record["kinds"][best["PME"]]["ns_per_day"])]
-    record["fmm_over_pme"], record["fmm_over_pme_half_range"] = gmxtools.median_and_spread(ratios)
+    record["fmm_over_pme"], record["fmm_over_pme_half_range"] = results.median_and_spread(ratios)
 
 
 def merged(paths):
     """The result of several files: {..., "systems": records}, with the rounds of all."""
-    contents = [json.loads(path.read_text()) for path in paths]
+    contents = [results.read(path) for path in paths]
     records = {}
     for content in contents:
         for name, record in content["systems"].items():
@@ -279,23 +275,23 @@ def force_errors(gmx, name, folder, common, arguments):
     """Relative RMS error of the forces of the warm structure: {kind: error}, and the reference."""
     output = arguments.output
     single_step = {"nsteps": 0, "nstfout": 1, "nstcalcenergy": 1, "nstenergy": 1}
-    double = gmxtools.Gmx(arguments.gmx_double) if arguments.gmx_double else None
-    reference = CONVERGED if double else CONVERGED_MIXED
+    double = Gmx(arguments.gmx_double) if arguments.gmx_double else None
+    reference = mdp.CONVERGED_PME if double else protein.TIGHT_PME
     forces = {}
     for kind, program, settings, options in (
             ("reference", double or gmx, reference, () if double else ("-nb", "cpu")),
             ("PME", gmx, PME, ("-nb", "gpu", "-pme", "gpu")),
             ("FMM", gmx, {**FMM, **arguments.mdp}, ("-nb", "gpu"))):
         run_name = f"{name}-forces-{kind}"
-        gmxtools.write_mdp(output / f"{run_name}.mdp", common, CONTINUATION, settings, single_step)
+        mdp.write(output / f"{run_name}.mdp", common, CONTINUATION, settings, single_step)
         # From the structure file alone, which any version reads: all programs have equal positions.
         program("grompp", "-f", f"{run_name}.mdp", "-c", folder / "warm.gro",
                 "-p", folder / "topol.top", "-o", f"{run_name}.tpr", "-po", f"{run_name}-out.mdp",
                 folder=output)
         program("mdrun", "-deffnm", run_name, "-noconfout", "-ntmpi", 1,
                 "-ntomp", arguments.threads, *options, folder=output)
-        forces[kind] = gmxtools.read_forces(output / f"{run_name}.trr")
-    errors = {kind: gmxtools.relative_rms(forces[kind], forces["reference"])
+        forces[kind] = trr.forces(output / f"{run_name}.trr")
+    errors = {kind: trr.relative_rms(forces[kind], forces["reference"])
               for kind in ("PME", "FMM")}
     return {**errors, "reference": reference, "double": bool(double)}
 
@@ -325,54 +321,25 @@ def print_tables(records):
           "pair search takes on the CPU; GPU MiB: all processes")
 
 
-def plot(records, path):
-    """Speeds of the best kinds as bars, the ratio above them; nothing without matplotlib."""
-    try:
-        import matplotlib
-    except ImportError:
-        say("no figure: matplotlib is not installed")
-        return
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    matplotlib.rcParams["svg.hashsalt"] = "farfield"  # the same file for the same data
-    figure, axes = plt.subplots(figsize=(1.5 + 1.2 * len(records), 4), layout="constrained")
-    for shift, base in enumerate(("PME", "FMM", "none")):
-        for i, record in enumerate(records.values()):
-            label = record["best"].get(base)
-            if label:
-                entry = record["kinds"][label]
-                axes.bar(i + 0.27 * (shift - 1), entry["median"], 0.25, color=f"C{shift}",
-                         yerr=entry["half_range"], label=base if i == 0 else None)
-                if base == "FMM":
-                    axes.annotate(f"{record['fmm_over_pme']:.2f}", (i, entry["median"]),
-                                  (0, 5), textcoords="offset points", ha="center")
-    axes.set_xticks(range(len(records)), [f"{name}\n{record['atoms']} atoms"
-                                          for name, record in records.items()])
-    axes.set_yscale("log")
-    axes.set_ylabel("ns/day at 2 fs")
-    axes.set_title("mdrun; the numbers are FMM / PME")
-    axes.legend(frameon=False)
-    figure.savefig(path, metadata={"Date": None})
-
-
 def present(records, folder):
     """Tables to the terminal, the figure into the folder."""
     print_tables(records)
-    plot(records, folder / "mdrun_gpu.svg")
+    try:
+        mdrun.draw(records, folder / "mdrun_gpu.svg")
+    except ImportError:
+        say("no figure: matplotlib is not installed")
     print(f"\nAll numbers: {folder / 'mdrun_gpu.json'}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    root = Path(__file__).resolve().parents[2]
     mdrun_speed.add_arguments(parser, "mdrun_gpu.json and mdrun_gpu.svg")
     parser.add_argument("--gmx-double", type=Path, help="for the converged forces")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5, help="timed length of a run")
-    parser.add_argument("--threads", type=int, default=min(16, gmxtools.usable_cores()))
+    parser.add_argument("--threads", type=int, default=min(16, environment.usable_cores()))
     parser.add_argument("--pin-offset", type=int, default=0, metavar="CORE",
                         help="first core, for runs side by side on several GPUs")
     parser.add_argument("--nstlist", type=int, nargs="+", default=[100],
@@ -382,14 +349,15 @@ def main():
                         help="leave out the runs without CUDA graphs")
     parser.add_argument("--max-error-atoms", type=int, default=100000,
                         help="no force error of larger systems; 0: of none")
-    parser.add_argument("--structure", type=Path, default=root / "build/share/farfield/protein.pdb")
+    parser.add_argument("--structure", type=Path,
+                        default=environment.ROOT / "build/share/farfield/protein.pdb")
     parser.add_argument("--merge", type=Path, nargs="+", metavar="JSON",
                         help="results to put together; nothing is run")
     arguments = parser.parse_args()
     if arguments.merge:
         arguments.output.mkdir(parents=True, exist_ok=True)
         result = merged(arguments.merge)
-        (arguments.output / "mdrun_gpu.json").write_text(json.dumps(result, indent=2) + "\n")
+        results.write(arguments.output / "mdrun_gpu.json", result)
         present(result["systems"], arguments.output)
         return
     if arguments.rounds < 1 or arguments.threads < 1 or min(arguments.nstlist) < 1:
@@ -410,7 +378,7 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except (gmxtools.GmxError, ValueError, OSError) as error:
+    except (GmxError, ValueError, OSError) as error:
         sys.exit(f"mdrun_gpu.py: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,5 +1,3 @@
-#!/usr/bin/env python3
-#
 # farfield: a fast multipole method for molecular dynamics.
 #
 # SPDX-License-Identifier: LGPL-2.1-or-later
@@ -10,18 +8,22 @@ Then mdrun runs with each kind of electrostatics in turn, several rounds in one 
 the same cores, so that a change of the machine's speed meets all of them. The medians of the
 rounds are compared. "none" is the same water with its charges set to zero and a plain cut-off:
 the time that no electrostatics can undercut.
+
+    python3 -m tests.bench.mdrun_speed
 """
 
 import argparse
 import hashlib
-import json
 import os
 import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
-import gmxtools  # noqa: E402  (the path is set above)
+from tests.bench import results
+from tests.support.gmx import environment, gro, log, mdp
+from tests.support.gmx.mdp import FMM
+from tests.support.gmx.mdp import STANDARD_PME as PME
+from tests.support.gmx.program import Gmx, GmxError
 
 # GROMACS's standard settings for PME: 1.0 nm, 0.12 nm, order 4, 1e-5.
 COMMON = {
@@ -39,8 +41,6 @@ COMMON = {
     "nstenergy": 1000,
     "nstlog": 1000,
 }
-PME = {"coulombtype": "PME", "fourierspacing": 0.12, "pme-order": 4, "ewald-rtol": 1e-5}
-FMM = {"coulombtype": "FMM", "fmm-backend": "farfield"}
 NONE = {"coulombtype": "Cut-off"}
 MINIMISATION = {"integrator": "steep", "nsteps": 60, "emstep": 0.01, "emtol": 100}
 WARM_UP = {"nsteps": 1000, "gen-vel": "yes", "gen-temp": 300, "gen-seed": 1, "tau-t": 0.1}
@@ -108,7 +108,7 @@ def prepare(gmx, size, arguments):
     else:
         say(f"{size}: making and warming up a cube of water of {edge} nm (once)")
         gmx("solvate", "-cs", "spc216", "-box", edge, edge, edge, "-o", "water.gro", folder=folder)
-    num_atoms = int((folder / "water.gro").read_text().splitlines()[1])
+    num_atoms = gro.atom_count(folder / "water.gro")
     for name, text in (("topol.top", TOPOLOGY), ("uncharged.top", UNCHARGED_TOPOLOGY)):
         (folder / name).write_text(f"{text}SOL {num_atoms // 3}\n")
     warm_up(gmx, folder, "water.gro", stages, PME, arguments.threads)
@@ -119,7 +119,7 @@ def prepare(gmx, size, arguments):
 def warm_up(gmx, folder, start, stages, electrostatics, threads):
     """Runs the stages one after the other, from the structure start."""
     for name, settings in stages:
-        gmxtools.write_mdp(folder / f"{name}.mdp", COMMON, electrostatics, settings)
+        mdp.write(folder / f"{name}.mdp", COMMON, electrostatics, settings)
         gmx("grompp", "-f", f"{name}.mdp", "-c", start, "-p", "topol.top", "-o", f"{name}.tpr",
             folder=folder)
         gmx("mdrun", "-deffnm", name, "-ntmpi", 1, "-ntomp", threads, folder=folder)
@@ -131,14 +131,14 @@ def measure(gmx, folder, size, arguments):
     kinds = {"PME": (PME, "topol.top"), "FMM": ({**FMM, **arguments.mdp}, "topol.top")}
     if not arguments.no_baseline:
         kinds["none"] = (NONE, "uncharged.top")
-    num_atoms = int((folder / "warm.gro").read_text().splitlines()[1])
+    num_atoms = gro.atom_count(folder / "warm.gro")
     # A core of today needs about 1 us per step and atom.
     steps = arguments.steps
     if not steps:
         steps = max(400, int(arguments.seconds * arguments.threads / (num_atoms * 1e-6)))
         steps = steps // 100 * 100  # whole intervals of energy calculation
     for kind, (settings, topology) in kinds.items():
-        gmxtools.write_mdp(arguments.output / f"{size}-{kind}.mdp", COMMON, CONTINUATION, settings,
+        mdp.write(arguments.output / f"{size}-{kind}.mdp", COMMON, CONTINUATION, settings,
                            {"nsteps": steps})
         gmx("grompp", "-f", f"{size}-{kind}.mdp", "-c", folder / "warm.gro",
             "-t", folder / "warm.cpt", "-p", folder / topology, "-o", f"{size}-{kind}.tpr",
@@ -152,28 +152,28 @@ def measure(gmx, folder, size, arguments):
             gmx("mdrun", "-s", f"{size}-{kind}.tpr", "-deffnm", name, "-noconfout", "-resethway",
                 "-ntmpi", 1, "-ntomp", arguments.threads, "-pin", "on", "-notunepme",
                 folder=arguments.output)
-            log = arguments.output / f"{name}.log"
-            speeds[kind].append(gmxtools.read_speed(log))
+            path = arguments.output / f"{name}.log"
+            speeds[kind].append(log.speed(path))
             say(f"{size} round {turn + 1} {kind:<4} {speeds[kind][-1]:9.2f} ns/day"
                 f"  ({time.monotonic() - start:.0f} s)")
             if kind == "FMM":
-                stages.append(gmxtools.read_stages(log))
-                setup = gmxtools.read_setup(log)
+                stages.append(log.stages(path))
+                setup = log.setup(path)
     record = {"atoms": num_atoms, "steps": steps, "setup": setup, "ns_per_day": speeds,
               "median_ns_per_day": {}, "half_range_ns_per_day": {}, "ms_per_step": {},
               "fmm_stage_ms": {}}
     for kind, values in speeds.items():
-        median, spread = gmxtools.median_and_spread(values)
+        median, spread = results.median_and_spread(values)
         record["median_ns_per_day"][kind] = median
         record["half_range_ns_per_day"][kind] = spread
         # 2 fs a step: 86400 s of a day, 172.8 = 86400 s * 2e-6 ns * 1000 ms/s
         record["ms_per_step"][kind] = 172.8 / median
     # The ratio within each round, then its median: what changes slowly cancels.
-    record["fmm_over_pme"], record["fmm_over_pme_half_range"] = gmxtools.median_and_spread(
+    record["fmm_over_pme"], record["fmm_over_pme_half_range"] = results.median_and_spread(
         [fmm / pme for fmm, pme in zip(speeds["FMM"], speeds["PME"])])
     for name in stages[0]:
         values = [stage[name] for stage in stages if name in stage]
-        record["fmm_stage_ms"][name] = gmxtools.median_and_spread(values)[0]
+        record["fmm_stage_ms"][name] = results.median_and_spread(values)[0]
     return record
 
 
@@ -207,7 +207,7 @@ def parse_setting(text):
 
 def add_arguments(parser, result):
     """The arguments that benchmarks of mdrun share; result: the names of the files they write."""
-    root = Path(__file__).resolve().parents[2]
+    root = environment.ROOT
     parser.add_argument("--gmx", type=Path, default=root / "build/bin/gmx")
     parser.add_argument("--no-baseline", action="store_true",
                         help="leave out the runs without a long range")
@@ -223,9 +223,9 @@ def start(arguments):
     arguments.mdp = dict(arguments.mdp)
     arguments.cache, arguments.output = arguments.cache.resolve(), arguments.output.resolve()
     arguments.output.mkdir(parents=True, exist_ok=True)
-    gmx = gmxtools.Gmx(arguments.gmx)
+    gmx = Gmx(arguments.gmx)
     version = gmx.version()
-    print(f"{gmxtools.machine()}; {arguments.threads} threads, one rank, pinned")
+    print(f"{environment.machine()}; {arguments.threads} threads, one rank, pinned")
     for name, value in version.items():
         print(f"{name}: {value}")
     return gmx, version
@@ -233,10 +233,10 @@ def start(arguments):
 
 def write_result(path, arguments, version, key, records):
     """Writes all numbers, with what they belong to."""
-    path.write_text(json.dumps(
-        {"machine": gmxtools.machine(), "threads": arguments.threads, "versions": version,
-         "mdp": {"common": COMMON, "PME": PME, "FMM": {**FMM, **arguments.mdp}, "none": NONE},
-         key: records}, indent=2) + "\n")
+    results.write(path, {
+        "machine": environment.machine(), "threads": arguments.threads, "versions": version,
+        "mdp": {"common": COMMON, "PME": PME, "FMM": {**FMM, **arguments.mdp}, "none": NONE},
+        key: records})
 
 
 def main():
@@ -249,7 +249,7 @@ def main():
     parser.add_argument("--steps", type=int, default=0, help="steps per run; default: by --seconds")
     parser.add_argument("--seconds", type=float, default=15,
                         help="rough length of each run when --steps is not given")
-    parser.add_argument("--threads", type=int, default=gmxtools.usable_cores())
+    parser.add_argument("--threads", type=int, default=environment.usable_cores())
     arguments = parser.parse_args()
     if arguments.rounds < 1 or arguments.threads < 1 or arguments.steps < 0:
         parser.error("--rounds and --threads must be at least 1, --steps at least 0")
@@ -266,7 +266,7 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except (gmxtools.GmxError, ValueError, OSError) as error:
+    except (GmxError, ValueError, OSError) as error:
         sys.exit(f"mdrun_speed.py: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,11 +1,12 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Drift of the total energy of water at constant energy: FMM against PME on the same input.
+
+    python3 -m tests.bench.nve_drift
 
 Several replicas, which differ in the velocities only, run with both. Per run a line is fitted to
 the energy; the scatter among replicas gives the statistical error of the mean slope. FMM's drift
 is accepted if its size exceeds PME's by no more than two standard errors.
-Environment: see tests/mdrun/gmxrun.py.
+Environment: see tests/support/gmx/environment.py.
 """
 
 import argparse
@@ -16,10 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "mdrun"))
-
-import gmxrun  # noqa: E402  (the path is set above)
-import systems  # noqa: E402
+from tests.support.gmx import mdp, simulation, systems
 
 TEMPERATURE = 300.0
 KT = 0.0083144626 * TEMPERATURE  # kJ/mol
@@ -43,7 +41,7 @@ COMMON = {
     "nstcomm": 50,
     "nstlog": 0,
 }
-METHODS = {"PME": {}, "FMM": gmxrun.FMM}
+METHODS = {"PME": {}, "FMM": mdp.FMM}
 
 
 def slope(run, atoms):
@@ -73,17 +71,17 @@ def main():
     for replica in range(arguments.replicas):
         for method, electrostatics in METHODS.items():
             seed = {"gen-seed": 1000 + replica, "nsteps": steps}
-            entries = gmxrun.settings(COMMON, seed, electrostatics)
+            entries = mdp.settings(COMMON, seed, electrostatics)
             begin = time.monotonic()
             # The fixed list is longer than the estimate behind one of grompp's warnings.
-            run = gmxrun.simulate(
+            run = simulation.simulate(
                 folder,
                 f"{method}{replica}",
                 entries,
                 system,
                 ["-notunepme"],
                 warnings=1,
-                timeout=7200,
+                time_limit=7200,
             )
             slopes[method].append(slope(run, system.atoms))
             print(

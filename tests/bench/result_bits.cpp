@@ -111,8 +111,7 @@ Hash resultsOf(const System& system, const Options& options)
 template<class Real>
 void print(const SystemKind& kind, const char* precision)
 {
-    for (const auto& [engine, name] : { std::make_pair(M2lEngine::Fft, "fft"),
-                                        std::make_pair(M2lEngine::Hierarchy, "hierarchy") })
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
     {
         for (const bool leastSquares : { true, false })
         {
@@ -139,7 +138,7 @@ void print(const SystemKind& kind, const char* precision)
             std::printf("%-28s %-6s %-9s %-13s %s\n",
                         kind.name.c_str(),
                         precision,
-                        name,
+                        nameOf(engine),
                         leastSquares ? "least-squares" : "truncated",
                         result.c_str());
             std::fflush(stdout);

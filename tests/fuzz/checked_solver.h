@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "draws.h"
-#include "engine_name.h"
 #include "expectation.h"
 #include "sequence.h"
 
@@ -64,7 +63,7 @@ protected:
         std::ostringstream text;
         text << (sizeof(Real) == 4 ? "float" : "double") << ", accuracy " << options_.accuracy
              << ", order " << options_.order << ", ws " << options_.directRange << ", cell "
-             << options_.cellSize << ", " << engineName(options_.m2l)
+             << options_.cellSize << ", " << nameOf(options_.m2l)
              << (options_.leastSquares ? "" : ", truncated") << ", threads " << options_.threads
              << (options_.reproducible ? ", reproducible" : "") << "; " << system_.name << ", N "
              << system_.size() << ", box";

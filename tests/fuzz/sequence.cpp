@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <random>
@@ -173,8 +174,14 @@ private:
         }
         if (chance(random, 0.4))
         {
-            const int engines = settings_.device == Device::Gpu ? 7 : 3;
-            o.m2l             = static_cast<M2lEngine>(below(random, engines));
+            // those for a GPU only come last
+            const auto engines = std::count_if(std::begin(c_m2lEngines),
+                                               std::end(c_m2lEngines),
+                                               [&](const M2lEngineDescription& engine) {
+                                                   return !engine.isForGpuOnly
+                                                          || settings_.device == Device::Gpu;
+                                               });
+            o.m2l              = c_m2lEngines[below(random, static_cast<int>(engines))].value;
         }
         o.leastSquares = chance(random, 0.7);
         o.reproducible = chance(random, 0.3);

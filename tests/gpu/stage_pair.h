@@ -25,6 +25,7 @@
 #include <omp.h>
 
 #include "backend/gpu_backend.h"
+#include "cells/cell_shape.h"
 #include "reference.h"
 #include "test_support.h"
 

@@ -114,7 +114,7 @@ protected:
     //! The part of M2L in the local expansions of all levels but the coarsest.
     static void expectSameM2l(const Case& c, M2lEngine engine)
     {
-        SCOPED_TRACE(describe(c) + ", " + engineName(engine));
+        SCOPED_TRACE(describe(c) + ", " + nameOf(engine));
         Pair<Real> pair(c, particlesOf(c), engine);
         pair.run();
         // up to 6^3 - 3^3 sources for each of 8 targets, n coefficients each

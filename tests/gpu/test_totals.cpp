@@ -143,7 +143,7 @@ TYPED_TEST(GpuReproducible, IsBitwiseEqual)
                  { droplet, M2lEngine::Gemm },
          }))
     {
-        SCOPED_TRACE(describe(c) + ", " + engineName(engine));
+        SCOPED_TRACE(describe(c) + ", " + nameOf(engine));
         Pair<TypeParam> pair(c, withExclusions(particlesOf(c)), engine, true);
         const Record first = record(pair.gpu(), pair.system(), c.levels, {});
         for (int repeat = 0; repeat < 10; ++repeat)

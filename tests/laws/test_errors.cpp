@@ -279,12 +279,12 @@ TYPED_TEST(Errors, LeaveTheSolverUsable)
 TYPED_TEST(Errors, NameAnEngineThatTheDeviceLacks)
 {
     using Real = typename TypeParam::Real;
-    for (const M2lEngine engine :
-         { M2lEngine::Naive, M2lEngine::Dynamic, M2lEngine::Symmetric, M2lEngine::Gemm })
+    for (const M2lEngineDescription& engine : c_m2lEngines)
     {
+        SCOPED_TRACE(engine.name);
         Options options = TypeParam::options();
-        options.m2l     = engine;
-        if (TypeParam::device == Device::Cpu)
+        options.m2l     = engine.value;
+        if (engine.isForGpuOnly && TypeParam::device == Device::Cpu)
         {
             expectError(ErrorCode::Unsupported,
                         { "engine", "gpu" },

@@ -313,7 +313,7 @@ TYPED_TEST(M2lEngines, Agree)
             std::map<M2lEngine, Evaluation> results;
             for (const M2lEngine engine : enginesOf(TypeParam::device))
             {
-                SCOPED_TRACE(engineName(engine));
+                SCOPED_TRACE(nameOf(engine));
                 Options options  = TypeParam::options();
                 options.accuracy = c_finest<Real>;
                 options.order    = order;

@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Systems shared by the tests, each built once per session."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import gmxrun
-import reference
-import systems
+from tests.support.gmx import environment, reference, systems
 
 
 def pytest_report_header():
-    version = gmxrun.call(["--version"], ".").text
-    line = next((x for x in version.splitlines() if x.startswith("GROMACS version")), "?")
-    double = gmxrun.gmx_double() or "none: tests against double-precision PME are skipped"
-    return [f"gmx: {gmxrun.gmx()} ({line})", f"double-precision gmx: {double}"]
+    gmx, double = environment.gmx(), environment.gmx_double()
+    skipped = "none: tests against double-precision PME are skipped"
+    return [
+        f"gmx: {gmx.program}, GROMACS {gmx.version()['GROMACS version']}",
+        f"double-precision gmx: {double.program if double else skipped}",
+    ]
 
 
 @pytest.fixture

@@ -7,11 +7,8 @@ The limits, and where they come from, are in limits.py.
 import numpy as np
 import pytest
 
-import gmxrun
-import reference
-import systems
-from gmxrun import FMM, force_error, settings, simulate
-from limits import (
+from tests.support.gmx import environment, mdp, reference, simulation, systems
+from tests.support.gmx.limits import (
     ENERGY_LIMIT,
     ORDER_12_LIMIT,
     PROTEIN_LIMIT,
@@ -20,9 +17,11 @@ from limits import (
     pressure_limits,
     pressure_scatter,
 )
+from tests.support.gmx.mdp import FMM, settings
+from tests.support.gmx.simulation import force_error, simulate
 
 needs_double = pytest.mark.skipif(
-    gmxrun.gmx_double() is None, reason="no double-precision gmx (set GMX_DOUBLE)"
+    environment.gmx_double() is None, reason="no double-precision gmx (set GMX_DOUBLE)"
 )
 
 
@@ -34,7 +33,7 @@ def fmm(folder, name, system, cutoff, **options):
 
 
 def tight_pme(folder, name, system, cutoff, **changes):
-    entries = settings(reference.single_point(cutoff), gmxrun.TIGHT_PME, changes)
+    entries = settings(reference.single_point(cutoff), mdp.TIGHT_PME, changes)
     return simulate(folder, name, entries, system)
 
 
@@ -119,7 +118,7 @@ def test_forces_energy_and_pressure_match_tight_pme(work, request, name):
     """
     system = request.getfixturevalue(name)
     pme = tight_pme(work, "pme", system, 0.9)
-    other = tight_pme(work, "other", system, 0.9, **gmxrun.OTHER_TIGHT_PME)
+    other = tight_pme(work, "other", system, 0.9, **mdp.OTHER_TIGHT_PME)
     run = fmm(work, "fmm", system, 0.9)
 
     pme_error = force_error(other.forces, pme.forces)
@@ -134,7 +133,7 @@ def test_forces_energy_and_pressure_match_tight_pme(work, request, name):
         # PME's pressure of a charged box depends on the splitting: GROMACS adds an energy per
         # volume, not an energy, to the virial of the background. See the test of the virial below.
         return
-    component, average = pressure_limits(system, gmxrun.rms(pme.forces), exact)
+    component, average = pressure_limits(system, simulation.rms(pme.forces), exact)
     tensor = [r.pressure_tensor()[0] for r in (run, pme, other)]
     noise = np.abs(tensor[2] - tensor[1]).max()
     assert np.abs(tensor[0] - tensor[1]).max() <= component + 2 * noise
@@ -156,7 +155,7 @@ def test_pressure_tensor_at_order_12_matches_tight_pme(work, salt_water, engine)
     pme = tight_pme(work, "pme", salt_water, 0.9)
     run = fmm(work, "fmm", salt_water, 0.9, order=12, direct_range=1, m2l=engine)
     edge = salt_water.volume ** (1 / 3)
-    scatter = pressure_scatter(salt_water, gmxrun.rms(pme.forces), ORDER_12_LIMIT, edge)
+    scatter = pressure_scatter(salt_water, simulation.rms(pme.forces), ORDER_12_LIMIT, edge)
     assert np.abs(run.pressure_tensor()[0] - pme.pressure_tensor()[0]).max() <= 3 * scatter
 
 
@@ -181,8 +180,8 @@ def test_trace_of_the_virial_is_minus_half_the_energy(work, request, name):
     expected = -(energy[0] - energy[1]) / 2
     # Rounding of the forces, 1e-5 of them, at positions anywhere in the box; Xi = -P V / 2.
     edge = system.volume ** (1 / 3)
-    scatter = pressure_scatter(system, gmxrun.rms(runs[0].forces), 1e-5, edge)
-    limit = 3 * scatter / gmxrun.BAR * system.volume * np.sqrt(3) / 2 + 1e-6 * abs(expected)
+    scatter = pressure_scatter(system, simulation.rms(runs[0].forces), 1e-5, edge)
+    limit = 3 * scatter / simulation.BAR * system.volume * np.sqrt(3) / 2 + 1e-6 * abs(expected)
     assert abs(trace[0] - trace[1] - expected) <= limit
 
 
@@ -198,4 +197,4 @@ def test_rock_salt_has_the_madelung_energy(work, tmp_path_factory, options):
     assert abs(run.coulomb()[0] - exact) <= limit
     # By symmetry no force acts. The errors are measured by that of a pair of neighbours.
     nearest = 138.935458 / distance**2
-    assert gmxrun.rms(run.forces) <= WATER_LIMIT * nearest
+    assert simulation.rms(run.forces) <= WATER_LIMIT * nearest

@@ -4,9 +4,10 @@
 import numpy as np
 import pytest
 
-import gmxrun
-from gmxrun import FMM, UNTUNED_FMM, settings, simulate
-from limits import energy_limit
+from tests.support.gmx import mdp, simulation
+from tests.support.gmx.limits import energy_limit
+from tests.support.gmx.mdp import FMM, UNTUNED_FMM, settings
+from tests.support.gmx.simulation import simulate
 
 THERMOSTAT = {"tcoupl": "v-rescale", "tc-grps": "System", "tau-t": 0.2, "ref-t": 300}
 VELOCITIES = {"gen-vel": "yes", "gen-temp": 300}
@@ -41,10 +42,10 @@ def drift(run, atoms):
     return solution[0] / atoms, np.sqrt(variance) / atoms
 
 
-def both(work, system, *changes, flags=("-notunepme",), timeout=300):
+def both(work, system, *changes, flags=("-notunepme",), time_limit=300):
     """The same simulation with FMM and with standard PME."""
-    fmm = simulate(work, "fmm", settings(*changes, FMM), system, flags, timeout=timeout)
-    pme = simulate(work, "pme", settings(*changes), system, flags, timeout=timeout)
+    fmm = simulate(work, "fmm", settings(*changes, FMM), system, flags, time_limit=time_limit)
+    pme = simulate(work, "pme", settings(*changes), system, flags, time_limit=time_limit)
     return fmm, pme
 
 
@@ -97,12 +98,12 @@ def test_npt_follows_the_box(work, water, kind):
         assert abs(change[0] - change[2]) > 1e-3
 
     # The last frame once more, by tight PME.
-    rerun = settings(gmxrun.ONE_STEP, gmxrun.TIGHT_PME, {"nstcalcenergy": 1})
-    gmxrun.grompp(work, "pme", rerun, water.conf, water.top).ok()
-    gmxrun.mdrun(work, "pme", ["-rerun", "npt.trr"]).ok()
-    pme = gmxrun.Run(work, "pme", "")
+    rerun = settings(mdp.ONE_STEP, mdp.TIGHT_PME, {"nstcalcenergy": 1})
+    simulation.grompp(work, "pme", rerun, water.conf, water.top).ok()
+    simulation.mdrun(work, "pme", ["-rerun", "npt.trr"]).ok()
+    pme = simulation.Run(work, "pme")
     # Operators that follow the box to first order may cost a few 1e-5 more than the default error.
-    assert gmxrun.force_error(last.f, pme.frames[-1].f) <= 4e-4
+    assert simulation.force_error(last.f, pme.frames[-1].f) <= 4e-4
 
 
 def test_continuation_is_exact(work, water):
@@ -121,15 +122,15 @@ def test_continuation_is_exact(work, water):
         "nstcomm": 10,
     }
     coupling = {**THERMOSTAT, **barostat("isotropic")}
-    entries = settings(VELOCITIES, coupling, length, gmxrun.reproducible_fmm())
-    gmxrun.grompp(work, "whole", entries, water.conf, water.top).ok()
-    flags = [*gmxrun.reproducible(), "-notunepme", "-nstlist", 10]
-    gmxrun.mdrun(work, "whole", flags).ok()
+    entries = settings(VELOCITIES, coupling, length, simulation.reproducible_fmm())
+    simulation.grompp(work, "whole", entries, water.conf, water.top).ok()
+    flags = [*simulation.reproducible(), "-notunepme", "-nstlist", 10]
+    simulation.mdrun(work, "whole", flags).ok()
     parts = ["-s", "whole.tpr", *flags]
-    gmxrun.mdrun(work, "first", [*parts, "-nsteps", 40]).ok()
-    gmxrun.mdrun(work, "second", [*parts, "-cpi", "first.cpt", "-noappend"]).ok()
-    whole = gmxrun.Run(work, "whole", "").frames[-1]
-    second = gmxrun.Run(work, "second.part0002", "").frames[-1]
+    simulation.mdrun(work, "first", [*parts, "-nsteps", 40]).ok()
+    simulation.mdrun(work, "second", [*parts, "-cpi", "first.cpt", "-noappend"]).ok()
+    whole = simulation.Run(work, "whole").frames[-1]
+    second = simulation.Run(work, "second.part0002").frames[-1]
     assert whole.step == second.step == 80
     for array in ("box", "x", "v", "f"):
         assert np.array_equal(getattr(whole, array), getattr(second, array)), array
@@ -137,25 +138,25 @@ def test_continuation_is_exact(work, water):
 
 def test_two_runs_are_bitwise_identical(work, salt_water):
     length = {"nsteps": 50, "nstxout": 10, "nstvout": 10, "nstfout": 10, "nstlist": 10}
-    entries = settings(VELOCITIES, length, gmxrun.reproducible_fmm())
+    entries = settings(VELOCITIES, length, simulation.reproducible_fmm())
     for name in ("one", "two"):
-        simulate(work, name, entries, salt_water, gmxrun.reproducible())
+        simulate(work, name, entries, salt_water, simulation.reproducible())
     assert (work / "one.trr").read_bytes() == (work / "two.trr").read_bytes()
-    one, two = (gmxrun.Run(work, name, "").energies for name in ("one", "two"))
+    one, two = (simulation.Run(work, name).energies for name in ("one", "two"))
     for term in one:
         assert np.array_equal(one[term], two[term]), term
 
 
 def test_number_of_threads_does_not_matter(work, salt_water):
     """One and two threads sum in another order: the forces agree to mixed precision's rounding."""
-    entries = settings(gmxrun.ONE_STEP, UNTUNED_FMM)
+    entries = settings(mdp.ONE_STEP, UNTUNED_FMM)
     forces = []
     for count in (1, 2):
-        gmxrun.grompp(work, f"t{count}", entries, salt_water.conf, salt_water.top).ok()
-        gmxrun.mdrun(work, f"t{count}", ntomp=count).ok()
-        forces.append(gmxrun.Run(work, f"t{count}", "").forces)
+        simulation.grompp(work, f"t{count}", entries, salt_water.conf, salt_water.top).ok()
+        simulation.mdrun(work, f"t{count}", ntomp=count).ok()
+        forces.append(simulation.Run(work, f"t{count}").forces)
     # Some hundred terms of single precision (6e-8) per atom, added in random order.
-    assert gmxrun.force_error(forces[0], forces[1]) < 1e-5
+    assert simulation.force_error(forces[0], forces[1]) < 1e-5
 
 
 def test_velocity_verlet(work, water):
@@ -164,7 +165,7 @@ def test_velocity_verlet(work, water):
     entries = settings(VELOCITIES, length, UNTUNED_FMM, {"integrator": "md-vv"})
     vv = simulate(work, "vv", entries, water)
     md = simulate(work, "md", {**entries, "integrator": "md"}, water)
-    assert gmxrun.force_error(vv.frames[0].f, md.frames[0].f) < 1e-5
+    assert simulation.force_error(vv.frames[0].f, md.frames[0].f) < 1e-5
     energy = conserved(vv)
     assert np.ptp(energy[1:]) < 0.01 * abs(vv.energies["Kinetic En."][-1])
 
@@ -190,20 +191,20 @@ def test_minimisation_lowers_the_energy_as_pme_does(work, water, integrator):
     assert (start - end) == pytest.approx(start_pme - end_pme, rel=0.15)
 
     # What FMM has at the end is the energy of that structure.
-    rerun = settings(gmxrun.ONE_STEP, FLEXIBLE, gmxrun.TIGHT_PME)
-    gmxrun.grompp(work, "exact", rerun, water.conf, water.top, ["-maxwarn", 1]).ok()
-    gmxrun.mdrun(work, "exact", ["-rerun", "fmm.trr"]).ok()
-    exact = gmxrun.Run(work, "exact", "")
+    rerun = settings(mdp.ONE_STEP, FLEXIBLE, mdp.TIGHT_PME)
+    simulation.grompp(work, "exact", rerun, water.conf, water.top, ["-maxwarn", 1]).ok()
+    simulation.mdrun(work, "exact", ["-rerun", "fmm.trr"]).ok()
+    exact = simulation.Run(work, "exact")
     assert abs(end - exact.energies["Potential"][-1]) <= energy_limit(water, exact.coulomb()[-1])
 
 
 def test_rerun_reproduces_the_run(work, salt_water):
     length = {"nsteps": 20, "nstxout": 10, "nstfout": 10, "nstlist": 10}
     run = simulate(work, "run", settings(VELOCITIES, length, UNTUNED_FMM), salt_water)
-    gmxrun.mdrun(work, "again", ["-s", "run.tpr", "-rerun", "run.trr"]).ok()
-    again = gmxrun.Run(work, "again", "")
+    simulation.mdrun(work, "again", ["-s", "run.tpr", "-rerun", "run.trr"]).ok()
+    again = simulation.Run(work, "again")
     for before, after in zip(run.frames, again.frames, strict=True):
-        assert gmxrun.force_error(after.f, before.f) < 1e-5
+        assert simulation.force_error(after.f, before.f) < 1e-5
     # Coulomb energies of the frames that both wrote, to mixed precision's rounding.
     assert again.coulomb() == pytest.approx(run.coulomb()[[0, 10, 20]], rel=1e-5)
 

@@ -3,10 +3,8 @@
 
 import numpy as np
 
-import gmxio
-import gmxrun
-import systems
-from gmxrun import FMM, settings
+from tests.support.gmx import gro, mdp, simulation, systems
+from tests.support.gmx.mdp import settings
 
 COLUMNS, ROWS, SPACING = 20, 10, 0.3
 ATOMS = COLUMNS * ROWS
@@ -22,7 +20,7 @@ def write_sheet(folder):
     x += [0.2, 0.2, 0.5]
     x = np.concatenate([x, [[1.0, 1.0, 1.5], [5.0, 2.0, 2.0]]])
     names = ["C"] * ATOMS + ["NA", "CL"]
-    s = gmxio.Structure(
+    s = gro.Structure(
         "sheet",
         [1] * ATOMS + [2, 3],
         ["SHT  "] * ATOMS + ["NA   ", "CL   "],
@@ -30,7 +28,7 @@ def write_sheet(folder):
         x,
         np.diag(EDGES),
     )
-    gmxio.write_gro(folder / "conf.gro", gmxio.snap_to_grid(s))
+    systems.write_gro(folder / "conf.gro", systems.snap_to_grid(s))
     lines = [f'#include "{systems.FORCE_FIELD}.ff/forcefield.itp"', "[ moleculetype ]", "SHT 1"]
     lines += ["[ atoms ]"] + [f"{i} CT 1 SHT C {i} 0 12.011" for i in range(1, ATOMS + 1)]
     lines += ["[ bonds ]"] + [f"{i} {i + 1} 1 {SPACING} 1e4" for i in range(1, ATOMS)]
@@ -44,13 +42,13 @@ def write_sheet(folder):
 def test_an_excluded_pair_may_be_farther_apart_than_the_box_is_wide(work):
     """mdrun on one rank needs no domains that hold both atoms."""
     write_sheet(work)
-    entries = settings(gmxrun.ONE_STEP, gmxrun.UNTUNED_FMM, {"constraints": "none"})
+    entries = settings(mdp.ONE_STEP, mdp.UNTUNED_FMM, {"constraints": "none"})
     forces = []
     for name, ordered in (("ordered", "1"), ("plain", "0")):
-        gmxrun.grompp(work, name, entries, "conf.gro", "topol.top").ok()
+        simulation.grompp(work, name, entries, "conf.gro", "topol.top").ok()
         variables = {"GMX_DD_SINGLE_RANK": ordered}
-        gmxrun.mdrun(work, name, ["-nb", "cpu"], variables=variables).ok()
-        forces.append(gmxrun.Run(work, name, "").forces)
+        simulation.mdrun(work, name, ["-nb", "cpu"], variables=variables).ok()
+        forces.append(simulation.Run(work, name).forces)
     # Some hundred terms of single precision, added in another order.
-    assert gmxrun.force_error(forces[0], forces[1]) < 1e-5
-    assert gmxrun.rms(forces[0][ATOMS:]) > 0
+    assert simulation.force_error(forces[0], forces[1]) < 1e-5
+    assert simulation.rms(forces[0][ATOMS:]) > 0

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-import gmxrun
-from gmxrun import FMM, settings
+from tests.support.gmx import environment, mdp, simulation
+from tests.support.gmx.mdp import FMM, settings
 
-pytestmark = pytest.mark.skipif(not gmxrun.on_gpu(), reason="no GPU, or gmx without CUDA")
+pytestmark = pytest.mark.skipif(not environment.on_gpu(), reason="no GPU, or gmx without CUDA")
 
 # What mdrun is told, and what its log says about coordinates and forces.
 PATHS = {
@@ -21,23 +21,23 @@ ROUNDING = 1e-5
 
 
 def run(work, name, entries, system, flags, **options):
-    gmxrun.grompp(work, name, entries, system.conf, system.top).ok()
-    gmxrun.mdrun(work, name, flags, **options).ok()
-    return gmxrun.Run(work, name, "")
+    simulation.grompp(work, name, entries, system.conf, system.top).ok()
+    simulation.mdrun(work, name, flags, **options).ok()
+    return simulation.Run(work, name)
 
 
 @pytest.mark.parametrize("tune", ["yes", "no"])
 def test_all_paths_give_the_same_forces(work, salt_water, tune):
     """With one setting; with tuning every run may choose its own, within the accuracy."""
     options = {"fmm-farfield-tune": tune, "fmm-farfield-device": "gpu"}
-    entries = settings(gmxrun.ONE_STEP, FMM, options)
+    entries = settings(mdp.ONE_STEP, FMM, options)
     runs = {}
     for number, (name, (flags, words)) in enumerate(PATHS.items()):
         runs[name] = run(work, f"run{number}", entries, salt_water, flags)
         line = re.search(r"coordinates and forces\s+(.*)", runs[name].log)
         assert line and words in line.group(1), name
     for name in PATHS:
-        error = gmxrun.force_error(runs[name].forces, runs["device"].forces)
+        error = simulation.force_error(runs[name].forces, runs["device"].forces)
         assert error < (ROUNDING if tune == "no" else 6e-4), name
         if tune == "no":
             assert runs[name].coulomb() == pytest.approx(runs["device"].coulomb(), rel=1e-6)
@@ -51,13 +51,13 @@ def test_the_cpu_gives_the_same_forces(work, salt_water):
         run(
             work,
             device,
-            settings(gmxrun.ONE_STEP, FMM, fixed, {"fmm-farfield-device": device}),
+            settings(mdp.ONE_STEP, FMM, fixed, {"fmm-farfield-device": device}),
             salt_water,
             ["-nb", device],
         )
         for device in ("gpu", "cpu")
     ]
-    assert gmxrun.force_error(runs[0].forces, runs[1].forces) < ROUNDING
+    assert simulation.force_error(runs[0].forces, runs[1].forces) < ROUNDING
     assert runs[0].coulomb() == pytest.approx(runs[1].coulomb(), rel=1e-6)
 
 
@@ -71,12 +71,12 @@ def test_graphs_do_not_change_the_forces(work, water):
         for name, variables in (("launched", {}), ("graph", {"GMX_CUDA_GRAPH": "1"}))
     ]
     first, last = (
-        gmxrun.force_error(runs[0].frames[k].f, runs[1].frames[k].f) for k in (0, -1)
+        simulation.force_error(runs[0].frames[k].f, runs[1].frames[k].f) for k in (0, -1)
     )
     assert first < ROUNDING
     assert last < 1e-3
     # the grid of cells moves alike, or the errors of the forces would differ by more
-    assert gmxrun.rms(runs[0].frames[-1].x - runs[1].frames[-1].x) < 1e-6
+    assert simulation.rms(runs[0].frames[-1].x - runs[1].frames[-1].x) < 1e-6
 
 
 def test_pressure_coupling_with_graphs(work, water):
@@ -99,7 +99,7 @@ def test_pressure_coupling_with_graphs(work, water):
     entries = settings({"gen-vel": "yes", "gen-temp": 300}, length, coupled, FMM)
     graphs = {"GMX_CUDA_GRAPH": "1"}
     last = run(work, "npt", entries, water, PATHS["device"][0], variables=graphs).frames[-1]
-    rerun = settings(gmxrun.ONE_STEP, gmxrun.TIGHT_PME, {"nstcalcenergy": 1})
-    gmxrun.grompp(work, "pme", rerun, water.conf, water.top).ok()
-    gmxrun.mdrun(work, "pme", ["-rerun", "npt.trr"]).ok()
-    assert gmxrun.force_error(last.f, gmxrun.Run(work, "pme", "").frames[-1].f) <= 4e-4
+    rerun = settings(mdp.ONE_STEP, mdp.TIGHT_PME, {"nstcalcenergy": 1})
+    simulation.grompp(work, "pme", rerun, water.conf, water.top).ok()
+    simulation.mdrun(work, "pme", ["-rerun", "npt.trr"]).ok()
+    assert simulation.force_error(last.f, simulation.Run(work, "pme").frames[-1].f) <= 4e-4

@@ -5,12 +5,10 @@ rerun on the CPU. The occupied cells of a tree are others at every step."""
 import numpy as np
 import pytest
 
-import gmxio
-import gmxrun
-import systems
-from gmxrun import FMM, settings
+from tests.support.gmx import environment, gro, simulation, systems
+from tests.support.gmx.mdp import FMM, settings
 
-pytestmark = pytest.mark.skipif(not gmxrun.on_gpu(), reason="no GPU, or gmx without CUDA")
+pytestmark = pytest.mark.skipif(not environment.on_gpu(), reason="no GPU, or gmx without CUDA")
 
 ACCURACY = 3e-4
 TREE = {"fmm-farfield-m2l": "hierarchy", "fmm-farfield-cell-size": 0.6}
@@ -21,7 +19,7 @@ HOT = {"gen-vel": "yes", "gen-temp": 300, "nstlist": 50}
 
 def placed(folder, source, copies, axis, height):
     """Copies of a box of water side by side, in a box that is long along an axis (or all: None)."""
-    s = gmxio.read_gro(source.conf)
+    s = systems.read_gro(source.conf)
     edge = np.diag(s.box)
     oxygen = s.x[::3]
     inside = np.floor(oxygen / edge) * edge
@@ -29,7 +27,9 @@ def placed(folder, source, copies, axis, height):
     bonds = s.x.reshape(-1, 3, 3) - oxygen[:, None]
     bonds -= np.round(bonds / edge) * edge
     molecules = (oxygen - inside)[:, None] + bonds
-    x = np.concatenate([(molecules + np.array(c) * edge).reshape(-1, 3) for c in np.ndindex(copies)])
+    x = np.concatenate(
+        [(molecules + np.array(c) * edge).reshape(-1, 3) for c in np.ndindex(copies)]
+    )
     edges = edge * copies
     long = [2] if axis is not None else [0, 1, 2]
     edges[long] = height
@@ -39,7 +39,7 @@ def placed(folder, source, copies, axis, height):
         turn = np.roll([0, 1, 2], axis + 1)
         x, edges = x[:, turn], edges[turn]
     count = len(x) // 3
-    tiled = gmxio.Structure(
+    tiled = gro.Structure(
         "water",
         [1 + i // 3 for i in range(len(x))],
         s.residues[:3] * count,
@@ -47,7 +47,7 @@ def placed(folder, source, copies, axis, height):
         x,
         np.diag(edges),
     )
-    gmxio.write_gro(folder / "conf.gro", gmxio.snap_to_grid(tiled))
+    systems.write_gro(folder / "conf.gro", systems.snap_to_grid(tiled))
     (folder / "topol.top").write_text(systems.WATER_TOP + f"SOL {count}\n")
     return systems.system(folder)
 
@@ -67,13 +67,15 @@ def test_forces_of_a_run_are_those_of_a_rerun_on_the_cpu(work, scene):
     source = systems.water(work / "water", edge, steps=200)
     system = placed(work, source, copies, axis, height)
     entries = settings(RUN, HOT, FMM, TREE)
-    gmxrun.grompp(work, "run", entries, system.conf, system.top).ok()
-    gmxrun.mdrun(work, "run", ["-nb", "gpu", "-update", "gpu"]).ok()
+    simulation.grompp(work, "run", entries, system.conf, system.top).ok()
+    simulation.mdrun(work, "run", ["-nb", "gpu", "-update", "gpu"]).ok()
     exact = {"fmm-farfield-accuracy": 1e-5, "nstcalcenergy": 1, "nstfout": 1, "nstxout": 1}
-    gmxrun.grompp(work, "rerun", settings(exact, FMM), system.conf, system.top).ok()
-    gmxrun.mdrun(work, "rerun", ["-nb", "cpu", "-rerun", "run.trr"]).ok()
-    run, rerun = gmxrun.Run(work, "run", ""), gmxrun.Run(work, "rerun", "")
+    simulation.grompp(work, "rerun", settings(exact, FMM), system.conf, system.top).ok()
+    simulation.mdrun(work, "rerun", ["-nb", "cpu", "-rerun", "run.trr"]).ok()
+    run, rerun = simulation.Run(work, "run"), simulation.Run(work, "rerun")
     assert len(run.frames) == 101
-    errors = [gmxrun.force_error(a.f, b.f) for a, b in zip(run.frames, rerun.frames, strict=True)]
+    errors = [
+        simulation.force_error(a.f, b.f) for a, b in zip(run.frames, rerun.frames, strict=True)
+    ]
     print(f"{scene}: {max(errors):.2e} at step {4 * int(np.argmax(errors))}")
     assert max(errors) <= ACCURACY

@@ -5,8 +5,10 @@ import re
 
 import pytest
 
-import gmxrun
-from gmxrun import FMM, on_gpu, reproducible, settings, simulate
+from tests.support.gmx import simulation
+from tests.support.gmx.environment import on_gpu
+from tests.support.gmx.mdp import FMM, settings
+from tests.support.gmx.simulation import reproducible, simulate
 
 LENGTH = {"nsteps": 20, "nstlist": 10, "gen-vel": "yes", "gen-temp": 300}
 
@@ -76,7 +78,7 @@ def test_only_a_gpu_run_that_may_differ_times_settings(tmp_path, water):
     runs = {
         "default": ({}, ()),
         "no": ({"fmm-farfield-tune": "no"}, ()),
-        "reprod": (gmxrun.reproducible_fmm(), reproducible()),
+        "reprod": (simulation.reproducible_fmm(), reproducible()),
     }
     logs = {
         name: simulate(tmp_path, name, settings(LENGTH, FMM, options), water, flags).log

@@ -10,9 +10,8 @@ import subprocess
 
 import pytest
 
-import gmxrun
-import systems
-from gmxrun import FMM, settings
+from tests.support.gmx import environment, mdp, program, simulation, systems
+from tests.support.gmx.mdp import FMM, settings
 
 # Bytes per atom that the specification allows.
 LIMIT = 2048
@@ -21,12 +20,13 @@ REACTION_FIELD = {"coulombtype": "Reaction-Field", "epsilon-rf": 0}
 
 def peak_memory(folder, name, system, electrostatics):
     """Largest resident set of an mdrun that computes the forces once, bytes."""
-    entries = settings(gmxrun.ONE_STEP, electrostatics)
-    gmxrun.grompp(folder, name, entries, system.conf, system.top).ok()
-    flags = ["-deffnm", name, "-ntmpi", "1", "-ntomp", str(gmxrun.threads()), "-pin", "off"]
+    entries = settings(mdp.ONE_STEP, electrostatics)
+    simulation.grompp(folder, name, entries, system.conf, system.top).ok()
+    flags = ["-deffnm", name, "-ntmpi", "1", "-ntomp", str(environment.threads()), "-pin", "off"]
     process = subprocess.Popen(
-        [gmxrun.gmx(), "mdrun", *flags],
+        [environment.gmx().program, "mdrun", *flags],
         cwd=folder,
+        env=program.clean_environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -36,7 +36,7 @@ def peak_memory(folder, name, system, electrostatics):
     return 1024 * usage.ru_maxrss
 
 
-@pytest.mark.skipif(gmxrun.on_gpu(), reason="tests/bench/mdrun_gpu.py measures a GPU's memory")
+@pytest.mark.skipif(environment.on_gpu(), reason="tests/bench/mdrun_gpu.py measures a GPU's memory")
 def test_memory_per_atom(work):
     (work / "topol.top").write_text(systems.WATER_TOP)
     water = systems.system(work, systems.solvate(work, [9.8] * 3))

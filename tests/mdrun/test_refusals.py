@@ -6,9 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-import gmxio
-import gmxrun
-from gmxrun import FMM, settings
+from tests.support.gmx import environment, simulation, systems
+from tests.support.gmx.mdp import FMM, settings
 
 # One change of a valid FMM input each, and a word that the error has to contain.
 UNSUPPORTED = {
@@ -77,7 +76,7 @@ UNSUPPORTED = {
 def test_grompp_refuses(work, salt_water, case):
     change, word = UNSUPPORTED[case]
     entries = settings(FMM, change)
-    done = gmxrun.grompp(work, "bad", entries, salt_water.conf, salt_water.top, ["-maxwarn", 5])
+    done = simulation.grompp(work, "bad", entries, salt_water.conf, salt_water.top, ["-maxwarn", 5])
     assert done.status != 0
     assert word in error_text(done), done.text[-3000:]
     assert not (work / "bad.tpr").exists()
@@ -93,7 +92,7 @@ def error_text(done):
 
 def test_grompp_accepts_the_unchanged_input(work, salt_water):
     """Without this the refusals would prove nothing."""
-    gmxrun.grompp(work, "good", settings(FMM), salt_water.conf, salt_water.top).ok()
+    simulation.grompp(work, "good", settings(FMM), salt_water.conf, salt_water.top).ok()
     assert (work / "good.tpr").exists()
 
 
@@ -101,26 +100,26 @@ def test_grompp_accepts_the_unchanged_input(work, salt_water):
 def test_the_limits_of_the_accuracy_are_those_of_mdrun(work, water, accuracy):
     """What grompp lets pass, mdrun runs; see UNSUPPORTED for what is beyond."""
     entries = settings(FMM, {"fmm-farfield-accuracy": accuracy})
-    gmxrun.grompp(work, "run", entries, water.conf, water.top, ["-maxwarn", 1]).ok()
-    gmxrun.mdrun(work, "run").ok()
+    simulation.grompp(work, "run", entries, water.conf, water.top, ["-maxwarn", 1]).ok()
+    simulation.mdrun(work, "run").ok()
 
 
 def test_a_cell_may_be_the_box(work, water):
     """2.8 rounds down to single precision, in which the box is stored."""
-    s = gmxio.read_gro(water.conf)
+    s = systems.read_gro(water.conf)
     s.box = np.diag([2.8, 2.8, 2.8])
-    gmxio.write_gro(work / "box.gro", s)
+    systems.write_gro(work / "box.gro", s)
     entries = settings(FMM, {"fmm-farfield-cell-size": 2.8})
-    gmxrun.grompp(work, "run", entries, "box.gro", water.top).ok()
-    gmxrun.mdrun(work, "run").ok()
+    simulation.grompp(work, "run", entries, "box.gro", water.top).ok()
+    simulation.mdrun(work, "run").ok()
 
 
 @pytest.mark.parametrize("backend", ["exafmm", "fmsolvr"])
 def test_other_backends_are_treated_as_without_the_patch(work, water, backend):
     """grompp prepares them; mdrun has nothing that computes their forces."""
     entries = settings(FMM, WRITE_ALL, {"fmm-backend": backend})
-    gmxrun.grompp(work, "other", entries, water.conf, water.top).ok()
-    done = gmxrun.mdrun(work, "other", timeout=60)
+    simulation.grompp(work, "other", entries, water.conf, water.top).ok()
+    done = simulation.mdrun(work, "other", time_limit=60)
     assert_clean_failure(done, "FMM is not yet supported by mdrun")
     assert "an external FMM library" in (work / "other.log").read_text()
     assert_nothing_written(work, "other")
@@ -128,12 +127,12 @@ def test_other_backends_are_treated_as_without_the_patch(work, water, backend):
 
 def test_other_backends_keep_their_checks(work, water):
     entries = settings(FMM, {"fmm-backend": "exafmm", "fmm-exafmm-order": 0})
-    done = gmxrun.grompp(work, "other", entries, water.conf, water.top)
+    done = simulation.grompp(work, "other", entries, water.conf, water.top)
     assert "ExaFMM expansion order must be greater than 0." in error_text(done)
 
 
 def test_a_net_charge_gives_a_warning_that_names_fmm(work, charged_water):
-    done = gmxrun.grompp(work, "run", settings(FMM), charged_water.conf, charged_water.top)
+    done = simulation.grompp(work, "run", settings(FMM), charged_water.conf, charged_water.top)
     assert done.status != 0
     words = " ".join(done.text.split())
     assert "You are using Ewald or FMM electrostatics with a net charge." in words
@@ -141,8 +140,8 @@ def test_a_net_charge_gives_a_warning_that_names_fmm(work, charged_water):
 
 def test_an_error_of_the_library_is_told_as_it_is_and_names_the_option(work, water):
     entries = settings(FMM, WRITE_ALL, {"fmm-farfield-m2l": "gemm", "fmm-farfield-device": "cpu"})
-    gmxrun.grompp(work, "bad", entries, water.conf, water.top).ok()
-    done = gmxrun.mdrun(work, "bad", timeout=60)
+    simulation.grompp(work, "bad", entries, water.conf, water.top).ok()
+    done = simulation.mdrun(work, "bad", time_limit=60)
     words = " ".join(done.text.split())
     assert "The M2L engine asked for exists on the device 'gpu' only" in words
     assert "The option to change is fmm-farfield-m2l." in words
@@ -152,10 +151,10 @@ def test_an_error_of_the_library_is_told_as_it_is_and_names_the_option(work, wat
 
 def test_energy_groups_give_a_warning(work, salt_water):
     change = {"energygrps": "SOL Ion"}
-    done = gmxrun.grompp(work, "groups", settings(FMM, change), salt_water.conf, salt_water.top)
+    done = simulation.grompp(work, "groups", settings(FMM, change), salt_water.conf, salt_water.top)
     assert done.status != 0
     assert "WARNING" in done.text and "energygrps" in done.text
-    gmxrun.grompp(
+    simulation.grompp(
         work, "groups", settings(FMM, change), salt_water.conf, salt_water.top, ["-maxwarn", 1]
     ).ok()
 
@@ -164,10 +163,10 @@ def assert_nothing_written(folder, name):
     """No frame, no energies, no final structure."""
     trajectory = folder / f"{name}.trr"
     energies = folder / f"{name}.edr"
-    assert not trajectory.exists() or gmxio.read_trr(trajectory) == []
+    assert not trajectory.exists() or simulation.read_trr(trajectory) == []
     # The names of the energy terms may be there already, in front of the first frame.
     if energies.exists() and energies.stat().st_size > 0:
-        assert len(gmxio.read_edr(energies).get("Time", [])) == 0
+        assert len(simulation.read_edr(energies).get("Time", [])) == 0
     assert not (folder / f"{name}.gro").exists()
 
 
@@ -192,9 +191,9 @@ def with_bad_position(tpr, x, value):
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_position_that_is_not_finite_stops_mdrun(work, water, value):
-    gmxrun.grompp(work, "bad", settings(FMM, WRITE_ALL), water.conf, water.top).ok()
-    with_bad_position(work / "bad.tpr", gmxio.read_gro(water.conf).x, value)
-    done = gmxrun.mdrun(work, "bad", timeout=60)
+    simulation.grompp(work, "bad", settings(FMM, WRITE_ALL), water.conf, water.top).ok()
+    with_bad_position(work / "bad.tpr", systems.read_gro(water.conf).x, value)
+    done = simulation.mdrun(work, "bad", time_limit=60)
     assert_clean_failure(done)
     assert_nothing_written(work, "bad")
 
@@ -202,17 +201,17 @@ def test_position_that_is_not_finite_stops_mdrun(work, water, value):
 def refused_by_either(work, conf, top):
     """grompp refuses, or else mdrun does; in both cases nothing is written."""
     entries = settings(FMM, WRITE_ALL)
-    done = gmxrun.grompp(work, "bad", entries, conf, top, ["-maxwarn", 5])
+    done = simulation.grompp(work, "bad", entries, conf, top, ["-maxwarn", 5])
     if done.status == 0:
-        done = gmxrun.mdrun(work, "bad", timeout=60)
+        done = simulation.mdrun(work, "bad", time_limit=60)
     assert_clean_failure(done)
     assert_nothing_written(work, "bad")
 
 
 def test_position_that_is_not_a_number_in_the_structure(work, water):
-    s = gmxio.read_gro(water.conf)
+    s = systems.read_gro(water.conf)
     s.x[5, 1] = np.nan
-    gmxio.write_gro(work / "nan.gro", s)
+    systems.write_gro(work / "nan.gro", s)
     (work / "top.top").write_text(water.top.read_text())
     refused_by_either(work, "nan.gro", "top.top")
 
@@ -221,9 +220,9 @@ def test_position_that_is_not_a_number_in_the_structure(work, water):
     "box", [[0, 0, 0], [2.8, 2.8, 0], [-2.8, 2.8, 2.8]], ids=["zero", "flat", "inverted"]
 )
 def test_box_without_volume(work, water, box):
-    s = gmxio.read_gro(water.conf)
+    s = systems.read_gro(water.conf)
     s.box = np.diag(np.array(box, dtype=float))
-    gmxio.write_gro(work / "box.gro", s)
+    systems.write_gro(work / "box.gro", s)
     refused_by_either(work, "box.gro", water.top)
 
 
@@ -239,18 +238,18 @@ def test_charge_that_is_not_finite(work, ion_crystal):
     refused_by_either(work, ion_crystal.conf, "bad.top")
 
 
-@pytest.mark.skipif(gmxrun.on_gpu(), reason="there is a GPU")
+@pytest.mark.skipif(environment.on_gpu(), reason="there is a GPU")
 def test_gpu_without_a_gpu(work, water):
     """A build without CUDA, or a machine without a GPU: an error that says so, no fall-back."""
     entries = settings(FMM, WRITE_ALL, {"fmm-farfield-device": "gpu"})
-    gmxrun.grompp(work, "gpu", entries, water.conf, water.top).ok()
-    done = gmxrun.mdrun(work, "gpu", timeout=60)
+    simulation.grompp(work, "gpu", entries, water.conf, water.top).ok()
+    done = simulation.mdrun(work, "gpu", time_limit=60)
     assert_clean_failure(done, "fmm-farfield-device")
     assert_nothing_written(work, "gpu")
 
 
 def test_two_ranks(work, water):
-    gmxrun.grompp(work, "ranks", settings(FMM, WRITE_ALL), water.conf, water.top).ok()
-    done = gmxrun.mdrun(work, "ranks", timeout=60, ntmpi=2, ntomp=1)
+    simulation.grompp(work, "ranks", settings(FMM, WRITE_ALL), water.conf, water.top).ok()
+    done = simulation.mdrun(work, "ranks", time_limit=60, ntmpi=2, ntomp=1)
     assert_clean_failure(done, "-ntmpi 1")
     assert_nothing_written(work, "ranks")

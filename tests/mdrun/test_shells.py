@@ -4,10 +4,9 @@
 import numpy as np
 import pytest
 
-import gmxio
-import gmxrun
-import systems
-from gmxrun import FMM, settings, simulate
+from tests.support.gmx import simulation, systems
+from tests.support.gmx.mdp import FMM, settings
+from tests.support.gmx.simulation import simulate
 
 # Drude ions: 1 e in all, 2 e of it on a shell; polarizability in nm^3.
 TOPOLOGY = """\
@@ -40,16 +39,16 @@ def drude_crystal(tmp_path_factory):
     """Rock salt of ions with shells, which start on their ions."""
     folder = tmp_path_factory.mktemp("drude")
     crystal = systems.ion_crystal(folder)
-    ions = gmxio.read_gro(crystal.conf)
+    ions = systems.read_gro(crystal.conf)
     names = {"NA": "PNA", "CL": "PCL"}
     kinds = [names[name.strip()] for name in ions.atoms]
     # A shell on its core would have no direction to its force
-    shells = ions.x + 2 * gmxio.POSITION_GRID
+    shells = ions.x + 2 * systems.POSITION_GRID
     ions.residue_numbers = list(np.repeat(ions.residue_numbers, 2))
     ions.residues = [f"{k:<5}" for k in kinds for _ in range(2)]
     ions.atoms = [f"{k + shell:>5}" for k in kinds for shell in ("", "S")]
     ions.x = np.stack([ions.x, shells], axis=1).reshape(-1, 3)
-    gmxio.write_gro(folder / "conf.gro", ions)
+    systems.write_gro(folder / "conf.gro", ions)
     types = TOPOLOGY.split("[ moleculetype ]")[0]
     molecules = "".join(
         TOPOLOGY[len(types) :].format(name=name, type=kind, core=core, mass=mass)
@@ -70,7 +69,7 @@ def test_a_rerun_has_the_forces_of_the_run(work, drude_crystal):
     length = {"nsteps": 4, "nstxout": 1, "nstfout": 1, "nstlist": 1, "dt": 0.001}
     run = simulate(work, "run", settings(SHELLS, length, FMM, COARSE), drude_crystal)
     assert "did not converge" not in run.log
-    gmxrun.mdrun(work, "again", ["-s", "run.tpr", "-rerun", "run.trr"]).ok()
-    for before, after in zip(run.frames, gmxrun.Run(work, "again", "").frames, strict=True):
+    simulation.mdrun(work, "again", ["-s", "run.tpr", "-rerun", "run.trr"]).ok()
+    for before, after in zip(run.frames, simulation.Run(work, "again").frames, strict=True):
         # Some hundred terms of single precision (6e-8) per atom, added in another order.
-        assert gmxrun.force_error(after.f, before.f) < 1e-5, before.step
+        assert simulation.force_error(after.f, before.f) < 1e-5, before.step

@@ -3,8 +3,8 @@
 
 import pytest
 
-import gmxrun
-from gmxrun import FMM, settings
+from tests.support.gmx import simulation
+from tests.support.gmx.mdp import FMM, settings
 
 # GROMACS refuses a run input file with options that it does not know.
 OWN = b"farfield-"
@@ -20,7 +20,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_only_runs_with_this_backend_have_its_options(work, water, case):
     change, expected = CASES[case]
-    gmxrun.grompp(work, "run", settings(change), water.conf, water.top).ok()
+    simulation.grompp(work, "run", settings(change), water.conf, water.top).ok()
     content = (work / "run.tpr").read_bytes()
     assert b"fmsolvr-order" in content
     assert (OWN in content) == expected
@@ -29,9 +29,9 @@ def test_only_runs_with_this_backend_have_its_options(work, water, case):
 def test_the_options_of_a_run_reach_mdrun(work, water):
     """Those of a run with this backend are still read back, without the defaults."""
     entries = settings(FMM, {"fmm-farfield-order": 5, "fmm-farfield-direct-range": 2})
-    gmxrun.grompp(work, "run", entries, water.conf, water.top).ok()
-    gmxrun.mdrun(work, "run").ok()
-    log = gmxrun.Run(work, "run", "").log
+    simulation.grompp(work, "run", entries, water.conf, water.top).ok()
+    simulation.mdrun(work, "run").ok()
+    log = simulation.Run(work, "run").log
     described = log[log.index("FMM electrostatics with farfield") :].split("\n\n")[0]
     assert "multipole order          5" in described
     assert "direct range (ws)        2" in described

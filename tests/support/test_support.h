@@ -25,7 +25,6 @@
 
 #include "farfield/farfield.h"
 
-#include "engine_name.h"
 #include "reference.h"
 
 namespace farfield
@@ -399,7 +398,7 @@ inline std::string describe(const System& system, const Setup& setup)
 {
     std::ostringstream text;
     text << system.name << ", N = " << system.size() << ", p = " << setup.order
-         << ", ws = " << setup.directRange << ", " << engineName(setup.m2l)
+         << ", ws = " << setup.directRange << ", " << nameOf(setup.m2l)
          << (setup.leastSquares ? ", least squares" : ", truncated") << ", levels " << setup.levels
          << ", cells";
     for (const auto& row : setup.cells)

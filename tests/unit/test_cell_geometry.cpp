@@ -19,6 +19,7 @@
 
 #include "cells/binning.h"
 #include "cells/cell_index.h"
+#include "cells/cell_shape.h"
 #include "cells/grid.h"
 #include "cells/minimum_image.h"
 #include "reference.h"

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/discretisation.h"
+#include "plan/error_estimate.h"
 
 namespace farfield
 {

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/backend.h"
+#include "cells/cell_shape.h"
 #include "cells/excluded_pairs.h"
 
 #include "reference.h"

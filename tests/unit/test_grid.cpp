@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cells/cell_shape.h"
 #include "cells/grid.h"
 
 namespace farfield

@@ -1,0 +1,102 @@
+/*
+ * This file is part of the GROMACS molecular simulation package.
+ *
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
+ */
+
+/*! \internal \file
+ * \brief Implements the translation of errors of libfarfield.
+ *
+ * \ingroup module_fmm
+ */
+#include "gmxpre.h"
+
+#include "farfielderrors.h"
+
+#include <farfield/farfield.h>
+
+#include "gromacs/utility/exceptions.h"
+#include "gromacs/utility/stringutil.h"
+
+#include "farfieldoptions.h"
+
+namespace gmx
+{
+
+namespace
+{
+
+//! How all messages begin.
+std::string messageStart(const std::string& when)
+{
+    return formatString("FMM (fmm-backend = farfield) %s: ", when.c_str());
+}
+
+} // namespace
+
+std::string describeFarfieldError(const farfield::Error& error, const std::string& deviceOption)
+{
+    const std::string parameter = error.parameter();
+    const std::string option = parameter == "device" ? deviceOption : farfieldSetting(error.parameter());
+    return error.what() + (option.empty() ? "" : " The option to change is " + option + ".");
+}
+
+void rethrowFarfieldError(const farfield::Error& error, const std::string& when, const std::string& deviceOption)
+{
+    const std::string start   = messageStart(when);
+    const std::string message = start + describeFarfieldError(error, deviceOption);
+    switch (error.code())
+    {
+        case farfield::ErrorCode::InvalidArgument: GMX_THROW(InvalidInputError(message));
+        case farfield::ErrorCode::Unsupported: GMX_THROW(NotImplementedError(message));
+        case farfield::ErrorCode::NotCompiled:
+        case farfield::ErrorCode::DeviceFailure:
+            GMX_THROW(InconsistentInputError(start + error.what() + " Set " + deviceOption
+                                             + " = cpu to run FMM without a GPU."));
+        case farfield::ErrorCode::OutOfMemory:
+            GMX_THROW(InconsistentInputError(start + error.what()
+                                             + formatString(" Use a larger %s or a lower %s.",
+                                                            farfieldSetting("cellSize"),
+                                                            farfieldSetting("order"))));
+    }
+    GMX_THROW(InternalError(message));
+}
+
+void throwForFarfieldPosition(const int atom, const std::string& when)
+{
+    GMX_THROW(SimulationInstabilityError(
+            messageStart(when)
+            + formatString("the position of atom %d is not finite. The system has become unstable, "
+                           "or its coordinates were bad from the start.",
+                           atom + 1)));
+}
+
+} // namespace gmx

@@ -1,0 +1,176 @@
+/*
+ * This file is part of the GROMACS molecular simulation package.
+ *
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
+ */
+
+/*! \internal \file
+ * \brief Implements what the log says about the FMM.
+ *
+ * \ingroup module_fmm
+ */
+#include "gmxpre.h"
+
+#include "farfieldreport.h"
+
+#include <algorithm>
+
+#include <farfield/farfield.h>
+
+#include "gromacs/utility/stringutil.h"
+
+#include "farfieldrun.h"
+
+namespace gmx
+{
+
+namespace
+{
+
+//! What the log calls a device that is in use.
+const char* deviceTitle(const farfield::Device device)
+{
+    return device == farfield::Device::Gpu ? "GPU" : "CPU";
+}
+
+//! Lists the settings that were timed, if any.
+std::string timedSettings(const farfield::Setup& setup)
+{
+    std::string text;
+    if (!setup.timed.empty())
+    {
+        text += formatString("  settings that were timed (%s), forces alone:\n", farfieldSetting("tune"));
+    }
+    for (const farfield::TimedSetting& timed : setup.timed)
+    {
+        text += formatString(
+                "    order %2d, direct range %d, cell size %.3f nm, levels %d, %-9s %10.1f us%s\n",
+                timed.order,
+                timed.directRange,
+                timed.cellSize,
+                timed.levels,
+                farfield::nameOf(timed.m2l),
+                1e6 * timed.seconds,
+                timed.isInUse ? ", in use" : "");
+    }
+    return text;
+}
+
+} // namespace
+
+std::string describeSetup(const farfield::Setup&      setup,
+                          const int                   numExclusions,
+                          const std::string&          dataPath,
+                          const FarfieldDeviceChoice& deviceChoice)
+{
+    const auto& h = setup.cells;
+
+    std::string text = formatString("FMM electrostatics with farfield %s\n", farfield::version());
+    text += formatString("  multipole order          %d\n", setup.order);
+    text += formatString("  direct range (ws)        %d\n", setup.directRange);
+    text += formatString(
+            "  leaf cells               %lld, H = (%d 0 0 / %d %d 0 / %d %d %d), cell size %.3f "
+            "nm\n",
+            setup.leafCells,
+            h[0][0],
+            h[1][0],
+            h[1][1],
+            h[2][0],
+            h[2][1],
+            h[2][2],
+            setup.cellSize);
+    text += formatString("  levels                   %d\n", setup.levels);
+    text += formatString("  M2L engine               %s, %s operators\n",
+                         farfield::nameOf(setup.m2l),
+                         setup.leastSquares ? "least-squares" : "truncated");
+    text += formatString("  estimated error          %.1e (relative RMS force error)\n",
+                         setup.estimatedError);
+    text += formatString("  device                   %s (%s), %d OpenMP thread%s\n",
+                         deviceTitle(setup.device),
+                         setup.deviceName.c_str(),
+                         setup.threads,
+                         setup.threads == 1 ? "" : "s");
+    text += formatString("  device chosen by         %s%s\n",
+                         deviceChoice.reason.c_str(),
+                         deviceChoice.id >= 0 && setup.device == farfield::Device::Cpu
+                                 ? ", which the library can not use"
+                                 : "");
+    if (setup.device == farfield::Device::Gpu)
+    {
+        text += formatString("  coordinates and forces   %s\n", dataPath.c_str());
+    }
+    text += formatString("  excluded pairs           %d\n", numExclusions);
+    return text + timedSettings(setup);
+}
+
+std::string noteOnOtherDevice(const farfield::Setup& setup)
+{
+    if (setup.chosenFor == setup.device)
+    {
+        return {};
+    }
+    return formatString(
+            "The checkpoint has FMM cells that were chosen for a %s, and this run continues on a "
+            "%s with them: its forces are as accurate, but it may not be the fastest here.",
+            deviceTitle(setup.chosenFor),
+            deviceTitle(setup.device));
+}
+
+std::string stageTable(const std::string& title, const std::vector<farfield::StageTime>& times)
+{
+    double    total    = 0;
+    long long maxCalls = 0;
+    for (const auto& stage : times)
+    {
+        total += stage.seconds;
+        maxCalls = std::max(maxCalls, stage.calls);
+    }
+    const auto row = [total](const std::string& name, const long long calls, const double seconds)
+    {
+        return formatString("  %-24s %10lld %12.3f %12.4f %8.1f\n",
+                            name.c_str(),
+                            calls,
+                            seconds,
+                            calls > 0 ? 1000 * seconds / static_cast<double>(calls) : 0.0,
+                            total > 0 ? 100 * seconds / total : 0.0);
+    };
+    std::string text = title + "\n";
+    text += formatString(
+            "  %-24s %10s %12s %12s %8s\n", "Stage", "Calls", "Seconds", "ms/call", "Share %");
+    for (const auto& stage : times)
+    {
+        text += row(stage.name, stage.calls, stage.seconds);
+    }
+    text += row("Total", maxCalls, total);
+    return stripString(text);
+}
+
+} // namespace gmx

@@ -1,0 +1,81 @@
+/*
+ * This file is part of the GROMACS molecular simulation package.
+ *
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
+ */
+
+/*! \libinternal \file
+ * \brief What a run decides about the FMM, beside the mdp options.
+ *
+ * \ingroup module_fmm
+ */
+#ifndef GMX_FMM_FARFIELDRUN_H
+#define GMX_FMM_FARFIELDRUN_H
+
+#include <string>
+#include <vector>
+
+#include "farfieldoptions.h"
+
+namespace gmx
+{
+
+//! Where the FMM of this rank runs.
+struct FarfieldDeviceChoice
+{
+    //! The backend
+    farfield::Device device = farfield::Device::Cpu;
+    //! CUDA device; -1 leaves it to the library
+    int id = -1;
+    //! The mdp option or the environment variable that decided
+    std::string option;
+    //! Why, for the log
+    std::string reason;
+};
+
+//! What a run decides about the force provider, beside the mdp options.
+struct FarfieldRun
+{
+    //! 1/(4 pi eps0 eps_r), kJ mol^-1 nm e^-2
+    double coulombConstant = 0;
+    //! Whether the steps follow the equations of motion
+    bool integratesMotion = false;
+    //! Whether results must be bitwise equal in every run
+    bool reproducible = false;
+    //! Where the FMM runs
+    FarfieldDeviceChoice device;
+    //! What state() returned when the checkpoint was written, or empty
+    std::vector<double> checkpointState;
+};
+
+} // namespace gmx
+
+#endif

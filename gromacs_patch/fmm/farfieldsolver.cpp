@@ -1,0 +1,193 @@
+/*
+ * This file is part of the GROMACS molecular simulation package.
+ *
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
+ */
+
+/*! \internal \file
+ * \brief Implements the set-up of the solver of libfarfield.
+ *
+ * \ingroup module_fmm
+ */
+#include "gmxpre.h"
+
+#include "farfieldsolver.h"
+
+#include "gromacs/mdlib/gmx_omp_nthreads.h"
+#include "gromacs/mdrunutility/mdmodulesnotifiers.h"
+#include "gromacs/mdtypes/simulation_workload.h"
+#include "gromacs/utility/logger.h"
+#include "gromacs/utility/stringutil.h"
+
+#include "farfielderrors.h"
+#include "farfieldoptions.h"
+#include "farfieldreport.h"
+
+namespace gmx
+{
+
+namespace
+{
+
+//! The options of the library: those of the mdp file, and what the run decides.
+farfield::Options solverOptions(const FarfieldOptions& mdp, const FarfieldRun& run)
+{
+    farfield::Options options = mdp.values;
+    options.coulombConstant   = run.coulombConstant;
+    options.threads           = gmx_omp_nthreads_get(ModuleMultiThread::Default);
+    options.device            = run.device.device;
+    options.deviceId          = run.device.id;
+    options.reproducible      = run.reproducible;
+    // What evaluates a few configurations only would spend more time on timing than it gains
+    options.tune = options.tune && run.integratesMotion && !run.reproducible;
+    return options;
+}
+
+//! Creates a solver; throws as rethrowFarfieldError().
+farfield::Solver<real> makeSolver(const FarfieldOptions& mdp, const FarfieldRun& run)
+{
+    try
+    {
+        return farfield::Solver<real>(solverOptions(mdp, run));
+    }
+    catch (const farfield::Error& error)
+    {
+        rethrowFarfieldError(error, "cannot be set up", run.device.option);
+    }
+}
+
+} // namespace
+
+FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
+                               const gmx_mtop_t&      mtop,
+                               const MDLogger&        logger,
+                               const FarfieldRun&     run) :
+    logger_(logger), run_(run), particles_(mtop), solver_(makeSolver(options, run))
+{
+}
+
+void FarfieldSolver::follow(const MDModulesAtomsRedistributedSignal& signal, const std::string& dataPath)
+{
+    try
+    {
+        if (particles_.follow(signal))
+        {
+            const ArrayRef<const real> charges    = particles_.charges();
+            const FarfieldExclusions&  exclusions = particles_.exclusions();
+            const int                  number     = static_cast<int>(charges.size());
+            solver_.setCharges(charges.data(), number);
+            solver_.setExclusions(exclusions.offsets.data(), exclusions.partners.data(), number);
+        }
+        if (!isPrepared_)
+        {
+            prepare(signal.x_, signal.box_);
+        }
+        logSetup(dataPath);
+    }
+    catch (const farfield::Error& error)
+    {
+        rethrowFor(error, signal.x_, "cannot be set up for this system");
+    }
+}
+
+farfield::Request FarfieldSolver::request(const int64_t step, const StepWorkload& stepWork)
+{
+    // Trial configurations have a number of their own, which is that of no step
+    if (!stepWork.isTrialConfiguration)
+    {
+        step_ = step;
+    }
+    farfield::Request result;
+    result.energy = stepWork.computeEnergy;
+    result.virial = stepWork.computeVirial;
+    if (run_.integratesMotion)
+    {
+        // What is compared is on one grid: the configurations of a minimiser, or the trials of a step
+        result.step = step_;
+    }
+    return result;
+}
+
+void FarfieldSolver::prepare(ArrayRef<const RVec> x, const Matrix3x3& box)
+{
+    if (!run_.checkpointState.empty())
+    {
+        try
+        {
+            solver_.restore(run_.checkpointState);
+        }
+        catch (const farfield::Error& error)
+        {
+            // The user may continue with a tpr file that has other options
+            GMX_LOG(logger_.warning)
+                    .asParagraph()
+                    .appendText(formatString(
+                            "The FMM discretisation in the checkpoint is not used (%s). A new one "
+                            "is chosen, so this continuation is not exact.",
+                            describeFarfieldError(error, run_.device.option).c_str()));
+        }
+    }
+    solver_.prepare(particles_.positions(x)->as_vec(), BoxRows(box).rows);
+    isPrepared_ = true;
+}
+
+void FarfieldSolver::logSetup(const std::string& dataPath)
+{
+    const farfield::Setup setup = solver_.setup();
+    if (setup.cells != loggedSetup_.cells || setup.order != loggedSetup_.order
+        || setup.directRange != loggedSetup_.directRange || setup.m2l != loggedSetup_.m2l)
+    {
+        const int numExclusions = static_cast<int>(particles_.exclusions().partners.size());
+        GMX_LOG(logger_.info).asParagraph().appendText(describeSetup(setup, numExclusions, dataPath, run_.device));
+        if (const std::string note = noteOnOtherDevice(setup); !note.empty())
+        {
+            GMX_LOG(logger_.info).asParagraph().appendText(note);
+        }
+        loggedSetup_ = setup;
+    }
+}
+
+void FarfieldSolver::rethrow(const farfield::Error& error, const std::string& when) const
+{
+    rethrowFarfieldError(error, when, run_.device.option);
+}
+
+void FarfieldSolver::rethrowFor(const farfield::Error& error, ArrayRef<const RVec> x, const std::string& when) const
+{
+    // The library counts particles in local order, which means nothing to the user
+    if (const int atom = particles_.findBadPosition(x); atom >= 0)
+    {
+        throwForFarfieldPosition(atom, when);
+    }
+    rethrow(error, when);
+}
+
+} // namespace gmx

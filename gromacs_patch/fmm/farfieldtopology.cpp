@@ -1,0 +1,241 @@
+/*
+ * This file is part of the GROMACS molecular simulation package.
+ *
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
+ */
+
+/*! \internal \file
+ * \brief Implements the collection of charges and exclusions.
+ *
+ * \ingroup module_fmm
+ */
+#include "gmxpre.h"
+
+#include "farfieldtopology.h"
+
+#include <cmath>
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+#include "gromacs/mdrunutility/mdmodulesnotifiers.h"
+#include "gromacs/topology/atoms.h"
+#include "gromacs/topology/topology.h"
+#include "gromacs/utility/gmxassert.h"
+#include "gromacs/utility/listoflists.h"
+#include "gromacs/utility/vec.h"
+
+namespace gmx
+{
+
+namespace
+{
+
+//! Returns the charges of state A of the whole system.
+std::vector<real> collectCharges(const gmx_mtop_t& mtop)
+{
+    std::vector<real> charges;
+    charges.reserve(mtop.natoms);
+    for (const gmx_molblock_t& molblock : mtop.molblock)
+    {
+        const t_atoms& atoms = mtop.moltype[molblock.type].atoms;
+        for (int molecule = 0; molecule < molblock.nmol; molecule++)
+        {
+            for (int i = 0; i < atoms.nr; i++)
+            {
+                charges.push_back(atoms.atom[i].q);
+            }
+        }
+    }
+    return charges;
+}
+
+/*! \brief Collects the exclusions of the whole system, in both directions and without self.
+ *
+ * A pair appears once even when it is excluded by its molecule type as well as by the
+ * intermolecular exclusion group. That group lists all pairs of its atoms without naming them, and
+ * QM/MM, which uses it, takes the charges of its atoms away: only charged atoms have to be paired.
+ *
+ * \param[in] mtop     the global topology
+ * \param[in] charges  the charges of the whole system
+ */
+FarfieldExclusions collectExclusions(const gmx_mtop_t& mtop, const std::vector<real>& charges)
+{
+    std::vector<int> group;
+    std::copy_if(mtop.intermolecularExclusionGroup.begin(),
+                 mtop.intermolecularExclusionGroup.end(),
+                 std::back_inserter(group),
+                 [&charges](const int atom) { return charges[atom] != 0; });
+    std::sort(group.begin(), group.end());
+
+    FarfieldExclusions result;
+    std::vector<int>   row;
+    int                moleculeOffset = 0;
+    for (const gmx_molblock_t& molblock : mtop.molblock)
+    {
+        const gmx_moltype_t& moltype = mtop.moltype[molblock.type];
+        for (int molecule = 0; molecule < molblock.nmol; molecule++)
+        {
+            for (int i = 0; i < moltype.atoms.nr; i++)
+            {
+                const int globalI = moleculeOffset + i;
+                row.clear();
+                for (const int j : moltype.excls[i])
+                {
+                    row.push_back(moleculeOffset + j);
+                }
+                if (std::binary_search(group.begin(), group.end(), globalI))
+                {
+                    row.insert(row.end(), group.begin(), group.end());
+                }
+                std::sort(row.begin(), row.end());
+                row.erase(std::unique(row.begin(), row.end()), row.end());
+                std::copy_if(row.begin(),
+                             row.end(),
+                             std::back_inserter(result.partners),
+                             [globalI](const int j) { return j != globalI; });
+                result.offsets.push_back(static_cast<int>(result.partners.size()));
+            }
+            moleculeOffset += moltype.atoms.nr;
+        }
+    }
+    return result;
+}
+
+} // namespace
+
+bool FarfieldParticles::follow(const MDModulesAtomsRedistributedSignal& signal)
+{
+    // Collected only now, as a run may still extend the exclusions when it starts (MiMiC)
+    const bool isFirst = globalCharges_.empty();
+    if (isFirst)
+    {
+        globalCharges_    = collectCharges(mtop_);
+        globalExclusions_ = collectExclusions(mtop_, globalCharges_);
+    }
+
+    numHome_ = static_cast<int>(signal.x_.size());
+    if (signal.globalAtomIndices_.has_value())
+    {
+        setOrder(signal.globalAtomIndices_.value());
+    }
+    else
+    {
+        // The local order is the global order, always
+        GMX_RELEASE_ASSERT(numHome_ == mtop_.natoms, "All atoms are local without reordering");
+        if (!isFirst)
+        {
+            return false;
+        }
+        globalAtom_.resize(mtop_.natoms);
+        std::iota(globalAtom_.begin(), globalAtom_.end(), 0);
+        homeAtom_.clear();
+    }
+    GMX_RELEASE_ASSERT(static_cast<int>(globalAtom_.size()) == mtop_.natoms,
+                       "With a single rank all atoms of the system are home atoms");
+    reorder();
+    return true;
+}
+
+void FarfieldParticles::setOrder(ArrayRef<const int> globalAtomIndices)
+{
+    homeAtom_.clear();
+    globalAtom_.clear();
+    for (int i = 0; i < numHome_; i++)
+    {
+        // Filler particles, which pad clusters, have no global atom
+        if (const int global = globalAtomIndices[i]; global >= 0)
+        {
+            homeAtom_.push_back(i);
+            globalAtom_.push_back(global);
+        }
+    }
+    if (static_cast<int>(globalAtom_.size()) == numHome_)
+    {
+        homeAtom_.clear();
+    }
+}
+
+void FarfieldParticles::reorder()
+{
+    const int numParticles = static_cast<int>(globalAtom_.size());
+    particleOfGlobalAtom_.resize(numParticles);
+    charges_.resize(numParticles);
+    for (int i = 0; i < numParticles; i++)
+    {
+        particleOfGlobalAtom_[globalAtom_[i]] = i;
+        charges_[i]                           = globalCharges_[globalAtom_[i]];
+    }
+    exclusions_.offsets.resize(1);
+    exclusions_.partners.clear();
+    for (int i = 0; i < numParticles; i++)
+    {
+        const int globalI = globalAtom_[i];
+        for (int k = globalExclusions_.offsets[globalI]; k < globalExclusions_.offsets[globalI + 1]; k++)
+        {
+            if (const int j = particleOfGlobalAtom_[globalExclusions_.partners[k]]; j > i)
+            {
+                exclusions_.partners.push_back(j);
+            }
+        }
+        exclusions_.offsets.push_back(static_cast<int>(exclusions_.partners.size()));
+    }
+}
+
+const RVec* FarfieldParticles::positions(ArrayRef<const RVec> x)
+{
+    if (homeAtom_.empty())
+    {
+        return x.data();
+    }
+    x_.clear();
+    for (const int i : homeAtom_)
+    {
+        x_.push_back(x[i]);
+    }
+    return x_.data();
+}
+
+int FarfieldParticles::findBadPosition(ArrayRef<const RVec> x) const
+{
+    for (size_t i = 0; i < globalAtom_.size(); i++)
+    {
+        const RVec& xi = x[homeAtom_.empty() ? i : homeAtom_[i]];
+        if (!(std::isfinite(xi[XX]) && std::isfinite(xi[YY]) && std::isfinite(xi[ZZ])))
+        {
+            return globalAtom_[i];
+        }
+    }
+    return -1;
+}
+
+} // namespace gmx

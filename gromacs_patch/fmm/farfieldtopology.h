@@ -1,0 +1,130 @@
+/*
+ * This file is part of the GROMACS molecular simulation package.
+ *
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
+ */
+
+/*! \libinternal \file
+ * \brief Charges and exclusions as libfarfield takes them.
+ *
+ * \ingroup module_fmm
+ */
+#ifndef GMX_FMM_FARFIELDTOPOLOGY_H
+#define GMX_FMM_FARFIELDTOPOLOGY_H
+
+#include <vector>
+
+#include "gromacs/utility/arrayref.h"
+#include "gromacs/utility/real.h"
+#include "gromacs/utility/vectypes.h"
+
+struct gmx_mtop_t;
+
+namespace gmx
+{
+
+struct MDModulesAtomsRedistributedSignal;
+
+//! Compressed rows of the atoms that are excluded from interacting with an atom.
+struct FarfieldExclusions
+{
+    std::vector<int> offsets = { 0 };
+    std::vector<int> partners;
+};
+
+/*! \brief The particles of the FMM: the home atoms without filler particles, in their order.
+ *
+ * Charges and exclusions come from the global topology, so that they cannot depend on what is
+ * local. With a single rank all atoms are home atoms.
+ */
+class FarfieldParticles
+{
+public:
+    //! \param[in] mtop  the global topology; must outlive this object
+    explicit FarfieldParticles(const gmx_mtop_t& mtop) : mtop_(mtop) {}
+
+    /*! \brief Takes over the local order of the atoms.
+     *
+     * \returns whether charges and exclusions have to be handed to the library again
+     */
+    bool follow(const MDModulesAtomsRedistributedSignal& signal);
+
+    //! Charges, e, one per particle
+    ArrayRef<const real> charges() const { return charges_; }
+    //! Excluded pairs of particles i and j, j > i only
+    const FarfieldExclusions& exclusions() const { return exclusions_; }
+
+    //! Number of home atoms, filler particles included
+    int numHome() const { return numHome_; }
+    //! Home atom of each particle, empty when they are the same
+    ArrayRef<const int> homeAtoms() const { return homeAtom_; }
+
+    /*! \brief Returns the positions of the particles: \p x itself unless there are filler particles.
+     *
+     * \param[in] x  positions of the home atoms
+     * \returns a pointer that is valid until the next call
+     */
+    const RVec* positions(ArrayRef<const RVec> x);
+    /*! \brief Returns the global index of the first particle whose position is not finite, or -1.
+     *
+     * \param[in] x  positions of the home atoms
+     */
+    int findBadPosition(ArrayRef<const RVec> x) const;
+
+private:
+    //! Sets homeAtom_ and globalAtom_ from the global atoms of the home atoms.
+    void setOrder(ArrayRef<const int> globalAtomIndices);
+    //! Sets charges_ and exclusions_.
+    void reorder();
+
+    const gmx_mtop_t& mtop_;
+
+    //! Charges of the whole system, in global order
+    std::vector<real> globalCharges_;
+    //! Exclusions of the whole system, in global order and in both directions
+    FarfieldExclusions globalExclusions_;
+
+    int              numHome_ = 0;
+    std::vector<int> homeAtom_;
+    //! Global atom of each particle
+    std::vector<int> globalAtom_;
+    //! Particle of each global atom
+    std::vector<int> particleOfGlobalAtom_;
+
+    std::vector<real>  charges_;
+    FarfieldExclusions exclusions_;
+    //! Positions without filler particles
+    std::vector<RVec> x_;
+};
+
+} // namespace gmx
+
+#endif

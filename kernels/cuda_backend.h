@@ -1,0 +1,142 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The CUDA backend: which stage runs in which stream, on whose arrays.
+ *
+ *  cuda_stages.cpp has the stages, cuda_backend.cpp what is around them.
+ */
+#ifndef FARFIELD_KERNELS_CUDA_BACKEND_H
+#define FARFIELD_KERNELS_CUDA_BACKEND_H
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backend/gpu_backend.h"
+#include "device_totals.h"
+#include "far_field.h"
+#include "near_field.h"
+#include "particle_arrays.h"
+#include "runtime/devices.h"
+#include "runtime/evaluation_history.h"
+#include "runtime/evaluation_streams.h"
+#include "runtime/stage_clock.h"
+
+namespace farfield
+{
+
+template<class Real>
+class CudaBackend final : public GpuBackend<Real>
+{
+public:
+    using typename GpuBackend<Real>::Measure;
+
+    CudaBackend(double coulombConstant, int threads, bool reproducible, int device);
+
+    void setCharges(const Real* q, int n) override;
+    void setExclusions(const int* offsets, const int* partners, int n) override;
+    void build(const Discretisation& d) override;
+    void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override;
+    void sort(const Real* x) override;
+    void exclusions(const Real* /*x*/) override;
+    void p2p() override;
+    void p2m() override { farField_.p2m(cells_.particles(), far()); }
+    void m2m(int level) override { farField_.m2m(level, far()); }
+    void m2l(int level) override { farField_.m2l(level, farSums(), far()); }
+    void l2l(int level) override { farField_.l2l(level, netCharge_, farSums(), far()); }
+
+    void l2p(Real* forces) override;
+    Totals collect(Real* forces) override;
+    bool mustRepeat() const override { return mustRepeat_; }
+
+    void beginStage(Stage stage) override;
+    void endStage(Stage stage) override;
+    bool measured(double* seconds) override;
+    std::vector<double> multipoles(int level) const override;
+    std::vector<double> locals(int level) const override { return tree().locals(level, far()); }
+
+    void await(void* stream) override;
+    void enter(void* stream) override;
+    void leave() override { onDevice_ = false; }
+
+    void settle() override;
+    Totals wait() override;
+    bool mustRecordAgain() const override { return history_.isOutdated() || tree().needsRoom(); }
+
+    std::vector<Real> positions(const Real* x, int n, void* stream) override;
+
+    typename GpuBackend<Real>::DeviceArrays place(const Real* x) override;
+    std::vector<double> measure(Measure what,
+                                int repeats,
+                                const std::function<void()>& evaluate) override;
+
+    std::string deviceName() const override { return name_; }
+
+    int makeCurrent() const override { return exchangeDevice(device_); }
+    void restoreCurrent(int device) const noexcept override { returnToDevice(device, device_); }
+
+private:
+    cudaStream_t far() const { return streams_.far(); }
+    DeviceTree<Real>& tree() { return farField_.tree(); }
+    const DeviceTree<Real>& tree() const { return farField_.tree(); }
+    const CellGrid& leafGrid() const { return tree().grid(tree().leaf()); }
+
+    NearSums wantedSums() const
+    {
+        return this->request_.virial   ? NearSums::EnergyAndVirial
+               : this->request_.energy ? NearSums::Energy
+                                       : NearSums::None;
+    }
+    NearResults nearResults() { return { wantedSums(), totals_.near(), totals_.nearScratch() }; }
+    FarSums farSums();
+
+    NearGrid nearGrid() const;
+
+    void setMeasuring(Measure what)
+    {
+        measuring_ = what;
+        streams_.runInTurn(what == Measure::Stages);
+    }
+
+    void resizeCells(int n);
+
+    //! Brings the positions of an evaluation to device memory, where they are not there.
+    void setPositions(const Real* x);
+
+    //! Lists of the families of the sorted particles.
+    void listFamilies(bool recording);
+
+    //! Whether families had no room since this was asked last: forces were not numbers.
+    bool overflowed();
+
+    void throwIfOverflowed();
+
+    int device_; //!< current in every call: see DeviceScope
+    double rootCoulomb_;
+    int threads_; //!< of the set-up
+    bool reproducible_;
+    std::string name_ = gpuName(device_);
+    double netCharge_ = 0;
+
+    EvaluationStreams streams_;
+    cudaStream_t stream_ = nullptr; //!< of the caller
+    bool onDevice_       = false;   //!< the arrays of this evaluation are in device memory
+    Measure measuring_   = Measure::None;
+    bool timed_          = false;
+    bool mustRepeat_     = false;
+    StageClock clock_;
+    EvaluationHistory history_;
+
+    FarField<Real> farField_;
+    NearField<Real> nearField_;
+    DeviceCells<Real> cells_;
+
+    ParticleArrays<Real> arrays_;
+    DeviceBuffer<Real4<Real>> farForces_;
+    DeviceTotals<Real> totals_;
+};
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,254 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "cuda_backend.h"
+
+#include <algorithm>
+
+#include "runtime/matrix3.h"
+
+namespace farfield
+{
+
+template<class Real>
+void CudaBackend<Real>::sort(const Real* x)
+{
+    mustRepeat_          = false;
+    const bool recording = isCapturing(far());
+    if (wantedSums() != NearSums::None)
+    {
+        totals_.clear(far());
+    }
+    setPositions(x);
+    nearField_.clear(streams_.near());
+    Sums wanted = { this->request_.energy, this->request_.virial, {} };
+    copyTo(farField_.rotation(), wanted.rotation);
+    cells_.sort(leafGrid(),
+                farField_.frame(),
+                gridPosition(this->request_.gridOffset, this->request_.step, far()),
+                wanted,
+                arrays_.positions(),
+                arrays_.q(),
+                reproducible_,
+                far());
+    if (!recording)
+    {
+        nearField_.findOccupancy(&cells_, far());
+    }
+    streams_.reach(Point::Sorted, far());
+    if (tree().levels() > 1)
+    {
+        listFamilies(recording);
+    }
+    if (recording)
+    {
+        history_.addRecording();
+        if (measuring_ == Measure::None)
+        {
+            history_.keepRecording();
+        }
+    }
+    else
+    {
+        history_.add(this->request_.step);
+    }
+}
+
+template<class Real>
+void CudaBackend<Real>::exclusions(const Real* /*x*/)
+{
+    const NearGrid where = nearGrid();
+    nearField_.exclusions().subtract(where.box,
+                                     where.closeDistance,
+                                     arrays_.positions(),
+                                     arrays_.q(),
+                                     arrays_.size(),
+                                     nearResults(),
+                                     streams_.near());
+}
+
+template<class Real>
+void CudaBackend<Real>::p2p()
+{
+    streams_.awaitIn(streams_.near(), Point::Sorted);
+    nearField_.p2p(&cells_, nearGrid(), nearResults(), streams_.near());
+    streams_.reach(Point::NearDone, streams_.near());
+}
+
+template<class Real>
+void CudaBackend<Real>::l2p(Real* forces)
+{
+    streams_.awaitIn(far(), Point::NearDone);
+    ForceArrays<Real> arrays;
+    arrays.near     = nearField_.forces();
+    arrays.excluded = nearField_.exclusions().forces();
+    copyTo(farField_.rotation(), arrays.rotation);
+    // what comes to the host is added there
+    arrays.replace = this->request_.replaceForces || !onDevice_;
+    arrays.all     = onDevice_ ? forces : arrays_.forces();
+    arrays.far     = this->request_.virial ? farForces_.data() : nullptr;
+    arrays.poison  = tree().poison();
+    farField_.l2p(cells_.particles(), netCharge_, arrays, far());
+    if (wantedSums() != NearSums::None)
+    {
+        farField_.sum(cells_.particles(), netCharge_, farForces_.data(), farSums(), far());
+    }
+    if (tree().levels() > 1)
+    {
+        streams_.awaitIn(far(), Point::Watched);
+    }
+}
+
+template<class Real>
+Totals CudaBackend<Real>::collect(Real* forces)
+{
+    if (onDevice_)
+    {
+        streams_.leave(stream_);
+        onDevice_ = false;
+        return {};
+    }
+    arrays_.fetchForces(far());
+    totals_.read(cells_, streams_.far());
+    mustRepeat_ = overflowed();
+    if (mustRepeat_)
+    {
+        return {};
+    }
+    arrays_.deliverForces(forces, this->request_.replaceForces);
+    return totals_.totals();
+}
+
+template<class Real>
+void CudaBackend<Real>::beginStage(Stage stage)
+{
+    if (stage == Stage::Sort && !streams_.inTurn())
+    {
+        clock_.reset();
+    }
+    // inside somebody else's capture nothing can be timed, and nothing is collected from arrays
+    // on the device
+    timed_ =
+            stage != Stage::SetUp && (!onDevice_ || (streams_.inTurn() && stage != Stage::Collect));
+    if (timed_)
+    {
+        clock_.begin(stage, streams_.of(stage), streams_.inTurn());
+    }
+}
+
+template<class Real>
+void CudaBackend<Real>::endStage(Stage stage)
+{
+    // an evaluation may be part of a set-up
+    if (timed_ && stage != Stage::SetUp)
+    {
+        clock_.end(streams_.of(stage), streams_.inTurn());
+    }
+}
+
+template<class Real>
+bool CudaBackend<Real>::measured(double* seconds)
+{
+    std::fill_n(seconds, static_cast<int>(Stage::Count), 0.0);
+    clock_.addTo(seconds);
+    return true;
+}
+
+template<class Real>
+FarSums CudaBackend<Real>::farSums()
+{
+    FarSums sums;
+    sums.energy     = totals_.energy();
+    sums.virial     = this->request_.virial ? totals_.virial() : nullptr;
+    sums.deviatoric = this->request_.virial ? totals_.deviatoric() : nullptr;
+    sums.scratch    = totals_.farScratch();
+    return sums;
+}
+
+template<class Real>
+NearGrid CudaBackend<Real>::nearGrid() const
+{
+    return { leafGrid(),
+             farField_.frame(),
+             farField_.discretisation().ws,
+             farField_.box(),
+             std::min(this->exclusionRange_, farField_.surelyNear()) };
+}
+
+template<class Real>
+void CudaBackend<Real>::setPositions(const Real* x)
+{
+    if (onDevice_)
+    {
+        arrays_.usePositions(x);
+    }
+    else
+    {
+        arrays_.copyPositions(x, far());
+    }
+    streams_.reach(Point::Placed, far());
+    streams_.awaitIn(streams_.near(), Point::Placed);
+}
+
+template<class Real>
+void CudaBackend<Real>::listFamilies(bool recording)
+{
+    if (!recording)
+    {
+        // host arrays: the host looks at the end, and repeats the evaluation if it must
+        const bool continues =
+                history_.knowsPositions()
+                && (!onDevice_
+                    || (!this->request_.mayHaveJumped && history_.isNext(this->request_.step)));
+        if (tree().ensureRoom(cells_, continues, far()))
+        {
+            history_.replace();
+        }
+        history_.knowPositions();
+    }
+    tree().list(cells_, far());
+    streams_.awaitIn(streams_.watch(), Point::Sorted);
+    tree().watch(cells_, streams_.watch());
+    streams_.reach(Point::Watched, streams_.watch());
+}
+
+template<class Real>
+bool CudaBackend<Real>::overflowed()
+{
+    const bool any = tree().overflowed();
+    if (any)
+    {
+        history_.forgetPositions();
+    }
+    return any;
+}
+
+template<class Real>
+void CudaBackend<Real>::throwIfOverflowed()
+{
+    if (overflowed())
+    {
+        throw Error(ErrorCode::DeviceFailure,
+                    "Particles have moved farther since the evaluation before than cells had "
+                    "room for, and the forces of that evaluation are not numbers. Say "
+                    "Request::mayHaveJumped where positions do not follow from those before.");
+    }
+}
+
+// The other members are inline or compiled with cuda_backend.cpp.
+#define FARFIELD_INSTANTIATE(Real)                                                                 \
+    template void CudaBackend<Real>::sort(const Real*);                                            \
+    template void CudaBackend<Real>::exclusions(const Real*);                                      \
+    template void CudaBackend<Real>::p2p();                                                        \
+    template void CudaBackend<Real>::l2p(Real*);                                                   \
+    template Totals CudaBackend<Real>::collect(Real*);                                             \
+    template void CudaBackend<Real>::beginStage(Stage);                                            \
+    template void CudaBackend<Real>::endStage(Stage);                                              \
+    template bool CudaBackend<Real>::measured(double*);                                            \
+    template FarSums CudaBackend<Real>::farSums();                                                 \
+    template void CudaBackend<Real>::throwIfOverflowed()
+FARFIELD_INSTANTIATE(float);
+FARFIELD_INSTANTIATE(double);
+#undef FARFIELD_INSTANTIATE
+
+} // namespace farfield

@@ -1,0 +1,50 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "m2l/engines.h"
+
+#include <string>
+
+namespace farfield
+{
+namespace
+{
+
+template<class Real>
+struct Engine
+{
+    M2lEngine name;
+    std::unique_ptr<DeviceM2l<Real>> (*make)(const EngineDemands& demands);
+};
+
+//! The engines. A new one has its factory declared in engines.h, its name in farfield/options.h,
+//! and a row here.
+template<class Real>
+constexpr Engine<Real> c_engines[] = {
+    { M2lEngine::Hierarchy, makeGemmM2l<Real> }, // the fastest way
+    { M2lEngine::Naive, makeNaiveM2l<Real> },         { M2lEngine::Dynamic, makeDynamicM2l<Real> },
+    { M2lEngine::Symmetric, makeSymmetricM2l<Real> }, { M2lEngine::Gemm, makeGemmM2l<Real> },
+};
+
+} // namespace
+
+template<class Real>
+std::unique_ptr<DeviceM2l<Real>> makeDeviceM2l(M2lEngine name, const EngineDemands& demands)
+{
+    for (const Engine<Real>& engine : c_engines<Real>)
+    {
+        if (engine.name == name)
+        {
+            return engine.make(demands);
+        }
+    }
+    throw Error(ErrorCode::Unsupported,
+                "The GPU has no M2L engine number " + std::to_string(static_cast<int>(name))
+                        + " for interaction lists.",
+                "m2l");
+}
+
+template std::unique_ptr<DeviceM2l<float>> makeDeviceM2l<float>(M2lEngine, const EngineDemands&);
+template std::unique_ptr<DeviceM2l<double>> makeDeviceM2l<double>(M2lEngine, const EngineDemands&);
+
+} // namespace farfield

@@ -1,0 +1,76 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "near_field.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! A list of the cells that hold particles is visited if they are fewer than this part.
+constexpr double c_sparse = 0.5;
+
+} // namespace
+
+template<class Real>
+void NearField<Real>::forgetOccupancy(int cells, int usual)
+{
+    occupancyKnown_ = false;
+    occupancy_      = { cells, usual };
+}
+
+template<class Real>
+void NearField<Real>::findOccupancy(DeviceCells<Real>* particles, cudaStream_t stream)
+{
+    if (occupancyKnown_)
+    {
+        return;
+    }
+    const auto now  = particles->occupancy(stream);
+    occupancyKnown_ = true;
+    if (now.cells < c_sparse * occupancy_.cells)
+    {
+        occupancy_ = { now.cells, reproducible_ ? occupancy_.usual : now.usual };
+        particles->makeRoomForList();
+    }
+}
+
+template<class Real>
+OccupiedCells NearField<Real>::occupied(DeviceCells<Real>* particles,
+                                        int cells,
+                                        cudaStream_t stream) const
+{
+    OccupiedCells result = { nullptr, nullptr, cells, occupancy_.cells, occupancy_.usual };
+    if (result.expected < result.all)
+    {
+        particles->listOccupied(stream);
+        result.cells = particles->occupied();
+        result.count = particles->occupiedCount();
+    }
+    return result;
+}
+
+template<class Real>
+void NearField<Real>::p2p(DeviceCells<Real>* particles,
+                          const NearGrid& where,
+                          const NearResults& results,
+                          cudaStream_t stream)
+{
+    NearTask<Real> task;
+    task.particles     = particles->particles();
+    task.grid          = where.grid;
+    task.frame         = where.frame;
+    task.ws            = where.ws;
+    task.occupied      = occupied(particles, where.grid.cells, stream);
+    task.exclusions    = exclusions_.view();
+    task.closeDistance = where.closeDistance;
+    task.reproducible  = reproducible_;
+    task.results       = results;
+    farfield::p2p(task, forces_.data(), stream);
+}
+
+template class NearField<float>;
+template class NearField<double>;
+
+} // namespace farfield

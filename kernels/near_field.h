@@ -1,0 +1,67 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The near field on the device: its forces, excluded pairs, and the cells to visit.
+ */
+#ifndef FARFIELD_KERNELS_NEAR_FIELD_H
+#define FARFIELD_KERNELS_NEAR_FIELD_H
+
+#include "near/near.h"
+#include "sort/cell_list.h"
+
+namespace farfield
+{
+
+//! The grid that particles are sorted into.
+struct NearGrid
+{
+    CellGrid grid;
+    BinFrame frame;
+    int ws;
+    Mat3 box;             //!< rows, lower triangular, nm
+    double closeDistance; //!< nm: excluded pairs nearer than this are left out, not subtracted
+};
+
+template<class Real>
+class NearField
+{
+public:
+    explicit NearField(bool reproducible) : reproducible_(reproducible) {}
+
+    //! Room for the forces of n particles.
+    void resize(int n) { forces_.resize(n); }
+    //! How full cells are is to be found out anew. \param[in] usual  particles of a cell until then
+    void forgetOccupancy(int cells, int usual);
+    DeviceExclusions<Real>& exclusions() { return exclusions_; }
+
+    /*! \brief Finds out after a sort how full the cells are, where that is not known; waits.
+     *
+     *  Where the order of summation is fixed it does not follow from the first positions, which are
+     *  others after a restart. */
+    void findOccupancy(DeviceCells<Real>* particles, cudaStream_t stream);
+
+    void clear(cudaStream_t stream) { forces_.clear(stream); }
+    //! Forces of near cells on the particles that have just been sorted.
+    void p2p(DeviceCells<Real>* particles,
+             const NearGrid& where,
+             const NearResults& results,
+             cudaStream_t stream);
+    //! [n] of sorted particles, in the frame of the cells.
+    const Real4<Real>* forces() const { return forces_.data(); }
+
+private:
+    //! The cells to visit; a list of them is made where many are empty.
+    OccupiedCells occupied(DeviceCells<Real>* particles, int cells, cudaStream_t stream) const;
+
+    bool reproducible_;
+    DeviceExclusions<Real> exclusions_;
+    DeviceBuffer<Real4<Real>> forces_;
+    //! All cells, and the mean of them, unless a list is visited.
+    typename DeviceCells<Real>::Occupancy occupancy_ = { 0, 0 };
+    bool occupancyKnown_                             = false;
+};
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,88 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Charges, positions and forces of the caller's particles, in device memory.
+ */
+#ifndef FARFIELD_KERNELS_PARTICLE_ARRAYS_H
+#define FARFIELD_KERNELS_PARTICLE_ARRAYS_H
+
+#include <vector>
+
+#include "runtime/device.h"
+
+namespace farfield
+{
+
+//! Arrays in the caller's order. Those of the caller are used where they are in device memory.
+template<class Real>
+class ParticleArrays
+{
+public:
+    //! Takes scaled charges; sets the number of particles.
+    void setCharges(const std::vector<Real>& q, cudaStream_t stream)
+    {
+        q_.upload(q.data(), q.size(), stream);
+        n_ = static_cast<int>(q.size());
+    }
+    int size() const { return n_; }
+    const Real* q() const { return q_.data(); }
+
+    //! \param[in] x  [n][3] device memory
+    void usePositions(const Real* x) { positions_ = x; }
+    //! \param[in] x  [n][3] host memory
+    void copyPositions(const Real* x, cudaStream_t stream)
+    {
+        x_.resize(values());
+        check(cudaMemcpyAsync(x_.data(), x, x_.size() * sizeof(Real), cudaMemcpyDefault, stream),
+              "copying positions to the GPU");
+        positions_ = x_.data();
+    }
+    //! [n][3] of this evaluation.
+    const Real* positions() const { return positions_; }
+
+    //! [n][3] room for forces.
+    Real* forces()
+    {
+        forces_.resize(values());
+        return forces_.data();
+    }
+    //! Brings forces() to the host; they are there when the stream has come to its end.
+    void fetchForces(cudaStream_t stream)
+    {
+        onHost_.resize(values());
+        check(cudaMemcpyAsync(onHost_.data(),
+                              forces_.data(),
+                              values() * sizeof(Real),
+                              cudaMemcpyDeviceToHost,
+                              stream),
+              "copying forces from the GPU");
+    }
+    //! Adds them to the caller's, or writes over those.
+    void deliverForces(Real* forces, bool replace) const
+    {
+        for (size_t i = 0; i < values(); i++)
+        {
+            forces[i] = (replace ? Real(0) : forces[i]) + onHost_.data()[i];
+        }
+    }
+    //! Copies positions to where copyPositions() does, and waits. \returns these
+    const Real* place(const Real* x, const Stream& stream)
+    {
+        x_.upload(x, values(), stream);
+        stream.synchronize();
+        return x_.data();
+    }
+
+private:
+    size_t values() const { return 3 * static_cast<size_t>(n_); }
+
+    int n_                 = 0;
+    const Real* positions_ = nullptr;
+    DeviceBuffer<Real> q_, x_, forces_;
+    PinnedBuffer<Real> onHost_;
+};
+
+} // namespace farfield
+
+#endif

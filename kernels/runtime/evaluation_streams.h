@@ -1,0 +1,87 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The streams of an evaluation, and where they meet.
+ */
+#ifndef FARFIELD_KERNELS_RUNTIME_EVALUATION_STREAMS_H
+#define FARFIELD_KERNELS_RUNTIME_EVALUATION_STREAMS_H
+
+#include <array>
+
+#include "backend/backend.h"
+#include "runtime/device.h"
+
+namespace farfield
+{
+
+//! Points of an evaluation that work in other streams waits for.
+enum class Point
+{
+    Placed,   //!< positions are in device memory
+    Sorted,   //!< particles are sorted: the near field needs no tree
+    Watched,  //!< families are counted
+    NearDone, //!< forces of the near field are complete
+    Count
+};
+
+/*! \brief Near and far field run side by side, in streams of their own.
+ *
+ *  Where stages are measured, they run in turn: in one stream, in which nothing has to meet. */
+class EvaluationStreams
+{
+public:
+    //! Whether stages run one after the other.
+    bool inTurn() const { return inTurn_; }
+    void runInTurn(bool inTurn) { inTurn_ = inTurn; }
+
+    //! Of the far field: the longer chain, so its kernels go first.
+    const Stream& far() const { return far_; }
+    cudaStream_t near() const { return inTurn_ ? far_ : near_; }
+    cudaStream_t watch() const { return inTurn_ ? far_ : watch_; }
+    cudaStream_t of(Stage stage) const
+    {
+        return stage == Stage::Exclusions || stage == Stage::P2p ? near()
+                                                                 : static_cast<cudaStream_t>(far_);
+    }
+
+    //! The work of a stream has come to a point.
+    void reach(Point point, cudaStream_t stream)
+    {
+        if (!inTurn_)
+        {
+            points_[static_cast<int>(point)].record(stream);
+        }
+    }
+    //! What is put into a stream from now on waits for a point.
+    void awaitIn(cudaStream_t stream, Point point) const
+    {
+        if (!inTurn_)
+        {
+            points_[static_cast<int>(point)].holdBack(stream);
+        }
+    }
+
+    //! The far field waits for what a caller has put into a stream.
+    void enter(cudaStream_t caller)
+    {
+        entered_.record(caller);
+        entered_.holdBack(far_);
+    }
+    //! The caller's stream waits for the far field.
+    void leave(cudaStream_t caller)
+    {
+        done_.record(far_);
+        done_.holdBack(caller);
+    }
+
+private:
+    Stream far_{ true }, near_, watch_;
+    std::array<Event, static_cast<int>(Point::Count)> points_;
+    Event entered_, done_;
+    bool inTurn_ = false;
+};
+
+} // namespace farfield
+
+#endif

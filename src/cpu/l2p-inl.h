@@ -1,0 +1,206 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief L2P: local expansions of as many cells as there are lanes, to forces on their particles.
+ *
+ *  Compiled once per instruction set, see cpu_kernels.cpp.
+ */
+#if defined(FARFIELD_CPU_L2P_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef FARFIELD_CPU_L2P_INL_H
+#undef FARFIELD_CPU_L2P_INL_H
+#else
+#define FARFIELD_CPU_L2P_INL_H
+#endif
+
+#include "hwy/highway.h"
+
+#include "cpu/columns-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace farfield
+{
+namespace HWY_NAMESPACE
+{
+
+//! Gradient of the potential at two columns.
+template<class Real>
+struct Gradients
+{
+    Vec<Real> xa, ya, za, xb, yb, zb;
+};
+
+template<class Real>
+HWY_INLINE Gradients<Real> gradients(const ExpansionTables<Real>& tables,
+                                     const Real* g,
+                                     const Column<Real>& a,
+                                     const Column<Real>& b)
+{
+    const Tag<Real> d;
+    const int L         = lanesOf<Real>();
+    const int p         = tables.order - 1;
+    const auto r2a      = hn::MulAdd(a.x, a.x, hn::MulAdd(a.y, a.y, hn::Mul(a.z, a.z)));
+    const auto r2b      = hn::MulAdd(b.x, b.x, hn::MulAdd(b.y, b.y, hn::Mul(b.z, b.z)));
+    auto ca             = hn::Set(d, Real(1));
+    auto cb             = ca;
+    auto sa             = hn::Zero(d);
+    auto sb             = sa;
+    Gradients<Real> sum = { sa, sa, sa, sa, sa, sa };
+    const auto add      = [&](const Real* coefficient, auto ua, auto ub) HWY_ATTR
+    {
+        const auto gx = hn::Load(d, coefficient);
+        const auto gy = hn::Load(d, coefficient + L);
+        const auto gz = hn::Load(d, coefficient + 2 * L);
+        sum.xa        = hn::MulAdd(gx, ua, sum.xa);
+        sum.ya        = hn::MulAdd(gy, ua, sum.ya);
+        sum.za        = hn::MulAdd(gz, ua, sum.za);
+        sum.xb        = hn::MulAdd(gx, ub, sum.xb);
+        sum.yb        = hn::MulAdd(gy, ub, sum.yb);
+        sum.zb        = hn::MulAdd(gz, ub, sum.zb);
+    };
+    for (int m = 0; m <= p; m++)
+    {
+        if (m > 0)
+        {
+            const auto ta = hn::Sub(hn::Mul(a.x, ca), hn::Mul(a.y, sa));
+            const auto tb = hn::Sub(hn::Mul(b.x, cb), hn::Mul(b.y, sb));
+            sa            = hn::MulAdd(a.x, sa, hn::Mul(a.y, ca));
+            sb            = hn::MulAdd(b.x, sb, hn::Mul(b.y, cb));
+            ca            = ta;
+            cb            = tb;
+        }
+        auto cCurA = ca, sCurA = sa, cCurB = cb, sCurB = sb;
+        auto cPrevA = hn::Zero(d), sPrevA = hn::Zero(d), cPrevB = hn::Zero(d), sPrevB = hn::Zero(d);
+        for (int l = m; l <= p; l++)
+        {
+            add(g + 3 * L * coefficientIndex(l, m), cCurA, cCurB);
+            const auto beta  = hn::Set(d, tables.beta[l * (p + 2) + m]);
+            const auto fa    = hn::Mul(beta, r2a);
+            const auto fb    = hn::Mul(beta, r2b);
+            const auto cNewA = hn::NegMulAdd(fa, cPrevA, hn::Mul(a.z, cCurA));
+            const auto cNewB = hn::NegMulAdd(fb, cPrevB, hn::Mul(b.z, cCurB));
+            cPrevA           = cCurA;
+            cPrevB           = cCurB;
+            cCurA            = cNewA;
+            cCurB            = cNewB;
+            if (m > 0)
+            {
+                add(g + 3 * L * coefficientIndex(l, -m), sCurA, sCurB);
+                const auto sNewA = hn::NegMulAdd(fa, sPrevA, hn::Mul(a.z, sCurA));
+                const auto sNewB = hn::NegMulAdd(fb, sPrevB, hn::Mul(b.z, sCurB));
+                sPrevA           = sCurA;
+                sPrevB           = sCurB;
+                sCurA            = sNewA;
+                sCurB            = sNewB;
+            }
+        }
+    }
+    return sum;
+}
+
+//! Gradients of the local expansions of as many slots as there are lanes: g[3 i + axis][lane].
+template<class Real>
+HWY_INLINE void gradientExpansions(const ExpansionTables<Real>& tables,
+                                   const Real* local,
+                                   size_t padded,
+                                   Real* HWY_RESTRICT g)
+{
+    const Tag<Real> d;
+    const int L = lanesOf<Real>();
+    for (int axis = 0; axis < 3; axis++)
+    {
+        for (int i = 0; i < tables.order * tables.order; i++)
+        {
+            const auto& e = tables.gradient[axis][i];
+            const auto s =
+                    hn::Mul(hn::Set(d, e.value[0]), hn::Load(d, local + e.source[0] * padded));
+            const auto t = hn::MulAdd(
+                    hn::Set(d, e.value[1]), hn::Load(d, local + e.source[1] * padded), s);
+            hn::Store(t, d, g + (3 * i + axis) * L);
+        }
+    }
+}
+
+//! Writes one vector of forces, one particle of each cell.
+template<class Real>
+HWY_INLINE void
+storeColumn(Vec<Real> f, const int* first, const int* count, int column, Real* forces)
+{
+    HWY_ALIGN Real out[c_slotPadding];
+    hn::Store(f, Tag<Real>(), out);
+    for (int lane = 0; lane < lanesOf<Real>(); lane++)
+    {
+        if (column < count[lane])
+        {
+            forces[first[lane] + column] = out[lane];
+        }
+    }
+}
+
+template<class Real>
+void l2p(const Particles<Real>& particles,
+         const LeafSlots& slots,
+         const ExpansionTables<Real>& tables,
+         int begin,
+         int end,
+         const Real* local,
+         Real pull,
+         Real* fx,
+         Real* fy,
+         Real* fz,
+         double* virial)
+{
+    const Tag<Real> d;
+    const int L = lanesOf<Real>();
+    HWY_ALIGN Real g[3 * c_maxCoefficients * c_slotPadding];
+    const auto unit = hn::Set(d, 1 / tables.inverseUnit);
+    const auto w    = hn::Set(d, pull);
+    for (int slot = begin; slot < end; slot += L)
+    {
+        const int* first  = slots.first + slot;
+        const int* count  = slots.count + slot;
+        const int columns = longest(count, L);
+        if (columns == 0)
+        {
+            continue;
+        }
+        gradientExpansions(tables, local + slot, slots.padded, g);
+        TensorSum<Real> sum;
+        const auto finish =
+                [&](const Column<Real>& c, Vec<Real> gx, Vec<Real> gy, Vec<Real> gz, int column)
+                        HWY_ATTR
+        {
+            const auto x = hn::Mul(c.x, unit);
+            const auto y = hn::Mul(c.y, unit);
+            const auto z = hn::Mul(c.z, unit);
+            gx           = hn::Mul(c.q, hn::MulSub(w, x, gx));
+            gy           = hn::Mul(c.q, hn::MulSub(w, y, gy));
+            gz           = hn::Mul(c.q, hn::MulSub(w, z, gz));
+            storeColumn(gx, first, count, column, fx);
+            storeColumn(gy, first, count, column, fy);
+            storeColumn(gz, first, count, column, fz);
+            if (virial != nullptr)
+            {
+                sum.add(x, y, z, gx, gy, gz);
+            }
+        };
+        for (int k = 0; k < columns; k += 2)
+        {
+            const Column<Real> a = loadColumn(particles, first, count, k, tables.inverseUnit);
+            const Column<Real> b = loadColumn(particles, first, count, k + 1, tables.inverseUnit);
+            const Gradients<Real> G = gradients(tables, g, a, b);
+            finish(a, G.xa, G.ya, G.za, k);
+            finish(b, G.xb, G.yb, G.zb, k + 1);
+        }
+        if (virial != nullptr)
+        {
+            sum.addVirial(virial);
+        }
+    }
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace farfield
+HWY_AFTER_NAMESPACE();
+
+#endif

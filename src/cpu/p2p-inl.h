@@ -1,0 +1,457 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief P2P: the near field of a cell with the third law.
+ *
+ *  Compiled once per instruction set, see cpu_kernels.cpp.
+ */
+#if defined(FARFIELD_CPU_P2P_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef FARFIELD_CPU_P2P_INL_H
+#undef FARFIELD_CPU_P2P_INL_H
+#else
+#define FARFIELD_CPU_P2P_INL_H
+#endif
+
+#include <algorithm>
+#include <type_traits>
+
+#include "hwy/highway.h"
+
+#include "cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace farfield
+{
+namespace HWY_NAMESPACE
+{
+
+/*! \brief c_rootScale / sqrt(r2) to the precision of the type.
+ *
+ *  In single precision a Newton step without its factor 1/2, which the charges of the sources
+ * carry. */
+HWY_INLINE Vec<float> scaledInverseRoot(Vec<float> r2)
+{
+    const Tag<float> d;
+    const auto y = hn::ApproximateReciprocalSqrt(r2);
+    return hn::Mul(y, hn::NegMulAdd(hn::Mul(r2, y), y, hn::Set(d, 3.0f)));
+}
+HWY_INLINE Vec<double> scaledInverseRoot(Vec<double> r2)
+{
+    const Tag<double> d;
+    return hn::Div(hn::Set(d, 1.0), hn::Sqrt(r2));
+}
+template<class Real>
+constexpr Real c_rootScale = sizeof(Real) == 4 ? 2 : 1;
+
+//! Sources of one cell: its own particles first, then those of the forward neighbours.
+template<class Real>
+struct Staged
+{
+    Real *x, *y, *z, *q, *fx, *fy, *fz;
+    int count; //!< sources
+    int own;   //!< particles of the cell itself
+};
+
+/*! \brief Forces between Targets particles of the cell, from i0, and all staged sources behind
+ *         them.
+ *  \tparam Close  there are pairs to leave out
+ *  \param[in] close, closeEnd  those of these targets, by ascending source
+ *  \returns the energy */
+template<int Targets, bool Energy, bool Close, class Real>
+HWY_INLINE double targetBlock(const NearTask<Real>& task,
+                              const Staged<Real>& s,
+                              int i0,
+                              const ClosePair* close,
+                              const ClosePair* closeEnd)
+{
+    const Tag<Real> d;
+    const int L = lanesOf<Real>();
+    Vec<Real> fx[Targets], fy[Targets], fz[Targets];
+    Real q[Targets]; // the staged charges are scaled for their part as sources
+    for (int t = 0; t < Targets; t++)
+    {
+        fx[t] = fy[t] = fz[t] = hn::Zero(d);
+        q[t] = c_rootScale<Real> * c_rootScale<Real> * c_rootScale<Real> * s.q[i0 + t];
+    }
+    auto sum        = hn::Zero(d);
+    auto lost       = hn::Zero(d);
+    const auto tiny = hn::Set(d, Real(1e-20));
+    const auto step = [&](int j, auto masked, auto leavesOut) HWY_ATTR
+    {
+        HWY_ALIGN Real keep[Targets][c_slotPadding];
+        if (decltype(leavesOut)::value)
+        {
+            std::fill_n(&keep[0][0], Targets * c_slotPadding, Real(1));
+            for (; close != closeEnd && close->source < j + L; close++)
+            {
+                keep[close->target - i0][close->source - j] = 0;
+            }
+        }
+        const auto sx  = hn::Load(d, s.x + j);
+        const auto sy  = hn::Load(d, s.y + j);
+        const auto sz  = hn::Load(d, s.z + j);
+        const auto sq  = hn::Load(d, s.q + j);
+        auto gx        = hn::Load(d, s.fx + j);
+        auto gy        = hn::Load(d, s.fy + j);
+        auto gz        = hn::Load(d, s.fz + j);
+        auto potential = hn::Zero(d); // of the targets at the source
+        for (int t = 0; t < Targets; t++)
+        {
+            const auto dx = hn::Sub(hn::Set(d, s.x[i0 + t]), sx);
+            const auto dy = hn::Sub(hn::Set(d, s.y[i0 + t]), sy);
+            const auto dz = hn::Sub(hn::Set(d, s.z[i0 + t]), sz);
+            // the tiny term keeps coinciding sites finite, with zero force
+            const auto r2 = hn::MulAdd(dx, dx, hn::MulAdd(dy, dy, hn::MulAdd(dz, dz, tiny)));
+            auto y        = scaledInverseRoot(r2);
+            if (decltype(masked)::value)
+            {
+                const auto behind = hn::Gt(hn::Iota(d, static_cast<Real>(j)),
+                                           hn::Set(d, static_cast<Real>(i0 + t)));
+                y                 = hn::IfThenElseZero(behind, y);
+            }
+            if (decltype(leavesOut)::value)
+            {
+                const auto left = hn::And(hn::Eq(hn::Load(d, keep[t]), hn::Zero(d)),
+                                          hn::Lt(r2, hn::Set(d, task.imageDistance2)));
+                y               = hn::IfThenZeroElse(left, y);
+            }
+            const auto qq = hn::Mul(hn::Mul(hn::Set(d, q[t]), sq), y);
+            if (Energy)
+            {
+                // without the charge of the source: a product of two charges has the same rounding
+                // error in every pair of its kind
+                potential = hn::MulAdd(hn::Set(d, q[t]), y, potential);
+            }
+            const auto f = hn::Mul(qq, hn::Mul(y, y));
+            fx[t]        = hn::MulAdd(f, dx, fx[t]);
+            fy[t]        = hn::MulAdd(f, dy, fy[t]);
+            fz[t]        = hn::MulAdd(f, dz, fz[t]);
+            gx           = hn::NegMulAdd(f, dx, gx);
+            gy           = hn::NegMulAdd(f, dy, gy);
+            gz           = hn::NegMulAdd(f, dz, gz);
+        }
+        hn::Store(gx, d, s.fx + j);
+        hn::Store(gy, d, s.fy + j);
+        hn::Store(gz, d, s.fz + j);
+        if (Energy)
+        {
+            // Kahan's sum, because charges of one sign in a lane add up to far more than the result
+            const auto term  = hn::MulSub(sq, potential, lost);
+            const auto grown = hn::Add(sum, term);
+            lost             = hn::Sub(hn::Sub(grown, sum), term);
+            sum              = grown;
+        }
+    };
+    int j = (i0 / L) * L;
+    for (; j < i0 + Targets; j += L)
+    {
+        step(j, std::true_type(), std::bool_constant<Close>());
+    }
+    while (j < s.count)
+    {
+        // up to the vector with the next source to leave out
+        const int plain = (Close && close != closeEnd) ? close->source / L * L : s.count;
+        for (; j < plain; j += L)
+        {
+            step(j, std::false_type(), std::false_type());
+        }
+        if (Close && j < s.count)
+        {
+            step(j, std::false_type(), std::true_type());
+            j += L;
+        }
+    }
+    for (int t = 0; t < Targets; t++)
+    {
+        s.fx[i0 + t] += hn::GetLane(hn::SumOfLanes(d, fx[t]));
+        s.fy[i0 + t] += hn::GetLane(hn::SumOfLanes(d, fy[t]));
+        s.fz[i0 + t] += hn::GetLane(hn::SumOfLanes(d, fz[t]));
+    }
+    double energy = 0;
+    if (Energy)
+    {
+        HWY_ALIGN Real lane[c_slotPadding];
+        hn::Store(sum, d, lane);
+        for (int k = 0; k < L; k++)
+        {
+            energy += static_cast<double>(lane[k]);
+        }
+        // roots carry their scale, charges of sources its inverse cube
+        energy *= c_rootScale<Real> * c_rootScale<Real>;
+    }
+    return energy;
+}
+
+template<bool Energy, class Real>
+double cellForces(const NearTask<Real>& task, const Staged<Real>& s, NearForces<Real>* forces)
+{
+    const auto block = [&](auto targets, int i) HWY_ATTR
+    {
+        constexpr int c_targets = decltype(targets)::value;
+        if (task.closeOffsets != nullptr)
+        {
+            ClosePair* begin = forces->closePairs.data() + forces->closePairsOf[i];
+            ClosePair* end   = forces->closePairs.data() + forces->closePairsOf[i + c_targets];
+            if (begin != end)
+            {
+                std::sort(begin,
+                          end,
+                          [](const ClosePair& a, const ClosePair& b)
+                          { return a.source < b.source; });
+                return targetBlock<c_targets, Energy, true>(task, s, i, begin, end);
+            }
+        }
+        return targetBlock<c_targets, Energy, false>(task, s, i, nullptr, nullptr);
+    };
+    double energy = 0;
+    int i         = 0;
+    for (; i + 4 <= s.own; i += 4)
+    {
+        energy += block(std::integral_constant<int, 4>(), i);
+    }
+    if (i + 2 <= s.own)
+    {
+        energy += block(std::integral_constant<int, 2>(), i);
+        i += 2;
+    }
+    if (i < s.own)
+    {
+        energy += block(std::integral_constant<int, 1>(), i);
+    }
+    return energy;
+}
+
+//! One stretch of staged sources: the particles of one cell.
+struct Stretch
+{
+    int first, count, position;
+    int displacement; //!< of the cell, index into the near displacements
+};
+
+//! The near cells of a cell that hold particles, the cell itself first, with a place for each.
+template<class Real>
+class Stretches
+{
+public:
+    explicit Stretches(const NearTask<Real>& task) :
+        task_(task), all_(nearDisplacements(task.ws)),
+        forward_(1 + (static_cast<int>(all_.size()) - 1) / 2), stretches_(forward_)
+    {
+        for (int k = 0; k < forward_; k++)
+        {
+            shifts_.push_back(task.grid->displacement(all_[k]));
+        }
+    }
+    //! Lists those of a cell.
+    void find(int cell)
+    {
+        const Grid& grid    = *task_.grid;
+        const int* start    = task_.particles.start;
+        const int ws        = task_.ws;
+        const Int3 n        = { grid.H()[0][0], grid.H()[1][1], grid.H()[2][2] };
+        const Int3 c        = grid.cell(cell);
+        const bool interior = c[0] >= ws && c[1] >= ws && c[0] < n[0] - ws && c[1] < n[1] - ws
+                              && c[2] < n[2] - ws;
+        particles_ = 0;
+        used_      = 0;
+        for (int k = 0; k < forward_; k++)
+        {
+            const Int3 to       = { c[0] + all_[k][0], c[1] + all_[k][1], c[2] + all_[k][2] };
+            const int neighbour = grid.index(interior ? to : grid.reduce(to));
+            const int first     = start[neighbour];
+            const int count     = start[neighbour + 1] - first;
+            if (count > 0)
+            {
+                stretches_[used_++] = { first, count, particles_, k };
+                particles_ += count;
+            }
+        }
+    }
+    int particles() const { return particles_; } //!< in all of them
+    const Stretch* begin() const { return stretches_.data(); }
+    const Stretch* end() const { return stretches_.data() + used_; }
+    //! Position of a neighbour's centre relative to the cell's, nm.
+    const Vec3& shift(const Stretch& t) const { return shifts_[t.displacement]; }
+
+private:
+    const NearTask<Real>& task_;
+    std::vector<Int3> all_;
+    int forward_; //!< of them, the cell itself and the half that the third law leaves
+    std::vector<Vec3> shifts_;
+    std::vector<Stretch> stretches_;
+    int used_ = 0, particles_ = 0;
+};
+
+//! Finds the pairs of a cell that must not interact among its staged sources. In small boxes there
+//! are several images of a source.
+template<class Real>
+void findClosePairs(const NearTask<Real>& task,
+                    const Stretches<Real>& stretches,
+                    NearForces<Real>* forces)
+{
+    const Stretch& own = *stretches.begin();
+    forces->closePairs.clear();
+    forces->closePairsOf.resize(own.count + 1);
+    for (int i = 0; i < own.count; i++)
+    {
+        forces->closePairsOf[i] = static_cast<int>(forces->closePairs.size());
+        for (int k = task.closeOffsets[own.first + i]; k < task.closeOffsets[own.first + i + 1];
+             k++)
+        {
+            const int partner = task.closePartners[k];
+            for (const Stretch& t : stretches)
+            {
+                const int source = t.position + partner - t.first;
+                // sources before the block of the target are targets that have been dealt with
+                if (partner >= t.first && partner < t.first + t.count && source > i)
+                {
+                    forces->closePairs.push_back({ i, source });
+                }
+            }
+        }
+    }
+    forces->closePairsOf[own.count] = static_cast<int>(forces->closePairs.size());
+}
+
+//! Room for the sources of a cell, aligned to vectors.
+template<class Real>
+Staged<Real> stagedRoom(int total, int own, std::vector<Real>* room)
+{
+    const int L = lanesOf<Real>();
+    // room for whole vectors behind the last source, and for a row of padding
+    const size_t capacity = static_cast<size_t>(((total + L - 1) / L + 2) * L);
+    if (room->size() < 7 * capacity + L)
+    {
+        room->resize(14 * capacity + L);
+    }
+    const size_t address = reinterpret_cast<size_t>(room->data());
+    const size_t align   = L * sizeof(Real);
+    Real* base           = room->data() + ((align - address % align) % align) / sizeof(Real);
+    return { base,
+             base + capacity,
+             base + 2 * capacity,
+             base + 3 * capacity,
+             base + 4 * capacity,
+             base + 5 * capacity,
+             base + 6 * capacity,
+             total,
+             own };
+}
+
+//! Copies the sources of a cell to one place, relative to its centre, and clears their forces.
+template<class Real>
+HWY_INLINE void stage(const Particles<Real>& p,
+                      const Stretches<Real>& stretches,
+                      const Staged<Real>& s)
+{
+    const Tag<Real> d;
+    const int L            = lanesOf<Real>();
+    const int total        = stretches.particles();
+    const Real cube        = c_rootScale<Real> * c_rootScale<Real> * c_rootScale<Real>;
+    const auto sourceScale = hn::Set(d, 1 / cube);
+    for (const Stretch& t : stretches)
+    {
+        const Vec3& shift = stretches.shift(t);
+        const auto dx     = hn::Set(d, static_cast<Real>(shift[0]));
+        const auto dy     = hn::Set(d, static_cast<Real>(shift[1]));
+        const auto dz     = hn::Set(d, static_cast<Real>(shift[2]));
+        // whole vectors: what is written too much is overwritten by the next stretch
+        for (int i = 0; i < t.count; i += L)
+        {
+            hn::StoreU(hn::Add(hn::LoadU(d, p.x + t.first + i), dx), d, s.x + t.position + i);
+            hn::StoreU(hn::Add(hn::LoadU(d, p.y + t.first + i), dy), d, s.y + t.position + i);
+            hn::StoreU(hn::Add(hn::LoadU(d, p.z + t.first + i), dz), d, s.z + t.position + i);
+            hn::StoreU(
+                    hn::Mul(sourceScale, hn::LoadU(d, p.q + t.first + i)), d, s.q + t.position + i);
+        }
+    }
+    for (int i = 0; i < L; i++)
+    {
+        s.x[total + i] = s.y[total + i] = s.z[total + i] = Real(1e3);
+        s.q[total + i]                                   = 0;
+    }
+    for (int i = 0; i < total + L; i += L)
+    {
+        hn::Store(hn::Zero(d), d, s.fx + i);
+        hn::Store(hn::Zero(d), d, s.fy + i);
+        hn::Store(hn::Zero(d), d, s.fz + i);
+    }
+}
+
+//! Adds the forces on the sources of a cell to those of the particles.
+template<class Real>
+HWY_INLINE void addStaged(const Stretches<Real>& stretches,
+                          const Staged<Real>& s,
+                          NearForces<Real>* forces)
+{
+    const Tag<Real> d;
+    const int L = lanesOf<Real>();
+    for (const Stretch& t : stretches)
+    {
+        forces->touch(t.first, t.first + t.count);
+        const auto add = [&](Real* to, const Real* from) HWY_ATTR
+        {
+            for (int i = 0; i < t.count; i += L)
+            {
+                const auto sum = hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i));
+                hn::BlendedStore(sum, hn::FirstN(d, std::min(L, t.count - i)), d, to + i);
+            }
+        };
+        add(forces->x.get() + t.first, s.fx + t.position);
+        add(forces->y.get() + t.first, s.fy + t.position);
+        add(forces->z.get() + t.first, s.fz + t.position);
+    }
+}
+
+/*! \brief Adds the virial of a cell.
+ *
+ *  The forces in the buffer are those of its pairs alone, so sum r_ij (x) f_ij = sum x (x) f. */
+template<class Real>
+HWY_INLINE void addVirial(const Staged<Real>& s, double* virial)
+{
+    const Tag<Real> d;
+    const int L = lanesOf<Real>();
+    TensorSum<Real> sum;
+    for (int i = 0; i < s.count; i += L)
+    {
+        // behind the last source there is padding of the first vector, without force
+        sum.add(hn::Load(d, s.x + i),
+                hn::Load(d, s.y + i),
+                hn::Load(d, s.z + i),
+                hn::Load(d, s.fx + i),
+                hn::Load(d, s.fy + i),
+                hn::Load(d, s.fz + i));
+    }
+    sum.addVirial(virial);
+}
+
+template<class Real>
+void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* forces)
+{
+    Stretches<Real> stretches(task);
+    for (int item = begin; item < end; item++)
+    {
+        stretches.find(task.cells[item]);
+        const Staged<Real> s =
+                stagedRoom(stretches.particles(), stretches.begin()->count, &forces->staging);
+        stage(task.particles, stretches, s);
+        if (task.closeOffsets != nullptr)
+        {
+            findClosePairs(task, stretches, forces);
+        }
+        forces->energy += task.energy ? cellForces<true>(task, s, forces)
+                                      : cellForces<false>(task, s, forces);
+        addStaged(stretches, s, forces);
+        if (task.virial)
+        {
+            addVirial(s, forces->virial);
+        }
+    }
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace farfield
+HWY_AFTER_NAMESPACE();
+
+#endif

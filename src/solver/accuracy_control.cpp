@@ -1,0 +1,258 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "solver/accuracy_control.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "plan/error_estimate.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! What must be left for positions of the grid that were not measured.
+constexpr double c_margin = 0.95;
+//! Errors below this part of the request are worth another, cheaper choice.
+constexpr double c_idle = 0.15;
+//! A ratio that was measured at one setting is off by so much at another.
+constexpr double c_doubt = 1.1;
+//! Excluded pairs at any distance, nm, as far as they are surely near.
+constexpr double c_allExclusions = 1e9;
+
+/*! \brief The course of the search: which error in water to ask for next, by what the attempts
+ *         before have met. */
+class Search
+{
+public:
+    //! Whether another attempt is worth it.
+    bool goesOn() const
+    {
+        constexpr int c_mostAttempts     = 10;
+        constexpr double c_largestFactor = 1e12; // beyond this no setting is left
+        return attempts_ < c_mostAttempts && factor_ < c_largestFactor && !isStuck_;
+    }
+    //! Error in this system over that in water, as far as is known.
+    double factor() const { return factor_; }
+    //! The setting was the same as before.
+    void askForMore() { factor_ *= 2; }
+    //! An attempt has met more than was asked for: a cheaper one may do.
+    void askForLess(double ratio)
+    {
+        factor_ = ratio;
+        attempts_++;
+    }
+    //! An attempt has not met the request.
+    void failed(double measured, double predicted, double ratio)
+    {
+        // what should have become much better and has not is rounding
+        isStuck_ = attempts_ > 0 && predicted < 1e-2 * leastPredicted_ && measured > 0.7 * least_;
+        if (attempts_++ == 0 || measured < least_)
+        {
+            least_          = measured;
+            leastPredicted_ = predicted;
+        }
+        factor_ = std::max(ratio, 1.5 * factor_);
+    }
+    //! Smallest error that was measured.
+    double least() const { return least_; }
+
+private:
+    double factor_ = 1;
+    int attempts_  = 0;
+    bool isStuck_  = false;
+    double least_ = 0, leastPredicted_ = 0; // errors of the best attempt
+};
+
+} // namespace
+
+template<class Real>
+void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
+{
+    const Occupancy occupied(x, charges_->count(), box);
+    const double request   = c_margin * options_.accuracy;
+    const bool orderIsOpen = options_.order < 0;
+    Search search;
+    std::optional<Discretisation> sufficient, last;
+    while (search.goesOn())
+    {
+        Options ofWater  = options_;
+        ofWater.accuracy = options_.accuracy / search.factor();
+        Discretisation d = chooseDiscretisation(
+                ofWater, device_, box, charges_->count(), occupied, sizeof(Real), largestCell());
+        if (last)
+        {
+            d.exclusionRange = operators_->discretisation().exclusionRange;
+        }
+        if (last && d.hasSettingOf(*last))
+        {
+            if (sufficient)
+            {
+                return;
+            }
+            search.askForMore();
+            continue;
+        }
+        last = d;
+        operators_->build(d);
+        const double predicted       = estimatedError(d, d.leafGrid(box));
+        const MeasuredError measured = measureAndNote(x, box, predicted);
+        const double ratio           = c_doubt * measured.worst / predicted;
+        if (measured.worst <= request || !orderIsOpen)
+        {
+            // an explicit order stands even if it misses the accuracy
+            const bool isIdle = orderIsOpen && !sufficient && measured.worst > 0
+                                && measured.worst < c_idle * request && ratio < search.factor();
+            if (!isIdle)
+            {
+                return;
+            }
+            sufficient = operators_->discretisation();
+            search.askForLess(ratio);
+        }
+        else if (sufficient)
+        {
+            operators_->build(*sufficient); // the cheaper one does not do
+            return;
+        }
+        else
+        {
+            search.failed(measured.worst, predicted, ratio);
+        }
+    }
+    if (!sufficient)
+    {
+        refuse(search.least());
+    }
+}
+
+template<class Real>
+typename AccuracyControl<Real>::MeasuredError
+AccuracyControl<Real>::measureAndNote(const Real* x, const Mat3& box, double predicted)
+{
+    MeasuredError measured = measure(x, box);
+    if (measured.worst > c_margin * options_.accuracy && charges_->hasExclusions())
+    {
+        measured = leaveOutAllExclusions(x, box, measured);
+    }
+    operators_->setError(measured.usual, measured.worst / predicted);
+    return measured;
+}
+
+template<class Real>
+typename AccuracyControl<Real>::MeasuredError
+AccuracyControl<Real>::leaveOutAllExclusions(const Real* x,
+                                             const Mat3& box,
+                                             const MeasuredError& measured)
+{
+    // what is left of subtracting excluded pairs may be all that is wrong
+    const double range = operators_->discretisation().exclusionRange;
+    operators_->setExclusionRange(c_allExclusions);
+    const MeasuredError withoutThem = measure(x, box);
+    if (withoutThem.worst < 0.8 * measured.worst)
+    {
+        return withoutThem;
+    }
+    operators_->setExclusionRange(range);
+    return measured;
+}
+
+template<class Real>
+void AccuracyControl<Real>::refuse(double best) const
+{
+    throw Error(ErrorCode::InvalidArgument,
+                "The accuracy, " + text(options_.accuracy)
+                        + ", cannot be met for these particles in this box in "
+                        + (sizeof(Real) == 4 ? "single" : "double")
+                        + " precision: the best that was measured is " + text(1.1 * best / c_margin)
+                        + ". Ask for no less than that.",
+                "accuracy");
+}
+
+template<class Real>
+double AccuracyControl<Real>::largestCell() const
+{
+    constexpr double c_distance = 0.15, c_part = 0.5;
+    const double rounding = 0.25 * std::numeric_limits<Real>::epsilon();
+    return c_part * options_.accuracy * c_distance / (4 * rounding);
+}
+
+template<class Real>
+ForceSpread
+AccuracyControl<Real>::measureSpread(const Real* x, const Mat3& box, int positions, int corners)
+{
+    const Mat3 toCells = operators_->discretisation().leafGrid(box).inverseEdges();
+    std::vector<std::vector<Real>> forces(
+            positions + corners,
+            std::vector<Real>(3 * static_cast<size_t>(charges_->count()), Real(0)));
+    for (int k = 0; k < positions + corners; k++)
+    {
+        Request request;
+        request.energy = request.virial = false;
+        request.replaceForces           = true;
+        request.step                    = k < positions ? k : -1;
+        for (int axis = 0; k >= positions && axis < 3; axis++)
+        {
+            const Real* r = x + 3 * static_cast<size_t>(k - positions);
+            double cell   = 0;
+            for (int j = 0; j < 3; j++)
+            {
+                cell += static_cast<double>(r[j]) * toCells(j, axis);
+            }
+            request.gridOffset[axis] = cell - std::floor(cell);
+        }
+        pipeline_->run(x, forces[k].data(), request);
+    }
+    return ForceSpread(forces, positions);
+}
+
+template<class Real>
+typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(const Real* x,
+                                                                             const Mat3& box)
+{
+    // few particles meet few of the places in a cell at one position of the grid, and those of
+    // a crystal meet the same ones
+    constexpr int c_samples = 12000, c_least = 6, c_most = 24;
+    constexpr int c_fewParticles = 20000, c_corners = 8, c_fewCorners = 2;
+    //! Boxes of no more cells show an error that is the same at all positions.
+    constexpr long long c_fewCells = 27;
+    constexpr int c_lowOrder = 10, c_higher = 4; //!< the same of their orders
+    if (charges_->charged() == 0)
+    {
+        return { 0, 0 };
+    }
+    const int count        = charges_->count();
+    const int positions    = std::clamp(c_samples / count + 1, c_least, c_most);
+    const int corners      = std::min(count, count <= c_fewParticles ? c_corners : c_fewCorners);
+    ForceSpread spread     = measureSpread(x, box, positions, corners);
+    const Discretisation d = operators_->discretisation();
+    if (d.leafGrid(box).count() <= c_fewCells && d.order <= c_lowOrder)
+    {
+        Discretisation better = d;
+        better.order          = d.order + c_higher;
+        operators_->build(better);
+        spread.addBias(measureSpread(x, box, positions, 0), positions, positions);
+        operators_->build(d);
+    }
+    const double charged  = static_cast<double>(charges_->charged());
+    const double distance = std::cbrt(box.determinant() / charged);
+    const double pair =
+            options_.coulombConstant * charges_->squaredCharges() / (charged * distance * distance);
+    // all are sums over particles
+    const double scale = std::max(spread.square, charged * std::pow(0.01 * pair, 2));
+    const double usual = std::sqrt(spread.usual / scale);
+    const double worst = std::sqrt(spread.worst / scale);
+    // other positions may be worse than the worst of these: half as far again from the usual
+    return { usual, worst + 0.5 * (worst - usual) };
+}
+
+template class AccuracyControl<float>;
+template class AccuracyControl<double>;
+
+} // namespace farfield

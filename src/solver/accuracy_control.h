@@ -1,0 +1,82 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The choice of operators that meet the accuracy, by measured errors.
+ *
+ *  The error model of estimatedError() is that of water. What it predicts is compared with what is
+ *  measured, see force_spread.h, and the ratio of the two, a property of the system, goes into the
+ *  next choice.
+ */
+#ifndef FARFIELD_SOLVER_ACCURACY_CONTROL_H
+#define FARFIELD_SOLVER_ACCURACY_CONTROL_H
+
+#include <optional>
+
+#include "plan/occupancy.h"
+#include "solver/charge_set.h"
+#include "solver/force_spread.h"
+#include "solver/pipeline.h"
+
+namespace farfield
+{
+
+//! Chooses and builds operators, and measures their error.
+template<class Real>
+class AccuracyControl
+{
+public:
+    /*! \param[in] device  whose costs decide */
+    AccuracyControl(const Options& options,
+                    Device device,
+                    const ChargeSet<Real>* charges,
+                    OperatorsInUse<Real>* operators,
+                    Pipeline<Real>* pipeline) :
+        options_(options),
+        device_(device), charges_(charges), operators_(operators), pipeline_(pipeline)
+    {
+    }
+
+    /*! \brief Chooses and builds operators that meet the accuracy, in these very positions.
+     *  \param[in] x  [n][3], nm, host memory
+     *  \throws Error  InvalidArgument: the accuracy cannot be met; the best that can is named */
+    void buildSufficient(const Mat3& box, const Real* x);
+
+    //! Error of the forces, relative to what Options::accuracy says.
+    struct MeasuredError
+    {
+        double usual; //!< mean over positions of the grid
+        double worst; //!< of the position with the largest, and of those that were not measured
+    };
+    //! Error of the operators in use, from evaluations at several positions of the grid.
+    MeasuredError measure(const Real* x, const Mat3& box);
+    //! The same, noted with the operators; \param[in] predicted  error in water
+    MeasuredError measureAndNote(const Real* x, const Mat3& box, double predicted);
+
+    /*! \brief Edge of the largest cell, nm, in which rounding leaves the accuracy.
+     *
+     *  Positions are relative to the centre of a cell: half a unit in the last place of half an
+     *  edge, at both ends of a distance of 0.15 nm, may cost half of the accuracy. */
+    double largestCell() const;
+
+private:
+    /*! \brief Forces at several positions of the grid: a number that are spread evenly, and some
+     *         that put a particle into the corner of its cell, where errors are largest. */
+    ForceSpread measureSpread(const Real* x, const Mat3& box, int positions, int corners);
+    //! Excluded pairs at any distance are left out of the near field if that lowers an error.
+    MeasuredError leaveOutAllExclusions(const Real* x,
+                                        const Mat3& box,
+                                        const MeasuredError& measured);
+    //! That nothing meets the accuracy. \param[in] best  error that was met
+    [[noreturn]] void refuse(double best) const;
+
+    Options options_;
+    Device device_;
+    const ChargeSet<Real>* charges_;
+    OperatorsInUse<Real>* operators_;
+    Pipeline<Real>* pipeline_;
+};
+
+} // namespace farfield
+
+#endif

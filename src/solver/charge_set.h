@@ -1,0 +1,54 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The charges and the excluded pairs that a caller has set.
+ */
+#ifndef FARFIELD_SOLVER_CHARGE_SET_H
+#define FARFIELD_SOLVER_CHARGE_SET_H
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "cells/excluded_pairs.h"
+
+namespace farfield
+{
+
+/*! \brief What is remembered of them; the numbers themselves are with the backend.
+ *
+ *  The backend gets those excluded pairs of which both particles are charged. */
+template<class Real>
+class ChargeSet
+{
+public:
+    explicit ChargeSet(Backend<Real>* backend) : backend_(backend) {}
+
+    //! Sets the charges, [n], and gives up the exclusions if the number has changed. Nothing has
+    //! changed if it throws.
+    void setCharges(const Real* q, int n);
+    //! Sets the excluded pairs, for as many particles as there are. Nothing has changed if it
+    //! throws.
+    void setExclusions(const int* offsets, const int* partners);
+    //! Gives the excluded pairs to the backend if charges have changed what counts of them.
+    void completePairs();
+
+    int count() const { return count_; }           //!< particles
+    long long charged() const { return charged_; } //!< those with a charge
+    //! Sum, e^2.
+    double squaredCharges() const { return squaredCharges_; }
+    bool hasExclusions() const { return !excluded_.partners.empty(); }
+
+private:
+    Backend<Real>* backend_;
+    int count_ = 0;
+    std::vector<char> isCharged_;            //!< [count_]
+    ExcludedPairs excluded_ = { { 0 }, {} }; //!< all of them; the backend has the charged ones
+    bool pairsStand_        = true;          //!< whether it has
+    double squaredCharges_  = 0;
+    long long charged_      = 0;
+};
+
+} // namespace farfield
+
+#endif

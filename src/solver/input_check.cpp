@@ -1,0 +1,207 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "solver/input_check.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "base/text.h"
+
+namespace farfield
+{
+namespace
+{
+
+template<class T>
+void requireRange(const char* name,
+                  T value,
+                  T low,
+                  T high,
+                  const char* unit,
+                  const char* parameter = "")
+{
+    // written so that NaN fails
+    if (!(value >= low && value <= high))
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    std::string(name) + " = " + text(value) + unit + " is outside its range, "
+                            + text(low) + " to " + text(high) + unit + ".",
+                    parameter);
+    }
+}
+
+//! Smallest and largest edges of a box, nm: cells can be counted, and forces fit into a float.
+constexpr double c_smallestBox = 1e-6;
+constexpr double c_largestBox  = 1e8;
+
+bool isForGpuOnly(M2lEngine engine)
+{
+    return engine != M2lEngine::Auto && engine != M2lEngine::Hierarchy && engine != M2lEngine::Fft;
+}
+
+} // namespace
+
+template<class Real>
+void checkOptions(const Options& o)
+{
+    const double most = std::numeric_limits<double>::max();
+    requireRange("The Coulomb constant",
+                 o.coulombConstant,
+                 std::numeric_limits<double>::min(),
+                 most,
+                 " kJ nm/(mol e^2)",
+                 "coulombConstant");
+    requireRange("The accuracy", o.accuracy, c_bestAccuracy<Real>, c_worstAccuracy, "", "accuracy");
+    requireRange("The order", o.order, -1, c_maxOrder, "", "order");
+    requireRange("The direct range", o.directRange, 0, c_maxDirectRange, "", "directRange");
+    requireRange("The cell size", o.cellSize, 0.0, 1e6, " nm", "cellSize");
+    requireRange("The number of threads", o.threads, 0, 4096, "", "threads");
+    requireRange("The number of the CUDA device", o.deviceId, -1, 1 << 16, "", "deviceId");
+}
+
+void checkEngine(M2lEngine engine, Device device)
+{
+    if (device == Device::Cpu && isForGpuOnly(engine))
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "The M2L engine asked for exists on the device 'gpu' only: use 'auto', "
+                    "'hierarchy' or 'fft' on the CPU.",
+                    "m2l");
+    }
+}
+
+void checkOnGpu(bool isOnGpu)
+{
+    if (!isOnGpu)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "Arrays in device memory need a solver with the device 'gpu'; this one has "
+                    "'cpu'.",
+                    "device");
+    }
+}
+
+Mat3 checkedBox(const double box[3][3])
+{
+    Mat3 B;
+    std::string all;
+    bool valid = true;
+    for (int i = 0; i < 3; i++)
+    {
+        all += (i ? "; " : "");
+        for (int j = 0; j < 3; j++)
+        {
+            B(i, j) = box[i][j];
+            // written so that NaN fails
+            valid = valid && std::abs(box[i][j]) <= c_largestBox && (j <= i || box[i][j] == 0)
+                    && (j != i || box[i][j] >= c_smallestBox);
+            all += (j ? " " : "") + text(box[i][j]);
+        }
+    }
+    if (!valid)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The box vectors (" + all
+                            + ") nm must be finite and lower triangular with a positive diagonal, "
+                            + text(c_smallestBox) + " to " + text(c_largestBox) + " nm.");
+    }
+    return B;
+}
+
+template<class Real>
+void checkCharges(const Real* q, int n)
+{
+    if (n < 0)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The number of particles, " + text(n) + ", must not be negative.");
+    }
+    for (int i = 0; i < n; i++)
+    {
+        if (!std::isfinite(q[i]))
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The charge of particle " + text(i) + ", " + text(static_cast<double>(q[i]))
+                                + " e, must be finite.");
+        }
+    }
+}
+
+void checkExclusions(const int* offsets, const int* partners, int n, int count)
+{
+    if (n != count)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The exclusions are for " + text(n) + " particles, the charges for "
+                            + text(count) + ": set the charges first.");
+    }
+    if (offsets[0] != 0)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The first offset of the exclusions, " + text(offsets[0]) + ", must be 0.");
+    }
+    for (int i = 0; i < n; i++)
+    {
+        if (offsets[i + 1] < offsets[i])
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The offsets of the exclusions must ascend; those of particle " + text(i)
+                                + " are " + text(offsets[i]) + " and " + text(offsets[i + 1])
+                                + ".");
+        }
+        for (int k = offsets[i]; k < offsets[i + 1]; k++)
+        {
+            if (partners[k] < 0 || partners[k] >= n)
+            {
+                throw Error(ErrorCode::InvalidArgument,
+                            "The excluded partner " + text(partners[k]) + " of particle " + text(i)
+                                    + " is outside the range 0 to " + text(n - 1) + ".");
+            }
+        }
+    }
+}
+
+template<class Real>
+void checkPositions(const Real* x, int n, const Mat3& box)
+{
+    constexpr double c_farthest = 1e9; // boxes; sort() has the same limit in cells
+    const Mat3 inverse          = box.inverse();
+    for (int i = 0; i < n; i++)
+    {
+        const Real* r              = x + 3 * static_cast<size_t>(i);
+        const Eigen::RowVector3d f = Eigen::RowVector3d(static_cast<double>(r[0]),
+                                                        static_cast<double>(r[1]),
+                                                        static_cast<double>(r[2]))
+                                     * inverse;
+        // written so that NaN fails
+        if (!(f.cwiseAbs().maxCoeff() < c_farthest) || f.hasNaN())
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The position of particle " + text(i) + " ("
+                                + text(static_cast<double>(r[0])) + ", "
+                                + text(static_cast<double>(r[1])) + ", "
+                                + text(static_cast<double>(r[2]))
+                                + ") is not finite or lies more than a billion cells outside the "
+                                  "box.");
+        }
+    }
+}
+
+void checkRequest(const Request& request)
+{
+    for (double offset : request.gridOffset)
+    {
+        requireRange("The grid offset", offset, 0.0, 1.0, " cells");
+    }
+}
+
+template void checkOptions<float>(const Options&);
+template void checkOptions<double>(const Options&);
+template void checkCharges(const float*, int);
+template void checkCharges(const double*, int);
+template void checkPositions(const float*, int, const Mat3&);
+template void checkPositions(const double*, int, const Mat3&);
+
+} // namespace farfield

@@ -1,0 +1,42 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Checks of everything that a caller hands over, before anything has changed.
+ *
+ *  Each throws Error, InvalidArgument unless said, with a text that names the value and its range.
+ */
+#ifndef FARFIELD_SOLVER_INPUT_CHECK_H
+#define FARFIELD_SOLVER_INPUT_CHECK_H
+
+#include "farfield/farfield.h"
+
+#include "base/vectors.h"
+
+namespace farfield
+{
+
+//! Ranges of all options. \tparam Real  decides on the best accuracy
+template<class Real>
+void checkOptions(const Options& options);
+//! That the device has what the options ask for. \throws Error  Unsupported
+void checkEngine(M2lEngine engine, Device device);
+//! That the backend is a GPU's. \throws Error  Unsupported
+void checkOnGpu(bool isOnGpu);
+//! The box as a matrix. \param[in] box  rows, nm: finite, lower triangular, positive diagonal
+Mat3 checkedBox(const double box[3][3]);
+//! \param[in] q  [n]: finite
+template<class Real>
+void checkCharges(const Real* q, int n);
+/*! \param[in] offsets  [n + 1], ascending from 0 \param[in] partners  [offsets[n]], 0 to n - 1
+ *  \param[in] count    number of the charges, which n has to be */
+void checkExclusions(const int* offsets, const int* partners, int n, int count);
+//! \param[in] x  [n][3], nm: finite, and so near that a cell can be told
+template<class Real>
+void checkPositions(const Real* x, int n, const Mat3& box);
+//! The offset of the grid: 0 to 1 each.
+void checkRequest(const Request& request);
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,155 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "solver/tuner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+
+#include "plan/error_estimate.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! Settings that were timed differ if their times differ by more than this.
+constexpr double c_timingNoise = 0.03;
+//! No further setting is timed after so many seconds.
+constexpr double c_longestTuning = 20;
+
+//! Settings whose errors suffice, the cheapest first.
+template<class Real>
+std::vector<Discretisation> settingsToTime(const Options& options,
+                                           const ChargeSet<Real>& charges,
+                                           const Mat3& box,
+                                           const Real* x,
+                                           const Discretisation& sufficient,
+                                           double largestCell)
+{
+    Options ofWater  = options;
+    ofWater.accuracy = options.accuracy / std::max(sufficient.systemFactor, 1e-3);
+    auto settings    = discretisationsToTime(ofWater,
+                                          Device::Gpu,
+                                          box,
+                                          charges.count(),
+                                          Occupancy(x, charges.count(), box),
+                                          sizeof(Real),
+                                          largestCell);
+    for (Discretisation& d : settings)
+    {
+        d.exclusionRange = sufficient.exclusionRange;
+    }
+    return settings;
+}
+
+//! Time of an evaluation of forces with the operators that are built.
+template<class Real>
+double secondsOf(const typename GpuBackend<Real>::DeviceArrays& arrays,
+                 GpuBackend<Real>* gpu,
+                 Pipeline<Real>* pipeline)
+{
+    constexpr int c_repeats = 15;
+    Request request;
+    request.energy        = false;
+    request.virial        = false;
+    request.replaceForces = true;
+    request.step          = 0; // the grid moves as it does later
+    const auto evaluation = [&]
+    { pipeline->runOnDevice(arrays.x, arrays.forces, request, nullptr); };
+    evaluation();
+    gpu->wait();
+    return gpu->measure(GpuBackend<Real>::Measure::Whole, c_repeats, evaluation).front();
+}
+
+} // namespace
+
+template<class Real>
+std::vector<TimedSetting> tune(const Options& options,
+                               const ChargeSet<Real>& charges,
+                               const Mat3& box,
+                               const Real* x,
+                               GpuBackend<Real>* gpu,
+                               Pipeline<Real>* pipeline,
+                               OperatorsInUse<Real>* operators,
+                               AccuracyControl<Real>* accuracy)
+{
+    const Discretisation sufficient = operators->discretisation();
+    const auto settings =
+            settingsToTime(options, charges, box, x, sufficient, accuracy->largestCell());
+    if (settings.size() < 2)
+    {
+        return {};
+    }
+    const auto arrays = gpu->place(x);
+    const auto begin  = std::chrono::steady_clock::now();
+    const auto spent  = [&]
+    { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+    std::vector<TimedSetting> timed;
+    size_t best = 0, built = 0;
+    for (size_t k = 0; k < settings.size() && (k == 0 || spent() < c_longestTuning); k++)
+    {
+        const Discretisation& d = settings[k];
+        built                   = k;
+        try
+        {
+            operators->build(d);
+            const Grid leaf      = d.leafGrid(box);
+            const double seconds = secondsOf(arrays, gpu, pipeline);
+            timed.push_back({ d.order,
+                              d.ws,
+                              d.levels,
+                              d.engineInUse(),
+                              leaf.count(),
+                              leaf.unit(),
+                              seconds });
+        }
+        catch (const Error& error)
+        {
+            if (k == 0 || error.code() != ErrorCode::OutOfMemory)
+            {
+                throw;
+            }
+            break; // the first one fitted
+        }
+        if (timed[k].seconds < (1 - c_timingNoise) * timed[best].seconds)
+        {
+            best = k;
+        }
+    }
+    if (built != best)
+    {
+        operators->build(settings[best]);
+    }
+    const double predicted = estimatedError(settings[best], settings[best].leafGrid(box));
+    const auto measured    = accuracy->measure(x, box);
+    operators->setError(measured.usual, measured.worst / predicted);
+    if (measured.worst > options.accuracy && options.order < 0)
+    {
+        // what was measured before is known to do
+        operators->build(sufficient);
+        best = 0;
+    }
+    timed[best].isInUse = true;
+    return timed;
+}
+
+template std::vector<TimedSetting> tune(const Options&,
+                                        const ChargeSet<float>&,
+                                        const Mat3&,
+                                        const float*,
+                                        GpuBackend<float>*,
+                                        Pipeline<float>*,
+                                        OperatorsInUse<float>*,
+                                        AccuracyControl<float>*);
+template std::vector<TimedSetting> tune(const Options&,
+                                        const ChargeSet<double>&,
+                                        const Mat3&,
+                                        const double*,
+                                        GpuBackend<double>*,
+                                        Pipeline<double>*,
+                                        OperatorsInUse<double>*,
+                                        AccuracyControl<double>*);
+
+} // namespace farfield

@@ -1,0 +1,35 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Times the settings that meet the accuracy, on a GPU, and takes the fastest.
+ */
+#ifndef FARFIELD_SOLVER_TUNER_H
+#define FARFIELD_SOLVER_TUNER_H
+
+#include <vector>
+
+#include "solver/accuracy_control.h"
+
+namespace farfield
+{
+
+/*! \brief Times settings about as cheap as the one that has been built, and builds the fastest.
+ *
+ *  The operators in use must meet the accuracy; they stay if nothing is faster by more than the
+ *  timing may err, or if what is faster turns out not to meet it.
+ *  \param[in] x  [n][3], nm, host memory
+ *  \returns what was timed, in the order of predicted cost; empty if there was no choice */
+template<class Real>
+std::vector<TimedSetting> tune(const Options& options,
+                               const ChargeSet<Real>& charges,
+                               const Mat3& box,
+                               const Real* x,
+                               GpuBackend<Real>* gpu,
+                               Pipeline<Real>* pipeline,
+                               OperatorsInUse<Real>* operators,
+                               AccuracyControl<Real>* accuracy);
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the machine and its environment offer.
+
+GMX                          the patched program (default: build/bin/gmx of this tree)
+GMX_DOUBLE                   a double-precision GROMACS for converged references (default: gmx_d)
+GROMACS_SOURCE_DIR           GROMACS sources: structures and force fields
+GROMACS_REGRESSIONTESTS_DIR  GROMACS's own regression tests
+FARFIELD_TEST_THREADS        OpenMP threads of mdrun (default: all processors)
+FARFIELD_TEST_GPU            whether mdrun uses a GPU, 0 or 1 (default: if gmx and machine can)
+"""
+
+import functools
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+from .program import Gmx
+
+ROOT = Path(__file__).resolve().parents[3]
+# Of a test's command; what is known to take longer says so. Seconds.
+TIME_LIMIT = 300
+
+
+@functools.cache
+def gmx():
+    """The patched program."""
+    return Gmx(os.environ.get("GMX", ROOT / "build/bin/gmx"), TIME_LIMIT)
+
+
+@functools.cache
+def gmx_double():
+    """A double-precision GROMACS without FMM, of any version, or None."""
+    program = shutil.which(os.environ.get("GMX_DOUBLE", "gmx_d"))
+    return Gmx(program, TIME_LIMIT) if program else None
+
+
+def folder_from_environment(name):
+    """A folder that quickstart.sh exports; its absence is an error, not a reason to skip."""
+    value = os.environ.get(name)
+    if not value or not Path(value).is_dir():
+        raise FileNotFoundError(f"{name} does not name a folder: run the tests by quickstart.sh")
+    return Path(value)
+
+
+def usable_cores():
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def threads():
+    """OpenMP threads of a test's mdrun."""
+    return int(os.environ.get("FARFIELD_TEST_THREADS", 0)) or usable_cores()
+
+
+def gpu_count():
+    """GPUs that nvidia-smi lists; 0 without it."""
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())
+
+
+@functools.cache
+def on_gpu():
+    """Whether FMM and the non-bonded interactions are on a GPU where nothing else is asked for."""
+    asked = os.environ.get("FARFIELD_TEST_GPU")
+    if asked:
+        return asked == "1"
+    return gmx().version().get("GPU support", "").startswith("CUDA") and gpu_count() > 0
+
+
+def machine():
+    """Processor, cores and system, for the head of a table."""
+    model = platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    return f"{model}, {usable_cores()} cores, {platform.system()} {platform.release()}"

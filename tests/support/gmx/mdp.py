@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run parameters: what several users set alike, and the .mdp files themselves."""
+
+import re
+from pathlib import Path
+
+FMM = {"coulombtype": "FMM", "fmm-backend": "farfield"}
+
+# One setting in every run: what timing on a GPU prefers may differ, within the accuracy.
+UNTUNED_FMM = {**FMM, "fmm-farfield-tune": "no"}
+
+# GROMACS's standard settings, with a cut-off of 1.0 nm.
+STANDARD_PME = {"coulombtype": "PME", "fourierspacing": 0.12, "pme-order": 4, "ewald-rtol": 1e-5}
+
+# PME converged as far as mixed precision lets it, with an unchanged Lennard-Jones cut-off: 5e-6 to
+# 7e-6 in the forces against double precision, and 0.1 bar in the pressure, for water and ions.
+TIGHT_PME = {
+    "coulombtype": "PME",
+    "fourierspacing": 0.06,
+    "pme-order": 8,
+    "ewald-rtol": 1e-7,
+}
+
+# Another one as tight, with another splitting: what differs between the two is PME's own error.
+OTHER_TIGHT_PME = {
+    "coulombtype": "PME",
+    "fourierspacing": 0.05,
+    "pme-order": 8,
+    "ewald-rtol": 1e-8,
+}
+
+# Converged in double precision: two such settings agree to 4e-7 in the forces.
+CONVERGED_PME = {
+    "coulombtype": "PME",
+    "fourierspacing": 0.03,
+    "pme-order": 12,
+    "ewald-rtol": 1e-12,
+}
+
+# One energy and force evaluation of a test's set-up; the tests change single entries.
+STANDARD = {
+    "integrator": "md",
+    "dt": 0.002,
+    "nsteps": 0,
+    "cutoff-scheme": "Verlet",
+    "coulombtype": "PME",
+    "rcoulomb": 0.9,
+    "rvdw": 0.9,
+    "vdwtype": "cut-off",
+    "fourierspacing": 0.12,
+    "pme-order": 4,
+    "constraints": "h-bonds",
+    "nstxout": 0,
+    "nstvout": 0,
+    "nstfout": 0,
+    "nstenergy": 1,
+    "nstcalcenergy": 1,
+    "nstlog": 100,
+    "ld-seed": 1993,
+    "gen-seed": 1993,
+}
+
+ONE_STEP = {"nsteps": 0, "nstxout": 1, "nstfout": 1, "nstlog": 1, "continuation": "yes"}
+
+
+def settings(*changes):
+    """STANDARD with the changes applied one after another."""
+    result = dict(STANDARD)
+    for change in changes:
+        result.update(change)
+    return result
+
+
+def write(path, *groups):
+    """Writes an .mdp file; later groups of settings override earlier ones."""
+    merged = {}
+    for group in groups:
+        merged.update(group)
+    Path(path).write_text("".join(f"{key:<28} = {value}\n" for key, value in merged.items()))
+
+
+def read(path):
+    """{name as written: value} of an .mdp file."""
+    entries = {}
+    for line in Path(path).read_text(errors="replace").splitlines():
+        key, equals, value = line.split(";")[0].partition("=")
+        if equals:
+            entries[key.strip()] = value.strip()
+    return entries
+
+
+def normalised(key):
+    """The form in which grompp compares names: case, '-' and '_' do not count."""
+    return re.sub(r"[-_]", "", key).lower()
+
+
+def value_of(entries, key):
+    """The value of an entry, whatever spelling its name has; "" if there is none."""
+    wanted = normalised(key)
+    return next((v for k, v in entries.items() if normalised(k) == wanted), "")
+
+
+def change(entries, changes):
+    """Applies changes to entries, whatever spelling the names have."""
+    wanted = {normalised(key) for key in changes}
+    kept = {key: value for key, value in entries.items() if normalised(key) not in wanted}
+    return {**kept, **changes}

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Converged PME in double precision, by a gmx of that precision without FMM."""
+
+from . import environment, mdp, simulation, systems
+
+
+def single_point(cutoff):
+    """Settings of one evaluation at a Lennard-Jones cut-off (nm); no list buffer is needed."""
+    return {**mdp.ONE_STEP, "rcoulomb": cutoff, "rvdw": cutoff}
+
+
+def converged(folder, system, cutoff):
+    """One evaluation by converged PME. Needs environment.gmx_double()."""
+    top = systems.self_contained_topology(folder, system)
+    alone = systems.System(folder, system.conf, top, system.atoms, system.volume)
+    entries = mdp.settings(single_point(cutoff), mdp.CONVERGED_PME)
+    # Double precision and a structure without velocities cause notes and one warning at most.
+    return simulation.simulate(
+        folder,
+        "converged",
+        entries,
+        alone,
+        warnings=2,
+        program=environment.gmx_double(),
+        time_limit=900,
+    )

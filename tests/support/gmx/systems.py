@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The simulated systems, built with gmx tools from structures that come with GROMACS."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from . import environment, gro, mdp, simulation
+
+# Boxes are on a grid of 2^-16 nm, positions halfway between its points: exact in single and in
+# double precision alike (up to 128 nm), so that programs of either precision see the
+# same coordinates. No position is on an edge of the box, where it would be in the first or in the
+# last cell, depending on which periodic image GROMACS has chosen.
+POSITION_GRID = 2.0**-16
+
+FORCE_FIELD = "amber99sb-ildn"
+WATER_TOP = f"""\
+#include "{FORCE_FIELD}.ff/forcefield.itp"
+#include "{FORCE_FIELD}.ff/tip3p.itp"
+#include "{FORCE_FIELD}.ff/ions.itp"
+[ system ]
+test system
+[ molecules ]
+"""
+
+# 124 residues, four disulphide bridges, from the tests of GROMACS's analysis tools.
+PROTEIN = "src/gromacs/trajectoryanalysis/tests/RNAseA.pdb"
+
+
+@dataclass
+class System:
+    """A structure with its topology; the topology includes nothing but force-field files."""
+
+    folder: Path
+    conf: Path
+    top: Path
+    atoms: int
+    volume: float
+    # Warnings that grompp gives with good reason: one for a net charge.
+    warnings: int = 0
+
+
+def read_gro(path):
+    """A structure with numpy arrays."""
+    s = gro.read(path)
+    s.x, s.box = np.array(s.x), np.array(s.box)
+    return s
+
+
+def write_gro(path, s):
+    """With as many decimals as keep, in single precision, what snap_to_grid() made."""
+    gro.write(path, s, decimals=12)
+
+
+def snap_to_grid(s):
+    """Rounds positions and box as POSITION_GRID says."""
+    s.x = (np.floor(s.x / POSITION_GRID) + 0.5) * POSITION_GRID
+    s.box = np.round(s.box / POSITION_GRID) * POSITION_GRID
+    return s
+
+
+def system(folder, conf="conf.gro", top="topol.top"):
+    s = read_gro(folder / conf)
+    return System(folder, folder / conf, folder / top, len(s.x), float(np.linalg.det(s.box)))
+
+
+def solvate(folder, box, solute=None):
+    """Fills a box with water, or the room that a solute leaves."""
+    start = ["-cp", solute] if solute else ["-box", *box]
+    files = ["-cs", "spc216.gro", *start, "-p", "topol.top", "-o", "solvated.gro"]
+    environment.gmx()("solvate", *files, folder=folder)
+    return "solvated.gro"
+
+
+def add_ions(folder, conf, flags):
+    """Exchanges water for sodium and chloride ions."""
+    simulation.grompp(folder, "ions", mdp.STANDARD, conf, "topol.top", ["-maxwarn", 1]).ok()
+    files = ["-s", "ions.tpr", "-p", "topol.top", "-o", "ions.gro"]
+    environment.gmx()("genion", *files, "-seed", 7, *flags, folder=folder, answer="SOL\n")
+    return "ions.gro"
+
+
+def relax(folder, conf, steps):
+    """Short minimisation and dynamics with PME, so that the structure is a realistic one."""
+    common = {"nstenergy": 1000, "nstcalcenergy": 100}
+    # Flexible water: overlapping rigid molecules cannot be moved apart by large steps.
+    flexible = {"constraints": "none", "define": "-DFLEXIBLE", "emtol": 100, "emstep": 0.01}
+    minimise = mdp.settings(common, flexible, {"integrator": "steep", "nsteps": 100})
+    # The structure may still carry a net charge or large forces: only warnings are waived.
+    simulation.grompp(folder, "em", minimise, conf, "topol.top", ["-maxwarn", 1]).ok()
+    simulation.mdrun(folder, "em").ok()
+    heat = {
+        "nsteps": steps,
+        "gen-vel": "yes",
+        "gen-temp": 300,
+        "tcoupl": "v-rescale",
+        "tc-grps": "System",
+        "tau-t": 0.1,
+        "ref-t": 300,
+        "nstlist": 20,
+    }
+    entries = mdp.settings(common, heat)
+    simulation.grompp(folder, "relax", entries, "em.gro", "topol.top", ["-maxwarn", 1]).ok()
+    simulation.mdrun(folder, "relax", time_limit=900).ok()
+    s = snap_to_grid(read_gro(folder / "relax.gro"))
+    write_gro(folder / "conf.gro", s)
+    return system(folder)
+
+
+def water(folder, edge, steps=500):
+    """TIP3P water in a cube."""
+    (folder / "topol.top").write_text(WATER_TOP)
+    return relax(folder, solvate(folder, [edge] * 3), steps)
+
+
+def salt_water(folder, edge=2.8, concentration=1.0, extra_cations=0):
+    """Sodium chloride in water; extra cations leave a net charge."""
+    (folder / "topol.top").write_text(WATER_TOP)
+    conf = solvate(folder, [edge] * 3)
+    pairs = max(1, round(concentration * 0.602214 * edge**3))
+    flags = ["-np", pairs + extra_cations, "-nn", pairs, "-pname", "NA", "-nname", "CL"]
+    return relax(folder, add_ions(folder, conf, flags), 500)
+
+
+def ion_crystal(folder, cells=5, constant=0.564, displacement=0.01, vacancies=0):
+    """Rock salt, every ion displaced at random so that the forces do not vanish.
+
+    Vacancies are chlorides left out: a positive net charge each.
+    """
+    corner = np.array(list(np.ndindex(2 * cells, 2 * cells, 2 * cells)))
+    is_cation = corner.sum(axis=1) % 2 == 0
+    order = np.argsort(~is_cation, kind="stable")
+    random = np.random.default_rng(2026)
+    x = (corner[order] + 0.25) * constant / 2
+    x += displacement * random.standard_normal(x.shape)
+    names = [("NA" if c else "CL") for c in is_cation[order]]
+    if vacancies:
+        x, names = x[:-vacancies], names[:-vacancies]
+    s = gro.Structure(
+        "rock salt",
+        list(range(1, len(x) + 1)),
+        [f"{n:<5}" for n in names],
+        [f"{n:>5}" for n in names],
+        x,
+        np.eye(3) * cells * constant,
+    )
+    write_gro(folder / "conf.gro", snap_to_grid(s))
+    counts = f"NA {names.count('NA')}\nCL {names.count('CL')}\n"
+    (folder / "topol.top").write_text(WATER_TOP + counts)
+    return system(folder)
+
+
+def protein(folder, margin=1.0, steps=500):
+    """A solvated protein with salt in a rhombic dodecahedron."""
+    source = environment.folder_from_environment("GROMACS_SOURCE_DIR") / PROTEIN
+    names = ["-ff", FORCE_FIELD, "-water", "tip3p", "-o", "protein.gro"]
+    gmx = environment.gmx()
+    gmx("pdb2gmx", "-f", source, "-ignh", *names, folder=folder)
+    box = ["-bt", "dodecahedron", "-d", margin]
+    gmx("editconf", "-f", "protein.gro", *box, "-o", "boxed.gro", folder=folder)
+    conf = solvate(folder, None, "boxed.gro")
+    conf = add_ions(folder, conf, ["-neutral", "-conc", 0.15])
+    return relax(folder, conf, steps)
+
+
+def self_contained_topology(folder, s, name="processed.top"):
+    """The topology with all force-field files in it, for another version of gmx."""
+    simulation.grompp(
+        folder, "processed", mdp.STANDARD, s.conf, s.top, ["-pp", name, "-maxwarn", 1]
+    ).ok()
+    return folder / name

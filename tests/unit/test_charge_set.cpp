@@ -1,0 +1,82 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Charges and excluded pairs on their way to a backend.
+ */
+#include <gtest/gtest.h>
+
+#include "fake_backend.h"
+#include "solver/charge_set.h"
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+using Ints = std::vector<int>;
+
+class Charges : public ::testing::Test
+{
+protected:
+    void set(const std::vector<double>& q)
+    {
+        charges.setCharges(q.data(), static_cast<int>(q.size()));
+    }
+    FakeBackend backend;
+    ChargeSet<double> charges{ &backend };
+    //! 0-1, 1-2 and 2-3, one way
+    Ints offsets = { 0, 1, 2, 3, 3 }, partners = { 1, 2, 3 };
+};
+
+TEST_F(Charges, AreCountedAndSummed)
+{
+    set({ 1, 0, -2, 0 });
+    EXPECT_EQ(charges.count(), 4);
+    EXPECT_EQ(charges.charged(), 2);
+    EXPECT_EQ(charges.squaredCharges(), 5);
+    EXPECT_EQ(backend.charges, std::vector<double>({ 1, 0, -2, 0 }));
+}
+
+TEST_F(Charges, DecideWhichExcludedPairsTheBackendGets)
+{
+    set({ 1, 1, 0, 1 });
+    charges.setExclusions(offsets.data(), partners.data());
+    EXPECT_TRUE(charges.hasExclusions());
+    EXPECT_EQ(backend.rows, Ints({ 0, 1, 1, 1, 1 }));
+    EXPECT_EQ(backend.partnersOf, Ints({ 1 }));
+    // a particle is charged: its pairs come back
+    set({ 1, 1, 1, 1 });
+    EXPECT_EQ(backend.rows, offsets);
+    EXPECT_EQ(backend.partnersOf, partners);
+}
+
+TEST_F(Charges, OfAnotherNumberOfParticlesHaveNoExclusions)
+{
+    set({ 1, 1, 1, 1 });
+    charges.setExclusions(offsets.data(), partners.data());
+    set({ 1, 1, 1 });
+    EXPECT_FALSE(charges.hasExclusions());
+    EXPECT_EQ(backend.rows, Ints({ 0, 0, 0, 0 }));
+}
+
+TEST_F(Charges, GiveTheirPairsLaterWhereMemoryIsMissing)
+{
+    set({ 1, 1, 0, 1 });
+    charges.setExclusions(offsets.data(), partners.data());
+    backend.failing = "setExclusions";
+    set({ 1, 1, 1, 1 });
+    EXPECT_EQ(backend.partnersOf, Ints({ 1 }));
+    EXPECT_THROW(charges.completePairs(), Error);
+    backend.failing = "";
+    charges.completePairs();
+    EXPECT_EQ(backend.partnersOf, partners);
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield
