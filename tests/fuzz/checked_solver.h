@@ -21,9 +21,9 @@
 #include <utility>
 #include <vector>
 
-#include "draws.h"
 #include "expectation.h"
 #include "sequence.h"
+#include "system_building.h"
 
 namespace farfield
 {

@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <random>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "draw_options.h"
 #include "invalid_calls.h"
 #include "systems.h"
 
@@ -152,40 +152,7 @@ private:
 
     Options randomOptions(std::mt19937& random) const
     {
-        Options o;
-        o.device   = settings_.device;
-        o.threads  = 1 + below(random, settings_.mostThreads);
-        o.accuracy = logUniform(random, sizeof(Real) == 4 ? 2.1e-6 : 1e-9, 0.09);
-        if (chance(random, 0.02))
-        {
-            o.accuracy = sizeof(Real) == 4 ? 2e-6 : 1e-11;
-        }
-        if (chance(random, 0.25))
-        {
-            o.order = chance(random, 0.1) ? below(random, c_maxOrder + 1) : below(random, 13);
-        }
-        if (chance(random, 0.3))
-        {
-            o.directRange = 1 + below(random, 2);
-        }
-        if (chance(random, 0.2))
-        {
-            o.cellSize = logUniform(random, 0.2, 3);
-        }
-        if (chance(random, 0.4))
-        {
-            // those for a GPU only come last
-            const auto engines = std::count_if(std::begin(c_m2lEngines),
-                                               std::end(c_m2lEngines),
-                                               [&](const M2lEngineDescription& engine) {
-                                                   return !engine.isForGpuOnly
-                                                          || settings_.device == Device::Gpu;
-                                               });
-            o.m2l              = c_m2lEngines[below(random, static_cast<int>(engines))].value;
-        }
-        o.leastSquares = chance(random, 0.7);
-        o.reproducible = chance(random, 0.3);
-        return o;
+        return drawOptions(random, settings_, sizeof(Real));
     }
 
     void load(std::mt19937& random)
