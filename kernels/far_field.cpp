@@ -8,6 +8,7 @@
 #include "cells/excluded_pairs.h"
 #include "m2l/engines.h"
 #include "operators/background.h"
+#include "plan/error_estimate.h"
 #include "runtime/matrix3.h"
 
 namespace farfield

@@ -39,8 +39,8 @@ std::unique_ptr<DeviceM2l<Real>> makeDeviceM2l(M2lEngine name, const EngineDeman
         }
     }
     throw Error(ErrorCode::Unsupported,
-                "The GPU has no M2L engine number " + std::to_string(static_cast<int>(name))
-                        + " for interaction lists.",
+                std::string("The GPU has no M2L engine '") + descriptionOf(name).name
+                        + "' for interaction lists.",
                 "m2l");
 }
 

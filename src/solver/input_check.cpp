@@ -14,60 +14,42 @@ namespace farfield
 namespace
 {
 
-template<class T>
-void requireRange(const char* name,
-                  T value,
-                  T low,
-                  T high,
-                  const char* unit,
-                  const char* parameter = "")
-{
-    // written so that NaN fails
-    if (!(value >= low && value <= high))
-    {
-        throw Error(ErrorCode::InvalidArgument,
-                    std::string(name) + " = " + text(value) + unit + " is outside its range, "
-                            + text(low) + " to " + text(high) + unit + ".",
-                    parameter);
-    }
-}
-
 //! Smallest and largest edges of a box, nm: cells can be counted, and forces fit into a float.
 constexpr double c_smallestBox = 1e-6;
 constexpr double c_largestBox  = 1e8;
 
-bool isForGpuOnly(M2lEngine engine)
-{
-    return engine != M2lEngine::Auto && engine != M2lEngine::Hierarchy && engine != M2lEngine::Fft;
-}
-
 } // namespace
 
 template<class Real>
-void checkOptions(const Options& o)
+void checkOptions(const Options& options)
 {
-    const double most = std::numeric_limits<double>::max();
-    requireRange("The Coulomb constant",
-                 o.coulombConstant,
-                 std::numeric_limits<double>::min(),
-                 most,
-                 " kJ nm/(mol e^2)",
-                 "coulombConstant");
-    requireRange("The accuracy", o.accuracy, c_bestAccuracy<Real>, c_worstAccuracy, "", "accuracy");
-    requireRange("The order", o.order, -1, c_maxOrder, "", "order");
-    requireRange("The direct range", o.directRange, 0, c_maxDirectRange, "", "directRange");
-    requireRange("The cell size", o.cellSize, 0.0, 1e6, " nm", "cellSize");
-    requireRange("The number of threads", o.threads, 0, 4096, "", "threads");
-    requireRange("The number of the CUDA device", o.deviceId, -1, 1 << 16, "", "deviceId");
+    for (const OptionDescription& option : c_options<Real>)
+    {
+        const double value = valueOf(option, options);
+        if (!isLegal(option, value))
+        {
+            const std::string unit = (*option.unit != 0 ? " " : "") + std::string(option.unit);
+            const bool mayBeOpen   = option.open == option.open; // else it is not a number
+            throw Error(ErrorCode::InvalidArgument,
+                        "The option " + std::string(option.name) + " = " + text(value) + unit
+                                + " is outside its range, " + text(option.smallest) + " to "
+                                + text(option.largest) + unit
+                                + (mayBeOpen ? "; " + text(option.open) + ": " + option.whenOpen
+                                             : std::string())
+                                + ".",
+                        option.name);
+        }
+    }
 }
 
 void checkEngine(M2lEngine engine, Device device)
 {
-    if (device == Device::Cpu && isForGpuOnly(engine))
+    if (device == Device::Cpu && descriptionOf(engine).isForGpuOnly)
     {
         throw Error(ErrorCode::Unsupported,
-                    "The M2L engine asked for exists on the device 'gpu' only: use 'auto', "
-                    "'hierarchy' or 'fft' on the CPU.",
+                    "The M2L engine '" + std::string(nameOf(engine))
+                            + "' exists on the device 'gpu' only: use 'auto', 'hierarchy' or 'fft' "
+                              "on the CPU.",
                     "m2l");
     }
 }
@@ -193,7 +175,12 @@ void checkRequest(const Request& request)
 {
     for (double offset : request.gridOffset)
     {
-        requireRange("The grid offset", offset, 0.0, 1.0, " cells");
+        // written so that NaN fails
+        if (!(offset >= 0 && offset <= 1))
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The grid offset, " + text(offset) + ", is outside its range, 0 to 1.");
+        }
     }
 }
 
