@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "accuracy_case.h"
+#include "command_line.h"
 
 namespace
 {
@@ -60,11 +61,12 @@ rounding of reference and solver; 'idle' if the error is below a tenth of the re
 
 struct Settings
 {
-    std::string device = "cpu", precision = "both", system;
-    double request = 0;
-    int threads    = 2;
-    int limit      = 120;
-    double memory  = 8;
+    Device device         = Device::Cpu;
+    std::string precision = "both", system;
+    double request        = 0;
+    int threads           = 2;
+    int limit             = 120;
+    double memory         = 8;
 };
 
 //! What the children count; shared memory.
@@ -133,7 +135,7 @@ void runCase(const std::string& name,
     Options options;
     options.accuracy    = request;
     options.threads     = settings.threads;
-    options.device      = settings.device == "gpu" ? Device::Gpu : Device::Cpu;
+    options.device      = settings.device;
     const int positions = std::clamp(3000 / std::max(1, reference.system.size()), 4, 24);
     const Accuracy a    = measureAccuracy<Real>(reference, options, positions);
     printHead(reference, name, precisionName<Real>(), request);
@@ -219,7 +221,7 @@ void runInProcesses(const SystemKind& kind, const Settings& settings, Tally* tal
         const pid_t child = fork();
         if (child == 0)
         {
-            if (settings.device == "cpu")
+            if (settings.device == Device::Cpu)
             {
                 rlimit limit;
                 limit.rlim_cur = limit.rlim_max =
@@ -259,62 +261,29 @@ void runInProcesses(const SystemKind& kind, const Settings& settings, Tally* tal
 
 bool parse(int argc, char** argv, Settings* settings)
 {
-    for (int i = 1; i < argc; ++i)
-    {
-        const std::string option = argv[i];
-        if (option == "--list")
-        {
-            for (const SystemKind& kind : systemKinds())
-            {
-                std::printf("%s\n", kind.name.c_str());
-            }
-            std::exit(0);
-        }
-        if (i + 1 == argc)
-        {
-            return false;
-        }
-        const std::string value = argv[++i];
-        if (option == "--device")
-        {
-            settings->device = value;
-        }
-        else if (option == "--precision")
-        {
-            settings->precision = value;
-        }
-        else if (option == "--system")
-        {
-            settings->system = value;
-        }
-        else if (option == "--request")
-        {
-            settings->request = std::atof(value.c_str());
-        }
-        else if (option == "--threads")
-        {
-            settings->threads = std::atoi(value.c_str());
-        }
-        else if (option == "--limit")
-        {
-            settings->limit = std::atoi(value.c_str());
-        }
-        else if (option == "--memory")
-        {
-            settings->memory = std::atof(value.c_str());
-        }
-        else
-        {
-            return false;
-        }
-    }
-    return settings->device == "cpu" || settings->device == "gpu";
+    return parseOptions(argc,
+                        argv,
+                        { { "--device", setDevice(&settings->device) },
+                          { "--precision", setText(&settings->precision) },
+                          { "--system", setText(&settings->system) },
+                          { "--request", setNumber(&settings->request) },
+                          { "--threads", setNumber(&settings->threads) },
+                          { "--limit", setNumber(&settings->limit) },
+                          { "--memory", setNumber(&settings->memory) } });
 }
 
 } // namespace
 
 int main(int argc, char** argv)
 {
+    if (argc == 2 && std::strcmp(argv[1], "--list") == 0)
+    {
+        for (const SystemKind& kind : systemKinds())
+        {
+            std::printf("%s\n", kind.name.c_str());
+        }
+        return 0;
+    }
     Settings settings;
     if (!parse(argc, argv, &settings))
     {

@@ -18,6 +18,7 @@
 #include <chrono>
 #include <map>
 #include <new>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "command_line.h"
 #include "sequence.h"
 
 namespace
@@ -237,73 +239,59 @@ std::vector<std::string> split(const std::string& list)
     return parts;
 }
 
-bool parse(int argc, char** argv, Settings* settings)
+//! Names of calls to leave out; lists them all and fails if one is not known.
+bool parseWithout(const std::string& list, std::set<std::string>* without)
 {
-    for (int i = 1; i + 1 < argc; i += 2)
+    for (const std::string& part : split(list))
     {
-        const std::string option = argv[i], value = argv[i + 1];
-        if (option == "--seconds")
+        if (callNames().count(part) == 0)
         {
-            settings->seconds = std::atof(value.c_str());
-        }
-        else if (option == "--seed" || option == "--one")
-        {
-            settings->seed  = static_cast<unsigned>(std::strtoul(value.c_str(), nullptr, 10));
-            settings->isOne = option == "--one";
-        }
-        else if (option == "--keep")
-        {
-            settings->hasKeep = true;
-            for (const std::string& part : split(value))
+            for (const std::string& name : callNames())
             {
-                settings->keep.push_back(std::atoi(part.c_str()));
+                std::printf("%s\n", name.c_str());
             }
-        }
-        else if (option == "--device" && (value == "cpu" || value == "gpu"))
-        {
-            settings->fuzz.device = value == "gpu" ? Device::Gpu : Device::Cpu;
-        }
-        else if (option == "--most")
-        {
-            settings->fuzz.most = std::atoi(value.c_str());
-        }
-        else if (option == "--threads")
-        {
-            settings->fuzz.mostThreads = std::atoi(value.c_str());
-        }
-        else if (option == "--slack")
-        {
-            settings->fuzz.slack = std::atof(value.c_str());
-        }
-        else if (option == "--without")
-        {
-            for (const std::string& part : split(value))
-            {
-                if (callNames().count(part) == 0)
-                {
-                    for (const std::string& name : callNames())
-                    {
-                        std::printf("%s\n", name.c_str());
-                    }
-                    return false;
-                }
-                settings->fuzz.without.insert(part);
-            }
-        }
-        else if (option == "--limit")
-        {
-            settings->limit = std::atoi(value.c_str());
-        }
-        else if (option == "--memory")
-        {
-            settings->memory = std::atof(value.c_str());
-        }
-        else
-        {
             return false;
         }
+        without->insert(part);
     }
-    return argc % 2 == 1;
+    return true;
+}
+
+bool parse(int argc, char** argv, Settings* settings)
+{
+    const auto setSeed = [settings](bool isOne)
+    {
+        return [settings, isOne](const std::string& value)
+        {
+            settings->seed  = static_cast<unsigned>(std::strtoul(value.c_str(), nullptr, 10));
+            settings->isOne = isOne;
+            return true;
+        };
+    };
+    const auto setKept = [settings](const std::string& value)
+    {
+        settings->hasKeep = true;
+        for (const std::string& part : split(value))
+        {
+            settings->keep.push_back(std::atoi(part.c_str()));
+        }
+        return true;
+    };
+    return parseOptions(argc,
+                        argv,
+                        { { "--seconds", setNumber(&settings->seconds) },
+                          { "--seed", setSeed(false) },
+                          { "--one", setSeed(true) },
+                          { "--keep", setKept },
+                          { "--device", setDevice(&settings->fuzz.device) },
+                          { "--most", setNumber(&settings->fuzz.most) },
+                          { "--threads", setNumber(&settings->fuzz.mostThreads) },
+                          { "--slack", setNumber(&settings->fuzz.slack) },
+                          { "--without",
+                            [settings](const std::string& value)
+                            { return parseWithout(value, &settings->fuzz.without); } },
+                          { "--limit", setNumber(&settings->limit) },
+                          { "--memory", setNumber(&settings->memory) } });
 }
 
 //! The options that the sequences depend on, for the line that reproduces one.

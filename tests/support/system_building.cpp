@@ -47,6 +47,21 @@ double uniform(std::mt19937& random, double low, double high)
     return std::uniform_real_distribution<double>(low, high)(random);
 }
 
+bool chance(std::mt19937& random, double p)
+{
+    return uniform(random) < p;
+}
+
+double logUniform(std::mt19937& random, double low, double high)
+{
+    return low * std::pow(high / low, uniform(random));
+}
+
+int below(std::mt19937& random, int n)
+{
+    return static_cast<int>(random() % static_cast<unsigned>(n));
+}
+
 Vector gaussian(std::mt19937& random, double width)
 {
     std::normal_distribution<double> normal(0, width);
@@ -277,6 +292,33 @@ void scatter(System* system,
     }
 }
 
+namespace
+{
+
+//! Sites of a molecule after a small step and a small rotation about a random axis through the
+//! first.
+std::vector<Vector> movedSites(const std::vector<Vector>& old, std::mt19937& random)
+{
+    const Vector shift = { uniform(random, -0.025, 0.025),
+                           uniform(random, -0.025, 0.025),
+                           uniform(random, -0.025, 0.025) };
+    const Vector axis  = direction(random);
+    const double angle = uniform(random, -0.6, 0.6);
+    std::vector<Vector> sites;
+    for (const Vector& site : old)
+    {
+        const Vector d = plus(site, old[0], -1);
+        Vector turned  = { 0, 0, 0 };
+        turned         = plus(turned, d, std::cos(angle));
+        turned         = plus(turned, cross(axis, d), std::sin(angle));
+        turned         = plus(turned, axis, dot(axis, d) * (1 - std::cos(angle)));
+        sites.push_back(plus(plus(old[0], turned), shift));
+    }
+    return sites;
+}
+
+} // namespace
+
 void relax(System* system, int sweeps, double temperature, std::mt19937& random)
 {
     System& s            = *system;
@@ -346,24 +388,11 @@ void relax(System* system, int sweeps, double temperature, std::mt19937& random)
             {
                 old.push_back(s.positions[i]);
             }
-            const double before = energyOf(m);
-            const Vector shift  = { uniform(random, -0.025, 0.025),
-                                    uniform(random, -0.025, 0.025),
-                                    uniform(random, -0.025, 0.025) };
-            // a small rotation about a random axis through the first site
-            const Vector axis  = direction(random);
-            const double angle = uniform(random, -0.6, 0.6);
+            const double before            = energyOf(m);
+            const std::vector<Vector> next = movedSites(old, random);
             for (size_t k = 0; k < old.size(); ++k)
             {
-                const Vector d     = plus(old[k], old[0], -1);
-                const Vector cross = { axis[1] * d[2] - axis[2] * d[1],
-                                       axis[2] * d[0] - axis[0] * d[2],
-                                       axis[0] * d[1] - axis[1] * d[0] };
-                Vector turned      = { 0, 0, 0 };
-                turned             = plus(turned, d, std::cos(angle));
-                turned             = plus(turned, cross, std::sin(angle));
-                turned             = plus(turned, axis, dot(axis, d) * (1 - std::cos(angle)));
-                s.positions[molecules[m][k]] = plus(plus(old[0], turned), shift);
+                s.positions[molecules[m][k]] = next[k];
             }
             const double change = energyOf(m) - before;
             if (change > 0 && uniform(random) > std::exp(-change / (c_boltzmann * temperature)))

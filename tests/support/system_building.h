@@ -33,6 +33,12 @@ Vector fractional(const Matrix& box, const Vector& x);
 Vector nearImage(const Matrix& box, const Vector& d);
 
 double uniform(std::mt19937& random, double low = 0, double high = 1);
+//! True with probability \p p.
+bool chance(std::mt19937& random, double p);
+//! Any magnitude from \p low to \p high is as likely as another.
+double logUniform(std::mt19937& random, double low, double high);
+//! A number from 0 to \p n - 1.
+int below(std::mt19937& random, int n);
 Vector gaussian(std::mt19937& random, double width = 1);
 //! A random unit vector.
 Vector direction(std::mt19937& random);

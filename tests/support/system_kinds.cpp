@@ -19,10 +19,7 @@ namespace
 
 constexpr double c_liquid = 33.4; //!< molecules of water per nm^3
 
-bool everywhere(const Vector& /*x*/)
-{
-    return true;
-}
+constexpr auto everywhere = [](const Vector& /*x*/) { return true; };
 
 Sample single(const std::string& name, System system)
 {
@@ -473,10 +470,8 @@ std::vector<SystemKind> systemKinds()
         add("two waters in " + std::to_string(static_cast<int>(edge)) + " nm",
             [edge] { return twoWaters(edge); });
     }
-    add("two waters in the middle of 1000 nm",
-        [] {
-            return twoWaters(1000, { 417.3, 503.9, 611.1 });
-        });
+    const Vector middle = { 417.3, 503.9, 611.1 };
+    add("two waters in the middle of 1000 nm", [middle] { return twoWaters(1000, middle); });
     add("one water in 10 nm", [] { return oneWater(10); });
     add("one water in 300 nm", [] { return oneWater(300); });
     add("excluded dipole in 10 nm", [] { return excludedDipole(10); });

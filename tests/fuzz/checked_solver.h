@@ -1,0 +1,425 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief A solver and what it was told, whose every evaluation is checked.
+ */
+#ifndef FARFIELD_TESTS_FUZZ_CHECKED_SOLVER_H
+#define FARFIELD_TESTS_FUZZ_CHECKED_SOLVER_H
+
+#include <cmath>
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "expectation.h"
+#include "sequence.h"
+#include "system_building.h"
+
+namespace farfield
+{
+namespace test
+{
+
+//! A box in the layout of the interface.
+struct BoxArray
+{
+    explicit BoxArray(const Matrix& matrix)
+    {
+        for (int i = 0; i < 3; ++i)
+        {
+            std::copy(matrix[i].begin(), matrix[i].end(), rows[i]);
+        }
+    }
+    double rows[3][3];
+};
+
+//! Totals that are equal bit by bit.
+inline bool areEqual(const Totals& a, const Totals& b)
+{
+    return a.energy == b.energy
+           && std::equal(&a.virial[0][0], &a.virial[0][0] + 9, &b.virial[0][0]);
+}
+
+//! The state of a sequence of calls.
+template<class Real>
+class CheckedSolver
+{
+protected:
+    explicit CheckedSolver(const FuzzSettings& settings) : settings_(settings) {}
+
+    //! Precision, options and system on one line.
+    std::string describe() const
+    {
+        std::ostringstream text;
+        text << (sizeof(Real) == 4 ? "float" : "double") << ", accuracy " << options_.accuracy
+             << ", order " << options_.order << ", ws " << options_.directRange << ", cell "
+             << options_.cellSize << ", " << nameOf(options_.m2l)
+             << (options_.leastSquares ? "" : ", truncated") << ", threads " << options_.threads
+             << (options_.reproducible ? ", reproducible" : "") << "; " << system_.name << ", N "
+             << system_.size() << ", box";
+        for (int i = 0; i < 3; ++i)
+        {
+            for (int j = 0; j <= i; ++j)
+            {
+                text << " " << system_.box[i][j];
+            }
+        }
+        return text.str();
+    }
+
+    [[noreturn]] void fail(const std::string& kind, const std::string& text) const
+    {
+        std::string setUp;
+        if (solver_)
+        {
+            const Setup s = solver_->setup();
+            std::ostringstream out;
+            out << "; in use: p " << s.order << ", ws " << s.directRange << ", levels " << s.levels
+                << ", cells " << s.leafCells << " of " << s.cellSize
+                << " nm, diagonal over far cell " << convergenceRatio(system_.box, s)
+                << ", estimate " << s.estimatedError;
+            setUp = out.str();
+        }
+        throw Failure(kind, call_ + ": " + text + setUp);
+    }
+
+    //! Whether what the solver does is up to the accuracy alone.
+    bool isLeftToTheAccuracy() const { return options_.order < 0 && options_.cellSize == 0; }
+
+    void setSystem(System system)
+    {
+        system_  = rounded<Real>(std::move(system));
+        isKnown_ = false;
+    }
+
+    void sendCharges()
+    {
+        const std::vector<Real> q(system_.charges.begin(), system_.charges.end());
+        solver_->setCharges(q.data(), system_.size());
+    }
+
+    void sendExclusions(bool bothWays)
+    {
+        std::vector<std::vector<int>> rows(system_.size());
+        for (const auto& [i, j] : system_.exclusions)
+        {
+            rows[i].push_back(j);
+            if (bothWays)
+            {
+                rows[j].push_back(i);
+            }
+        }
+        std::vector<int> offsets = { 0 }, partners;
+        for (const auto& row : rows)
+        {
+            partners.insert(partners.end(), row.begin(), row.end());
+            offsets.push_back(static_cast<int>(partners.size()));
+        }
+        solver_->setExclusions(offsets.data(), partners.data(), system_.size());
+    }
+
+    std::vector<Real> positions() const
+    {
+        std::vector<Real> x;
+        for (const Vector& r : system_.positions)
+        {
+            for (const double component : r)
+            {
+                x.push_back(static_cast<Real>(component));
+            }
+        }
+        return x;
+    }
+
+    static Request randomRequest(std::mt19937& random)
+    {
+        Request request;
+        request.energy        = chance(random, 0.7);
+        request.virial        = chance(random, 0.4);
+        request.replaceForces = chance(random, 0.5);
+        if (chance(random, 0.5))
+        {
+            request.gridOffset = { uniform(random), uniform(random), uniform(random) };
+        }
+        if (chance(random, 0.1))
+        {
+            request.gridOffset = { 1, 0, 1 };
+        }
+        if (chance(random, 0.3))
+        {
+            request.step = below(random, 1000000);
+        }
+        return request;
+    }
+
+    //! Runs a call in a parallel region of the caller's.
+    template<class Call>
+    static void runInParallel(const Call& call)
+    {
+        std::exception_ptr caught;
+#pragma omp parallel num_threads(2)
+#pragma omp single
+        {
+            try
+            {
+                call();
+            }
+            catch (...)
+            {
+                caught = std::current_exception();
+            }
+        }
+        if (caught)
+        {
+            std::rethrow_exception(caught);
+        }
+    }
+
+    //! Legal errors for legal input: no memory, or what only other options can mend.
+    void acceptOrFail(const Error& error) const
+    {
+        const std::string option = error.parameter();
+        const std::string text   = error.what();
+        if (text.empty())
+        {
+            fail("error without text", "an error has no text");
+        }
+        const bool isLegal =
+                error.code() == ErrorCode::OutOfMemory
+                || (error.code() == ErrorCode::InvalidArgument
+                    && (option == "accuracy" || (option == "cellSize" && options_.cellSize > 0)
+                        || (option == "order" && options_.order >= 0)));
+        if (!isLegal)
+        {
+            fail("refused", "legal input gives \"" + text + "\" [" + option + "]");
+        }
+    }
+
+    /*! Evaluates and checks; false if the library refused it legally. \p totals and \p forces
+     *  receive the result. */
+    bool evaluateAndCheck(const Request& request,
+                          std::vector<Real>* forces,
+                          Totals* totals,
+                          bool isInParallel = false)
+    {
+        const std::vector<Real> x = positions();
+        const std::vector<Real> before(*forces);
+        try
+        {
+            const auto call = [&] {
+                *totals = solver_->evaluate(
+                        x.data(), BoxArray(system_.box).rows, forces->data(), request);
+            };
+            isInParallel ? runInParallel(call) : call();
+        }
+        catch (const Error& error)
+        {
+            if (*forces != before)
+            {
+                fail("forces after error", "forces have changed although evaluate() threw");
+            }
+            acceptOrFail(error);
+            return false;
+        }
+        check(request, before, *forces, *totals);
+        return true;
+    }
+
+    const Expectation& expected()
+    {
+        if (!isKnown_)
+        {
+            expectation_ = expectationFor(system_);
+            isKnown_     = true;
+        }
+        return expectation_;
+    }
+
+    void checkForces(const Request& request,
+                     const std::vector<Real>& before,
+                     const std::vector<Real>& forces)
+    {
+        const Expectation& e = expected();
+        const int n          = system_.size();
+        const double unit    = std::numeric_limits<Real>::epsilon();
+        const Setup s        = solver_->setup();
+        double squares = 0, old = 0;
+        for (int i = 0; i < n; ++i)
+        {
+            for (int k = 0; k < 3; ++k)
+            {
+                const size_t at     = 3 * static_cast<size_t>(i) + k;
+                const double start  = request.replaceForces ? 0 : before[at];
+                const double result = forces[at] - start;
+                squares += std::pow(result - e.value.forces[i][k], 2);
+                old += start * start;
+            }
+        }
+        const double error = n == 0 ? 0 : std::sqrt(squares / n);
+        // Forces are added to what is there, which rounds the sum.
+        const double adding = n == 0 ? 0 : 4 * unit * std::sqrt(old / n);
+        std::ostringstream numbers;
+        numbers << "RMS force error " << error << " of " << e.scale << " kJ/mol/nm ("
+                << error / (e.scale > 0 ? e.scale : 1) << "), magnitude of the pairs "
+                << e.forceMagnitude;
+        const double floor = e.forceError + adding;
+        // No matter of accuracy: neither beside the result nor beside what it is the sum of.
+        if (!(error <= 1e-2 * e.forceMagnitude + floor) && !(error <= 0.3 * e.scale + floor)
+            && isLeftToTheAccuracy())
+        {
+            fail("forces are wrong", numbers.str());
+        }
+        if (isLeftToTheAccuracy()
+            && !(error <= settings_.slack * options_.accuracy * e.scale + floor))
+        {
+            fail("accuracy is missed", numbers.str());
+        }
+        // An explicit order or cell size stands: then the estimate has to say what it costs.
+        if (!isLeftToTheAccuracy()
+            && !(error
+                 <= settings_.slack * spread() * (s.estimatedError + 100 * unit) * e.scale + floor))
+        {
+            fail("estimate is too low", numbers.str());
+        }
+    }
+
+    //! The estimate is a mean over positions of the grid, of which few particles sample one.
+    double spread() const
+    {
+        return 4 + 8 / std::sqrt(std::max(system_.size(), 1));
+    }
+
+    /*! The error of q phi is at most that of the force times the length over which it acts, the
+     * edge of a cell of the coarsest level; at worst all particles agree in sign. */
+    double energyBound(const Expectation& e, const Setup& s) const
+    {
+        const double allowed = std::max(options_.accuracy, spread() * s.estimatedError);
+        const double length  = 2 * s.cellSize * std::exp2(std::max(0, s.levels - 1));
+        return settings_.slack * 2 * allowed * e.scale * length * system_.size() + rounding(e);
+    }
+    //! Of energies and virials.
+    static double rounding(const Expectation& e)
+    {
+        return 64 * std::numeric_limits<Real>::epsilon() * e.pairEnergies;
+    }
+
+    void checkEnergy(const Request& request, const Totals& totals)
+    {
+        const Expectation& e = expected();
+        const double bound   = energyBound(e, solver_->setup());
+        const bool hasEnergy = request.energy || request.virial;
+        if (!hasEnergy && totals.energy != 0)
+        {
+            fail("energy unasked", "an energy that was not asked for is not 0");
+        }
+        if (hasEnergy && !(std::abs(totals.energy - e.value.energy) <= bound))
+        {
+            std::ostringstream text;
+            text << "energy " << totals.energy << " instead of " << e.value.energy << ", bound "
+                 << bound;
+            fail("energy is wrong", text.str());
+        }
+    }
+
+    void checkVirial(const Request& request, const Totals& totals)
+    {
+        const Expectation& e   = expected();
+        const Setup s          = solver_->setup();
+        const double roundings = rounding(e);
+        const double bound     = (2 * s.order + 3) * energyBound(e, s);
+        for (int i = 0; i < 3; ++i)
+        {
+            for (int j = 0; j < 3; ++j)
+            {
+                const double entry = totals.virial[i][j];
+                if (!request.virial && entry != 0)
+                {
+                    fail("virial unasked", "a virial that was not asked for is not 0");
+                }
+                // A strain multiplies a term of degree l + l' by at most l + l' + 1.
+                if (request.virial
+                    && !(std::abs(entry - e.value.virial[i][j]) <= bound + roundings))
+                {
+                    std::ostringstream text;
+                    text << "virial " << i << " " << j << " is " << entry << " instead of "
+                         << e.value.virial[i][j] << ", bound " << bound + roundings;
+                    fail("virial is wrong", text.str());
+                }
+                if (request.virial && !(std::abs(entry - totals.virial[j][i]) <= roundings))
+                {
+                    fail("virial is not symmetric", "virial is not symmetric");
+                }
+            }
+        }
+        if (request.virial)
+        {
+            const double trace = totals.virial[0][0] + totals.virial[1][1] + totals.virial[2][2];
+            if (!(std::abs(trace + 0.5 * totals.energy) <= roundings + 1e-3 * bound))
+            {
+                std::ostringstream text;
+                text << "trace of the virial " << trace << ", -E/2 " << -0.5 * totals.energy;
+                fail("trace is not -E/2", text.str());
+            }
+        }
+    }
+
+    void check(const Request& request,
+               const std::vector<Real>& before,
+               const std::vector<Real>& forces,
+               const Totals& totals)
+    {
+        checkForces(request, before, forces);
+        checkEnergy(request, totals);
+        checkVirial(request, totals);
+    }
+
+    std::vector<Real> randomForces(std::mt19937& random)
+    {
+        // About as large as the result, so that adding rounds no more than the result itself.
+        const double size = chance(random, 0.5) ? 0 : expected().scale;
+        std::vector<Real> forces(3 * static_cast<size_t>(system_.size()));
+        for (Real& f : forces)
+        {
+            f = static_cast<Real>(uniform(random, -size, size));
+        }
+        return forces;
+    }
+
+    bool evaluate(std::mt19937& random)
+    {
+        const Request request    = randomRequest(random);
+        std::vector<Real> forces = randomForces(random);
+        Totals totals;
+        return evaluateAndCheck(request, &forces, &totals);
+    }
+
+    bool isReproducible() const
+    {
+        return settings_.device == Device::Cpu || options_.reproducible;
+    }
+
+    const FuzzSettings& settings_;
+    std::string call_; //!< the present one
+    Options options_;
+    System system_;
+    std::unique_ptr<Solver<Real>> solver_;
+
+private:
+    Expectation expectation_;
+    bool isKnown_ = false;
+};
+
+} // namespace test
+} // namespace farfield
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "expectation.h"
+
+#include <cmath>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "systems.h"
+
+namespace farfield
+{
+namespace test
+{
+
+double convergenceRatio(const Matrix& box, const Setup& setup)
+{
+    const auto length = [](const Vector& v)
+    { return std::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); };
+    const auto& h = setup.cells;
+    Matrix cell   = box; // H^-1 B by forward substitution
+    for (int i = 0; i < 3; ++i)
+    {
+        for (int k = 0; k < 3; ++k)
+        {
+            for (int j = 0; j < i; ++j)
+            {
+                cell[i][k] -= h[i][j] * cell[j][k];
+            }
+            cell[i][k] /= std::max(1, h[i][i]);
+        }
+    }
+    const auto combined = [&](int a, int b, int c)
+    {
+        Vector v;
+        for (int k = 0; k < 3; ++k)
+        {
+            v[k] = a * cell[0][k] + b * cell[1][k] + c * cell[2][k];
+        }
+        return length(v);
+    };
+    const double diagonal = std::max(
+            { combined(1, 1, 1), combined(1, 1, -1), combined(1, -1, 1), combined(1, -1, -1) });
+    const int far  = setup.directRange + 1;
+    double nearest = std::numeric_limits<double>::max();
+    for (int a = -far; a <= far; ++a)
+    {
+        for (int b = -far; b <= far; ++b)
+        {
+            for (int c = -far; c <= far; ++c)
+            {
+                if (std::max({ std::abs(a), std::abs(b), std::abs(c) }) == far)
+                {
+                    nearest = std::min(nearest, combined(a, b, c));
+                }
+            }
+        }
+    }
+    return diagonal / nearest;
+}
+
+Expectation expectationFor(const System& system)
+{
+    Expectation result;
+    std::vector<double> magnitudes;
+    result.value   = fastEwald(system, 0, &magnitudes);
+    const int n    = system.size();
+    double squares = 0;
+    for (const auto& [i, j] : system.exclusions)
+    {
+        // What a solver may add and take away again; closer pairs it has to leave out.
+        const Vector& a = system.positions[i];
+        const Vector& b = system.positions[j];
+        const double r =
+                std::max(0.03,
+                         std::sqrt((a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1])
+                                   + (a[2] - b[2]) * (a[2] - b[2])));
+        const double qq = c_coulomb * std::abs(system.charges[i] * system.charges[j]);
+        magnitudes[i] += qq / (r * r);
+        magnitudes[j] += qq / (r * r);
+        result.pairEnergies += qq / r;
+    }
+    for (const double m : magnitudes)
+    {
+        squares += m * m;
+    }
+    result.forceMagnitude = n == 0 ? 0 : std::sqrt(squares / n);
+    result.pairEnergies += n * c_coulomb * system.meanSquareCharge() / 0.2;
+    result.pairEnergies += std::abs(result.value.energy);
+    result.scale = forceScale(system, result.value.forces);
+    // Two splittings agree to this, see FastEwald.BoundsItsOwnErrorInEveryKindOfSystem.
+    result.forceError = 64 * std::numeric_limits<double>::epsilon() * result.forceMagnitude;
+    return result;
+}
+
+} // namespace test
+} // namespace farfield
