@@ -257,6 +257,51 @@ void Tree<Real>::l2l(const Level<Real>& parent,
     }
 }
 
+namespace
+{
+
+//! Pairs of cells that an operator joins, among targets [begin, end).
+template<class Real, class Operator>
+void findPairs(const Level<Real>& level,
+               const Operator& op,
+               int begin,
+               int end,
+               std::vector<int>* from,
+               std::vector<int>* to)
+{
+    from->clear();
+    to->clear();
+    for (int slot = begin; slot < end; slot++)
+    {
+        const Int3& c = level.cells[slot];
+        if (!op.from[octantOf(c)])
+        {
+            continue;
+        }
+        const Int3 source = level.grid.reduce({ c[0] - op.D[0], c[1] - op.D[1], c[2] - op.D[2] });
+        const int other   = level.slotOf[level.grid.index(source)];
+        if (other >= 0)
+        {
+            from->push_back(other);
+            to->push_back(slot);
+        }
+    }
+}
+
+//! Adds -1/2 D (x) F over pairs of cells, each of which is seen twice, without its trace.
+void addPairs(const Vec3& D, const Vec3& force, std::array<double, StrainCount>* virial)
+{
+    for (int c = 0; c < StrainCount; c++)
+    {
+        const int a = c_strainAxes[c][0];
+        const int b = c_strainAxes[c][1];
+        (*virial)[c] -= (a == b) ? 0.25 * (D[a] * force[a] - D[2] * force[2])
+                                 : 0.125 * (D[a] * force[b] + D[b] * force[a]);
+    }
+}
+
+} // namespace
+
 template<class Real>
 void Tree<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* virial) const
 {
@@ -277,30 +322,10 @@ void Tree<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* virial
         Columns<Real> X(n, 0), Y(n, 0), Z(n, 0);
         const auto doStretch = [&](int stretch)
         {
-            std::array<double, StrainCount> own = {};
-            for (size_t k = 0; k < operators.size(); k++)
+            const int end = std::min(cells, (stretch + 1) * c_stretch);
+            for (const auto& op : operators)
             {
-                const auto& op = operators[k];
-                from.clear();
-                to.clear();
-                for (int slot = stretch * c_stretch;
-                     slot < std::min(cells, (stretch + 1) * c_stretch);
-                     slot++)
-                {
-                    const Int3& c = level->cells[slot];
-                    if (!op.from[octantOf(c)])
-                    {
-                        continue;
-                    }
-                    const Int3 source =
-                            level->grid.reduce({ c[0] - op.D[0], c[1] - op.D[1], c[2] - op.D[2] });
-                    const int other = level->slotOf[level->grid.index(source)];
-                    if (other >= 0)
-                    {
-                        from.push_back(other);
-                        to.push_back(slot);
-                    }
-                }
+                findPairs(*level, op, stretch * c_stretch, end, &from, &to);
                 if (from.empty())
                 {
                     continue;
@@ -325,17 +350,8 @@ void Tree<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* virial
                 {
                     force[t.axis] -= t.value * Y.dot(t.from, Z, t.to);
                 }
-                // every pair of cells is seen twice
-                const Vec3 D = operators_.displacement(op.D);
-                for (int c = 0; c < StrainCount; c++)
-                {
-                    const int a = c_strainAxes[c][0];
-                    const int b = c_strainAxes[c][1];
-                    own[c] -= (a == b) ? 0.25 * (D[a] * force[a] - D[2] * force[2])
-                                       : 0.125 * (D[a] * force[b] + D[b] * force[a]);
-                }
+                addPairs(operators_.displacement(op.D), force, &partial[stretch]);
             }
-            partial[stretch] = own;
         };
 #pragma omp for schedule(static)
         for (int stretch = 0; stretch < stretches; stretch++)
@@ -344,14 +360,11 @@ void Tree<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* virial
         }
     }
     failure.rethrow();
-    if (virial != nullptr)
+    for (size_t k = 0; virial != nullptr && k < partial.size(); k++)
     {
-        for (const auto& own : partial)
+        for (int c = 0; c < StrainCount; c++)
         {
-            for (int c = 0; c < StrainCount; c++)
-            {
-                (*virial)[c] += own[c];
-            }
+            (*virial)[c] += partial[k][c];
         }
     }
 }

@@ -206,35 +206,21 @@ void irregularStrain(int degree, const Vec3& D, double* out)
     terms.add(D, radial.data(), slope.data(), false, out);
 }
 
-template<class Real>
-LatticeSums<Real> latticeSums(const Grid& grid,
-                              int ws,
-                              int degree,
-                              int strainDegree,
-                              const std::vector<int>& waves,
-                              double precision,
-                              double ewald,
-                              int threads)
+namespace
 {
-    const int n        = coefficientCount(degree);
-    const int strained = coefficientCount(strainDegree);
-    const int all      = grid.waveVectors();
-    const int count    = static_cast<int>(waves.size());
-    const double a     = ewald;
-    const double decay = std::sqrt(-std::log(precision));
-    LatticeSums<Real> sums;
-    sums.degree = degree;
-    sums.value.setZero(count, n);
-    for (auto& strain : sums.strain)
-    {
-        strain.setZero(count, strained);
-    }
 
-    // Real space: each field is scattered over the group and transformed.
-    const RealSpace real  = realSpace(grid, ws, degree, strainDegree, decay / a, a);
-    const Int3 N          = grid.lengths();
+//! Adds the sums over real space: each field is scattered over the group and transformed.
+template<class Real>
+void addRealSpace(const Grid& grid,
+                  const RealSpace& real,
+                  const std::vector<int>& waves,
+                  int threads,
+                  LatticeSums<Real>* sums)
+{
+    const int n           = static_cast<int>(sums->value.cols());
+    const int strained    = static_cast<int>(sums->strain[0].cols());
     const long long cells = grid.count();
-    const RealTransform<double> transform(N);
+    const RealTransform<double> transform(grid.lengths());
     FirstException failure;
     constexpr int c_block = 8; // fields per task: neighbours in the output
     const auto blocksOf   = [](int fields) { return (fields + c_block - 1) / c_block; };
@@ -245,53 +231,66 @@ LatticeSums<Real> latticeSums(const Grid& grid,
                 [&]
                 {
                     in.resize(cells);
-                    out.resize(2LL * all);
+                    out.resize(2LL * grid.waveVectors());
                 });
+        // field i of the sums themselves (c < 0), or of a derivative
+        const auto addField = [&](int c, int i)
+        {
+            const int field = c < 0 ? i : n + c * strained + i;
+            std::fill(in.begin(), in.end(), 0.0);
+            for (size_t d = 0; d < real.slots.size(); d++)
+            {
+                in[real.slots[d]] += real.values(field, d);
+            }
+            transform.forward(in.data(), out.data());
+            // W = i^l w: the real part for even l, the imaginary part for odd l
+            const int l       = degreeOf(i);
+            const double sign = ((l / 2) % 2) ? -1 : 1;
+            const int part    = l % 2;
+            for (size_t k = 0; k < waves.size(); k++)
+            {
+                const double w = sign * out[2 * waves[k] + part];
+                if (c < 0)
+                {
+                    sums->value(k, i) = w;
+                }
+                else
+                {
+                    sums->strain[c](k, i) = static_cast<Real>(w);
+                }
+            }
+        };
 #pragma omp for schedule(dynamic)
         for (int task = 0; task < blocksOf(n) + StrainCount * blocksOf(strained); task++)
         {
-            if (failure.any())
-            {
-                continue;
-            }
-            const int derivative = task - blocksOf(n); // < 0: the sums themselves
+            const int derivative = task - blocksOf(n);
             const int c          = derivative < 0 ? -1 : derivative / blocksOf(strained);
             const int first      = c_block * (c < 0 ? task : derivative % blocksOf(strained));
             const int last       = std::min(first + c_block, c < 0 ? n : strained);
             for (int i = first; i < last; i++)
             {
-                const int field = c < 0 ? i : n + c * strained + i;
-                std::fill(in.begin(), in.end(), 0.0);
-                for (size_t d = 0; d < real.slots.size(); d++)
-                {
-                    in[real.slots[d]] += real.values(field, d);
-                }
-                transform.forward(in.data(), out.data());
-                // W = i^l w: the real part for even l, the imaginary part for odd l
-                const int l       = degreeOf(i);
-                const double sign = ((l / 2) % 2) ? -1 : 1;
-                const int part    = l % 2;
-                for (int k = 0; k < count; k++)
-                {
-                    const double w = sign * out[2 * waves[k] + part];
-                    if (c < 0)
-                    {
-                        sums.value(k, i) = w;
-                    }
-                    else
-                    {
-                        sums.strain[c](k, i) = static_cast<Real>(w);
-                    }
-                }
+                failure.run([&] { addField(c, i); });
             }
         }
     }
     failure.rethrow();
+}
 
-    // Reciprocal space.
-    const Mat3 dual   = grid.scaledEdges().inverse();
-    const double qMax = 2 * a * decay;
-    const Int3 extent = reach(2 * M_PI * dual.transpose(), qMax);
+//! Adds the sums over reciprocal space.
+template<class Real>
+void addReciprocalSpace(const Grid& grid,
+                        double a,
+                        double qMax,
+                        const std::vector<int>& waves,
+                        int threads,
+                        LatticeSums<Real>* sums)
+{
+    const int degree   = sums->degree;
+    const int n        = static_cast<int>(sums->value.cols());
+    const int strained = static_cast<int>(sums->strain[0].cols());
+    const Mat3 dual    = grid.scaledEdges().inverse();
+    const Int3 extent  = reach(2 * M_PI * dual.transpose(), qMax);
+    FirstException failure;
 #pragma omp parallel num_threads(threads)
     {
         std::optional<Terms> terms;
@@ -299,18 +298,35 @@ LatticeSums<Real> latticeSums(const Grid& grid,
         failure.run(
                 [&]
                 {
-                    terms.emplace(degree, strainDegree);
+                    terms.emplace(degree, degreeOf(strained - 1));
                     radial.resize(degree + 1);
                     slope.resize(degree + 1);
                     out.resize(terms->size());
                 });
-#pragma omp for schedule(static)
-        for (int k = 0; k < count; k++)
+        const auto addVector = [&](const Vec3& q)
         {
-            if (failure.any())
+            const double q2 = q.squaredNorm();
+            if (q2 > qMax * qMax)
             {
-                continue;
+                return;
             }
+            if (q2 < 1e-20)
+            {
+                out[0] += backgroundOfSplit(a);
+                return;
+            }
+            // (-i)^l = i^l (-1)^l
+            double factor = 4 * M_PI * std::exp(-q2 / (4 * a * a)) / q2;
+            for (int l = 0; l <= degree; l++)
+            {
+                radial[l] = factor;
+                slope[l]  = -factor * (1 / (4 * a * a) + 1 / q2);
+                factor /= -(2 * l + 1);
+            }
+            terms->add(q, radial.data(), slope.data(), true, out.data());
+        };
+        const auto addWave = [&](int k)
+        {
             const Vec3 w = grid.phases(waves[k]);
             std::fill(out.begin(), out.end(), 0.0);
             for (int x = -extent[0]; x <= extent[0]; x++)
@@ -319,43 +335,55 @@ LatticeSums<Real> latticeSums(const Grid& grid,
                 {
                     for (int z = -extent[2]; z <= extent[2]; z++)
                     {
-                        const Vec3 q    = dual * (w + 2 * M_PI * Vec3(x, y, z));
-                        const double q2 = q.squaredNorm();
-                        if (q2 > qMax * qMax)
-                        {
-                            continue;
-                        }
-                        if (q2 < 1e-20)
-                        {
-                            out[0] += backgroundOfSplit(a);
-                            continue;
-                        }
-                        // (-i)^l = i^l (-1)^l
-                        double factor = 4 * M_PI * std::exp(-q2 / (4 * a * a)) / q2;
-                        for (int l = 0; l <= degree; l++)
-                        {
-                            radial[l] = factor;
-                            slope[l]  = -factor * (1 / (4 * a * a) + 1 / q2);
-                            factor /= -(2 * l + 1);
-                        }
-                        terms->add(q, radial.data(), slope.data(), true, out.data());
+                        addVector(dual * (w + 2 * M_PI * Vec3(x, y, z)));
                     }
                 }
             }
             for (int i = 0; i < n; i++)
             {
-                sums.value(k, i) += out[i];
+                sums->value(k, i) += out[i];
             }
             for (int c = 0; c < StrainCount; c++)
             {
                 for (int i = 0; i < strained; i++)
                 {
-                    sums.strain[c](k, i) += static_cast<Real>(out[n + c * strained + i]);
+                    sums->strain[c](k, i) += static_cast<Real>(out[n + c * strained + i]);
                 }
             }
+        };
+#pragma omp for schedule(static)
+        for (int k = 0; k < static_cast<int>(waves.size()); k++)
+        {
+            failure.run([&] { addWave(k); });
         }
     }
     failure.rethrow();
+}
+
+} // namespace
+
+template<class Real>
+LatticeSums<Real> latticeSums(const Grid& grid,
+                              int ws,
+                              int degree,
+                              int strainDegree,
+                              const std::vector<int>& waves,
+                              double precision,
+                              double ewald,
+                              int threads)
+{
+    const int count    = static_cast<int>(waves.size());
+    const double decay = std::sqrt(-std::log(precision));
+    LatticeSums<Real> sums;
+    sums.degree = degree;
+    sums.value.setZero(count, coefficientCount(degree));
+    for (auto& strain : sums.strain)
+    {
+        strain.setZero(count, coefficientCount(strainDegree));
+    }
+    const RealSpace real = realSpace(grid, ws, degree, strainDegree, decay / ewald, ewald);
+    addRealSpace(grid, real, waves, threads, &sums);
+    addReciprocalSpace(grid, ewald, 2 * ewald * decay, waves, threads, &sums);
     return sums;
 }
 
