@@ -46,7 +46,7 @@ void CudaBackend<Real>::build(const Discretisation& d)
 {
     // launches that were recorded, or that nobody has waited for, use what is freed now
     check(cudaDeviceSynchronize(), "waiting for the GPU");
-    farField_ = FarField<Real>();
+    farField_ = DeviceFarField<Real>();
     history_.forgetPositions();
     history_.replace();
     try
@@ -56,7 +56,7 @@ void CudaBackend<Real>::build(const Discretisation& d)
     }
     catch (...)
     {
-        farField_ = FarField<Real>();
+        farField_ = DeviceFarField<Real>();
         throw;
     }
 }

@@ -38,16 +38,16 @@ public:
     void setExclusions(const int* offsets, const int* partners, int n) override;
     void build(const Discretisation& d) override;
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override;
-    void sort(const Real* x) override;
-    void exclusions(const Real* /*x*/) override;
+    void sort() override;
+    void exclusions() override;
     void p2p() override;
     void p2m() override { farField_.p2m(cells_.particles(), far()); }
     void m2m(int level) override { farField_.m2m(level, far()); }
     void m2l(int level) override { farField_.m2l(level, farSums(), far()); }
     void l2l(int level) override { farField_.l2l(level, netCharge_, farSums(), far()); }
 
-    void l2p(Real* forces) override;
-    Totals collect(Real* forces) override;
+    void l2p() override;
+    Totals collect() override;
     bool mustRepeat() const override { return mustRepeat_; }
 
     void beginStage(Stage stage) override;
@@ -102,7 +102,7 @@ private:
     void resizeCells(int n);
 
     //! Brings the positions of an evaluation to device memory, where they are not there.
-    void setPositions(const Real* x);
+    void setPositions();
 
     //! Lists of the families of the sorted particles.
     void listFamilies(bool recording);
@@ -128,8 +128,8 @@ private:
     StageClock clock_;
     EvaluationHistory history_;
 
-    FarField<Real> farField_;
-    NearField<Real> nearField_;
+    DeviceFarField<Real> farField_;
+    DeviceNearField<Real> nearField_;
     DeviceCells<Real> cells_;
 
     ParticleArrays<Real> arrays_;

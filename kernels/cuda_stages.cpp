@@ -11,7 +11,7 @@ namespace farfield
 {
 
 template<class Real>
-void CudaBackend<Real>::sort(const Real* x)
+void CudaBackend<Real>::sort()
 {
     mustRepeat_          = false;
     const bool recording = isCapturing(far());
@@ -19,7 +19,7 @@ void CudaBackend<Real>::sort(const Real* x)
     {
         totals_.clear(far());
     }
-    setPositions(x);
+    setPositions();
     nearField_.clear(streams_.near());
     Sums wanted = { this->request_.energy, this->request_.virial, {} };
     copyTo(farField_.rotation(), wanted.rotation);
@@ -55,7 +55,7 @@ void CudaBackend<Real>::sort(const Real* x)
 }
 
 template<class Real>
-void CudaBackend<Real>::exclusions(const Real* /*x*/)
+void CudaBackend<Real>::exclusions()
 {
     const NearGrid where = nearGrid();
     nearField_.exclusions().subtract(where.box,
@@ -76,7 +76,7 @@ void CudaBackend<Real>::p2p()
 }
 
 template<class Real>
-void CudaBackend<Real>::l2p(Real* forces)
+void CudaBackend<Real>::l2p()
 {
     streams_.awaitIn(far(), Point::NearDone);
     ForceArrays<Real> arrays;
@@ -85,7 +85,7 @@ void CudaBackend<Real>::l2p(Real* forces)
     copyTo(farField_.rotation(), arrays.rotation);
     // what comes to the host is added there
     arrays.replace = this->request_.replaceForces || !onDevice_;
-    arrays.all     = onDevice_ ? forces : arrays_.forces();
+    arrays.all     = onDevice_ ? this->forcesOut_ : arrays_.forces();
     arrays.far     = this->request_.virial ? farForces_.data() : nullptr;
     arrays.poison  = tree().poison();
     farField_.l2p(cells_.particles(), netCharge_, arrays, far());
@@ -100,7 +100,7 @@ void CudaBackend<Real>::l2p(Real* forces)
 }
 
 template<class Real>
-Totals CudaBackend<Real>::collect(Real* forces)
+Totals CudaBackend<Real>::collect()
 {
     if (onDevice_)
     {
@@ -115,7 +115,7 @@ Totals CudaBackend<Real>::collect(Real* forces)
     {
         return {};
     }
-    arrays_.deliverForces(forces, this->request_.replaceForces);
+    arrays_.deliverForces(this->forcesOut_, this->request_.replaceForces);
     return totals_.totals();
 }
 
@@ -176,15 +176,15 @@ NearGrid CudaBackend<Real>::nearGrid() const
 }
 
 template<class Real>
-void CudaBackend<Real>::setPositions(const Real* x)
+void CudaBackend<Real>::setPositions()
 {
     if (onDevice_)
     {
-        arrays_.usePositions(x);
+        arrays_.usePositions(this->positions_);
     }
     else
     {
-        arrays_.copyPositions(x, far());
+        arrays_.copyPositions(this->positions_, far());
     }
     streams_.reach(Point::Placed, far());
     streams_.awaitIn(streams_.near(), Point::Placed);
@@ -237,11 +237,11 @@ void CudaBackend<Real>::throwIfOverflowed()
 
 // The other members are inline or compiled with cuda_backend.cpp.
 #define FARFIELD_INSTANTIATE(Real)                                                                 \
-    template void CudaBackend<Real>::sort(const Real*);                                            \
-    template void CudaBackend<Real>::exclusions(const Real*);                                      \
+    template void CudaBackend<Real>::sort();                                                       \
+    template void CudaBackend<Real>::exclusions();                                                 \
     template void CudaBackend<Real>::p2p();                                                        \
-    template void CudaBackend<Real>::l2p(Real*);                                                   \
-    template Totals CudaBackend<Real>::collect(Real*);                                             \
+    template void CudaBackend<Real>::l2p();                                                        \
+    template Totals CudaBackend<Real>::collect();                                                  \
     template void CudaBackend<Real>::beginStage(Stage);                                            \
     template void CudaBackend<Real>::endStage(Stage);                                              \
     template bool CudaBackend<Real>::measured(double*);                                            \

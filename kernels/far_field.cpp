@@ -15,10 +15,10 @@ namespace farfield
 {
 
 template<class Real>
-void FarField<Real>::build(const Discretisation& discretisation,
-                           int threads,
-                           bool reproducible,
-                           cudaStream_t stream)
+void DeviceFarField<Real>::build(const Discretisation& discretisation,
+                                 int threads,
+                                 bool reproducible,
+                                 cudaStream_t stream)
 {
     discretisation_         = discretisation;
     const Discretisation& d = discretisation_;
@@ -42,10 +42,10 @@ void FarField<Real>::build(const Discretisation& discretisation,
 }
 
 template<class Real>
-void FarField<Real>::setBox(const Mat3& box,
-                            const Mat3& strain,
-                            const Mat3& rotation,
-                            cudaStream_t stream)
+void DeviceFarField<Real>::setBox(const Mat3& box,
+                                  const Mat3& strain,
+                                  const Mat3& rotation,
+                                  cudaStream_t stream)
 {
     if (box != box_)
     {
@@ -69,7 +69,7 @@ void FarField<Real>::setBox(const Mat3& box,
 }
 
 template<class Real>
-void FarField<Real>::setCells(const Mat3& box, cudaStream_t stream)
+void DeviceFarField<Real>::setCells(const Mat3& box, cudaStream_t stream)
 {
     const Grid leaves = tree_.setBox(box);
     frame_            = BinFrame::of(leaves.edges(), leaves.inverseEdges(), rotation_);
@@ -78,7 +78,7 @@ void FarField<Real>::setCells(const Mat3& box, cudaStream_t stream)
 }
 
 template<class Real>
-void FarField<Real>::setTranslations(const Mat3& edges, cudaStream_t stream)
+void DeviceFarField<Real>::setTranslations(const Mat3& edges, cudaStream_t stream)
 {
     if (tree_.levels() > 1)
     {
@@ -88,7 +88,7 @@ void FarField<Real>::setTranslations(const Mat3& edges, cudaStream_t stream)
 
 //! What the accuracy leaves beside the truncation error; the two add in squares.
 template<class Real>
-double FarField<Real>::roomForRounding() const
+double DeviceFarField<Real>::roomForRounding() const
 {
     const Discretisation& d = discretisation_;
     const double truncation = estimatedError(d, d.leafGrid(d.referenceBox));
@@ -97,25 +97,25 @@ double FarField<Real>::roomForRounding() const
 }
 
 template<class Real>
-double FarField<Real>::background(int level, double netCharge) const
+double DeviceFarField<Real>::background(int level, double netCharge) const
 {
     return backgroundStrength(netCharge, tree_.grid(level).cells);
 }
 
 template<class Real>
-void FarField<Real>::p2m(const SortedParticles<Real>& particles, cudaStream_t stream)
+void DeviceFarField<Real>::p2m(const SortedParticles<Real>& particles, cudaStream_t stream)
 {
     farfield::p2m(tables_, particles, tree_.view(tree_.leaf()), stream);
 }
 
 template<class Real>
-void FarField<Real>::m2m(int level, cudaStream_t stream)
+void DeviceFarField<Real>::m2m(int level, cudaStream_t stream)
 {
     translations_.m2m(tree_.view(level), tree_.families(level), tree_.view(level - 1), stream);
 }
 
 template<class Real>
-void FarField<Real>::m2l(int level, const FarSums& sums, cudaStream_t stream)
+void DeviceFarField<Real>::m2l(int level, const FarSums& sums, cudaStream_t stream)
 {
     const double scale = 1 / tree_.unit(level);
     if (level == 0)
@@ -141,7 +141,10 @@ void FarField<Real>::m2l(int level, const FarSums& sums, cudaStream_t stream)
 }
 
 template<class Real>
-void FarField<Real>::l2l(int level, double netCharge, const FarSums& sums, cudaStream_t stream)
+void DeviceFarField<Real>::l2l(int level,
+                               double netCharge,
+                               const FarSums& sums,
+                               cudaStream_t stream)
 {
     translations_.l2l(tree_.view(level),
                       tree_.view(level + 1),
@@ -153,10 +156,10 @@ void FarField<Real>::l2l(int level, double netCharge, const FarSums& sums, cudaS
 }
 
 template<class Real>
-void FarField<Real>::l2p(const SortedParticles<Real>& particles,
-                         double netCharge,
-                         const ForceArrays<Real>& forces,
-                         cudaStream_t stream)
+void DeviceFarField<Real>::l2p(const SortedParticles<Real>& particles,
+                               double netCharge,
+                               const ForceArrays<Real>& forces,
+                               cudaStream_t stream)
 {
     const int leaf    = tree_.leaf();
     const double pull = backgroundPull(background(leaf, netCharge), tree_.unit(leaf));
@@ -164,11 +167,11 @@ void FarField<Real>::l2p(const SortedParticles<Real>& particles,
 }
 
 template<class Real>
-void FarField<Real>::sum(const SortedParticles<Real>& particles,
-                         double netCharge,
-                         const Real4<Real>* forces,
-                         const FarSums& sums,
-                         cudaStream_t stream)
+void DeviceFarField<Real>::sum(const SortedParticles<Real>& particles,
+                               double netCharge,
+                               const Real4<Real>* forces,
+                               const FarSums& sums,
+                               cudaStream_t stream)
 {
     const int leaf    = tree_.leaf();
     const double half = backgroundEnergy(background(leaf, netCharge), tree_.unit(leaf));
@@ -188,7 +191,7 @@ void FarField<Real>::sum(const SortedParticles<Real>& particles,
     }
 }
 
-template class FarField<float>;
-template class FarField<double>;
+template class DeviceFarField<float>;
+template class DeviceFarField<double>;
 
 } // namespace farfield

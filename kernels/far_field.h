@@ -22,7 +22,7 @@ namespace farfield
  *  Everything is computed in the frame of the operators; the rotation of setBox() leads from it to
  *  that of the caller. Launches go to the stream that is given. */
 template<class Real>
-class FarField
+class DeviceFarField
 {
 public:
     /*! \brief Builds the operators.

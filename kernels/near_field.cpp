@@ -14,14 +14,14 @@ constexpr double c_sparse = 0.5;
 } // namespace
 
 template<class Real>
-void NearField<Real>::forgetOccupancy(int cells, int usual)
+void DeviceNearField<Real>::forgetOccupancy(int cells, int usual)
 {
     occupancyKnown_ = false;
     occupancy_      = { cells, usual };
 }
 
 template<class Real>
-void NearField<Real>::findOccupancy(DeviceCells<Real>* particles, cudaStream_t stream)
+void DeviceNearField<Real>::findOccupancy(DeviceCells<Real>* particles, cudaStream_t stream)
 {
     if (occupancyKnown_)
     {
@@ -37,9 +37,9 @@ void NearField<Real>::findOccupancy(DeviceCells<Real>* particles, cudaStream_t s
 }
 
 template<class Real>
-OccupiedCells NearField<Real>::occupied(DeviceCells<Real>* particles,
-                                        int cells,
-                                        cudaStream_t stream) const
+OccupiedCells DeviceNearField<Real>::occupied(DeviceCells<Real>* particles,
+                                              int cells,
+                                              cudaStream_t stream) const
 {
     OccupiedCells result = { nullptr, nullptr, cells, occupancy_.cells, occupancy_.usual };
     if (result.expected < result.all)
@@ -52,12 +52,12 @@ OccupiedCells NearField<Real>::occupied(DeviceCells<Real>* particles,
 }
 
 template<class Real>
-void NearField<Real>::p2p(DeviceCells<Real>* particles,
-                          const NearGrid& where,
-                          const NearResults& results,
-                          cudaStream_t stream)
+void DeviceNearField<Real>::p2p(DeviceCells<Real>* particles,
+                                const NearGrid& where,
+                                const NearResults& results,
+                                cudaStream_t stream)
 {
-    NearTask<Real> task;
+    DeviceNearTask<Real> task;
     task.particles     = particles->particles();
     task.grid          = where.grid;
     task.frame         = where.frame;
@@ -70,7 +70,7 @@ void NearField<Real>::p2p(DeviceCells<Real>* particles,
     farfield::p2p(task, forces_.data(), stream);
 }
 
-template class NearField<float>;
-template class NearField<double>;
+template class DeviceNearField<float>;
+template class DeviceNearField<double>;
 
 } // namespace farfield

@@ -24,10 +24,10 @@ struct NearGrid
 };
 
 template<class Real>
-class NearField
+class DeviceNearField
 {
 public:
-    explicit NearField(bool reproducible) : reproducible_(reproducible) {}
+    explicit DeviceNearField(bool reproducible) : reproducible_(reproducible) {}
 
     //! Room for the forces of n particles.
     void resize(int n) { forces_.resize(n); }

@@ -101,7 +101,7 @@ struct OccupiedCells
 
 //! What a near-field pass needs.
 template<class Real>
-struct NearTask
+struct DeviceNearTask
 {
     SortedParticles<Real> particles;
     CellGrid grid;
@@ -119,7 +119,7 @@ struct NearTask
  *  Energies and virials are added up in a fixed order; forces are if that is asked for and the
  *  particles are sorted reproducibly. */
 template<class Real>
-void p2p(const NearTask<Real>& task, Real4<Real>* forces, cudaStream_t stream);
+void p2p(const DeviceNearTask<Real>& task, Real4<Real>* forces, cudaStream_t stream);
 
 } // namespace farfield
 

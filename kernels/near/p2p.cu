@@ -131,7 +131,7 @@ void launch(const P2pArguments<Real>& task, NearSums sums, cudaStream_t stream)
 } // namespace
 
 template<class Real>
-void p2p(const NearTask<Real>& task, Real4<Real>* forces, cudaStream_t stream)
+void p2p(const DeviceNearTask<Real>& task, Real4<Real>* forces, cudaStream_t stream)
 {
     if (task.particles.n == 0 || task.occupied.all == 0)
     {
@@ -168,7 +168,7 @@ void p2p(const NearTask<Real>& task, Real4<Real>* forces, cudaStream_t stream)
     }
 }
 
-template void p2p<float>(const NearTask<float>&, Real4<float>*, cudaStream_t);
-template void p2p<double>(const NearTask<double>&, Real4<double>*, cudaStream_t);
+template void p2p<float>(const DeviceNearTask<float>&, Real4<float>*, cudaStream_t);
+template void p2p<double>(const DeviceNearTask<double>&, Real4<double>*, cudaStream_t);
 
 } // namespace farfield

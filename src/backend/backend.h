@@ -76,17 +76,16 @@ public:
      * rotated frame */
     virtual void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) = 0;
 
-    virtual void sort(const Real* x)       = 0; //!< wraps and bins the particles
-    virtual void exclusions(const Real* x) = 0; //!< subtracts excluded pairs
-    virtual void p2p()                     = 0; //!< near field
-    virtual void p2m()                     = 0; //!< particles to multipoles of the leaves
+    virtual void sort()         = 0; //!< wraps and bins the particles
+    virtual void exclusions()   = 0; //!< subtracts excluded pairs
+    virtual void p2p()          = 0; //!< near field
+    virtual void p2m()          = 0; //!< particles to multipoles of the leaves
     virtual void m2m(int level) = 0; //!< multipoles of a level to those of the next coarser one
     virtual void m2l(int level) = 0; //!< multipoles to local expansions; level 0: periodic M2L
     virtual void l2l(int level) = 0; //!< local expansions to the next finer level
-    //! Local expansions to forces. \param[in] forces  those of collect(): may be added to here
-    virtual void l2p(Real* forces) = 0;
+    virtual void l2p()          = 0; //!< local expansions to forces
     //! Adds the forces to the caller's array and returns the totals.
-    virtual Totals collect(Real* forces) = 0;
+    virtual Totals collect() = 0;
     //! Whether the last evaluation has come to nothing, because lists had no room, and must be
     //! repeated: there is room now.
     virtual bool mustRepeat() const { return false; }
@@ -105,14 +104,20 @@ public:
     virtual std::vector<double> locals(int level) const     = 0;
     //!@}
 
-    //! What the following stages have to compute.
-    void setRequest(const Request& request)
+    /*! \brief What the following stages have to compute, and where it comes from and goes to.
+     *  \param[in]     x       positions, nm, [n][3], any image
+     *  \param[in,out] forces  kJ/mol/nm, [n][3]; nothing is written before l2p() */
+    void setTask(const Real* x, Real* forces, const Request& request)
     {
+        positions_      = x;
+        forcesOut_      = forces;
         request_        = request;
         request_.energy = request.energy || request.virial;
     }
 
 protected:
+    const Real* positions_ = nullptr; //!< the caller's, see setTask()
+    Real* forcesOut_       = nullptr;
     Request request_;
     double exclusionRange_ = c_exclusionRange; //!< nm
 };

@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/threads.h"
 #include "cells/excluded_pairs.h"
 #include "cpu/cell_list.h"
 #include "cpu/cpu_kernels.h"
-#include "cpu/exclusions.h"
 #include "cpu/m2l_periodic.h"
+#include "cpu/near_field.h"
 #include "cpu/tree.h"
 #include "operators/background.h"
 #include "operators/reduction.h"
@@ -35,12 +34,12 @@ public:
     void setCharges(const Real* q, int n) override
     {
         ScaledCharges<Real> scaled(q, n, rootCoulomb_);
-        forces_.reserve(3 * static_cast<size_t>(n));
+        near_.reserve(n);
         fx_.reserve(n);
         fy_.reserve(n);
         fz_.reserve(n);
         // nothing fails any more
-        forces_.resize(3 * static_cast<size_t>(n));
+        near_.resize(n);
         fx_.resize(n);
         fy_.resize(n);
         fz_.resize(n);
@@ -50,7 +49,7 @@ public:
 
     void setExclusions(const int* offsets, const int* partners, int n) override
     {
-        exclusions_.set(offsets, partners, n);
+        near_.setExclusions(offsets, partners, n);
     }
 
     void build(const Discretisation& d) override
@@ -101,13 +100,13 @@ public:
         }
     }
 
-    void sort(const Real* x) override
+    void sort() override
     {
         const Grid& leaf = leaves().grid;
         list_.sort(leaf,
                    this->request_.gridOffset,
                    rotation_,
-                   x,
+                   this->positions_,
                    q_.data(),
                    static_cast<int>(q_.size()),
                    threads_);
@@ -127,18 +126,10 @@ public:
         }
     }
 
-    void exclusions(const Real* x) override
+    void exclusions() override
     {
-        std::fill(forces_.begin(), forces_.end(), Real(0));
         sums_ = {};
-        exclusions_.subtract(box_,
-                             x,
-                             q_.data(),
-                             closeDistance(),
-                             forces_.data(),
-                             threads_,
-                             &sums_.energy,
-                             sums_.excludedVirial);
+        near_.subtract(box_, this->positions_, q_.data(), closeDistance(), &sums_);
     }
 
     void p2m() override
@@ -188,7 +179,7 @@ public:
         }
     }
 
-    void l2p(Real* /*forces*/) override
+    void l2p() override
     {
         Level<Real>& level = leaves();
         const double unit  = level.grid.unit();
@@ -226,67 +217,24 @@ public:
 
     void p2p() override
     {
-        NearTask<Real> task;
-        task.particles = list_.particles();
-        task.grid      = &leaves().grid;
-        task.ws        = discretisation_.ws;
-        task.cells     = list_.occupied().data();
-        if (!exclusions_.close().empty())
-        {
-            sortClosePairs();
-            task.closeOffsets   = closeOffsets_.data();
-            task.closePartners  = closePartners_.data();
-            task.imageDistance2 = static_cast<Real>(closeInCells(closeDistance()));
-        }
-        task.energy     = this->request_.energy;
-        task.virial     = this->request_.virial;
-        const int n     = static_cast<int>(q_.size());
-        const int cells = static_cast<int>(list_.occupied().size());
-        // ranges of cells with equal numbers of particles, one for each thread
-        const auto boundary = [&](int range)
-        {
-            if (range == threads_)
-            {
-                return cells;
-            }
-            const int particle = static_cast<int>(static_cast<long long>(n) * range / threads_);
-            const auto at =
-                    std::lower_bound(list_.occupied().begin(),
-                                     list_.occupied().end(),
-                                     particle,
-                                     [&](int cell, int p) { return list_.start()[cell] < p; });
-            return static_cast<int>(at - list_.occupied().begin());
-        };
-        forTasks(threads_,
-                 threads_,
-                 [&](int range)
-                 {
-                     near_[range].resize(n);
-                     cpuKernels<Real>().p2p(
-                             task, boundary(range), boundary(range + 1), &near_[range]);
-                 });
-        for (const auto& own : near_)
-        {
-            sums_.energy += own.energy;
-            for (int c = 0; c < 6; c++)
-            {
-                sums_.virial[c] += own.virial[c];
-            }
-        }
+        near_.p2p(
+                list_, leaves().grid, discretisation_.ws, closeDistance(), this->request_, &sums_);
     }
 
-    Totals collect(Real* forces) override
+    Totals collect() override
     {
+        Real* forces                      = this->forcesOut_;
         const int n                       = static_cast<int>(q_.size());
         constexpr int c_chunk             = NearForces<Real>::c_chunk;
         const Eigen::Matrix<Real, 3, 3> R = rotation_.cast<Real>();
         const bool replace                = this->request_.replaceForces;
+        const std::vector<Real>& excluded = near_.excludedForces();
 #pragma omp parallel for schedule(static) num_threads(threads_)
         for (int chunk = 0; chunk <= n / c_chunk; chunk++)
         {
             const int begin = chunk * c_chunk;
             const int end   = std::min(n, begin + c_chunk);
-            for (const auto& own : near_)
+            for (const auto& own : near_.parts())
             {
                 if (own.touched[chunk])
                 {
@@ -303,7 +251,7 @@ public:
                 const size_t to = 3 * static_cast<size_t>(list_.atom()[i]);
                 for (int k = 0; k < 3; k++)
                 {
-                    const Real sum = forces_[to + k]
+                    const Real sum = excluded[to + k]
                                      + (fx_[i] * R(0, k) + fy_[i] * R(1, k) + fz_[i] * R(2, k));
                     forces[to + k] = replace ? sum : forces[to + k] + sum;
                 }
@@ -329,33 +277,6 @@ private:
     LeafSlots slots()
     {
         return { first_.data(), count_.data(), leaves().padded };
-    }
-
-    //! Close pairs as compressed rows, both ways, in the order of the sorted particles.
-    void sortClosePairs()
-    {
-        const int n       = static_cast<int>(q_.size());
-        const auto& pairs = exclusions_.close();
-        rank_.resize(n);
-#pragma omp parallel for schedule(static) num_threads(threads_)
-        for (int i = 0; i < n; i++)
-        {
-            rank_[list_.atom()[i]] = i;
-        }
-        closeOffsets_.assign(static_cast<size_t>(n) + 2, 0);
-        closePartners_.resize(2 * pairs.size());
-        // counts one row ahead, so that filling moves the offsets to where they belong
-        for (const auto& [i, j] : pairs)
-        {
-            closeOffsets_[rank_[i] + 2]++;
-            closeOffsets_[rank_[j] + 2]++;
-        }
-        std::partial_sum(closeOffsets_.begin(), closeOffsets_.end(), closeOffsets_.begin());
-        for (const auto& [i, j] : pairs)
-        {
-            closePartners_[closeOffsets_[rank_[i] + 1]++] = rank_[j];
-            closePartners_[closeOffsets_[rank_[j] + 1]++] = rank_[i];
-        }
     }
 
     //! Excluded pairs nearer than this are left out, nm.
@@ -503,7 +424,6 @@ private:
     int threads_;
     std::vector<Real> q_; //!< times the root of the Coulomb constant
     double netCharge_ = 0;
-    Exclusions<Real> exclusions_;
 
     Discretisation discretisation_;
     Mat3 box_    = Mat3::Zero();
@@ -516,13 +436,9 @@ private:
     ExpansionTables<Real> tables_;
 
     CellList<Real> list_;
-    std::vector<int> first_, count_;     //!< particles per leaf slot
-    std::vector<Real> fx_, fy_, fz_;     //!< sorted
-    std::vector<Real> forces_;           //!< of excluded pairs, [n][3]
-    std::vector<NearForces<Real>> near_; //!< of ranges of cells, one for each thread
-
-    std::vector<int> rank_; //!< position of each particle among the sorted ones, for close pairs
-    std::vector<int> closeOffsets_, closePartners_; //!< see sortClosePairs()
+    std::vector<int> first_, count_; //!< particles per leaf slot
+    std::vector<Real> fx_, fy_, fz_; //!< sorted
+    NearField<Real> near_;
 
     StageSums sums_;
 };

@@ -76,7 +76,7 @@ Totals Pipeline<Real>::attempt(const Real* x, Real* forces, const Request& reque
 template<class Real>
 Totals Pipeline<Real>::runStages(const Real* x, Real* forces, const Request& request)
 {
-    backend_->setRequest(request);
+    backend_->setTask(x, forces, request);
     const int leaf   = operators_->discretisation().levels - 1;
     const auto stage = [&](Stage which, const auto& work)
     {
@@ -89,8 +89,8 @@ Totals Pipeline<Real>::runStages(const Real* x, Real* forces, const Request& req
                     });
     };
     // the near field comes first so that a GPU has it beside the far field
-    stage(Stage::Sort, [&] { backend_->sort(x); });
-    stage(Stage::Exclusions, [&] { backend_->exclusions(x); });
+    stage(Stage::Sort, [&] { backend_->sort(); });
+    stage(Stage::Exclusions, [&] { backend_->exclusions(); });
     stage(Stage::P2p, [&] { backend_->p2p(); });
     stage(Stage::P2m, [&] { backend_->p2m(); });
     for (int level = leaf; level > 0; level--)
@@ -103,9 +103,9 @@ Totals Pipeline<Real>::runStages(const Real* x, Real* forces, const Request& req
         stage(Stage::L2l, [&] { backend_->l2l(level); });
         stage(Stage::M2l, [&] { backend_->m2l(level + 1); });
     }
-    stage(Stage::L2p, [&] { backend_->l2p(forces); });
+    stage(Stage::L2p, [&] { backend_->l2p(); });
     Totals totals;
-    stage(Stage::Collect, [&] { totals = backend_->collect(forces); });
+    stage(Stage::Collect, [&] { totals = backend_->collect(); });
     return totals;
 }
 

@@ -169,9 +169,9 @@ Record record(Backend<Real>& backend, const System& system, int levels, const Re
         r.handedDown.resize(levels);
         r.locals.resize(levels);
         std::vector<Real> f(x.size(), Real(0));
-        backend.setRequest(request);
-        backend.sort(x.data());
-        backend.exclusions(x.data());
+        backend.setTask(x.data(), f.data(), request);
+        backend.sort();
+        backend.exclusions();
         backend.p2p();
         backend.p2m();
         r.multipoles[levels - 1] = backend.multipoles(levels - 1);
@@ -189,8 +189,8 @@ Record record(Backend<Real>& backend, const System& system, int levels, const Re
             backend.m2l(level);
             r.locals[level] = backend.locals(level);
         }
-        backend.l2p(f.data());
-        r.totals = backend.collect(f.data());
+        backend.l2p();
+        r.totals = backend.collect();
         r.forces.assign(f.begin(), f.end());
     } while (backend.mustRepeat());
     return r;

@@ -45,15 +45,15 @@ public:
         strain   = newStrain;
         rotation = newRotation;
     }
-    void sort(const double* /*x*/) override { stage("sort"); }
-    void exclusions(const double* /*x*/) override { stage("exclusions"); }
+    void sort() override { stage("sort"); }
+    void exclusions() override { stage("exclusions"); }
     void p2p() override { stage("p2p"); }
     void p2m() override { stage("p2m"); }
     void m2m(int level) override { stage("m2m " + std::to_string(level)); }
     void m2l(int level) override { stage("m2l " + std::to_string(level)); }
     void l2l(int level) override { stage("l2l " + std::to_string(level)); }
-    void l2p(double* /*forces*/) override { stage("l2p"); }
-    Totals collect(double* /*forces*/) override
+    void l2p() override { stage("l2p"); }
+    Totals collect() override
     {
         stage("collect");
         offset = request_.gridOffset;

@@ -134,9 +134,10 @@ struct Chain
         backend->setCharges(q.data(), n);
         backend->setExclusions(none.data(), nullptr, n);
         backend->build(d);
-        backend->setRequest({});
-        backend->sort(x.data());
-        backend->exclusions(x.data());
+        std::vector<Real> f(x.size(), Real(0));
+        backend->setTask(x.data(), f.data(), {});
+        backend->sort();
+        backend->exclusions();
         backend->p2p();
         backend->p2m();
         multipoles.resize(c.levels);
@@ -158,9 +159,8 @@ struct Chain
             backend->m2l(level);
             locals[level] = backend->locals(level);
         }
-        std::vector<Real> f(x.size(), Real(0));
-        backend->l2p(f.data());
-        backend->collect(f.data());
+        backend->l2p();
+        backend->collect();
         forces.assign(f.begin(), f.end());
         Grid grid(d.coarseCells(), box);
         for (int level = 0; level < c.levels; ++level)

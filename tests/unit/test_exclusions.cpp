@@ -112,11 +112,11 @@ Result evaluate(const System& system, const Discretisation& d, double range)
     Request request;
     request.gridOffset    = { 0.3, 0.8, 0.1 };
     request.replaceForces = true;
-    backend->setRequest(request);
     Result result;
     result.forces.resize(3 * static_cast<size_t>(n));
-    backend->sort(x.data());
-    backend->exclusions(x.data());
+    backend->setTask(x.data(), result.forces.data(), request);
+    backend->sort();
+    backend->exclusions();
     backend->p2p();
     backend->p2m();
     for (int level = d.levels - 1; level > 0; --level)
@@ -129,8 +129,8 @@ Result evaluate(const System& system, const Discretisation& d, double range)
         backend->l2l(level);
         backend->m2l(level + 1);
     }
-    backend->l2p(result.forces.data());
-    result.totals = backend->collect(result.forces.data());
+    backend->l2p();
+    result.totals = backend->collect();
     return result;
 }
 

@@ -1,0 +1,71 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The near field on the CPU: P2P by all threads, excluded pairs.
+ */
+#ifndef FARFIELD_CPU_NEAR_FIELD_H
+#define FARFIELD_CPU_NEAR_FIELD_H
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "cpu/cell_list.h"
+#include "cpu/cpu_kernels.h"
+#include "cpu/exclusions.h"
+
+namespace farfield
+{
+
+//! Forces of near cells and of excluded pairs, kept apart until they are collected.
+template<class Real>
+class NearField
+{
+public:
+    //! \param[in] threads  OpenMP threads
+    explicit NearField(int threads) : threads_(threads), near_(threads) {}
+
+    //! Makes room for the forces on n particles.
+    void reserve(int n) { excludedForces_.reserve(3 * static_cast<size_t>(n)); }
+    //! The number of particles; nothing fails after reserve().
+    void resize(int n) { excludedForces_.resize(3 * static_cast<size_t>(n)); }
+    //! As Backend::setExclusions().
+    void setExclusions(const int* offsets, const int* partners, int n)
+    {
+        exclusions_.set(offsets, partners, n);
+    }
+
+    /*! \brief Subtracts excluded pairs.
+     *  \param[in] x, q  [n][3] and [n], before sorting
+     *  \param[in] closeDistance  nm: nearer pairs are left out by p2p() */
+    void
+    subtract(const Mat3& box, const Real* x, const Real* q, double closeDistance, StageSums* sums);
+    /*! \brief Pairs of particles in near cells.
+     *  \param[in] closeDistance  that of subtract() */
+    void p2p(const CellList<Real>& list,
+             const Grid& grid,
+             int ws,
+             double closeDistance,
+             const Request& request,
+             StageSums* sums);
+
+    //! [n][3], before sorting.
+    const std::vector<Real>& excludedForces() const { return excludedForces_; }
+    //! Parts of the forces on sorted particles; what is not touched counts as zero.
+    const std::vector<NearForces<Real>>& parts() const { return near_; }
+
+private:
+    //! Close pairs as compressed rows, both ways, in the order of the sorted particles.
+    void sortClosePairs(const std::vector<int>& atom);
+
+    int threads_;
+    Exclusions<Real> exclusions_;
+    std::vector<Real> excludedForces_;
+    std::vector<NearForces<Real>> near_; //!< of ranges of cells, one for each thread
+    std::vector<int> rank_; //!< position of each particle among the sorted ones, for close pairs
+    std::vector<int> closeOffsets_, closePartners_; //!< see sortClosePairs()
+};
+
+} // namespace farfield
+
+#endif
