@@ -63,6 +63,65 @@ inline int longest(const int* count, int lanes)
     return *std::max_element(count, count + lanes);
 }
 
+/*! \brief Calls visit(i, ua, ub) with the monic functions i < coefficientCount(p) of two columns,
+ *         times their factors; see MonicRecurrence.
+ *
+ *  Two columns at a time hide the latency of the recurrence. */
+template<class Real, class Visit>
+HWY_INLINE void forMonicFunctions(const ExpansionTables<Real>& tables,
+                                  int p,
+                                  const Column<Real>& a,
+                                  const Column<Real>& b,
+                                  Vec<Real> factorA,
+                                  Vec<Real> factorB,
+                                  const Visit& visit)
+{
+    const Tag<Real> d;
+    const auto r2a = hn::MulAdd(a.x, a.x, hn::MulAdd(a.y, a.y, hn::Mul(a.z, a.z)));
+    const auto r2b = hn::MulAdd(b.x, b.x, hn::MulAdd(b.y, b.y, hn::Mul(b.z, b.z)));
+    auto ca        = factorA;
+    auto cb        = factorB;
+    auto sa        = hn::Zero(d);
+    auto sb        = hn::Zero(d);
+    for (int m = 0; m <= p; m++)
+    {
+        if (m > 0)
+        {
+            const auto ta = hn::Sub(hn::Mul(a.x, ca), hn::Mul(a.y, sa));
+            const auto tb = hn::Sub(hn::Mul(b.x, cb), hn::Mul(b.y, sb));
+            sa            = hn::MulAdd(a.x, sa, hn::Mul(a.y, ca));
+            sb            = hn::MulAdd(b.x, sb, hn::Mul(b.y, cb));
+            ca            = ta;
+            cb            = tb;
+        }
+        auto cCurA = ca, sCurA = sa, cCurB = cb, sCurB = sb;
+        auto cPrevA = hn::Zero(d), sPrevA = hn::Zero(d), cPrevB = hn::Zero(d), sPrevB = hn::Zero(d);
+        for (int l = m; l <= p; l++)
+        {
+            visit(coefficientIndex(l, m), cCurA, cCurB);
+            const auto beta  = hn::Set(d, tables.beta[l * (tables.order + 1) + m]);
+            const auto fa    = hn::Mul(beta, r2a);
+            const auto fb    = hn::Mul(beta, r2b);
+            const auto cNewA = hn::NegMulAdd(fa, cPrevA, hn::Mul(a.z, cCurA));
+            const auto cNewB = hn::NegMulAdd(fb, cPrevB, hn::Mul(b.z, cCurB));
+            cPrevA           = cCurA;
+            cPrevB           = cCurB;
+            cCurA            = cNewA;
+            cCurB            = cNewB;
+            if (m > 0)
+            {
+                visit(coefficientIndex(l, -m), sCurA, sCurB);
+                const auto sNewA = hn::NegMulAdd(fa, sPrevA, hn::Mul(a.z, sCurA));
+                const auto sNewB = hn::NegMulAdd(fb, sPrevB, hn::Mul(b.z, sCurB));
+                sPrevA           = sCurA;
+                sPrevB           = sCurB;
+                sCurA            = sNewA;
+                sCurB            = sNewB;
+            }
+        }
+    }
+}
+
 } // namespace HWY_NAMESPACE
 } // namespace farfield
 HWY_AFTER_NAMESPACE();

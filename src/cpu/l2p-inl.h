@@ -38,19 +38,14 @@ HWY_INLINE Gradients<Real> gradients(const ExpansionTables<Real>& tables,
 {
     const Tag<Real> d;
     const int L         = lanesOf<Real>();
-    const int p         = tables.order - 1;
-    const auto r2a      = hn::MulAdd(a.x, a.x, hn::MulAdd(a.y, a.y, hn::Mul(a.z, a.z)));
-    const auto r2b      = hn::MulAdd(b.x, b.x, hn::MulAdd(b.y, b.y, hn::Mul(b.z, b.z)));
-    auto ca             = hn::Set(d, Real(1));
-    auto cb             = ca;
-    auto sa             = hn::Zero(d);
-    auto sb             = sa;
-    Gradients<Real> sum = { sa, sa, sa, sa, sa, sa };
-    const auto add      = [&](const Real* coefficient, auto ua, auto ub) HWY_ATTR
+    const auto zero     = hn::Zero(d);
+    const auto one      = hn::Set(d, Real(1));
+    Gradients<Real> sum = { zero, zero, zero, zero, zero, zero };
+    const auto add      = [&](int i, Vec<Real> ua, Vec<Real> ub) HWY_ATTR
     {
-        const auto gx = hn::Load(d, coefficient);
-        const auto gy = hn::Load(d, coefficient + L);
-        const auto gz = hn::Load(d, coefficient + 2 * L);
+        const auto gx = hn::Load(d, g + (3 * i) * L);
+        const auto gy = hn::Load(d, g + (3 * i + 1) * L);
+        const auto gz = hn::Load(d, g + (3 * i + 2) * L);
         sum.xa        = hn::MulAdd(gx, ua, sum.xa);
         sum.ya        = hn::MulAdd(gy, ua, sum.ya);
         sum.za        = hn::MulAdd(gz, ua, sum.za);
@@ -58,43 +53,7 @@ HWY_INLINE Gradients<Real> gradients(const ExpansionTables<Real>& tables,
         sum.yb        = hn::MulAdd(gy, ub, sum.yb);
         sum.zb        = hn::MulAdd(gz, ub, sum.zb);
     };
-    for (int m = 0; m <= p; m++)
-    {
-        if (m > 0)
-        {
-            const auto ta = hn::Sub(hn::Mul(a.x, ca), hn::Mul(a.y, sa));
-            const auto tb = hn::Sub(hn::Mul(b.x, cb), hn::Mul(b.y, sb));
-            sa            = hn::MulAdd(a.x, sa, hn::Mul(a.y, ca));
-            sb            = hn::MulAdd(b.x, sb, hn::Mul(b.y, cb));
-            ca            = ta;
-            cb            = tb;
-        }
-        auto cCurA = ca, sCurA = sa, cCurB = cb, sCurB = sb;
-        auto cPrevA = hn::Zero(d), sPrevA = hn::Zero(d), cPrevB = hn::Zero(d), sPrevB = hn::Zero(d);
-        for (int l = m; l <= p; l++)
-        {
-            add(g + 3 * L * coefficientIndex(l, m), cCurA, cCurB);
-            const auto beta  = hn::Set(d, tables.beta[l * (p + 2) + m]);
-            const auto fa    = hn::Mul(beta, r2a);
-            const auto fb    = hn::Mul(beta, r2b);
-            const auto cNewA = hn::NegMulAdd(fa, cPrevA, hn::Mul(a.z, cCurA));
-            const auto cNewB = hn::NegMulAdd(fb, cPrevB, hn::Mul(b.z, cCurB));
-            cPrevA           = cCurA;
-            cPrevB           = cCurB;
-            cCurA            = cNewA;
-            cCurB            = cNewB;
-            if (m > 0)
-            {
-                add(g + 3 * L * coefficientIndex(l, -m), sCurA, sCurB);
-                const auto sNewA = hn::NegMulAdd(fa, sPrevA, hn::Mul(a.z, sCurA));
-                const auto sNewB = hn::NegMulAdd(fb, sPrevB, hn::Mul(b.z, sCurB));
-                sPrevA           = sCurA;
-                sPrevB           = sCurB;
-                sCurA            = sNewA;
-                sCurB            = sNewB;
-            }
-        }
-    }
+    forMonicFunctions(tables, tables.order - 1, a, b, one, one, add);
     return sum;
 }
 

@@ -34,52 +34,12 @@ HWY_INLINE void accumulate(const ExpansionTables<Real>& tables,
 {
     const Tag<Real> d;
     const int L    = lanesOf<Real>();
-    const int p    = tables.order;
-    const auto r2a = hn::MulAdd(a.x, a.x, hn::MulAdd(a.y, a.y, hn::Mul(a.z, a.z)));
-    const auto r2b = hn::MulAdd(b.x, b.x, hn::MulAdd(b.y, b.y, hn::Mul(b.z, b.z)));
-    auto ca        = a.q;
-    auto cb        = b.q;
-    auto sa        = hn::Zero(d);
-    auto sb        = hn::Zero(d);
-    for (int m = 0; m <= p; m++)
+    const auto add = [&](int i, Vec<Real> ua, Vec<Real> ub) HWY_ATTR
     {
-        if (m > 0)
-        {
-            const auto ta = hn::Sub(hn::Mul(a.x, ca), hn::Mul(a.y, sa));
-            const auto tb = hn::Sub(hn::Mul(b.x, cb), hn::Mul(b.y, sb));
-            sa            = hn::MulAdd(a.x, sa, hn::Mul(a.y, ca));
-            sb            = hn::MulAdd(b.x, sb, hn::Mul(b.y, cb));
-            ca            = ta;
-            cb            = tb;
-        }
-        auto cCurA = ca, sCurA = sa, cCurB = cb, sCurB = sb;
-        auto cPrevA = hn::Zero(d), sPrevA = hn::Zero(d), cPrevB = hn::Zero(d), sPrevB = hn::Zero(d);
-        for (int l = m; l <= p; l++)
-        {
-            Real* cAcc = acc + coefficientIndex(l, m) * L;
-            hn::Store(hn::Add(hn::Load(d, cAcc), hn::Add(cCurA, cCurB)), d, cAcc);
-            const auto beta  = hn::Set(d, tables.beta[l * (p + 1) + m]);
-            const auto fa    = hn::Mul(beta, r2a);
-            const auto fb    = hn::Mul(beta, r2b);
-            const auto cNewA = hn::NegMulAdd(fa, cPrevA, hn::Mul(a.z, cCurA));
-            const auto cNewB = hn::NegMulAdd(fb, cPrevB, hn::Mul(b.z, cCurB));
-            cPrevA           = cCurA;
-            cPrevB           = cCurB;
-            cCurA            = cNewA;
-            cCurB            = cNewB;
-            if (m > 0)
-            {
-                Real* sAcc = acc + coefficientIndex(l, -m) * L;
-                hn::Store(hn::Add(hn::Load(d, sAcc), hn::Add(sCurA, sCurB)), d, sAcc);
-                const auto sNewA = hn::NegMulAdd(fa, sPrevA, hn::Mul(a.z, sCurA));
-                const auto sNewB = hn::NegMulAdd(fb, sPrevB, hn::Mul(b.z, sCurB));
-                sPrevA           = sCurA;
-                sPrevB           = sCurB;
-                sCurA            = sNewA;
-                sCurB            = sNewB;
-            }
-        }
-    }
+        Real* to = acc + i * L;
+        hn::Store(hn::Add(hn::Load(d, to), hn::Add(ua, ub)), d, to);
+    };
+    forMonicFunctions(tables, tables.order, a, b, a.q, b.q, add);
 }
 
 template<class Real>

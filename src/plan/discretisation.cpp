@@ -85,20 +85,16 @@ void checkCellSize(const Options& options, const Mat3& box)
 }
 
 //! All settings that the options leave open.
-std::vector<Candidate> allCandidates(const Options& options,
-                                     Device device,
-                                     const Mat3& box,
-                                     long long particles,
-                                     const Occupancy& occupancy,
-                                     int realSize,
-                                     double largestCell)
+std::vector<Candidate> allCandidates(const PlanTask& task)
 {
+    const Options& options = task.options;
+    const Mat3& box        = task.box;
     std::vector<Candidate> candidates;
     const int copies       = box.isDiagonal(1e-10) ? 4 : 1;
     const int threads      = std::max(1, options.threads);
     const double boxVolume = box.determinant();
     const double shortest  = std::min({ box(0, 0), box(1, 1), box(2, 2) });
-    const double n         = std::max<double>(1, static_cast<double>(particles));
+    const double n         = std::max<double>(1, static_cast<double>(task.particles));
     const int firstOrder   = options.order >= 0 ? options.order : 1;
     const int lastOrder    = options.order >= 0 ? options.order : c_maxOrder;
     for (int ws = 1; ws <= 2; ws++)
@@ -126,7 +122,7 @@ std::vector<Candidate> allCandidates(const Options& options,
                         continue;
                     }
                     // as chooseCells() rounds: a tree splits cells of its coarsest level
-                    const int levels = fft ? 1 : levelsFor(device, box, wanted);
+                    const int levels = fft ? 1 : levelsFor(task.device, box, wanted);
                     const int split  = 1 << (levels - 1);
                     Int3 lengths;
                     for (int k = 0; k < 3; k++)
@@ -137,19 +133,19 @@ std::vector<Candidate> allCandidates(const Options& options,
                                                         std::lround(box(k, k) / (split * wanted))));
                     }
                     const double cells = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
-                    if (options.cellSize == 0 && (cells > c_maxCells || edge > largestCell))
+                    if (options.cellSize == 0 && (cells > c_maxCells || edge > task.largestCell))
                     {
                         continue;
                     }
                     const double e = std::cbrt(boxVolume / cells);
-                    const Work work(order, ws, lengths, levels, boxVolume, occupancy, n);
+                    const Work work(order, ws, lengths, levels, boxVolume, task.occupancy, n);
                     const double error =
                             estimatedError(order, ws, options.leastSquares, e, ratio, levels);
                     candidates.push_back({ order,
                                            ws,
                                            wanted,
                                            cells,
-                                           predictedCost(device, work),
+                                           predictedCost(task.device, work),
                                            error,
                                            fft,
                                            predictedMemory(work,
@@ -158,7 +154,7 @@ std::vector<Candidate> allCandidates(const Options& options,
                                                            options.leastSquares,
                                                            copies,
                                                            threads,
-                                                           realSize) });
+                                                           task.realSize) });
                 }
                 if (options.cellSize > 0)
                 {
@@ -295,35 +291,30 @@ private:
 
 /*! \brief The settings that suffice, cheapest first: those of about the lowest cost, none twice.
  *  \param[in] most  no more than this; the result is never empty */
-std::vector<Discretisation> cheapest(const Options& options,
-                                     Device device,
-                                     const Mat3& box,
-                                     long long particles,
-                                     const Occupancy& occupancy,
-                                     int realSize,
-                                     double largestCell,
-                                     size_t most)
+std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
 {
     //! Predicted costs are right within such a factor.
     constexpr double c_doubt = 1.5;
     //! Numbers of cells closer than this cost the same.
     constexpr double c_likeCells = 1.12;
 
-    checkCellSize(options, box);
-    auto all = allCandidates(options, device, box, particles, occupancy, realSize, largestCell);
+    const Options& options = task.options;
+    checkCellSize(options, task.box);
+    auto all = allCandidates(task);
     if (all.empty())
     {
-        constexpr double c_any = std::numeric_limits<double>::infinity();
-        all = allCandidates(options, device, box, particles, occupancy, realSize, c_any);
+        PlanTask any    = task;
+        any.largestCell = std::numeric_limits<double>::infinity();
+        all             = allCandidates(any);
     }
-    if (device == Device::Cpu)
+    if (task.device == Device::Cpu)
     {
         all = fittingCandidates(options, all);
     }
     const auto sufficient = sufficientCandidates(options, all);
     std::vector<Candidate> taken;
     std::vector<Discretisation> result;
-    Layouts layouts(options, device, box);
+    Layouts layouts(options, task.device, task.box);
     std::pair<Discretisation, double> closest = layouts.complete(sufficient.front());
     for (const Candidate& c : sufficient)
     {
@@ -375,27 +366,15 @@ std::vector<Discretisation> cheapest(const Options& options,
 
 } // namespace
 
-Discretisation chooseDiscretisation(const Options& options,
-                                    Device device,
-                                    const Mat3& box,
-                                    long long particles,
-                                    const Occupancy& occupancy,
-                                    int realSize,
-                                    double largestCell)
+Discretisation chooseDiscretisation(const PlanTask& task)
 {
-    return cheapest(options, device, box, particles, occupancy, realSize, largestCell, 1).front();
+    return cheapest(task, 1).front();
 }
 
-std::vector<Discretisation> discretisationsToTime(const Options& options,
-                                                  Device device,
-                                                  const Mat3& box,
-                                                  long long particles,
-                                                  const Occupancy& occupancy,
-                                                  int realSize,
-                                                  double largestCell)
+std::vector<Discretisation> discretisationsToTime(const PlanTask& task)
 {
     constexpr size_t c_most = 6;
-    return cheapest(options, device, box, particles, occupancy, realSize, largestCell, c_most);
+    return cheapest(task, c_most);
 }
 
 } // namespace farfield

@@ -66,37 +66,30 @@ inline M2lEngine engineOfLevels(const Options& options)
     return open ? M2lEngine::Hierarchy : options.m2l;
 }
 
+//! What a choice depends on.
+struct PlanTask
+{
+    const Options& options; //!< checked
+    Device device;          //!< whose costs count: Cpu or Gpu
+    const Mat3& box;        //!< box vectors
+    long long particles;
+    const Occupancy& occupancy; //!< where the particles are
+    int realSize = 4;           //!< bytes of a number
+    //! Edge that cells must not exceed, nm, unless nothing smaller is left.
+    double largestCell = std::numeric_limits<double>::infinity();
+};
+
 /*! \brief Chooses what the options leave open: the cheapest setting whose predicted error suffices.
  *
  *  The choice follows from a cost model, not from timings, and so is the same in every run.
- *  \param[in] options         checked
- *  \param[in] device          whose costs count: Cpu or Gpu
- *  \param[in] box             box vectors
- *  \param[in] particles       number of particles
- *  \param[in] occupancy       where they are
- *  \param[in] realSize        bytes of a number
- *  \param[in] largestCell     edge that cells must not exceed, nm, unless nothing smaller is left
  *  \throws Error  InvalidArgument: options and box do not fit together; OutOfMemory: on the CPU, if
  *                 what the options ask for takes more than half of the physical memory */
-Discretisation chooseDiscretisation(const Options& options,
-                                    Device device,
-                                    const Mat3& box,
-                                    long long particles,
-                                    const Occupancy& occupancy,
-                                    int realSize       = 4,
-                                    double largestCell = std::numeric_limits<double>::infinity());
+Discretisation chooseDiscretisation(const PlanTask& task);
 
 /*! \brief The settings among which timing may decide: their errors suffice, and their predicted
- *         costs are close. The first is that of chooseDiscretisation(), which has the parameters.
+ *         costs are close. The first is that of chooseDiscretisation().
  */
-std::vector<Discretisation>
-discretisationsToTime(const Options& options,
-                      Device device,
-                      const Mat3& box,
-                      long long particles,
-                      const Occupancy& occupancy,
-                      int realSize       = 4,
-                      double largestCell = std::numeric_limits<double>::infinity());
+std::vector<Discretisation> discretisationsToTime(const PlanTask& task);
 
 } // namespace farfield
 

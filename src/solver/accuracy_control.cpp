@@ -86,8 +86,13 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
     {
         Options ofWater  = options_;
         ofWater.accuracy = options_.accuracy / search.factor();
-        Discretisation d = chooseDiscretisation(
-                ofWater, device_, box, charges_->count(), occupied, sizeof(Real), largestCell());
+        Discretisation d = chooseDiscretisation({ ofWater,
+                                                  device_,
+                                                  box,
+                                                  charges_->count(),
+                                                  occupied,
+                                                  sizeof(Real),
+                                                  largestCell() });
         if (last)
         {
             d.exclusionRange = operators_->discretisation().exclusionRange;

@@ -30,13 +30,9 @@ std::vector<Discretisation> settingsToTime(const Options& options,
 {
     Options ofWater  = options;
     ofWater.accuracy = options.accuracy / std::max(sufficient.systemFactor, 1e-3);
-    auto settings    = discretisationsToTime(ofWater,
-                                          Device::Gpu,
-                                          box,
-                                          charges.count(),
-                                          Occupancy(x, charges.count(), box),
-                                          sizeof(Real),
-                                          largestCell);
+    const Occupancy occupied(x, charges.count(), box);
+    auto settings = discretisationsToTime(
+            { ofWater, Device::Gpu, box, charges.count(), occupied, sizeof(Real), largestCell });
     for (Discretisation& d : settings)
     {
         d.exclusionRange = sufficient.exclusionRange;

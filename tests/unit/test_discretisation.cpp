@@ -48,11 +48,11 @@ TEST(DiscretisationsToTime, MeetTheAccuracyAndDiffer)
                 const double volume  = occupied * box.determinant();
                 const auto particles = static_cast<long long>(100 * volume);
                 const auto settings =
-                        discretisationsToTime(options, Device::Gpu, box, particles, volume);
+                        discretisationsToTime({ options, Device::Gpu, box, particles, volume });
                 ASSERT_FALSE(settings.empty());
                 EXPECT_LE(settings.size(), 6U);
                 expectSame(settings.front(),
-                           chooseDiscretisation(options, Device::Gpu, box, particles, volume));
+                           chooseDiscretisation({ options, Device::Gpu, box, particles, volume }));
                 for (size_t i = 0; i < settings.size(); i++)
                 {
                     EXPECT_LE(estimatedError(settings[i], settings[i].leafGrid(box)), accuracy);
@@ -75,19 +75,19 @@ TEST(DiscretisationsToTime, AreWhatTheOptionsLeaveOpen)
     options.order       = 6;
     options.directRange = 2;
     for (const Discretisation& d :
-         discretisationsToTime(options, Device::Gpu, cube(8.0), 50000, 512))
+         discretisationsToTime({ options, Device::Gpu, cube(8.0), 50000, 512 }))
     {
         EXPECT_EQ(d.order, 6);
         EXPECT_EQ(d.ws, 2);
     }
     options.cellSize    = 0.5;
     options.m2l         = M2lEngine::Gemm;
-    const auto settings = discretisationsToTime(options, Device::Gpu, cube(8.0), 50000, 512);
+    const auto settings = discretisationsToTime({ options, Device::Gpu, cube(8.0), 50000, 512 });
     ASSERT_EQ(settings.size(), 1U);
     EXPECT_EQ(settings[0].engine, M2lEngine::Gemm);
     EXPECT_EQ(settings[0].leafCells[0][0], 16);
     options.cellSize = 9;
-    EXPECT_THROW(discretisationsToTime(options, Device::Gpu, cube(8.0), 50000, 512), Error);
+    EXPECT_THROW(discretisationsToTime({ options, Device::Gpu, cube(8.0), 50000, 512 }), Error);
 }
 
 } // namespace

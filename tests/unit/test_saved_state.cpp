@@ -34,7 +34,7 @@ SavedState stateFor(const NamedBox& named, const Options& options)
     SavedState state;
     state.particles = static_cast<long long>(100 * box.determinant());
     state.discretisation =
-            chooseDiscretisation(options, Device::Cpu, box, state.particles, box.determinant());
+            chooseDiscretisation({ options, Device::Cpu, box, state.particles, box.determinant() });
     state.strain(0, 1) = state.strain(1, 0) = 1e-3;
     return state;
 }
