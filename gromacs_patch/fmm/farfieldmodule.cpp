@@ -43,10 +43,8 @@
 
 #include "config.h"
 
-#include <cmath>
 #include <cstdlib>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -59,9 +57,6 @@
 #include "gromacs/mdtypes/inputrec.h"
 #include "gromacs/mdtypes/md_enums.h"
 #include "gromacs/mdtypes/simulation_workload.h"
-#include "gromacs/topology/atoms.h"
-#include "gromacs/topology/ifunc.h"
-#include "gromacs/topology/mtop_util.h"
 #include "gromacs/topology/topology.h"
 #include "gromacs/utility/exceptions.h"
 #include "gromacs/utility/gmxassert.h"
@@ -72,6 +67,8 @@
 #include "gromacs/utility/pleasecite.h"
 #include "gromacs/utility/stringutil.h"
 
+#include "farfieldchecks.h"
+#include "farfielddevice.h"
 #include "farfieldforceprovider.h"
 #include "fmm_mdmodule.h"
 #include "fmm_mdpoptions.h"
@@ -87,12 +84,6 @@ constexpr const char* c_checkpointKey = "fmm-farfield-state";
 
 //! Name of the row of the cycle-counter table in the log
 constexpr const char* c_cycleCounterName = "FMM (farfield)";
-
-//! Environment variable that takes coordinates and forces through the host
-constexpr const char* c_disableVariable = "GMX_FMM_DISABLE_GPU_BUFFERS";
-
-//! Environment variable that overrides fmm-farfield-device at run time
-constexpr const char* c_deviceVariable = "GMX_FMM_DEVICE";
 
 //! Where the module's options are among those of all modules
 constexpr const char* c_optionsSection = "fast-multipole-method";
@@ -135,245 +126,6 @@ void copyWithoutFarfield(const KeyValueTreeObject& tree, KeyValueTreeObjectBuild
             builder.addRawValue(property.key(), KeyValueTreeValue(property.value()));
         }
     }
-}
-
-//! Reports all of \p ir that FMM does not support; \p ir has coulombtype = FMM.
-void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
-{
-    if (ir.pbcType != PbcType::Xyz)
-    {
-        wi->addError("coulombtype = FMM needs three-dimensional periodicity, set pbc = xyz.");
-    }
-    if (ir.nwall > 0)
-    {
-        wi->addError("coulombtype = FMM does not support walls, set nwall = 0.");
-    }
-    if (ir.ewald_geometry != EwaldGeometry::ThreeD)
-    {
-        wi->addError(
-                "coulombtype = FMM has no slab correction, set ewald-geometry = 3d or use "
-                "coulombtype = PME.");
-    }
-    if (ir.epsilon_surface != 0)
-    {
-        wi->addError(
-                "coulombtype = FMM always has conducting surroundings, set epsilon-surface = 0 or "
-                "use coulombtype = PME.");
-    }
-    if (ir.rcoulomb != ir.rvdw)
-    {
-        wi->addError(
-                "coulombtype = FMM needs equal cut-offs, set rcoulomb to the value of rvdw: it has "
-                "no effect on the Coulomb interactions.");
-    }
-    if (ir.useMts)
-    {
-        wi->addError("coulombtype = FMM does not support multiple time stepping, set mts = no.");
-    }
-}
-
-//! Reports all of \p mtop that FMM does not support.
-void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler* wi)
-{
-    // Reports the first atom of each molecule type that has a property
-    const auto refuse = [&mtop, wi](const auto& hasProperty, const char* message)
-    {
-        for (const gmx_moltype_t& moltype : mtop.moltype)
-        {
-            const t_atom* begin = moltype.atoms.atom;
-            const t_atom* end   = begin + moltype.atoms.nr;
-            const t_atom* found = std::find_if(begin, end, hasProperty);
-            if (found != end)
-            {
-                wi->addError(formatString("%s (atom %d of molecule type %s).",
-                                          message,
-                                          static_cast<int>(found - begin) + 1,
-                                          *moltype.name));
-            }
-        }
-    };
-    refuse([](const t_atom& atom) { return !std::isfinite(atom.q); },
-           "A charge is not finite, correct the topology");
-    if (ir.efep != FreeEnergyPerturbationType::No)
-    {
-        // Pairs of perturbed atoms go through the free-energy kernel, which would add a cut-off
-        // Coulomb term, so perturbing only the LJ type of an atom is no better.
-        refuse(PERTURBED,
-               "coulombtype = FMM does not support perturbed charges or atom types, use "
-               "coulombtype = PME for free energies");
-    }
-    if (mtop.groups.groups[SimulationAtomGroupType::EnergyOutput].size() > 1)
-    {
-        wi->addWarning(
-                "With coulombtype = FMM the short-range Coulomb energies of energy groups are "
-                "zero, remove energygrps or compute these energies with coulombtype = PME and "
-                "mdrun -rerun.");
-    }
-}
-
-//! Positions beyond this are meaningless in single precision, which resolves 0.06 nm there; in nm
-constexpr real c_maxCoordinate = 1e6;
-
-//! Returns the index of the first position that is not finite or far too large, or -1.
-int findBadPosition(ArrayRef<const RVec> x)
-{
-    // The comparisons are false for NaN
-    const auto isBad = [](const RVec& xi)
-    {
-        return !(std::abs(xi[XX]) < c_maxCoordinate && std::abs(xi[YY]) < c_maxCoordinate
-                 && std::abs(xi[ZZ]) < c_maxCoordinate);
-    };
-    const auto found = std::find_if(x.begin(), x.end(), isBad);
-    return found == x.end() ? -1 : static_cast<int>(found - x.begin());
-}
-
-//! The message for an atom with such a position; \p atom counts from 0.
-std::string badPositionMessage(const int atom)
-{
-    return formatString(
-            "The position of atom %d is not finite or far too large, correct the starting "
-            "structure.",
-            atom + 1);
-}
-
-//! Reports a cell that does not fit into the box.
-void checkCellSize(const FarfieldOptions& options, const matrix box, WarningHandler* wi)
-{
-    const double smallest = std::min({ box[XX][XX], box[YY][YY], box[ZZ][ZZ] });
-    if (options.values.cellSize > smallest * (1 + farfield::c_cellSizeRounding))
-    {
-        wi->addError(
-                formatString("%s is %g nm, set it to at most the smallest box edge of %g nm, or to "
-                             "0 to let the cost decide.",
-                             farfieldSetting("cellSize"),
-                             options.values.cellSize,
-                             smallest));
-    }
-}
-
-/*! \brief Tells why the force provider can not use GROMACS's coordinates and forces on the device.
- *
- * \param[in] simulationWork  what runs where; nullptr when not known
- * \returns an empty string if it can
- */
-std::string obstacleToDevice(const SimulationWorkload* simulationWork)
-{
-    if (simulationWork == nullptr || !simulationWork->useGpuNonbonded)
-    {
-        return "non-bonded interactions run on the CPU";
-    }
-    if (!simulationWork->useGpuXBufferOpsWhenAllowed || !simulationWork->useGpuFBufferOpsWhenAllowed)
-    {
-        return "GROMACS has its coordinates and forces on the host";
-    }
-    if (simulationWork->haveFillerParticlesInLocalState)
-    {
-        return "there are filler particles";
-    }
-    if (std::getenv(c_disableVariable) != nullptr)
-    {
-        return formatString("the environment variable %s is set", c_disableVariable);
-    }
-    return {};
-}
-
-/*! \brief Returns the device that the user asks for, and sets the name of what says so.
- *
- * \param[in]  options  the mdp options
- * \param[out] source   the mdp option or the environment variable
- * \throws InvalidInputError  the environment variable has another value
- */
-farfield::Device requestedDevice(const FarfieldOptions& options, std::string* source)
-{
-    const char* value = std::getenv(c_deviceVariable);
-    if (value == nullptr)
-    {
-        *source = farfieldSetting("device");
-        return options.values.device;
-    }
-    *source = c_deviceVariable;
-    for (const farfield::DeviceDescription& device : farfield::c_devices)
-    {
-        if (equalCaseInsensitive(value, device.name))
-        {
-            return device.value;
-        }
-    }
-    GMX_THROW(InvalidInputError(formatString(
-            "The environment variable %s is '%s', set it to cpu, gpu or auto, or unset it.",
-            c_deviceVariable,
-            value)));
-}
-
-/*! \brief Decides where the FMM runs.
- *
- * mdrun's assignment of devices to ranks holds, and with it -gpu_id. Without one, the FMM is on the
- * CPU unless the user wants it on a GPU: then the ranks of a node take turns on the devices that
- * mdrun may use.
- *
- * \param[in] options           the mdp options
- * \param[in] assignedDevice    CUDA device that mdrun has assigned to this rank, or -1
- * \param[in] availableDevices  CUDA devices that were detected and that the user allows
- * \param[in] rankOnNode        number of this rank among those on its node
- */
-FarfieldDeviceChoice chooseDevice(const FarfieldOptions& options,
-                                  const int              assignedDevice,
-                                  ArrayRef<const int>    availableDevices,
-                                  const int              rankOnNode)
-{
-    FarfieldDeviceChoice choice;
-    choice.device = requestedDevice(options, &choice.option);
-    choice.reason = formatString("%s = %s", choice.option.c_str(), farfield::nameOf(choice.device));
-    if (choice.device == farfield::Device::Cpu)
-    {
-        return choice;
-    }
-    if (assignedDevice >= 0)
-    {
-        choice.id = assignedDevice;
-        choice.reason += formatString("; mdrun has assigned GPU %d to this rank", choice.id);
-    }
-    else if (choice.device == farfield::Device::Auto)
-    {
-        choice.device = farfield::Device::Cpu;
-        choice.reason += "; mdrun has assigned no GPU to this rank";
-    }
-    else if (!availableDevices.empty())
-    {
-        choice.id = availableDevices[rankOnNode % availableDevices.ssize()];
-        choice.reason += formatString("; GPU %d, in turn, of those that mdrun may use", choice.id);
-    }
-    else if (GMX_GPU_CUDA)
-    {
-        GMX_THROW(InconsistentInputError(formatString(
-                "%s = gpu, but mdrun has detected no GPU that it may use. Set it to cpu to run "
-                "without a GPU.",
-                choice.option.c_str())));
-    }
-    return choice;
-}
-
-/*! \brief Tells why mdrun copies coordinates and forces from and to the host at every step.
- *
- * \param[in] simulationWork  what runs where; nullptr when not known
- * \param[in] mtop            the global topology
- * \returns an empty string if it does not
- */
-std::string reasonForUpdateOnHost(const SimulationWorkload* simulationWork, const gmx_mtop_t& mtop)
-{
-    if (simulationWork != nullptr && simulationWork->useGpuUpdate)
-    {
-        return {};
-    }
-    if (gmx_mtop_interaction_count(mtop, IF_VSITE) > 0)
-    {
-        return "virtual sites need the update on the CPU";
-    }
-    if (gmx_mtop_particletype_count(mtop)[ParticleType::Shell] > 0)
-    {
-        return "shells need the update on the CPU";
-    }
-    return "the update runs on the CPU";
 }
 
 } // namespace

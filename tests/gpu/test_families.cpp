@@ -8,10 +8,10 @@
 
 #include <gtest/gtest.h>
 
-#include "tree/family_reach.h"
-#include "tree/family_tree.h"
 #include "cells/grid.h"
 #include "cpu/tree.h"
+#include "tree/family_reach.h"
+#include "tree/family_tree.h"
 
 namespace farfield
 {

@@ -10,10 +10,10 @@
 #include <gtest/gtest.h>
 
 #include "cells/binning.h"
-#include "expansions/harmonics.h"
-#include "runtime/order_dispatch.h"
 #include "cells/grid.h"
+#include "expansions/harmonics.h"
 #include "operators/solid_harmonics.h"
+#include "runtime/order_dispatch.h"
 
 namespace farfield
 {

@@ -1,0 +1,175 @@
+/*
+ * This file is part of the GROMACS molecular simulation package.
+ *
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
+ */
+
+/*! \internal \file
+ * \brief Implements the checks of farfield's input.
+ *
+ * \ingroup module_fmm
+ */
+#include "gmxpre.h"
+
+#include "farfieldchecks.h"
+
+#include <cmath>
+
+#include <algorithm>
+#include <string>
+
+#include "gromacs/fileio/warninp.h"
+#include "gromacs/mdtypes/inputrec.h"
+#include "gromacs/mdtypes/md_enums.h"
+#include "gromacs/topology/atoms.h"
+#include "gromacs/topology/topology.h"
+#include "gromacs/utility/stringutil.h"
+
+#include "farfieldoptions.h"
+
+namespace gmx
+{
+
+namespace
+{
+
+//! Positions beyond this are meaningless in single precision, which resolves 0.06 nm there; in nm
+constexpr real c_maxCoordinate = 1e6;
+
+} // namespace
+
+void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
+{
+    if (ir.pbcType != PbcType::Xyz)
+    {
+        wi->addError("coulombtype = FMM needs three-dimensional periodicity, set pbc = xyz.");
+    }
+    if (ir.nwall > 0)
+    {
+        wi->addError("coulombtype = FMM does not support walls, set nwall = 0.");
+    }
+    if (ir.ewald_geometry != EwaldGeometry::ThreeD)
+    {
+        wi->addError(
+                "coulombtype = FMM has no slab correction, set ewald-geometry = 3d or use "
+                "coulombtype = PME.");
+    }
+    if (ir.epsilon_surface != 0)
+    {
+        wi->addError(
+                "coulombtype = FMM always has conducting surroundings, set epsilon-surface = 0 or "
+                "use coulombtype = PME.");
+    }
+    if (ir.rcoulomb != ir.rvdw)
+    {
+        wi->addError(
+                "coulombtype = FMM needs equal cut-offs, set rcoulomb to the value of rvdw: it has "
+                "no effect on the Coulomb interactions.");
+    }
+    if (ir.useMts)
+    {
+        wi->addError("coulombtype = FMM does not support multiple time stepping, set mts = no.");
+    }
+}
+
+void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler* wi)
+{
+    // Reports the first atom of each molecule type that has a property
+    const auto refuse = [&mtop, wi](const auto& hasProperty, const char* message)
+    {
+        for (const gmx_moltype_t& moltype : mtop.moltype)
+        {
+            const t_atom* begin = moltype.atoms.atom;
+            const t_atom* end   = begin + moltype.atoms.nr;
+            const t_atom* found = std::find_if(begin, end, hasProperty);
+            if (found != end)
+            {
+                wi->addError(formatString("%s (atom %d of molecule type %s).",
+                                          message,
+                                          static_cast<int>(found - begin) + 1,
+                                          *moltype.name));
+            }
+        }
+    };
+    refuse([](const t_atom& atom) { return !std::isfinite(atom.q); },
+           "A charge is not finite, correct the topology");
+    if (ir.efep != FreeEnergyPerturbationType::No)
+    {
+        // Pairs of perturbed atoms go through the free-energy kernel, which would add a cut-off
+        // Coulomb term, so perturbing only the LJ type of an atom is no better.
+        refuse(PERTURBED,
+               "coulombtype = FMM does not support perturbed charges or atom types, use "
+               "coulombtype = PME for free energies");
+    }
+    if (mtop.groups.groups[SimulationAtomGroupType::EnergyOutput].size() > 1)
+    {
+        wi->addWarning(
+                "With coulombtype = FMM the short-range Coulomb energies of energy groups are "
+                "zero, remove energygrps or compute these energies with coulombtype = PME and "
+                "mdrun -rerun.");
+    }
+}
+
+int findBadPosition(ArrayRef<const RVec> x)
+{
+    // The comparisons are false for NaN
+    const auto isBad = [](const RVec& xi)
+    {
+        return !(std::abs(xi[XX]) < c_maxCoordinate && std::abs(xi[YY]) < c_maxCoordinate
+                 && std::abs(xi[ZZ]) < c_maxCoordinate);
+    };
+    const auto found = std::find_if(x.begin(), x.end(), isBad);
+    return found == x.end() ? -1 : static_cast<int>(found - x.begin());
+}
+
+std::string badPositionMessage(const int atom)
+{
+    return formatString(
+            "The position of atom %d is not finite or far too large, correct the starting "
+            "structure.",
+            atom + 1);
+}
+
+void checkCellSize(const FarfieldOptions& options, const matrix box, WarningHandler* wi)
+{
+    const double smallest = std::min({ box[XX][XX], box[YY][YY], box[ZZ][ZZ] });
+    if (options.values.cellSize > smallest * (1 + farfield::c_cellSizeRounding))
+    {
+        wi->addError(
+                formatString("%s is %g nm, set it to at most the smallest box edge of %g nm, or to "
+                             "0 to let the cost decide.",
+                             farfieldSetting("cellSize"),
+                             options.values.cellSize,
+                             smallest));
+    }
+}
+
+} // namespace gmx
