@@ -18,6 +18,27 @@ namespace
 constexpr double c_smallestBox = 1e-6;
 constexpr double c_largestBox  = 1e8;
 
+//! That an option is not legal, and what is.
+Error outOfRange(const OptionDescription& option, double value)
+{
+    std::string unit = option.unit;
+    if (!unit.empty())
+    {
+        unit.insert(0, " ");
+    }
+    std::string message = "The option ";
+    message += option.name;
+    message += " = " + text(value) + unit;
+    message += " is outside its range, " + text(option.smallest) + " to ";
+    message += text(option.largest) + unit;
+    if (!std::isnan(option.open))
+    {
+        message += ", or " + text(option.open) + ": then ";
+        message += option.whenOpen;
+    }
+    return Error(ErrorCode::InvalidArgument, message + ".", option.name);
+}
+
 } // namespace
 
 template<class Real>
@@ -28,16 +49,7 @@ void checkOptions(const Options& options)
         const double value = valueOf(option, options);
         if (!isLegal(option, value))
         {
-            const std::string unit = (*option.unit != 0 ? " " : "") + std::string(option.unit);
-            const bool mayBeOpen   = option.open == option.open; // else it is not a number
-            throw Error(ErrorCode::InvalidArgument,
-                        "The option " + std::string(option.name) + " = " + text(value) + unit
-                                + " is outside its range, " + text(option.smallest) + " to "
-                                + text(option.largest) + unit
-                                + (mayBeOpen ? "; " + text(option.open) + ": " + option.whenOpen
-                                             : std::string())
-                                + ".",
-                        option.name);
+            throw outOfRange(option, value);
         }
     }
 }
@@ -175,8 +187,8 @@ void checkRequest(const Request& request)
 {
     for (double offset : request.gridOffset)
     {
-        // written so that NaN fails
-        if (!(offset >= 0 && offset <= 1))
+        const bool isInCell = offset >= 0 && offset <= 1; // not if it is not a number
+        if (!isInCell)
         {
             throw Error(ErrorCode::InvalidArgument,
                         "The grid offset, " + text(offset) + ", is outside its range, 0 to 1.");
