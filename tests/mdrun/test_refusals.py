@@ -143,7 +143,7 @@ def test_an_error_of_the_library_is_told_as_it_is_and_names_the_option(work, wat
     simulation.grompp(work, "bad", entries, water.conf, water.top).ok()
     done = simulation.mdrun(work, "bad", time_limit=60)
     words = " ".join(done.text.split())
-    assert "The M2L engine asked for exists on the device 'gpu' only" in words
+    assert "The M2L engine 'gemm' exists on the device 'gpu' only" in words
     assert "The option to change is fmm-farfield-m2l." in words
     assert_clean_failure(done)
     assert_nothing_written(work, "bad")
