@@ -266,7 +266,7 @@ protected:
     }
 
     Case<Real> many_ = Case<Real>(60);
-    BoxRows box_         = { { { 2, 0, 0 }, { 0, 2.1, 0 }, { 0, 0, 2.2 } } };
+    BoxRows box_     = { { { 2, 0, 0 }, { 0, 2.1, 0 }, { 0, 0, 2.2 } } };
 };
 TYPED_TEST_SUITE_P(OutOfMemory);
 
@@ -296,8 +296,8 @@ TYPED_TEST_P(OutOfMemory, LeavesTheSolverAsItWas)
 {
     using Real = typename TypeParam::Real;
     const Case<Real> other(40), uncharged(60, 0.5);
-    const auto& many = this->many_;
-    const BoxRows& box   = this->box_;
+    const auto& many   = this->many_;
+    const BoxRows& box = this->box_;
     BoxRows strained = box, larger = box;
     strained[0][0] *= 1.004;
     for (auto& row : larger)
