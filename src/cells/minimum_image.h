@@ -21,6 +21,8 @@ struct MinimumImage
     double half[3];   //!< half of the diagonal
     double safe2;     //!< nm^2: below this squared length no other image can be shorter
     bool rectangular;
+    double inverse[2]; //!< of the first two elements of the diagonal
+    int reach[2];      //!< multiples of the last two vectors that lead to shorter images, at most
 
     //! \param[in] vectors  rows, lower triangular: anything with vectors(i, j)
     template<class BoxVectors>
@@ -42,6 +44,18 @@ struct MinimumImage
             shortest            = square < shortest ? square : shortest;
         }
         image.safe2 = 0.25 * shortest;
+        // no component of a rounded image is longer than half of the diagonal's
+        const double longest =
+                std::sqrt(image.half[0] * image.half[0] + image.half[1] * image.half[1]
+                          + image.half[2] * image.half[2]);
+        for (int k = 0; k < 2; k++)
+        {
+            image.inverse[k] = 1 / vectors(k, k);
+            // flatter than by this no cells suit a box
+            constexpr double c_most = 1e6;
+            const double multiples  = longest / vectors(k + 1, k + 1) + 0.5;
+            image.reach[k]          = static_cast<int>(multiples < c_most ? multiples : c_most);
+        }
         return image;
     }
 
@@ -86,19 +100,19 @@ struct MinimumImage
             return;
         }
         // A skewed box: the rounded image is near the shortest one, but need not be it, and in a
-        // flat one many box vectors may lie between the two. All that could be shorter are tried:
-        // the vectors are triangular, so the last component bounds c, the second then b.
+        // flat one many box vectors may lie between the two. The vectors are triangular, so the
+        // last component of an image bounds c, and the second then b.
         const double from[3] = { dx[0], dx[1], dx[2] };
-        const double most    = sqrt(best2);
-        for (double c = ceil((-most - from[2]) / box[2][2]); from[2] + c * box[2][2] <= most; c++)
+        FARFIELD_ROLLED
+        for (int m = -reach[1]; m <= reach[1]; m++)
         {
-            const double z    = from[2] + c * box[2][2];
-            const double y    = from[1] + c * box[2][1];
-            const double left = best2 - z * z;
-            const double wide = left > 0 ? sqrt(left) : 0;
-            for (double b = ceil((-wide - y) / box[1][1]); y + b * box[1][1] <= wide; b++)
+            const double c      = m;
+            const double middle = -rint((from[1] + c * box[2][1]) * inverse[1]);
+            FARFIELD_ROLLED
+            for (int k = -reach[0]; k <= reach[0]; k++)
             {
-                const double a = -rint((from[0] + b * box[1][0] + c * box[2][0]) / box[0][0]);
+                const double b = middle + k;
+                const double a = -rint((from[0] + b * box[1][0] + c * box[2][0]) * inverse[0]);
                 double trial[3];
                 for (int j = 0; j < 3; j++)
                 {
