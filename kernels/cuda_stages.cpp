@@ -128,8 +128,7 @@ void CudaBackend<Real>::beginStage(Stage stage)
     }
     // inside somebody else's capture nothing can be timed, and nothing is collected from arrays
     // on the device
-    timed_ =
-            stage != Stage::SetUp && (!onDevice_ || (streams_.inTurn() && stage != Stage::Collect));
+    timed_ = !onDevice_ || (streams_.inTurn() && stage != Stage::Collect);
     if (timed_)
     {
         clock_.begin(stage, streams_.of(stage), streams_.inTurn());
@@ -139,8 +138,7 @@ void CudaBackend<Real>::beginStage(Stage stage)
 template<class Real>
 void CudaBackend<Real>::endStage(Stage stage)
 {
-    // an evaluation may be part of a set-up
-    if (timed_ && stage != Stage::SetUp)
+    if (timed_)
     {
         clock_.end(streams_.of(stage), streams_.inTurn());
     }

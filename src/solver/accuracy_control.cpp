@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -144,7 +145,8 @@ typename AccuracyControl<Real>::MeasuredError
 AccuracyControl<Real>::measureAndNote(const Real* x, const Mat3& box, double predicted)
 {
     MeasuredError measured = measure(x, box);
-    if (charges_->hasExclusions() && measured.unit > 0)
+    const bool mayLeaveOut = operators_->discretisation().exclusionRange < c_allExclusions;
+    if (mayLeaveOut && charges_->hasExclusions() && measured.unit > 0)
     {
         if (measured.worst > c_margin * options_.accuracy)
         {

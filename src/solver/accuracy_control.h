@@ -11,8 +11,6 @@
 #ifndef FARFIELD_SOLVER_ACCURACY_CONTROL_H
 #define FARFIELD_SOLVER_ACCURACY_CONTROL_H
 
-#include <optional>
-
 #include "plan/occupancy.h"
 #include "solver/charge_set.h"
 #include "solver/force_spread.h"
@@ -51,8 +49,6 @@ public:
     };
     //! Error of the operators in use, from evaluations at several positions of the grid.
     MeasuredError measure(const Real* x, const Mat3& box);
-    //! The same, noted with the operators; \param[in] predicted  error in water
-    MeasuredError measureAndNote(const Real* x, const Mat3& box, double predicted);
 
     /*! \brief Edge of the largest cell, nm, in which rounding leaves the accuracy.
      *
@@ -61,6 +57,9 @@ public:
     double largestCell() const;
 
 private:
+    //! The same, noted with the operators, which may leave out more excluded pairs for it.
+    //! \param[in] predicted  error in water
+    MeasuredError measureAndNote(const Real* x, const Mat3& box, double predicted);
     /*! \brief Forces at several positions of the grid: a number that are spread evenly, and some
      *         that put a particle into the corner of its cell, where errors are largest. */
     ForceSpread measureSpread(const Real* x, const Mat3& box, int positions, int corners);
