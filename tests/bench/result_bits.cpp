@@ -17,6 +17,7 @@
 
 #include "farfield/farfield.h"
 
+#include "solver_input.h"
 #include "systems.h"
 
 namespace farfield
@@ -49,41 +50,13 @@ private:
     uint64_t value_ = 0xcbf29ce484222325ULL;
 };
 
-//! A system as arrays.
-template<class Real>
-struct Arrays
-{
-    std::vector<Real> x, q;
-    std::vector<int> offsets = { 0 }, partners;
-
-    explicit Arrays(const System& system) : q(system.charges.begin(), system.charges.end())
-    {
-        for (const Vector& r : system.positions)
-        {
-            x.insert(x.end(), r.begin(), r.end());
-        }
-        std::vector<std::vector<int>> rows(system.size());
-        for (const auto& [i, j] : system.exclusions)
-        {
-            rows[i].push_back(j);
-        }
-        for (const auto& row : rows)
-        {
-            partners.insert(partners.end(), row.begin(), row.end());
-            offsets.push_back(static_cast<int>(partners.size()));
-        }
-    }
-};
-
 //! Results in the box, in a box that is strained, one that is larger, and in the first again.
 template<class Real>
 Hash resultsOf(const System& system, const Options& options)
 {
-    Arrays<Real> arrays(system);
-    const int n = system.size();
+    const std::vector<Real> x = flatPositions<Real>(system);
     Solver<Real> solver(options);
-    solver.setCharges(arrays.q.data(), n);
-    solver.setExclusions(arrays.offsets.data(), arrays.partners.data(), n);
+    load(solver, system, false);
     Hash hash;
     int step = 0;
     for (const auto& [scale, strain] :
@@ -97,10 +70,10 @@ Hash resultsOf(const System& system, const Options& options)
                 box[i][j] = scale * system.box[i][j] * (j == 0 ? 1 + strain : 1);
             }
         }
-        std::vector<Real> forces(arrays.x.size(), Real(0));
+        std::vector<Real> forces(x.size(), Real(0));
         Request request;
         request.step        = step++;
-        const Totals totals = solver.evaluate(arrays.x.data(), box, forces.data(), request);
+        const Totals totals = solver.evaluate(x.data(), box, forces.data(), request);
         hash.add(forces.data(), forces.size());
         hash.add(&totals.energy, 1);
         hash.add(&totals.virial[0][0], 9);

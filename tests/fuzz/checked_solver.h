@@ -23,25 +23,13 @@
 
 #include "expectation.h"
 #include "sequence.h"
+#include "solver_input.h"
 #include "system_building.h"
 
 namespace farfield
 {
 namespace test
 {
-
-//! A box in the layout of the interface.
-struct BoxArray
-{
-    explicit BoxArray(const Matrix& matrix)
-    {
-        for (int i = 0; i < 3; ++i)
-        {
-            std::copy(matrix[i].begin(), matrix[i].end(), rows[i]);
-        }
-    }
-    double rows[3][3];
-};
 
 //! Totals that are equal bit by bit.
 inline bool areEqual(const Totals& a, const Totals& b)
@@ -100,45 +88,6 @@ protected:
     {
         system_  = rounded<Real>(std::move(system));
         isKnown_ = false;
-    }
-
-    void sendCharges()
-    {
-        const std::vector<Real> q(system_.charges.begin(), system_.charges.end());
-        solver_->setCharges(q.data(), system_.size());
-    }
-
-    void sendExclusions(bool bothWays)
-    {
-        std::vector<std::vector<int>> rows(system_.size());
-        for (const auto& [i, j] : system_.exclusions)
-        {
-            rows[i].push_back(j);
-            if (bothWays)
-            {
-                rows[j].push_back(i);
-            }
-        }
-        std::vector<int> offsets = { 0 }, partners;
-        for (const auto& row : rows)
-        {
-            partners.insert(partners.end(), row.begin(), row.end());
-            offsets.push_back(static_cast<int>(partners.size()));
-        }
-        solver_->setExclusions(offsets.data(), partners.data(), system_.size());
-    }
-
-    std::vector<Real> positions() const
-    {
-        std::vector<Real> x;
-        for (const Vector& r : system_.positions)
-        {
-            for (const double component : r)
-            {
-                x.push_back(static_cast<Real>(component));
-            }
-        }
-        return x;
     }
 
     static Request randomRequest(std::mt19937& random)
@@ -212,13 +161,13 @@ protected:
                           Totals* totals,
                           bool isInParallel = false)
     {
-        const std::vector<Real> x = positions();
+        const std::vector<Real> x = flatPositions<Real>(system_);
         const std::vector<Real> before(*forces);
         try
         {
             const auto call = [&] {
-                *totals = solver_->evaluate(
-                        x.data(), BoxArray(system_.box).rows, forces->data(), request);
+                *totals =
+                        solver_->evaluate(x.data(), Box(system_.box).rows, forces->data(), request);
             };
             isInParallel ? runInParallel(call) : call();
         }

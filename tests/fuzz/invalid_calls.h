@@ -51,9 +51,9 @@ protected:
             &InvalidCalls::state,    &InvalidCalls::meaninglessPosition,
             &InvalidCalls::option
         };
-        std::vector<Real> x           = this->positions();
+        std::vector<Real> x           = flatPositions<Real>(system_);
         const std::vector<Real> start = this->randomForces(random);
-        Inputs in                     = { x, BoxArray(system_.box), start, start };
+        Inputs in                     = { x, Box(system_.box), start, start };
         (this->*c_kinds[below(random, 9)])(random, &in);
         if (in.forces != start)
         {
@@ -67,7 +67,7 @@ private:
     struct Inputs
     {
         std::vector<Real> x;
-        BoxArray box;
+        Box box;
         std::vector<Real> start;  //!< what the forces were
         std::vector<Real> forces; //!< [n][3]
     };

@@ -111,11 +111,8 @@ private:
     using Base::fail;
     using Base::isReproducible;
     using Base::options_;
-    using Base::positions;
     using Base::randomForces;
     using Base::randomRequest;
-    using Base::sendCharges;
-    using Base::sendExclusions;
     using Base::setSystem;
     using Base::settings_;
     using Base::solver_;
@@ -159,8 +156,8 @@ private:
     {
         setSystem(randomSystem(random, settings_.most));
         begin(number_, call_); // again, now that the system is known
-        sendCharges();
-        sendExclusions(chance(random, 0.5));
+        loadCharges(*solver_, system_);
+        loadExclusions(*solver_, system_, chance(random, 0.5));
     }
 
     void repeat(std::mt19937& random)
@@ -228,8 +225,8 @@ private:
         auto other = std::make_unique<Solver<Real>>(options_);
         other->restore(state);
         solver_ = std::move(other);
-        sendCharges();
-        sendExclusions(false);
+        loadCharges(*solver_, system_);
+        loadExclusions(*solver_, system_, false);
         if (solver_->state() != state)
         {
             fail("state changed", "a restored solver has another state");
@@ -273,11 +270,10 @@ private:
                 others.accuracy       = accuracy;
             }
             Solver<Real> source(others);
-            const std::vector<Real> q(system_.charges.begin(), system_.charges.end());
-            source.setCharges(q.data(), system_.size());
+            loadCharges(source, system_);
             try
             {
-                source.prepare(positions().data(), BoxArray(system_.box).rows);
+                source.prepare(flatPositions<Real>(system_).data(), Box(system_.box).rows);
             }
             catch (const Error&)
             {
@@ -339,12 +335,11 @@ private:
                     options.reproducible = true;
                     options.threads      = 1;
                     Solver<Real> solver(options);
-                    const std::vector<Real> q(system_.charges.begin(), system_.charges.end());
-                    solver.setCharges(q.data(), system_.size());
+                    loadCharges(solver, system_);
                     Request request;
                     request.replaceForces = true;
-                    solver.evaluate(positions().data(),
-                                    BoxArray(system_.box).rows,
+                    solver.evaluate(flatPositions<Real>(system_).data(),
+                                    Box(system_.box).rows,
                                     results[t].data(),
                                     request);
                 }
@@ -407,14 +402,14 @@ private:
     {
         options_ = randomOptions(random);
         solver_  = std::make_unique<Solver<Real>>(options_);
-        sendCharges();
-        sendExclusions(false);
+        loadCharges(*solver_, system_);
+        loadExclusions(*solver_, system_, false);
     }
     void prepare(std::mt19937& /*random*/)
     {
         try
         {
-            solver_->prepare(positions().data(), BoxArray(system_.box).rows);
+            solver_->prepare(flatPositions<Real>(system_).data(), Box(system_.box).rows);
         }
         catch (const Error& error)
         {
@@ -430,7 +425,7 @@ private:
             q *= factor;
         }
         setSystem(next);
-        sendCharges();
+        loadCharges(*solver_, system_);
     }
     void otherExclusions(std::mt19937& random)
     {
@@ -444,7 +439,7 @@ private:
             next.exclusions.emplace_back(below(random, next.size()), below(random, next.size()));
         }
         setSystem(next);
-        sendExclusions(chance(random, 0.5));
+        loadExclusions(*solver_, system_, chance(random, 0.5));
     }
 
     unsigned seed_;

@@ -25,6 +25,7 @@
 #include <omp.h>
 
 #include "backend/gpu_backend.h"
+#include "box_matrix.h"
 #include "cells/cell_shape.h"
 #include "reference.h"
 #include "test_support.h"
@@ -84,16 +85,6 @@ std::vector<T> chosen(const std::vector<T>& cases)
     return result;
 }
 
-inline Mat3 toMat3(const Matrix& m)
-{
-    Mat3 result;
-    for (int i = 0; i < 9; ++i)
-    {
-        result(i / 3, i % 3) = m[i / 3][i % 3];
-    }
-    return result;
-}
-
 //! Random particles of a case; without exclusions they may be as close as they happen to be.
 inline System particlesOf(const Case& c, unsigned seed = 1)
 {
@@ -141,7 +132,7 @@ inline Discretisation discretisationOf(const Case& c, const System& system, M2lE
     d.levels       = c.levels;
     d.leastSquares = c.reduced;
     d.engine       = engine;
-    d.referenceBox = toMat3(system.box);
+    d.referenceBox = matrixOf(system.box);
     d.leafCells    = chooseCells(d.referenceBox, c.edge, c.ws, 1 << (c.levels - 1));
     return d;
 }

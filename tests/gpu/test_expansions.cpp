@@ -207,7 +207,7 @@ TYPED_TEST(GpuL2p, MatchesCpu)
             System system;
             system.box = namedBox(c.box, 8.0);
             const Grid grid =
-                    discretisationOf(c, system, M2lEngine::Fft).leafGrid(toMat3(system.box));
+                    discretisationOf(c, system, M2lEngine::Fft).leafGrid(matrixOf(system.box));
             std::mt19937 random(static_cast<unsigned>(order));
             std::uniform_real_distribution<double> uniform(0, 1);
             std::set<Int3> taken;

@@ -56,7 +56,7 @@ TYPED_TEST(GpuTotals, MatchCpuInAStrainedBox)
         pair.run();
         Mat3 strain;
         strain << 3e-3, 1e-3, -5e-4, 1e-3, -1e-3, 7e-4, -5e-4, 7e-4, -2e-3;
-        const Mat3 sheared = toMat3(system.box) * (Mat3::Identity() + strain);
+        const Mat3 sheared = matrixOf(system.box) * (Mat3::Identity() + strain);
         // sheared = L Q with a lower-triangular L, the new box: L = sheared Q^T
         const Eigen::HouseholderQR<Mat3> qr(sheared.transpose());
         Mat3 rotation = qr.householderQ();
@@ -69,7 +69,7 @@ TYPED_TEST(GpuTotals, MatchCpuInAStrainedBox)
         }
         Mat3 box  = sheared * rotation;
         box(0, 1) = box(0, 2) = box(1, 2) = 0;
-        const Mat3 change                 = toMat3(system.box).inverse() * box;
+        const Mat3 change                 = matrixOf(system.box).inverse() * box;
         System moved                      = system;
         for (int i = 0; i < 3; ++i)
         {

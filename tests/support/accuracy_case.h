@@ -19,6 +19,7 @@
 
 #include "farfield/farfield.h"
 
+#include "solver_input.h"
 #include "systems.h"
 
 namespace farfield
@@ -63,33 +64,10 @@ Accuracy measureAccuracy(const ReferenceSystem& reference, const Options& option
     using Clock        = std::chrono::steady_clock;
     const auto seconds = [](Clock::time_point begin)
     { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-    const System& system = reference.system;
-    const int n          = system.size();
-    const std::vector<Real> q(system.charges.begin(), system.charges.end());
-    std::vector<Real> x;
-    for (const Vector& r : system.positions)
-    {
-        for (const double component : r)
-        {
-            x.push_back(static_cast<Real>(component));
-        }
-    }
-    std::vector<std::vector<int>> rows(n);
-    for (const auto& [i, j] : system.exclusions)
-    {
-        rows[i].push_back(j);
-    }
-    std::vector<int> offsets = { 0 }, partners;
-    for (const auto& row : rows)
-    {
-        partners.insert(partners.end(), row.begin(), row.end());
-        offsets.push_back(static_cast<int>(partners.size()));
-    }
-    double box[3][3];
-    for (int i = 0; i < 3; ++i)
-    {
-        std::copy(system.box[i].begin(), system.box[i].end(), box[i]);
-    }
+    const System& system      = reference.system;
+    const int n               = system.size();
+    const std::vector<Real> x = flatPositions<Real>(system);
+    const Box box(system.box);
     Accuracy result;
     const double scale = forceScale(system, reference.forces);
     // Errors of systems without any force are absolute: they must vanish.
@@ -98,10 +76,9 @@ Accuracy measureAccuracy(const ReferenceSystem& reference, const Options& option
     try
     {
         Solver<Real> solver(options);
-        solver.setCharges(q.data(), n);
-        solver.setExclusions(offsets.data(), partners.data(), n);
+        load(solver, system, false);
         const auto begin = Clock::now();
-        solver.prepare(x.data(), box);
+        solver.prepare(x.data(), box.rows);
         result.prepareSeconds  = seconds(begin);
         result.setup           = solver.setup();
         result.evaluateSeconds = std::numeric_limits<double>::max();
@@ -113,7 +90,7 @@ Accuracy measureAccuracy(const ReferenceSystem& reference, const Options& option
             request.gridOffset              = gridPosition(k);
             std::vector<Real> f(x.size());
             const auto start = Clock::now();
-            solver.evaluate(x.data(), box, f.data(), request);
+            solver.evaluate(x.data(), box.rows, f.data(), request);
             result.evaluateSeconds = std::min(result.evaluateSeconds, seconds(start));
             double squares         = 0;
             for (int i = 0; i < n; ++i)

@@ -171,34 +171,26 @@ std::vector<std::vector<int>> moleculesOf(const System& system)
     return result;
 }
 
-namespace
+void insert(System* system,
+            const Molecule& molecule,
+            int attempts,
+            const std::function<Vector()>& centre,
+            Places* places,
+            std::mt19937& random)
 {
-
-//! Tries orientations near a place until the molecule fits; takes the last one if none does.
-std::vector<Vector> fitted(const Molecule& molecule,
-                           const Vector& site,
-                           double jitter,
-                           const Places& places,
-                           std::mt19937& random)
-{
+    const auto isFree = [&](const Vector& x) { return places->isFree(x); };
     std::vector<Vector> sites;
-    for (int attempt = 0; attempt < 100; ++attempt)
+    do
     {
-        const Vector centre = plus(site,
-                                   { uniform(random, -jitter, jitter),
-                                     uniform(random, -jitter, jitter),
-                                     uniform(random, -jitter, jitter) });
-        sites               = placed(molecule, centre, rotation(random));
-        if (std::all_of(
-                    sites.begin(), sites.end(), [&](const Vector& x) { return places.isFree(x); }))
-        {
-            break;
-        }
+        const Vector place = centre();
+        sites              = placed(molecule, place, rotation(random));
+    } while (--attempts > 0 && !std::all_of(sites.begin(), sites.end(), isFree));
+    for (const Vector& x : sites)
+    {
+        places->add(x);
     }
-    return sites;
+    append(system, sites, molecule.charges);
 }
-
-} // namespace
 
 Matrix boxOf(double x, double y, double z)
 {
@@ -253,12 +245,15 @@ void fill(System* system,
             continue;
         }
         const Molecule& molecule = molecules[next++ % molecules.size()];
-        const auto positions     = fitted(molecule, site, 0.19 * spacing, places, random);
-        for (const Vector& x : positions)
+        const double jitter      = 0.19 * spacing;
+        const auto centre        = [&]
         {
-            places.add(x);
-        }
-        append(system, positions, molecule.charges);
+            return plus(site,
+                        { uniform(random, -jitter, jitter),
+                          uniform(random, -jitter, jitter),
+                          uniform(random, -jitter, jitter) });
+        };
+        insert(system, molecule, 100, centre, &places, random);
     }
 }
 
@@ -268,27 +263,12 @@ void scatter(System* system,
              double closest,
              std::mt19937& random)
 {
-    Places places = placesOf(*system, closest);
+    Places places     = placesOf(*system, closest);
+    const auto centre = [&]
+    { return combine(system->box, uniform(random), uniform(random), uniform(random)); };
     for (int m = 0; m < count; ++m)
     {
-        std::vector<Vector> sites;
-        for (int attempt = 0; attempt < 200; ++attempt)
-        {
-            const Vector centre =
-                    combine(system->box, uniform(random), uniform(random), uniform(random));
-            sites = placed(molecule, centre, rotation(random));
-            if (std::all_of(sites.begin(),
-                            sites.end(),
-                            [&](const Vector& x) { return places.isFree(x); }))
-            {
-                break;
-            }
-        }
-        for (const Vector& x : sites)
-        {
-            places.add(x);
-        }
-        append(system, sites, molecule.charges);
+        insert(system, molecule, 200, centre, &places, random);
     }
 }
 

@@ -186,6 +186,16 @@ std::vector<Vector> placed(const Molecule& molecule,
                            const Matrix& orientation);
 //! Adds a molecule; all its pairs are excluded.
 void append(System* system, const std::vector<Vector>& sites, const std::vector<double>& charges);
+/*! \brief Adds a molecule in random orientation, where its sites are free.
+ *
+ *  \param[in] attempts  so many places and orientations are tried; the last is taken if none is
+ * free \param[in] centre    draws a place \param[in,out] places  the sites of \p system */
+void insert(System* system,
+            const Molecule& molecule,
+            int attempts,
+            const std::function<Vector()>& centre,
+            Places* places,
+            std::mt19937& random);
 //! The molecules of a system, that is, what exclusions connect, as indices of particles.
 std::vector<std::vector<int>> moleculesOf(const System& system);
 

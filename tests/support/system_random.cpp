@@ -120,30 +120,18 @@ System randomSystem(std::mt19937& random, int most)
     const Vector corner                   = { uniform(random), uniform(random), uniform(random) };
     const int axes = chance(random, 0.5) ? 7 : 1 + static_cast<int>(random() % 7);
     Places places(box, closest);
+    const auto centre = [&]
+    {
+        Vector s;
+        for (int k = 0; k < 3; ++k)
+        {
+            s[k] = corner[k] + uniform(random) * ((axes >> k) & 1 ? part : 1);
+        }
+        return combine(box, s[0], s[1], s[2]);
+    };
     for (int m = 0; system.size() < n; ++m)
     {
-        const Molecule& molecule = molecules[m % molecules.size()];
-        std::vector<Vector> sites;
-        for (int attempt = 0; attempt < 20; ++attempt)
-        {
-            Vector s;
-            for (int k = 0; k < 3; ++k)
-            {
-                s[k] = corner[k] + uniform(random) * ((axes >> k) & 1 ? part : 1);
-            }
-            sites = placed(molecule, combine(box, s[0], s[1], s[2]), rotation(random));
-            if (std::all_of(sites.begin(),
-                            sites.end(),
-                            [&](const Vector& x) { return places.isFree(x); }))
-            {
-                break;
-            }
-        }
-        for (const Vector& x : sites)
-        {
-            places.add(x);
-        }
-        append(&system, sites, molecule.charges);
+        insert(&system, molecules[m % molecules.size()], 20, centre, &places, random);
     }
     if (chance(random, 0.3))
     {

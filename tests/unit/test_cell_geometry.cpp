@@ -17,6 +17,7 @@
 
 #include <gtest/gtest.h>
 
+#include "box_matrix.h"
 #include "cells/binning.h"
 #include "cells/cell_index.h"
 #include "cells/cell_shape.h"
@@ -39,16 +40,6 @@ std::vector<NamedBox> skewedBoxes()
     boxes.push_back({ "skewed the other way", { { { 2, 0, 0 }, { -1, 2, 0 }, { 1, -1, 2 } } } });
     boxes.push_back({ "skewed and long", { { { 2, 0, 0 }, { 1, 1.5, 0 }, { -1, 0.75, 6 } } } });
     return boxes;
-}
-
-Mat3 matrixOf(const Matrix& box)
-{
-    Mat3 result;
-    for (int k = 0; k < 9; ++k)
-    {
-        result(k / 3, k % 3) = box[k / 3][k % 3];
-    }
-    return result;
 }
 
 TEST(MinimumImage, IsTheShortestOfAllImages)

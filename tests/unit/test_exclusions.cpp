@@ -15,6 +15,7 @@
 #include "cells/cell_shape.h"
 #include "cells/excluded_pairs.h"
 
+#include "box_matrix.h"
 #include "reference.h"
 
 namespace farfield
@@ -23,16 +24,6 @@ namespace test
 {
 namespace
 {
-
-Mat3 matrixOf(const Matrix& rows)
-{
-    Mat3 result;
-    for (int i = 0; i < 9; ++i)
-    {
-        result(i / 3, i % 3) = rows[i / 3][i % 3];
-    }
-    return result;
-}
 
 TEST(ExcludedPairs, OfUnchargedParticlesAreNone)
 {
