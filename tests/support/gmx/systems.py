@@ -28,6 +28,10 @@ test system
 PROTEIN = "src/gromacs/trajectoryanalysis/tests/RNAseA.pdb"
 
 
+# The same structure in every run on the same machine: a test that fails does so again.
+REPRODUCIBLE = ["-reprod"]
+
+
 @dataclass
 class System:
     """A structure with its topology; the topology includes nothing but force-field files."""
@@ -89,7 +93,7 @@ def relax(folder, conf, steps):
     minimise = mdp.settings(common, flexible, {"integrator": "steep", "nsteps": 100})
     # The structure may still carry a net charge or large forces: only warnings are waived.
     simulation.grompp(folder, "em", minimise, conf, "topol.top", ["-maxwarn", 1]).ok()
-    simulation.mdrun(folder, "em").ok()
+    simulation.mdrun(folder, "em", REPRODUCIBLE).ok()
     heat = {
         "nsteps": steps,
         "gen-vel": "yes",
@@ -102,7 +106,7 @@ def relax(folder, conf, steps):
     }
     entries = mdp.settings(common, heat)
     simulation.grompp(folder, "relax", entries, "em.gro", "topol.top", ["-maxwarn", 1]).ok()
-    simulation.mdrun(folder, "relax", time_limit=900).ok()
+    simulation.mdrun(folder, "relax", REPRODUCIBLE, time_limit=900).ok()
     s = snap_to_grid(read_gro(folder / "relax.gro"))
     write_gro(folder / "conf.gro", s)
     return system(folder)
