@@ -92,12 +92,6 @@ std::string edges(const Matrix& box)
 }
 
 template<class Real>
-const char* precisionName()
-{
-    return sizeof(Real) == 4 ? "float" : "double";
-}
-
-template<class Real>
 std::vector<double> requestsFor(const Settings& settings)
 {
     std::vector<double> requests;

@@ -17,6 +17,7 @@
 
 #include "farfield/farfield.h"
 
+#include "command_line.h"
 #include "solver_input.h"
 #include "systems.h"
 
@@ -82,7 +83,7 @@ Hash resultsOf(const System& system, const Options& options)
 }
 
 template<class Real>
-void print(const SystemKind& kind, const char* precision)
+void print(const SystemKind& kind)
 {
     for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
     {
@@ -110,7 +111,7 @@ void print(const SystemKind& kind, const char* precision)
             }
             std::printf("%-28s %-6s %-9s %-13s %s\n",
                         kind.name.c_str(),
-                        precision,
+                        precisionName<Real>(),
                         nameOf(engine),
                         leastSquares ? "least-squares" : "truncated",
                         result.c_str());
@@ -135,8 +136,8 @@ int main(int argc, char** argv)
     {
         if (argc < 2 || kind.name.find(argv[1]) != std::string::npos)
         {
-            print<float>(kind, "float");
-            print<double>(kind, "double");
+            print<float>(kind);
+            print<double>(kind);
         }
     }
     return 0;

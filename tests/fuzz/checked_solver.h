@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "command_line.h"
 #include "expectation.h"
 #include "sequence.h"
 #include "solver_input.h"
@@ -49,12 +50,11 @@ protected:
     std::string describe() const
     {
         std::ostringstream text;
-        text << (sizeof(Real) == 4 ? "float" : "double") << ", accuracy " << options_.accuracy
-             << ", order " << options_.order << ", ws " << options_.directRange << ", cell "
-             << options_.cellSize << ", " << nameOf(options_.m2l)
-             << (options_.leastSquares ? "" : ", truncated") << ", threads " << options_.threads
-             << (options_.reproducible ? ", reproducible" : "") << "; " << system_.name << ", N "
-             << system_.size() << ", box";
+        text << precisionName<Real>() << ", accuracy " << options_.accuracy << ", order "
+             << options_.order << ", ws " << options_.directRange << ", cell " << options_.cellSize
+             << ", " << nameOf(options_.m2l) << (options_.leastSquares ? "" : ", truncated")
+             << ", threads " << options_.threads << (options_.reproducible ? ", reproducible" : "")
+             << "; " << system_.name << ", N " << system_.size() << ", box";
         for (int i = 0; i < 3; ++i)
         {
             for (int j = 0; j <= i; ++j)

@@ -4,7 +4,8 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief Options of the commands that are built from tests: a name and a value each.
+ *  \brief Options of the commands that are built from tests: a name and a value each; the names of
+ *         precisions.
  */
 #ifndef FARFIELD_TESTS_COMMAND_LINE_H
 #define FARFIELD_TESTS_COMMAND_LINE_H
@@ -57,6 +58,13 @@ inline SetOption setDevice(Device* device)
         *device = value == "gpu" ? Device::Gpu : Device::Cpu;
         return value == "gpu" || value == "cpu";
     };
+}
+
+//! A precision in options and in what commands print.
+template<class Real>
+constexpr const char* precisionName()
+{
+    return sizeof(Real) == 4 ? "float" : "double";
 }
 
 //! Takes the options in turn; false if one is not known, has no value or an illegal one.
