@@ -13,8 +13,6 @@
 
 #include <sys/utsname.h>
 
-#include "farfield/farfield.h"
-
 #include "bench_timing.h"
 
 namespace farfield
@@ -162,6 +160,27 @@ void Report::write() const
     {
         throw std::runtime_error("The file " + path_ + " cannot be written.");
     }
+}
+
+std::string text(const char* format, double value)
+{
+    char buffer[64];
+    std::snprintf(buffer, sizeof(buffer), format, value);
+    return buffer;
+}
+
+nlohmann::json describe(const Setup& setup)
+{
+    return { { "order", setup.order },
+             { "direct_range", setup.directRange },
+             { "engine", nameOf(setup.m2l) },
+             { "least_squares", setup.leastSquares },
+             { "cells", setup.cells },
+             { "levels", setup.levels },
+             { "leaf_cells", setup.leafCells },
+             { "cell_size", setup.cellSize },
+             { "estimated_error", setup.estimatedError },
+             { "device", setup.deviceName } };
 }
 
 } // namespace bench

@@ -10,9 +10,12 @@
 #define FARFIELD_BENCH_REPORT_H
 
 #include <chrono>
+#include <exception>
 #include <string>
 
 #include <nlohmann/json.hpp>
+
+#include "farfield/farfield.h"
 
 namespace farfield
 {
@@ -45,6 +48,32 @@ private:
     double limit_;
     std::chrono::steady_clock::time_point start_;
 };
+
+//! A number as std::printf() writes it.
+std::string text(const char* format, double value);
+
+//! What a solver chose, as it stands in the file.
+nlohmann::json describe(const Setup& setup);
+
+/*! \brief Runs a case; what it throws becomes the result.
+ *  \param[in] entry  what is known before
+ *  \param[in] label  begin of the line that is printed
+ *  \param[in] work   takes the entry, to add results, and returns the rest of the line */
+template<class Work>
+void runCase(Report* report, nlohmann::json entry, const std::string& label, const Work& work)
+{
+    std::string line = label;
+    try
+    {
+        line += work(&entry);
+    }
+    catch (const std::exception& error)
+    {
+        entry["error"] = error.what();
+        line += std::string("  ") + error.what();
+    }
+    report->add(entry, line);
+}
 
 } // namespace bench
 } // namespace farfield

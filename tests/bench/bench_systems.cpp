@@ -220,6 +220,12 @@ void take(std::ifstream* file, T* to, size_t count)
 
 } // namespace
 
+double rms(const std::vector<double>& vectors, int particles)
+{
+    return std::sqrt(std::inner_product(vectors.begin(), vectors.end(), vectors.begin(), 0.0)
+                     / std::max(particles, 1));
+}
+
 System waterBox(int atoms, unsigned seed)
 {
     Random random(seed);
@@ -346,8 +352,7 @@ Reference readReference(const std::string& path)
     }
     r.system.partners.resize(r.system.offsets.back());
     take(&file, r.system.partners.data(), r.system.partners.size());
-    const double sum = std::inner_product(total.begin(), total.end(), total.begin(), 0.0);
-    r.rmsTotalForce  = std::sqrt(sum / n);
+    r.rmsTotalForce  = rms(total, n);
     const size_t cut = path.find_last_of('/') + 1; // npos + 1 is 0
     r.system.name    = path.substr(cut, path.find_last_of('.') - cut);
     return r;

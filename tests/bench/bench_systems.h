@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "farfield/farfield.h"
+
 namespace farfield
 {
 namespace bench
@@ -31,6 +33,24 @@ struct System
     int size() const { return static_cast<int>(q.size()); }
     double volume() const { return box[0][0] * box[1][1] * box[2][2]; }
 };
+
+//! The same numbers in the precision of a solver.
+template<class Real>
+std::vector<Real> converted(const std::vector<double>& values)
+{
+    return std::vector<Real>(values.begin(), values.end());
+}
+
+//! Gives the solver the charges and exclusions of \p system.
+template<class Real>
+void load(Solver<Real>& solver, const System& system)
+{
+    solver.setCharges(converted<Real>(system.q).data(), system.size());
+    solver.setExclusions(system.offsets.data(), system.partners.data(), system.size());
+}
+
+//! Root of the mean square over \p particles of vectors [particles][3].
+double rms(const std::vector<double>& vectors, int particles);
 
 //! What is known about a system from elsewhere, converged.
 struct Reference

@@ -19,6 +19,7 @@
 #include "farfield/farfield.h"
 
 #include "bench_systems.h"
+#include "command_line.h"
 
 namespace farfield
 {
@@ -56,11 +57,9 @@ void timeTotals(const System& system, M2lEngine engine, int order)
     options.m2l    = engine;
     options.order  = order;
     Solver<Real> solver(options);
-    const std::vector<Real> q(system.q.begin(), system.q.end());
-    const std::vector<Real> x(system.x.begin(), system.x.end());
+    load(solver, system);
+    const std::vector<Real> x = converted<Real>(system.x);
     std::vector<Real> forces(x.size());
-    solver.setCharges(q.data(), system.size());
-    solver.setExclusions(system.offsets.data(), system.partners.data(), system.size());
     Request kinds[3];
     kinds[0].energy = kinds[0].virial = false;
     kinds[1].virial                   = false;
@@ -84,7 +83,7 @@ void timeTotals(const System& system, M2lEngine engine, int order)
     const Setup setup = solver.setup();
     std::printf("%-9s %-6s %2d %9lld %7.3f |",
                 nameOf(engine),
-                sizeof(Real) == 4 ? "float" : "double",
+                test::precisionName<Real>(),
                 setup.order,
                 setup.leafCells,
                 setup.cellSize);
