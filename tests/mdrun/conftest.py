@@ -36,6 +36,17 @@ def water23k(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def charmm_water(tmp_path_factory):
+    """CHARMM's TIP3P: Lennard-Jones on hydrogen as well."""
+    return systems.water(tmp_path_factory.mktemp("charmm"), 2.8, 500, "charmm27", "tips3p")
+
+
+@pytest.fixture(scope="session")
+def four_site_water(tmp_path_factory):
+    return systems.four_site_water(tmp_path_factory.mktemp("four_site"), 2.8)
+
+
+@pytest.fixture(scope="session")
 def salt_water(tmp_path_factory):
     return systems.salt_water(tmp_path_factory.mktemp("salt"))
 

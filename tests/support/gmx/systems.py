@@ -15,14 +15,16 @@ from . import environment, gro, mdp, simulation
 POSITION_GRID = 2.0**-16
 
 FORCE_FIELD = "amber99sb-ildn"
-WATER_TOP = f"""\
-#include "{FORCE_FIELD}.ff/forcefield.itp"
-#include "{FORCE_FIELD}.ff/tip3p.itp"
-#include "{FORCE_FIELD}.ff/ions.itp"
-[ system ]
-test system
-[ molecules ]
-"""
+
+
+def water_top(force_field=FORCE_FIELD, model="tip3p"):
+    """A topology of water and ions, up to the numbers of molecules."""
+    files = ("forcefield", model, "ions")
+    includes = [f'#include "{force_field}.ff/{name}.itp"' for name in files]
+    return "\n".join([*includes, "[ system ]", "test system", "[ molecules ]", ""])
+
+
+WATER_TOP = water_top()
 
 # 124 residues, four disulphide bridges, from the tests of GROMACS's analysis tools.
 PROTEIN = "src/gromacs/trajectoryanalysis/tests/RNAseA.pdb"
@@ -69,10 +71,10 @@ def system(folder, conf="conf.gro", top="topol.top"):
     return System(folder, folder / conf, folder / top, len(s.x), float(np.linalg.det(s.box)))
 
 
-def solvate(folder, box, solute=None):
+def solvate(folder, box, solute=None, solvent="spc216.gro"):
     """Fills a box with water, or the room that a solute leaves."""
     start = ["-cp", solute] if solute else ["-box", *box]
-    files = ["-cs", "spc216.gro", *start, "-p", "topol.top", "-o", "solvated.gro"]
+    files = ["-cs", solvent, *start, "-p", "topol.top", "-o", "solvated.gro"]
     environment.gmx()("solvate", *files, folder=folder)
     return "solvated.gro"
 
@@ -112,10 +114,16 @@ def relax(folder, conf, steps):
     return system(folder)
 
 
-def water(folder, edge, steps=500):
-    """TIP3P water in a cube."""
-    (folder / "topol.top").write_text(WATER_TOP)
+def water(folder, edge, steps=500, force_field=FORCE_FIELD, model="tip3p"):
+    """Water of three sites in a cube."""
+    (folder / "topol.top").write_text(water_top(force_field, model))
     return relax(folder, solvate(folder, [edge] * 3), steps)
+
+
+def four_site_water(folder, edge, steps=500):
+    """TIP4P water in a cube: Lennard-Jones on one site, charges on the others."""
+    (folder / "topol.top").write_text(water_top(model="tip4p"))
+    return relax(folder, solvate(folder, [edge] * 3, solvent="tip4p.gro"), steps)
 
 
 def salt_water(folder, edge=2.8, concentration=1.0, extra_cations=0):
