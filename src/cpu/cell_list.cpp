@@ -19,10 +19,10 @@ void CellList<Real>::sort(const Grid& grid,
                           const std::array<double, 3>& offset,
                           const Mat3& rotation,
                           const Real* x,
-                          const Real* q,
-                          int n,
+                          const ScaledCharges<Real>& charges,
                           int threads)
 {
+    const int n     = charges.count();
     const int cells = static_cast<int>(grid.count());
     // a histogram per thread: not more of them than the particles are worth
     counts_.resize(std::max(1, std::min<int>(threads, 1 + 8LL * n / std::max(cells, 1))));
@@ -36,9 +36,10 @@ void CellList<Real>::sort(const Grid& grid,
     z_.resize(padded);
     q_.resize(padded);
     atom_.resize(n);
-    bin(grid, BinFrame::of(grid.edges(), grid.inverseEdges(), rotation), offset, x, threads);
+    const auto frame = BinFrame::of(grid.edges(), grid.inverseEdges(), rotation);
+    bin(grid, frame, offset, x, charges, threads);
     countToStart();
-    place(q, threads);
+    place(charges, threads);
 }
 
 template<class Real>
@@ -53,6 +54,7 @@ void CellList<Real>::bin(const Grid& grid,
                          const BinFrame& frame,
                          const std::array<double, 3>& offset,
                          const Real* x,
+                         const ScaledCharges<Real>& charges,
                          int threads)
 {
     const CellGrid cells = grid.plain();
@@ -69,16 +71,22 @@ void CellList<Real>::bin(const Grid& grid,
         {
             continue;
         }
-        for (int i = beginOf(h); i < beginOf(h + 1); i++)
+        for (int k = beginOf(h); k < beginOf(h + 1); k++)
         {
-            const size_t at = 3 * static_cast<size_t>(i);
+            const int i   = charges.particle(k);
+            const Real* r = x + 3 * static_cast<size_t>(i);
             int cell;
-            if (!binPosition(cells, frame, offset.data(), x + at, &cell, relative_.data() + at))
+            if (!binPosition(cells,
+                             frame,
+                             offset.data(),
+                             r,
+                             &cell,
+                             &relative_[3 * static_cast<size_t>(k)]))
             {
                 invalid = std::min(invalid, i);
                 continue;
             }
-            cell_[i] = cell;
+            cell_[k] = cell;
             count[cell]++;
         }
     }
@@ -117,20 +125,20 @@ void CellList<Real>::countToStart()
 }
 
 template<class Real>
-void CellList<Real>::place(const Real* q, int threads)
+void CellList<Real>::place(const ScaledCharges<Real>& charges, int threads)
 {
 #pragma omp parallel for schedule(static, 1) num_threads(threads)
     for (int h = 0; h < static_cast<int>(counts_.size()); h++)
     {
         auto& next = counts_[h];
-        for (int i = beginOf(h); i < beginOf(h + 1); i++)
+        for (int k = beginOf(h); k < beginOf(h + 1); k++)
         {
-            const int to = next[cell_[i]]++;
-            x_[to]       = relative_[3 * static_cast<size_t>(i)];
-            y_[to]       = relative_[3 * static_cast<size_t>(i) + 1];
-            z_[to]       = relative_[3 * static_cast<size_t>(i) + 2];
-            q_[to]       = q[i];
-            atom_[to]    = i;
+            const int to = next[cell_[k]]++;
+            x_[to]       = relative_[3 * static_cast<size_t>(k)];
+            y_[to]       = relative_[3 * static_cast<size_t>(k) + 1];
+            z_[to]       = relative_[3 * static_cast<size_t>(k) + 2];
+            atom_[to]    = charges.particle(k);
+            q_[to]       = charges.q[atom_[to]];
         }
     }
 }

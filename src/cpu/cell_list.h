@@ -13,11 +13,13 @@
 #include "cells/binning.h"
 #include "cells/grid.h"
 #include "cpu/cpu_kernels.h"
+#include "operators/scaled_charges.h"
 
 namespace farfield
 {
 
-/*! \brief Particles sorted by cell, with positions relative to the centre of their cell.
+/*! \brief Particles with a charge sorted by cell, with positions relative to the centre of their
+ * cell.
  *
  *  Within a cell the original order is kept, so the result does not depend on the number of
  * threads. */
@@ -30,14 +32,13 @@ public:
      *  \param[in] offset    origin of the cells, in cells
      *  \param[in] rotation  from that frame to the one of x (row vectors)
      *  \param[in] x       [n][3], any image
-     *  \param[in] q       [n]
+     *  \param[in] charges  of the n particles; those without one are left out
      *  \throws Error  InvalidArgument: a position is not finite */
     void sort(const Grid& grid,
               const std::array<double, 3>& offset,
               const Mat3& rotation,
               const Real* x,
-              const Real* q,
-              int n,
+              const ScaledCharges<Real>& charges,
               int threads);
 
     Particles<Real> particles() const
@@ -48,7 +49,7 @@ public:
     const std::vector<int>& occupied() const { return occupied_; }
     //! [cells + 1] first particle of each cell.
     const std::vector<int>& start() const { return start_; }
-    //! [n] index before sorting.
+    //! [particles with a charge] index before sorting.
     const std::vector<int>& atom() const { return atom_; }
 
 private:
@@ -59,16 +60,17 @@ private:
              const BinFrame& frame,
              const std::array<double, 3>& offset,
              const Real* x,
+             const ScaledCharges<Real>& charges,
              int threads);
     //! Counts become the first position of each histogram's share of a cell.
     void countToStart();
     //! Copies particles to their positions.
-    void place(const Real* q, int threads);
+    void place(const ScaledCharges<Real>& charges, int threads);
 
     AlignedVector<Real> x_, y_, z_, q_;
     std::vector<int> start_, atom_, occupied_;
-    std::vector<int> cell_;                //!< [n] cell of each particle, before sorting
-    std::vector<Real> relative_;           //!< [n][3] before sorting
+    std::vector<int> cell_;                //!< cell of each particle with a charge, before sorting
+    std::vector<Real> relative_;           //!< [as many][3] before sorting
     std::vector<std::vector<int>> counts_; //!< histograms
 };
 

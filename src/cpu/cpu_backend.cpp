@@ -43,8 +43,7 @@ public:
         fx_.resize(n);
         fy_.resize(n);
         fz_.resize(n);
-        q_.swap(scaled.q);
-        netCharge_ = scaled.net;
+        std::swap(charges_, scaled);
     }
 
     void setExclusions(const int* offsets, const int* partners, int n) override
@@ -103,13 +102,8 @@ public:
     void sort() override
     {
         const Grid& leaf = leaves().grid;
-        list_.sort(leaf,
-                   this->request_.gridOffset,
-                   rotation_,
-                   this->positions_,
-                   q_.data(),
-                   static_cast<int>(q_.size()),
-                   threads_);
+        list_.sort(
+                leaf, this->request_.gridOffset, rotation_, this->positions_, charges_, threads_);
         if (levels_.size() > 1)
         {
             findOccupied();
@@ -129,7 +123,7 @@ public:
     void exclusions() override
     {
         sums_ = {};
-        near_.subtract(box_, this->positions_, q_.data(), closeDistance(), &sums_);
+        near_.subtract(box_, this->positions_, charges_.q.data(), closeDistance(), &sums_);
     }
 
     void p2m() override
@@ -224,11 +218,15 @@ public:
     Totals collect() override
     {
         Real* forces                      = this->forcesOut_;
-        const int n                       = static_cast<int>(q_.size());
+        const int n                       = charges_.count();
         constexpr int c_chunk             = NearForces<Real>::c_chunk;
         const Eigen::Matrix<Real, 3, 3> R = rotation_.cast<Real>();
         const bool replace                = this->request_.replaceForces;
         const std::vector<Real>& excluded = near_.excludedForces();
+        if (replace && !charges_.allAreCharged())
+        {
+            std::fill_n(forces, 3 * charges_.q.size(), Real(0));
+        }
 #pragma omp parallel for schedule(static) num_threads(threads_)
         for (int chunk = 0; chunk <= n / c_chunk; chunk++)
         {
@@ -287,7 +285,7 @@ private:
 
     double background(const Level<Real>& level) const
     {
-        return backgroundStrength(netCharge_, level.grid.count());
+        return backgroundStrength(charges_.net, level.grid.count());
     }
 
     void setGrids(const Mat3& box)
@@ -384,11 +382,11 @@ private:
         {
             energy += 0.5 * part / level.grid.unit();
         }
-        if (netCharge_ != 0)
+        if (charges_.net != 0)
         {
             const Particles<Real> p = list_.particles();
             double trace            = 0;
-            for (size_t i = 0; i < q_.size(); i++)
+            for (int i = 0; i < charges_.count(); i++)
             {
                 const double x = p.x[i], y = p.y[i], z = p.z[i];
                 trace += static_cast<double>(p.q[i]) * (x * x + y * y + z * z);
@@ -422,8 +420,7 @@ private:
 
     double rootCoulomb_;
     int threads_;
-    std::vector<Real> q_; //!< times the root of the Coulomb constant
-    double netCharge_ = 0;
+    ScaledCharges<Real> charges_;
 
     Discretisation discretisation_;
     Mat3 box_    = Mat3::Zero();

@@ -90,7 +90,7 @@ void NearField<Real>::sortClosePairs(const std::vector<int>& atom)
 {
     const int n       = static_cast<int>(atom.size());
     const auto& pairs = exclusions_.close();
-    rank_.resize(n);
+    rank_.resize(excludedForces_.size() / 3);
 #pragma omp parallel for schedule(static) num_threads(threads_)
     for (int i = 0; i < n; i++)
     {

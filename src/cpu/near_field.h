@@ -62,7 +62,8 @@ private:
     Exclusions<Real> exclusions_;
     std::vector<Real> excludedForces_;
     std::vector<NearForces<Real>> near_; //!< of ranges of cells, one for each thread
-    std::vector<int> rank_; //!< position of each particle among the sorted ones, for close pairs
+    //! Position of each particle with a charge among the sorted ones, for close pairs.
+    std::vector<int> rank_;
     std::vector<int> closeOffsets_, closePartners_; //!< see sortClosePairs()
 };
 

@@ -176,7 +176,8 @@ public:
     Solver& operator=(Solver&&) noexcept;
 
     /*! \brief Sets the number of particles and their charges; clears the exclusions if the number
-     * changes. \param[in] q  charges, e, [n] \param[in] n  number of particles, >= 0 \throws Error
+     * changes. Particles whose charge is zero take no part: they get no force and, on the CPU, cost
+     * nothing. \param[in] q  charges, e, [n] \param[in] n  number of particles, >= 0 \throws Error
      * InvalidArgument: n < 0 or a charge is not finite (the index is named); OutOfMemory. The old
      * charges hold then */
     void setCharges(const Real* q, int n);
@@ -212,9 +213,9 @@ public:
      * [n][3]; the Coulomb forces are added (but see Request::replaceForces). Untouched on error
      *  \param[in]     request  energy and virial only where needed: they cost extra
      *  \returns the totals
-     *  \throws Error  InvalidArgument: a position is not finite or too far away (the index is
-     * named), the box is not lower triangular with a positive volume, the cell size exceeds the
-     * box; OutOfMemory */
+     *  \throws Error  InvalidArgument: the position of a charge is not finite or too far away (the
+     * index is named), the box is not lower triangular with a positive volume, the cell size
+     * exceeds the box; OutOfMemory */
     Totals
     evaluate(const Real* x, const double box[3][3], Real* forces, const Request& request = {});
 

@@ -78,9 +78,9 @@ private:
 template<class Real>
 void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
 {
-    const Occupancy occupied(x, charges_->count(), box);
-    const double request   = c_margin * options_.accuracy;
-    const bool orderIsOpen = options_.order < 0;
+    const Occupancy occupied = charges_->occupancy(x, box);
+    const double request     = c_margin * options_.accuracy;
+    const bool orderIsOpen   = options_.order < 0;
     Search search;
     std::optional<Discretisation> sufficient, last;
     while (search.goesOn())
@@ -90,7 +90,7 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
         Discretisation d = chooseDiscretisation({ ofWater,
                                                   device_,
                                                   box,
-                                                  charges_->count(),
+                                                  charges_->charged(),
                                                   occupied,
                                                   sizeof(Real),
                                                   largestCell() });

@@ -76,6 +76,26 @@ void ChargeSet<Real>::completePairs()
 }
 
 template<class Real>
+Occupancy ChargeSet<Real>::occupancy(const Real* x, const Mat3& box) const
+{
+    if (charged_ == count_)
+    {
+        return Occupancy(x, count_, box);
+    }
+    std::vector<Real> charged;
+    charged.reserve(3 * static_cast<size_t>(charged_));
+    for (int i = 0; i < count_; i++)
+    {
+        if (isCharged_[i])
+        {
+            const Real* r = x + 3 * static_cast<size_t>(i);
+            charged.insert(charged.end(), r, r + 3);
+        }
+    }
+    return Occupancy(charged.data(), static_cast<int>(charged_), box);
+}
+
+template<class Real>
 typename ChargeSet<Real>::PairsApart ChargeSet<Real>::pairsApart(const Real* x,
                                                                  const Mat3& box) const
 {

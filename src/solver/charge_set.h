@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "cells/excluded_pairs.h"
+#include "plan/occupancy.h"
 
 namespace farfield
 {
@@ -33,11 +34,15 @@ public:
     //! Gives the excluded pairs to the backend if charges have changed what counts of them.
     void completePairs();
 
-    int count() const { return count_; }           //!< particles
+    int count() const { return count_; } //!< particles
+    //! [count()], whether a particle has a charge.
+    const std::vector<char>& isCharged() const { return isCharged_; }
     long long charged() const { return charged_; } //!< those with a charge
     //! Sum, e^2.
     double squaredCharges() const { return squaredCharges_; }
     bool hasExclusions() const { return !excluded_.partners.empty(); }
+    //! Where the particles with a charge are. \param[in] x  [n][3], nm, any image
+    Occupancy occupancy(const Real* x, const Mat3& box) const;
     //! Excluded pairs of charged particles.
     struct PairsApart
     {

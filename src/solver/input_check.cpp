@@ -158,11 +158,11 @@ void checkExclusions(const int* offsets, const int* partners, int n, int count)
 }
 
 template<class Real>
-void checkPositions(const Real* x, int n, const Mat3& box)
+void checkPositions(const Real* x, const std::vector<char>& isCharged, const Mat3& box)
 {
     constexpr double c_farthest = 1e9; // boxes; sort() has the same limit in cells
     const Mat3 inverse          = box.inverse();
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < static_cast<int>(isCharged.size()); i++)
     {
         const Real* r              = x + 3 * static_cast<size_t>(i);
         const Eigen::RowVector3d f = Eigen::RowVector3d(static_cast<double>(r[0]),
@@ -170,7 +170,7 @@ void checkPositions(const Real* x, int n, const Mat3& box)
                                                         static_cast<double>(r[2]))
                                      * inverse;
         // written so that NaN fails
-        if (!(f.cwiseAbs().maxCoeff() < c_farthest) || f.hasNaN())
+        if (isCharged[i] && (!(f.cwiseAbs().maxCoeff() < c_farthest) || f.hasNaN()))
         {
             throw Error(ErrorCode::InvalidArgument,
                         "The position of particle " + text(i) + " ("
@@ -200,7 +200,7 @@ template void checkOptions<float>(const Options&);
 template void checkOptions<double>(const Options&);
 template void checkCharges(const float*, int);
 template void checkCharges(const double*, int);
-template void checkPositions(const float*, int, const Mat3&);
-template void checkPositions(const double*, int, const Mat3&);
+template void checkPositions(const float*, const std::vector<char>&, const Mat3&);
+template void checkPositions(const double*, const std::vector<char>&, const Mat3&);
 
 } // namespace farfield

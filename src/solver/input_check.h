@@ -32,8 +32,9 @@ void checkCharges(const Real* q, int n);
  *  \param[in] count    number of the charges, which n has to be */
 void checkExclusions(const int* offsets, const int* partners, int n, int count);
 //! \param[in] x  [n][3], nm: finite, and so near that a cell can be told
+//! \param[in] isCharged  [n]; positions of particles without a charge do not matter
 template<class Real>
-void checkPositions(const Real* x, int n, const Mat3& box);
+void checkPositions(const Real* x, const std::vector<char>& isCharged, const Mat3& box);
 //! The offset of the grid: 0 to 1 each.
 void checkRequest(const Request& request);
 

@@ -104,7 +104,7 @@ public:
         const DeviceScope<Real> scope(gpu_);
         settle();
         const Mat3 box = checkedBox(boxVectors);
-        checkPositions(x, charges_.count(), box);
+        checkPositions(x, charges_.isCharged(), box);
         times_.add(Stage::SetUp, [&] { follow(box, [x] { return x; }); });
         if (gpu_ != nullptr && charges_.count() > 0)
         {
@@ -125,7 +125,7 @@ public:
         }
         const auto positions = [&]
         {
-            checkPositions(x, charges_.count(), box);
+            checkPositions(x, charges_.isCharged(), box);
             return x;
         };
         times_.add(Stage::SetUp, [&] { follow(box, positions); });
@@ -153,7 +153,7 @@ public:
         const auto positions = [&]
         {
             onHost = gpu_->positions(x, charges_.count(), stream);
-            checkPositions(onHost.data(), charges_.count(), box);
+            checkPositions(onHost.data(), charges_.isCharged(), box);
             return static_cast<const Real*>(onHost.data());
         };
         follow(box, positions);
@@ -264,10 +264,10 @@ private:
         }
     }
 
-    //! Whether cells were chosen for so many particles, more or less.
+    //! Whether cells were chosen for so many particles with a charge, more or less.
     bool areChosenForCount() const
     {
-        const double now  = charges_.count();
+        const auto now    = static_cast<double>(charges_.charged());
         const double then = static_cast<double>(chosenCount_);
         return now <= c_otherNumber * then && then <= c_otherNumber * now;
     }
@@ -283,7 +283,7 @@ private:
             const Real* x = positions();
             operators_.change([&] { times_.notCounted([&] { build(box, x, mayTune); }); });
             chosenFor_   = device_;
-            chosenCount_ = charges_.count();
+            chosenCount_ = charges_.charged();
         };
         if (!operators_.exist() || !areChosenForCount())
         {
@@ -332,7 +332,7 @@ private:
     AccuracyControl<Real> accuracy_;
     std::vector<TimedSetting> timed_;
     Device chosenFor_      = Device::Auto; //!< the device whose costs decided on the cells
-    long long chosenCount_ = 0;            //!< the number of particles that they were chosen for
+    long long chosenCount_ = 0;            //!< the number of charges that they were chosen for
 };
 
 template<class Real>

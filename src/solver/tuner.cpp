@@ -28,11 +28,11 @@ std::vector<Discretisation> settingsToTime(const Options& options,
                                            const Discretisation& sufficient,
                                            double largestCell)
 {
-    Options ofWater  = options;
-    ofWater.accuracy = options.accuracy / std::max(sufficient.systemFactor, 1e-3);
-    const Occupancy occupied(x, charges.count(), box);
-    auto settings = discretisationsToTime(
-            { ofWater, Device::Gpu, box, charges.count(), occupied, sizeof(Real), largestCell });
+    Options ofWater          = options;
+    ofWater.accuracy         = options.accuracy / std::max(sufficient.systemFactor, 1e-3);
+    const Occupancy occupied = charges.occupancy(x, box);
+    auto settings            = discretisationsToTime(
+            { ofWater, Device::Gpu, box, charges.charged(), occupied, sizeof(Real), largestCell });
     for (Discretisation& d : settings)
     {
         d.exclusionRange = sufficient.exclusionRange;

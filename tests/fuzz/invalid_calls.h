@@ -101,8 +101,12 @@ private:
         const int n = system_.size();
         if (n > 0)
         {
-            in->x[below(random, 3 * n)] = static_cast<Real>(c_bad[below(random, 3)]);
-            expectInvalid("a position that is not finite", [&] { evaluate(in); });
+            const int at = below(random, 3 * n);
+            in->x[at]    = static_cast<Real>(c_bad[below(random, 3)]);
+            if (system_.charges[at / 3] != 0)
+            {
+                expectInvalid("a position that is not finite", [&] { evaluate(in); });
+            }
         }
     }
     void skewedBox(std::mt19937& random, Inputs* in)

@@ -82,6 +82,48 @@ TYPED_TEST(ZeroCharges, FeelNothingAndDoNothing)
     }
 }
 
+//! The same cells are chosen, and the same forces come out, as if they were not there.
+TYPED_TEST(ZeroCharges, CostNothing)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = this->fourSiteWater();
+    System three; // the same without the oxygen
+    three.box = water.box;
+    for (int i = 0; i < water.size(); ++i)
+    {
+        if (i % 4 != 0)
+        {
+            three.positions.push_back(water.positions[i]);
+            three.charges.push_back(water.charges[i]);
+        }
+    }
+    for (int first = 0; first < three.size(); first += 3)
+    {
+        three.exclusions.insert(
+                three.exclusions.end(),
+                { { first, first + 1 }, { first, first + 2 }, { first + 1, first + 2 } });
+    }
+    Solver<Real> with(this->options()), without(this->options());
+    load(with, water);
+    load(without, three);
+    const Evaluation a = evaluate(with, water), b = evaluate(without, three);
+    EXPECT_EQ(with.setup().cells, without.setup().cells);
+    EXPECT_EQ(with.setup().order, without.setup().order);
+    std::vector<Vector> ofCharges;
+    for (int i = 0; i < water.size(); ++i)
+    {
+        if (i % 4 != 0)
+        {
+            ofCharges.push_back(a.forces[i]);
+        }
+    }
+    EXPECT_LE(relativeError(ofCharges, b.forces), roundingFloor<Real>());
+    if (TypeParam::device == Device::Cpu)
+    {
+        EXPECT_EQ(ofCharges, b.forces); // nothing was computed with them
+    }
+}
+
 //! Which of the excluded pairs count is decided by the charges at hand, whatever came first.
 TYPED_TEST(ZeroCharges, MayBeSetBeforeAndAfterTheExclusions)
 {
@@ -104,12 +146,16 @@ TYPED_TEST(ZeroCharges, MayBeSetBeforeAndAfterTheExclusions)
         }
         return results;
     };
-    // excluded first for one, then for the other
-    Solver<Real> one(this->options()), other(this->options());
+    // excluded first for one, then for the other; the choice of cells depends on the charges
+    Options options     = this->options();
+    options.order       = 8;
+    options.directRange = 1;
+    options.cellSize    = 0.5;
+    Solver<Real> one(options), other(options);
     load(one, water);
     evaluate(one, water);
     load(other, charged);
-    evaluate(other, water); // the cells of both are chosen for the same positions
+    evaluate(other, water);
     const std::vector<Evaluation> a = resultsOf(one), b = resultsOf(other), again = resultsOf(one);
     for (int k = 0; k < 2; ++k)
     {

@@ -97,15 +97,16 @@ std::vector<Real> positionsOf(const Cells& c)
     return x;
 }
 
+//! Those of a particle tell its number.
 template<class Real>
-std::vector<Real> chargesOf(const Cells& c)
+ScaledCharges<Real> chargesOf(const Cells& c)
 {
     std::vector<Real> q(c.particles);
     for (int i = 0; i < c.particles; ++i)
     {
         q[i] = static_cast<Real>(i + 1);
     }
-    return q;
+    return ScaledCharges<Real>(q.data(), c.particles, 1.0);
 }
 
 template<class Real>
@@ -114,9 +115,13 @@ class CellLists : public testing::Test
 public:
     static CellList<Real> listOf(const Cells& c, int threads)
     {
-        const std::vector<Real> x = positionsOf<Real>(c), q = chargesOf<Real>(c);
         CellList<Real> list;
-        list.sort(gridOf(c), c.offset, rotationOf(c), x.data(), q.data(), c.particles, threads);
+        list.sort(gridOf(c),
+                  c.offset,
+                  rotationOf(c),
+                  positionsOf<Real>(c).data(),
+                  chargesOf<Real>(c),
+                  threads);
         return list;
     }
 };
@@ -228,12 +233,59 @@ TYPED_TEST(CellLists, MayBeSortedAgain)
     for (const Cells& c : all)
     {
         SCOPED_TRACE(c.name);
-        const std::vector<Real> x = positionsOf<Real>(c), q = chargesOf<Real>(c);
-        used.sort(gridOf(c), c.offset, rotationOf(c), x.data(), q.data(), c.particles, 2);
+        const std::vector<Real> x = positionsOf<Real>(c);
+        used.sort(gridOf(c), c.offset, rotationOf(c), x.data(), chargesOf<Real>(c), 2);
         const auto fresh = this->listOf(c, 2);
         EXPECT_EQ(used.start(), fresh.start());
         EXPECT_EQ(used.atom(), fresh.atom());
         EXPECT_EQ(used.occupied(), fresh.occupied());
+    }
+}
+
+//! Particles without a charge are not there, wherever they are.
+TYPED_TEST(CellLists, HoldChargesAlone)
+{
+    using Real = TypeParam;
+    for (const Cells& c : cases())
+    {
+        SCOPED_TRACE(c.name);
+        // neutral particles between the others, before the first and behind the last
+        std::vector<Real> x, q;
+        std::vector<int> charged;
+        const auto addNeutral = [&]
+        {
+            q.push_back(0);
+            x.insert(x.end(), 3, std::numeric_limits<Real>::quiet_NaN());
+        };
+        const std::vector<Real> alone = positionsOf<Real>(c);
+        for (int i = 0; i < c.particles; ++i)
+        {
+            if (i % 3 == 0)
+            {
+                addNeutral();
+            }
+            charged.push_back(static_cast<int>(q.size()));
+            q.push_back(static_cast<Real>(i + 1));
+            x.insert(x.end(), &alone[3 * i], &alone[3 * i] + 3);
+        }
+        addNeutral();
+        const ScaledCharges<Real> charges(q.data(), static_cast<int>(q.size()), 1.0);
+        for (const int threads : { 1, 3 })
+        {
+            CellList<Real> list;
+            list.sort(gridOf(c), c.offset, rotationOf(c), x.data(), charges, threads);
+            const auto expected = this->listOf(c, threads);
+            EXPECT_EQ(list.start(), expected.start());
+            EXPECT_EQ(list.occupied(), expected.occupied());
+            ASSERT_EQ(list.atom().size(), expected.atom().size());
+            const auto a = list.particles(), b = expected.particles();
+            for (int to = 0; to < c.particles; ++to)
+            {
+                EXPECT_EQ(list.atom()[to], charged[expected.atom()[to]]);
+            }
+            EXPECT_TRUE(std::equal(a.x, a.x + c.particles, b.x));
+            EXPECT_TRUE(std::equal(a.q, a.q + c.particles, b.q));
+        }
     }
 }
 
@@ -247,19 +299,13 @@ TYPED_TEST(CellLists, NameTheFirstPositionThatIsNotFinite)
     {
         std::vector<Real> x = positionsOf<Real>(c);
         x[3 * 900 + 1] = x[3 * 77 + 2] = bad;
-        const std::vector<Real> q      = chargesOf<Real>(c);
         CellList<Real> list;
         for (const int threads : { 1, 3 })
         {
             try
             {
-                list.sort(gridOf(c),
-                          c.offset,
-                          rotationOf(c),
-                          x.data(),
-                          q.data(),
-                          c.particles,
-                          threads);
+                list.sort(
+                        gridOf(c), c.offset, rotationOf(c), x.data(), chargesOf<Real>(c), threads);
                 ADD_FAILURE() << "no error";
             }
             catch (const Error& error)
