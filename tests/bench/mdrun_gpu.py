@@ -103,12 +103,7 @@ def prepare(gmx, name, arguments):
     """The folder with warm.gro, warm.cpt and topol.top of a system, and its common settings."""
     if name in DROPLETS:
         return droplets(gmx, name, arguments), COMMON
-    if name == "protein":
-        folder = arguments.cache / "protein"
-        folder.mkdir(parents=True, exist_ok=True)
-        protein.prepare(gmx, arguments, folder)
-        return folder, {**COMMON, **protein.COMMON}
-    return mdrun_speed.prepare(gmx, name, arguments), COMMON
+    return mdrun_speed.system(gmx, name, arguments)
 
 
 # ---- kinds of runs ----
@@ -349,8 +344,6 @@ def main():
                         help="leave out the runs without CUDA graphs")
     parser.add_argument("--max-error-atoms", type=int, default=100000,
                         help="no force error of larger systems; 0: of none")
-    parser.add_argument("--structure", type=Path,
-                        default=environment.ROOT / "build/share/farfield/protein.pdb")
     parser.add_argument("--merge", type=Path, nargs="+", metavar="JSON",
                         help="results to put together; nothing is run")
     arguments = parser.parse_args()

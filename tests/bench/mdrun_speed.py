@@ -3,13 +3,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Speed of mdrun with FMM against PME, and against no Coulomb interaction at all.
 
-Boxes of TIP3P water are made with gmx, minimised and warmed up once, and kept in the cache folder.
-Then mdrun runs with each kind of electrostatics in turn, several rounds in one invocation and on
-the same cores, so that a change of the machine's speed meets all of them. The medians of the
-rounds are compared. "none" is the same water with its charges set to zero and a plain cut-off:
-the time that no electrostatics can undercut.
+Boxes of water and a solvated protein are made with gmx, minimised and warmed up once, and kept in
+the cache folder. Then mdrun runs each kind in turn, several rounds in one invocation and on the same
+cores, so that a change of the machine's speed meets all of them. Medians of the rounds are compared:
 
-    python3 -m tests.bench.mdrun_speed
+    PME            with GROMACS's standard settings; mdrun does not tune it on a CPU alone
+    FMM            with the options of --mdp
+    FMM all atoms  the same with all atoms in GROMACS's pair list
+    none           three-site water with its charges set to zero and a plain cut-off
+
+    python3 -m tests.bench.mdrun_speed --sizes 23k four-site protein
+    python3 -m tests.bench.mdrun_speed --sizes 23k --nstcalcenergy 1 10 100
 """
 
 import argparse
@@ -19,6 +23,7 @@ import sys
 import time
 from pathlib import Path
 
+from examples import protein
 from tests.bench import results
 from tests.support.gmx import environment, gro, log, mdp
 from tests.support.gmx.mdp import FMM
@@ -46,9 +51,13 @@ MINIMISATION = {"integrator": "steep", "nsteps": 60, "emstep": 0.01, "emtol": 10
 WARM_UP = {"nsteps": 1000, "gen-vel": "yes", "gen-temp": 300, "gen-seed": 1, "tau-t": 0.1}
 CONTINUATION = {"continuation": "yes", "gen-vel": "no"}
 
-# Edge of the cube, nm: 23 262, 46 650 and 93 237 atoms; then multiples of such a box along x, y, z.
+# Edge of the cube, nm: 23 262, 46 650 and 93 237 atoms of TIP3P; one of TIP4P; then multiples of such
+# boxes along x, y, z.
 BOXES = {"23k": 6.2, "47k": 7.8, "93k": 9.8}
+FOUR_SITE_BOXES = {"four-site": 6.2}
 MULTIPLES = {"373k": ("93k", (2, 2, 1)), "1120k": ("93k", (3, 2, 2))}
+
+ALL_ATOMS = {"GMX_NBNXM_SEARCH_ALL_ATOMS": "1"}
 
 TOPOLOGY = """#include "amber99sb-ildn.ff/forcefield.itp"
 #include "amber99sb-ildn.ff/tip3p.itp"
@@ -91,9 +100,13 @@ def cache_folder():
 def prepare(gmx, size, arguments):
     """The folder of a warm box of water: warm.gro, warm.cpt, and both topologies."""
     part, counts = MULTIPLES.get(size, (size, None))
-    edge = BOXES[part]
+    is_four_site = size in FOUR_SITE_BOXES
+    edge = FOUR_SITE_BOXES[size] if is_four_site else BOXES[part]
     shape = (edge, counts) if counts else edge
-    key = hashlib.sha256(repr((shape, TOPOLOGY, UNCHARGED_TOPOLOGY, COMMON, PME,
+    topologies = {"topol.top": TOPOLOGY, "uncharged.top": UNCHARGED_TOPOLOGY}
+    if is_four_site:
+        topologies = {"topol.top": TOPOLOGY.replace("tip3p", "tip4p")}
+    key = hashlib.sha256(repr((shape, *topologies.values(), COMMON, PME,
                                MINIMISATION, WARM_UP)).encode()).hexdigest()[:12]
     folder = arguments.cache / f"water-{size}-{key}"
     if (folder / "complete").exists():
@@ -107,10 +120,11 @@ def prepare(gmx, size, arguments):
         stages = stages[1:]
     else:
         say(f"{size}: making and warming up a cube of water of {edge} nm (once)")
-        gmx("solvate", "-cs", "spc216", "-box", edge, edge, edge, "-o", "water.gro", folder=folder)
-    num_atoms = gro.atom_count(folder / "water.gro")
-    for name, text in (("topol.top", TOPOLOGY), ("uncharged.top", UNCHARGED_TOPOLOGY)):
-        (folder / name).write_text(f"{text}SOL {num_atoms // 3}\n")
+        solvent = "tip4p" if is_four_site else "spc216"
+        gmx("solvate", "-cs", solvent, "-box", edge, edge, edge, "-o", "water.gro", folder=folder)
+    num_molecules = gro.atom_count(folder / "water.gro") // (4 if is_four_site else 3)
+    for name, text in topologies.items():
+        (folder / name).write_text(f"{text}SOL {num_molecules}\n")
     warm_up(gmx, folder, "water.gro", stages, PME, arguments.threads)
     (folder / "complete").touch()
     return folder
@@ -126,40 +140,64 @@ def warm_up(gmx, folder, start, stages, electrostatics, threads):
         start = f"{name}.gro"
 
 
-def measure(gmx, folder, size, arguments):
-    """All rounds of one size; returns the record for the JSON file."""
-    kinds = {"PME": (PME, "topol.top"), "FMM": ({**FMM, **arguments.mdp}, "topol.top")}
+def system(gmx, name, arguments):
+    """The folder with warm.gro, warm.cpt and topol.top of a system, and its common settings."""
+    if name == "protein":
+        folder = arguments.cache / "protein"
+        folder.mkdir(parents=True, exist_ok=True)
+        protein.prepare(gmx, arguments, folder)
+        return folder, {**COMMON, **protein.COMMON}
+    return prepare(gmx, name, arguments), COMMON
+
+
+def kinds_of(folder, arguments):
+    """{kind: settings, topology, variables of mdrun's environment}"""
+    fmm = {**FMM, **arguments.mdp}
+    kinds = {"PME": (PME, "topol.top", {}), "FMM": (fmm, "topol.top", {})}
     if not arguments.no_baseline:
-        kinds["none"] = (NONE, "uncharged.top")
+        kinds["FMM all atoms"] = (fmm, "topol.top", ALL_ATOMS)
+        if (folder / "uncharged.top").exists():
+            kinds["none"] = (NONE, "uncharged.top", {})
+    return kinds
+
+
+def measure(gmx, size, interval, arguments):
+    """All rounds of a system with energies at an interval; returns the record for the JSON file."""
+    folder, common = system(gmx, size, arguments)
+    kinds = kinds_of(folder, arguments)
+    label = f"{size}-every-{interval}"
     num_atoms = gro.atom_count(folder / "warm.gro")
     # A core of today needs about 1 us per step and atom.
     steps = arguments.steps
     if not steps:
         steps = max(400, int(arguments.seconds * arguments.threads / (num_atoms * 1e-6)))
         steps = steps // 100 * 100  # whole intervals of energy calculation
-    for kind, (settings, topology) in kinds.items():
-        mdp.write(arguments.output / f"{size}-{kind}.mdp", COMMON, CONTINUATION, settings,
-                           {"nsteps": steps})
-        gmx("grompp", "-f", f"{size}-{kind}.mdp", "-c", folder / "warm.gro",
-            "-t", folder / "warm.cpt", "-p", folder / topology, "-o", f"{size}-{kind}.tpr",
-            "-po", f"{size}-{kind}-out.mdp", folder=arguments.output)
+    length = {"nsteps": steps, "nstcalcenergy": interval}
+    for kind, (settings, topology, _) in kinds.items():
+        name = f"{label}-{kind.replace(' ', '-')}"
+        mdp.write(arguments.output / f"{name}.mdp", common, CONTINUATION, settings, length)
+        gmx("grompp", "-f", f"{name}.mdp", "-c", folder / "warm.gro",
+            "-t", folder / "warm.cpt", "-p", folder / topology, "-o", f"{name}.tpr",
+            "-po", f"{name}-out.mdp", folder=arguments.output)
     speeds = {kind: [] for kind in kinds}
     stages = []
     for turn in range(arguments.rounds):
-        for kind in kinds:
-            name = f"{size}-{kind}-{turn + 1}"
+        for kind, (_, _, variables) in kinds.items():
+            run = f"{label}-{kind.replace(' ', '-')}"
+            name = f"{run}-{turn + 1}"
             start = time.monotonic()
-            gmx("mdrun", "-s", f"{size}-{kind}.tpr", "-deffnm", name, "-noconfout", "-resethway",
+            gmx("mdrun", "-s", f"{run}.tpr", "-deffnm", name, "-noconfout", "-resethway",
                 "-ntmpi", 1, "-ntomp", arguments.threads, "-pin", "on", "-notunepme",
-                folder=arguments.output)
+                folder=arguments.output, variables=variables)
             path = arguments.output / f"{name}.log"
             speeds[kind].append(log.speed(path))
-            say(f"{size} round {turn + 1} {kind:<4} {speeds[kind][-1]:9.2f} ns/day"
+            say(f"{label} round {turn + 1} {kind:<13} {speeds[kind][-1]:9.2f} ns/day"
                 f"  ({time.monotonic() - start:.0f} s)")
             if kind == "FMM":
                 stages.append(log.stages(path))
                 setup = log.setup(path)
-    record = {"atoms": num_atoms, "steps": steps, "setup": setup, "ns_per_day": speeds,
+    record = {"atoms": num_atoms, "steps": steps, "nstcalcenergy": interval, "setup": setup,
+              "ns_per_day": speeds,
               "median_ns_per_day": {}, "half_range_ns_per_day": {}, "ms_per_step": {},
               "fmm_stage_ms": {}}
     for kind, values in speeds.items():
@@ -178,20 +216,19 @@ def measure(gmx, folder, size, arguments):
 
 
 def print_tables(records):
-    kinds = list(next(iter(records.values()))["ns_per_day"])
-    print(f"\n{'':<8}{'atoms':>8}" + "".join(f"{kind + ' ns/day':>20}" for kind in kinds)
-          + "".join(f"{kind + ' ms':>10}" for kind in kinds) + f"{'FMM/PME':>16}")
+    print(f"\n{'':<20}{'atoms':>8}  {'':<14}{'ns/day':>18}{'ms/step':>9}")
     for size, record in records.items():
-        speeds = "".join(f"{record['median_ns_per_day'][kind]:>12.2f} +-"
-                         f"{record['half_range_ns_per_day'][kind]:>5.2f}" for kind in kinds)
-        times = "".join(f"{record['ms_per_step'][kind]:>10.2f}" for kind in kinds)
-        print(f"{size:<8}{record['atoms']:>8}{speeds}{times}"
-              f"{record['fmm_over_pme']:>9.3f} +-{record['fmm_over_pme_half_range']:.3f}")
+        spreads = record["half_range_ns_per_day"]
+        for kind, median in record["median_ns_per_day"].items():
+            print(f"{size:<20}{record['atoms']:>8}  {kind:<14}{median:>9.2f} +-"
+                  f"{spreads[kind]:>6.2f}{record['ms_per_step'][kind]:>9.2f}")
+        print(f"{size:<20}{'':>8}  {'FMM / PME':<14}{record['fmm_over_pme']:>9.3f} +-"
+              f"{record['fmm_over_pme_half_range']:>6.3f}")
     print("medians and half the distance of the extremes\n")
-    print(f"{'farfield, ms per call':<26}" + "".join(f"{size:>10}" for size in records))
+    print(f"{'farfield, ms per call':<26}" + "".join(f"{size:>20}" for size in records))
     for name in next(iter(records.values()))["fmm_stage_ms"]:
         row = (record["fmm_stage_ms"].get(name) for record in records.values())
-        print(f"{name:<26}" + "".join(f"{value:>10.3f}" if value is not None else f"{'-':>10}"
+        print(f"{name:<26}" + "".join(f"{value:>20.3f}" if value is not None else f"{'-':>20}"
                                       for value in row))
     for size, record in records.items():
         print(f"\n{size}, {record['steps']} steps, the second half timed")
@@ -210,12 +247,14 @@ def add_arguments(parser, result):
     root = environment.ROOT
     parser.add_argument("--gmx", type=Path, default=root / "build/bin/gmx")
     parser.add_argument("--no-baseline", action="store_true",
-                        help="leave out the runs without a long range")
+                        help="leave out runs without a long range, and with all atoms listed")
     parser.add_argument("--mdp", type=parse_setting, nargs="*", default=[],
                         metavar="OPTION=VALUE", help="options of FMM, as in an .mdp file")
     parser.add_argument("--cache", type=Path, default=cache_folder(), help="for the warm systems")
     parser.add_argument("--output", type=Path, default=root / "build/bench",
                         help=f"for inputs, logs, {result}")
+    parser.add_argument("--structure", type=Path, default=root / "build/share/farfield/protein.pdb",
+                        help="of the protein")
 
 
 def start(arguments):
@@ -243,20 +282,26 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser, "mdrun_speed.json")
-    parser.add_argument("--sizes", nargs="+", choices=[*BOXES, *MULTIPLES],
-                        default=["23k", "93k"])
+    parser.add_argument("--sizes", nargs="+",
+                        choices=[*BOXES, *MULTIPLES, *FOUR_SITE_BOXES, "protein"],
+                        default=["23k", "93k", "four-site", "protein"])
+    parser.add_argument("--nstcalcenergy", type=int, nargs="+", default=[100],
+                        help="intervals of energies, each is run")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=0, help="steps per run; default: by --seconds")
     parser.add_argument("--seconds", type=float, default=15,
                         help="rough length of each run when --steps is not given")
     parser.add_argument("--threads", type=int, default=environment.usable_cores())
     arguments = parser.parse_args()
-    if arguments.rounds < 1 or arguments.threads < 1 or arguments.steps < 0:
-        parser.error("--rounds and --threads must be at least 1, --steps at least 0")
+    if min(arguments.rounds, arguments.threads, *arguments.nstcalcenergy) < 1 or arguments.steps < 0:
+        parser.error("--rounds, --threads, --nstcalcenergy must be at least 1, --steps at least 0")
     gmx, version = start(arguments)
     records = {}
     for size in arguments.sizes:
-        records[size] = measure(gmx, prepare(gmx, size, arguments), size, arguments)
+        for interval in arguments.nstcalcenergy:
+            several = len(arguments.nstcalcenergy) > 1
+            label = f"{size} every {interval}" if several else size
+            records[label] = measure(gmx, size, interval, arguments)
     print_tables(records)
     result = arguments.output / "mdrun_speed.json"
     write_result(result, arguments, version, "sizes", records)
