@@ -223,7 +223,7 @@ public:
         const Eigen::Matrix<Real, 3, 3> R = rotation_.cast<Real>();
         const bool replace                = this->request_.replaceForces;
         const std::vector<Real>& excluded = near_.excludedForces();
-        if (replace && !charges_.allAreCharged())
+        if (replace && !charges_.allTakePart())
         {
             std::fill_n(forces, 3 * charges_.q.size(), Real(0));
         }

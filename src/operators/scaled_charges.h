@@ -17,8 +17,7 @@ namespace farfield
 template<class Real>
 struct ScaledCharges
 {
-    std::vector<Real> q;      //!< [n]
-    std::vector<int> charged; //!< ascending: the particles with a charge, unless all have one
+    std::vector<Real> q; //!< [n]
     double net = 0;
 
     ScaledCharges() = default;
@@ -35,21 +34,20 @@ struct ScaledCharges
             {
                 if (charges[i] != 0)
                 {
-                    charged.push_back(i);
+                    charged_.push_back(i);
                 }
             }
-            allAreCharged_ = false;
         }
     }
 
-    //! Number of particles with a charge.
-    int count() const { return static_cast<int>(allAreCharged_ ? q.size() : charged.size()); }
+    //! Particles that take part: those with a charge, or all if none has one.
+    int count() const { return static_cast<int>(allTakePart() ? q.size() : charged_.size()); }
     //! The k-th of them.
-    int particle(int k) const { return allAreCharged_ ? k : charged[k]; }
-    bool allAreCharged() const { return allAreCharged_; }
+    int particle(int k) const { return allTakePart() ? k : charged_[k]; }
+    bool allTakePart() const { return charged_.empty(); }
 
 private:
-    bool allAreCharged_ = true;
+    std::vector<int> charged_; //!< ascending; empty if all are, or none
 };
 
 } // namespace farfield

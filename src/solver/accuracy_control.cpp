@@ -90,7 +90,7 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
         Discretisation d = chooseDiscretisation({ ofWater,
                                                   device_,
                                                   box,
-                                                  charges_->charged(),
+                                                  charges_->takingPart(),
                                                   occupied,
                                                   sizeof(Real),
                                                   largestCell() });

@@ -78,7 +78,7 @@ void ChargeSet<Real>::completePairs()
 template<class Real>
 Occupancy ChargeSet<Real>::occupancy(const Real* x, const Mat3& box) const
 {
-    if (charged_ == count_)
+    if (takingPart() == count_)
     {
         return Occupancy(x, count_, box);
     }

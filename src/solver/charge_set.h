@@ -38,10 +38,12 @@ public:
     //! [count()], whether a particle has a charge.
     const std::vector<char>& isCharged() const { return isCharged_; }
     long long charged() const { return charged_; } //!< those with a charge
+    //! Particles that cells are chosen for: those with a charge, or all if none has one.
+    long long takingPart() const { return charged_ > 0 ? charged_ : count_; }
     //! Sum, e^2.
     double squaredCharges() const { return squaredCharges_; }
     bool hasExclusions() const { return !excluded_.partners.empty(); }
-    //! Where the particles with a charge are. \param[in] x  [n][3], nm, any image
+    //! Where they are. \param[in] x  [n][3], nm, any image
     Occupancy occupancy(const Real* x, const Mat3& box) const;
     //! Excluded pairs of charged particles.
     struct PairsApart

@@ -264,10 +264,10 @@ private:
         }
     }
 
-    //! Whether cells were chosen for so many particles with a charge, more or less.
+    //! Whether cells were chosen for so many particles, more or less.
     bool areChosenForCount() const
     {
-        const auto now    = static_cast<double>(charges_.charged());
+        const auto now    = static_cast<double>(charges_.takingPart());
         const double then = static_cast<double>(chosenCount_);
         return now <= c_otherNumber * then && then <= c_otherNumber * now;
     }
@@ -283,7 +283,7 @@ private:
             const Real* x = positions();
             operators_.change([&] { times_.notCounted([&] { build(box, x, mayTune); }); });
             chosenFor_   = device_;
-            chosenCount_ = charges_.charged();
+            chosenCount_ = charges_.takingPart();
         };
         if (!operators_.exist() || !areChosenForCount())
         {
@@ -332,7 +332,7 @@ private:
     AccuracyControl<Real> accuracy_;
     std::vector<TimedSetting> timed_;
     Device chosenFor_      = Device::Auto; //!< the device whose costs decided on the cells
-    long long chosenCount_ = 0;            //!< the number of charges that they were chosen for
+    long long chosenCount_ = 0;            //!< the number of particles that they were chosen for
 };
 
 template<class Real>

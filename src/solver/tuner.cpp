@@ -31,8 +31,13 @@ std::vector<Discretisation> settingsToTime(const Options& options,
     Options ofWater          = options;
     ofWater.accuracy         = options.accuracy / std::max(sufficient.systemFactor, 1e-3);
     const Occupancy occupied = charges.occupancy(x, box);
-    auto settings            = discretisationsToTime(
-            { ofWater, Device::Gpu, box, charges.charged(), occupied, sizeof(Real), largestCell });
+    auto settings            = discretisationsToTime({ ofWater,
+                                                       Device::Gpu,
+                                                       box,
+                                                       charges.takingPart(),
+                                                       occupied,
+                                                       sizeof(Real),
+                                                       largestCell });
     for (Discretisation& d : settings)
     {
         d.exclusionRange = sufficient.exclusionRange;

@@ -432,7 +432,12 @@ private:
         System next = system_;
         if (chance(random, 0.5))
         {
-            next.exclusions.clear();
+            // charges at one place stay excluded: no force between them would be a number
+            const auto arePlacedApart = [&](const auto& pair)
+            { return next.positions[pair.first] != next.positions[pair.second]; };
+            next.exclusions.erase(
+                    std::remove_if(next.exclusions.begin(), next.exclusions.end(), arePlacedApart),
+                    next.exclusions.end());
         }
         for (int pairs = below(random, 20); pairs > 0 && next.size() > 1; --pairs)
         {

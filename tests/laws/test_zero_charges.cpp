@@ -124,6 +124,31 @@ TYPED_TEST(ZeroCharges, CostNothing)
     }
 }
 
+//! On every engine, also after charges that were not zero.
+TYPED_TEST(ZeroCharges, MayBeAllThereAre)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = this->fourSiteWater();
+    System neutral     = water;
+    neutral.charges    = std::vector<double>(water.size(), 0);
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        Options options = this->options();
+        options.m2l     = engine;
+        Solver<Real> solver(options), fresh(options);
+        load(solver, water);
+        evaluate(solver, water);
+        loadCharges(solver, neutral);
+        load(fresh, neutral);
+        for (Solver<Real>* each : { &solver, &fresh })
+        {
+            const Evaluation result = evaluate(*each, neutral);
+            EXPECT_EQ(result.forces, std::vector<Vector>(water.size(), Vector{ 0, 0, 0 }));
+            EXPECT_EQ(result.energy, 0);
+        }
+    }
+}
+
 //! Which of the excluded pairs count is decided by the charges at hand, whatever came first.
 TYPED_TEST(ZeroCharges, MayBeSetBeforeAndAfterTheExclusions)
 {

@@ -248,6 +248,10 @@ TYPED_TEST(CellLists, HoldChargesAlone)
     using Real = TypeParam;
     for (const Cells& c : cases())
     {
+        if (c.particles == 0)
+        {
+            continue; // where none has a charge, all take part
+        }
         SCOPED_TRACE(c.name);
         // neutral particles between the others, before the first and behind the last
         std::vector<Real> x, q;
