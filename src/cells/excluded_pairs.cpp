@@ -10,19 +10,30 @@ namespace farfield
 
 ExcludedPairs chargedPairs(const ExcludedPairs& pairs, const std::vector<char>& isCharged)
 {
-    ExcludedPairs charged;
-    charged.offsets.reserve(pairs.offsets.size());
-    charged.offsets.push_back(0);
-    for (size_t i = 0; i < isCharged.size(); i++)
+    const auto forCharged = [&](size_t i, const auto& visit)
     {
         for (int k = pairs.offsets[i]; isCharged[i] && k < pairs.offsets[i + 1]; k++)
         {
             if (isCharged[pairs.partners[k]])
             {
-                charged.partners.push_back(pairs.partners[k]);
+                visit(pairs.partners[k]);
             }
         }
-        charged.offsets.push_back(static_cast<int>(charged.partners.size()));
+    };
+    ExcludedPairs charged;
+    charged.offsets.reserve(pairs.offsets.size());
+    charged.offsets.push_back(0);
+    for (size_t i = 0; i < isCharged.size(); i++)
+    {
+        int count = charged.offsets.back();
+        forCharged(i, [&](int /*partner*/) { count++; });
+        charged.offsets.push_back(count);
+    }
+    // no more memory than the pairs need, of which there may be many
+    charged.partners.reserve(charged.offsets.back());
+    for (size_t i = 0; i < isCharged.size(); i++)
+    {
+        forCharged(i, [&](int partner) { charged.partners.push_back(partner); });
     }
     return charged;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "base/threads.h"
 #include "cells/minimum_image.h"
@@ -13,41 +14,88 @@
 namespace farfield
 {
 
+namespace
+{
+
+/*! \brief Entries as compressed rows.
+ *  \param[in] forEntries  calls a function with row and entry of each, twice in the same order */
+template<class ForEntries>
+ExcludedPairs inRows(int n, const ForEntries& forEntries)
+{
+    ExcludedPairs rows;
+    rows.offsets.assign(static_cast<size_t>(n) + 1, 0);
+    forEntries([&](int row, int /*entry*/) { rows.offsets[row + 1]++; });
+    std::partial_sum(rows.offsets.begin(), rows.offsets.end(), rows.offsets.begin());
+    rows.partners.resize(rows.offsets[n]);
+    std::vector<int> next(rows.offsets.begin(), rows.offsets.end() - 1);
+    forEntries([&](int row, int entry) { rows.partners[next[row]++] = entry; });
+    return rows;
+}
+
+//! All that is listed, at the second particle of each pair, in any order and number.
+ExcludedPairs bySecond(const int* offsets, const int* partners, int n)
+{
+    return inRows(n,
+                  [&](const auto& visit)
+                  {
+                      for (int i = 0; i < n; i++)
+                      {
+                          for (int k = offsets[i]; k < offsets[i + 1]; k++)
+                          {
+                              if (partners[k] != i)
+                              {
+                                  visit(std::max(i, partners[k]), std::min(i, partners[k]));
+                              }
+                          }
+                      }
+                  });
+}
+
+//! Each pair once, at its first particle, ascending: rows are filled by ascending second one.
+ExcludedPairs byFirst(const ExcludedPairs& listed, int n)
+{
+    return inRows(n,
+                  [&](const auto& visit)
+                  {
+                      std::vector<int> last(n, -1);
+                      for (int j = 0; j < n; j++)
+                      {
+                          for (int k = listed.offsets[j]; k < listed.offsets[j + 1]; k++)
+                          {
+                              const int i = listed.partners[k];
+                              if (last[i] != j)
+                              {
+                                  last[i] = j;
+                                  visit(i, j);
+                              }
+                          }
+                      }
+                  });
+}
+
+} // namespace
+
 template<class Real>
 void Exclusions<Real>::set(const int* offsets, const int* partners, int n)
 {
-    std::vector<Pair> pairs;
-    for (int i = 0; i < n; i++)
-    {
-        for (int k = offsets[i]; k < offsets[i + 1]; k++)
-        {
-            if (partners[k] != i)
-            {
-                pairs.push_back({ std::min(i, partners[k]), std::max(i, partners[k]) });
-            }
-        }
-    }
-    const auto less = [](const Pair& a, const Pair& b)
-    { return a.i != b.i ? a.i < b.i : a.j < b.j; };
-    const auto equal = [](const Pair& a, const Pair& b) { return a.i == b.i && a.j == b.j; };
-    std::sort(pairs.begin(), pairs.end(), less);
-    pairs.erase(std::unique(pairs.begin(), pairs.end(), equal), pairs.end());
+    ExcludedPairs pairs = byFirst(bySecond(offsets, partners, n), n);
     // molecules end where no earlier pair reaches
     std::vector<int> cuts;
     int reach = -1;
-    for (size_t k = 0; k < pairs.size(); k++)
+    for (int i = 0; i < n; i++)
     {
-        if (pairs[k].i > reach)
+        if (pairs.offsets[i] == pairs.offsets[i + 1])
         {
-            cuts.push_back(static_cast<int>(k));
+            continue;
         }
-        reach = std::max(reach, pairs[k].j);
+        if (i > reach)
+        {
+            cuts.push_back(i);
+        }
+        reach = std::max(reach, pairs.partners[pairs.offsets[i + 1] - 1]);
     }
-    if (!pairs.empty())
-    {
-        cuts.push_back(static_cast<int>(pairs.size()));
-    }
-    pairs_.swap(pairs);
+    cuts.push_back(n);
+    std::swap(pairs_, pairs);
     cuts_.swap(cuts);
     close_.clear();
 }
@@ -55,12 +103,17 @@ void Exclusions<Real>::set(const int* offsets, const int* partners, int n)
 template<class Real>
 std::vector<int> Exclusions<Real>::ranges(int threads) const
 {
-    std::vector<int> begin(threads + 1, static_cast<int>(pairs_.size()));
+    const int rows = static_cast<int>(pairs_.offsets.size()) - 1;
+    std::vector<int> begin(threads + 1, rows);
     begin[0] = 0;
     for (int t = 1; t < threads; t++)
     {
-        const int wanted = static_cast<int>(pairs_.size() * t / threads);
-        begin[t] = cuts_.empty() ? 0 : *std::lower_bound(cuts_.begin(), cuts_.end(), wanted);
+        const size_t wanted = count() * t / threads;
+        begin[t]            = *std::lower_bound(cuts_.begin(),
+                                     cuts_.end(),
+                                     wanted,
+                                     [&](int row, size_t pair)
+                                     { return static_cast<size_t>(pairs_.offsets[row]) < pair; });
     }
     return begin;
 }
@@ -85,25 +138,24 @@ void Exclusions<Real>::subtract(const Mat3& box,
              {
                  std::array<double, 7> sum = {};
                  double dx[3];
-                 for (int k = begin[range]; k < begin[range + 1]; k++)
+                 const auto visit = [&](int i, int j)
                  {
-                     const Pair& p   = pairs_[k];
-                     const double r2 = image.between(x + 3 * static_cast<size_t>(p.i),
-                                                     x + 3 * static_cast<size_t>(p.j),
-                                                     dx);
+                     const size_t ofI = 3 * static_cast<size_t>(i);
+                     const size_t ofJ = 3 * static_cast<size_t>(j);
+                     const double r2  = image.between(x + ofI, x + ofJ, dx);
                      if (r2 < closeDistance * closeDistance)
                      {
-                         found[range].emplace_back(p.i, p.j);
-                         continue;
+                         found[range].emplace_back(i, j);
+                         return;
                      }
-                     const double qq   = static_cast<double>(q[p.i]) * static_cast<double>(q[p.j]);
+                     const double qq   = static_cast<double>(q[i]) * static_cast<double>(q[j]);
                      const double e    = qq / std::sqrt(r2);
                      const double f    = -e / r2;
                      const double F[3] = { f * dx[0], f * dx[1], f * dx[2] };
                      for (int d = 0; d < 3; d++)
                      {
-                         forces[3 * static_cast<size_t>(p.i) + d] += static_cast<Real>(F[d]);
-                         forces[3 * static_cast<size_t>(p.j) + d] -= static_cast<Real>(F[d]);
+                         forces[ofI + d] += static_cast<Real>(F[d]);
+                         forces[ofJ + d] -= static_cast<Real>(F[d]);
                      }
                      sum[0] -= e;
                      sum[1] -= 0.5 * dx[0] * F[0];
@@ -112,6 +164,13 @@ void Exclusions<Real>::subtract(const Mat3& box,
                      sum[4] -= 0.5 * dx[0] * F[1];
                      sum[5] -= 0.5 * dx[0] * F[2];
                      sum[6] -= 0.5 * dx[1] * F[2];
+                 };
+                 for (int i = begin[range]; i < begin[range + 1]; i++)
+                 {
+                     for (int k = pairs_.offsets[i]; k < pairs_.offsets[i + 1]; k++)
+                     {
+                         visit(i, pairs_.partners[k]);
+                     }
                  }
                  sums[range] = sum;
              });

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/vectors.h"
+#include "cells/excluded_pairs.h"
 
 namespace farfield
 {
@@ -24,9 +25,14 @@ template<class Real>
 class Exclusions
 {
 public:
-    //! Takes pairs in either or both directions; ranges are validated by the caller. Nothing has
-    //! changed if memory is missing.
+    /*! \brief Takes pairs in either or both directions, any number of times.
+     *
+     *  In time and memory proportional to what is listed: a group of which all pairs are excluded
+     *  may have more of them than anything else has elements. Ranges are validated by the caller.
+     *  Nothing has changed if memory is missing. */
     void set(const int* offsets, const int* partners, int n);
+    //! Pairs, each of which subtract() visits once.
+    size_t count() const { return pairs_.partners.size(); }
 
     /*! \brief Subtracts the pairs that are not close, and lists those that are.
      *  \param[in]     x, q    positions, nm, [n][3], any image, and scaled charges [n]
@@ -46,15 +52,11 @@ public:
     const std::vector<std::pair<int, int>>& close() const { return close_; }
 
 private:
-    struct Pair
-    {
-        int i, j;
-    };
-    //! Ranges of pairs for threads that share no particle.
+    //! Ranges of rows for threads that share no particle.
     std::vector<int> ranges(int threads) const;
 
-    std::vector<Pair> pairs_; //!< i < j, ascending
-    std::vector<int> cuts_;   //!< positions in pairs_ between which particles are disjoint
+    ExcludedPairs pairs_   = { { 0 }, {} }; //!< at the first of the two, ascending
+    std::vector<int> cuts_ = { 0 };         //!< rows whose particles are in no row before; the end
     std::vector<std::pair<int, int>> close_;
 };
 

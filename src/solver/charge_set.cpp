@@ -18,15 +18,16 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
 {
     std::vector<char> isCharged(n);
     std::transform(q, q + n, isCharged.begin(), [](Real charge) { return charge != 0; });
-    ExcludedPairs pairs;
-    pairs.offsets.assign(static_cast<size_t>(n) + 1, 0);
-    if (n == count_)
-    {
-        pairs = excluded_;
-    }
+    const bool isOtherCount = n != count_;
+    ExcludedPairs none;
+    none.offsets.assign(isOtherCount ? static_cast<size_t>(n) + 1 : 0, 0);
     backend_->setCharges(q, n);
     // nothing fails any more
-    pairsStand_ = pairsStand_ && n == count_ && isCharged == isCharged_;
+    if (isOtherCount)
+    {
+        std::swap(excluded_, none);
+    }
+    pairsStand_ = pairsStand_ && !isOtherCount && isCharged == isCharged_;
     count_      = n;
     isCharged_.swap(isCharged);
     charged_        = std::count(isCharged_.begin(), isCharged_.end(), char(1));
@@ -35,7 +36,6 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
     {
         squaredCharges_ += static_cast<double>(q[i]) * static_cast<double>(q[i]);
     }
-    std::swap(excluded_, pairs);
     // the charges are set: what fails here is tried again when it is needed
     try
     {
@@ -56,10 +56,9 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
 template<class Real>
 void ChargeSet<Real>::setExclusions(const int* offsets, const int* partners)
 {
-    ExcludedPairs all           = { { offsets, offsets + count_ + 1 },
-                                    { partners, partners + offsets[count_] } };
-    const ExcludedPairs charged = chargedPairs(all, isCharged_);
-    backend_->setExclusions(charged.offsets.data(), charged.partners.data(), count_);
+    ExcludedPairs all = { { offsets, offsets + count_ + 1 },
+                          { partners, partners + offsets[count_] } };
+    handOver(all);
     std::swap(excluded_, all);
     pairsStand_ = true;
 }
@@ -69,8 +68,7 @@ void ChargeSet<Real>::completePairs()
 {
     if (!pairsStand_)
     {
-        const ExcludedPairs charged = chargedPairs(excluded_, isCharged_);
-        backend_->setExclusions(charged.offsets.data(), charged.partners.data(), count_);
+        handOver(excluded_);
         pairsStand_ = true;
     }
 }
@@ -93,6 +91,21 @@ Occupancy ChargeSet<Real>::occupancy(const Real* x, const Mat3& box) const
         }
     }
     return Occupancy(charged.data(), static_cast<int>(charged_), box);
+}
+
+template<class Real>
+void ChargeSet<Real>::handOver(const ExcludedPairs& pairs)
+{
+    const auto give = [this](const ExcludedPairs& p)
+    { backend_->setExclusions(p.offsets.data(), p.partners.data(), count_); };
+    if (charged_ == count_)
+    {
+        give(pairs); // of a large group there need not be another copy
+    }
+    else
+    {
+        give(chargedPairs(pairs, isCharged_));
+    }
 }
 
 template<class Real>

@@ -55,6 +55,9 @@ public:
     PairsApart pairsApart(const Real* x, const Mat3& box) const;
 
 private:
+    //! Gives the backend those pairs that count.
+    void handOver(const ExcludedPairs& pairs);
+
     Backend<Real>* backend_;
     int count_ = 0;
     std::vector<char> isCharged_;            //!< [count_]
