@@ -6,11 +6,9 @@
 /*! \file
  *  \brief What sparse boxes, high orders and virials cost on the CPU, counted in cells and bytes.
  */
-#include <malloc.h>
-#include <sys/resource.h>
-
 #include <random>
 
+#include "memory_in_use.h"
 #include "test_support.h"
 
 namespace farfield
@@ -55,19 +53,6 @@ farfield::Setup prepared(const System& system)
     return solver.setup();
 }
 
-size_t heapInUse()
-{
-    const auto info = mallinfo2();
-    return info.uordblks + info.hblkhd;
-}
-
-long peakKilobytes()
-{
-    rusage usage = {};
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_maxrss;
-}
-
 TEST(SparseBox, DropletVisitsNoMoreCellsThanItHasPairs)
 {
     // tables over all cells are visited at every step, about as fast as pairs of particles
@@ -98,7 +83,7 @@ TEST(Memory, IsRefusedBeforeItIsTaken)
     options.m2l         = M2lEngine::Fft;
     Solver<float> solver(options);
     load(solver, system);
-    const long before = peakKilobytes();
+    const size_t before = peakInUse();
     try
     {
         solver.prepare(flatPositions<float>(system).data(), Box(system.box).rows);
@@ -109,7 +94,7 @@ TEST(Memory, IsRefusedBeforeItIsTaken)
         EXPECT_EQ(error.code(), ErrorCode::OutOfMemory);
         EXPECT_STREQ(error.parameter(), "cellSize");
     }
-    EXPECT_LT(peakKilobytes(), before + 32 * 1024);
+    EXPECT_LT(peakInUse(), before + (32 << 20));
 }
 
 TEST(Memory, OfTheVirialOfATreeIsLessThanThatOfItsOperators)
