@@ -79,16 +79,12 @@ std::vector<real> collectCharges(const gmx_mtop_t& mtop)
     return charges;
 }
 
-/*! \brief Collects the exclusions of the whole system, in both directions and without self.
+/*! \brief Returns the charged atoms of the intermolecular exclusion group, ascending.
  *
- * A pair appears once even when it is excluded by its molecule type as well as by the
- * intermolecular exclusion group. That group lists all pairs of its atoms without naming them, and
- * QM/MM, which uses it, takes the charges of its atoms away: only charged atoms have to be paired.
- *
- * \param[in] mtop     the global topology
- * \param[in] charges  the charges of the whole system
+ * All pairs of that group are excluded, without being named. QM/MM, which uses it, takes the
+ * charges of its atoms away; of uncharged atoms there is nothing to exclude.
  */
-FarfieldExclusions collectExclusions(const gmx_mtop_t& mtop, const std::vector<real>& charges)
+std::vector<int> collectExclusionGroup(const gmx_mtop_t& mtop, const std::vector<real>& charges)
 {
     std::vector<int> group;
     std::copy_if(mtop.intermolecularExclusionGroup.begin(),
@@ -96,10 +92,30 @@ FarfieldExclusions collectExclusions(const gmx_mtop_t& mtop, const std::vector<r
                  std::back_inserter(group),
                  [&charges](const int atom) { return charges[atom] != 0; });
     std::sort(group.begin(), group.end());
+    group.erase(std::unique(group.begin(), group.end()), group.end());
+    return group;
+}
 
+/*! \brief Collects the exclusions of the molecules of the whole system, each pair at its first atom.
+ *
+ * \param[in] mtop   the global topology
+ * \param[in] group  atoms whose pairs are left out here, ascending
+ */
+FarfieldExclusions collectExclusions(const gmx_mtop_t& mtop, const std::vector<int>& group)
+{
+    const auto isOfGroup = [&group](const int atom)
+    { return std::binary_search(group.begin(), group.end(), atom); };
+
+    size_t numListed = 0;
+    for (const gmx_molblock_t& molblock : mtop.molblock)
+    {
+        numListed += molblock.nmol * mtop.moltype[molblock.type].excls.numElements();
+    }
     FarfieldExclusions result;
-    std::vector<int>   row;
-    int                moleculeOffset = 0;
+    // Molecules list their pairs in both directions
+    result.partners.reserve(numListed / 2);
+
+    int moleculeOffset = 0;
     for (const gmx_molblock_t& molblock : mtop.molblock)
     {
         const gmx_moltype_t& moltype = mtop.moltype[molblock.type];
@@ -107,22 +123,14 @@ FarfieldExclusions collectExclusions(const gmx_mtop_t& mtop, const std::vector<r
         {
             for (int i = 0; i < moltype.atoms.nr; i++)
             {
-                const int globalI = moleculeOffset + i;
-                row.clear();
+                const bool iIsOfGroup = isOfGroup(moleculeOffset + i);
                 for (const int j : moltype.excls[i])
                 {
-                    row.push_back(moleculeOffset + j);
+                    if (j > i && !(iIsOfGroup && isOfGroup(moleculeOffset + j)))
+                    {
+                        result.partners.push_back(moleculeOffset + j);
+                    }
                 }
-                if (std::binary_search(group.begin(), group.end(), globalI))
-                {
-                    row.insert(row.end(), group.begin(), group.end());
-                }
-                std::sort(row.begin(), row.end());
-                row.erase(std::unique(row.begin(), row.end()), row.end());
-                std::copy_if(row.begin(),
-                             row.end(),
-                             std::back_inserter(result.partners),
-                             [globalI](const int j) { return j != globalI; });
                 result.offsets.push_back(static_cast<int>(result.partners.size()));
             }
             moleculeOffset += moltype.atoms.nr;
@@ -140,7 +148,8 @@ bool FarfieldParticles::follow(const MDModulesAtomsRedistributedSignal& signal)
     if (isFirst)
     {
         globalCharges_    = collectCharges(mtop_);
-        globalExclusions_ = collectExclusions(mtop_, globalCharges_);
+        globalGroup_      = collectExclusionGroup(mtop_, globalCharges_);
+        globalExclusions_ = collectExclusions(mtop_, globalGroup_);
     }
 
     numHome_ = static_cast<int>(signal.x_.size());
@@ -195,17 +204,36 @@ void FarfieldParticles::reorder()
         particleOfGlobalAtom_[globalAtom_[i]] = i;
         charges_[i]                           = globalCharges_[globalAtom_[i]];
     }
-    exclusions_.offsets.resize(1);
+    reorderExclusions();
+}
+
+void FarfieldParticles::reorderExclusions()
+{
+    std::vector<int> group;
+    group.reserve(globalGroup_.size());
+    for (const int globalAtom : globalGroup_)
+    {
+        group.push_back(particleOfGlobalAtom_[globalAtom]);
+    }
+    std::sort(group.begin(), group.end());
+
+    // A large group has so many pairs that there should be no room for more
+    const size_t numPairsOfGroup = group.size() * (group.size() - 1) / 2;
     exclusions_.partners.clear();
-    for (int i = 0; i < numParticles; i++)
+    exclusions_.partners.reserve(globalExclusions_.partners.size() + numPairsOfGroup);
+    exclusions_.offsets.resize(1);
+    auto next = group.begin();
+    for (size_t i = 0; i < globalAtom_.size(); i++)
     {
         const int globalI = globalAtom_[i];
         for (int k = globalExclusions_.offsets[globalI]; k < globalExclusions_.offsets[globalI + 1]; k++)
         {
-            if (const int j = particleOfGlobalAtom_[globalExclusions_.partners[k]]; j > i)
-            {
-                exclusions_.partners.push_back(j);
-            }
+            exclusions_.partners.push_back(particleOfGlobalAtom_[globalExclusions_.partners[k]]);
+        }
+        if (next != group.end() && *next == static_cast<int>(i))
+        {
+            ++next;
+            exclusions_.partners.insert(exclusions_.partners.end(), next, group.end());
         }
         exclusions_.offsets.push_back(static_cast<int>(exclusions_.partners.size()));
     }

@@ -79,7 +79,7 @@ public:
 
     //! Charges, e, one per particle
     ArrayRef<const real> charges() const { return charges_; }
-    //! Excluded pairs of particles i and j, j > i only
+    //! Excluded pairs of particles, each once, at either of the two
     const FarfieldExclusions& exclusions() const { return exclusions_; }
 
     //! Number of home atoms, filler particles included
@@ -104,12 +104,16 @@ private:
     void setOrder(ArrayRef<const int> globalAtomIndices);
     //! Sets charges_ and exclusions_.
     void reorder();
+    //! Sets exclusions_.
+    void reorderExclusions();
 
     const gmx_mtop_t& mtop_;
 
     //! Charges of the whole system, in global order
     std::vector<real> globalCharges_;
-    //! Exclusions of the whole system, in global order and in both directions
+    //! Atoms of which all pairs are excluded, ascending
+    std::vector<int> globalGroup_;
+    //! Other exclusions of the whole system, in global order, each pair at its first atom
     FarfieldExclusions globalExclusions_;
 
     int              numHome_ = 0;
