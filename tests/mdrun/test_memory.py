@@ -5,12 +5,9 @@ For 93 000 atoms: some 60 MB of operators and set-up do not depend on the number
 outweigh the rest in small boxes.
 """
 
-import os
-import subprocess
-
 import pytest
 
-from tests.support.gmx import environment, mdp, program, simulation, systems
+from tests.support.gmx import environment, mdp, simulation, systems
 from tests.support.gmx.mdp import FMM, settings
 
 # Bytes per atom that the specification allows.
@@ -22,18 +19,7 @@ def peak_memory(folder, name, system, electrostatics):
     """Largest resident set of an mdrun that computes the forces once, bytes."""
     entries = settings(mdp.ONE_STEP, electrostatics)
     simulation.grompp(folder, name, entries, system.conf, system.top).ok()
-    flags = ["-deffnm", name, "-ntmpi", "1", "-ntomp", str(environment.threads()), "-pin", "off"]
-    process = subprocess.Popen(
-        [environment.gmx().program, "mdrun", *flags],
-        cwd=folder,
-        env=program.clean_environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return 1024 * usage.ru_maxrss
+    return simulation.peak_memory(folder, name)
 
 
 @pytest.mark.skipif(environment.on_gpu(), reason="tests/bench/mdrun_gpu.py measures a GPU's memory")

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Runs of the tests: grompp and mdrun, and what they leave as numpy arrays."""
 
+import os
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyedr
 
-from . import mdp, trr
+from . import mdp, program, trr
 from .environment import gmx, on_gpu, threads
 
 # kJ/mol/nm^3 in bar (CODATA 2018).
@@ -102,6 +104,23 @@ def mdrun(
     command = ["mdrun", "-deffnm", name, *parallel, *flags]
     program = program or gmx()
     return program.attempt(*command, folder=folder, variables=variables, time_limit=time_limit)
+
+
+def peak_memory(folder, name, flags=(), variables=None):
+    """Largest resident set of an mdrun of NAME.tpr, bytes."""
+    parallel = ["-ntmpi", "1", "-ntomp", str(threads()), "-pin", "off"]
+    process = subprocess.Popen(
+        [gmx().program, "-nobackup", "mdrun", "-deffnm", name, *parallel, *map(str, flags)],
+        cwd=folder,
+        env={**program.clean_environment(), **(variables or {})},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise program.GmxError(f"gmx mdrun failed, see {name}.log in {folder}")
+    return 1024 * usage.ru_maxrss
 
 
 def reproducible_fmm():
