@@ -420,5 +420,24 @@ TEST(SymmetricPlan, StaysWithinSharedMemory)
     }
 }
 
+/*! \brief Plans of one kernel need shared memory of different sizes: how much a kernel may have is
+ *         not a matter of one plan. LiveSolvers has solvers of these orders at once. */
+TEST(SymmetricPlan, SharesItsKernelWithPlansOfOtherSizes)
+{
+    const auto expectOneKernel = [](auto real, int order, int other)
+    {
+        using Real = decltype(real);
+        const SymmetricPlan<Real> a(SymmetryTables(order, 1, true), 72 * 1024);
+        const SymmetricPlan<Real> b(SymmetryTables(other, 1, true), 72 * 1024);
+        EXPECT_EQ(a.rowsPerTile, b.rowsPerTile) << "orders " << order << " and " << other;
+        EXPECT_NE(a.sharedBytes(), b.sharedBytes()) << "orders " << order << " and " << other;
+    };
+    for (const auto& [order, other] : { std::pair(5, 6), std::pair(7, 8), std::pair(8, 9) })
+    {
+        expectOneKernel(float(), order, other);
+        expectOneKernel(double(), order, other);
+    }
+}
+
 } // namespace
 } // namespace farfield

@@ -274,17 +274,6 @@ TYPED_TEST(DoubleForces, AreMinusGradient)
     }
 }
 
-//! Every engine of a device, the first two on every device.
-std::vector<M2lEngine> enginesOf(Device device)
-{
-    if (device == Device::Cpu)
-    {
-        return { M2lEngine::Fft, M2lEngine::Hierarchy };
-    }
-    return { M2lEngine::Fft,     M2lEngine::Hierarchy, M2lEngine::Naive,
-             M2lEngine::Dynamic, M2lEngine::Symmetric, M2lEngine::Gemm };
-}
-
 //! The best accuracy that can be asked for: engines that may round do not.
 template<class Real>
 constexpr double c_finest = sizeof(Real) == 4 ? 2e-6 : 1e-11;

@@ -91,6 +91,17 @@ inline std::string whyUnavailable(Device device)
     }
 }
 
+//! Every engine of a device, the first two on every device.
+inline std::vector<M2lEngine> enginesOf(Device device)
+{
+    if (device == Device::Cpu)
+    {
+        return { M2lEngine::Fft, M2lEngine::Hierarchy };
+    }
+    return { M2lEngine::Fft,     M2lEngine::Hierarchy, M2lEngine::Naive,
+             M2lEngine::Dynamic, M2lEngine::Symmetric, M2lEngine::Gemm };
+}
+
 //! Skips the tests of configurations whose device is absent.
 template<class Config>
 class ConfiguredTest : public ::testing::Test
