@@ -134,40 +134,6 @@ TYPED_TEST(Forces, FollowTheAccuracyAskedFor)
     }
 }
 
-TYPED_TEST(Forces, DoNotDependOnWhatElseIsRequested)
-{
-    using Real         = typename TypeParam::Real;
-    const System water = rounded<Real>(pseudoWater(namedBox("triclinic", 6.0), 9));
-    Solver<Real> solver(TypeParam::options());
-    load(solver, water);
-    const Evaluation all = evaluate(solver, water, { true, true });
-    const double rms     = rootMeanSquare(all.forces);
-    // energies of neighbours, of which little is left
-    const double size = water.size() * c_coulomb * water.meanSquareCharge() / 0.1;
-    for (const Request& request :
-         { Request{ true, false }, Request{ false, true }, Request{ false, false } })
-    {
-        const Evaluation part = evaluate(solver, water, request);
-        EXPECT_LE(relativeError(part.forces, all.forces) * rms, roundingFloor<Real>() * rms);
-        if (request.energy)
-        {
-            EXPECT_NEAR(part.energy, all.energy, roundingFloor<Real>() * size);
-        }
-        if (request.virial)
-        {
-            EXPECT_LE(largestDifference(part.virial, all.virial), roundingFloor<Real>() * size);
-        }
-        if (!request.energy && !request.virial)
-        {
-            EXPECT_EQ(part.energy, 0);
-        }
-        if (!request.virial)
-        {
-            EXPECT_EQ(largestDifference(part.virial, Matrix{}), 0);
-        }
-    }
-}
-
 TYPED_TEST(Forces, SeeAGridOffsetAsAShiftOfEverything)
 {
     using Real = typename TypeParam::Real;
