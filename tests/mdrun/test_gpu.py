@@ -79,6 +79,15 @@ def test_graphs_do_not_change_the_forces(work, water):
     assert simulation.rms(runs[0].frames[-1].x - runs[1].frames[-1].x) < 1e-6
 
 
+@pytest.mark.parametrize("graphs", ["1", None])
+def test_the_log_tells_what_graphs_do_to_output_steps(work, water, graphs):
+    variables = {"GMX_CUDA_GRAPH": graphs} if graphs else {}
+    entries = settings({"nsteps": 2}, FMM)
+    log = run(work, "run", entries, water, PATHS["device"][0], variables=variables).log
+    note = "writes at output steps coordinates of another moment than the forces"
+    assert (note in " ".join(log.split())) == bool(graphs)
+
+
 def test_pressure_coupling_with_graphs(work, water):
     """The box changes under the graphs; the last forces are those of tight PME."""
     length = {"nsteps": 400, "nstxout": 400, "nstfout": 400, "nstenergy": 100}
