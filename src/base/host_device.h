@@ -9,10 +9,14 @@
 
 #if defined(__CUDACC__)
 #define FARFIELD_HD __host__ __device__ __forceinline__
-//! Before a loop of a rare case, so that it takes few of the registers of a kernel.
-#define FARFIELD_ROLLED _Pragma("unroll 1")
 #else
 #define FARFIELD_HD inline
+#endif
+
+//! Before a loop of a rare case, so that it takes few of the registers of a kernel.
+#if defined(__CUDA_ARCH__)
+#define FARFIELD_ROLLED _Pragma("unroll 1")
+#else
 #define FARFIELD_ROLLED
 #endif
 
