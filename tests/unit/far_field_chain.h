@@ -62,7 +62,11 @@ struct Place
     double charge;
 };
 
-//! Source charges in one cell, then places without charge in all of the box.
+//! The charge of places that only listen: it adds nothing to any sum, but without one they would
+//! have no cells.
+constexpr double c_noCharge = 1e-30;
+
+//! Source charges in one cell, then places that listen in all of the box.
 inline std::vector<Place> placesOf(const ChainCase& c)
 {
     std::mt19937 random(41);
@@ -84,7 +88,7 @@ inline std::vector<Place> placesOf(const ChainCase& c)
     }
     for (int i = 0; i < 40; ++i)
     {
-        places.push_back({ anywhere(), 0.0 });
+        places.push_back({ anywhere(), c_noCharge });
     }
     return places;
 }
