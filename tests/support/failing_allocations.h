@@ -261,11 +261,23 @@ protected:
                 }
                 ASSERT_EQ(after(*solver), resultAfter) << what << ", allocation " << k;
             }
-            EXPECT_GT(failures, 0) << what;
+            if (Config::device == Device::Cpu)
+            {
+                EXPECT_GT(failures, 0) << what;
+            }
+            failures_ += failures;
+        }
+    }
+    void TearDown() override
+    {
+        if (!IsSkipped())
+        {
+            EXPECT_GT(failures_, 0) << "no allocation has failed";
         }
     }
 
     Case<Real> many_ = Case<Real>(60);
+    int failures_    = 0; //!< of everyAllocation(); on a GPU some calls need no memory
     BoxRows box_     = { { { 2, 0, 0 }, { 0, 2.1, 0 }, { 0, 0, 2.2 } } };
 };
 TYPED_TEST_SUITE_P(OutOfMemory);
@@ -288,6 +300,7 @@ TYPED_TEST_P(OutOfMemory, IsReportedByTheConstructor)
             failures += failed;
         }
         EXPECT_GT(failures, 0);
+        this->failures_ += failures;
     }
 }
 
