@@ -175,19 +175,63 @@ double single(double value)
     return static_cast<double>(static_cast<float>(value));
 }
 
-void append(const std::vector<Molecule>& molecules, const Point& shift, System* system)
+//! A site of a model of water.
+struct Site
 {
+    double charge;       //!< e
+    int atom;            //!< from which it is displaced: oxygen, hydrogens
+    double along    = 0; //!< the bisector of the hydrogens, nm
+    double anywhere = 0; //!< in a random direction, nm
+};
+using Model = std::vector<Site>;
+
+const Model c_threeSites = { { -0.834, 0 }, { 0.417, 1 }, { 0.417, 2 } };
+const Model c_fourSites  = { { 0, 0 }, { 0.52, 1 }, { 0.52, 2 }, { -1.04, 0, 0.015 } };
+const Model c_drudeSites = { { 1.71636, 0 },
+                             { 0.55733, 1 },
+                             { 0.55733, 2 },
+                             { -1.11466, 0, 0.024034 },
+                             { -1.71636, 0, 0, 0.01 } };
+
+Point positionOf(const Site& site, const Molecule& m, Random* random)
+{
+    Point p = m[site.atom];
+    if (site.anywhere > 0)
+    {
+        const Point direction = random->direction();
+        for (int k = 0; k < 3; k++)
+        {
+            p[k] += site.anywhere * direction[k];
+        }
+    }
+    for (int k = 0; k < 3; k++)
+    {
+        const double bisector =
+                (m[1][k] + m[2][k] - 2 * m[0][k]) / (2 * c_bond * std::cos(c_angle / 2));
+        p[k] += site.along * bisector;
+    }
+    return p;
+}
+
+void append(const std::vector<Molecule>& molecules,
+            const Point& shift,
+            const Model& model,
+            Random* random,
+            System* system)
+{
+    const int sites = static_cast<int>(model.size());
     for (const Molecule& m : molecules)
     {
         const int first = system->size();
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < sites; i++)
         {
+            const Point p = positionOf(model[i], m, random);
             for (int k = 0; k < 3; k++)
             {
-                system->x.push_back(single(m[i][k] + shift[k]));
+                system->x.push_back(single(p[k] + shift[k]));
             }
-            system->q.push_back(single(i == 0 ? -0.834 : 0.417));
-            for (int j = 0; j < 3; j++)
+            system->q.push_back(single(model[i].charge));
+            for (int j = 0; j < sites; j++)
             {
                 if (i != j)
                 {
@@ -226,18 +270,23 @@ double rms(const std::vector<double>& vectors, int particles)
                      / std::max(particles, 1));
 }
 
-System waterBox(int atoms, unsigned seed)
+namespace
+{
+
+//! \param[in] shuffled  molecules in random order
+System waterOf(const Model& model, const char* name, int atoms, bool shuffled, unsigned seed)
 {
     Random random(seed);
-    const int molecules = std::max(1, (atoms + 1) / 3);
-    int sites           = 1;
+    const int ofMolecule = static_cast<int>(model.size());
+    const int molecules  = std::max(1, (atoms + ofMolecule / 2) / ofMolecule);
+    int sites            = 1;
     while (static_cast<long long>(sites) * sites * sites < molecules)
     {
         sites++;
     }
     System system;
     setCube(std::cbrt(molecules / c_waterDensity), &system);
-    system.name = "water";
+    system.name = name;
     std::vector<int> chosen(static_cast<size_t>(sites) * sites * sites);
     std::iota(chosen.begin(), chosen.end(), 0);
     // vacancies at random; neighbours in the list stay neighbours in space
@@ -247,10 +296,36 @@ System waterBox(int atoms, unsigned seed)
     }
     chosen.resize(molecules);
     std::sort(chosen.begin(), chosen.end());
-    append(placeOnLattice(sites, system.box[0][0] / sites, chosen, true, &random),
-           { 0, 0, 0 },
-           &system);
+    std::vector<Molecule> placed =
+            placeOnLattice(sites, system.box[0][0] / sites, chosen, true, &random);
+    for (int size = static_cast<int>(placed.size()), k = 0; shuffled && k < size; k++)
+    {
+        std::swap(placed[k], placed[k + random.below(size - k)]);
+    }
+    append(placed, { 0, 0, 0 }, model, &random, &system);
     return system;
+}
+
+} // namespace
+
+System waterBox(int atoms, unsigned seed)
+{
+    return waterOf(c_threeSites, "water", atoms, false, seed);
+}
+
+System shuffledWater(int atoms, unsigned seed)
+{
+    return waterOf(c_threeSites, "shuffled water", atoms, true, seed);
+}
+
+System fourSiteWater(int atoms, unsigned seed)
+{
+    return waterOf(c_fourSites, "four-site water", atoms, false, seed);
+}
+
+System drudeWater(int atoms, unsigned seed)
+{
+    return waterOf(c_drudeSites, "Drude water", atoms, false, seed);
 }
 
 System waterDroplets(double edge, unsigned seed)
@@ -290,7 +365,11 @@ System waterDroplets(double edge, unsigned seed)
                          [&](int a, int b) { return distance(a) < distance(b); });
         chosen.resize(c_dropletMolecules);
         std::sort(chosen.begin(), chosen.end());
-        append(placeOnLattice(sites, spacing, chosen, false, &random), shift, &system);
+        append(placeOnLattice(sites, spacing, chosen, false, &random),
+               shift,
+               c_threeSites,
+               &random,
+               &system);
     }
     return system;
 }

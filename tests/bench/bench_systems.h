@@ -69,6 +69,15 @@ struct Reference
  *  \param[in] atoms  rounded to whole molecules */
 System waterBox(int atoms, unsigned seed);
 
+//! The same with its molecules in random order, as diffusion makes it.
+System shuffledWater(int atoms, unsigned seed);
+
+//! Water with an oxygen without charge, 0.015 nm from the site that has it (TIP4P).
+System fourSiteWater(int atoms, unsigned seed);
+
+//! Water with a charge on a spring, 0.01 nm from the oxygen, and a fourth site (SWM4-NDP).
+System drudeWater(int atoms, unsigned seed);
+
 //! 27 spheres of such water, 300 510 atoms in all, in a cube of the given edge (nm).
 System waterDroplets(double edge, unsigned seed);
 

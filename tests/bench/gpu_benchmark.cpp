@@ -72,8 +72,8 @@ void addEvaluations(CLI::App* app, CommonOptions* common, EvaluationBenchmark* e
     CLI::App* total =
             addCommand(app, "total", "time of an evaluation against the number of atoms", common);
     total->add_option("--sizes", evaluations->sizes, "atoms")->check(CLI::Range(3, 100000000));
-    total->add_option("--systems", evaluations->systems, "water, random")
-            ->check(CLI::IsMember({ "water", "random" }));
+    total->add_option("--systems", evaluations->systems, "systems")
+            ->check(CLI::IsMember(c_evaluated));
     total->add_option("--cells", evaluations->cells, "leaf cells per edge; 0: automatic");
     CLI::App* droplets =
             addCommand(app, "droplets", "27 droplets of water, 300 510 atoms in all", common);

@@ -11,12 +11,14 @@
 #ifndef FARFIELD_BENCH_GPU_BENCHMARKS_H
 #define FARFIELD_BENCH_GPU_BENCHMARKS_H
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "farfield/options.h"
 
 #include "bench_report.h"
+#include "bench_systems.h"
 
 namespace farfield
 {
@@ -49,11 +51,20 @@ struct M2lBenchmark
     void run(const CommonOptions& common, Report* report) const;
 };
 
+//! Systems of EvaluationBenchmark by name: functions of the number of atoms and the seed.
+inline const std::map<std::string, System (*)(int, unsigned)> c_evaluated = {
+    { "water", waterBox },
+    { "shuffled", shuffledWater },
+    { "four-site", fourSiteWater },
+    { "drude", drudeWater },
+    { "random", static_cast<System (*)(int, unsigned)>(randomCharges) },
+};
+
 //! Whole evaluations against the number of particles and the size of cells.
 struct EvaluationBenchmark
 {
     std::vector<int> sizes           = { 23262, 46650, 93237, 372948, 1118844 };
-    std::vector<std::string> systems = { "water", "random" };
+    std::vector<std::string> systems = { "water", "random" }; //!< keys of c_evaluated
     std::vector<int> cells           = { 0, 8, 12, 16, 20, 24, 32, 40, 48, 64 };
     std::vector<std::string> engines = { "auto" };
     std::vector<double> edges        = { 40, 80 };

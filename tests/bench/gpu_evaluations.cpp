@@ -113,8 +113,7 @@ void addSystems(const EvaluationBenchmark& benchmark, const CommonOptions& commo
     {
         for (const std::string& name : benchmark.systems)
         {
-            const System system = name == "water" ? waterBox(size, common.seed)
-                                                  : randomCharges(size, common.seed);
+            const System system = c_evaluated.at(name)(size, common.seed);
             if (!addSystem<Real>(benchmark, common, report, system))
             {
                 return;
