@@ -8,6 +8,7 @@
 #include "cells/excluded_pairs.h"
 #include "m2l/engines.h"
 #include "operators/background.h"
+#include "operators/product_table.h"
 #include "plan/error_estimate.h"
 #include "runtime/matrix3.h"
 
@@ -27,7 +28,8 @@ void DeviceFarField<Real>::build(const Discretisation& discretisation,
     const Reduction reduction(d.order, d.leastSquares, edges);
     tree_.build(d, stream);
     periodicM2l_ = std::make_unique<DevicePeriodicM2l<Real>>(
-            PeriodicM2lOperators<Real>(coarse, d.ws, reduction, 2 * reduction.highOrder(), threads),
+            PeriodicM2lOperators<Real>(
+                    coarse, d.ws, reduction, 2 * virialOrder(reduction), threads),
             tree_.view(0).stride,
             stream);
     if (d.levels > 1)

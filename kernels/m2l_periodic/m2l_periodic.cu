@@ -82,7 +82,7 @@ struct DevicePeriodicM2l<Real>::Impl
     int n_;    //!< coefficients
     int high_; //!< coefficients of the high order
     int used_; //!< lattice sums of operators without least squares
-    int sums_; //!< all lattice sums
+    int sums_; //!< lattice sums whose derivatives the virial needs
     int representatives_;
     int stride_; //!< of the expansions
     double inverseCells_;
@@ -95,10 +95,12 @@ struct DevicePeriodicM2l<Real>::Impl
     DeviceBuffer<Real> kappa_, unstrained_;
     DeviceBuffer<unsigned int> phases_; //!< of coefficients, 4 bits per copy
     DeviceBuffer<Real> strain_;
-    DeviceBuffer<SumPair<Real>> pairs_;       //!< of the high order
     DeviceBuffer<SumPair<Real>> storedPairs_; //!< of the stored elements
-    DeviceBuffer<int> liftStart_, liftRow_;
-    DeviceBuffer<Real> liftValue_;
+    VirialView<Real> virial_;                 //!< of what follows
+    DeviceBuffer<int> productStart_, productPlace_;
+    DeviceBuffer<typename ProductTable<Real>::Source> productSources_;
+    DeviceBuffer<Real> harmonicScale_;
+    DeviceBuffer<VirialTask> virialTasks_;
     DeviceBuffer<double> partial_;
     DeviceBuffer<Complex<Real>> spectrum_;
     DeviceBuffer<char> work_;
@@ -115,7 +117,7 @@ DevicePeriodicM2l<Real>::Impl::Impl(const PeriodicM2lOperators<Real>& operators,
     n_(coefficientCount(operators.reduction().order())),
     high_(coefficientCount(operators.reduction().highOrder())),
     used_(coefficientCount(2 * operators.reduction().order())),
-    sums_(coefficientCount(2 * operators.reduction().highOrder())),
+    sums_(coefficientCount(operators.strainDegree())),
     representatives_(operators.representatives()), stride_(stride),
     inverseCells_(1.0 / static_cast<double>(operators.grid().count())),
     waves_(waveGrid(operators.grid().lengths(), operators.ranges(), operators.copies())),
@@ -224,23 +226,33 @@ void DevicePeriodicM2l<Real>::Impl::uploadStrain(const PeriodicM2lOperators<Real
         }
         upload(pairs, to, stream);
     };
-    uploadPairs(storedElements(high_, false), &pairs_);
     uploadPairs(elements_, &storedPairs_);
-    const auto& C = operators.reduction().phasedC();
-    std::vector<int> start(1, 0), row;
-    std::vector<Real> value;
-    for (int column = 0; column < C.outerSize(); column++)
+    const int order = operators.strainDegree() / 2;
+    const ProductTable<Real> products(order, operators.reduction());
+    const VirialPlaces places(order);
+    const std::vector<VirialTask> tasks = virialTasks(order);
+    std::vector<int> place;
+    for (int i = 0; i < coefficientCount(order); i++)
     {
-        for (Eigen::SparseMatrix<double>::InnerIterator it(C, column); it; ++it)
-        {
-            row.push_back(static_cast<int>(it.row()));
-            value.push_back(static_cast<Real>(it.value()));
-        }
-        start.push_back(static_cast<int>(row.size()));
+        const int l = degreeOf(i);
+        const int m = i - coefficientIndex(l, 0);
+        place.push_back(places.start(std::abs(m)) + l + (m < 0 ? places.count : 0));
     }
-    upload(start, &liftStart_, stream);
-    upload(row, &liftRow_, stream);
-    upload(value, &liftValue_, stream);
+    upload(products.start, &productStart_, stream);
+    upload(place, &productPlace_, stream);
+    upload(products.sources, &productSources_, stream);
+    upload(products.harmonicScale, &harmonicScale_, stream);
+    upload(tasks, &virialTasks_, stream);
+    virial_ = { n_,
+                coefficientCount(order),
+                order,
+                static_cast<int>(tasks.size()),
+                places,
+                productStart_.data(),
+                productSources_.data(),
+                productPlace_.data(),
+                harmonicScale_.data(),
+                virialTasks_.data() };
     partial_.resize(static_cast<size_t>(representatives_) * StrainCount);
 }
 
@@ -291,14 +303,14 @@ void DevicePeriodicM2l<Real>::Impl::prepareKernels()
     if (waves_.copies == 4)
     {
         withMultiplyKernel<Real, 8>(shape_.rows, allowMultiply);
-        allow(reinterpret_cast<const void*>(virialKernel<Real, 8, 1>));
-        allow(reinterpret_cast<const void*>(virialKernel<Real, 8, c_virialGroup>));
+        allow(reinterpret_cast<const void*>(virialKernel<Real, 8, true>));
+        allow(reinterpret_cast<const void*>(virialKernel<Real, 8, false>));
     }
     else
     {
         withMultiplyKernel<Real, 2>(shape_.rows, allowMultiply);
-        allow(reinterpret_cast<const void*>(virialKernel<Real, 2, 1>));
-        allow(reinterpret_cast<const void*>(virialKernel<Real, 2, c_virialGroup>));
+        allow(reinterpret_cast<const void*>(virialKernel<Real, 2, true>));
+        allow(reinterpret_cast<const void*>(virialKernel<Real, 2, false>));
     }
 }
 
@@ -389,37 +401,26 @@ template<class Real>
 template<int Columns>
 void DevicePeriodicM2l<Real>::Impl::contract(double scale, double* virial, cudaStream_t stream)
 {
-    using Memory              = VirialMemory<Real, Columns>;
-    const size_t most         = shared_ - c_staticBytes;
-    const bool staged         = Memory::bytes(high_, sums_, true) <= most;
-    const size_t bytes        = Memory::bytes(high_, sums_, staged);
-    const LiftView<Real> lift = {
-        n_, high_, liftStart_.data(), liftRow_.data(), liftValue_.data()
-    };
-    const auto launch = [&](auto* kernel, int group, int threads)
+    const auto launch = [&](auto* kernel, size_t bytes)
     {
-        kernel<<<blocksFor(representatives_, group), threads, group * bytes, stream>>>(
-                waves_,
-                lift,
-                strain(),
-                pairs_.data(),
-                spectrum_.data(),
-                0.25 * inverseCells_ * scale,
-                staged,
-                partial_.data());
+        kernel<<<representatives_, c_virialThreads, bytes, stream>>>(waves_,
+                                                                     virial_,
+                                                                     strain(),
+                                                                     spectrum_.data(),
+                                                                     0.25 * inverseCells_ * scale,
+                                                                     partial_.data());
         checkLaunch("virialKernel");
     };
-    // groups read the table of pairs less often, where there are enough of them for all processors
-    if (staged && c_virialGroup * bytes <= most / 2
-        && representatives_ >= 4 * c_virialGroup * processors_)
+    const int places    = virial_.places.count;
+    const size_t staged = VirialMemory<Real, Columns, true>::bytes(n_, places, sums_);
+    if (staged <= shared_ - c_staticBytes)
     {
-        launch(virialKernel<Real, Columns, c_virialGroup>,
-               c_virialGroup,
-               c_virialThreads<c_virialGroup>);
+        launch(virialKernel<Real, Columns, true>, staged);
     }
     else
     {
-        launch(virialKernel<Real, Columns, 1>, 1, c_virialThreads<1>);
+        launch(virialKernel<Real, Columns, false>,
+               VirialMemory<Real, Columns, false>::bytes(n_, places, sums_));
     }
     virialSumKernel<<<StrainCount, c_virialSumThreads, 0, stream>>>(
             partial_.data(), representatives_, virial);

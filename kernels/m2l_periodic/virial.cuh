@@ -5,257 +5,346 @@
  *  \brief The virial of the periodic M2L: strain derivatives of its operators between the spectra
  * of the multipoles.
  *
- *  Shared memory decides the time: everything in it is read as vectors, and a block takes several
- *  representatives, for which it reads the table of pairs once.
+ *  The elements of an operator are combinations of few lattice sums, so that products of
+ *  coefficients are added up first by the sums that they multiply: product_table.h has the
+ * formulas. A thread takes the products of two orders that add up to a few neighbouring degrees: of
+ * the coefficients of one order it keeps as many in registers, in turn, as there are degrees, so
+ * that one step along the other order loads two coefficients for five products.
  */
 #ifndef FARFIELD_KERNELS_M2L_PERIODIC_VIRIAL_CUH
 #define FARFIELD_KERNELS_M2L_PERIODIC_VIRIAL_CUH
 
 #include "m2l_periodic/strain.cuh"
+#include "m2l_periodic/virial_tasks.h"
+#include "operators/product_table.h"
 
 namespace farfield
 {
 
-//! The sparse matrix that estimates multipoles of the high order (Reduction::phasedC()), by
-//! columns.
+//! What the kernel knows of products, see ProductTable.
 template<class Real>
-struct LiftView
+struct VirialView
 {
-    int n;            //!< coefficients of the order in use
-    int high;         //!< and of the high order
-    const int* start; //!< [high - n + 1]
-    const int* row;
-    const Real* value;
+    int n;            //!< coefficients
+    int coefficients; //!< with those continued to higher orders
+    int order;        //!< of the latter
+    int tasks;
+    VirialPlaces places;
+    const int* start;
+    const typename ProductTable<Real>::Source* sources;
+    const int* place;  //!< of a coefficient, see VirialPlaces; sines after all cosines
+    const Real* scale; //!< of the harmonics
+    const VirialTask* task;
 };
 
-//! Representatives of a block where there are many of them.
-constexpr int c_virialGroup = 4;
-//! Threads of a block: many for a single representative, so that few blocks fill the device.
-template<int Group>
-constexpr int c_virialThreads = (Group == 1) ? 512 : 256;
-
-//! Where the data of a representative lie in shared memory.
-template<class Real, int Columns>
+/*! \brief Shared memory of a representative.
+ *
+ *  Threads take parts of the copies, of which a coefficient is loaded at once.
+ *  \tparam Staged  there is room for spectra and lattice sums, and for all parts */
+template<class Real, int Columns, bool Staged>
 struct VirialMemory
 {
-    Row<Real, Columns>* x; //!< [high] spectra of the copies, real and imaginary parts
-    Row<Real, 4>* sums;    //!< [count] components 0 to 3 of the lattice sums, if they are staged
-    Real* lastSums;        //!< [count] component 4
+    static constexpr int c_copies = (Columns == 2 || sizeof(Real) > 4) ? 1 : 2; //!< of a part
+    static constexpr int c_parts  = Columns / (2 * c_copies);
+    static constexpr int c_atOnce = Staged ? c_parts : 1;
+    using Values                  = Row<Real, 2 * c_copies>; //!< real and imaginary parts
 
-    //! Rows of spectra, with one that aligns what follows them.
-    FARFIELD_HD static int rows(int high) { return (high + 1) / 2 * 2; }
-    //! Bytes of a representative.
-    FARFIELD_HD static size_t bytes(int high, int count, bool staged)
+    Values* x;                      //!< [c_atOnce][2 places] coefficients, scaled
+    Row<Real, 4>* derivatives;      //!< [harmonics] components 0 to 3 of the lattice sums, scaled
+    Real* lastDerivatives;          //!< [harmonics] component 4
+    Row<Real, Columns>* multipoles; //!< [n] spectra of the copies
+
+    static size_t bytes(int n, int places, int harmonics)
     {
-        const size_t all = rows(high) * sizeof(Row<Real, Columns>)
-                           + (staged ? count * (sizeof(Row<Real, 4>) + sizeof(Real)) : 0);
-        return (all + 15) / 16 * 16;
+        const size_t staged =
+                harmonics * (sizeof(Row<Real, 4>) + sizeof(Real)) + n * sizeof(Row<Real, Columns>);
+        // a number of harmonics that is odd shifts what follows them
+        return 2 * places * c_atOnce * sizeof(Values) + (Staged ? staged + sizeof(Real) * 4 : 0);
     }
-    __device__ VirialMemory(unsigned char* memory, int high, int count) :
-        x(reinterpret_cast<Row<Real, Columns>*>(memory)),
-        sums(reinterpret_cast<Row<Real, 4>*>(x + rows(high))),
-        lastSums(reinterpret_cast<Real*>(sums + count))
+    __device__ VirialMemory(unsigned char* memory, int places, int harmonics) :
+        x(reinterpret_cast<Values*>(memory)),
+        derivatives(reinterpret_cast<Row<Real, 4>*>(x + 2 * places * c_atOnce)),
+        lastDerivatives(reinterpret_cast<Real*>(derivatives + harmonics)),
+        multipoles(reinterpret_cast<Row<Real, Columns>*>(lastDerivatives + (harmonics + 3) / 4 * 4))
     {
     }
 };
 
-//! Row and column of an element of the lower triangle.
-__device__ __forceinline__ void triangleIndices(int e, int* i, int* j)
+//! Sums of products for the degrees of a band, for every copy.
+template<class Real, int Copies>
+struct ProductBand
 {
-    // the root is nearly right
-    int row = static_cast<int>((sqrtf(8.0F * static_cast<float>(e) + 1.0F) - 1.0F) * 0.5F);
-    row += (triangle(row + 1) <= e) ? 1 : 0;
-    row -= (triangle(row) > e) ? 1 : 0;
-    *i = row;
-    *j = e - triangle(row);
+    using Values                  = Row<Real, 2 * Copies>;
+    Real cc[c_virialBand][Copies] = {}, ss[c_virialBand][Copies] = {};
+    Real cs[c_virialBand][Copies] = {}, sc[c_virialBand][Copies] = {};
+
+    //! \param[in] a, b  cosine and sine
+    __device__ __forceinline__ void add(int s, const Values (&a)[2], const Values (&b)[2])
+    {
+#pragma unroll
+        for (int k = 0; k < 2 * Copies; k++)
+        {
+            const int copy = k / 2;
+            cc[s][copy] += a[0].value[k] * b[0].value[k];
+            ss[s][copy] += a[1].value[k] * b[1].value[k];
+            cs[s][copy] += a[0].value[k] * b[1].value[k];
+            sc[s][copy] += a[1].value[k] * b[0].value[k];
+        }
+    }
+};
+
+//! All products of a task. \param[in] x  [2 places]
+template<class Real, int Copies>
+__device__ __forceinline__ void addProducts(const VirialTask& task,
+                                            const Row<Real, 2 * Copies>* x,
+                                            const VirialPlaces& places,
+                                            ProductBand<Real, Copies>* band)
+{
+    using Values    = Row<Real, 2 * Copies>;
+    const int fromA = places.start(task.ma);
+    const int fromB = places.start(task.mb);
+    const auto get  = [&](int place, Values(&to)[2])
+    {
+        to[0] = x[place];
+        to[1] = x[place + places.count];
+    };
+    // b of degree + s - l is in slot s - l + first, modulo the size of the band
+    Values b[c_virialBand][2];
+#pragma unroll
+    for (int s = 1; s < c_virialBand; s++)
+    {
+        get(fromB + task.degree + s - task.first, b[s]);
+    }
+#pragma unroll 1
+    for (int l = task.first; l <= task.last; l += c_virialBand)
+    {
+#pragma unroll
+        for (int step = 0; step < c_virialBand; step++)
+        {
+            if (l + step > task.last)
+            {
+                break;
+            }
+            Values a[2];
+            get(fromA + l + step, a);
+            get(fromB + task.degree - l - step, b[(c_virialBand - step) % c_virialBand]);
+#pragma unroll
+            for (int s = 0; s < c_virialBand; s++)
+            {
+                band->add(s, a, b[(s - step + c_virialBand) % c_virialBand]);
+            }
+        }
+    }
 }
 
-/*! \brief 1/2 X* (d kappa / d strain) X of representatives with their copies.
+/*! \brief Adds the products of a band times the strain derivatives of the harmonics.
+ *  \param[in] derivatives  gives those of a harmonic
+ *  \param[in] firstCopy    of those in the band */
+template<class Real, int Copies, class Derivatives>
+__device__ __forceinline__ void addStrain(const VirialTask& task,
+                                          int order,
+                                          const ProductBand<Real, Copies>& band,
+                                          const Derivatives& derivatives,
+                                          int firstCopy,
+                                          double (&total)[StrainCount])
+{
+    const Real twice = (task.ma == task.mb) ? Real(1) : Real(2);
+    const Real minus = (task.ma & 1) ? -twice : twice;
+    // copies 1 and 3 reflect z, 2 and 3 reflect y
+    const Real reflectedY = (firstCopy & 2) ? Real(-1) : Real(1);
+    Real sum[StrainCount] = {};
+#pragma unroll
+    for (int s = 0; s < c_virialBand; s++)
+    {
+        const int degree = task.degree + s;
+        if (degree < task.ma + task.mb || degree > 2 * order)
+        {
+            continue;
+        }
+        const auto add = [&](int m, Real factor, const auto& product)
+        {
+            Real both = 0, bothZ = 0;
+#pragma unroll
+            for (int k = 0; k < Copies; k++)
+            {
+                const Real value = factor * product(k);
+                both += value;
+                bothZ += ((firstCopy + k) & 1) ? -value : value;
+            }
+            const int h = degree * degree + degree + m;
+            Real d[StrainCount];
+            derivatives(h, d);
+            sum[StrainXXminusZZ] += both * d[StrainXXminusZZ];
+            sum[StrainYYminusZZ] += both * d[StrainYYminusZZ];
+            sum[StrainXY] += reflectedY * both * d[StrainXY];
+            sum[StrainXZ] += bothZ * d[StrainXZ];
+            sum[StrainYZ] += reflectedY * bothZ * d[StrainYZ];
+        };
+        add(task.mb + task.ma, twice, [&](int k) { return band.cc[s][k] - band.ss[s][k]; });
+        add(task.mb - task.ma, minus, [&](int k) { return band.cc[s][k] + band.ss[s][k]; });
+        add(-task.mb - task.ma, twice, [&](int k) { return band.cs[s][k] + band.sc[s][k]; });
+        if (task.mb != task.ma)
+        {
+            add(task.ma - task.mb, minus, [&](int k) { return band.cs[s][k] - band.sc[s][k]; });
+        }
+    }
+#pragma unroll
+    for (int c = 0; c < StrainCount; c++)
+    {
+        total[c] += static_cast<double>(sum[c]);
+    }
+}
+
+constexpr int c_virialThreads = 128;
+
+/*! \brief 1/2 X* (d kappa / d strain) X of a representative with its copies; a block each.
  *
  *  X of a copy has the signs of its reflections, which are those of the strain components too.
- *  \param[in]  pairs     [high (high + 1) / 2] in the order of operators
- *  \param[in]  scale     1/4 over the cells, and the units
- *  \param[in]  staged    the lattice sums fit into shared memory
- *  \param[out] partial   [representatives][StrainCount] */
-template<class Real, int Columns, int Group>
-__global__ void __launch_bounds__(c_virialThreads<Group>)
-        virialKernel(WaveGrid waves,
-                     LiftView<Real> lift,
-                     StrainView<Real> strain,
-                     const SumPair<Real>* __restrict__ pairs,
+ *  \param[in]  scale    1/4 over the cells, and the units
+ *  \param[out] partial  [representatives][StrainCount] */
+template<class Real, int Columns, bool Staged>
+__global__ void __launch_bounds__(c_virialThreads)
+        virialKernel(const __grid_constant__ WaveGrid waves,
+                     const __grid_constant__ VirialView<Real> table,
+                     const __grid_constant__ StrainView<Real> strain,
                      const Complex<Real>* __restrict__ spectrum,
                      double scale,
-                     bool staged,
                      double* __restrict__ partial)
 {
     extern __shared__ __align__(16) unsigned char s_virial[];
-    constexpr int c_threads = c_virialThreads<Group>;
-    constexpr int c_warps   = c_threads / 32;
-    __shared__ double s_sums[c_warps][Group * StrainCount];
-    constexpr int c_copies = Columns / 2;
-    using Memory           = VirialMemory<Real, Columns>;
-    const size_t bytes     = Memory::bytes(lift.high, strain.count, staged);
-    const int first        = blockIdx.x * Group;
-    const int members      = min(Group, strain.representatives - first);
-    const int thread       = static_cast<int>(threadIdx.x);
+    using Memory           = VirialMemory<Real, Columns, Staged>;
+    using Values           = typename Memory::Values;
+    constexpr int c_copies = Memory::c_copies;
+    const int places       = table.places.count;
+    const int index        = blockIdx.x;
+    const int thread       = threadIdx.x;
+    const int row          = index / waves.ranges[2];
+    const int kx           = index - row * waves.ranges[2];
+    const int kz           = row / waves.ranges[1];
+    const int ky           = row - kz * waves.ranges[1];
+    const Memory own(s_virial, places, strain.count);
 
-    for (int g = 0; g < members; g++)
+    const auto spectrumOf = [&](int j, int copy)
     {
-        const Memory own(s_virial + g * bytes, lift.high, strain.count);
-        const int index = first + g;
-        const int row   = index / waves.ranges[2];
-        const int kx    = index - row * waves.ranges[2];
-        const int kz    = row / waves.ranges[1];
-        const int ky    = row - kz * waves.ranges[1];
-        for (int i = thread; staged && i < strain.count; i += c_threads)
+        const int wave = waves.wave(kz, ky, kx, copy);
+        return (wave < 0) ? Complex<Real>{ 0, 0 }
+                          : Phase(j, copy).forward(
+                                  spectrum[static_cast<size_t>(j) * waves.stride + wave]);
+    };
+    for (int i = thread; i < 2 * Memory::c_atOnce * places; i += c_virialThreads)
+    {
+        own.x[i] = Values{};
+    }
+    if constexpr (Staged)
+    {
+        for (int i = thread; i < strain.count; i += c_virialThreads)
         {
             Row<Real, 4> four;
             for (int c = 0; c < 4; c++)
             {
-                four.value[c] = strain.component(c, index)[i];
+                four.value[c] = table.scale[i] * strain.component(c, index)[i];
             }
-            own.sums[i]     = four;
-            own.lastSums[i] = strain.component(4, index)[i];
+            own.derivatives[i]     = four;
+            own.lastDerivatives[i] = table.scale[i] * strain.component(4, index)[i];
         }
-        for (int e = thread; e < lift.n * c_copies; e += c_threads)
+        for (int e = thread; e < table.n * Columns / 2; e += c_virialThreads)
         {
-            const int copy  = e % c_copies;
-            const int j     = e / c_copies;
-            const int wave  = waves.wave(kz, ky, kx, copy);
-            Complex<Real> v = { 0, 0 };
-            if (wave >= 0)
-            {
-                v = spectrum[static_cast<size_t>(j) * waves.stride + wave];
-            }
-            v                            = Phase(j, copy).forward(v);
-            own.x[j].value[2 * copy]     = v.re;
-            own.x[j].value[2 * copy + 1] = v.im;
-        }
-    }
-    __syncthreads();
-    for (int e = thread; e < (lift.high - lift.n) * Columns; e += c_threads)
-    {
-        const int c = e / Columns;
-        const int k = e % Columns;
-        for (int g = 0; g < members; g++)
-        {
-            const Memory own(s_virial + g * bytes, lift.high, strain.count);
-            Real sum = 0;
-            for (int i = lift.start[c]; i < lift.start[c + 1]; i++)
-            {
-                sum += lift.value[i] * own.x[lift.row[i]].value[k];
-            }
-            own.x[lift.n + c].value[k] = sum;
-        }
-    }
-    __syncthreads();
+            const int j           = e / (Columns / 2);
+            const int copy        = e % (Columns / 2);
+            const Complex<Real> v = spectrumOf(j, copy);
 
-    double total[Group][StrainCount] = {};
-    const int elements               = triangle(lift.high);
-    constexpr int c_run              = 64; // single precision carries as many terms
-    for (int begin = thread; begin < elements; begin += c_run * c_threads)
-    {
-        Real sum[Group][StrainCount] = {};
-        for (int e = begin; e < min(begin + c_run * c_threads, elements); e += c_threads)
-        {
-            int i, j;
-            triangleIndices(e, &i, &j);
-            const SumPair<Real> pair = pairs[e];
-            const Real twice         = (i == j) ? Real(1) : Real(2);
-#pragma unroll
-            for (int g = 0; g < Group; g++)
-            {
-                if (g >= members)
-                {
-                    break;
-                }
-                const Memory own(s_virial + g * bytes, lift.high, strain.count);
-                const Row<Real, Columns> xi = own.x[i];
-                const Row<Real, Columns> xj = own.x[j];
-                Real t[4]                   = {};
-#pragma unroll
-                for (int copy = 0; copy < c_copies; copy++)
-                {
-                    t[copy] = twice
-                              * (xi.value[2 * copy] * xj.value[2 * copy]
-                                 + xi.value[2 * copy + 1] * xj.value[2 * copy + 1]);
-                }
-                const Real both = t[0] + t[3];
-                const Real one  = t[1] + t[2];
-                const Real even = both + one;
-                // copies 1 and 3 reflect z, 2 and 3 reflect y
-                const Real factor[StrainCount] = {
-                    even, even, t[0] + t[1] - t[2] - t[3], t[0] - t[1] + t[2] - t[3], both - one
-                };
-                Real a[StrainCount], b[StrainCount];
-                if (staged)
-                {
-                    const Row<Real, 4> a4 = own.sums[pair.index[0]];
-                    const Row<Real, 4> b4 = own.sums[pair.index[1]];
-#pragma unroll
-                    for (int c = 0; c < 4; c++)
-                    {
-                        a[c] = a4.value[c];
-                        b[c] = b4.value[c];
-                    }
-                    a[4] = own.lastSums[pair.index[0]];
-                    b[4] = own.lastSums[pair.index[1]];
-                }
-                else
-                {
-#pragma unroll
-                    for (int c = 0; c < StrainCount; c++)
-                    {
-                        a[c] = strain.component(c, first + g)[pair.index[0]];
-                        b[c] = strain.component(c, first + g)[pair.index[1]];
-                    }
-                }
-#pragma unroll
-                for (int c = 0; c < StrainCount; c++)
-                {
-                    sum[g][c] += factor[c] * (pair.value[0] * a[c] + pair.value[1] * b[c]);
-                }
-            }
+            own.multipoles[j].value[2 * copy]     = v.re;
+            own.multipoles[j].value[2 * copy + 1] = v.im;
         }
-#pragma unroll
-        for (int g = 0; g < Group; g++)
+    }
+    const auto derivatives = [&](int h, Real(&to)[StrainCount])
+    {
+        if constexpr (Staged)
+        {
+            const Row<Real, 4> four = own.derivatives[h];
+            for (int c = 0; c < 4; c++)
+            {
+                to[c] = four.value[c];
+            }
+            to[4] = own.lastDerivatives[h];
+        }
+        else
         {
             for (int c = 0; c < StrainCount; c++)
             {
-                total[g][c] += static_cast<double>(sum[g][c]);
+                to[c] = table.scale[h] * strain.component(c, index)[h];
             }
         }
-    }
-#pragma unroll
-    for (int g = 0; g < Group; g++)
+    };
+
+    double total[StrainCount] = {};
+    for (int firstPart = 0; firstPart < Memory::c_parts; firstPart += Memory::c_atOnce)
     {
-#pragma unroll
-        for (int c = 0; c < StrainCount; c++)
+        __syncthreads();
+        for (int e = thread; e < table.coefficients * Memory::c_atOnce; e += c_virialThreads)
         {
-            double sum = total[g][c];
-            for (int offset = 16; offset > 0; offset /= 2)
+            const int i    = e / Memory::c_atOnce;
+            const int part = e % Memory::c_atOnce;
+            Values sum     = {};
+            for (int k = table.start[i]; k < table.start[i + 1]; k++)
             {
-                sum += __shfl_down_sync(0xffffffffU, sum, offset);
+                const auto source = table.sources[k];
+#pragma unroll
+                for (int c = 0; c < c_copies; c++)
+                {
+                    const int copy = (firstPart + part) * c_copies + c;
+                    Complex<Real> v;
+                    if constexpr (Staged)
+                    {
+                        v = { own.multipoles[source.from].value[2 * copy],
+                              own.multipoles[source.from].value[2 * copy + 1] };
+                    }
+                    else
+                    {
+                        v = spectrumOf(source.from, copy);
+                    }
+                    sum.value[2 * c] += source.value * v.re;
+                    sum.value[2 * c + 1] += source.value * v.im;
+                }
             }
-            if (thread % 32 == 0)
-            {
-                s_sums[thread / 32][g * StrainCount + c] = sum;
-            }
+            own.x[2 * part * places + table.place[i]] = sum;
+        }
+        __syncthreads();
+        for (int item = thread; item < table.tasks * Memory::c_atOnce; item += c_virialThreads)
+        {
+            const VirialTask task = table.task[item / Memory::c_atOnce];
+            const int part        = item % Memory::c_atOnce;
+            ProductBand<Real, c_copies> band;
+            addProducts(task, own.x + 2 * part * places, table.places, &band);
+            addStrain(task, table.order, band, derivatives, (firstPart + part) * c_copies, total);
+        }
+    }
+
+    constexpr int c_warps = c_virialThreads / 32;
+    __shared__ double s_sums[c_warps][StrainCount];
+#pragma unroll
+    for (int c = 0; c < StrainCount; c++)
+    {
+        double sum = total[c];
+        for (int offset = 16; offset > 0; offset /= 2)
+        {
+            sum += __shfl_down_sync(0xffffffffU, sum, offset);
+        }
+        if (thread % 32 == 0)
+        {
+            s_sums[thread / 32][c] = sum;
         }
     }
     __syncthreads();
-    if (thread < members * StrainCount)
+    if (thread < StrainCount)
     {
         double sum = 0;
         for (int warp = 0; warp < c_warps; warp++)
         {
             sum += s_sums[warp][thread];
         }
-        const int index = first + thread / StrainCount;
-        const int row   = index / waves.ranges[2];
-        const int count = waves.multiplicity(
-                row / waves.ranges[1], row % waves.ranges[1], index % waves.ranges[2]);
-        partial[static_cast<size_t>(first) * StrainCount + thread] = scale * count * sum;
+        partial[static_cast<size_t>(index) * StrainCount + thread] =
+                scale * waves.multiplicity(kz, ky, kx) * sum;
     }
 }
 

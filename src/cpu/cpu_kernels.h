@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "cells/grid.h"
-#include "cpu/product_table.h"
+#include "operators/product_table.h"
 #include "operators/lattice_sums.h"
 #include "operators/solid_harmonics.h"
 

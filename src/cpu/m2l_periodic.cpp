@@ -11,19 +11,6 @@
 namespace farfield
 {
 
-namespace
-{
-
-//! Orders of multipoles beyond the order in use that the virial takes into account, see the header.
-constexpr int c_virialExtraOrders = 2;
-
-int virialOrder(const Reduction& reduction)
-{
-    return std::min(reduction.highOrder(), reduction.order() + c_virialExtraOrders);
-}
-
-} // namespace
-
 template<class Real>
 PeriodicM2l<Real>::PeriodicM2l(const Grid& grid, int ws, const Reduction& reduction, int threads) :
     operators_(grid, ws, reduction, 2 * virialOrder(reduction), threads), threads_(threads),

@@ -1,8 +1,9 @@
 /*
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include "cpu/product_table.h"
+#include "operators/product_table.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -10,6 +11,10 @@ namespace farfield
 {
 namespace
 {
+
+//! Orders of multipoles beyond the order in use that the virial takes into account, see
+//! m2l_periodic.h.
+constexpr int c_virialExtraOrders = 2;
 
 //! Grows about as the factorials below, so that the factors stay in the range of float.
 constexpr double c_growth = 8;
@@ -22,6 +27,11 @@ double normalisation(int l, int m)
 }
 
 } // namespace
+
+int virialOrder(const Reduction& reduction)
+{
+    return std::min(reduction.highOrder(), reduction.order() + c_virialExtraOrders);
+}
 
 template<class Real>
 ProductTable<Real>::ProductTable(int p, const Reduction& reduction) :

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief Where CpuKernels::contract() expects coefficients and leaves products of them.
+ *  \brief Products of coefficients, for the virial of the periodic M2L.
  *
  *  sum_ij x_i T_ij x_j with T_ij a combination of harmonics v_LK, L = l_i + l_j, of the
  * displacement is sum_LK v_LK g_LK, where g collects the products x_i x_j. For several T of that
@@ -21,8 +21,8 @@
  *
  *  twice for m != m', and nothing for the sine of m = m'.
  */
-#ifndef FARFIELD_CPU_PRODUCT_TABLE_H
-#define FARFIELD_CPU_PRODUCT_TABLE_H
+#ifndef FARFIELD_OPERATORS_PRODUCT_TABLE_H
+#define FARFIELD_OPERATORS_PRODUCT_TABLE_H
 
 #include <vector>
 
@@ -30,6 +30,9 @@
 
 namespace farfield
 {
+
+//! Order of the coefficients of which the virial takes products, see m2l_periodic.h.
+int virialOrder(const Reduction& reduction);
 
 //! For coefficients with phases (-i)^l, see m2l_periodic.h.
 template<class Real>

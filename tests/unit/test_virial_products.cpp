@@ -16,7 +16,7 @@
 
 #include "base/fft.h"
 #include "cpu/cpu_kernels.h"
-#include "cpu/product_table.h"
+#include "operators/product_table.h"
 
 namespace farfield
 {
