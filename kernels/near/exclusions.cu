@@ -27,6 +27,7 @@ struct ExclusionTask
     const int* offsets;
     const int* partners;
     unsigned char* close;
+    int* closePartner;
     int* anyClose;
     Real* forces;
     NearTotals* totals;
@@ -57,6 +58,7 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
         const int begin = (i < task.n) ? task.offsets[i] : 0;
         const int end   = (i < task.n) ? task.offsets[i + 1] : 0;
         Real F[3]       = { 0, 0, 0 };
+        int numClose = 0, lastClose = DeviceExclusions<Real>::c_noPartner;
         if (begin < end)
         {
             const size_t at = 3 * static_cast<size_t>(i);
@@ -85,7 +87,8 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
                 task.close[k]   = near ? 1 : 0;
                 if (near)
                 {
-                    found = true;
+                    numClose++;
+                    lastClose = j;
                     continue;
                 }
                 const Real qj   = task.q[j];
@@ -118,9 +121,14 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
             {
                 F[c] += __shfl_xor_sync(0xffffffffU, F[c], offset);
             }
+            numClose += __shfl_xor_sync(0xffffffffU, numClose, offset);
+            lastClose = max(lastClose, __shfl_xor_sync(0xffffffffU, lastClose, offset));
         }
+        found = found || numClose > 0;
         if (i < task.n && lane == 0)
         {
+            task.closePartner[i] =
+                    numClose > 1 ? DeviceExclusions<Real>::c_severalPartners : lastClose;
             for (int c = 0; c < 3; c++)
             {
                 task.forces[3 * static_cast<size_t>(i) + c] = F[c];
@@ -220,6 +228,7 @@ void DeviceExclusions<Real>::set(const int* offsets,
         partners_.upload(all.data(), length_, stream);
         close_.resize(length_);
         close_.clear(stream);
+        closePartner_.resize(n);
         anyClose_.resize(3);
         anyClose_.clear(stream);
         forces_.resize(3 * static_cast<size_t>(n));
@@ -249,6 +258,7 @@ void DeviceExclusions<Real>::subtract(const Mat3& box,
     task.offsets             = offsets_.data();
     task.partners            = partners_.data();
     task.close               = close_.data();
+    task.closePartner        = closePartner_.data();
     task.anyClose            = anyClose_.data();
     task.forces              = forces_.data();
     task.totals              = results.totals;
@@ -290,9 +300,11 @@ typename DeviceExclusions<Real>::View DeviceExclusions<Real>::view() const
 {
     if (length_ == 0)
     {
-        return { nullptr, nullptr, nullptr, nullptr };
+        return { nullptr, nullptr, nullptr, nullptr, nullptr };
     }
-    return { offsets_.data(), partners_.data(), close_.data(), anyClose_.data() };
+    return {
+        offsets_.data(), partners_.data(), close_.data(), closePartner_.data(), anyClose_.data()
+    };
 }
 
 template class DeviceExclusions<float>;

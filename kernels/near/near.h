@@ -53,7 +53,7 @@ public:
 
     /*! \brief Computes what excluded pairs contribute to the forces: minus their interaction.
      *
-     *  Pairs nearer than closeDistance are marked instead, and the near field leaves them out
+     *  Pairs nearer than closeDistance are noted instead, and the near field leaves them out
      *  (compare Exclusions<Real>). Needs no sorted particles, so it can run beside the sorting.
      *  \param[in] box   rows, lower triangular, nm
      *  \param[in] x, q  [n][3] positions, any image, and [n] scaled charges; device memory */
@@ -69,20 +69,23 @@ public:
     //! are no excluded pairs.
     const Real* forces() const { return length_ > 0 ? forces_.data() : nullptr; }
 
-    //! Rows and marks for the near field; device memory.
+    //! What the near field leaves out; device memory.
     struct View
     {
         const int* offsets;         //!< [n + 1], original indices
         const int* partners;        //!< original indices
         const unsigned char* close; //!< per partner: left out by the near field
-        const int* anyClose;        //!< [1] whether there are any; null: never
+        //! [n] The partner of which that is so, c_noPartner, or c_severalPartners.
+        const int* closePartner;
+        const int* anyClose; //!< [1] whether there are any; null: never
     };
+    static constexpr int c_noPartner = -1, c_severalPartners = -2;
     View view() const;
 
 private:
     size_t length_ = 0;
     int longest_   = 0; //!< most partners of a particle
-    DeviceBuffer<int> offsets_, partners_;
+    DeviceBuffer<int> offsets_, partners_, closePartner_;
     DeviceBuffer<Real> forces_;
     DeviceBuffer<unsigned char> close_;
     DeviceBuffer<int>

@@ -175,32 +175,43 @@ private:
     Real v_[6] = { 0, 0, 0, 0, 0, 0 };
 };
 
-//! Whether the near field has to leave out a pair of atoms that are close to each other.
+/*! \brief The targets of a group that a source is a close excluded partner of: a bit for each.
+ *
+ *  \param[in] first  the first target, sorted */
 template<class Real>
-__device__ bool leftOut(const typename DeviceExclusions<Real>::View& exclusions,
-                        int atom,
-                        int partner)
+__device__ __forceinline__ unsigned int
+closeTargets(const P2pArguments<Real>& task, const PlacedSource<Real>& s, int first, int count)
 {
-    int begin = exclusions.offsets[atom];
-    int end   = exclusions.offsets[atom + 1];
-    while (begin < end)
+    using Exclusions   = DeviceExclusions<Real>;
+    unsigned int close = 0;
+    const auto look    = [&](int partner)
     {
-        const int middle = begin + (end - begin) / 2;
-        const int found  = exclusions.partners[middle];
-        if (found == partner)
+        const int k = task.particles.position[partner] - first;
+        if (k >= 0 && k < count)
         {
-            return exclusions.close[middle] != 0;
+            // the pair itself, not another image of the partner
+            const Real4<Real> p = load(task.particles.xq + first + k);
+            const Real dx = p.x - s.x, dy = p.y - s.y, dz = p.z - s.z;
+            close |= (dx * dx + dy * dy + dz * dz < task.close2) ? bit(k) : 0U;
         }
-        if (found < partner)
+    };
+    const int own     = task.particles.atom[s.index];
+    const int partner = task.exclusions.closePartner[own];
+    if (partner >= 0)
+    {
+        look(partner);
+    }
+    else if (partner == Exclusions::c_severalPartners)
+    {
+        for (int k = task.exclusions.offsets[own]; k < task.exclusions.offsets[own + 1]; k++)
         {
-            begin = middle + 1;
-        }
-        else
-        {
-            end = middle;
+            if (task.exclusions.close[k])
+            {
+                look(task.exclusions.partners[k]);
+            }
         }
     }
-    return false;
+    return close;
 }
 
 /*! \brief Which targets of a group a source meets: a bit for each.
@@ -211,12 +222,12 @@ __device__ bool leftOut(const typename DeviceExclusions<Real>::View& exclusions,
  *  \param[in] group   position of the first target */
 template<class Shape, class Real>
 __device__ __forceinline__ unsigned int targetsMet(const P2pArguments<Real>& task,
+                                                   const Worker<Shape>& self,
                                                    const SourceSequence<Shape>& sources,
                                                    const PlacedSource<Real>& s,
                                                    int source,
                                                    int group,
-                                                   int count,
-                                                   bool careful)
+                                                   int count)
 {
     unsigned int keep = c_all;
     if (Shape::c_thirdLaw)
@@ -225,23 +236,15 @@ __device__ __forceinline__ unsigned int targetsMet(const P2pArguments<Real>& tas
     }
     else if (Shape::c_energy)
     {
-        const int self = source - group;
-        if (self >= 0 && self < count)
+        const int index = source - group;
+        if (index >= 0 && index < count)
         {
-            keep = ~(1U << self);
+            keep = ~bit(index);
         }
     }
-    for (int k = 0; careful && k < count && source < sources.total(); k++)
+    if (self.careful && source < sources.total())
     {
-        const int target    = sources.first() + group + k;
-        const Real4<Real> p = load(task.particles.xq + target);
-        const Real dx = p.x - s.x, dy = p.y - s.y, dz = p.z - s.z;
-        if (dx * dx + dy * dy + dz * dz < task.close2
-            && leftOut<Real>(
-                    task.exclusions, task.particles.atom[target], task.particles.atom[s.index]))
-        {
-            keep &= ~(1U << k);
-        }
+        keep &= ~closeTargets(task, s, sources.first() + group, count);
     }
     __syncwarp();
     return keep;
@@ -302,8 +305,7 @@ __device__ __forceinline__ void meetSources(const P2pArguments<Real>& task,
         unsigned int keep = c_all;
         if (c_masked)
         {
-            keep = targetsMet<Shape>(
-                    task, sources, p, base + self.lane, group, count, self.careful);
+            keep = targetsMet<Shape>(task, self, sources, p, base + self.lane, group, count);
         }
         targets.template meet<c_masked>(p, keep, reacts, task.forces, sums);
     };
