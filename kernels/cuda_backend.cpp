@@ -24,14 +24,16 @@ template<class Real>
 void CudaBackend<Real>::setCharges(const Real* q, int n)
 {
     const ScaledCharges<Real> scaled(q, n, rootCoulomb_);
-    if (n != arrays_.size())
+    if (n != arrays_.size() || scaled.count() != arrays_.takingPart())
     {
         // what has no memory leaves all as it was
-        nearField_.resize(n);
-        farForces_.resize(n);
-        resizeCells(n);
+        nearField_.resize(scaled.count());
+        farForces_.resize(scaled.count());
+        resizeCells(scaled.count(), n);
+        history_.replace();
     }
-    arrays_.setCharges(scaled.q, far());
+    arrays_.setCharges(scaled, far());
+    setParticles();
     netCharge_ = scaled.net;
 }
 
@@ -39,6 +41,7 @@ template<class Real>
 void CudaBackend<Real>::setExclusions(const int* offsets, const int* partners, int n)
 {
     nearField_.exclusions().set(offsets, partners, n, far());
+    history_.replace();
 }
 
 template<class Real>
@@ -52,7 +55,8 @@ void CudaBackend<Real>::build(const Discretisation& d)
     try
     {
         farField_.build(d, threads_, reproducible_, far());
-        resizeCells(arrays_.size());
+        resizeCells(arrays_.takingPart(), arrays_.size());
+        setParticles();
     }
     catch (...)
     {
@@ -175,14 +179,23 @@ std::vector<double> CudaBackend<Real>::measure(Measure what,
 }
 
 template<class Real>
-void CudaBackend<Real>::resizeCells(int n)
+void CudaBackend<Real>::resizeCells(int n, int all)
 {
     if (tree().levels() > 0 && n > 0)
     {
         const int cells = leafGrid().cells;
-        cells_.resize(n, cells);
+        cells_.resize(n, all, cells);
         nearField_.forgetOccupancy(cells, n / cells);
         history_.forgetPositions();
+    }
+}
+
+template<class Real>
+void CudaBackend<Real>::setParticles()
+{
+    if (tree().levels() > 0 && arrays_.takingPart() > 0)
+    {
+        cells_.setParticles(arrays_.order(), far());
     }
 }
 

@@ -99,10 +99,17 @@ private:
         streams_.runInTurn(what == Measure::Stages);
     }
 
-    void resizeCells(int n);
+    //! Makes room for n of all particles, those that take part.
+    void resizeCells(int n, int all);
+    //! Says which these are.
+    void setParticles();
 
     //! Brings the positions of an evaluation to device memory, where they are not there.
     void setPositions();
+    //! Where forces go to in device memory, and whether they replace what is there: what comes to
+    //! the host is added there.
+    Real* forces() { return onDevice_ ? this->forcesOut_ : arrays_.forces(); }
+    bool replacesForces() const { return this->request_.replaceForces || !onDevice_; }
 
     //! Lists of the families of the sorted particles.
     void listFamilies(bool recording);

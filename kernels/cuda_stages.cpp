@@ -21,6 +21,13 @@ void CudaBackend<Real>::sort()
     }
     setPositions();
     nearField_.clear(streams_.near());
+    if (replacesForces())
+    {
+        clearForces(arrays_.order() + arrays_.takingPart(),
+                    arrays_.size() - arrays_.takingPart(),
+                    forces(),
+                    streams_.near());
+    }
     Sums wanted = { this->request_.energy, this->request_.virial, {} };
     copyTo(farField_.rotation(), wanted.rotation);
     cells_.sort(leafGrid(),
@@ -83,9 +90,8 @@ void CudaBackend<Real>::l2p()
     arrays.near     = nearField_.forces();
     arrays.excluded = nearField_.exclusions().forces();
     copyTo(farField_.rotation(), arrays.rotation);
-    // what comes to the host is added there
-    arrays.replace = this->request_.replaceForces || !onDevice_;
-    arrays.all     = onDevice_ ? this->forcesOut_ : arrays_.forces();
+    arrays.replace = replacesForces();
+    arrays.all     = forces();
     arrays.far     = this->request_.virial ? farForces_.data() : nullptr;
     arrays.poison  = tree().poison();
     farField_.l2p(cells_.particles(), netCharge_, arrays, far());

@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "operators/scaled_charges.h"
 #include "runtime/device.h"
 
 namespace farfield
@@ -19,14 +20,28 @@ template<class Real>
 class ParticleArrays
 {
 public:
-    //! Takes scaled charges; sets the number of particles.
-    void setCharges(const std::vector<Real>& q, cudaStream_t stream)
+    //! Takes charges; sets the number of particles. Where there is no memory for them, all stays as
+    //! it was.
+    void setCharges(const ScaledCharges<Real>& charges, cudaStream_t stream)
     {
-        q_.upload(q.data(), q.size(), stream);
-        n_ = static_cast<int>(q.size());
+        const std::vector<int> order = charges.order();
+        if (order.size() > order_.size())
+        {
+            DeviceBuffer<int> larger;
+            larger.resize(order.size());
+            q_.resize(order.size());
+            order_ = std::move(larger);
+        }
+        q_.upload(charges.q.data(), charges.q.size(), stream);
+        order_.upload(order.data(), order.size(), stream);
+        n_          = static_cast<int>(order.size());
+        takingPart_ = charges.count();
     }
     int size() const { return n_; }
+    int takingPart() const { return takingPart_; } //!< see ScaledCharges
     const Real* q() const { return q_.data(); }
+    //! [n] Those that take part, ascending, then the others; device memory.
+    const int* order() const { return order_.data(); }
 
     //! \param[in] x  [n][3] device memory
     void usePositions(const Real* x) { positions_ = x; }
@@ -77,9 +92,10 @@ public:
 private:
     size_t values() const { return 3 * static_cast<size_t>(n_); }
 
-    int n_                 = 0;
+    int n_ = 0, takingPart_ = 0;
     const Real* positions_ = nullptr;
     DeviceBuffer<Real> q_, x_, forces_;
+    DeviceBuffer<int> order_;
     PinnedBuffer<Real> onHost_;
 };
 

@@ -68,6 +68,11 @@ void l2p(const DeviceExpansionTables<Real>& tables,
          const ForceArrays<Real>& forces,
          cudaStream_t stream);
 
+//! Sets the forces on some particles to zero. \param[in] particles  [count] device memory
+//! \param[out] forces  [...][3] in the order that particles refer to
+template<class Real>
+void clearForces(const int* particles, int count, Real* forces, cudaStream_t stream);
+
 //! Sums that a stage adds to, device memory; null for those that are not wanted.
 struct FarSums
 {

@@ -193,7 +193,33 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
     }
 }
 
+template<class Real>
+__global__ void __launch_bounds__(c_threads)
+        clearForcesOf(const int* __restrict__ particles, int count, Real* __restrict__ forces)
+{
+    const int i = blockIdx.x * c_threads + threadIdx.x;
+    if (i < count)
+    {
+        Real* own = forces + 3 * static_cast<size_t>(particles[i]);
+        own[0] = own[1] = own[2] = 0;
+    }
+}
+
 } // namespace
+
+template<class Real>
+void clearForces(const int* particles, int count, Real* forces, cudaStream_t stream)
+{
+    if (count > 0)
+    {
+        clearForcesOf<<<blocksFor(count, c_threads), c_threads, 0, stream>>>(
+                particles, count, forces);
+        checkLaunch("clearing forces of particles without a charge");
+    }
+}
+
+template void clearForces<float>(const int*, int, float*, cudaStream_t);
+template void clearForces<double>(const int*, int, double*, cudaStream_t);
 
 template<class Real>
 void l2p(const DeviceExpansionTables<Real>& tables,

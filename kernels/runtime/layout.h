@@ -32,6 +32,7 @@ struct SortedParticles
     const int* start;      //!< [cells + 1] first particle of each cell, storage order
     const int* atom;       //!< [n] index before sorting
     const int* cell;       //!< [n] cell of each particle, storage order
+    const int* position;   //!< where a particle is after sorting, by its index before
 };
 
 /*! \brief Expansions of the cells of one level, in device memory.

@@ -2,7 +2,9 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 // A counting sort. Ranks within cells come from the atomics that count, so they differ from run to
-// run unless a further kernel orders the members of each cell.
+// run unless a further kernel orders the members of each cell. Particles are binned in the order of
+// the sort before, where that need not be reproducible: those of a cell then come one after the
+// other, wherever they are in the caller's arrays.
 #include "sort/cell_list.h"
 
 #include <climits>
@@ -64,30 +66,46 @@ __global__ void __launch_bounds__(c_threads) bin(CellGrid grid,
     }
     double origin[3];
     findOrigin(where, v.evaluation->step + 1, origin);
-    const Real* own        = x + 3 * static_cast<size_t>(i);
+    const int particle     = v.reproducible ? v.particles[i] : v.atom[i];
+    const Real* own        = x + 3 * static_cast<size_t>(particle);
     const Real position[3] = { own[0], own[1], own[2] };
     Real relative[3]       = { 0, 0, 0 };
-    Real charge            = q[i];
+    Real charge            = q[particle];
     int cell               = 0;
     if (!binPosition(grid, frame, origin, position, &cell, relative))
     {
-        atomicMax(v.state + StateWorst, INT_MAX - i);
+        atomicMax(v.state + StateWorst, INT_MAX - particle);
         charge = 0;
     }
+    v.walk[i]   = particle;
     v.place[i]  = make_int2(cell, atomicAdd(v.counts + cell, 1));
     v.binned[i] = { relative[0], relative[1], relative[2], charge };
 }
 
-//! Writes particle i to its position after sorting. What it is has been read before, while other
-//! reads were under way.
+//! A particle that has been binned.
 template<class Real>
-__device__ void
-put(const typename DeviceCells<Real>::View& v, const Real4<Real>& particle, int i, int cell, int to)
+struct Binned
 {
-    v.xq[to]   = particle;
-    v.atom[to] = i;
-    v.cell[to] = cell;
-}
+    Real4<Real> xq;
+    int2 place; //!< cell and rank within it
+    int index;  //!< of the caller
+
+    //! Reads number i of the walk.
+    __device__ void get(const typename DeviceCells<Real>::View& v, int i)
+    {
+        xq    = v.binned[i];
+        place = v.place[i];
+        index = v.walk[i];
+    }
+    //! Writes it to its position after sorting.
+    __device__ void put(const typename DeviceCells<Real>::View& v, int to) const
+    {
+        v.xq[to]          = xq;
+        v.atom[to]        = index;
+        v.cell[to]        = place.x;
+        v.position[index] = to;
+    }
+};
 
 //! One thread tells whether a position was invalid and makes ready for the next step.
 template<class Real>
@@ -121,12 +139,12 @@ __global__ void __launch_bounds__(c_threads)
     {
         return;
     }
-    const int2 place           = v.place[i];
-    const Real4<Real> particle = v.binned[i];
-    const int to               = v.start[place.x] + place.y;
-    if (place.y == 0)
+    Binned<Real> particle;
+    particle.get(v, i);
+    const int to = v.start[particle.place.x] + particle.place.y;
+    if (particle.place.y == 0)
     {
-        v.counts[place.x] = 0;
+        v.counts[particle.place.x] = 0;
     }
     if (v.reproducible)
     {
@@ -134,7 +152,7 @@ __global__ void __launch_bounds__(c_threads)
     }
     else
     {
-        put<Real>(v, particle, i, place.x, to);
+        particle.put(v, to);
     }
 }
 
@@ -158,13 +176,11 @@ __global__ void __launch_bounds__(c_scanThreads)
         const int cell = k * c_scanThreads + thread;
         start[cell]    = (cell < v.cells) ? v.counts[cell] : 0;
     }
-    const int i          = blockIdx.x * c_scanThreads + thread;
-    int2 place           = make_int2(0, 0);
-    Real4<Real> particle = { 0, 0, 0, 0 };
-    if (i < v.n)
+    const int i = blockIdx.x * c_scanThreads + thread;
+    Binned<Real> particle;
+    if (i < v.n) // read while other reads are under way
     {
-        place    = v.place[i];
-        particle = v.binned[i];
+        particle.get(v, i);
     }
     __syncthreads();
     int ticket = 0; // looked at late: nobody should wait for it
@@ -219,14 +235,14 @@ __global__ void __launch_bounds__(c_scanThreads)
     {
         return;
     }
-    const int to = start[place.x] + place.y;
+    const int to = start[particle.place.x] + particle.place.y;
     if (v.reproducible)
     {
         v.unordered[to] = i;
     }
     else
     {
-        put<Real>(v, particle, i, place.x, to);
+        particle.put(v, to);
     }
 }
 
@@ -239,16 +255,16 @@ __global__ void __launch_bounds__(c_threads) order(typename DeviceCells<Real>::V
     {
         return;
     }
-    const int cell             = v.place[i].x;
-    const Real4<Real> particle = v.binned[i];
-    const int begin            = v.start[cell];
-    const int end              = v.start[cell + 1];
-    int to                     = begin;
+    Binned<Real> particle;
+    particle.get(v, i);
+    const int begin = v.start[particle.place.x];
+    const int end   = v.start[particle.place.x + 1];
+    int to          = begin;
     for (int k = begin; k < end; k++)
     {
         to += (v.unordered[k] < i) ? 1 : 0;
     }
-    put<Real>(v, particle, i, cell, to);
+    particle.put(v, to);
 }
 
 //! Whether a cell holds particles.
@@ -269,14 +285,16 @@ GridPosition gridPosition(const std::array<double, 3>& offset, long long step, c
 }
 
 template<class Real>
-void DeviceCells<Real>::resize(int n, int cells)
+void DeviceCells<Real>::resize(int n, int all, int cells)
 {
     binned_.resize(n);
     xq_.resize(n);
     place_.resize(n);
+    walk_.resize(n);
     unordered_.resize(n);
     atom_.resize(n);
     cell_.resize(n);
+    position_.resize(all);
     counts_.resize(static_cast<size_t>(cells) + 1);
     start_.resize(static_cast<size_t>(cells) + 1);
     size_t space = 0;
@@ -294,11 +312,23 @@ void DeviceCells<Real>::resize(int n, int cells)
 }
 
 template<class Real>
+void DeviceCells<Real>::setParticles(const int* particles, cudaStream_t stream)
+{
+    particles_ = particles;
+    check(cudaMemcpyAsync(
+                  atom_.data(), particles, n_ * sizeof(int), cudaMemcpyDeviceToDevice, stream),
+          "copying indices of particles");
+    check(cudaStreamSynchronize(stream), "copying indices of particles");
+}
+
+template<class Real>
 typename DeviceCells<Real>::View DeviceCells<Real>::view(bool reproducible)
 {
     return { n_,
              cells_,
              reproducible,
+             particles_,
+             walk_.data(),
              binned_.data(),
              place_.data(),
              counts_.data(),
@@ -308,7 +338,8 @@ typename DeviceCells<Real>::View DeviceCells<Real>::view(bool reproducible)
              xq_.data(),
              start_.data(),
              atom_.data(),
-             cell_.data() };
+             cell_.data(),
+             position_.data() };
 }
 
 template<class Real>
@@ -359,7 +390,7 @@ void DeviceCells<Real>::sort(const CellGrid& grid,
 template<class Real>
 SortedParticles<Real> DeviceCells<Real>::particles() const
 {
-    return { n_, xq_.data(), start_.data(), atom_.data(), cell_.data() };
+    return { n_, xq_.data(), start_.data(), atom_.data(), cell_.data(), position_.data() };
 }
 
 template<class Real>

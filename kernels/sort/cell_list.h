@@ -43,11 +43,16 @@ class DeviceCells
 {
 public:
     /*! \brief Makes room; where there is no memory for it, all stays as it was.
+     *  \param[in] n      particles to sort
+     *  \param[in] all    particles of the caller
      *  \param[in] cells  leaf cells */
-    void resize(int n, int cells);
+    void resize(int n, int all, int cells);
+    /*! \brief Says which particles are sorted; waits.
+     *  \param[in] particles  [n] ascending, device memory that is read in every sort() */
+    void setParticles(const int* particles, cudaStream_t stream);
     /*! \brief Wraps, bins and sorts; nothing waits for the host.
-     *  \param[in] x       [n][3] device memory, any image
-     *  \param[in] q       [n] device memory
+     *  \param[in] x       [...][3] of all particles, device memory, any image
+     *  \param[in] q       of all particles, device memory
      *  \param[in] sums    kept with the evaluation
      *  \param[in] reproducible  keep the original order within cells */
     void sort(const CellGrid& grid,
@@ -97,14 +102,16 @@ public:
     {
         int n, cells;
         bool reproducible;
-        Real4<Real>* binned;    //!< [n] as SortedParticles::xq, in the original order
-        int2* place;            //!< [n] cell and rank within it, in the original order
+        const int* particles;   //!< [n] ascending
+        int* walk;              //!< [n] particles in the order in which they are binned
+        Real4<Real>* binned;    //!< [n] as SortedParticles::xq, in the order of the walk
+        int2* place;            //!< [n] cell and rank within it, in the order of the walk
         int* counts;            //!< [cells + 1] particles per cell; all zero between steps
         int* state;             //!< see CellState
         Evaluation* evaluation; //!< [1]
-        int* unordered;         //!< [n] original indices by cell, in any order within cells
+        int* unordered;         //!< [n] places in the walk by cell, in any order within cells
         Real4<Real>* xq;
-        int *start, *atom, *cell;
+        int *start, *atom, *cell, *position;
     };
 
 private:
@@ -113,9 +120,10 @@ private:
     void selectOccupied(void* space, size_t* bytes, cudaStream_t stream);
 
     int n_ = 0, cells_ = 0;
+    const int* particles_ = nullptr;
     DeviceBuffer<Real4<Real>> binned_, xq_;
     DeviceBuffer<int2> place_;
-    DeviceBuffer<int> counts_, state_, unordered_, start_, atom_, cell_;
+    DeviceBuffer<int> walk_, counts_, state_, unordered_, start_, atom_, cell_, position_;
     DeviceBuffer<Evaluation> evaluation_;
     DeviceBuffer<unsigned char> scanSpace_;
     DeviceBuffer<int> occupied_, occupiedCount_;

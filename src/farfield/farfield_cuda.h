@@ -47,6 +47,9 @@ FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
 
 /*! \brief Whether graphs that hold evaluations must be recorded again before the next launch.
  *
+ *  So it is after setExclusions(), and after setCharges() where the number of charged particles is
+ *  another; other charges are those of the next launch.
+ *
  *  Lists whose lengths follow the motion of particles may need more room, which recorded work
  *  cannot ask for; there is a reserve, so that a look every few steps of a simulation is enough,
  * and what is recorded stays valid until two such requests later. Evaluate once with enqueue()

@@ -45,6 +45,30 @@ struct ScaledCharges
     //! The k-th of them.
     int particle(int k) const { return allTakePart() ? k : charged_[k]; }
     bool allTakePart() const { return charged_.empty(); }
+    //! [n] Those that take part, ascending, then the others, ascending.
+    std::vector<int> order() const
+    {
+        std::vector<int> all;
+        all.reserve(q.size());
+        for (int k = 0; k < count(); k++)
+        {
+            all.push_back(particle(k));
+        }
+        int next = 0; // of the particles up to the one at hand
+        for (const int charged : charged_)
+        {
+            for (; next < charged; next++)
+            {
+                all.push_back(next);
+            }
+            next++;
+        }
+        while (all.size() < q.size())
+        {
+            all.push_back(next++);
+        }
+        return all;
+    }
 
 private:
     std::vector<int> charged_; //!< ascending; empty if all are, or none

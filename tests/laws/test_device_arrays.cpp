@@ -139,6 +139,71 @@ TYPED_TEST(DeviceArrays, ReplaysFollowTheMotion)
     }
 }
 
+//! New charges and excluded pairs wait for replays that are under way. The next replay has the
+//! charges; where other pairs count, or fewer particles take part, it is to be recorded again.
+TYPED_TEST(DeviceArrays, ReplaysFollowChargesAndExclusions)
+{
+    using Real = typename TypeParam::Real;
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        const System water = rounded<Real>(pseudoWater(namedBox("octahedron", 8.0), 98));
+        System weaker      = water;
+        for (int i = 0; i < weaker.size(); ++i)
+        {
+            weaker.charges[i] *= (i % 7 == 0) ? -0.5 : 0.75;
+        }
+        weaker              = rounded<Real>(weaker);
+        System lessExcluded = weaker;
+        lessExcluded.exclusions.resize(water.exclusions.size() / 2);
+        System partly = lessExcluded;
+        for (int i = 0; i < partly.size(); i += 3)
+        {
+            partly.charges[i] = 0;
+        }
+        Caller<Real> caller(water, TestFixture::optionsWith(engine));
+        Solver<Real>& solver = caller.solver();
+        caller.enqueue(forcesAt(0));
+        auto graph = caller.record(forcesAt(1));
+        // many at once: the last is still to come when something is set
+        const auto startMany = [&]
+        {
+            for (int k = 0; k < 20; ++k)
+            {
+                caller.start(*graph);
+            }
+        };
+        const auto recordAgain = [&](long long step)
+        {
+            EXPECT_TRUE(mustRecordAgain(solver)) << "step " << step;
+            caller.enqueue(forcesAt(step));
+            graph = caller.record(forcesAt(step + 1));
+            EXPECT_FALSE(mustRecordAgain(solver)) << "step " << step;
+        };
+        startMany();
+        loadCharges(solver, weaker);
+        TestFixture::expectForces(caller, water);
+        EXPECT_FALSE(mustRecordAgain(solver));
+        startMany();
+        load(solver, lessExcluded);
+        TestFixture::expectForces(caller, weaker);
+        recordAgain(100);
+        startMany();
+        loadCharges(solver, partly);
+        TestFixture::expectForces(caller, lessExcluded);
+        recordAgain(200);
+        startMany();
+        load(solver, water);
+        TestFixture::expectForces(caller, partly);
+        for (int i = 0; i < partly.size(); i += 3)
+        {
+            EXPECT_EQ(caller.forces()[i], (Vector{ 0, 0, 0 }));
+        }
+        recordAgain(300);
+        startMany();
+        TestFixture::expectForces(caller, water);
+    }
+}
+
 //! Nothing is left to be set up, and nothing counts as an evaluation.
 TYPED_TEST(DeviceArrays, CanBeRecordedAfterPreparing)
 {

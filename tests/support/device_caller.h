@@ -55,9 +55,11 @@ public:
     {
         return std::make_unique<Graph>(clock_.stream(), [&] { enqueue(request); });
     }
+    //! Does not wait for it.
+    void start(const Graph& graph) { graph.launch(clock_.stream()); }
     void launch(const Graph& graph)
     {
-        graph.launch(clock_.stream());
+        start(graph);
         synchronize();
     }
     //! Those of what has been enqueued or launched; waits for it.

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "fake_backend.h"
+#include "operators/scaled_charges.h"
 #include "solver/charge_set.h"
 
 namespace farfield
@@ -40,6 +41,21 @@ TEST_F(Charges, AreCountedAndSummed)
     EXPECT_EQ(charges.charged(), 2);
     EXPECT_EQ(charges.squaredCharges(), 5);
     EXPECT_EQ(backend.charges, std::vector<double>({ 1, 0, -2, 0 }));
+}
+
+TEST_F(Charges, DecideWhoTakesPart)
+{
+    const auto expect = [](const std::vector<double>& q, int takingPart, const Ints& order)
+    {
+        const ScaledCharges<double> scaled(q.data(), static_cast<int>(q.size()), 1);
+        EXPECT_EQ(scaled.count(), takingPart);
+        EXPECT_EQ(scaled.order(), order);
+    };
+    expect({ 0, 1, 0, 0, -2, 3, 0 }, 3, { 1, 4, 5, 0, 2, 3, 6 });
+    expect({ 1, 0, 2 }, 2, { 0, 2, 1 });
+    expect({ 1, 2 }, 2, { 0, 1 });
+    expect({ 0, 0 }, 2, { 0, 1 });
+    expect({}, 0, {});
 }
 
 TEST_F(Charges, DecideWhichExcludedPairsTheBackendGets)
