@@ -27,7 +27,6 @@ struct ExclusionTask
     const int* offsets;
     const int* partners;
     unsigned char* close;
-    int* closePartner;
     int* anyClose;
     Real* forces;
     NearTotals* totals;
@@ -58,7 +57,6 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
         const int begin = (i < task.n) ? task.offsets[i] : 0;
         const int end   = (i < task.n) ? task.offsets[i + 1] : 0;
         Real F[3]       = { 0, 0, 0 };
-        int numClose = 0, lastClose = DeviceExclusions<Real>::c_noPartner;
         if (begin < end)
         {
             const size_t at = 3 * static_cast<size_t>(i);
@@ -87,8 +85,7 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
                 task.close[k]   = near ? 1 : 0;
                 if (near)
                 {
-                    numClose++;
-                    lastClose = j;
+                    found = true;
                     continue;
                 }
                 const Real qj   = task.q[j];
@@ -121,14 +118,9 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
             {
                 F[c] += __shfl_xor_sync(0xffffffffU, F[c], offset);
             }
-            numClose += __shfl_xor_sync(0xffffffffU, numClose, offset);
-            lastClose = max(lastClose, __shfl_xor_sync(0xffffffffU, lastClose, offset));
         }
-        found = found || numClose > 0;
         if (i < task.n && lane == 0)
         {
-            task.closePartner[i] =
-                    numClose > 1 ? DeviceExclusions<Real>::c_severalPartners : lastClose;
             for (int c = 0; c < 3; c++)
             {
                 task.forces[3 * static_cast<size_t>(i) + c] = F[c];
@@ -157,6 +149,38 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
         }
         addInOrder<Virial ? 7 : 1>(sums, task.sums, to);
     }
+}
+
+template<class Real>
+__global__ void __launch_bounds__(c_threads)
+        findCloseKernel(const SortedParticles<Real> particles,
+                        const typename DeviceExclusions<Real>::View rows,
+                        int2* __restrict__ closeOf)
+{
+    using Exclusions = DeviceExclusions<Real>;
+    const int i      = static_cast<int>(blockIdx.x * c_threads + threadIdx.x);
+    if (*rows.anyClose == 0 || i >= particles.n)
+    {
+        return;
+    }
+    const int own = particles.atom[i];
+    int2 found    = { Exclusions::c_none, Exclusions::c_none };
+    for (int k = rows.offsets[own]; k < rows.offsets[own + 1]; k++)
+    {
+        if (rows.close[k])
+        {
+            const int at = particles.position[rows.partners[k]];
+            if (found.x == Exclusions::c_none)
+            {
+                found.x = at;
+            }
+            else
+            {
+                found.y = (found.y == Exclusions::c_none) ? at : Exclusions::c_more;
+            }
+        }
+    }
+    closeOf[i] = found;
 }
 
 } // namespace
@@ -228,7 +252,7 @@ void DeviceExclusions<Real>::set(const int* offsets,
         partners_.upload(all.data(), length_, stream);
         close_.resize(length_);
         close_.clear(stream);
-        closePartner_.resize(n);
+        closeOf_.resize(n);
         anyClose_.resize(3);
         anyClose_.clear(stream);
         forces_.resize(3 * static_cast<size_t>(n));
@@ -258,7 +282,6 @@ void DeviceExclusions<Real>::subtract(const Mat3& box,
     task.offsets             = offsets_.data();
     task.partners            = partners_.data();
     task.close               = close_.data();
-    task.closePartner        = closePartner_.data();
     task.anyClose            = anyClose_.data();
     task.forces              = forces_.data();
     task.totals              = results.totals;
@@ -296,15 +319,24 @@ void DeviceExclusions<Real>::subtract(const Mat3& box,
 }
 
 template<class Real>
+void DeviceExclusions<Real>::findClose(const SortedParticles<Real>& particles, cudaStream_t stream)
+{
+    if (length_ > 0 && particles.n > 0)
+    {
+        findCloseKernel<<<blocksFor(particles.n, c_threads), c_threads, 0, stream>>>(
+                particles, view(), closeOf_.data());
+        checkLaunch("looking for close excluded pairs");
+    }
+}
+
+template<class Real>
 typename DeviceExclusions<Real>::View DeviceExclusions<Real>::view() const
 {
     if (length_ == 0)
     {
         return { nullptr, nullptr, nullptr, nullptr, nullptr };
     }
-    return {
-        offsets_.data(), partners_.data(), close_.data(), closePartner_.data(), anyClose_.data()
-    };
+    return { offsets_.data(), partners_.data(), close_.data(), anyClose_.data(), closeOf_.data() };
 }
 
 template class DeviceExclusions<float>;

@@ -65,6 +65,9 @@ public:
                   const NearResults& results,
                   cudaStream_t stream);
 
+    //! Finds out where the close partners of sorted particles are, if there are any.
+    void findClose(const SortedParticles<Real>& particles, cudaStream_t stream);
+
     //! [n][3] forces of the last call, in the order and the frame of the positions; null if there
     //! are no excluded pairs.
     const Real* forces() const { return length_ > 0 ? forces_.data() : nullptr; }
@@ -75,18 +78,20 @@ public:
         const int* offsets;         //!< [n + 1], original indices
         const int* partners;        //!< original indices
         const unsigned char* close; //!< per partner: left out by the near field
-        //! [n] The partner of which that is so, c_noPartner, or c_severalPartners.
-        const int* closePartner;
-        const int* anyClose; //!< [1] whether there are any; null: never
+        const int* anyClose;        //!< [1] whether there are any; null: never
+        //! [n] of sorted particles, see findClose(); set if there are any.
+        const int2* closeOf;
     };
-    static constexpr int c_noPartner = -1, c_severalPartners = -2;
+    //! In closeOf: no partner; in its y, more than two.
+    static constexpr int c_none = -1, c_more = -2;
     View view() const;
 
 private:
     size_t length_ = 0;
     int longest_   = 0; //!< most partners of a particle
-    DeviceBuffer<int> offsets_, partners_, closePartner_;
+    DeviceBuffer<int> offsets_, partners_;
     DeviceBuffer<Real> forces_;
+    DeviceBuffer<int2> closeOf_;
     DeviceBuffer<unsigned char> close_;
     DeviceBuffer<int>
             anyClose_; //!< of the last step; of the running one; blocks that have finished

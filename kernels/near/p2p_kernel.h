@@ -175,43 +175,46 @@ private:
     Real v_[6] = { 0, 0, 0, 0, 0, 0 };
 };
 
-/*! \brief The targets of a group that a source is a close excluded partner of: a bit for each.
- *
- *  \param[in] first  the first target, sorted */
+//! A bit if a sorted particle, the close partner of a source, is among the targets of a group: the
+//! pair itself, not another image of it. \param[in] first  the first target, sorted
+template<class Real>
+__device__ __forceinline__ unsigned int closeTarget(const P2pArguments<Real>& task,
+                                                    const PlacedSource<Real>& s,
+                                                    int partner,
+                                                    int first,
+                                                    int count)
+{
+    if (partner < first || partner >= first + count)
+    {
+        return 0;
+    }
+    const Real4<Real> p = load(task.particles.xq + partner);
+    const Real dx = p.x - s.x, dy = p.y - s.y, dz = p.z - s.z;
+    return (dx * dx + dy * dy + dz * dz < task.close2) ? bit(partner - first) : 0U;
+}
+
+//! The targets of a group that a source is a close excluded partner of: a bit for each.
 template<class Real>
 __device__ __forceinline__ unsigned int
 closeTargets(const P2pArguments<Real>& task, const PlacedSource<Real>& s, int first, int count)
 {
-    using Exclusions   = DeviceExclusions<Real>;
-    unsigned int close = 0;
-    const auto look    = [&](int partner)
+    using Exclusions = DeviceExclusions<Real>;
+    const int2 of    = task.exclusions.closeOf[s.index];
+    if (of.y == Exclusions::c_more)
     {
-        const int k = task.particles.position[partner] - first;
-        if (k >= 0 && k < count)
-        {
-            // the pair itself, not another image of the partner
-            const Real4<Real> p = load(task.particles.xq + first + k);
-            const Real dx = p.x - s.x, dy = p.y - s.y, dz = p.z - s.z;
-            close |= (dx * dx + dy * dy + dz * dz < task.close2) ? bit(k) : 0U;
-        }
-    };
-    const int own     = task.particles.atom[s.index];
-    const int partner = task.exclusions.closePartner[own];
-    if (partner >= 0)
-    {
-        look(partner);
-    }
-    else if (partner == Exclusions::c_severalPartners)
-    {
+        unsigned int close = 0;
+        const int own      = task.particles.atom[s.index];
         for (int k = task.exclusions.offsets[own]; k < task.exclusions.offsets[own + 1]; k++)
         {
             if (task.exclusions.close[k])
             {
-                look(task.exclusions.partners[k]);
+                const int partner = task.particles.position[task.exclusions.partners[k]];
+                close |= closeTarget(task, s, partner, first, count);
             }
         }
+        return close;
     }
-    return close;
+    return closeTarget(task, s, of.x, first, count) | closeTarget(task, s, of.y, first, count);
 }
 
 /*! \brief Which targets of a group a source meets: a bit for each.
