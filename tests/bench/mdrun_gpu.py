@@ -11,6 +11,7 @@ turn, several rounds in one invocation, so that a change of the machine's speed 
     PME               with GROMACS's standard settings
     PME tuned         cut-off and grid tuned by mdrun, which starts 5 s into a run; timed after it
     FMM               with the options of --mdp
+    FMM all atoms     the same with all atoms in GROMACS's pair list
     none              a plain cut-off, for boxes of water also without charges: close to what no
                       Coulomb interaction costs, though these kernels still compute it
     ... no graph      the same without CUDA graphs
@@ -39,7 +40,8 @@ from pathlib import Path
 from examples import protein
 from tests.bench import mdrun_speed, results
 from tests.bench.figures import mdrun
-from tests.bench.mdrun_speed import COMMON, CONTINUATION, MINIMISATION, NONE, WARM_UP, say
+from tests.bench.mdrun_speed import ALL_ATOMS, COMMON, CONTINUATION, MINIMISATION, NONE, WARM_UP
+from tests.bench.mdrun_speed import say
 from tests.support.gmx import environment, gro, log, mdp, trr
 from tests.support.gmx.mdp import FMM
 from tests.support.gmx.mdp import STANDARD_PME as PME
@@ -108,10 +110,11 @@ def prepare(gmx, name, arguments):
 
 # ---- kinds of runs ----
 def kinds_of(folder, arguments):
-    """{name: settings, topology, whether it is tuned, graphs, nstlist}"""
-    electrostatics = {"PME": PME, "FMM": {**FMM, **arguments.mdp}}
+    """{name: settings, topology, whether it is tuned, graphs, nstlist, variables of mdrun}"""
+    fmm = {**FMM, **arguments.mdp}
+    electrostatics = {"PME": PME, "FMM": fmm}
     if not arguments.no_baseline:
-        electrostatics["none"] = NONE
+        electrostatics |= {"FMM all atoms": fmm, "none": NONE}
     baseline = "uncharged.top" if (folder / "uncharged.top").exists() else "topol.top"
     kinds = {}
     for nstlist in arguments.nstlist:
@@ -121,8 +124,11 @@ def kinds_of(folder, arguments):
                 for graph in (True, False) if not arguments.no_graphless else (True,):
                     label = (name + (" tuned" if tuned else "") + ("" if graph else " no graph")
                              + (f" list {nstlist}" if nstlist != arguments.nstlist[0] else ""))
+                    variables = {"GMX_CUDA_GRAPH": "1"} if graph else {}
+                    if name == "FMM all atoms":
+                        variables |= ALL_ATOMS
                     kinds[label] = {"base": name, "settings": settings, "topology": topology,
-                                    "tuned": tuned, "graph": graph, "nstlist": nstlist}
+                                    "tuned": tuned, "nstlist": nstlist, "variables": variables}
     return kinds
 
 
@@ -163,7 +169,7 @@ def run(gmx, name, kind, steps, reset, arguments):
     gmx("mdrun", "-s", kind["tpr"], "-deffnm", name, "-nsteps", steps, "-resetstep", reset,
         "-noconfout", "-ntmpi", 1, "-ntomp", arguments.threads, "-pin", "on",
         "-pinoffset", arguments.pin_offset, *options,
-        folder=arguments.output, variables={"GMX_CUDA_GRAPH": "1"} if kind["graph"] else None)
+        folder=arguments.output, variables=kind["variables"])
     return log.speed(arguments.output / f"{name}.log")
 
 
