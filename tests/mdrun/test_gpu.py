@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.support.gmx import environment, mdp, simulation
-from tests.support.gmx.mdp import FMM, settings
+from tests.support.gmx.mdp import FIXED_FMM, FMM, settings
 
 pytestmark = pytest.mark.skipif(not environment.on_gpu(), reason="no GPU, or gmx without CUDA")
 
@@ -29,8 +29,8 @@ def run(work, name, entries, system, flags, **options):
 @pytest.mark.parametrize("tune", ["yes", "no"])
 def test_all_paths_give_the_same_forces(work, salt_water, tune):
     """With one setting; with tuning every run may choose its own, within the accuracy."""
-    options = {"fmm-farfield-tune": tune, "fmm-farfield-device": "gpu"}
-    entries = settings(mdp.ONE_STEP, FMM, options)
+    electrostatics = FMM if tune == "yes" else FIXED_FMM
+    entries = settings(mdp.ONE_STEP, electrostatics, {"fmm-farfield-device": "gpu"})
     runs = {}
     for number, (name, (flags, words)) in enumerate(PATHS.items()):
         runs[name] = run(work, f"run{number}", entries, salt_water, flags)
@@ -45,13 +45,11 @@ def test_all_paths_give_the_same_forces(work, salt_water, tune):
 
 def test_the_cpu_gives_the_same_forces(work, salt_water):
     """The same order and cells on both."""
-    fixed = {"fmm-farfield-order": 8, "fmm-farfield-cell-size": 0.5}
-    fixed |= {"fmm-farfield-direct-range": 1, "fmm-farfield-m2l": "fft"}
     runs = [
         run(
             work,
             device,
-            settings(mdp.ONE_STEP, FMM, fixed, {"fmm-farfield-device": device}),
+            settings(mdp.ONE_STEP, FIXED_FMM, {"fmm-farfield-device": device}),
             salt_water,
             ["-nb", device],
         )

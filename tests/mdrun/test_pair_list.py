@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.support.gmx import environment, mdp, simulation
-from tests.support.gmx.mdp import UNTUNED_FMM, settings
+from tests.support.gmx.mdp import FIXED_FMM, settings
 from tests.support.gmx.program import GmxError
 
 ALL_ATOMS = {"GMX_NBNXM_SEARCH_ALL_ATOMS": "1"}
@@ -55,7 +55,7 @@ def expect_the_same(sites, everything, steps=1):
 )
 def test_atoms_without_lennard_jones_interactions_do_not_matter(work, request, name):
     system = request.getfixturevalue(name)
-    sites, everything = both(work, system, mdp.ONE_STEP, UNTUNED_FMM)
+    sites, everything = both(work, system, mdp.ONE_STEP, FIXED_FMM)
     expect_the_same(sites, everything)
     count, atoms, alone = listed(sites)
     assert atoms == system.atoms
@@ -67,7 +67,7 @@ def test_atoms_without_lennard_jones_interactions_do_not_matter(work, request, n
 
 
 def test_a_force_field_with_lennard_jones_on_hydrogen_drops_nothing(work, charmm_water):
-    sites, everything = both(work, charmm_water, mdp.ONE_STEP, UNTUNED_FMM)
+    sites, everything = both(work, charmm_water, mdp.ONE_STEP, FIXED_FMM)
     assert listed(sites) == (charmm_water.atoms, charmm_water.atoms, False)
     assert "the pair list holds all atoms." in " ".join(sites.log.split())
     expect_the_same(sites, everything)
@@ -97,7 +97,7 @@ def test_layouts_of_clusters_and_orders_of_atoms(work, salt_water, variables):
     flags = ["-nb", "cpu"] if environment.on_gpu() and "DD" not in layout else []
     try:
         sites, everything = both(
-            work, salt_water, mdp.ONE_STEP, UNTUNED_FMM, flags=flags, variables=variables
+            work, salt_water, mdp.ONE_STEP, FIXED_FMM, flags=flags, variables=variables
         )
     except GmxError as error:
         if "SIMD" in layout and "SIMD" in str(error):
@@ -117,13 +117,13 @@ def test_layouts_of_clusters_and_orders_of_atoms(work, salt_water, variables):
     ids=lambda kind: " ".join(map(str, kind.values())),
 )
 def test_kinds_of_lennard_jones_interactions(work, salt_water, kind):
-    expect_the_same(*both(work, salt_water, mdp.ONE_STEP, UNTUNED_FMM, kind))
+    expect_the_same(*both(work, salt_water, mdp.ONE_STEP, FIXED_FMM, kind))
 
 
 def test_energy_groups_have_their_terms(work, salt_water):
     groups = {"energygrps": "Water Ion"}
     sites, everything = both(
-        work, salt_water, mdp.ONE_STEP, UNTUNED_FMM, groups, warnings=1, flags=["-nb", "cpu"]
+        work, salt_water, mdp.ONE_STEP, FIXED_FMM, groups, warnings=1, flags=["-nb", "cpu"]
     )
     expect_the_same(sites, everything)
     assert abs(everything.energies["LJ-SR:Water-Ion"][0]) > 1
@@ -140,7 +140,7 @@ def test_lists_are_right_after_atoms_have_moved(work, four_site_water):
     moving |= {"gen-temp": 500, "verlet-buffer-tolerance": -1, "rlist": 1.05}
     coupling = {"pcoupl": "C-rescale", "tau-p": 2.0, "compressibility": "4.5e-5", "ref-p": "-2000"}
     coupling |= {"tcoupl": "v-rescale", "tc-grps": "System", "tau-t": 0.5, "ref-t": 500}
-    entries = settings(moving, coupling, UNTUNED_FMM)
+    entries = settings(moving, coupling, FIXED_FMM)
     simulation.simulate(work, "sites", entries, four_site_water)
     simulation.mdrun(
         work, "again", ["-s", "sites.tpr", "-rerun", "sites.trr"], variables=ALL_ATOMS

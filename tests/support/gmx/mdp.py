@@ -8,6 +8,14 @@ FMM = {"coulombtype": "FMM", "fmm-backend": "farfield"}
 
 # One setting in every run: what timing on a GPU prefers may differ, within the accuracy.
 UNTUNED_FMM = {**FMM, "fmm-farfield-tune": "no"}
+# Nothing is left to choose: what is chosen may depend on the order of the atoms, and on the step.
+FIXED_FMM = {
+    **UNTUNED_FMM,
+    "fmm-farfield-order": 8,
+    "fmm-farfield-cell-size": 0.5,
+    "fmm-farfield-direct-range": 1,
+    "fmm-farfield-m2l": "fft",
+}
 
 # GROMACS's standard settings, with a cut-off of 1.0 nm.
 STANDARD_PME = {"coulombtype": "PME", "fourierspacing": 0.12, "pme-order": 4, "ewald-rtol": 1e-5}
