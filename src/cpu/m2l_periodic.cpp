@@ -17,19 +17,19 @@ PeriodicM2l<Real>::PeriodicM2l(const Grid& grid, int ws, const Reduction& reduct
     lanes_(cpuKernels<Real>().lanes), products_(virialOrder(reduction), reduction),
     transform_(grid.lengths())
 {
-    pack();
+    listBlocks();
+    // in this order: twice the strain sums and all operators are never there at once
     packStrainSums();
+    packOperators();
     spectrum_.assign(2 * static_cast<size_t>(transform_.spectrumStride())
                              * coefficientCount(reduction.order()),
                      Real(0));
 }
 
 template<class Real>
-void PeriodicM2l<Real>::pack()
+void PeriodicM2l<Real>::listBlocks()
 {
-    const int count    = operators_.representatives();
-    const int n        = coefficientCount(operators_.reduction().order());
-    const size_t pairs = static_cast<size_t>(n) * (n + 1) / 2;
+    const int count = operators_.representatives();
     blocks_.resize((count + lanes_ - 1) / lanes_);
     for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
     {
@@ -44,21 +44,6 @@ void PeriodicM2l<Real>::pack()
             }
         }
     }
-    kappa_.assign(blocks_.size() * pairs * lanes_, Real(0));
-    operators_.forEachKappa(0,
-                            count,
-                            [&](int k, const Matrix& K)
-                            {
-                                Real* out =
-                                        kappa_.data() + k / lanes_ * pairs * lanes_ + k % lanes_;
-                                forPackedPairs(n,
-                                               [&](int i, int j)
-                                               {
-                                                   *out = static_cast<Real>(K(i, j));
-                                                   out += lanes_;
-                                               });
-                            });
-    operators_.releaseSums();
 }
 
 template<class Real>
@@ -79,6 +64,28 @@ void PeriodicM2l<Real>::packStrainSums()
         }
     }
     operators_.releaseStrainSums();
+}
+
+template<class Real>
+void PeriodicM2l<Real>::packOperators()
+{
+    const int n        = coefficientCount(operators_.reduction().order());
+    const size_t pairs = static_cast<size_t>(n) * (n + 1) / 2;
+    kappa_.assign(blocks_.size() * pairs * lanes_, Real(0));
+    operators_.forEachKappa(0,
+                            operators_.representatives(),
+                            [&](int k, const Matrix& K)
+                            {
+                                Real* out =
+                                        kappa_.data() + k / lanes_ * pairs * lanes_ + k % lanes_;
+                                forPackedPairs(n,
+                                               [&](int i, int j)
+                                               {
+                                                   *out = static_cast<Real>(K(i, j));
+                                                   out += lanes_;
+                                               });
+                            });
+    operators_.releaseSums();
 }
 
 template<class Real>

@@ -78,8 +78,9 @@ private:
         //! \param[in] harmonics  of the strain derivatives; 0: no virial
         void resize(int coefficients, int lanes, int harmonics, int places);
     };
-    void pack();
+    void listBlocks();
     void packStrainSums();
+    void packOperators();
     //! X_j = (-i)^l M_j of a copy of a block, with the signs of its reflection.
     void gather(const Block& block, int copy, Real* x) const;
     //! Y = i^l (kappa X) of a copy of a block, back to the spectrum.
