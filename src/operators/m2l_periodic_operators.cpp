@@ -16,15 +16,24 @@ namespace
 
 //! Ewald parameter of the lattice sums: with many wave vectors, more real-space terms and fewer
 //! waves.
-double ewaldParameter(int waves)
+double ewaldParameter(double waves)
 {
     return waves > 5000 ? 0.55 : 1.0;
 }
 //! Truncation of the lattice sums.
-template<class Real>
-constexpr double c_precision = sizeof(Real) == 4 ? 1e-10 : 1e-17;
+double truncation(int realSize)
+{
+    return realSize == 4 ? 1e-10 : 1e-17;
+}
 
 } // namespace
+
+double realSpaceTerms(double representatives, int realSize)
+{
+    const double radius =
+            std::sqrt(-std::log(truncation(realSize))) / ewaldParameter(representatives);
+    return 4 * M_PI / 3 * std::pow(radius, 3);
+}
 
 template<class Real>
 PeriodicM2lOperators<Real>::PeriodicM2lOperators(const Grid& grid,
@@ -44,7 +53,7 @@ PeriodicM2lOperators<Real>::PeriodicM2lOperators(const Grid& grid,
                                   2 * reduction_.highOrder(),
                                   strainDegree_,
                                   first,
-                                  c_precision<Real>,
+                                  truncation(sizeof(Real)),
                                   ewaldParameter(representatives()),
                                   threads_);
     values_     = std::move(sums.value);

@@ -26,6 +26,12 @@ namespace farfield
 constexpr int c_copyReflectsZ = 1;
 constexpr int c_copyReflectsY = 2;
 
+/*! \brief About how many displacements the lattice sums have in real space.
+ *
+ *  The terms of all of them are there during set-up.
+ *  \param[in] realSize  bytes of a number */
+double realSpaceTerms(double representatives, int realSize);
+
 /*! \brief The representatives of the wave vectors of a grid and their operators.
  *
  *  \tparam Real  of the strain derivatives, which are many */

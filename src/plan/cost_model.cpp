@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cells/cell_shape.h"
+#include "operators/m2l_periodic_operators.h"
 #include "operators/reduction.h"
 #include "operators/solid_harmonics.h"
 
@@ -90,9 +91,10 @@ Work::Work(int p,
     nearCells(std::pow(2 * ws + 1, 3)), coefficients(coefficientCount(p)), penalty(1),
     levels(levelCount), coarse(cells * std::pow(8.0, 1 - levelCount)), exchanges(0)
 {
-    for (int length : lengths)
+    for (int k = 0; k < 3; k++)
     {
-        penalty *= std::cbrt(transformPenalty(std::max(1, length >> (levels - 1))));
+        coarseLengths[k] = std::max(1, lengths[k] >> (levels - 1));
+        penalty *= std::cbrt(transformPenalty(coarseLengths[k]));
     }
     const double edge  = std::cbrt(boxVolume / cells);
     const double width = (2 * ws + 1) * edge;
@@ -109,6 +111,22 @@ Work::Work(int p,
     }
 }
 
+Work::Work(const Discretisation& d, const Occupancy& occupancy, double particleCount) :
+    Work(d.order,
+         d.ws,
+         { d.leafCells[0][0], d.leafCells[1][1], d.leafCells[2][2] },
+         d.levels,
+         d.referenceBox.determinant(),
+         occupancy,
+         particleCount)
+{
+}
+
+OperatorKind::OperatorKind(int p, bool isLeastSquares, const Mat3& box) :
+    order(p), leastSquares(isLeastSquares), copies(box.isDiagonal(1e-10) ? 4 : 1)
+{
+}
+
 double coarseCells(Device device)
 {
     return device == Device::Gpu ? 12 : 6;
@@ -119,26 +137,82 @@ double predictedCost(Device device, const Work& w)
     return device == Device::Gpu ? gpuCost(w) : cpuCost(w);
 }
 
-double predictedMemory(const Work& w,
-                       int p,
-                       int ws,
-                       bool leastSquares,
-                       int copies,
-                       int threads,
-                       int realSize)
+double representatives(const Work& w, int copies)
 {
-    const double n        = coefficientCount(p);
-    const int high        = leastSquares ? p + c_extraOrders : p;
-    const double waves    = 0.5 * w.coarse / copies;
-    const double sums     = waves * coefficientCount(2 * high) * sizeof(double);
-    const double derived  = waves * 5 * coefficientCount(2 * std::min(high, p + 2)) * realSize;
-    const double periodic = waves * n * (n + 1) / 2 * realSize + sums + 2 * derived
-                            + 3 * n * w.coarse * realSize + 24.0 * threads * w.coarse;
-    const double tables    = (w.levels == 1 ? 4.0 * 4 : 4.0 * 4 + 4) * w.cells;
-    const double particles = w.particles * (20.0 * realSize + 4.0 * realSize * threads);
-    const double tree      = w.levels == 1 ? 0
-                                           : displacements(std::pow(2 * ws + 1, 3)) * n * n * realSize
-                                                + 8.0 / 7 * 2 * n * w.occupied * realSize;
+    const Int3& n = w.coarseLengths;
+    if (copies == 1)
+    {
+        // one dimension is halved, and keeps the planes that are their own images
+        const double longest = std::max({ n[0], n[1], n[2] });
+        return w.coarse * (0.5 + 1 / longest);
+    }
+    return (n[0] / 2 + 1.0) * (n[1] / 2 + 1.0) * (n[2] / 2 + 1.0);
+}
+
+namespace
+{
+
+//! Numbers of coefficients.
+struct Sizes
+{
+    double n;             //!< of an expansion
+    double high;          //!< at the order at which operators are made
+    double sums, derived; //!< lattice sums of a wave vector, and their derivatives under strain
+
+    explicit Sizes(const OperatorKind& kind)
+    {
+        const int p       = kind.order;
+        const int highest = kind.leastSquares ? p + c_extraOrders : p;
+        n                 = coefficientCount(p);
+        high              = coefficientCount(highest);
+        sums              = coefficientCount(2 * highest);
+        derived           = StrainCount * coefficientCount(2 * std::min(highest, p + 2));
+    }
+};
+
+} // namespace
+
+double predictedSetUp(const Work& w, const OperatorKind& kind)
+{
+    // times of an AVX-512 processor divided by the counts
+    const Sizes size(kind);
+    const double operators = representatives(w, kind.copies);
+    const double sums = (size.sums + size.derived) * (15 * operators + 3 * w.penalty * w.coarse);
+    // symmetries of a rectangular cell leave zeros in the reduction
+    const double product = kind.copies == 1 ? 0.11 : 0.05;
+    const double each    = 1.3 * size.high * size.high
+                        + product * (size.high + size.n) * (size.high - size.n) * size.n;
+    double lists = 0;
+    if (w.levels > 1)
+    {
+        // mirror images are copied: what is left is one octant with its faces, or a half
+        const double all      = displacements(w.nearCells);
+        const double side     = std::cbrt(w.nearCells) + 1;
+        const double distinct = kind.copies == 1 ? all / 2 : 7.0 / 8 * side * side * side;
+        lists                 = distinct * each + 2 * all * size.n * size.n;
+    }
+    return sums + operators * each + lists;
+}
+
+double predictedMemory(const Work& w, const OperatorKind& kind, int threads, int realSize)
+{
+    const Sizes size(kind);
+    const double operators = representatives(w, kind.copies);
+    const double packed    = operators * size.n * (size.n + 1) / 2 * realSize;
+    const double sums      = operators * size.sums * sizeof(double);
+    const double derived   = operators * size.derived * realSize;
+    const double terms =
+            (size.sums + size.derived) * realSpaceTerms(operators, realSize) * sizeof(double);
+    // one after the other: the terms of the sums, the derivatives once more, the operators
+    const double periodic = sums + derived + std::max({ terms, derived, packed })
+                            + 3 * size.n * w.coarse * realSize + 24.0 * threads * w.coarse;
+    const double tables = (w.levels == 1 ? 4.0 * 4 : 4.0 * 4 + 4) * w.cells;
+    // errors are measured by the forces of eight evaluations and their mean
+    const double particles =
+            w.particles * (44.0 * realSize + 3 * sizeof(double) + 4.0 * realSize * threads);
+    const double tree = w.levels == 1 ? 0
+                                      : displacements(w.nearCells) * size.n * size.n * realSize
+                                                + 8.0 / 7 * 2 * size.n * w.occupied * realSize;
     return periodic + tables + particles + tree;
 }
 

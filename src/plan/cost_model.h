@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief Predicted time and memory of an evaluation, for the choice of order and cells.
+ *  \brief Predicted time and memory of an evaluation and of its operators, for the choice of order
+ *         and cells.
  */
 #ifndef FARFIELD_PLAN_COST_MODEL_H
 #define FARFIELD_PLAN_COST_MODEL_H
@@ -10,6 +11,7 @@
 #include "farfield/farfield.h"
 
 #include "cells/grid.h"
+#include "plan/discretisation.h"
 #include "plan/occupancy.h"
 
 namespace farfield
@@ -27,7 +29,8 @@ struct Work
     double coefficients; //!< per expansion
     double penalty;      //!< cost of the transform's lengths, see transformPenalty()
     int levels;          //!< 1: the periodic M2L acts on the leaves
-    double coarse;       //!< cells on which it acts
+    Int3 coarseLengths;  //!< cells on which it acts, along the box vectors
+    double coarse;       //!< these cells
     double exchanges;    //!< pairs of cells in the interaction lists of all levels
 
     /*! \brief Counts.
@@ -42,6 +45,7 @@ struct Work
          double boxVolume,
          const Occupancy& occupancy,
          double particleCount);
+    Work(const Discretisation& d, const Occupancy& occupancy, double particleCount);
 };
 
 //! Cells of the coarse grid per dimension that the periodic M2L handles at next to no cost.
@@ -50,18 +54,27 @@ double coarseCells(Device device);
 //! Predicted time of an evaluation, ns: only ratios matter.
 double predictedCost(Device device, const Work& w);
 
+//! What operators are, for their number and size.
+struct OperatorKind
+{
+    int order;
+    bool leastSquares; //!< they are made at a higher order
+    int copies;        //!< wave vectors that share an operator: 4 in a rectangular box, else 1
+
+    OperatorKind(int p, bool isLeastSquares, const Mat3& box);
+};
+
+//! Operators of the periodic M2L, one for each wave vector that is no copy of another.
+double representatives(const Work& w, int copies);
+
+/*! \brief Predicted time of building the operators on one core, ns.
+ *
+ *  The host builds them for every device. */
+double predictedSetUp(const Work& w, const OperatorKind& kind);
+
 /*! \brief Predicted memory of the CPU's operators, expansions and tables of cells, bytes.
- *  \param[in] p             order
- *  \param[in] leastSquares  operators are made at a higher order
- *  \param[in] copies        wave vectors that share an operator: 4 in a rectangular box, else 1
- *  \param[in] realSize      bytes of a number */
-double predictedMemory(const Work& w,
-                       int p,
-                       int ws,
-                       bool leastSquares,
-                       int copies,
-                       int threads,
-                       int realSize);
+ *  \param[in] realSize  bytes of a number */
+double predictedMemory(const Work& w, const OperatorKind& kind, int threads, int realSize);
 
 } // namespace farfield
 

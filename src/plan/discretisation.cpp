@@ -90,7 +90,6 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
     const Options& options = task.options;
     const Mat3& box        = task.box;
     std::vector<Candidate> candidates;
-    const int copies       = box.isDiagonal(1e-10) ? 4 : 1;
     const int threads      = std::max(1, options.threads);
     const double boxVolume = box.determinant();
     const double shortest  = std::min({ box(0, 0), box(1, 1), box(2, 2) });
@@ -141,6 +140,7 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
                     const Work work(order, ws, lengths, levels, boxVolume, task.occupancy, n);
                     const double error =
                             estimatedError(order, ws, options.leastSquares, e, ratio, levels);
+                    const OperatorKind kind(order, options.leastSquares, box);
                     candidates.push_back({ order,
                                            ws,
                                            wanted,
@@ -148,13 +148,7 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
                                            predictedCost(task.device, work),
                                            error,
                                            fft,
-                                           predictedMemory(work,
-                                                           order,
-                                                           ws,
-                                                           options.leastSquares,
-                                                           copies,
-                                                           threads,
-                                                           task.realSize) });
+                                           predictedMemory(work, kind, threads, task.realSize) });
                 }
                 if (options.cellSize > 0)
                 {

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief Memory of the host that runs out.
+ *  \brief Memory of the host that runs out. And what allocates: it counts the bytes, too.
  *
  *  What the runtimes of OpenMP and of FFTW allocate for themselves does not fail here: they end the
  *  program themselves then, and nobody can do anything about it.
@@ -14,7 +14,9 @@
 #include <cstring>
 
 #include <link.h>
+#include <malloc.h>
 
+#include "counted_allocations.h"
 #include "failing_allocations.h"
 
 extern "C"
@@ -23,6 +25,7 @@ extern "C"
     void* __libc_calloc(size_t count, size_t size);
     void* __libc_realloc(void* old, size_t size);
     void* __libc_memalign(size_t alignment, size_t size);
+    void __libc_free(void* memory);
 }
 
 namespace
@@ -80,29 +83,51 @@ void findSpared()
 //! Found before any test runs.
 const bool g_areFound = (findSpared(), true);
 
+//! Counts memory that is given.
+void* counted(void* memory)
+{
+    farfield::test::countBytes(static_cast<long long>(malloc_usable_size(memory)));
+    return memory;
+}
+
+//! Counts memory that is given back.
+void uncount(void* memory)
+{
+    farfield::test::countBytes(-static_cast<long long>(malloc_usable_size(memory)));
+}
+
 } // namespace
 
 extern "C"
 {
     void* malloc(size_t size)
     {
-        return fails(__builtin_return_address(0)) ? nullptr : __libc_malloc(size);
+        return fails(__builtin_return_address(0)) ? nullptr : counted(__libc_malloc(size));
     }
     void* calloc(size_t count, size_t size)
     {
-        return fails(__builtin_return_address(0)) ? nullptr : __libc_calloc(count, size);
+        return fails(__builtin_return_address(0)) ? nullptr : counted(__libc_calloc(count, size));
     }
     void* realloc(void* old, size_t size)
     {
-        return fails(__builtin_return_address(0)) ? nullptr : __libc_realloc(old, size);
+        if (fails(__builtin_return_address(0)))
+        {
+            return nullptr;
+        }
+        uncount(old);
+        void* memory = __libc_realloc(old, size);
+        counted(memory != nullptr || size == 0 ? memory : old);
+        return memory;
     }
     void* aligned_alloc(size_t alignment, size_t size)
     {
-        return fails(__builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, size);
+        return fails(__builtin_return_address(0)) ? nullptr
+                                                  : counted(__libc_memalign(alignment, size));
     }
     void* memalign(size_t alignment, size_t size)
     {
-        return fails(__builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, size);
+        return fails(__builtin_return_address(0)) ? nullptr
+                                                  : counted(__libc_memalign(alignment, size));
     }
     int posix_memalign(void** result, size_t alignment, size_t size)
     {
@@ -110,8 +135,13 @@ extern "C"
         {
             return ENOMEM;
         }
-        *result = __libc_memalign(alignment, size);
+        *result = counted(__libc_memalign(alignment, size));
         return *result != nullptr ? 0 : ENOMEM;
+    }
+    void free(void* memory)
+    {
+        uncount(memory);
+        __libc_free(memory);
     }
 }
 

@@ -18,6 +18,7 @@
 
 #include <gtest/gtest.h>
 
+#include "operators/m2l_list_operators.h"
 #include "operators/m2l_periodic_operators.h"
 
 namespace farfield
@@ -183,35 +184,114 @@ TEST(CostModel, CountsADroplet)
     }
 }
 
-//! As many operators as wave vectors have representatives, but for those on mirror planes.
+//! As many operators of the periodic M2L as wave vectors have representatives.
 TEST(CostModel, CountsWaveVectors)
 {
-    const std::vector<double> x = positionsIn(0, 1000);
-    constexpr int c_order       = 2;
-    for (const int cells : { 6, 8, 12 })
+    struct Case
     {
-        const Work work = workOf(x, cells, 1, 1);
-        const IntMat H  = { { { cells, 0, 0 }, { 0, cells, 0 }, { 0, 0, cells } } };
-        const Grid grid(H, c_edge * Mat3::Identity());
-        const Reduction reduction(c_order, false, grid.scaledEdges());
-        const PeriodicM2lOperators<double> rectangular(grid, 1, reduction, 0, 1);
-        ASSERT_EQ(rectangular.copies(), 4);
-        // bytes of an operator, its lattice sums and their derivatives before and after packing
-        const int n          = coefficientCount(c_order);
-        const int sums       = coefficientCount(2 * c_order);
-        const double perWave = sizeof(double) * (0.5 * n * (n + 1) + sums + 2 * StrainCount * sums);
-        const auto memory    = [&](int copies)
-        { return predictedMemory(work, c_order, 1, false, copies, 1, sizeof(double)); };
-        const double shared    = 0.5 * work.coarse / 4;
-        const double predicted = (memory(1) - memory(4)) / perWave + shared;
-        // a plane more along each halved dimension
-        const double all    = grid.waveVectors();
-        const double planes = 1 + 2.0 / cells;
-        EXPECT_GE(all, predicted);
-        EXPECT_LE(all, predicted * planes * (1 + 1e-9)) << cells;
-        EXPECT_GE(rectangular.representatives(), shared);
-        EXPECT_LE(rectangular.representatives(), shared * std::pow(planes, 3) * (1 + 1e-9));
+        Int3 lengths;
+        int shear; //!< cells
+    };
+    for (const Case& c : { Case{ { 6, 6, 6 }, 0 },
+                           Case{ { 7, 8, 9 }, 0 },
+                           Case{ { 40, 40, 1 }, 0 },
+                           Case{ { 1, 1, 40 }, 0 },
+                           Case{ { 8, 8, 8 }, 3 },
+                           Case{ { 12, 6, 9 }, 5 } })
+    {
+        const Int3& n  = c.lengths;
+        const IntMat H = { { { n[0], 0, 0 }, { c.shear, n[1], 0 }, { 0, 0, n[2] } } };
+        Mat3 box       = Mat3::Zero();
+        for (int i = 0; i < 9; ++i)
+        {
+            box(i / 3, i % 3) = H[i / 3][i % 3];
+        }
+        const Grid grid(H, box);
+        const Reduction reduction(2, false, grid.scaledEdges());
+        const PeriodicM2lOperators<double> operators(grid, 1, reduction, 0, 1);
+        const Work work(2, 1, n, 1, box.determinant(), Occupancy(box.determinant()), 1000);
+        const OperatorKind kind(2, false, box);
+        ASSERT_EQ(operators.copies(), kind.copies);
+        const double counted = operators.representatives();
+        if (kind.copies == 4)
+        {
+            EXPECT_EQ(representatives(work, kind.copies), counted);
+        }
+        else
+        {
+            // The group of a sheared box has dimensions of its own, of which one is halved.
+            EXPECT_GE(counted, 0.5 * work.coarse);
+            EXPECT_NEAR(representatives(work, kind.copies), counted, 0.5 * work.coarse);
+        }
     }
+}
+
+//! Operators of mirrored displacements are copies of each other, which the set-up counts once.
+TEST(CostModel, CountsOperatorsOfLists)
+{
+    constexpr int c_order = 1;
+    for (const int ws : { 1, 2 })
+    {
+        for (const bool isRectangular : { true, false })
+        {
+            Mat3 edges = Eigen::Vector3d(1, 1.1, 1.3).asDiagonal();
+            if (!isRectangular)
+            {
+                edges(1, 0) = std::sqrt(0.02);
+                edges(2, 0) = std::sqrt(0.05);
+                edges(2, 1) = std::sqrt(0.03);
+            }
+            edges /= std::cbrt(edges.determinant());
+            const Reduction reduction(c_order, false, edges);
+            const ListM2lOperators<double> lists(edges, ws, reduction, 1);
+            std::set<std::vector<double>> distinct;
+            for (const auto& op : lists.operators())
+            {
+                std::vector<double> sizes;
+                for (const double element : op.T)
+                {
+                    sizes.push_back(std::abs(element));
+                }
+                distinct.insert(sizes);
+            }
+            // one octant with its faces, or a half
+            const int reach  = 2 * ws + 1;
+            const double all = std::pow(2 * reach + 1, 3) - std::pow(2 * ws + 1, 3);
+            const double once =
+                    isRectangular ? std::pow(reach + 1, 3) - std::pow(ws + 1, 3) : 0.5 * all;
+            EXPECT_EQ(lists.operators().size(), all);
+            EXPECT_EQ(distinct.size(), once) << "ws " << ws;
+        }
+    }
+}
+
+//! Set-up takes longer for more cells, higher orders, and cells of fewer symmetries.
+TEST(CostModel, SetUpGrowsWithTheWork)
+{
+    const Mat3 cube = c_edge * Mat3::Identity();
+    Mat3 sheared    = cube;
+    sheared(1, 0)   = 1;
+    const auto time = [&](const Mat3& box, int cells, int levels, int order, bool leastSquares)
+    {
+        const Work work(order,
+                        1,
+                        { cells, cells, cells },
+                        levels,
+                        box.determinant(),
+                        Occupancy(box.determinant()),
+                        1000);
+        return predictedSetUp(work, OperatorKind(order, leastSquares, box));
+    };
+    for (const int levels : { 1, 3 })
+    {
+        const double usual = time(cube, 32, levels, 8, true);
+        EXPECT_GT(usual, 0);
+        EXPECT_GT(time(cube, 40, levels, 8, true), usual);
+        EXPECT_GT(time(cube, 32, levels, 9, true), usual);
+        EXPECT_GT(time(sheared, 32, levels, 8, true), usual);
+        EXPECT_LT(time(cube, 32, levels, 8, false), usual);
+    }
+    EXPECT_LT(time(cube, 32, 3, 8, true), time(cube, 32, 1, 8, true));
 }
 
 //! More of anything costs more, on either device.
