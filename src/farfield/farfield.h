@@ -214,8 +214,11 @@ public:
      *  \param[in]     request  energy and virial only where needed: they cost extra
      *  \returns the totals
      *  \throws Error  InvalidArgument: the position of a charge is not finite or too far away (the
-     * index is named), the box is not lower triangular with a positive volume, the cell size
-     * exceeds the box; OutOfMemory */
+     *                 index is named), the box is not lower triangular with a positive volume, the
+     *                 cell size exceeds the box, the accuracy cannot be met, or what the options
+     *                 ask for takes more than five minutes of one core to set up; OutOfMemory:
+     *                 memory is exhausted, or operators would take more than half of the host's on
+     *                 the CPU */
     Totals
     evaluate(const Real* x, const double box[3][3], Real* forces, const Request& request = {});
 

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -25,6 +26,8 @@ namespace
 
 //! Smallest leaf cell, nm: closer than any two atoms that interact.
 constexpr double c_minCellSize = 0.15;
+//! Least order that is chosen: without dipoles there is hardly a far field.
+constexpr int c_leastOrder = 1;
 
 int levelsFor(Device device, const Mat3& box, double edge)
 {
@@ -51,6 +54,72 @@ IntMat Discretisation::coarseCells() const
 namespace
 {
 
+//! How far the needs of operators are beyond what is allowed.
+class Excess
+{
+public:
+    //! \param[in] memory, setUp  predicted, bytes and ns of one core
+    Excess(Device device, double memory, double setUp) :
+        memory_(memory), setUp_(setUp),
+        ofMemory_(device == Device::Cpu ? memory / mostMemory() : 0),
+        ofSetUp_(setUp / c_longestSetUp)
+    {
+    }
+    //! Of what is needed most, relative to what is allowed.
+    double most() const { return std::max(ofMemory_, ofSetUp_); }
+    bool any() const { return most() > 1; }
+    bool isOfMemory() const { return ofMemory_ >= ofSetUp_; }
+    //! Says what of operators of that order for so many cells.
+    std::string text(int order, double cells) const
+    {
+        const auto rounded = [](double value)
+        { return std::to_string(static_cast<long long>(value) + 1); };
+        return "operators of order " + std::to_string(order) + " for "
+               + std::to_string(static_cast<long long>(cells)) + " cells would take about "
+               + (isOfMemory()
+                          ? rounded(memory_ / 1e9)
+                                    + " GB, more than half of the memory of this machine"
+                          : rounded(setUp_ / c_minute)
+                                    + " minutes of one core to set up, more than "
+                                    + std::to_string(static_cast<int>(c_longestSetUp / c_minute)));
+    }
+
+private:
+    static constexpr double c_minute = 6e10; //!< ns
+    //! What takes longer are convolutions over millions of cells, which trees serve as well.
+    static constexpr double c_longestSetUp = 5 * c_minute;
+    //! Half of the physical memory, bytes.
+    static double mostMemory()
+    {
+        static const double half =
+                0.5 * static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+        return half;
+    }
+
+    double memory_, setUp_;
+    double ofMemory_, ofSetUp_;
+};
+
+//! What operators need that depends on nothing but them.
+Excess excessOf(const Discretisation& d, Device device, int realSize)
+{
+    const Work work(d, Occupancy(0.0), 0);
+    const OperatorKind kind(d.order, d.leastSquares, d.referenceBox);
+    return Excess(device, predictedMemory(work, kind, 1, realSize), predictedSetUp(work, kind));
+}
+
+[[noreturn]] void refuse(const Options& options, const Excess& excess, int order, double cells)
+{
+    const char* parameter = options.cellSize > 0 ? "cellSize"
+                            : options.order >= 0 ? "order"
+                                                 : "accuracy";
+    throw Error(excess.isOfMemory() ? ErrorCode::OutOfMemory : ErrorCode::InvalidArgument,
+                "The " + excess.text(order, cells)
+                        + "; larger cells, a lower order, a lower accuracy or another M2L engine "
+                          "need less.",
+                parameter);
+}
+
 //! A setting before its cells are laid out.
 struct Candidate
 {
@@ -60,6 +129,7 @@ struct Candidate
     double cost, error; //!< predicted
     bool fft;           //!< no levels above the periodic M2L
     double memory;      //!< predicted, bytes
+    double setUp;       //!< predicted, ns of one core
 };
 
 void checkCellSize(const Options& options, const Mat3& box)
@@ -94,7 +164,7 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
     const double boxVolume = box.determinant();
     const double shortest  = std::min({ box(0, 0), box(1, 1), box(2, 2) });
     const double n         = std::max<double>(1, static_cast<double>(task.particles));
-    const int firstOrder   = options.order >= 0 ? options.order : 1;
+    const int firstOrder   = options.order >= 0 ? options.order : c_leastOrder;
     const int lastOrder    = options.order >= 0 ? options.order : c_maxOrder;
     for (int ws = 1; ws <= 2; ws++)
     {
@@ -148,7 +218,8 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
                                            predictedCost(task.device, work),
                                            error,
                                            fft,
-                                           predictedMemory(work, kind, threads, task.realSize) });
+                                           predictedMemory(work, kind, threads, task.realSize),
+                                           predictedSetUp(work, kind) });
                 }
                 if (options.cellSize > 0)
                 {
@@ -160,46 +231,33 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
     return candidates;
 }
 
-//! Half of the physical memory, bytes: operators beyond are not built.
-double memoryLimit()
+/*! \brief Leaves out what is beyond the bounds.
+ *  \throws Error  nothing is left, or nothing of what suffices */
+std::vector<Candidate> fittingCandidates(const PlanTask& task, const std::vector<Candidate>& all)
 {
-    return 0.5 * static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-}
-
-/*! \brief Leaves out what does not fit into the memory of the host.
- *  \throws Error  OutOfMemory: nothing is left, or nothing of what suffices */
-std::vector<Candidate> fittingCandidates(const Options& options, const std::vector<Candidate>& all)
-{
-    const auto suffices = [&](const Candidate& c) { return c.error <= options.accuracy; };
+    const Options& options = task.options;
+    const auto suffices    = [&](const Candidate& c) { return c.error <= options.accuracy; };
+    const auto excessOf    = [&](const Candidate& c)
+    { return Excess(task.device, c.memory, c.setUp); };
     std::vector<Candidate> fitting;
     std::copy_if(all.begin(),
                  all.end(),
                  std::back_inserter(fitting),
-                 [&](const Candidate& c) { return c.memory <= memoryLimit(); });
+                 [&](const Candidate& c) { return !excessOf(c).any(); });
     // an explicit order need not suffice
     const bool lost = options.order < 0 && std::any_of(all.begin(), all.end(), suffices)
                       && std::none_of(fitting.begin(), fitting.end(), suffices);
     if (fitting.empty() || lost)
     {
-        const auto least =
-                std::min_element(all.begin(),
-                                 all.end(),
-                                 [&](const Candidate& a, const Candidate& b)
-                                 {
-                                     return std::make_pair(lost && !suffices(a), a.memory)
-                                            < std::make_pair(lost && !suffices(b), b.memory);
-                                 });
-        const char* parameter = options.cellSize > 0 ? "cellSize"
-                                : options.order >= 0 ? "order"
-                                                     : "accuracy";
-        throw Error(ErrorCode::OutOfMemory,
-                    "Operators of order " + std::to_string(least->order) + " for "
-                            + std::to_string(static_cast<long long>(least->cells))
-                            + " cells would take about "
-                            + std::to_string(static_cast<long long>(least->memory / 1e9) + 1)
-                            + " GB, more than half of the memory of this machine; larger cells, a "
-                              "lower order or a lower accuracy need less.",
-                    parameter);
+        const auto least = std::min_element(
+                all.begin(),
+                all.end(),
+                [&](const Candidate& a, const Candidate& b)
+                {
+                    return std::make_pair(lost && !suffices(a), excessOf(a).most())
+                           < std::make_pair(lost && !suffices(b), excessOf(b).most());
+                });
+        refuse(options, excessOf(*least), least->order, least->cells);
     }
     return fitting;
 }
@@ -301,15 +359,12 @@ std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
         any.largestCell = std::numeric_limits<double>::infinity();
         all             = allCandidates(any);
     }
-    if (task.device == Device::Cpu)
-    {
-        all = fittingCandidates(options, all);
-    }
+    all                   = fittingCandidates(task, all);
     const auto sufficient = sufficientCandidates(options, all);
     std::vector<Candidate> taken;
     std::vector<Discretisation> result;
     Layouts layouts(options, task.device, task.box);
-    std::pair<Discretisation, double> closest = layouts.complete(sufficient.front());
+    std::optional<std::pair<Discretisation, double>> closest;
     for (const Candidate& c : sufficient)
     {
         if (result.size() >= most || (!taken.empty() && c.cost > c_doubt * taken.front().cost))
@@ -339,10 +394,15 @@ std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
         {
             continue;
         }
+        if (excessOf(d, task.device, task.realSize).any())
+        {
+            // more cells came out than expected
+            continue;
+        }
         if (laidOut.second > options.accuracy)
         {
             // the cells came out with a worse shape than expected
-            if (laidOut.second < closest.second)
+            if (!closest || laidOut.second < closest->second)
             {
                 closest = laidOut;
             }
@@ -351,14 +411,47 @@ std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
         taken.push_back(c);
         result.push_back(d);
     }
+    if (result.empty() && !closest)
+    {
+        const Discretisation d = layouts.complete(sufficient.front()).first;
+        refuse(options,
+               excessOf(d, task.device, task.realSize),
+               d.order,
+               static_cast<double>(d.leafGrid(task.box).count()));
+    }
     if (result.empty())
     {
-        result.push_back(closest.first);
+        result.push_back(closest->first);
     }
     return result;
 }
 
 } // namespace
+
+std::string whyTooLarge(const Discretisation& d, Device device, int realSize)
+{
+    const Excess excess = excessOf(d, device, realSize);
+    return excess.any()
+                   ? excess.text(d.order, static_cast<double>(d.leafGrid(d.referenceBox).count()))
+                   : "";
+}
+
+bool isOfOptions(const Discretisation& d, const Options& options, Device device)
+{
+    //! Cells that are laid out differ from those that were wanted, and follow their box.
+    constexpr double c_otherEdges = 1.5;
+
+    const bool isTree = d.levels > 1;
+    // levelsFor() rounds the logarithm of the cells of the coarsest level
+    const double mostCoarse = c_otherEdges * std::sqrt(2.0) * coarseCells(device);
+    const Mat3& box         = d.referenceBox;
+    const double coarse     = std::min({ box(0, 0), box(1, 1), box(2, 2) })
+                          / (d.leafGrid(box).unit() * (1 << (d.levels - 1)));
+    return (options.order >= 0 ? d.order == options.order : d.order >= c_leastOrder)
+           && (options.directRange == 0 || d.ws == options.directRange)
+           && (options.m2l == M2lEngine::Auto || isTree == (options.m2l != M2lEngine::Fft))
+           && (!isTree || coarse <= mostCoarse);
+}
 
 Discretisation chooseDiscretisation(const PlanTask& task)
 {

@@ -8,6 +8,7 @@
 #define FARFIELD_PLAN_DISCRETISATION_H
 
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "farfield/farfield.h"
@@ -81,10 +82,23 @@ struct PlanTask
 
 /*! \brief Chooses what the options leave open: the cheapest setting whose predicted error suffices.
  *
- *  The choice follows from a cost model, not from timings, and so is the same in every run.
- *  \throws Error  InvalidArgument: options and box do not fit together; OutOfMemory: on the CPU, if
- *                 what the options ask for takes more than half of the physical memory */
+ *  The choice follows from a cost model, not from timings, and so is the same in every run. Nothing
+ *  is chosen whose operators take more than five minutes of one core to build or, on the CPU, more
+ *  than half of the physical memory.
+ *  \throws Error  InvalidArgument: options and box do not fit together, or nothing that they allow
+ *                 is built in that time; OutOfMemory: nothing fits into that memory */
 Discretisation chooseDiscretisation(const PlanTask& task);
+
+/*! \brief Why operators are beyond the bounds of chooseDiscretisation(); empty if they are not.
+ *
+ *  "operators of ... would take ...". Of memory only what does not depend on particles and threads
+ *  is counted, so that what was chosen is never beyond them.
+ *  \param[in] realSize  bytes of a number */
+std::string whyTooLarge(const Discretisation& d, Device device, int realSize);
+
+/*! \brief Whether options lead to such an order, direct range and tree, in some system.
+ *  \param[in] device  whose costs decided */
+bool isOfOptions(const Discretisation& d, const Options& options, Device device);
 
 /*! \brief The settings among which timing may decide: their errors suffice, and their predicted
  *         costs are close. The first is that of chooseDiscretisation().
