@@ -27,9 +27,9 @@ constexpr size_t c_header = 2;
 
 //! Largest strain that operators follow; see Solver, which builds new ones long before.
 constexpr double c_largestStrain = 0.1;
-//! Cells of a choice may be worse shaped than the best ones by this factor. Boxes of all shapes and
-//! sizes, with and without explicit cell sizes: at most 1.3.
-constexpr double c_worstShape = 1.5;
+//! Cells of a choice may be worse shaped than the best ones of their size by this factor. Boxes of
+//! all shapes and sizes: at most 1.3, and 1.7 where cells as large as the box are asked for.
+constexpr double c_worstShape = 2;
 
 std::string text(double value)
 {
