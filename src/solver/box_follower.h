@@ -45,9 +45,13 @@ BoxPlan planForBox(const Mat3& box,
                    const Mat3& strain);
 
 /*! \brief Makes the operators those of a box.
+ *  \param[in] device       that has them
  *  \param[in] chooseCells  chooses cells for the box and builds their operators */
 template<class Real, class ChooseCells>
-void followBox(const Mat3& box, OperatorsInUse<Real>* operators, const ChooseCells& chooseCells)
+void followBox(const Mat3& box,
+               Device device,
+               OperatorsInUse<Real>* operators,
+               const ChooseCells& chooseCells)
 {
     const Discretisation& d = operators->discretisation();
     const BoxPlan plan      = planForBox(box,
@@ -68,7 +72,15 @@ void followBox(const Mat3& box, OperatorsInUse<Real>* operators, const ChooseCel
         {
             Discretisation next = d;
             next.referenceBox   = box;
-            operators->change([&] { operators->build(next); });
+            // a box that is no longer rectangular has more operators for the same cells
+            if (whyTooLarge(next, device, sizeof(Real)).empty())
+            {
+                operators->change([&] { operators->build(next); });
+            }
+            else
+            {
+                chooseCells();
+            }
             break;
         }
         case BoxChange::CellsAnew:

@@ -291,7 +291,7 @@ private:
         }
         else
         {
-            followBox(box, &operators_, [&] { choose(false); });
+            followBox(box, device_, &operators_, [&] { choose(false); });
         }
     }
 

@@ -134,7 +134,7 @@ protected:
     bool follow(const Mat3& box)
     {
         bool chosen = false;
-        followBox(box, &operators, [&] { chosen = true; });
+        followBox(box, Device::Cpu, &operators, [&] { chosen = true; });
         return chosen;
     }
     FakeBackend backend;
@@ -155,6 +155,19 @@ TEST_F(Operators, FollowABoxByTheLeastThatDoes)
     EXPECT_EQ(backend.calls, Calls({ "setBox", "build" }));
     EXPECT_EQ(operators.discretisation().referenceBox, strained);
     EXPECT_TRUE(follow(2 * skewed()));
+}
+
+TEST_F(Operators, AreNotBuiltAnewWhereTheyAreTooLarge)
+{
+    Discretisation d = cellsFor(skewed());
+    d.order          = c_maxOrder;
+    d.leafCells      = chooseCells(skewed(), 0.01, d.ws, 1);
+    operators.change([&] { operators.build(d); });
+    ASSERT_NE(whyTooLarge(d, Device::Cpu, sizeof(double)), "");
+    Mat3 strained = skewed();
+    strained(2, 2) *= 1.05;
+    EXPECT_TRUE(follow(strained));
+    EXPECT_EQ(operators.discretisation().referenceBox, skewed());
 }
 
 TEST_F(Operators, AreBuiltAgainAfterAFailure)
