@@ -250,8 +250,9 @@ public:
      *  Setup::chosenFor. If the state is refused the solver is as before: a caller that goes on
      *  without it gets a new choice, and should say that its run is not continued exactly.
      *  \throws Error  InvalidArgument: the state is damaged, of another version of the library or
-     *                 of another precision, or was saved with other options: Error::parameter() is
-     *                 the first that differs; OutOfMemory */
+     *                 of another precision, was saved with other options (Error::parameter() is the
+     *                 first that differs), or is none that the library chooses on this machine;
+     *                 OutOfMemory */
     void restore(const std::vector<double>& state);
 
     //! Times per stage, in pipeline order.

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <variant>
@@ -111,6 +112,23 @@ void forNumbers(State& state, const Function& f)
     }
 }
 
+//! Whether a number is a value of a type.
+template<class Value>
+bool isA(double number)
+{
+    if constexpr (std::is_same_v<Value, Device>)
+    {
+        return number == static_cast<int>(Device::Cpu) || number == static_cast<int>(Device::Gpu);
+    }
+    else if constexpr (std::is_integral_v<Value>)
+    {
+        // a power of two, unlike the largest value itself
+        const double beyond = std::ldexp(1.0, std::numeric_limits<Value>::digits);
+        return std::floor(number) == number && std::abs(number) < beyond;
+    }
+    return true;
+}
+
 //! Whether the cells are some that could have been chosen for the box.
 bool areSound(const SavedState& state)
 {
@@ -158,7 +176,8 @@ std::vector<double> encodeState(const SavedState& state, const Options& options,
     return array;
 }
 
-SavedState decodeState(const std::vector<double>& array, const Options& options, int precision)
+SavedState
+decodeState(const std::vector<double>& array, const Options& options, Device device, int precision)
 {
     const size_t size = encodeState({}, options, precision).size();
     if (array.empty() || array[0] != c_version)
@@ -193,15 +212,29 @@ SavedState decodeState(const std::vector<double>& array, const Options& options,
     forNumbers(state,
                [&](auto& value)
                {
-                   // the checksum is right: these are the numbers that were written
-                   value = static_cast<std::decay_t<decltype(value)>>(*next++);
+                   using Value = std::decay_t<decltype(value)>;
+                   if (!isA<Value>(*next))
+                   {
+                       refuse("it is damaged");
+                   }
+                   value = static_cast<Value>(*next++);
                });
     Discretisation& d = state.discretisation;
     d.leastSquares    = options.leastSquares;
     d.engine          = engineOfLevels(options);
+    // a checksum can be right although other programs have written the numbers
     if (!areSound(state))
     {
         refuse("its cells do not fit its box");
+    }
+    if (!isOfOptions(d, options, state.chosenFor))
+    {
+        refuse("its cells are none that its options lead to");
+    }
+    const std::string why = whyTooLarge(d, device, precision);
+    if (!why.empty())
+    {
+        refuse("its " + why);
     }
     return state;
 }

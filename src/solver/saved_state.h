@@ -33,11 +33,14 @@ std::vector<double> encodeState(const SavedState& state, const Options& options,
 
 /*! \brief The state of an array.
  *  \param[in] options    of the solver that continues
+ *  \param[in] device     on which it works
  *  \param[in] precision  sizeof(Real) of that solver
  *  \throws Error  InvalidArgument: the array is damaged or was written by another version, with
  *                 another precision or with other options (the parameter is the first that
- * differs), or its cells do not fit its box */
-SavedState decodeState(const std::vector<double>& array, const Options& options, int precision);
+ *                 differs), its cells do not fit its box or its options, or its operators are
+ *                 larger than any that are chosen, see whyTooLarge() */
+SavedState
+decodeState(const std::vector<double>& array, const Options& options, Device device, int precision);
 
 } // namespace farfield
 

@@ -238,7 +238,7 @@ public:
     {
         const DeviceScope<Real> scope(gpu_);
         settle();
-        const SavedState saved = decodeState(array, options_, sizeof(Real));
+        const SavedState saved = decodeState(array, options_, device_, sizeof(Real));
         operators_.change(
                 [&]
                 {
