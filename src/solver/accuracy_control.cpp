@@ -54,23 +54,37 @@ public:
     //! An attempt has not met the request.
     void failed(double measured, double predicted, double ratio)
     {
-        // what should have become much better and has not is rounding
-        isStuck_ = attempts_ > 0 && predicted < 1e-2 * leastPredicted_ && measured > 0.7 * least_;
-        if (attempts_++ == 0 || measured < least_)
-        {
-            least_          = measured;
-            leastPredicted_ = predicted;
-        }
+        // What should have become much better and has not is rounding. Compared with every attempt:
+        // rounding varies, and each one may be a little better than the last.
+        isStuck_ = std::any_of(failed_.begin(),
+                               failed_.end(),
+                               [&](const Errors& e) {
+                                   return predicted < 1e-2 * e.predicted
+                                          && measured > 0.7 * e.measured;
+                               });
+        failed_.push_back({ measured, predicted });
+        attempts_++;
         factor_ = std::max(ratio, 1.5 * factor_);
     }
     //! Smallest error that was measured.
-    double least() const { return least_; }
+    double least() const
+    {
+        return std::min_element(failed_.begin(),
+                                failed_.end(),
+                                [](const Errors& a, const Errors& b)
+                                { return a.measured < b.measured; })
+                ->measured;
+    }
 
 private:
+    struct Errors
+    {
+        double measured, predicted;
+    };
     double factor_ = 1;
     int attempts_  = 0;
     bool isStuck_  = false;
-    double least_ = 0, leastPredicted_ = 0; // errors of the best attempt
+    std::vector<Errors> failed_; //!< attempts
 };
 
 } // namespace
