@@ -69,6 +69,8 @@ public:
     double most() const { return std::max(ofMemory_, ofSetUp_); }
     bool any() const { return most() > 1; }
     bool isOfMemory() const { return ofMemory_ >= ofSetUp_; }
+    //! Of time, relative to what is allowed.
+    double ofSetUp() const { return ofSetUp_; }
     //! Says what of operators of that order for so many cells.
     std::string text(int order, double cells) const
     {
@@ -434,6 +436,11 @@ std::string whyTooLarge(const Discretisation& d, Device device, int realSize)
     return excess.any()
                    ? excess.text(d.order, static_cast<double>(d.leafGrid(d.referenceBox).count()))
                    : "";
+}
+
+double partOfLongestSetUp(const Discretisation& d)
+{
+    return excessOf(d, Device::Cpu, sizeof(double)).ofSetUp();
 }
 
 bool isOfOptions(const Discretisation& d, const Options& options, Device device)

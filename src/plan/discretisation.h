@@ -96,6 +96,9 @@ Discretisation chooseDiscretisation(const PlanTask& task);
  *  \param[in] realSize  bytes of a number */
 std::string whyTooLarge(const Discretisation& d, Device device, int realSize);
 
+//! Predicted time of building operators over the longest that chooseDiscretisation() allows.
+double partOfLongestSetUp(const Discretisation& d);
+
 /*! \brief Whether options lead to such an order, direct range and tree, in some system.
  *  \param[in] device  whose costs decided */
 bool isOfOptions(const Discretisation& d, const Options& options, Device device);

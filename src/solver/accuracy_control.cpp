@@ -96,6 +96,7 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
     const double request     = c_margin * options_.accuracy;
     const bool orderIsOpen   = options_.order < 0;
     Search search;
+    double setUp = 0; // of all attempts
     std::optional<Discretisation> sufficient, last;
     while (search.goesOn())
     {
@@ -120,6 +121,11 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
             }
             search.askForMore();
             continue;
+        }
+        setUp += partOfLongestSetUp(d);
+        if (last && setUp > 1)
+        {
+            break;
         }
         last = d;
         operators_->build(d);

@@ -36,6 +36,9 @@ public:
     }
 
     /*! \brief Chooses and builds operators that meet the accuracy, in these very positions.
+     *
+     *  All that are tried take no longer to set up than one choice may, see
+     *  chooseDiscretisation(). What takes longer is not tried.
      *  \param[in] x  [n][3], nm, host memory
      *  \throws Error  InvalidArgument: the accuracy cannot be met; the best that can is named */
     void buildSufficient(const Mat3& box, const Real* x);

@@ -39,6 +39,7 @@ public:
     {
         FakeBackend::build(d);
         predictions.push_back(estimatedError(d, d.leafGrid(d.referenceBox)));
+        setUp += partOfLongestSetUp(d);
     }
     Totals collect() override
     {
@@ -60,6 +61,7 @@ public:
 
     double factor = 1, floor = 0, change = 1;
     std::vector<double> predictions; //!< errors predicted for what was built
+    double setUp = 0;                //!< of all that was built, see partOfLongestSetUp()
 };
 
 class Search : public ::testing::Test
@@ -78,11 +80,12 @@ protected:
         OperatorsInUse<double> operators(&backend);
         StageTimes times;
         Pipeline<double> pipeline(&backend, nullptr, &operators, &times);
-        AccuracyControl<double> accuracy(options, Device::Cpu, &charges, &operators, &pipeline);
+        AccuracyControl<double> accuracy(options, device, &charges, &operators, &pipeline);
         operators.change([&] { accuracy.buildSufficient(c_edge * Mat3::Identity(), x.data()); });
     }
     ErringBackend backend;
     Options options;
+    Device device = Device::Cpu; //!< whose costs decide
 };
 
 TEST_F(Search, EndsWithTheFirstChoiceWhereErrorsAreThoseOfWater)
@@ -131,6 +134,21 @@ TEST_F(Search, GivesUpWhereOnlyRoundingIsLeft)
                     << "rounding of " << floor << " requests: " << ::testing::PrintToString(all);
         }
     }
+}
+
+/*! Each attempt may take minutes, of a GPU without a bound on memory: all together take no longer
+ *  than one may. */
+TEST_F(Search, GivesUpBeforeItTakesTooLong)
+{
+    device           = Device::Gpu;
+    options.m2l      = M2lEngine::Fft;
+    options.cellSize = 0.06;
+    backend.floor    = 10 * c_request;
+    backend.change   = 0.69;
+    EXPECT_THROW(search(), Error);
+    EXPECT_GT(backend.predictions.size(), 2U);
+    EXPECT_GT(backend.setUp, 0.2);
+    EXPECT_LE(backend.setUp, 1);
 }
 
 } // namespace
