@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include <algorithm>
-#include <limits>
+#include <functional>
 #include <memory>
 #include <random>
 #include <sstream>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "draw_options.h"
-#include "invalid_calls.h"
+#include "saved_states.h"
 #include "systems.h"
 
 namespace farfield
@@ -29,7 +29,7 @@ namespace
 {
 
 template<class Real>
-class Sequence : public InvalidCalls<Real>
+class Sequence : public SavedStates<Real>
 {
 public:
     //! A kind of call and how often it is made; the weights add up to 1.
@@ -47,7 +47,7 @@ public:
             { "scale", 0.06, &Sequence::scale },
             { "deform", 0.10, &Sequence::deformAnyhow },
             { "jump", 0.05, &Sequence::jump },
-            { "restore", 0.06, &Sequence::restore },
+            { "restore", 0.06, &Sequence::restored },
             { "foreign", 0.03, &Sequence::foreign },
             { "spoiled", 0.03, &Sequence::spoiled },
             { "moved", 0.04, &Sequence::moved },
@@ -68,7 +68,7 @@ public:
     Sequence(unsigned seed,
              const FuzzSettings& settings,
              const std::function<void(int, const std::string&)>& report) :
-        InvalidCalls<Real>(settings),
+        SavedStates<Real>(settings),
         seed_(seed), report_(report)
     {
     }
@@ -207,96 +207,6 @@ private:
         evaluate(random);
     }
 
-    void restore(std::mt19937& random)
-    {
-        const Request request         = randomRequest(random);
-        const std::vector<Real> start = randomForces(random);
-        std::vector<Real> one(start), two(start);
-        Totals first, second;
-        if (!evaluateAndCheck(request, &one, &first))
-        {
-            return;
-        }
-        const std::vector<double> state = solver_->state();
-        if (state.empty())
-        {
-            return; // without particles nothing is chosen
-        }
-        auto other = std::make_unique<Solver<Real>>(options_);
-        other->restore(state);
-        solver_ = std::move(other);
-        loadCharges(*solver_, system_);
-        loadExclusions(*solver_, system_, false);
-        if (solver_->state() != state)
-        {
-            fail("state changed", "a restored solver has another state");
-        }
-        if (evaluateAndCheck(request, &two, &second) && isReproducible()
-            && (one != two || !areEqual(first, second)))
-        {
-            fail("restored differs", "a restored solver gives another result");
-        }
-    }
-
-    //! A state of other options or with changed numbers: refused, or no worse than promised.
-    void restoreAnother(std::mt19937& random, bool isSpoiled)
-    {
-        std::vector<double> state;
-        if (isSpoiled)
-        {
-            evaluate(random);
-            state = solver_->state();
-            for (int changes = 1 + below(random, 2); changes > 0 && !state.empty(); --changes)
-            {
-                // one of the whole numbers more often than the reals that follow
-                double& entry          = state[below(random,
-                                            chance(random, 0.7) ? std::min<int>(state.size(), 14)
-                                                                         : state.size())];
-                const double factors[] = {
-                    0, -1, 2, 0.5, 3, 1e6, std::numeric_limits<double>::quiet_NaN()
-                };
-                entry = chance(random, 0.5) ? entry + (chance(random, 0.5) ? 1 : -1)
-                                            : entry * factors[below(random, 7)];
-            }
-        }
-        else
-        {
-            Options others      = randomOptions(random);
-            const bool isNearby = chance(random, 0.5);
-            if (isNearby)
-            {
-                const double accuracy = others.accuracy;
-                others                = options_;
-                others.accuracy       = accuracy;
-            }
-            Solver<Real> source(others);
-            loadCharges(source, system_);
-            try
-            {
-                source.prepare(flatPositions<Real>(system_).data(), Box(system_.box).rows);
-            }
-            catch (const Error&)
-            {
-                return;
-            }
-            state = source.state();
-        }
-        try
-        {
-            solver_->restore(state);
-        }
-        catch (const Error& error)
-        {
-            if ((error.code() != ErrorCode::InvalidArgument
-                 && error.code() != ErrorCode::OutOfMemory)
-                || std::string(error.what()).empty())
-            {
-                fail("error of restore", error.what());
-            }
-        }
-        evaluate(random);
-    }
-
     void moved(std::mt19937& random)
     {
         Solver<Real> other(std::move(*solver_));
@@ -378,8 +288,9 @@ private:
         setSystem(deformed(system_, f));
         evaluate(random);
     }
-    void foreign(std::mt19937& random) { restoreAnother(random, false); }
-    void spoiled(std::mt19937& random) { restoreAnother(random, true); }
+    void restored(std::mt19937& random) { this->restore(random); }
+    void foreign(std::mt19937& random) { this->restoreAnother(random, false); }
+    void spoiled(std::mt19937& random) { this->restoreAnother(random, true); }
     void inParallel(std::mt19937& random)
     {
         evaluate(random);
