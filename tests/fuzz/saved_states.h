@@ -4,12 +4,15 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief Calls that restore a solver: from its own state, another one's, or a changed one.
+ *  \brief Calls that restore a solver: from its own state, another one's, or a forged one.
  */
 #ifndef FARFIELD_TESTS_FUZZ_SAVED_STATES_H
 #define FARFIELD_TESTS_FUZZ_SAVED_STATES_H
 
+#include <cmath>
+
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <random>
@@ -19,6 +22,7 @@
 
 #include "draw_options.h"
 #include "invalid_calls.h"
+#include "sealed_state.h"
 
 namespace farfield
 {
@@ -93,6 +97,7 @@ protected:
                 entry = chance(random, 0.5) ? entry + (chance(random, 0.5) ? 1 : -1)
                                             : entry * factors[below(random, 7)];
             }
+            restoreForged(state);
         }
         else
         {
@@ -116,9 +121,42 @@ protected:
             }
             state = source.state();
         }
+        expectNoOtherError("error of restore", [&] { solver_->restore(state); });
+        evaluate(random);
+    }
+
+private:
+    //! What a state that somebody else has sealed asks for is done in bounded time, or refused.
+    void restoreForged(std::vector<double> state)
+    {
+        seal(&state);
+        Solver<Real> other(options_);
+        loadCharges(other, system_);
+        loadExclusions(other, system_, false);
+        expectNoOtherError("error of a forged state",
+                           [&]
+                           {
+                               other.restore(state);
+                               const std::vector<Real> x = flatPositions<Real>(system_);
+                               std::vector<Real> forces(x.size(), Real(0));
+                               other.evaluate(x.data(), Box(system_.box).rows, forces.data());
+                               // an order that is too low, or an error that was not measured,
+                               // cannot be seen
+                               if (!std::all_of(forces.begin(),
+                                                forces.end(),
+                                                [](Real f) { return std::isfinite(f); }))
+                               {
+                                   fail("forged", "forces of a forged state are not finite");
+                               }
+                           });
+    }
+
+    //! Makes a call that may be refused because of a value or of memory.
+    void expectNoOtherError(const char* kind, const std::function<void()>& call)
+    {
         try
         {
-            solver_->restore(state);
+            call();
         }
         catch (const Error& error)
         {
@@ -126,10 +164,9 @@ protected:
                  && error.code() != ErrorCode::OutOfMemory)
                 || std::string(error.what()).empty())
             {
-                fail("error of restore", error.what());
+                fail(kind, error.what());
             }
         }
-        evaluate(random);
     }
 };
 
