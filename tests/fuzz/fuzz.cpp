@@ -52,7 +52,7 @@ const char* const c_usage =
     --threads N        OpenMP threads of a solver, at most                        [4]
     --slack X          errors may be X times what was asked for                   [1]
     --without A,B,...  calls that are left out; --without help lists them
-    --limit S          seconds of work before a sequence is called stalled        [120]
+    --limit S          seconds of work before a call is called stalled            [600]
     --memory G         GiB of address space on the CPU; 0: no limit               [8]
 
 Exit status: 0 if nothing failed, 1 if something did, 2 for a wrong command line.
@@ -67,7 +67,7 @@ struct Settings
     std::vector<int> keep;
     bool hasKeep   = false;
     bool isVerbose = true; //!< with isOne: prints each call
-    int limit      = 120;
+    int limit      = 600;  //!< set-up takes about five minutes at most
     double memory  = 8;
 };
 
@@ -118,6 +118,7 @@ void limitTime(int seconds)
     { return kept == nullptr || std::find(kept->begin(), kept->end(), call) != kept->end(); };
     const auto note = [&](int call, const std::string& text)
     {
+        limitTime(settings.limit);
         report->calls = call;
         ++report->made;
         if (settings.isOne && settings.isVerbose)
@@ -131,7 +132,6 @@ void limitTime(int seconds)
     {
         report->seed  = seed;
         report->calls = 0;
-        limitTime(settings.limit);
         try
         {
             runSequence(seed, settings.fuzz, isKept, note);
