@@ -132,10 +132,12 @@ TYPED_TEST(Recovery, ContinuesCellsThatWereChosenForTheCpuAndSaysSo)
     EXPECT_EQ(solver.setup().cells, writer.setup().cells);
 }
 
-//! Operators of 6e7 cells and order 20 take hundreds of gigabytes.
+//! Operators of 6e7 cells and order 20 take hundreds of gigabytes. The memory of a GPU is not bounded
+//! ahead: there the time to set them up is what is too much.
 TYPED_TEST(Recovery, AfterABoxThatDidNotFitIntoMemory)
 {
     using Real           = typename TypeParam::Real;
+    const bool onCpu     = TypeParam::device == Device::Cpu;
     Options options      = this->options();
     options.order        = 20;
     options.m2l          = M2lEngine::Fft;
@@ -152,12 +154,18 @@ TYPED_TEST(Recovery, AfterABoxThatDidNotFitIntoMemory)
     const Evaluation before         = evaluate(solver, small);
     const Setup setup               = solver.setup();
     const std::vector<double> state = solver.state();
-    expectError(ErrorCode::OutOfMemory, { "memory" }, [&] { evaluate(solver, system); });
+    const auto expectRefusal        = [&]
+    {
+        expectError(onCpu ? ErrorCode::OutOfMemory : ErrorCode::InvalidArgument,
+                    { onCpu ? "memory" : "to set up" },
+                    [&] { evaluate(solver, system); });
+    };
+    expectRefusal();
     EXPECT_EQ(solver.setup().cells, setup.cells);
     EXPECT_EQ(solver.state(), state);
     expectSameBits(evaluate(solver, small), before);
-    expectError(ErrorCode::OutOfMemory, { "memory" }, [&] { evaluate(solver, system); });
-    expectError(ErrorCode::OutOfMemory, { "memory" }, [&] { evaluate(solver, system); });
+    expectRefusal();
+    expectRefusal();
     Solver<Real> other(options);
     other.restore(solver.state());
     expectSameBits(evaluate(solver, small), before);

@@ -53,7 +53,7 @@ def test_the_pressure_of_steps_without_energy_is_right(work, water):
     # A box of 2.8 nm is rounded to 1.2e-7 nm, 0.06 bar each time; forces of mixed precision to
     # 1e-6, which is 0.1 bar of the pressure's parts, some 1e5 bar.
     assert np.abs(scaled["virial"] - scaled["both"]).max() < 0.5
-    assert np.abs(pressures).min() > 50
+    assert np.median(np.abs(pressures)) > 50
 
 
 # Three-site water whose bonds are flexible constraints: their lengths follow the forces.
