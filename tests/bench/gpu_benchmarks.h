@@ -74,7 +74,7 @@ struct EvaluationBenchmark
 
     //! Boxes that are filled evenly.
     void run(const CommonOptions& common, Report* report) const;
-    //! Droplets of water, in single precision.
+    //! Droplets of water.
     void runDroplets(const CommonOptions& common, Report* report) const;
 };
 

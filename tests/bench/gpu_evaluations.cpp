@@ -122,6 +122,25 @@ void addSystems(const EvaluationBenchmark& benchmark, const CommonOptions& commo
     }
 }
 
+template<class Real>
+void addDroplets(const EvaluationBenchmark& benchmark, const CommonOptions& common, Report* report)
+{
+    for (double edge : benchmark.edges)
+    {
+        const System system = waterDroplets(edge, common.seed);
+        for (int n : benchmark.dropletCells)
+        {
+            for (const std::string& engine : benchmark.engines)
+            {
+                if (report->timeLeft())
+                {
+                    addEvaluation<Real>(benchmark, common, report, system, engine, n);
+                }
+            }
+        }
+    }
+}
+
 } // namespace
 
 void EvaluationBenchmark::run(const CommonOptions& common, Report* report) const
@@ -135,19 +154,10 @@ void EvaluationBenchmark::run(const CommonOptions& common, Report* report) const
 
 void EvaluationBenchmark::runDroplets(const CommonOptions& common, Report* report) const
 {
-    for (double edge : edges)
+    addDroplets<float>(*this, common, report);
+    if (common.doublePrecision)
     {
-        const System system = waterDroplets(edge, common.seed);
-        for (int n : dropletCells)
-        {
-            for (const std::string& engine : engines)
-            {
-                if (report->timeLeft())
-                {
-                    addEvaluation<float>(*this, common, report, system, engine, n);
-                }
-            }
-        }
+        addDroplets<double>(*this, common, report);
     }
 }
 
