@@ -56,21 +56,23 @@ def threads_of(arguments):
     return ["-ntmpi", 1, "-ntomp", arguments.threads, "-pin", "auto"]
 
 
-def prepare(gmx, arguments, folder):
+def prepare(gmx, arguments, folder, force_field="amber99sb-ildn", water="tip3p"):
     """Leaves warm.gro, warm.cpt and topol.top in the folder; does nothing if they are there."""
     sources = (Path(__file__), Path(mdp.__file__), arguments.structure)
     identity = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
+    identity.update(f"{force_field} {water}".encode())
     stamp = folder / "prepared"
     if stamp.exists() and stamp.read_text() == identity.hexdigest():
         say("the prepared system of an earlier run is used")
         return
     stamp.unlink(missing_ok=True)
     say("adding hydrogens, topology, box, water and ions")
-    gmx("pdb2gmx", "-f", arguments.structure.resolve(), "-ff", "amber99sb-ildn", "-water", "tip3p",
+    gmx("pdb2gmx", "-f", arguments.structure.resolve(), "-ff", force_field, "-water", water,
         "-ignh", "-o", "protein.gro", folder=folder)
     gmx("editconf", "-f", "protein.gro", "-bt", "dodecahedron", "-d", 1.0, "-c", "-o", "box.gro",
         folder=folder)
-    gmx("solvate", "-cp", "box.gro", "-cs", "spc216", "-p", "topol.top", "-o", "solvated.gro",
+    solvent = "tip4p" if water.startswith("tip4p") else "spc216"
+    gmx("solvate", "-cp", "box.gro", "-cs", solvent, "-p", "topol.top", "-o", "solvated.gro",
         folder=folder)
     mdp.write(folder / "minimise.mdp", COMMON, PME, MINIMISATION)
     # The protein is charged until the ions are there.

@@ -23,8 +23,8 @@ otherwise in mixed precision, which limits the comparison to a few 1e-6.
 
 With --merge the rounds of earlier results are put together instead, system by system.
 
-Systems: boxes of TIP3P water, a protein in a dodecahedron of water, and 27 droplets of water in
-large boxes of vacuum. Prints tables; writes mdrun_gpu.json and, with matplotlib, mdrun_gpu.svg.
+Systems: boxes of TIP3P and TIP4P water, a protein in a dodecahedron of water with three force
+fields, and 27 droplets of water in large boxes of vacuum. Prints tables; writes mdrun_gpu.json and, with matplotlib, mdrun_gpu.svg.
 """
 
 import argparse
@@ -49,7 +49,10 @@ from tests.support.gmx.program import Gmx, GmxError
 
 DROPLETS = {"droplets-40": 40.0, "droplets-80": 80.0}  # edge of the box, nm
 NUM_DROPLETS, MOLECULES_PER_DROPLET = 27, 3710
-SYSTEMS = [*mdrun_speed.BOXES, *mdrun_speed.MULTIPLES, "protein", *DROPLETS]
+SYSTEMS = [*mdrun_speed.BOXES, *mdrun_speed.MULTIPLES, *mdrun_speed.FOUR_SITE_BOXES,
+           *mdrun_speed.PROTEINS, *DROPLETS]
+# GROMACS constructs virtual sites on the CPU.
+VIRTUAL_SITES = {*mdrun_speed.FOUR_SITE_BOXES, "protein-opls"}
 
 TUNING_DELAY = 7.0  # s: mdrun starts to tune after 5 s
 TUNING_INTERVALS = 80  # of the pair search; each setting takes two, most runs try fewer than 30
@@ -161,7 +164,8 @@ class MemoryWatch(threading.Thread):
 
 def run(gmx, name, kind, steps, reset, arguments):
     """One run; ns/day. Its log is name.log."""
-    options = ["-nb", "gpu", "-update", "gpu", "-nstlist", kind["nstlist"]]
+    update = "cpu" if kind["system"] in VIRTUAL_SITES else "gpu"
+    options = ["-nb", "gpu", "-update", update, "-nstlist", kind["nstlist"]]
     if name.startswith("protein"):  # water has no bonded interactions, and mdrun refuses that
         options += ["-bonded", "gpu"]
     if kind["base"] == "PME":
@@ -208,7 +212,7 @@ def measure(gmx, name, folder, common, arguments):
             gmx("grompp", "-f", f"{name}-{base}.mdp", "-c", folder / "warm.gro",
                 "-t", folder / "warm.cpt", "-p", folder / kind["topology"], "-o", inputs[base],
                 "-po", f"{name}-{base}-out.mdp", folder=arguments.output)
-        kind["tpr"] = inputs[base]
+        kind["tpr"], kind["system"] = inputs[base], name
         kind["steps"], kind["reset"] = plan(gmx, name, kind, arguments)
     record = {"atoms": gro.atom_count(folder / "warm.gro"), "kinds": {}}
     for turn in range(arguments.rounds):

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Speed of mdrun with FMM against PME, and against no Coulomb interaction at all.
 
-Boxes of water and a solvated protein are made with gmx, minimised and warmed up once, and kept in
+Boxes of water and solvated proteins are made with gmx, minimised and warmed up once, and kept in
 the cache folder. Then mdrun runs each kind in turn, several rounds in one invocation and on the same
 cores, so that a change of the machine's speed meets all of them. Medians of the rounds are compared:
 
@@ -56,6 +56,13 @@ CONTINUATION = {"continuation": "yes", "gen-vel": "no"}
 BOXES = {"23k": 6.2, "47k": 7.8, "93k": 9.8}
 FOUR_SITE_BOXES = {"four-site": 6.2}
 MULTIPLES = {"373k": ("93k", (2, 2, 1)), "1120k": ("93k", (3, 2, 2))}
+
+# Force field and water of a solvated protein; the oxygen of the last one has no charge.
+PROTEINS = {
+    "protein": ("amber99sb-ildn", "tip3p"),
+    "protein-charmm": ("charmm27", "tip3p"),
+    "protein-opls": ("oplsaa", "tip4p"),
+}
 
 ALL_ATOMS = {"GMX_NBNXM_SEARCH_ALL_ATOMS": "1"}
 
@@ -142,10 +149,10 @@ def warm_up(gmx, folder, start, stages, electrostatics, threads):
 
 def system(gmx, name, arguments):
     """The folder with warm.gro, warm.cpt and topol.top of a system, and its common settings."""
-    if name == "protein":
-        folder = arguments.cache / "protein"
+    if name in PROTEINS:
+        folder = arguments.cache / name
         folder.mkdir(parents=True, exist_ok=True)
-        protein.prepare(gmx, arguments, folder)
+        protein.prepare(gmx, arguments, folder, *PROTEINS[name])
         return folder, {**COMMON, **protein.COMMON}
     return prepare(gmx, name, arguments), COMMON
 
@@ -283,7 +290,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser, "mdrun_speed.json")
     parser.add_argument("--sizes", nargs="+",
-                        choices=[*BOXES, *MULTIPLES, *FOUR_SITE_BOXES, "protein"],
+                        choices=[*BOXES, *MULTIPLES, *FOUR_SITE_BOXES, *PROTEINS],
                         default=["23k", "93k", "four-site", "protein"])
     parser.add_argument("--nstcalcenergy", type=int, nargs="+", default=[100],
                         help="intervals of energies, each is run")
