@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "cells/grid.h"
-#include "operators/product_table.h"
 #include "operators/lattice_sums.h"
+#include "operators/product_table.h"
 #include "operators/solid_harmonics.h"
 
 namespace farfield

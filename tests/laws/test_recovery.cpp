@@ -132,8 +132,8 @@ TYPED_TEST(Recovery, ContinuesCellsThatWereChosenForTheCpuAndSaysSo)
     EXPECT_EQ(solver.setup().cells, writer.setup().cells);
 }
 
-//! Operators of 6e7 cells and order 20 take hundreds of gigabytes. The memory of a GPU is not bounded
-//! ahead: there the time to set them up is what is too much.
+//! Operators of 6e7 cells and order 20 take hundreds of gigabytes. The memory of a GPU is not
+//! bounded ahead: there the time to set them up is what is too much.
 TYPED_TEST(Recovery, AfterABoxThatDidNotFitIntoMemory)
 {
     using Real           = typename TypeParam::Real;
