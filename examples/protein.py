@@ -56,6 +56,11 @@ def threads_of(arguments):
     return ["-ntmpi", 1, "-ntomp", arguments.threads, "-pin", "auto"]
 
 
+def has_four_sites(water):
+    """Whether a model of water has a virtual site."""
+    return water.startswith("tip4p")
+
+
 def prepare(gmx, arguments, folder, force_field="amber99sb-ildn", water="tip3p"):
     """Leaves warm.gro, warm.cpt and topol.top in the folder; does nothing if they are there."""
     sources = (Path(__file__), Path(mdp.__file__), arguments.structure)
@@ -71,7 +76,7 @@ def prepare(gmx, arguments, folder, force_field="amber99sb-ildn", water="tip3p")
         "-ignh", "-o", "protein.gro", folder=folder)
     gmx("editconf", "-f", "protein.gro", "-bt", "dodecahedron", "-d", 1.0, "-c", "-o", "box.gro",
         folder=folder)
-    solvent = "tip4p" if water.startswith("tip4p") else "spc216"
+    solvent = "tip4p" if has_four_sites(water) else "spc216"
     gmx("solvate", "-cp", "box.gro", "-cs", solvent, "-p", "topol.top", "-o", "solvated.gro",
         folder=folder)
     mdp.write(folder / "minimise.mdp", COMMON, PME, MINIMISATION)

@@ -28,9 +28,9 @@ double normalisation(int l, int m)
 
 } // namespace
 
-int virialOrder(const Reduction& reduction)
+int virialOrder(int order, int highOrder)
 {
-    return std::min(reduction.highOrder(), reduction.order() + c_virialExtraOrders);
+    return std::min(highOrder, order + c_virialExtraOrders);
 }
 
 template<class Real>

@@ -31,8 +31,14 @@
 namespace farfield
 {
 
-//! Order of the coefficients of which the virial takes products, see m2l_periodic.h.
-int virialOrder(const Reduction& reduction);
+/*! \brief Order of the coefficients of which the virial takes products, see m2l_periodic.h.
+ *  \param[in] order      in use
+ *  \param[in] highOrder  at which operators are made */
+int virialOrder(int order, int highOrder);
+inline int virialOrder(const Reduction& reduction)
+{
+    return virialOrder(reduction.order(), reduction.highOrder());
+}
 
 //! For coefficients with phases (-i)^l, see m2l_periodic.h.
 template<class Real>

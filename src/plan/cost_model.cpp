@@ -8,6 +8,7 @@
 
 #include "cells/cell_shape.h"
 #include "operators/m2l_periodic_operators.h"
+#include "operators/product_table.h"
 #include "operators/reduction.h"
 #include "operators/solid_harmonics.h"
 
@@ -166,7 +167,7 @@ struct Sizes
         n                 = coefficientCount(p);
         high              = coefficientCount(highest);
         sums              = coefficientCount(2 * highest);
-        derived           = StrainCount * coefficientCount(2 * std::min(highest, p + 2));
+        derived           = StrainCount * coefficientCount(2 * virialOrder(p, highest));
     }
 };
 

@@ -43,6 +43,15 @@ public:
     }
     //! In [0, count).
     int below(int count) { return static_cast<int>(uniform(0, count)); }
+    //! Puts any of the elements to the first places.
+    template<class T>
+    void draw(std::vector<T>* elements, int places)
+    {
+        for (int size = static_cast<int>(elements->size()), k = 0; k < places; k++)
+        {
+            std::swap((*elements)[k], (*elements)[k + below(size - k)]);
+        }
+    }
     //! Uniform on the unit sphere.
     Point direction()
     {
@@ -290,17 +299,14 @@ System waterOf(const Model& model, const char* name, int atoms, bool shuffled, u
     std::vector<int> chosen(static_cast<size_t>(sites) * sites * sites);
     std::iota(chosen.begin(), chosen.end(), 0);
     // vacancies at random; neighbours in the list stay neighbours in space
-    for (int size = static_cast<int>(chosen.size()), k = 0; k < molecules; k++)
-    {
-        std::swap(chosen[k], chosen[k + random.below(size - k)]);
-    }
+    random.draw(&chosen, molecules);
     chosen.resize(molecules);
     std::sort(chosen.begin(), chosen.end());
     std::vector<Molecule> placed =
             placeOnLattice(sites, system.box[0][0] / sites, chosen, true, &random);
-    for (int size = static_cast<int>(placed.size()), k = 0; shuffled && k < size; k++)
+    if (shuffled)
     {
-        std::swap(placed[k], placed[k + random.below(size - k)]);
+        random.draw(&placed, molecules);
     }
     append(placed, { 0, 0, 0 }, model, &random, &system);
     return system;

@@ -52,7 +52,9 @@ NUM_DROPLETS, MOLECULES_PER_DROPLET = 27, 3710
 SYSTEMS = [*mdrun_speed.BOXES, *mdrun_speed.MULTIPLES, *mdrun_speed.FOUR_SITE_BOXES,
            *mdrun_speed.PROTEINS, *DROPLETS]
 # GROMACS constructs virtual sites on the CPU.
-VIRTUAL_SITES = {*mdrun_speed.FOUR_SITE_BOXES, "protein-opls"}
+VIRTUAL_SITES = {*mdrun_speed.FOUR_SITE_BOXES,
+                 *(name for name, (_, water) in mdrun_speed.PROTEINS.items()
+                   if protein.has_four_sites(water))}
 
 TUNING_DELAY = 7.0  # s: mdrun starts to tune after 5 s
 TUNING_INTERVALS = 80  # of the pair search; each setting takes two, most runs try fewer than 30

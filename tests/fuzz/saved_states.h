@@ -46,6 +46,11 @@ protected:
     using Base::solver_;
     using Base::system_;
 
+    Options randomOptions(std::mt19937& random) const
+    {
+        return drawOptions(random, settings_, sizeof(Real));
+    }
+
     void restore(std::mt19937& random)
     {
         const Request request         = randomRequest(random);
@@ -101,7 +106,7 @@ protected:
         }
         else
         {
-            Options others      = drawOptions(random, settings_, sizeof(Real));
+            Options others      = randomOptions(random);
             const bool isNearby = chance(random, 0.5);
             if (isNearby)
             {

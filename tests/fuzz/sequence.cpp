@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "draw_options.h"
 #include "saved_states.h"
 #include "systems.h"
 
@@ -112,6 +111,7 @@ private:
     using Base::isReproducible;
     using Base::options_;
     using Base::randomForces;
+    using SavedStates<Real>::randomOptions;
     using Base::randomRequest;
     using Base::setSystem;
     using Base::settings_;
@@ -145,11 +145,6 @@ private:
         std::ostringstream text;
         text << name << " (" << this->describe() << ")";
         report_(call, text.str());
-    }
-
-    Options randomOptions(std::mt19937& random) const
-    {
-        return drawOptions(random, settings_, sizeof(Real));
     }
 
     void load(std::mt19937& random)
