@@ -197,6 +197,158 @@ __device__ __forceinline__ void addStrain(const VirialTask& task,
 
 constexpr int c_virialThreads = 128;
 
+//! What a block knows of its representative.
+template<class Real, int Columns, bool Staged>
+class VirialTerms
+{
+public:
+    using Memory = VirialMemory<Real, Columns, Staged>;
+
+    __device__ __forceinline__ VirialTerms(unsigned char* memory,
+                                           const WaveGrid& waves,
+                                           const VirialView<Real>& table,
+                                           const StrainView<Real>& strain,
+                                           const Complex<Real>* spectrum,
+                                           int index) :
+        waves_(waves),
+        table_(table), strain_(strain), spectrum_(spectrum), index_(index),
+        own_(memory, table.places.count, strain.count)
+    {
+        const int row = index / waves.ranges[2];
+        kx_           = index - row * waves.ranges[2];
+        kz_           = row / waves.ranges[1];
+        ky_           = row - kz_ * waves.ranges[1];
+    }
+
+    //! Brings to shared memory what stays there; the coefficients of no degree become zero.
+    __device__ __forceinline__ void stage(int thread) const
+    {
+        for (int i = thread; i < 2 * Memory::c_atOnce * table_.places.count; i += c_virialThreads)
+        {
+            own_.x[i] = typename Memory::Values{};
+        }
+        if constexpr (Staged)
+        {
+            for (int i = thread; i < strain_.count; i += c_virialThreads)
+            {
+                Row<Real, 4> four;
+                for (int c = 0; c < 4; c++)
+                {
+                    four.value[c] = scaled(c, i);
+                }
+                own_.derivatives[i]     = four;
+                own_.lastDerivatives[i] = scaled(4, i);
+            }
+            for (int e = thread; e < table_.n * Columns / 2; e += c_virialThreads)
+            {
+                const int j           = e / (Columns / 2);
+                const int copy        = e % (Columns / 2);
+                const Complex<Real> v = spectrum(j, copy);
+
+                own_.multipoles[j].value[2 * copy]     = v.re;
+                own_.multipoles[j].value[2 * copy + 1] = v.im;
+            }
+        }
+    }
+    //! Sets the coefficients of parts from the first one on.
+    __device__ __forceinline__ void setCoefficients(int firstPart, int thread) const
+    {
+        constexpr int c_copies = Memory::c_copies;
+        for (int e = thread; e < table_.coefficients * Memory::c_atOnce; e += c_virialThreads)
+        {
+            const int i                 = e / Memory::c_atOnce;
+            const int part              = e % Memory::c_atOnce;
+            typename Memory::Values sum = {};
+            for (int k = table_.start[i]; k < table_.start[i + 1]; k++)
+            {
+                const auto source = table_.sources[k];
+#pragma unroll
+                for (int c = 0; c < c_copies; c++)
+                {
+                    const Complex<Real> v =
+                            multipole(source.from, (firstPart + part) * c_copies + c);
+                    sum.value[2 * c] += source.value * v.re;
+                    sum.value[2 * c + 1] += source.value * v.im;
+                }
+            }
+            own_.x[2 * part * table_.places.count + table_.place[i]] = sum;
+        }
+    }
+    //! Adds what tasks contribute to the parts whose coefficients are set.
+    __device__ __forceinline__ void add(int firstPart,
+                                        int thread,
+                                        double (&total)[StrainCount]) const
+    {
+        constexpr int c_copies = Memory::c_copies;
+        const auto derivatives = [this](int h, Real(&to)[StrainCount])
+        { this->derivatives(h, to); };
+        for (int item = thread; item < table_.tasks * Memory::c_atOnce; item += c_virialThreads)
+        {
+            const VirialTask task = table_.task[item / Memory::c_atOnce];
+            const int part        = item % Memory::c_atOnce;
+            ProductBand<Real, c_copies> band;
+            addProducts(task, own_.x + 2 * part * table_.places.count, table_.places, &band);
+            addStrain(task, table_.order, band, derivatives, (firstPart + part) * c_copies, total);
+        }
+    }
+    //! How often the representative counts.
+    __device__ __forceinline__ int multiplicity() const
+    {
+        return waves_.multiplicity(kz_, ky_, kx_);
+    }
+
+private:
+    __device__ __forceinline__ Real scaled(int c, int h) const
+    {
+        return table_.scale[h] * strain_.component(c, index_)[h];
+    }
+    __device__ __forceinline__ void derivatives(int h, Real (&to)[StrainCount]) const
+    {
+        if constexpr (Staged)
+        {
+            const Row<Real, 4> four = own_.derivatives[h];
+            for (int c = 0; c < 4; c++)
+            {
+                to[c] = four.value[c];
+            }
+            to[4] = own_.lastDerivatives[h];
+        }
+        else
+        {
+            for (int c = 0; c < StrainCount; c++)
+            {
+                to[c] = scaled(c, h);
+            }
+        }
+    }
+    __device__ __forceinline__ Complex<Real> spectrum(int j, int copy) const
+    {
+        const int wave = waves_.wave(kz_, ky_, kx_, copy);
+        return (wave < 0) ? Complex<Real>{ 0, 0 }
+                          : Phase(j, copy).forward(
+                                  spectrum_[static_cast<size_t>(j) * waves_.stride + wave]);
+    }
+    __device__ __forceinline__ Complex<Real> multipole(int j, int copy) const
+    {
+        if constexpr (Staged)
+        {
+            const Row<Real, Columns>& all = own_.multipoles[j];
+            return { all.value[2 * copy], all.value[2 * copy + 1] };
+        }
+        else
+        {
+            return spectrum(j, copy);
+        }
+    }
+
+    const WaveGrid& waves_;
+    const VirialView<Real>& table_;
+    const StrainView<Real>& strain_;
+    const Complex<Real>* spectrum_;
+    int index_, kx_, ky_, kz_;
+    Memory own_;
+};
+
 /*! \brief 1/2 X* (d kappa / d strain) X of a representative with its copies; a block each.
  *
  *  X of a copy has the signs of its reflections, which are those of the strain components too.
@@ -212,112 +364,17 @@ __global__ void __launch_bounds__(c_virialThreads)
                      double* __restrict__ partial)
 {
     extern __shared__ __align__(16) unsigned char s_virial[];
-    using Memory           = VirialMemory<Real, Columns, Staged>;
-    using Values           = typename Memory::Values;
-    constexpr int c_copies = Memory::c_copies;
-    const int places       = table.places.count;
-    const int index        = blockIdx.x;
-    const int thread       = threadIdx.x;
-    const int row          = index / waves.ranges[2];
-    const int kx           = index - row * waves.ranges[2];
-    const int kz           = row / waves.ranges[1];
-    const int ky           = row - kz * waves.ranges[1];
-    const Memory own(s_virial, places, strain.count);
-
-    const auto spectrumOf = [&](int j, int copy)
-    {
-        const int wave = waves.wave(kz, ky, kx, copy);
-        return (wave < 0) ? Complex<Real>{ 0, 0 }
-                          : Phase(j, copy).forward(
-                                  spectrum[static_cast<size_t>(j) * waves.stride + wave]);
-    };
-    for (int i = thread; i < 2 * Memory::c_atOnce * places; i += c_virialThreads)
-    {
-        own.x[i] = Values{};
-    }
-    if constexpr (Staged)
-    {
-        for (int i = thread; i < strain.count; i += c_virialThreads)
-        {
-            Row<Real, 4> four;
-            for (int c = 0; c < 4; c++)
-            {
-                four.value[c] = table.scale[i] * strain.component(c, index)[i];
-            }
-            own.derivatives[i]     = four;
-            own.lastDerivatives[i] = table.scale[i] * strain.component(4, index)[i];
-        }
-        for (int e = thread; e < table.n * Columns / 2; e += c_virialThreads)
-        {
-            const int j           = e / (Columns / 2);
-            const int copy        = e % (Columns / 2);
-            const Complex<Real> v = spectrumOf(j, copy);
-
-            own.multipoles[j].value[2 * copy]     = v.re;
-            own.multipoles[j].value[2 * copy + 1] = v.im;
-        }
-    }
-    const auto derivatives = [&](int h, Real(&to)[StrainCount])
-    {
-        if constexpr (Staged)
-        {
-            const Row<Real, 4> four = own.derivatives[h];
-            for (int c = 0; c < 4; c++)
-            {
-                to[c] = four.value[c];
-            }
-            to[4] = own.lastDerivatives[h];
-        }
-        else
-        {
-            for (int c = 0; c < StrainCount; c++)
-            {
-                to[c] = table.scale[h] * strain.component(c, index)[h];
-            }
-        }
-    };
-
+    using Terms      = VirialTerms<Real, Columns, Staged>;
+    const int thread = threadIdx.x;
+    const Terms terms(s_virial, waves, table, strain, spectrum, blockIdx.x);
+    terms.stage(thread);
     double total[StrainCount] = {};
-    for (int firstPart = 0; firstPart < Memory::c_parts; firstPart += Memory::c_atOnce)
+    for (int part = 0; part < Terms::Memory::c_parts; part += Terms::Memory::c_atOnce)
     {
         __syncthreads();
-        for (int e = thread; e < table.coefficients * Memory::c_atOnce; e += c_virialThreads)
-        {
-            const int i    = e / Memory::c_atOnce;
-            const int part = e % Memory::c_atOnce;
-            Values sum     = {};
-            for (int k = table.start[i]; k < table.start[i + 1]; k++)
-            {
-                const auto source = table.sources[k];
-#pragma unroll
-                for (int c = 0; c < c_copies; c++)
-                {
-                    const int copy = (firstPart + part) * c_copies + c;
-                    Complex<Real> v;
-                    if constexpr (Staged)
-                    {
-                        v = { own.multipoles[source.from].value[2 * copy],
-                              own.multipoles[source.from].value[2 * copy + 1] };
-                    }
-                    else
-                    {
-                        v = spectrumOf(source.from, copy);
-                    }
-                    sum.value[2 * c] += source.value * v.re;
-                    sum.value[2 * c + 1] += source.value * v.im;
-                }
-            }
-            own.x[2 * part * places + table.place[i]] = sum;
-        }
+        terms.setCoefficients(part, thread);
         __syncthreads();
-        for (int item = thread; item < table.tasks * Memory::c_atOnce; item += c_virialThreads)
-        {
-            const VirialTask task = table.task[item / Memory::c_atOnce];
-            const int part        = item % Memory::c_atOnce;
-            ProductBand<Real, c_copies> band;
-            addProducts(task, own.x + 2 * part * places, table.places, &band);
-            addStrain(task, table.order, band, derivatives, (firstPart + part) * c_copies, total);
-        }
+        terms.add(part, thread, total);
     }
 
     constexpr int c_warps = c_virialThreads / 32;
@@ -343,8 +400,8 @@ __global__ void __launch_bounds__(c_virialThreads)
         {
             sum += s_sums[warp][thread];
         }
-        partial[static_cast<size_t>(index) * StrainCount + thread] =
-                scale * waves.multiplicity(kz, ky, kx) * sum;
+        partial[static_cast<size_t>(blockIdx.x) * StrainCount + thread] =
+                scale * terms.multiplicity() * sum;
     }
 }
 
