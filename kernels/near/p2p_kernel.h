@@ -309,11 +309,6 @@ __device__ __forceinline__ void meetSources(const P2pArguments<Real>& task,
         if (c_masked)
         {
             keep = targetsMet<Shape>(task, self, sources, p, base + self.lane, group, count);
-            if (self.careful && __all_sync(c_all, keep == c_all))
-            {
-                targets.template meet<false>(p, keep, reacts, task.forces, sums);
-                return;
-            }
         }
         targets.template meet<c_masked>(p, keep, reacts, task.forces, sums);
     };
