@@ -20,14 +20,6 @@ void CudaBackend<Real>::sort()
         totals_.clear(far());
     }
     setPositions();
-    nearField_.clear(streams_.near());
-    if (replacesForces())
-    {
-        clearForces(arrays_.order() + arrays_.takingPart(),
-                    arrays_.size() - arrays_.takingPart(),
-                    forces(),
-                    streams_.near());
-    }
     Sums wanted = { this->request_.energy, this->request_.virial, {} };
     copyTo(farField_.rotation(), wanted.rotation);
     cells_.sort(leafGrid(),
@@ -36,6 +28,7 @@ void CudaBackend<Real>::sort()
                 wanted,
                 arrays_.positions(),
                 arrays_.q(),
+                nearField_.forces(),
                 reproducible_,
                 far());
     if (!recording)
@@ -64,6 +57,15 @@ void CudaBackend<Real>::sort()
 template<class Real>
 void CudaBackend<Real>::exclusions()
 {
+    const cudaStream_t stream = streams_.excluded();
+    streams_.awaitIn(stream, Point::Placed);
+    if (replacesForces())
+    {
+        clearForces(arrays_.order() + arrays_.takingPart(),
+                    arrays_.size() - arrays_.takingPart(),
+                    forces(),
+                    stream);
+    }
     const NearGrid where = nearGrid();
     nearField_.exclusions().subtract(where.box,
                                      where.closeDistance,
@@ -71,13 +73,16 @@ void CudaBackend<Real>::exclusions()
                                      arrays_.q(),
                                      arrays_.size(),
                                      nearResults(),
-                                     streams_.near());
+                                     stream);
+    streams_.awaitIn(stream, Point::Sorted);
+    nearField_.exclusions().findClose(cells_.particles(), stream);
+    streams_.reach(Point::ExcludedDone, stream);
 }
 
 template<class Real>
 void CudaBackend<Real>::p2p()
 {
-    streams_.awaitIn(streams_.near(), Point::Sorted);
+    streams_.awaitIn(streams_.near(), Point::ExcludedDone);
     nearField_.p2p(&cells_, nearGrid(), nearResults(), streams_.near());
     streams_.reach(Point::NearDone, streams_.near());
 }
@@ -191,7 +196,6 @@ void CudaBackend<Real>::setPositions()
         arrays_.copyPositions(this->positions_, far());
     }
     streams_.reach(Point::Placed, far());
-    streams_.awaitIn(streams_.near(), Point::Placed);
 }
 
 template<class Real>

@@ -57,7 +57,6 @@ void DeviceNearField<Real>::p2p(DeviceCells<Real>* particles,
                                 const NearResults& results,
                                 cudaStream_t stream)
 {
-    exclusions_.findClose(particles->particles(), stream);
     DeviceNearTask<Real> task;
     task.particles     = particles->particles();
     task.grid          = where.grid;

@@ -41,14 +41,13 @@ public:
      *  others after a restart. */
     void findOccupancy(DeviceCells<Real>* particles, cudaStream_t stream);
 
-    void clear(cudaStream_t stream) { forces_.clear(stream); }
-    //! Forces of near cells on the particles that have just been sorted.
+    //! Adds forces of near cells on the particles that have just been sorted to forces().
     void p2p(DeviceCells<Real>* particles,
              const NearGrid& where,
              const NearResults& results,
              cudaStream_t stream);
-    //! [n] of sorted particles, in the frame of the cells.
-    const Real4<Real>* forces() const { return forces_.data(); }
+    //! [n] of sorted particles, in the frame of the cells; zero before p2p().
+    Real4<Real>* forces() { return forces_.data(); }
 
 private:
     //! The cells to visit; a list of them is made where many are empty.

@@ -15,6 +15,8 @@ namespace
 {
 
 constexpr int c_threads = 128;
+//! Of findCloseKernel(): some for each multiprocessor.
+constexpr int c_mostBlocks = 1024;
 
 template<class Real>
 struct ExclusionTask
@@ -158,29 +160,32 @@ __global__ void __launch_bounds__(c_threads)
                         int2* __restrict__ closeOf)
 {
     using Exclusions = DeviceExclusions<Real>;
-    const int i      = static_cast<int>(blockIdx.x * c_threads + threadIdx.x);
-    if (*rows.anyClose == 0 || i >= particles.n)
+    if (*rows.anyClose == 0)
     {
         return;
     }
-    const int own = particles.atom[i];
-    int2 found    = { Exclusions::c_none, Exclusions::c_none };
-    for (int k = rows.offsets[own]; k < rows.offsets[own + 1]; k++)
+    for (int i = static_cast<int>(blockIdx.x * c_threads + threadIdx.x); i < particles.n;
+         i += static_cast<int>(gridDim.x) * c_threads)
     {
-        if (rows.close[k])
+        const int own = particles.atom[i];
+        int2 found    = { Exclusions::c_none, Exclusions::c_none };
+        for (int k = rows.offsets[own]; k < rows.offsets[own + 1]; k++)
         {
-            const int at = particles.position[rows.partners[k]];
-            if (found.x == Exclusions::c_none)
+            if (rows.close[k])
             {
-                found.x = at;
-            }
-            else
-            {
-                found.y = (found.y == Exclusions::c_none) ? at : Exclusions::c_more;
+                const int at = particles.position[rows.partners[k]];
+                if (found.x == Exclusions::c_none)
+                {
+                    found.x = at;
+                }
+                else
+                {
+                    found.y = (found.y == Exclusions::c_none) ? at : Exclusions::c_more;
+                }
             }
         }
+        closeOf[i] = found;
     }
-    closeOf[i] = found;
 }
 
 } // namespace
@@ -323,8 +328,9 @@ void DeviceExclusions<Real>::findClose(const SortedParticles<Real>& particles, c
 {
     if (length_ > 0 && particles.n > 0)
     {
-        findCloseKernel<<<blocksFor(particles.n, c_threads), c_threads, 0, stream>>>(
-                particles, view(), closeOf_.data());
+        // few blocks: mostly they have nothing to do
+        const int blocks = std::min(blocksFor(particles.n, c_threads), c_mostBlocks);
+        findCloseKernel<<<blocks, c_threads, 0, stream>>>(particles, view(), closeOf_.data());
         checkLaunch("looking for close excluded pairs");
     }
 }

@@ -8,6 +8,8 @@
 #define FARFIELD_KERNELS_RUNTIME_DEVICE_H
 
 #include <cstddef>
+
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -189,17 +191,26 @@ private:
     size_t size_ = 0;
 };
 
+//! Which kernels are scheduled first where several are ready.
+enum class Priority
+{
+    Lowest,
+    Second, //!< after the highest, and before the middle, which GROMACS gives short-range forces
+    Highest
+};
+
 //! A stream that does not wait for the default stream.
 class Stream
 {
 public:
-    //! High priority: its kernels are scheduled first where several are ready.
-    explicit Stream(bool highPriority = false)
+    explicit Stream(Priority priority = Priority::Lowest)
     {
-        int lowest = 0, highest = 0;
+        int lowest = 0, highest = 0; // numbers fall
         check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "reading stream priorities");
-        check(cudaStreamCreateWithPriority(
-                      &stream_, cudaStreamNonBlocking, highPriority ? highest : lowest),
+        const int number = priority == Priority::Highest  ? highest
+                           : priority == Priority::Second ? std::min(highest + 1, lowest)
+                                                          : lowest;
+        check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, number),
               "creating a stream");
     }
     ~Stream() { cudaStreamDestroy(stream_); }

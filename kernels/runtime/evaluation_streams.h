@@ -18,10 +18,11 @@ namespace farfield
 //! Points of an evaluation that work in other streams waits for.
 enum class Point
 {
-    Placed,   //!< positions are in device memory
-    Sorted,   //!< particles are sorted: the near field needs no tree
-    Watched,  //!< families are counted
-    NearDone, //!< forces of the near field are complete
+    Placed,       //!< positions are in device memory
+    Sorted,       //!< particles are sorted: the near field needs no tree
+    Watched,      //!< families are counted
+    ExcludedDone, //!< excluded pairs are subtracted, and what the near field leaves out is known
+    NearDone,     //!< forces of the near field are complete, and all of the above
     Count
 };
 
@@ -38,11 +39,20 @@ public:
     //! Of the far field: the longer chain, so its kernels go first.
     const Stream& far() const { return far_; }
     cudaStream_t near() const { return inTurn_ ? far_ : near_; }
+    //! Of excluded pairs: short, and the near field waits for them.
+    cudaStream_t excluded() const { return inTurn_ ? far_ : excluded_; }
     cudaStream_t watch() const { return inTurn_ ? far_ : watch_; }
     cudaStream_t of(Stage stage) const
     {
-        return stage == Stage::Exclusions || stage == Stage::P2p ? near()
-                                                                 : static_cast<cudaStream_t>(far_);
+        switch (stage)
+        {
+            case Stage::Exclusions:
+                return excluded();
+            case Stage::P2p:
+                return near();
+            default:
+                return far_;
+        }
     }
 
     //! The work of a stream has come to a point.
@@ -76,7 +86,8 @@ public:
     }
 
 private:
-    Stream far_{ true }, near_, watch_;
+    Stream far_{ Priority::Highest }, near_{ Priority::Second }, excluded_{ Priority::Second },
+            watch_;
     std::array<Event, static_cast<int>(Point::Count)> points_;
     Event entered_, done_;
     bool inTurn_ = false;

@@ -57,6 +57,7 @@ __global__ void __launch_bounds__(c_threads) bin(CellGrid grid,
                                                  GridPosition where,
                                                  const Real* __restrict__ x,
                                                  const Real* __restrict__ q,
+                                                 Real4<Real>* __restrict__ cleared,
                                                  typename DeviceCells<Real>::View v)
 {
     const int i = blockIdx.x * c_threads + threadIdx.x;
@@ -80,6 +81,7 @@ __global__ void __launch_bounds__(c_threads) bin(CellGrid grid,
     v.walk[i]   = particle;
     v.place[i]  = make_int2(cell, atomicAdd(v.counts + cell, 1));
     v.binned[i] = { relative[0], relative[1], relative[2], charge };
+    cleared[i]  = { 0, 0, 0, 0 };
 }
 
 //! A particle that has been binned.
@@ -349,12 +351,13 @@ void DeviceCells<Real>::sort(const CellGrid& grid,
                              const Sums& sums,
                              const Real* x,
                              const Real* q,
+                             Real4<Real>* cleared,
                              bool reproducible,
                              cudaStream_t stream)
 {
     const View v     = view(reproducible);
     const int blocks = std::max(1, blocksFor(n_, c_threads));
-    bin<Real><<<blocks, c_threads, 0, stream>>>(grid, frame, where, x, q, v);
+    bin<Real><<<blocks, c_threads, 0, stream>>>(grid, frame, where, x, q, cleared, v);
     checkLaunch("binning particles");
     const int scanBlocks = std::max(1, blocksFor(n_, c_scanThreads));
     if (cells_ < c_scanThreads * c_moreItems && scanBlocks <= c_maxScanBlocks)

@@ -54,6 +54,7 @@ public:
      *  \param[in] x       [...][3] of all particles, device memory, any image
      *  \param[in] q       of all particles, device memory
      *  \param[in] sums    kept with the evaluation
+     *  \param[out] cleared  [n] set to zero on the way, device memory: room for forces
      *  \param[in] reproducible  keep the original order within cells */
     void sort(const CellGrid& grid,
               const BinFrame& frame,
@@ -61,6 +62,7 @@ public:
               const Sums& sums,
               const Real* x,
               const Real* q,
+              Real4<Real>* cleared,
               bool reproducible,
               cudaStream_t stream);
     SortedParticles<Real> particles() const;
