@@ -69,6 +69,11 @@ STAGES = {
 
 
 # ---- one lipid ----
+def residues_of(gmx):
+    """The file of the lipids of the force field, where gmx looks for it."""
+    return gmx.program.parent.parent / f"share/gromacs/top/{FORCE_FIELD}.ff/lipids.rtp"
+
+
 def read_residue(path, name):
     """Atoms and {atom: neighbours}, heavy ones first, of a residue of a force field (.rtp)."""
     atoms, neighbours, residue, block = [], {}, None, None
@@ -232,8 +237,7 @@ def place(generator, conformers, atoms):
 
 def build(gmx, folder):
     """Leaves lipid.gro and bilayer.gro; returns the number of lipids."""
-    residues = gmx.program.parent.parent / f"share/gromacs/top/{FORCE_FIELD}.ff/lipids.rtp"
-    atoms, neighbours = read_residue(residues, LIPID)
+    atoms, neighbours = read_residue(residues_of(gmx), LIPID)
     heavy = [atom for atom in atoms if not is_hydrogen(atom)]
     far = distant_pairs(heavy, neighbours)
     generator = random.Random(1)

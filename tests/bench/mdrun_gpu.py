@@ -23,8 +23,10 @@ otherwise in mixed precision, which limits the comparison to a few 1e-6.
 
 With --merge the rounds of earlier results are put together instead, system by system.
 
-Systems: boxes of TIP3P and TIP4P water, a protein in a dodecahedron of water with three force
-fields, and 27 droplets of water in large boxes of vacuum. Prints tables; writes mdrun_gpu.json and, with matplotlib, mdrun_gpu.svg.
+Systems: boxes of TIP3P and TIP4P water and of salt water, a protein in a dodecahedron of water with
+three force fields, a membrane, and 27 droplets of water in large boxes of vacuum; those whose names
+end with "-4fs" have heavy hydrogens and steps of 4 fs instead of 2 fs. Prints tables; writes
+mdrun_gpu.json and, with matplotlib, mdrun_gpu.svg.
 """
 
 import argparse
@@ -42,19 +44,20 @@ from tests.bench import mdrun_speed, results
 from tests.bench.figures import mdrun
 from tests.bench.mdrun_speed import ALL_ATOMS, COMMON, CONTINUATION, MINIMISATION, NONE, WARM_UP
 from tests.bench.mdrun_speed import say
-from tests.support.gmx import environment, gro, log, mdp, trr
+from tests.support.gmx import environment, gro, log, mdp
 from tests.support.gmx.mdp import FMM
 from tests.support.gmx.mdp import STANDARD_PME as PME
 from tests.support.gmx.program import Gmx, GmxError
 
 DROPLETS = {"droplets-40": 40.0, "droplets-80": 80.0}  # edge of the box, nm
 NUM_DROPLETS, MOLECULES_PER_DROPLET = 27, 3710
-SYSTEMS = [*mdrun_speed.BOXES, *mdrun_speed.MULTIPLES, *mdrun_speed.FOUR_SITE_BOXES,
-           *mdrun_speed.PROTEINS, *DROPLETS]
+SYSTEMS = [*mdrun_speed.SYSTEMS, *DROPLETS]
 # GROMACS constructs virtual sites on the CPU.
 VIRTUAL_SITES = {*mdrun_speed.FOUR_SITE_BOXES,
                  *(name for name, (_, water) in mdrun_speed.PROTEINS.items()
                    if protein.has_four_sites(water))}
+
+DEVICES = {"PME": ("-nb", "gpu", "-pme", "gpu"), "FMM": ("-nb", "gpu")}  # for the forces
 
 TUNING_DELAY = 7.0  # s: mdrun starts to tune after 5 s
 TUNING_INTERVALS = 80  # of the pair search; each setting takes two, most runs try fewer than 30
@@ -168,7 +171,7 @@ def run(gmx, name, kind, steps, reset, arguments):
     """One run; ns/day. Its log is name.log."""
     update = "cpu" if kind["system"] in VIRTUAL_SITES else "gpu"
     options = ["-nb", "gpu", "-update", update, "-nstlist", kind["nstlist"]]
-    if name.startswith("protein"):  # water has no bonded interactions, and mdrun refuses that
+    if mdrun_speed.has_bonded(kind["system"]):  # mdrun refuses it where there are none
         options += ["-bonded", "gpu"]
     if kind["base"] == "PME":
         options += ["-pme", "gpu", "-tunepme" if kind["tuned"] else "-notunepme"]
@@ -187,7 +190,7 @@ def plan(gmx, name, kind, arguments):
         """Steps per second."""
         untuned = {**kind, "tuned": False}
         speed = run(gmx, f"{name}-probe", untuned, steps, steps // 2, arguments)
-        return speed / (86400 * 2e-6)
+        return 1000 / mdrun_speed.ms_per_step(speed, kind["dt"])
 
     def intervals(seconds):
         return max(2, math.ceil(seconds * per_second / nstlist))
@@ -214,9 +217,9 @@ def measure(gmx, name, folder, common, arguments):
             gmx("grompp", "-f", f"{name}-{base}.mdp", "-c", folder / "warm.gro",
                 "-t", folder / "warm.cpt", "-p", folder / kind["topology"], "-o", inputs[base],
                 "-po", f"{name}-{base}-out.mdp", folder=arguments.output)
-        kind["tpr"], kind["system"] = inputs[base], name
+        kind["tpr"], kind["system"], kind["dt"] = inputs[base], name, common["dt"]
         kind["steps"], kind["reset"] = plan(gmx, name, kind, arguments)
-    record = {"atoms": gro.atom_count(folder / "warm.gro"), "kinds": {}}
+    record = {"atoms": gro.atom_count(folder / "warm.gro"), "dt": common["dt"], "kinds": {}}
     for turn in range(arguments.rounds):
         for label, kind in kinds.items():
             entry = record["kinds"].setdefault(label, {
@@ -244,7 +247,7 @@ def summarise(record):
     best = {}
     for label, entry in record["kinds"].items():
         entry["median"], entry["half_range"] = results.median_and_spread(entry["ns_per_day"])
-        entry["ms_per_step"] = 172.8 / entry["median"]
+        entry["ms_per_step"] = mdrun_speed.ms_per_step(entry["median"], record["dt"])
         if "stages" in entry:
             entry["stage_ms"] = {stage: statistics.median(times[stage] for times in entry["stages"])
                                  for stage in entry["stages"][0]}
@@ -272,35 +275,10 @@ def merged(paths):
             for key in record.keys() - records[name].keys():
                 records[name][key] = record[key]
     for record in records.values():
+        record.setdefault("dt", COMMON["dt"])  # of results from before there were 4 fs
         summarise(record)
     machines = sorted({content["machine"] for content in contents})
     return {**contents[0], "machine": "; ".join(machines), "systems": records}
-
-
-# ---- accuracy ----
-def force_errors(gmx, name, folder, common, arguments):
-    """Relative RMS error of the forces of the warm structure: {kind: error}, and the reference."""
-    output = arguments.output
-    single_step = {"nsteps": 0, "nstfout": 1, "nstcalcenergy": 1, "nstenergy": 1}
-    double = Gmx(arguments.gmx_double) if arguments.gmx_double else None
-    reference = mdp.CONVERGED_PME if double else protein.TIGHT_PME
-    forces = {}
-    for kind, program, settings, options in (
-            ("reference", double or gmx, reference, () if double else ("-nb", "cpu")),
-            ("PME", gmx, PME, ("-nb", "gpu", "-pme", "gpu")),
-            ("FMM", gmx, {**FMM, **arguments.mdp}, ("-nb", "gpu"))):
-        run_name = f"{name}-forces-{kind}"
-        mdp.write(output / f"{run_name}.mdp", common, CONTINUATION, settings, single_step)
-        # From the structure file alone, which any version reads: all programs have equal positions.
-        program("grompp", "-f", f"{run_name}.mdp", "-c", folder / "warm.gro",
-                "-p", folder / "topol.top", "-o", f"{run_name}.tpr", "-po", f"{run_name}-out.mdp",
-                folder=output)
-        program("mdrun", "-deffnm", run_name, "-noconfout", "-ntmpi", 1,
-                "-ntomp", arguments.threads, *options, folder=output)
-        forces[kind] = trr.forces(output / f"{run_name}.trr")
-    errors = {kind: trr.relative_rms(forces[kind], forces["reference"])
-              for kind in ("PME", "FMM")}
-    return {**errors, "reference": reference, "double": bool(double)}
 
 
 # ---- what comes out ----
@@ -319,8 +297,7 @@ def print_tables(records):
               f"{record['fmm_over_pme_half_range']:.3f}")
         errors = record.get("force_error")
         if errors:
-            print(f"force error: PME {errors['PME']:.2e}, FMM {errors['FMM']:.2e}"
-                  + ("" if errors["double"] else " (reference in mixed precision)"))
+            print(mdrun_speed.describe_errors(errors))
         print("FMM, us: " + ", ".join(f"{stage} {1000 * time:.1f}" for stage, time in
                                       record["kinds"][best["FMM"]]["stage_ms"].items()))
         print("\n".join(record["setup"]))
@@ -342,7 +319,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     mdrun_speed.add_arguments(parser, "mdrun_gpu.json and mdrun_gpu.svg")
-    parser.add_argument("--gmx-double", type=Path, help="for the converged forces")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5, help="timed length of a run")
@@ -354,8 +330,6 @@ def main():
     parser.add_argument("--no-tuning", action="store_true", help="leave out tuned PME")
     parser.add_argument("--no-graphless", action="store_true",
                         help="leave out the runs without CUDA graphs")
-    parser.add_argument("--max-error-atoms", type=int, default=100000,
-                        help="no force error of larger systems; 0: of none")
     parser.add_argument("--merge", type=Path, nargs="+", metavar="JSON",
                         help="results to put together; nothing is run")
     arguments = parser.parse_args()
@@ -373,7 +347,8 @@ def main():
         folder, common = prepare(gmx, name, arguments)
         record = records[name] = measure(gmx, name, folder, common, arguments)
         if record["atoms"] <= arguments.max_error_atoms:
-            record["force_error"] = force_errors(gmx, name, folder, common, arguments)
+            record["force_error"] = mdrun_speed.force_errors(
+                gmx, name, folder, common, arguments, DEVICES)
         # After each system: a run that is stopped leaves what is done
         mdrun_speed.write_result(arguments.output / "mdrun_gpu.json", arguments, version, "systems",
                                  records)

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Speed of mdrun with FMM against PME, and against no Coulomb interaction at all.
 
-Boxes of water and solvated proteins are made with gmx, minimised and warmed up once, and kept in
-the cache folder. Then mdrun runs each kind in turn, several rounds in one invocation and on the same
-cores, so that a change of the machine's speed meets all of them. Medians of the rounds are compared:
+Boxes of water and of salt water, solvated proteins and a membrane are made with gmx, minimised and
+warmed up once, and kept in the cache folder. Then mdrun runs each kind in turn, several rounds in one
+invocation and on the same cores, so that a change of the machine's speed meets all of them. Medians
+of the rounds are compared:
 
     PME            with GROMACS's standard settings; mdrun does not tune it on a CPU alone
     FMM            with the options of --mdp
@@ -14,18 +15,24 @@ cores, so that a change of the machine's speed meets all of them. Medians of the
 
     python3 -m tests.bench.mdrun_speed --sizes 23k four-site protein
     python3 -m tests.bench.mdrun_speed --sizes 23k --nstcalcenergy 1 10 100
+
+The name of a system of 4 fs steps, with three times heavier hydrogens, ends with "-4fs". The forces of
+both at the first step are compared with a converged PME: in double precision if --gmx-double names
+such a gmx of any version, otherwise in mixed precision, which limits the comparison to a few 1e-6.
 """
 
 import argparse
 import hashlib
+import math
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
 
-from examples import protein
+from examples import membrane, protein
 from tests.bench import results
-from tests.support.gmx import environment, gro, log, mdp
+from tests.support.gmx import environment, gro, log, mdp, trr
 from tests.support.gmx.mdp import FMM
 from tests.support.gmx.mdp import STANDARD_PME as PME
 from tests.support.gmx.program import Gmx, GmxError
@@ -63,6 +70,23 @@ PROTEINS = {
     "protein-charmm": ("charmm27", "tip3p"),
     "protein-opls": ("oplsaa", "tip4p"),
 }
+
+# Copies of a protein in its dodecahedron or of a patch of membrane along x, y, z: 88 824, 16 998 and
+# 101 988 atoms. A folder membrane-patch in the cache with patch.gro.xz and patch.top spares making one.
+TILES = {
+    "protein-89k": ("protein", (2, 2, 1)),
+    "membrane-17k": ("patch", (1, 1, 1)),
+    "membrane": ("patch", (3, 2, 1)),
+}
+
+# Sodium chloride, mol/l, in a box of TIP3P.
+SALT = {"salt": ("93k", 1.0)}
+
+# The same with steps of 4 fs.
+HEAVY_HYDROGENS = {"mass-repartition-factor": 3, "dt": 0.004}
+HEAVY = {f"{name}-4fs": name for name in ("protein", *TILES)}
+
+SYSTEMS = [*BOXES, *MULTIPLES, *FOUR_SITE_BOXES, *SALT, *PROTEINS, *TILES, *HEAVY]
 
 ALL_ATOMS = {"GMX_NBNXM_SEARCH_ALL_ATOMS": "1"}
 
@@ -137,14 +161,97 @@ def prepare(gmx, size, arguments):
     return folder
 
 
-def warm_up(gmx, folder, start, stages, electrostatics, threads):
+def warm_up(gmx, folder, start, stages, electrostatics, threads, common=None):
     """Runs the stages one after the other, from the structure start."""
     for name, settings in stages:
-        mdp.write(folder / f"{name}.mdp", COMMON, electrostatics, settings)
+        mdp.write(folder / f"{name}.mdp", common or COMMON, electrostatics, settings)
         gmx("grompp", "-f", f"{name}.mdp", "-c", start, "-p", "topol.top", "-o", f"{name}.tpr",
             folder=folder)
         gmx("mdrun", "-deffnm", name, "-ntmpi", 1, "-ntomp", threads, folder=folder)
         start = f"{name}.gro"
+
+
+def has_bonded(name):
+    """Whether a system has more than rigid water and ions."""
+    return name.startswith(("protein", "membrane"))
+
+
+def common_settings(name):
+    """The settings that all runs of a system share."""
+    return {**COMMON, **(protein.COMMON if has_bonded(name) else {}),
+            **(HEAVY_HYDROGENS if name in HEAVY else {})}
+
+
+def derived(gmx, name, arguments, sources, make, stages):
+    """The folder of a system that is made of files of another, anew when these change.
+
+    make(folder) leaves the structure start.gro and topol.top.
+    """
+    common = common_settings(name)
+    identity = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
+    identity.update(repr((name, TILES.get(name), SALT.get(name), common, stages)).encode())
+    folder = arguments.cache / name
+    stamp = folder / "prepared"
+    if stamp.exists() and stamp.read_text() == identity.hexdigest():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp.unlink(missing_ok=True)
+    say(f"{name}: making and warming up (once)")
+    make(folder)
+    warm_up(gmx, folder, "start.gro", stages, PME, arguments.threads, common)
+    stamp.write_text(identity.hexdigest())
+    return folder
+
+
+def tiles(gmx, name, arguments):
+    """The folder of copies of a protein or of a patch of membrane."""
+    part, counts = TILES[name]
+    if part == "patch":
+        source = arguments.cache / "membrane-patch"
+        membrane.prepare(gmx, arguments, source)
+        structure, topology = source / "patch.gro", source / "patch.top"
+    else:
+        source = system(gmx, part, arguments)[0]
+        structure, topology = source / "warm.gro", source / "topol.top"
+
+    def make(folder):
+        gmx("genconf", "-f", structure, "-nbox", *counts, "-o", "start.gro", folder=folder)
+        head, molecules = topology.read_text().split("[ molecules ]\n")
+        (folder / "topol.top").write_text(
+            f"{head}[ molecules ]\n{molecules * math.prod(counts)}")
+
+    return derived(gmx, name, arguments, (structure, topology), make, (("warm", WARM_UP),))
+
+
+def salt_water(gmx, name, arguments):
+    """The folder of a box of water in which ions replace molecules."""
+    size, concentration = SALT[name]
+    water = prepare(gmx, size, arguments)
+
+    def make(folder):
+        text = (water / "topol.top").read_text()
+        ions = '#include "amber99sb-ildn.ff/ions.itp"\n[ system ]'
+        (folder / "topol.top").write_text(text.replace("[ system ]", ions))
+        mdp.write(folder / "ions.mdp", COMMON, PME, MINIMISATION)
+        gmx("grompp", "-f", "ions.mdp", "-c", water / "warm.gro", "-p", "topol.top",
+            "-o", "ions.tpr", folder=folder)
+        gmx("genion", "-s", "ions.tpr", "-p", "topol.top", "-o", "start.gro",
+            "-conc", concentration, "-seed", 1, folder=folder, answer="SOL\n")
+
+    return derived(gmx, name, arguments, (water / "warm.gro", water / "topol.top"), make,
+                   (("minimise", MINIMISATION), ("warm", WARM_UP)))
+
+
+def heavy(gmx, name, arguments):
+    """The folder of a system with heavy hydrogens."""
+    source = system(gmx, HEAVY[name], arguments)[0]
+    structure, topology = source / "warm.gro", source / "topol.top"
+
+    def make(folder):
+        for path, copy in ((structure, "start.gro"), (topology, "topol.top")):
+            shutil.copyfile(path, folder / copy)
+
+    return derived(gmx, name, arguments, (structure, topology), make, (("warm", WARM_UP),))
 
 
 def system(gmx, name, arguments):
@@ -153,8 +260,50 @@ def system(gmx, name, arguments):
         folder = arguments.cache / name
         folder.mkdir(parents=True, exist_ok=True)
         protein.prepare(gmx, arguments, folder, *PROTEINS[name])
-        return folder, {**COMMON, **protein.COMMON}
-    return prepare(gmx, name, arguments), COMMON
+    else:
+        makers = {**dict.fromkeys(TILES, tiles), **dict.fromkeys(SALT, salt_water),
+                  **dict.fromkeys(HEAVY, heavy)}
+        folder = makers.get(name, prepare)(gmx, name, arguments)
+    return folder, common_settings(name)
+
+
+def ms_per_step(ns_per_day, dt):
+    """Milliseconds that a step of dt ps takes: 86.4e6 ms a day, 1000 ps a ns."""
+    return 86.4e3 * dt / ns_per_day
+
+
+def force_errors(gmx, name, folder, common, arguments, devices):
+    """Relative RMS error of the forces of the warm structure: {kind: error}, and the reference.
+
+    devices: {kind: options of mdrun}.
+    """
+    output = arguments.output
+    single_step = {"nsteps": 0, "nstfout": 1, "nstcalcenergy": 1, "nstenergy": 1}
+    double = Gmx(arguments.gmx_double) if arguments.gmx_double else None
+    reference = mdp.CONVERGED_PME if double else protein.TIGHT_PME
+    forces = {}
+    for kind, program, settings, options in (
+            ("reference", double or gmx, reference, () if double else ("-nb", "cpu")),
+            ("PME", gmx, PME, devices["PME"]),
+            ("FMM", gmx, {**FMM, **arguments.mdp}, devices["FMM"])):
+        run_name = f"{name}-forces-{kind}"
+        mdp.write(output / f"{run_name}.mdp", common, CONTINUATION, settings, single_step)
+        # From the structure file alone, which any version reads: all programs have equal positions.
+        program("grompp", "-f", f"{run_name}.mdp", "-c", folder / "warm.gro",
+                "-p", folder / "topol.top", "-o", f"{run_name}.tpr", "-po", f"{run_name}-out.mdp",
+                folder=output)
+        program("mdrun", "-deffnm", run_name, "-noconfout", "-ntmpi", 1,
+                "-ntomp", arguments.threads, *options, folder=output)
+        forces[kind] = trr.forces(output / f"{run_name}.trr")
+    errors = {kind: trr.relative_rms(forces[kind], forces["reference"])
+              for kind in ("PME", "FMM")}
+    return {**errors, "reference": reference, "double": bool(double)}
+
+
+def describe_errors(errors):
+    """The line of a table with what force_errors() found."""
+    return (f"force error: PME {errors['PME']:.2e}, FMM {errors['FMM']:.2e}"
+            + ("" if errors["double"] else " (reference in mixed precision)"))
 
 
 def kinds_of(folder, arguments):
@@ -211,11 +360,13 @@ def measure(gmx, size, interval, arguments):
         median, spread = results.median_and_spread(values)
         record["median_ns_per_day"][kind] = median
         record["half_range_ns_per_day"][kind] = spread
-        # 2 fs a step: 86400 s of a day, 172.8 = 86400 s * 2e-6 ns * 1000 ms/s
-        record["ms_per_step"][kind] = 172.8 / median
+        record["ms_per_step"][kind] = ms_per_step(median, common["dt"])
     # The ratio within each round, then its median: what changes slowly cancels.
     record["fmm_over_pme"], record["fmm_over_pme_half_range"] = results.median_and_spread(
         [fmm / pme for fmm, pme in zip(speeds["FMM"], speeds["PME"])])
+    if num_atoms <= arguments.max_error_atoms:
+        record["force_error"] = force_errors(gmx, label, folder, common, arguments,
+                                             {"PME": (), "FMM": ()})
     for name in stages[0]:
         values = [stage[name] for stage in stages if name in stage]
         record["fmm_stage_ms"][name] = results.median_and_spread(values)[0]
@@ -231,6 +382,8 @@ def print_tables(records):
                   f"{spreads[kind]:>6.2f}{record['ms_per_step'][kind]:>9.2f}")
         print(f"{size:<20}{'':>8}  {'FMM / PME':<14}{record['fmm_over_pme']:>9.3f} +-"
               f"{record['fmm_over_pme_half_range']:>6.3f}")
+        if "force_error" in record:
+            print(f"{size:<30}{describe_errors(record['force_error'])}")
     print("medians and half the distance of the extremes\n")
     print(f"{'farfield, ms per call':<26}" + "".join(f"{size:>20}" for size in records))
     for name in next(iter(records.values()))["fmm_stage_ms"]:
@@ -260,6 +413,9 @@ def add_arguments(parser, result):
     parser.add_argument("--cache", type=Path, default=cache_folder(), help="for the warm systems")
     parser.add_argument("--output", type=Path, default=root / "build/bench",
                         help=f"for inputs, logs, {result}")
+    parser.add_argument("--gmx-double", type=Path, help="for the converged forces")
+    parser.add_argument("--max-error-atoms", type=int, default=120000,
+                        help="no force error of larger systems; 0: of none")
     parser.add_argument("--structure", type=Path, default=root / "build/share/farfield/protein.pdb",
                         help="of the protein")
 
@@ -289,8 +445,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser, "mdrun_speed.json")
-    parser.add_argument("--sizes", nargs="+",
-                        choices=[*BOXES, *MULTIPLES, *FOUR_SITE_BOXES, *PROTEINS],
+    parser.add_argument("--sizes", nargs="+", choices=SYSTEMS,
                         default=["23k", "93k", "four-site", "protein"])
     parser.add_argument("--nstcalcenergy", type=int, nargs="+", default=[100],
                         help="intervals of energies, each is run")

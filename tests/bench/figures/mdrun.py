@@ -37,7 +37,7 @@ def draw(records, path):
         [f"{name}\n{record['atoms']} atoms" for name, record in records.items()],
     )
     axes.set_yscale("log")
-    axes.set_ylabel("ns/day at 2 fs")
+    axes.set_ylabel("ns/day, steps of 2 fs if the name does not say 4 fs")
     axes.set_title("mdrun; the numbers are FMM / PME")
     axes.legend(frameon=False)
     drawing.save(figure, path)
