@@ -64,8 +64,8 @@ struct Reference
 
 /*! \brief Rigid water in a cube at 33.4 molecules/nm^3.
  *
- *  TIP3P (0.09572 nm, 104.52 degrees, -0.834/0.417 e) on a jittered lattice, in orientations that
- *  are random as far as atoms of different molecules allow; oxygens are at least 0.25 nm apart.
+ *  TIP3P (0.09572 nm, 104.52 degrees, -0.834/0.417 e), its oxygens a fluid of hard spheres of
+ *  0.25 nm, in orientations that are random as far as atoms of different molecules allow.
  *  \param[in] atoms  rounded to whole molecules */
 System waterBox(int atoms, unsigned seed);
 
