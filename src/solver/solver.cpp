@@ -163,12 +163,6 @@ public:
         settle();
         const Mat3 box = checkedBox(boxVectors);
         checkRequest(request);
-        if (gpu_ != nullptr && potentials != nullptr)
-        {
-            throw Error(ErrorCode::Unsupported,
-                        "Potentials are computed by the device 'cpu' alone.",
-                        "device");
-        }
         if (charges_.count() == 0)
         {
             return {};
@@ -193,7 +187,8 @@ public:
                  const double boxVectors[3][3],
                  Real* forces,
                  const Request& request,
-                 void* stream)
+                 void* stream,
+                 Real* potentials)
     {
         const Mat3 box = checkedBox(boxVectors);
         checkRequest(request);
@@ -217,7 +212,7 @@ public:
             return static_cast<const Real*>(onHost.data());
         };
         follow(box, positions);
-        pipeline_.runOnDevice(x, forces, request, stream);
+        pipeline_.runOnDevice(x, forces, request, stream, potentials);
     }
 
     Totals wait()
@@ -241,7 +236,7 @@ public:
     {
         const DeviceScope<Real> scope(gpu_);
         // the first evaluation sets up what must not happen while recording
-        enqueue(x, boxVectors, forces, request, nullptr);
+        enqueue(x, boxVectors, forces, request, nullptr, nullptr);
         wait();
         const auto evaluation = [&] { pipeline_.runOnDevice(x, forces, request, nullptr); };
         const std::vector<double> seconds =
@@ -500,7 +495,11 @@ private:
         for (const bool totals : { true, false })
         {
             request.energy = request.virial = totals;
-            pipeline_.runOnDevice(arrays.x, arrays.forces, request, nullptr);
+            pipeline_.runOnDevice(arrays.x,
+                                  arrays.forces,
+                                  request,
+                                  nullptr,
+                                  totals ? arrays.potentials : nullptr);
             gpu_->wait();
         }
     }
@@ -604,9 +603,10 @@ void DeviceEntry<Real>::enqueue(Solver<Real>& solver,
                                 const double box[3][3],
                                 Real* forces,
                                 const Request& request,
-                                void* stream)
+                                void* stream,
+                                Real* potentials)
 {
-    withMemoryErrors([&] { solver.impl_->enqueue(x, box, forces, request, stream); });
+    withMemoryErrors([&] { solver.impl_->enqueue(x, box, forces, request, stream, potentials); });
 }
 template<class Real>
 Totals DeviceEntry<Real>::wait(Solver<Real>& solver)
