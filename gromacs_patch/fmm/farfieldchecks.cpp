@@ -54,6 +54,7 @@
 #include "gromacs/utility/stringutil.h"
 
 #include "farfieldoptions.h"
+#include "farfieldperturbation.h"
 
 namespace gmx
 {
@@ -123,11 +124,7 @@ void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler*
            "A charge is not finite, correct the topology");
     if (ir.efep != FreeEnergyPerturbationType::No)
     {
-        // Pairs of perturbed atoms go through the free-energy kernel, which would add a cut-off
-        // Coulomb term, so perturbing only the LJ type of an atom is no better.
-        refuse(PERTURBED,
-               "coulombtype = FMM does not support perturbed charges or atom types, use "
-               "coulombtype = PME for free energies");
+        checkPerturbation(mtop, ir, wi);
     }
     if (mtop.groups.groups[SimulationAtomGroupType::EnergyOutput].size() > 1)
     {

@@ -51,6 +51,7 @@
 #include "gromacs/mdlib/gmx_omp_nthreads.h"
 #include "gromacs/mdtypes/enerdata.h"
 #include "gromacs/mdtypes/forceoutput.h"
+#include "gromacs/mdtypes/md_enums.h"
 #include "gromacs/mdtypes/simulation_workload.h"
 #include "gromacs/topology/ifunc.h"
 #include "gromacs/utility/gmxassert.h"
@@ -67,7 +68,7 @@ namespace gmx
 namespace
 {
 
-//! Adds the energy and the virial to the output of a step that computes them.
+//! Adds the energy, its derivative with respect to lambda, and the virial to the output of a step that computes them.
 void addTotals(const farfield::Totals& totals,
                const StepWorkload&     stepWork,
                ForceWithVirial*        forceWithVirial,
@@ -78,6 +79,8 @@ void addTotals(const farfield::Totals& totals,
         // Added, as the charge correction and LJ-PME assign this term before
         enerd->term[InteractionFunction::CoulombReciprocalSpace] += totals.energy;
     }
+    // Zero where it was not computed; linear, so that energies at other lambdas follow from it
+    enerd->dvdl_lin[FreeEnergyPerturbationCouplingType::Coul] += totals.dEnergyDLambda;
     if (stepWork.computeVirial)
     {
         matrix virial;
@@ -193,7 +196,10 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     ForceWithVirial& forceWithVirial = forceProviderOutput->forceWithVirial_;
     GMX_RELEASE_ASSERT(forceProviderInput.stepWork_ != nullptr, "mdrun tells what a step computes");
     const StepWorkload& stepWork = *forceProviderInput.stepWork_;
-    auto                request  = impl_->fmm_.request(forceProviderInput.step_, stepWork);
+    GMX_RELEASE_ASSERT(!forceProviderInput.lambda_.empty(), "mdrun tells lambda");
+    const real lambda =
+            forceProviderInput.lambda_[static_cast<int>(FreeEnergyPerturbationCouplingType::Coul)];
+    auto request = impl_->fmm_.request(forceProviderInput.step_, stepWork, lambda);
 
     const RVec* x = impl_->fmm_.particles().positions(forceProviderInput.x_);
     RVec*       f = forceWithVirial.force_.data();
@@ -266,7 +272,7 @@ void FarfieldForceProvider::launch(const matrix          box,
     try
     {
         impl_->device_->launch(impl_->launchedBox_.rows,
-                               impl_->fmm_.request(step, stepWork),
+                               impl_->fmm_.request(step, stepWork, 0),
                                !stepWork.useGpuFBufferOps,
                                xReadyOnDevice);
     }

@@ -70,6 +70,7 @@
 #include "farfieldchecks.h"
 #include "farfielddevice.h"
 #include "farfieldforceprovider.h"
+#include "farfieldperturbation.h"
 #include "fmm_mdmodule.h"
 #include "fmm_mdpoptions.h"
 
@@ -302,6 +303,7 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                 impl->run_.coulombConstant  = c_one4PiEps0 / directProvider->relativePermittivity;
                 impl->run_.integratesMotion = directProvider->integratesMotion;
                 impl->run_.reproducible     = directProvider->reproducible;
+                impl->run_.isFreeEnergyRun  = directProvider->isFreeEnergyRun;
                 impl->run_.device =
                         chooseDevice(impl->options_.farfieldOptions(),
                                      GMX_GPU_CUDA && manager != nullptr ? manager->deviceInfo().id : -1,
@@ -355,9 +357,14 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
     const SimulationWorkload* simulationWork = impl_->simulationWork_;
     impl_->provider_                         = std::make_unique<FarfieldForceProvider>(
             impl_->options_.farfieldOptions(), *impl_->mtop_, *impl_->logger_, impl_->run_);
+    std::string obstacle = obstacleToDevice(simulationWork);
+    if (obstacle.empty() && impl_->run_.isFreeEnergyRun && hasPerturbedCharges(*impl_->mtop_))
+    {
+        obstacle = "charges are perturbed";
+    }
     if (impl_->provider_->useDevice(
                 impl_->deviceStreamManager_ ? &impl_->deviceStreamManager_->context() : nullptr,
-                obstacleToDevice(simulationWork),
+                obstacle,
                 reasonForUpdateOnHost(simulationWork, *impl_->mtop_)))
     {
         forceProviders->deviceForceProvider = impl_->provider_.get();

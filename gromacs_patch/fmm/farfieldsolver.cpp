@@ -90,7 +90,7 @@ FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
                                const gmx_mtop_t&      mtop,
                                const MDLogger&        logger,
                                const FarfieldRun&     run) :
-    logger_(logger), run_(run), particles_(mtop), solver_(makeSolver(options, run))
+    logger_(logger), run_(run), particles_(mtop, run.isFreeEnergyRun), solver_(makeSolver(options, run))
 {
 }
 
@@ -103,7 +103,14 @@ void FarfieldSolver::follow(const MDModulesAtomsRedistributedSignal& signal, con
             const ArrayRef<const real> charges    = particles_.charges();
             const FarfieldExclusions&  exclusions = particles_.exclusions();
             const int                  number     = static_cast<int>(charges.size());
-            solver_.setCharges(charges.data(), number);
+            if (particles_.arePerturbed())
+            {
+                solver_.setPerturbedCharges(charges.data(), particles_.chargesB().data(), number);
+            }
+            else
+            {
+                solver_.setCharges(charges.data(), number);
+            }
             solver_.setExclusions(exclusions.offsets.data(), exclusions.partners.data(), number);
         }
         if (!isPrepared_)
@@ -118,7 +125,7 @@ void FarfieldSolver::follow(const MDModulesAtomsRedistributedSignal& signal, con
     }
 }
 
-farfield::Request FarfieldSolver::request(const int64_t step, const StepWorkload& stepWork)
+farfield::Request FarfieldSolver::request(const int64_t step, const StepWorkload& stepWork, const real lambda)
 {
     // Trial configurations have a number of their own, which is that of no step
     if (!stepWork.isTrialConfiguration)
@@ -128,6 +135,9 @@ farfield::Request FarfieldSolver::request(const int64_t step, const StepWorkload
     farfield::Request result;
     result.energy = stepWork.computeEnergy;
     result.virial = stepWork.computeVirial;
+    result.lambda = lambda;
+    // The energy file has dV/dlambda at the steps with energies
+    result.dEnergyDLambda = particles_.arePerturbed() && (stepWork.computeDhdl || stepWork.computeEnergy);
     if (run_.integratesMotion)
     {
         // What is compared is on one grid: the configurations of a minimiser, or the trials of a step

@@ -113,8 +113,8 @@ public:
      */
     void follow(const MDModulesAtomsRedistributedSignal& signal, const std::string& dataPath);
 
-    //! What to ask of the solver at \p step.
-    farfield::Request request(int64_t step, const StepWorkload& stepWork);
+    //! What to ask of the solver at \p step; \p lambda mixes perturbed charges.
+    farfield::Request request(int64_t step, const StepWorkload& stepWork, real lambda);
 
     //! Throws as rethrowFarfieldError(); \p when is what could not be done.
     [[noreturn]] void rethrow(const farfield::Error& error, const std::string& when) const;

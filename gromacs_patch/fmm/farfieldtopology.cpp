@@ -60,8 +60,8 @@ namespace gmx
 namespace
 {
 
-//! Returns the charges of state A of the whole system.
-std::vector<real> collectCharges(const gmx_mtop_t& mtop)
+//! Returns the charges of a state, t_atom::q or t_atom::qB, of the whole system.
+std::vector<real> collectCharges(const gmx_mtop_t& mtop, real t_atom::*charge)
 {
     std::vector<real> charges;
     charges.reserve(mtop.natoms);
@@ -72,7 +72,7 @@ std::vector<real> collectCharges(const gmx_mtop_t& mtop)
         {
             for (int i = 0; i < atoms.nr; i++)
             {
-                charges.push_back(atoms.atom[i].q);
+                charges.push_back(atoms.atom[i].*charge);
             }
         }
     }
@@ -84,13 +84,16 @@ std::vector<real> collectCharges(const gmx_mtop_t& mtop)
  * All pairs of that group are excluded, without being named. QM/MM, which uses it, takes the
  * charges of its atoms away; of uncharged atoms there is nothing to exclude.
  */
-std::vector<int> collectExclusionGroup(const gmx_mtop_t& mtop, const std::vector<real>& charges)
+std::vector<int> collectExclusionGroup(const gmx_mtop_t&        mtop,
+                                       const std::vector<real>& charges,
+                                       const std::vector<real>& chargesB)
 {
     std::vector<int> group;
     std::copy_if(mtop.intermolecularExclusionGroup.begin(),
                  mtop.intermolecularExclusionGroup.end(),
                  std::back_inserter(group),
-                 [&charges](const int atom) { return charges[atom] != 0; });
+                 [&](const int atom)
+                 { return charges[atom] != 0 || (!chargesB.empty() && chargesB[atom] != 0); });
     std::sort(group.begin(), group.end());
     group.erase(std::unique(group.begin(), group.end()), group.end());
     return group;
@@ -147,8 +150,12 @@ bool FarfieldParticles::follow(const MDModulesAtomsRedistributedSignal& signal)
     const bool isFirst = globalCharges_.empty();
     if (isFirst)
     {
-        globalCharges_    = collectCharges(mtop_);
-        globalGroup_      = collectExclusionGroup(mtop_, globalCharges_);
+        globalCharges_ = collectCharges(mtop_, &t_atom::q);
+        if (arePerturbed_)
+        {
+            globalChargesB_ = collectCharges(mtop_, &t_atom::qB);
+        }
+        globalGroup_      = collectExclusionGroup(mtop_, globalCharges_, globalChargesB_);
         globalExclusions_ = collectExclusions(mtop_, globalGroup_);
     }
 
@@ -199,10 +206,15 @@ void FarfieldParticles::reorder()
     const int numParticles = static_cast<int>(globalAtom_.size());
     particleOfGlobalAtom_.resize(numParticles);
     charges_.resize(numParticles);
+    chargesB_.resize(arePerturbed_ ? numParticles : 0);
     for (int i = 0; i < numParticles; i++)
     {
         particleOfGlobalAtom_[globalAtom_[i]] = i;
         charges_[i]                           = globalCharges_[globalAtom_[i]];
+        if (arePerturbed_)
+        {
+            chargesB_[i] = globalChargesB_[globalAtom_[i]];
+        }
     }
     reorderExclusions();
 }

@@ -46,6 +46,8 @@
 #include "gromacs/utility/real.h"
 #include "gromacs/utility/vectypes.h"
 
+#include "farfieldperturbation.h"
+
 struct gmx_mtop_t;
 
 namespace gmx
@@ -68,8 +70,15 @@ struct FarfieldExclusions
 class FarfieldParticles
 {
 public:
-    //! \param[in] mtop  the global topology; must outlive this object
-    explicit FarfieldParticles(const gmx_mtop_t& mtop) : mtop_(mtop) {}
+    /*! \brief No particles yet.
+     *
+     * \param[in] mtop             the global topology; must outlive this object
+     * \param[in] isFreeEnergyRun  whether state B counts
+     */
+    FarfieldParticles(const gmx_mtop_t& mtop, bool isFreeEnergyRun) :
+        mtop_(mtop), arePerturbed_(isFreeEnergyRun && hasPerturbedCharges(mtop))
+    {
+    }
 
     /*! \brief Takes over the local order of the atoms.
      *
@@ -77,8 +86,12 @@ public:
      */
     bool follow(const MDModulesAtomsRedistributedSignal& signal);
 
-    //! Charges, e, one per particle
+    //! Charges, e, one per particle; of state A where they are perturbed
     ArrayRef<const real> charges() const { return charges_; }
+    //! Charges of state B, e, one per particle, where they are perturbed
+    ArrayRef<const real> chargesB() const { return chargesB_; }
+    //! Whether charges differ between two states
+    bool arePerturbed() const { return arePerturbed_; }
     //! Excluded pairs of particles, each once, at either of the two
     const FarfieldExclusions& exclusions() const { return exclusions_; }
 
@@ -108,9 +121,12 @@ private:
     void reorderExclusions();
 
     const gmx_mtop_t& mtop_;
+    const bool        arePerturbed_;
 
     //! Charges of the whole system, in global order
     std::vector<real> globalCharges_;
+    //! The same of state B, where they are perturbed
+    std::vector<real> globalChargesB_;
     //! Atoms of which all pairs are excluded, ascending
     std::vector<int> globalGroup_;
     //! Other exclusions of the whole system, in global order, each pair at its first atom
@@ -124,6 +140,7 @@ private:
     std::vector<int> particleOfGlobalAtom_;
 
     std::vector<real>  charges_;
+    std::vector<real>  chargesB_;
     FarfieldExclusions exclusions_;
     //! Positions without filler particles
     std::vector<RVec> x_;

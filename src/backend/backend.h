@@ -29,6 +29,7 @@ enum class Stage
     L2l,
     L2p,
     Collect,
+    Perturbation, //!< of the particles whose charges differ between two states
     Count
 };
 
@@ -106,18 +107,21 @@ public:
 
     /*! \brief What the following stages have to compute, and where it comes from and goes to.
      *  \param[in]     x       positions, nm, [n][3], any image
-     *  \param[in,out] forces  kJ/mol/nm, [n][3]; nothing is written before l2p() */
-    void setTask(const Real* x, Real* forces, const Request& request)
+     *  \param[in,out] forces  kJ/mol/nm, [n][3]; nothing is written before l2p()
+     *  \param[out]    potentials  kJ/mol/e, [n], written by collect(), or null */
+    void setTask(const Real* x, Real* forces, const Request& request, Real* potentials = nullptr)
     {
         positions_      = x;
         forcesOut_      = forces;
         request_        = request;
-        request_.energy = request.energy || request.virial;
+        request_.energy = request.energy || request.virial || potentials != nullptr;
+        potentialsOut_  = potentials;
     }
 
 protected:
     const Real* positions_ = nullptr; //!< the caller's, see setTask()
     Real* forcesOut_       = nullptr;
+    Real* potentialsOut_   = nullptr;
     Request request_;
     double exclusionRange_ = c_exclusionRange; //!< nm
 };

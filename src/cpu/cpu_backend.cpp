@@ -123,7 +123,12 @@ public:
     void exclusions() override
     {
         sums_ = {};
-        near_.subtract(box_, this->positions_, charges_.q.data(), closeDistance(), &sums_);
+        near_.subtract(box_,
+                       this->positions_,
+                       charges_.q.data(),
+                       closeDistance(),
+                       wantsPotentials(),
+                       &sums_);
     }
 
     void p2m() override
@@ -207,12 +212,21 @@ public:
         {
             sums_.energy += farEnergy();
         }
+        if (wantsPotentials())
+        {
+            farPotentials();
+        }
     }
 
     void p2p() override
     {
-        near_.p2p(
-                list_, leaves().grid, discretisation_.ws, closeDistance(), this->request_, &sums_);
+        near_.p2p(list_,
+                  leaves().grid,
+                  discretisation_.ws,
+                  closeDistance(),
+                  this->request_,
+                  wantsPotentials(),
+                  &sums_);
     }
 
     Totals collect() override
@@ -226,6 +240,10 @@ public:
         if (replace && !charges_.allTakePart())
         {
             std::fill_n(forces, 3 * charges_.q.size(), Real(0));
+        }
+        if (wantsPotentials())
+        {
+            collectPotentials();
         }
 #pragma omp parallel for schedule(static) num_threads(threads_)
         for (int chunk = 0; chunk <= n / c_chunk; chunk++)
@@ -281,6 +299,11 @@ private:
     double closeDistance()
     {
         return std::min(this->exclusionRange_, surelyNear(leaves().grid, discretisation_.ws));
+    }
+
+    bool wantsPotentials() const
+    {
+        return this->potentialsOut_ != nullptr;
     }
 
     double background(const Level<Real>& level) const
@@ -384,22 +407,83 @@ private:
         }
         if (charges_.net != 0)
         {
-            const Particles<Real> p = list_.particles();
-            double trace            = 0;
-            for (int i = 0; i < charges_.count(); i++)
-            {
-                const double x = p.x[i], y = p.y[i], z = p.z[i];
-                trace += static_cast<double>(p.q[i]) * (x * x + y * y + z * z);
-            }
-            double coarse = trace;
-            for (size_t l = 1; l < levels_.size(); l++)
-            {
-                const double unit = levels_[l].grid.unit();
-                coarse += unit * unit * tree_->traceShift(levels_[l]);
-            }
-            energy += backgroundEnergy(background(level), level.grid.unit()) * (trace + coarse);
+            const SquaredDistances sums = squaredDistances();
+            energy += backgroundEnergy(background(level), level.grid.unit())
+                      * (sums.leaves + sums.level0);
         }
         return energy;
+    }
+
+    //! Potentials of the far field at the sorted particles.
+    void farPotentials()
+    {
+        const Level<Real>& level = leaves();
+        const double unit        = level.grid.unit();
+        potentials_.resize(fx_.size());
+        forSlots(
+                [&](int begin, int end, int /*range*/)
+                {
+                    cpuKernels<Real>().potentials(
+                            list_.particles(),
+                            slots(),
+                            tables_,
+                            begin,
+                            end,
+                            level.L.data(),
+                            static_cast<Real>(backgroundCurvature(background(level), unit)),
+                            potentials_.data());
+                });
+    }
+
+    //! Writes the potentials to the caller's array.
+    void collectPotentials()
+    {
+        const Level<Real>& level = leaves();
+        const double constant =
+                backgroundCurvature(backgroundStrength(1, level.grid.count()), level.grid.unit())
+                * squaredDistances().level0;
+        const int n = charges_.count();
+        for (const auto& own : near_.parts())
+        {
+            for (int i = 0; i < n; i++)
+            {
+                if (own.touched[i / NearForces<Real>::c_chunk])
+                {
+                    potentials_[i] += own.potential[i];
+                }
+            }
+        }
+        std::fill_n(this->potentialsOut_, charges_.q.size(), Real(0));
+        for (int i = 0; i < n; i++)
+        {
+            const int atom = list_.atom()[i];
+            const double sum =
+                    static_cast<double>(potentials_[i]) + near_.excludedPotentials()[atom];
+            this->potentialsOut_[atom] = static_cast<Real>(rootCoulomb_ * (sum + constant));
+        }
+    }
+
+    //! Sums of q |b|^2, b from the centres of cells, nm^2.
+    struct SquaredDistances
+    {
+        double leaves, level0;
+    };
+    SquaredDistances squaredDistances()
+    {
+        const Particles<Real> p = list_.particles();
+        double trace            = 0;
+        for (int i = 0; i < charges_.count(); i++)
+        {
+            const double x = p.x[i], y = p.y[i], z = p.z[i];
+            trace += static_cast<double>(p.q[i]) * (x * x + y * y + z * z);
+        }
+        double coarse = trace;
+        for (size_t l = 1; l < levels_.size(); l++)
+        {
+            const double unit = levels_[l].grid.unit();
+            coarse += unit * unit * tree_->traceShift(levels_[l]);
+        }
+        return { trace, coarse };
     }
 
     //! [cells in storage order][coefficients] of a coefficient-major array.
@@ -435,6 +519,7 @@ private:
     CellList<Real> list_;
     std::vector<int> first_, count_; //!< particles per leaf slot
     std::vector<Real> fx_, fy_, fz_; //!< sorted
+    std::vector<Real> potentials_;   //!< of the far field, sorted; where they are wanted
     NearField<Real> near_;
 
     StageSums sums_;

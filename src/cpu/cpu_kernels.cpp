@@ -25,10 +25,10 @@ namespace HWY_NAMESPACE
 template<class Real>
 const CpuKernels<Real>& kernels()
 {
-    static const CpuKernels<Real> table = { lanesOf<Real>(), p2m<Real>,       l2p<Real>,
-                                            p2p<Real>,       multiply<Real>,  products<Real>,
-                                            contract<Real>,  transform<Real>, dot<Real>,
-                                            exactDot<Real> };
+    static const CpuKernels<Real> table = { lanesOf<Real>(),  p2m<Real>,      l2p<Real>,
+                                            potentials<Real>, p2p<Real>,      multiply<Real>,
+                                            products<Real>,   contract<Real>, transform<Real>,
+                                            dot<Real>,        exactDot<Real> };
     return table;
 }
 const CpuKernels<float>& kernelsFloat()
@@ -97,19 +97,38 @@ ExpansionTables<Real>::ExpansionTables(int p, double unit) :
 }
 
 template<class Real>
-void NearForces<Real>::resize(int n)
+template<class Function>
+void NearForces<Real>::forComponents(const Function& f)
+{
+    for (auto* component : { &x, &y, &z })
+    {
+        f(component);
+    }
+    if (potentials_)
+    {
+        f(&potential);
+    }
+}
+
+template<class Real>
+void NearForces<Real>::resize(int n, bool potentials)
 {
     // kernels read whole vectors
     const int size = n + c_slotPadding;
     if (size != size_)
     {
-        size_ = 0;
-        for (auto* component : { &x, &y, &z })
-        {
-            component->reset(new Real[size]);
-        }
+        size_       = 0;
+        potentials_ = false;
+        forComponents([size](auto* component) { component->reset(new Real[size]); });
         size_ = size;
     }
+    if (potentials && size != potentialsSize_)
+    {
+        potentialsSize_ = 0;
+        potential.reset(new Real[size]);
+        potentialsSize_ = size;
+    }
+    potentials_ = potentials;
     touched.assign(n / c_chunk + 1, 0);
     energy = 0;
     std::fill(std::begin(virial), std::end(virial), 0.0);
@@ -125,10 +144,8 @@ void NearForces<Real>::touch(int begin, int end)
             touched[chunk]  = 1;
             const int first = chunk * c_chunk;
             const int count = std::min(c_chunk, size_ - first);
-            for (auto* component : { &x, &y, &z })
-            {
-                std::fill_n(component->get() + first, count, Real(0));
-            }
+            forComponents([&](auto* component)
+                          { std::fill_n(component->get() + first, count, Real(0)); });
         }
     }
 }

@@ -82,6 +82,7 @@ struct NearTask
     Real imageDistance2 = 0;
     bool energy;
     bool virial;
+    bool potentials; //!< implies the energy
 };
 
 //! A target and a source among the staged ones of a cell that must not interact.
@@ -90,7 +91,8 @@ struct ClosePair
     int target, source;
 };
 
-/*! \brief Forces of a thread on all particles; chunks are zeroed when first touched.
+/*! \brief Forces of a thread on all particles, and potentials; chunks are zeroed when first
+ * touched.
  *
  *  A thread's cells and their neighbours are a part of the box: the rest of the arrays is never
  *  written to, and takes no physical memory. */
@@ -98,7 +100,8 @@ template<class Real>
 struct NearForces
 {
     static constexpr int c_chunk = 2048;
-    std::unique_ptr<Real[]> x, y, z; //!< not initialised
+    std::unique_ptr<Real[]> x, y, z;   //!< not initialised
+    std::unique_ptr<Real[]> potential; //!< the same; null before it is asked for
     std::vector<char> touched;
     double energy    = 0;
     double virial[6] = { 0, 0, 0, 0, 0, 0 }; //!< -1/2 sum r (x) f: xx yy zz xy xz yz
@@ -106,11 +109,17 @@ struct NearForces
     std::vector<ClosePair> closePairs; //!< of the cell at hand, by target
     std::vector<int> closePairsOf;     //!< [own + 1] where those of a target begin
 
-    void resize(int n);
+    void resize(int n, bool potentials);
     void touch(int begin, int end);
 
 private:
-    int size_ = 0; //!< of x, y and z
+    //! Those in use.
+    template<class Function>
+    void forComponents(const Function& f);
+
+    int size_           = 0; //!< of x, y and z
+    int potentialsSize_ = 0;
+    bool potentials_    = false; //!< in use
 };
 
 //! The kernels of one instruction set.
@@ -140,6 +149,16 @@ struct CpuKernels
                 Real* fy,
                 Real* fz,
                 double* virial);
+    //! Potentials of local expansions and of strength |b|^2 (uniform background, 1/nm^3) at the
+    //! particles of slots [begin, end), written to potential.
+    void (*potentials)(const Particles<Real>& particles,
+                       const LeafSlots& slots,
+                       const ExpansionTables<Real>& tables,
+                       int begin,
+                       int end,
+                       const Real* L,
+                       Real strength,
+                       Real* potential);
     //! Near-field forces of the occupied cells [begin, end) with third law.
     void (*p2p)(const NearTask<Real>& task, int begin, int end, NearForces<Real>* forces);
     /*! \brief y = kappa x for as many wave vectors as there are lanes, kappa real and symmetric.

@@ -124,6 +124,7 @@ void Exclusions<Real>::subtract(const Mat3& box,
                                 const Real* q,
                                 double closeDistance,
                                 Real* forces,
+                                Real* potentials,
                                 int threads,
                                 double* energy,
                                 double* virial)
@@ -149,13 +150,19 @@ void Exclusions<Real>::subtract(const Mat3& box,
                          return;
                      }
                      const double qq   = static_cast<double>(q[i]) * static_cast<double>(q[j]);
-                     const double e    = qq / std::sqrt(r2);
+                     const double r    = std::sqrt(r2);
+                     const double e    = qq / r;
                      const double f    = -e / r2;
                      const double F[3] = { f * dx[0], f * dx[1], f * dx[2] };
                      for (int d = 0; d < 3; d++)
                      {
                          forces[ofI + d] += static_cast<Real>(F[d]);
                          forces[ofJ + d] -= static_cast<Real>(F[d]);
+                     }
+                     if (potentials != nullptr)
+                     {
+                         potentials[i] -= static_cast<Real>(static_cast<double>(q[j]) / r);
+                         potentials[j] -= static_cast<Real>(static_cast<double>(q[i]) / r);
                      }
                      sum[0] -= e;
                      sum[1] -= 0.5 * dx[0] * F[0];

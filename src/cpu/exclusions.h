@@ -38,12 +38,14 @@ public:
      *  \param[in]     x, q    positions, nm, [n][3], any image, and scaled charges [n]
      *  \param[in]     closeDistance  pairs nearer than this are close, nm; at most surelyNear()
      *  \param[in,out] forces  [n][3]
+     *  \param[in,out] potentials  [n], or null
      *  \param[in,out] energy, virial  added to: the virial as xx yy zz xy xz yz */
     void subtract(const Mat3& box,
                   const Real* x,
                   const Real* q,
                   double closeDistance,
                   Real* forces,
+                  Real* potentials,
                   int threads,
                   double* energy,
                   double* virial);

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief L2P: local expansions of as many cells as there are lanes, to forces on their particles.
+ *  \brief L2P: local expansions of as many cells as there are lanes, to forces on their particles
+ *         and potentials at them.
  *
  *  Compiled once per instruction set, see cpu_kernels.cpp.
  */
@@ -80,10 +81,9 @@ HWY_INLINE void gradientExpansions(const ExpansionTables<Real>& tables,
     }
 }
 
-//! Writes one vector of forces, one particle of each cell.
+//! Writes one vector of components of forces or of potentials, one particle of each cell.
 template<class Real>
-HWY_INLINE void
-storeColumn(Vec<Real> f, const int* first, const int* count, int column, Real* forces)
+HWY_INLINE void storeColumn(Vec<Real> f, const int* first, const int* count, int column, Real* to)
 {
     HWY_ALIGN Real out[c_slotPadding];
     hn::Store(f, Tag<Real>(), out);
@@ -91,7 +91,7 @@ storeColumn(Vec<Real> f, const int* first, const int* count, int column, Real* f
     {
         if (column < count[lane])
         {
-            forces[first[lane] + column] = out[lane];
+            to[first[lane] + column] = out[lane];
         }
     }
 }
@@ -154,6 +154,60 @@ void l2p(const Particles<Real>& particles,
         if (virial != nullptr)
         {
             sum.addVirial(virial);
+        }
+    }
+}
+
+template<class Real>
+void potentials(const Particles<Real>& particles,
+                const LeafSlots& slots,
+                const ExpansionTables<Real>& tables,
+                int begin,
+                int end,
+                const Real* local,
+                Real strength,
+                Real* potential)
+{
+    const Tag<Real> d;
+    const int L = lanesOf<Real>();
+    const int n = coefficientCount(tables.order);
+    HWY_ALIGN Real scaled[c_maxCoefficients * c_slotPadding];
+    const auto unit = hn::Set(d, 1 / tables.inverseUnit);
+    const auto w    = hn::Set(d, strength);
+    const auto one  = hn::Set(d, Real(1));
+    for (int slot = begin; slot < end; slot += L)
+    {
+        const int* first  = slots.first + slot;
+        const int* count  = slots.count + slot;
+        const int columns = longest(count, L);
+        for (int i = 0; i < n && columns > 0; i++)
+        {
+            const auto factor = hn::Set(d, tables.scale[i] * tables.inverseUnit);
+            hn::Store(hn::Mul(factor,
+                              hn::Load(d, local + static_cast<size_t>(i) * slots.padded + slot)),
+                      d,
+                      scaled + i * L);
+        }
+        const auto ofBackground = [&](const Column<Real>& c) HWY_ATTR
+        {
+            const auto r2 = hn::MulAdd(c.x, c.x, hn::MulAdd(c.y, c.y, hn::Mul(c.z, c.z)));
+            return hn::Mul(hn::Mul(w, hn::Mul(unit, unit)), r2);
+        };
+        for (int k = 0; k < columns; k += 2)
+        {
+            const Column<Real> a = loadColumn(particles, first, count, k, tables.inverseUnit);
+            const Column<Real> b = loadColumn(particles, first, count, k + 1, tables.inverseUnit);
+            auto sumA            = ofBackground(a);
+            auto sumB            = ofBackground(b);
+            const auto add       = [&](int i, Vec<Real> ua, Vec<Real> ub) HWY_ATTR
+            {
+                const auto factor = hn::Load(d, scaled + i * L);
+                sumA              = hn::MulAdd(factor, ua, sumA);
+                sumB              = hn::MulAdd(factor, ub, sumB);
+            };
+            forMonicFunctions(tables, tables.order, a, b, one, one, add);
+            storeColumn(sumA, first, count, k, potential);
+            storeColumn(sumB, first, count, k + 1, potential);
         }
     }
 }

@@ -17,14 +17,20 @@ void NearField<Real>::subtract(const Mat3& box,
                                const Real* x,
                                const Real* q,
                                double closeDistance,
+                               bool potentials,
                                StageSums* sums)
 {
     std::fill(excludedForces_.begin(), excludedForces_.end(), Real(0));
+    if (potentials)
+    {
+        excludedPotentials_.assign(excludedForces_.size() / 3, Real(0));
+    }
     exclusions_.subtract(box,
                          x,
                          q,
                          closeDistance,
                          excludedForces_.data(),
+                         potentials ? excludedPotentials_.data() : nullptr,
                          threads_,
                          &sums->energy,
                          sums->excludedVirial);
@@ -36,15 +42,17 @@ void NearField<Real>::p2p(const CellList<Real>& list,
                           int ws,
                           double closeDistance,
                           const Request& request,
+                          bool potentials,
                           StageSums* sums)
 {
     NearTask<Real> task;
-    task.particles = list.particles();
-    task.grid      = &grid;
-    task.ws        = ws;
-    task.cells     = list.occupied().data();
-    task.energy    = request.energy;
-    task.virial    = request.virial;
+    task.particles  = list.particles();
+    task.grid       = &grid;
+    task.ws         = ws;
+    task.cells      = list.occupied().data();
+    task.energy     = request.energy;
+    task.virial     = request.virial;
+    task.potentials = potentials;
     if (!exclusions_.close().empty())
     {
         sortClosePairs(list.atom());
@@ -72,7 +80,7 @@ void NearField<Real>::p2p(const CellList<Real>& list,
              threads_,
              [&](int range)
              {
-                 near_[range].resize(n);
+                 near_[range].resize(n, potentials);
                  cpuKernels<Real>().p2p(task, boundary(range), boundary(range + 1), &near_[range]);
              });
     for (const auto& own : near_)

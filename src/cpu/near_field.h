@@ -37,9 +37,14 @@ public:
 
     /*! \brief Subtracts excluded pairs.
      *  \param[in] x, q  [n][3] and [n], before sorting
-     *  \param[in] closeDistance  nm: nearer pairs are left out by p2p() */
-    void
-    subtract(const Mat3& box, const Real* x, const Real* q, double closeDistance, StageSums* sums);
+     *  \param[in] closeDistance  nm: nearer pairs are left out by p2p()
+     *  \param[in] potentials     whether theirs are wanted */
+    void subtract(const Mat3& box,
+                  const Real* x,
+                  const Real* q,
+                  double closeDistance,
+                  bool potentials,
+                  StageSums* sums);
     /*! \brief Pairs of particles in near cells.
      *  \param[in] closeDistance  that of subtract() */
     void p2p(const CellList<Real>& list,
@@ -47,10 +52,13 @@ public:
              int ws,
              double closeDistance,
              const Request& request,
+             bool potentials,
              StageSums* sums);
 
     //! [n][3], before sorting.
     const std::vector<Real>& excludedForces() const { return excludedForces_; }
+    //! [n], before sorting; where potentials are wanted.
+    const std::vector<Real>& excludedPotentials() const { return excludedPotentials_; }
     //! Parts of the forces on sorted particles; what is not touched counts as zero.
     const std::vector<NearForces<Real>>& parts() const { return near_; }
 
@@ -60,7 +68,7 @@ private:
 
     int threads_;
     Exclusions<Real> exclusions_;
-    std::vector<Real> excludedForces_;
+    std::vector<Real> excludedForces_, excludedPotentials_;
     std::vector<NearForces<Real>> near_; //!< of ranges of cells, one for each thread
     //! Position of each particle with a charge among the sorted ones, for close pairs.
     std::vector<int> rank_;

@@ -49,8 +49,17 @@ template<class Real>
 struct Staged
 {
     Real *x, *y, *z, *q, *fx, *fy, *fz;
-    int count; //!< sources
-    int own;   //!< particles of the cell itself
+    Real* potential; //!< where it is wanted
+    int count;       //!< sources
+    int own;         //!< particles of the cell itself
+};
+
+//! What is computed beside the forces.
+enum class Besides
+{
+    Nothing,
+    Energy,
+    Potentials //!< and the energy
 };
 
 /*! \brief Forces between Targets particles of the cell, from i0, and all staged sources behind
@@ -58,20 +67,22 @@ struct Staged
  *  \tparam Close  there are pairs to leave out
  *  \param[in] close, closeEnd  those of these targets, by ascending source
  *  \returns the energy */
-template<int Targets, bool Energy, bool Close, class Real>
+template<int Targets, Besides besides, bool Close, class Real>
 HWY_INLINE double targetBlock(const NearTask<Real>& task,
                               const Staged<Real>& s,
                               int i0,
                               const ClosePair* close,
                               const ClosePair* closeEnd)
 {
+    constexpr bool Energy     = besides != Besides::Nothing;
+    constexpr bool Potentials = besides == Besides::Potentials;
     const Tag<Real> d;
     const int L = lanesOf<Real>();
-    Vec<Real> fx[Targets], fy[Targets], fz[Targets];
+    Vec<Real> fx[Targets], fy[Targets], fz[Targets], atTarget[Targets];
     Real q[Targets]; // the staged charges are scaled for their part as sources
     for (int t = 0; t < Targets; t++)
     {
-        fx[t] = fy[t] = fz[t] = hn::Zero(d);
+        fx[t] = fy[t] = fz[t] = atTarget[t] = hn::Zero(d);
         q[t] = c_rootScale<Real> * c_rootScale<Real> * c_rootScale<Real> * s.q[i0 + t];
     }
     auto sum        = hn::Zero(d);
@@ -123,6 +134,10 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task,
                 // error in every pair of its kind
                 potential = hn::MulAdd(hn::Set(d, q[t]), y, potential);
             }
+            if (Potentials)
+            {
+                atTarget[t] = hn::MulAdd(sq, y, atTarget[t]);
+            }
             const auto f = hn::Mul(qq, hn::Mul(y, y));
             fx[t]        = hn::MulAdd(f, dx, fx[t]);
             fy[t]        = hn::MulAdd(f, dy, fy[t]);
@@ -134,6 +149,12 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task,
         hn::Store(gx, d, s.fx + j);
         hn::Store(gy, d, s.fy + j);
         hn::Store(gz, d, s.fz + j);
+        if (Potentials)
+        {
+            const auto before = hn::Load(d, s.potential + j);
+            const auto scale  = hn::Set(d, 1 / c_rootScale<Real>);
+            hn::Store(hn::MulAdd(scale, potential, before), d, s.potential + j);
+        }
         if (Energy)
         {
             // Kahan's sum, because charges of one sign in a lane add up to far more than the result
@@ -167,6 +188,12 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task,
         s.fx[i0 + t] += hn::GetLane(hn::SumOfLanes(d, fx[t]));
         s.fy[i0 + t] += hn::GetLane(hn::SumOfLanes(d, fy[t]));
         s.fz[i0 + t] += hn::GetLane(hn::SumOfLanes(d, fz[t]));
+        if (Potentials)
+        {
+            s.potential[i0 + t] +=
+                    c_rootScale<
+                            Real> * c_rootScale<Real> * hn::GetLane(hn::SumOfLanes(d, atTarget[t]));
+        }
     }
     double energy = 0;
     if (Energy)
@@ -183,7 +210,7 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task,
     return energy;
 }
 
-template<bool Energy, class Real>
+template<Besides besides, class Real>
 double cellForces(const NearTask<Real>& task, const Staged<Real>& s, NearForces<Real>* forces)
 {
     const auto block = [&](auto targets, int i) HWY_ATTR
@@ -199,10 +226,10 @@ double cellForces(const NearTask<Real>& task, const Staged<Real>& s, NearForces<
                           end,
                           [](const ClosePair& a, const ClosePair& b)
                           { return a.source < b.source; });
-                return targetBlock<c_targets, Energy, true>(task, s, i, begin, end);
+                return targetBlock<c_targets, besides, true>(task, s, i, begin, end);
             }
         }
-        return targetBlock<c_targets, Energy, false>(task, s, i, nullptr, nullptr);
+        return targetBlock<c_targets, besides, false>(task, s, i, nullptr, nullptr);
     };
     double energy = 0;
     int i         = 0;
@@ -321,9 +348,9 @@ Staged<Real> stagedRoom(int total, int own, std::vector<Real>* room)
     const int L = lanesOf<Real>();
     // room for whole vectors behind the last source, and for a row of padding
     const size_t capacity = static_cast<size_t>(((total + L - 1) / L + 2) * L);
-    if (room->size() < 7 * capacity + L)
+    if (room->size() < 8 * capacity + L)
     {
-        room->resize(14 * capacity + L);
+        room->resize(16 * capacity + L);
     }
     const size_t address = reinterpret_cast<size_t>(room->data());
     const size_t align   = L * sizeof(Real);
@@ -335,14 +362,17 @@ Staged<Real> stagedRoom(int total, int own, std::vector<Real>* room)
              base + 4 * capacity,
              base + 5 * capacity,
              base + 6 * capacity,
+             base + 7 * capacity,
              total,
              own };
 }
 
-//! Copies the sources of a cell to one place, relative to its centre, and clears their forces.
+//! Copies the sources of a cell to one place, relative to its centre, and clears their forces and
+//! potentials.
 template<class Real>
 HWY_INLINE void stage(const Particles<Real>& p,
                       const Stretches<Real>& stretches,
+                      bool potentials,
                       const Staged<Real>& s)
 {
     const Tag<Real> d;
@@ -377,12 +407,17 @@ HWY_INLINE void stage(const Particles<Real>& p,
         hn::Store(hn::Zero(d), d, s.fy + i);
         hn::Store(hn::Zero(d), d, s.fz + i);
     }
+    if (potentials)
+    {
+        std::fill_n(s.potential, total + L, Real(0));
+    }
 }
 
-//! Adds the forces on the sources of a cell to those of the particles.
+//! Adds the forces and potentials of the sources of a cell to those of the particles.
 template<class Real>
 HWY_INLINE void addStaged(const Stretches<Real>& stretches,
                           const Staged<Real>& s,
+                          bool potentials,
                           NearForces<Real>* forces)
 {
     const Tag<Real> d;
@@ -401,6 +436,10 @@ HWY_INLINE void addStaged(const Stretches<Real>& stretches,
         add(forces->x.get() + t.first, s.fx + t.position);
         add(forces->y.get() + t.first, s.fy + t.position);
         add(forces->z.get() + t.first, s.fz + t.position);
+        if (potentials)
+        {
+            add(forces->potential.get() + t.first, s.potential + t.position);
+        }
     }
 }
 
@@ -435,14 +474,15 @@ void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* force
         stretches.find(task.cells[item]);
         const Staged<Real> s =
                 stagedRoom(stretches.particles(), stretches.begin()->count, &forces->staging);
-        stage(task.particles, stretches, s);
+        stage(task.particles, stretches, task.potentials, s);
         if (task.closeOffsets != nullptr)
         {
             findClosePairs(task, stretches, forces);
         }
-        forces->energy += task.energy ? cellForces<true>(task, s, forces)
-                                      : cellForces<false>(task, s, forces);
-        addStaged(stretches, s, forces);
+        forces->energy += task.potentials ? cellForces<Besides::Potentials>(task, s, forces)
+                          : task.energy   ? cellForces<Besides::Energy>(task, s, forces)
+                                          : cellForces<Besides::Nothing>(task, s, forces);
+        addStaged(stretches, s, task.potentials, forces);
         if (task.virial)
         {
             addVirial(s, forces->virial);

@@ -67,6 +67,8 @@ struct Totals
     double energy = 0;
     //! Virial Xi = -1/2 sum r (x) f, kJ/mol; symmetric, tr Xi = -energy/2. Zero if not asked for.
     double virial[3][3] = { { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 } };
+    //! dV/dlambda, kJ/mol, see Solver::setPerturbedCharges(). Zero if not asked for.
+    double dEnergyDLambda = 0;
 };
 
 //! What evaluate() has to compute besides the forces.
@@ -93,6 +95,10 @@ struct Request
      *  without a look at the particles where they could not have moved by a tenth of a cell. Others
      *  look, and wait for the device. */
     bool mayHaveJumped = false;
+    //! Coupling parameter of Solver::setPerturbedCharges(), any finite number; another one at every
+    //! call costs as much as setCharges().
+    double lambda       = 0;
+    bool dEnergyDLambda = false; //!< dV/dlambda; implies the energy
 };
 
 //! A setting that was timed, see Options::tune.
@@ -182,6 +188,21 @@ public:
      * charges hold then */
     void setCharges(const Real* q, int n);
 
+    /*! \brief Sets charges of two states, for free-energy calculations, in place of setCharges().
+     *
+     *  With E the energy of the states and l = Request::lambda, evaluate() computes
+     *
+     *      V = (1 - l) E(qA) + l E(qB),    dV/dl = E(qB) - E(qA),
+     *
+     *  V being linear in l, and forces and virial of V. It costs one evaluation with mixed charges
+     *  and one of those particles alone whose charges differ; dV/dl costs the potentials.
+     * Potentials that are asked for are those of the mixed charges. Particles whose charge is zero
+     * in both states take no part. Order and cells are chosen for the state with the larger
+     * charges, whatever lambda. Not for arrays in device memory. \param[in] qA, qB  charges, e, [n]
+     *  \param[in] n       number of particles, >= 0
+     *  \throws Error  as setCharges() */
+    void setPerturbedCharges(const Real* qA, const Real* qB, int n);
+
     /*! \brief Sets the pairs whose minimum-image interaction is left out, as compressed rows.
      *
      *  Each pair may be listed in one direction or in both; i-i entries are ignored. Pairs of which
@@ -212,6 +233,11 @@ public:
      * entries of 1e-6 to 1e8 nm on it, at most 1e8 nm beside it \param[in,out] forces   kJ/mol/nm,
      * [n][3]; the Coulomb forces are added (but see Request::replaceForces). Untouched on error
      *  \param[in]     request  energy and virial only where needed: they cost extra
+     *  \param[out]    potentials  if not null, dE/dq of every particle, kJ/mol/e, [n]: with all
+     *                 periodic images, its own among them, and the background, without excluded
+     *                 pairs; sum q dE/dq = 2 E. Particles whose charge is zero take no part and get
+     *                 0: give one whose potential is wanted a charge that does nothing, such as
+     *                 1e-20 e. Implies the energy. Untouched on error
      *  \returns the totals
      *  \throws Error  InvalidArgument: the position of a charge is not finite or too far away (the
      *                 index is named), the box is not lower triangular with a positive volume, the
@@ -219,8 +245,11 @@ public:
      *                 ask for takes more than five minutes of one core to set up; OutOfMemory:
      *                 memory is exhausted, or operators would take more than half of the host's on
      *                 the CPU */
-    Totals
-    evaluate(const Real* x, const double box[3][3], Real* forces, const Request& request = {});
+    Totals evaluate(const Real* x,
+                    const double box[3][3],
+                    Real* forces,
+                    const Request& request = {},
+                    Real* potentials       = nullptr);
 
     /*! \brief Chooses the discretisation for a configuration and builds the operators.
      *

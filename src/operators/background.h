@@ -39,6 +39,10 @@
  *  Energy. Half the sum of q phi takes |b|^2 and |b_j|^2 alike, the former about the centres of the
  *  leaves, the latter about those of level 0. From level to level, sum q |b|^2 grows by
  *  |s|^2 sum q + 2 s.sum q b over the children: shiftOfDipole() is the second part.
+ *
+ *  Potentials. dE/dq at a particle is what half the sum is taken of: |b|^2 about the centre of its
+ *  leaf with the strength of Q, and the constant (2 pi / 3V) sum q_j |b_j|^2 of level 0, which does
+ *  not vanish with Q.
  */
 #ifndef FARFIELD_OPERATORS_BACKGROUND_H
 #define FARFIELD_OPERATORS_BACKGROUND_H
@@ -73,6 +77,12 @@ inline double backgroundStrength(double netCharge, long long cells)
 inline double backgroundPull(double strength, double unit)
 {
     return -2 * strength / (unit * unit * unit);
+}
+
+//! (2 pi / 3V) Q: the potential is this times |b|^2, b from the centre of the cell.
+inline double backgroundCurvature(double strength, double unit)
+{
+    return strength / (unit * unit * unit);
 }
 
 //! Half of (2 pi / 3V) Q: the energy is this times sum q |b|^2 of leaves and of level 0.

@@ -43,6 +43,8 @@ public:
     //! Sum, e^2.
     double squaredCharges() const { return squaredCharges_; }
     bool hasExclusions() const { return !excluded_.partners.empty(); }
+    //! All excluded pairs.
+    const ExcludedPairs& excluded() const { return excluded_; }
     //! Where they are. \param[in] x  [n][3], nm, any image
     Occupancy occupancy(const Real* x, const Mat3& box) const;
     //! Excluded pairs of charged particles.

@@ -194,6 +194,11 @@ void checkRequest(const Request& request)
                         "The grid offset, " + text(offset) + ", is outside its range, 0 to 1.");
         }
     }
+    if (!std::isfinite(request.lambda))
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "Lambda, " + text(request.lambda) + ", is not finite.");
+    }
 }
 
 template void checkOptions<float>(const Options&);

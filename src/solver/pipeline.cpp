@@ -26,23 +26,27 @@ Request withOffset(Request request)
 } // namespace
 
 template<class Real>
-Totals Pipeline<Real>::run(const Real* x, Real* forces, const Request& request)
+Totals Pipeline<Real>::run(const Real* x, Real* forces, const Request& request, Real* potentials)
 {
-    Totals totals = attempt(x, forces, request);
+    Totals totals = attempt(x, forces, request, potentials);
     while (backend_->mustRepeat())
     {
-        totals = attempt(x, forces, request);
+        totals = attempt(x, forces, request, potentials);
     }
     return totals;
 }
 
 template<class Real>
-void Pipeline<Real>::runOnDevice(const Real* x, Real* forces, const Request& request, void* stream)
+void Pipeline<Real>::runOnDevice(const Real* x,
+                                 Real* forces,
+                                 const Request& request,
+                                 void* stream,
+                                 Real* potentials)
 {
     gpu_->enter(stream);
     try
     {
-        attempt(x, forces, request);
+        attempt(x, forces, request, potentials);
     }
     catch (...)
     {
@@ -52,11 +56,12 @@ void Pipeline<Real>::runOnDevice(const Real* x, Real* forces, const Request& req
 }
 
 template<class Real>
-Totals Pipeline<Real>::attempt(const Real* x, Real* forces, const Request& request)
+Totals
+Pipeline<Real>::attempt(const Real* x, Real* forces, const Request& request, Real* potentials)
 {
     try
     {
-        return runStages(x, forces, withOffset(request));
+        return runStages(x, forces, withOffset(request), potentials);
     }
     catch (const Error& error)
     {
@@ -74,9 +79,10 @@ Totals Pipeline<Real>::attempt(const Real* x, Real* forces, const Request& reque
 }
 
 template<class Real>
-Totals Pipeline<Real>::runStages(const Real* x, Real* forces, const Request& request)
+Totals
+Pipeline<Real>::runStages(const Real* x, Real* forces, const Request& request, Real* potentials)
 {
-    backend_->setTask(x, forces, request);
+    backend_->setTask(x, forces, request, potentials);
     const int leaf   = operators_->discretisation().levels - 1;
     const auto stage = [&](Stage which, const auto& work)
     {

@@ -176,15 +176,20 @@ std::vector<double> encodeState(const SavedState& state, const Options& options,
     return array;
 }
 
+size_t stateSize()
+{
+    static const size_t c_size = encodeState({}, {}, 0).size();
+    return c_size;
+}
+
 SavedState
 decodeState(const std::vector<double>& array, const Options& options, Device device, int precision)
 {
-    const size_t size = encodeState({}, options, precision).size();
     if (array.empty() || array[0] != c_version)
     {
         refuse("it was not written by this version of farfield");
     }
-    if (array.size() != size || array[1] != checksum(array)
+    if (array.size() != stateSize() || array[1] != checksum(array)
         || !std::all_of(array.begin(), array.end(), [](double v) { return std::isfinite(v); }))
     {
         refuse("it is damaged");

@@ -31,6 +31,9 @@ struct SavedState
  * sizeof(Real) */
 std::vector<double> encodeState(const SavedState& state, const Options& options, int precision);
 
+//! Numbers in a state.
+size_t stateSize();
+
 /*! \brief The state of an array.
  *  \param[in] options    of the solver that continues
  *  \param[in] device     on which it works

@@ -19,6 +19,7 @@
 #include "solver/charge_set.h"
 #include "solver/input_check.h"
 #include "solver/memory_errors.h"
+#include "solver/perturbation.h"
 #include "solver/pipeline.h"
 #include "solver/saved_state.h"
 #include "solver/tuner.h"
@@ -89,6 +90,40 @@ public:
         settle();
         checkCharges(q, n);
         charges_.setCharges(q, n);
+        perturbation_.reset();
+        difference_.reset();
+    }
+
+    void setPerturbedCharges(const Real* chargesA, const Real* chargesB, int n)
+    {
+        const DeviceScope<Real> scope(gpu_);
+        settle();
+        checkCharges(chargesA, n);
+        checkCharges(chargesB, n);
+        auto perturbation  = std::make_unique<Perturbation<Real>>(chargesA, chargesB, n);
+        const double first = perturbation->lambdaOfLargerCharges();
+        std::unique_ptr<Impl> fresh;
+        if (!difference_)
+        {
+            Options options = options_;
+            options.tune    = false;
+            options.device  = device_;
+            fresh           = std::make_unique<Impl>(options);
+            if (!stateOfDifference_.empty())
+            {
+                fresh->restore(stateOfDifference_);
+            }
+        }
+        charges_.setCharges(perturbation->mixed(first).data(), n);
+        // nothing fails any more
+        if (fresh)
+        {
+            difference_ = std::move(fresh);
+            stateOfDifference_.clear();
+        }
+        perturbation_      = std::move(perturbation);
+        mixedAt_           = first;
+        differenceIsStale_ = true;
     }
 
     void setExclusions(const int* offsets, const int* partners, int n)
@@ -97,6 +132,7 @@ public:
         settle();
         checkExclusions(offsets, partners, n, charges_.count());
         charges_.setExclusions(offsets, partners);
+        differenceIsStale_ = true;
     }
 
     void prepare(const Real* x, const double boxVectors[3][3])
@@ -106,14 +142,22 @@ public:
         const Mat3 box = checkedBox(boxVectors);
         checkPositions(x, charges_.isCharged(), box);
         times_.add(Stage::SetUp, [&] { follow(box, [x] { return x; }); });
+        if (isPerturbed())
+        {
+            refreshDifference();
+            difference_->prepare(perturbation_->positions(x).data(), boxVectors);
+        }
         if (gpu_ != nullptr && charges_.count() > 0)
         {
             times_.notCounted([&] { rehearse(x); });
         }
     }
 
-    Totals
-    evaluate(const Real* x, const double boxVectors[3][3], Real* forces, const Request& request)
+    Totals evaluate(const Real* x,
+                    const double boxVectors[3][3],
+                    Real* forces,
+                    const Request& request,
+                    Real* potentials)
     {
         const DeviceScope<Real> scope(gpu_);
         settle();
@@ -129,8 +173,13 @@ public:
             return x;
         };
         times_.add(Stage::SetUp, [&] { follow(box, positions); });
+        if (isPerturbed())
+        {
+            return evaluatePerturbed(x, box, forces, request, potentials);
+        }
         Totals totals;
-        times_.evaluation(backend_, [&] { totals = pipeline_.run(x, forces, request); });
+        times_.evaluation(backend_,
+                          [&] { totals = pipeline_.run(x, forces, request, potentials); });
         return totals;
     }
 
@@ -138,7 +187,8 @@ public:
                  const double boxVectors[3][3],
                  Real* forces,
                  const Request& request,
-                 void* stream)
+                 void* stream,
+                 Real* potentials)
     {
         const Mat3 box = checkedBox(boxVectors);
         checkRequest(request);
@@ -147,6 +197,11 @@ public:
         if (charges_.count() == 0)
         {
             return;
+        }
+        if (isPerturbed())
+        {
+            throw Error(ErrorCode::Unsupported,
+                        "Perturbed charges need positions and forces in host memory.");
         }
         gpu_->await(stream);
         std::vector<Real> onHost;
@@ -157,7 +212,7 @@ public:
             return static_cast<const Real*>(onHost.data());
         };
         follow(box, positions);
-        pipeline_.runOnDevice(x, forces, request, stream);
+        pipeline_.runOnDevice(x, forces, request, stream, potentials);
     }
 
     Totals wait()
@@ -181,7 +236,7 @@ public:
     {
         const DeviceScope<Real> scope(gpu_);
         // the first evaluation sets up what must not happen while recording
-        enqueue(x, boxVectors, forces, request, nullptr);
+        enqueue(x, boxVectors, forces, request, nullptr, nullptr);
         wait();
         const auto evaluation = [&] { pipeline_.runOnDevice(x, forces, request, nullptr); };
         const std::vector<double> seconds =
@@ -228,16 +283,30 @@ public:
         {
             return {};
         }
-        return encodeState(
+        std::vector<double> array = encodeState(
                 { operators_.discretisation(), chosenFor_, chosenCount_, operators_.strain() },
                 options_,
                 sizeof(Real));
+        if (isPerturbed())
+        {
+            const std::vector<double> ofDifference = difference_->state();
+            array.insert(array.end(), ofDifference.begin(), ofDifference.end());
+        }
+        return array;
     }
 
-    void restore(const std::vector<double>& array)
+    //! \param[in] array  of the solver, and of the one of differences behind it where there is one
+    void restore(std::vector<double> array)
     {
         const DeviceScope<Real> scope(gpu_);
         settle();
+        std::vector<double> ofDifference;
+        if (array.size() == 2 * stateSize())
+        {
+            ofDifference.assign(array.begin() + stateSize(), array.end());
+            array.resize(stateSize());
+            decodeState(ofDifference, options_, device_, sizeof(Real));
+        }
         const SavedState saved = decodeState(array, options_, device_, sizeof(Real));
         operators_.change(
                 [&]
@@ -249,6 +318,14 @@ public:
         chosenFor_   = saved.chosenFor;
         chosenCount_ = saved.particles;
         timed_.clear();
+        if (difference_ && !ofDifference.empty())
+        {
+            difference_->restore(ofDifference);
+        }
+        else
+        {
+            stateOfDifference_ = ofDifference;
+        }
     }
 
     std::vector<StageTime> timings() const { return times_.all(); }
@@ -262,6 +339,106 @@ private:
         {
             gpu_->settle();
         }
+    }
+
+    //! Whether charges differ between two states.
+    bool isPerturbed() const { return perturbation_ && !perturbation_->perturbed().empty(); }
+
+    //! Makes the charges those of a lambda.
+    void mix(double lambda)
+    {
+        if (lambda != mixedAt_)
+        {
+            charges_.setCharges(perturbation_->mixed(lambda).data(), charges_.count());
+            mixedAt_ = lambda;
+        }
+    }
+
+    //! Gives the solver of differences its charges and excluded pairs.
+    void refreshDifference()
+    {
+        if (differenceIsStale_)
+        {
+            const std::vector<Real>& q = perturbation_->difference();
+            const ExcludedPairs pairs  = perturbation_->pairs(charges_.excluded());
+            difference_->setCharges(q.data(), static_cast<int>(q.size()));
+            difference_->setExclusions(
+                    pairs.offsets.data(), pairs.partners.data(), static_cast<int>(q.size()));
+            differenceIsStale_ = false;
+        }
+    }
+
+    //! E(D), see Perturbation. \param[out] forces  on perturbed particles
+    Totals evaluateDifference(const Real* x,
+                              const Mat3& box,
+                              const Request& request,
+                              bool mustHaveEnergy,
+                              std::vector<Real>* forces)
+    {
+        const std::vector<Real> positions = perturbation_->positions(x);
+        double rows[3][3];
+        for (int i = 0; i < 9; i++)
+        {
+            rows[i / 3][i % 3] = box(i / 3, i % 3);
+        }
+        Request own = request;
+        own.energy  = request.energy || mustHaveEnergy;
+        forces->assign(positions.size(), Real(0));
+        try
+        {
+            refreshDifference();
+            return difference_->evaluate(positions.data(), rows, forces->data(), own, nullptr);
+        }
+        catch (const Error&)
+        {
+            checkPositions(x, charges_.isCharged(), box); // names the particle as the caller does
+            throw;
+        }
+    }
+
+    //! Operators are those of the box.
+    Totals evaluatePerturbed(const Real* x,
+                             const Mat3& box,
+                             Real* forces,
+                             const Request& request,
+                             Real* potentials)
+    {
+        const double lambda = request.lambda;
+        const double factor = lambda * (1 - lambda);
+        mix(lambda);
+        if (potentials == nullptr && request.dEnergyDLambda)
+        {
+            potentialsOfMixed_.resize(charges_.count());
+            potentials = potentialsOfMixed_.data();
+        }
+        std::vector<Real> ofDifference;
+        Totals difference;
+        if (factor != 0 || request.dEnergyDLambda)
+        {
+            const auto evaluate = [&] {
+                difference =
+                        evaluateDifference(x, box, request, potentials != nullptr, &ofDifference);
+            };
+            times_.add(Stage::Perturbation, evaluate);
+        }
+        Totals totals;
+        times_.evaluation(backend_,
+                          [&] { totals = pipeline_.run(x, forces, request, potentials); });
+        if (factor != 0)
+        {
+            perturbation_->addForces(factor, ofDifference, forces);
+        }
+        totals.energy += factor * difference.energy;
+        for (int i = 0; i < 9; i++)
+        {
+            totals.virial[i / 3][i % 3] += factor * difference.virial[i / 3][i % 3];
+        }
+        if (request.dEnergyDLambda)
+        {
+            totals.dEnergyDLambda =
+                    perturbation_->slope(potentials) + (1 - 2 * lambda) * difference.energy;
+        }
+        return totals;
     }
 
     //! Whether cells were chosen for so many particles, more or less.
@@ -298,6 +475,10 @@ private:
     //! Chooses and builds operators that meet the accuracy.
     void build(const Mat3& box, const Real* x, bool mayTune)
     {
+        if (isPerturbed())
+        {
+            mix(perturbation_->lambdaOfLargerCharges());
+        }
         accuracy_.buildSufficient(box, x);
         if (gpu_ != nullptr && mayTune)
         {
@@ -314,7 +495,11 @@ private:
         for (const bool totals : { true, false })
         {
             request.energy = request.virial = totals;
-            pipeline_.runOnDevice(arrays.x, arrays.forces, request, nullptr);
+            pipeline_.runOnDevice(arrays.x,
+                                  arrays.forces,
+                                  request,
+                                  nullptr,
+                                  totals ? arrays.potentials : nullptr);
             gpu_->wait();
         }
     }
@@ -333,6 +518,16 @@ private:
     std::vector<TimedSetting> timed_;
     Device chosenFor_      = Device::Auto; //!< the device whose costs decided on the cells
     long long chosenCount_ = 0;            //!< the number of particles that they were chosen for
+
+    //! \name Charges of two states
+    //!@{
+    std::unique_ptr<Perturbation<Real>> perturbation_; //!< null with setCharges()
+    double mixedAt_ = 0;                               //!< lambda of the charges
+    std::unique_ptr<Impl> difference_;                 //!< of the perturbed particles alone
+    bool differenceIsStale_ = false;                   //!< its charges and pairs are old ones
+    std::vector<double> stateOfDifference_;            //!< restored before there is one
+    std::vector<Real> potentialsOfMixed_;
+    //!@}
 };
 
 template<class Real>
@@ -353,15 +548,23 @@ void Solver<Real>::setCharges(const Real* q, int n)
     withMemoryErrors([&] { impl_->setCharges(q, n); });
 }
 template<class Real>
+void Solver<Real>::setPerturbedCharges(const Real* qA, const Real* qB, int n)
+{
+    withMemoryErrors([&] { impl_->setPerturbedCharges(qA, qB, n); });
+}
+template<class Real>
 void Solver<Real>::setExclusions(const int* offsets, const int* partners, int n)
 {
     withMemoryErrors([&] { impl_->setExclusions(offsets, partners, n); });
 }
 template<class Real>
-Totals
-Solver<Real>::evaluate(const Real* x, const double box[3][3], Real* forces, const Request& request)
+Totals Solver<Real>::evaluate(const Real* x,
+                              const double box[3][3],
+                              Real* forces,
+                              const Request& request,
+                              Real* potentials)
 {
-    return withMemoryErrors([&] { return impl_->evaluate(x, box, forces, request); });
+    return withMemoryErrors([&] { return impl_->evaluate(x, box, forces, request, potentials); });
 }
 template<class Real>
 void Solver<Real>::prepare(const Real* x, const double box[3][3])
@@ -400,9 +603,10 @@ void DeviceEntry<Real>::enqueue(Solver<Real>& solver,
                                 const double box[3][3],
                                 Real* forces,
                                 const Request& request,
-                                void* stream)
+                                void* stream,
+                                Real* potentials)
 {
-    withMemoryErrors([&] { solver.impl_->enqueue(x, box, forces, request, stream); });
+    withMemoryErrors([&] { solver.impl_->enqueue(x, box, forces, request, stream, potentials); });
 }
 template<class Real>
 Totals DeviceEntry<Real>::wait(Solver<Real>& solver)

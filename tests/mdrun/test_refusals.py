@@ -47,27 +47,6 @@ UNSUPPORTED = {
     "unknown device": ({"fmm-farfield-device": "tpu"}, "fmm-farfield-device"),
     "unknown answer": ({"fmm-farfield-tune": "maybe"}, "fmm-farfield-tune"),
     "different cut-offs": ({"rcoulomb": 1.0}, "rcoulomb"),
-    "perturbed charges": (
-        {
-            "free-energy": "yes",
-            "init-lambda": 0,
-            "couple-moltype": "NA",
-            "couple-lambda0": "vdw-q",
-            "couple-lambda1": "vdw",
-        },
-        "perturbed charges",
-    ),
-    "perturbed van der Waals": (
-        {
-            "free-energy": "yes",
-            "init-lambda": 0.5,
-            "couple-moltype": "NA",
-            "couple-lambda0": "vdw",
-            "couple-lambda1": "none",
-            "couple-intramol": "yes",
-        },
-        "perturbed",
-    ),
     "test-particle insertion": ({"integrator": "tpi"}, "TPI"),
 }
 

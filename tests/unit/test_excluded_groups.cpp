@@ -95,6 +95,7 @@ Subtracted subtract(const Group& group, Exclusions<double>* exclusions, int thre
                          group.q.data(),
                          0,
                          result.forces.data(),
+                         nullptr,
                          threads,
                          &result.energy,
                          result.virial);

@@ -110,7 +110,7 @@ TEST(NearForces, TakeMemoryWhereTheyAreTouched)
     constexpr int c_touched   = 100000;
     const size_t before       = residentBytes();
     NearForces<float> forces;
-    forces.resize(c_particles);
+    forces.resize(c_particles, false);
     forces.touch(c_particles / 2, c_particles / 2 + c_touched);
     // whole chunks and pages on either side, and a mark per chunk
     const size_t bytes = 3 * sizeof(float) * (c_touched + 2 * NearForces<float>::c_chunk);

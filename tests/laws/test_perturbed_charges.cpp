@@ -1,0 +1,306 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Charges of two states and the coupling parameter that mixes their energies.
+ */
+#include <utility>
+
+#include "test_support.h"
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+//! One configuration with two sets of charges.
+struct TwoStates
+{
+    std::string name;
+    System a, b;
+
+    //! The charges that differ, B - A.
+    System difference() const
+    {
+        System d = a;
+        for (int i = 0; i < a.size(); ++i)
+        {
+            d.charges[i] = b.charges[i] - a.charges[i];
+        }
+        return d;
+    }
+};
+
+//! Sum of a and factor times b.
+Evaluation sum(Evaluation a, double factor, const Evaluation& b)
+{
+    a.energy += factor * b.energy;
+    for (size_t i = 0; i < a.forces.size(); ++i)
+    {
+        for (int k = 0; k < 3; ++k)
+        {
+            a.forces[i][k] += factor * b.forces[i][k];
+        }
+    }
+    for (int k = 0; k < 9; ++k)
+    {
+        a.virial[k / 3][k % 3] += factor * b.virial[k / 3][k % 3];
+    }
+    return a;
+}
+
+//! Random charges with bonds, some of which are between particles that will be perturbed.
+System bonded(const std::string& box, double netCharge)
+{
+    System system = randomCharges(namedBox(box, 5.0), 200, 901, netCharge);
+    for (int i = 0; i < 40; i += 2)
+    {
+        for (int k = 0; k < 3; ++k)
+        {
+            system.positions[i + 1][k] = system.positions[i][k] + 0.05 + 0.01 * k;
+        }
+        system.exclusions.emplace_back(i, i + 1);
+    }
+    return system;
+}
+
+template<class Real>
+std::vector<TwoStates> twoStates()
+{
+    std::vector<TwoStates> result;
+    // a molecule is charged from nothing, another one loses its charges, the net charge changes
+    TwoStates few = { "few", bonded("triclinic", 2), {} };
+    few.b         = few.a;
+    for (const int i : { 0, 1, 2, 3, 101 })
+    {
+        (i < 2 ? few.a : few.b).charges[i] = 0;
+    }
+    few.b.charges[0] += 0.7;
+    result.push_back(few);
+    // one ion appears
+    TwoStates ion     = { "ion", bonded("octahedron", 0), {} };
+    ion.a.charges[77] = 0;
+    ion.b             = ion.a;
+    ion.b.charges[77] = 1;
+    result.push_back(ion);
+    // all charges change sign, so that there are none halfway
+    TwoStates all = { "all", bonded("cube", 3), {} };
+    all.b         = all.a;
+    for (double& q : all.b.charges)
+    {
+        q = -q;
+    }
+    result.push_back(all);
+    for (TwoStates& states : result)
+    {
+        states.a = rounded<Real>(states.a);
+        states.b = rounded<Real>(states.b);
+    }
+    return result;
+}
+
+template<class Real>
+void load(Solver<Real>& solver, const TwoStates& states)
+{
+    const std::vector<Real> a(states.a.charges.begin(), states.a.charges.end());
+    const std::vector<Real> b(states.b.charges.begin(), states.b.charges.end());
+    solver.setPerturbedCharges(a.data(), b.data(), states.a.size());
+    loadExclusions(solver, states.a, true);
+}
+
+//! Evaluates at a lambda. \param[out] slope  dV/dlambda
+template<class Real>
+Evaluation evaluateAt(Solver<Real>& solver, const System& system, double lambda, double* slope)
+{
+    const std::vector<Real> x = flatPositions<Real>(system);
+    std::vector<Real> f(x.size());
+    Request request;
+    request.lambda         = lambda;
+    request.dEnergyDLambda = slope != nullptr;
+    const Totals totals    = solver.evaluate(x.data(), Box(system.box).rows, f.data(), request);
+    Evaluation result;
+    result.energy = totals.energy;
+    result.forces = vectorsOf(f);
+    for (int k = 0; k < 9; ++k)
+    {
+        result.virial[k / 3][k % 3] = totals.virial[k / 3][k % 3];
+    }
+    if (slope != nullptr)
+    {
+        *slope = totals.dEnergyDLambda;
+    }
+    return result;
+}
+
+template<class Config>
+class PerturbedCharges : public ReproducibleTest<Config>
+{
+public:
+    static Options options(M2lEngine engine = M2lEngine::Auto)
+    {
+        Options options     = ReproducibleTest<Config>::options();
+        options.m2l         = engine;
+        options.order       = 9;
+        options.directRange = 1;
+        options.cellSize    = 0.4;
+        return options;
+    }
+};
+TYPED_TEST_SUITE(PerturbedCharges, Configurations);
+
+TYPED_TEST(PerturbedCharges, MixEnergiesForcesAndVirials)
+{
+    using Real = typename TypeParam::Real;
+    for (const TwoStates& states : twoStates<Real>())
+    {
+        const Evaluation a = ewald(states.a), b = ewald(states.b);
+        for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+        {
+            Solver<Real> solver(this->options(engine));
+            load(solver, states);
+            Bounds bounds;
+            for (int k = 0; k <= 10; ++k)
+            {
+                SCOPED_TRACE(states.name + " at lambda " + std::to_string(0.1 * k));
+                double slope            = 0;
+                const Evaluation result = evaluateAt(solver, states.a, 0.1 * k, &slope);
+                if (k == 0)
+                {
+                    // errors of the states and of their difference
+                    const Setup setup = solver.setup();
+                    for (const System& part : { states.a, states.b, states.difference() })
+                    {
+                        const Bounds own = boundsFor<Real>(part, setup, sum(a, 1, b));
+                        bounds.force += own.force;
+                        bounds.energy += own.energy;
+                        bounds.virial += own.virial;
+                    }
+                }
+                expectClose(
+                        result,
+                        sum(sum({ 0, std::vector<Vector>(states.a.size()), {} }, 1 - 0.1 * k, a),
+                            0.1 * k,
+                            b),
+                        bounds);
+                EXPECT_NEAR(slope, b.energy - a.energy, 2 * bounds.energy);
+            }
+        }
+    }
+}
+
+//! Asking for dV/dlambda changes nothing else, and neither do other values of lambda in between.
+TYPED_TEST(PerturbedCharges, HaveNoMemory)
+{
+    using Real             = typename TypeParam::Real;
+    const TwoStates states = twoStates<Real>()[0];
+    Solver<Real> solver(this->options());
+    load(solver, states);
+    double slope           = 0;
+    const Evaluation first = evaluateAt(solver, states.a, 0.3, nullptr);
+    evaluateAt(solver, states.a, 0.9, &slope);
+    evaluateAt(solver,
+               deformed(states.a, { { { 1.01, 0, 0 }, { 0, 1.01, 0 }, { 0, 0, 1.01 } } }),
+               0,
+               &slope);
+    expectSameBits(evaluateAt(solver, states.a, 0.3, &slope), first);
+    // one state after two
+    load(solver, states.b);
+    Solver<Real> ordinary(this->options());
+    load(ordinary, states.b);
+    expectSameBits(evaluate(solver, states.b), evaluate(ordinary, states.b));
+    // equal charges
+    load(solver, { "none", states.b, states.b });
+    const Evaluation same = evaluateAt(solver, states.b, 0.5, &slope);
+    expectSameBits(same, evaluate(ordinary, states.b));
+    EXPECT_EQ(slope, 0);
+}
+
+TYPED_TEST(PerturbedCharges, ContinueExactly)
+{
+    using Real       = typename TypeParam::Real;
+    Options options  = ReproducibleTest<TypeParam>::options();
+    options.accuracy = 1e-3;
+    for (const TwoStates& states : twoStates<Real>())
+    {
+        double slopes[3] = {};
+        Solver<Real> solver(options), before(options), after(options);
+        load(solver, states);
+        solver.prepare(flatPositions<Real>(states.a).data(), Box(states.a.box).rows);
+        const Evaluation expected = evaluateAt(solver, states.a, 0.2, &slopes[0]);
+        before.restore(solver.state());
+        load(before, states);
+        load(after, states);
+        after.restore(solver.state());
+        expectSameBits(evaluateAt(before, states.a, 0.2, &slopes[1]), expected);
+        expectSameBits(evaluateAt(after, states.a, 0.2, &slopes[2]), expected);
+        EXPECT_EQ(slopes[1], slopes[0]);
+        EXPECT_EQ(slopes[2], slopes[0]);
+        EXPECT_EQ(after.state(), solver.state());
+    }
+}
+
+TYPED_TEST(PerturbedCharges, AreCheckedAsOthers)
+{
+    using Real             = typename TypeParam::Real;
+    const TwoStates states = twoStates<Real>()[1];
+    Solver<Real> solver(this->options());
+    load(solver, states);
+    const Evaluation expected = evaluateAt(solver, states.a, 0.5, nullptr);
+    std::vector<Real> x       = flatPositions<Real>(states.a);
+    std::vector<Real> forces(x.size(), Real(3)), q(states.a.size(), Real(1));
+    const Box box(states.a.box);
+    Request request;
+    request.lambda = std::nan("");
+    expectError(ErrorCode::InvalidArgument,
+                { "lambda" },
+                [&] { solver.evaluate(x.data(), box.rows, forces.data(), request); });
+    request.lambda    = 0.5;
+    const Real before = std::exchange(x[3 * 77 + 1], static_cast<Real>(std::nan("")));
+    expectError(ErrorCode::InvalidArgument,
+                { "77" },
+                [&] { solver.evaluate(x.data(), box.rows, forces.data(), request); });
+    x[3 * 77 + 1] = before;
+    EXPECT_EQ(forces, std::vector<Real>(x.size(), Real(3)));
+    q[5] = std::numeric_limits<Real>::infinity();
+    const std::vector<Real> ones(q.size(), Real(1));
+    expectError(ErrorCode::InvalidArgument,
+                { "5" },
+                [&] { solver.setPerturbedCharges(ones.data(), q.data(), states.a.size()); });
+    expectSameBits(evaluateAt(solver, states.a, 0.5, nullptr), expected);
+}
+
+template<class Config>
+class DoublePerturbedCharges : public PerturbedCharges<Config>
+{
+};
+TYPED_TEST_SUITE(DoublePerturbedCharges, DoubleConfigurations);
+
+//! The slope is that of the very energy that is computed, a square function of lambda.
+TYPED_TEST(DoublePerturbedCharges, HaveTheSlopeOfTheEnergy)
+{
+    using Real = typename TypeParam::Real;
+    for (const TwoStates& states : twoStates<Real>())
+    {
+        Options options = this->options();
+        options.order   = 3;
+        Solver<Real> solver(options);
+        load(solver, states);
+        for (const double lambda : { 0.0, 0.35, 1.0 })
+        {
+            double slope = 0;
+            evaluateAt(solver, states.a, lambda, &slope);
+            const double up   = evaluateAt(solver, states.a, lambda + 0.25, nullptr).energy;
+            const double down = evaluateAt(solver, states.a, lambda - 0.25, nullptr).energy;
+            EXPECT_NEAR(slope, (up - down) / 0.5, 1e-12 * pairEnergies(states.a))
+                    << states.name << " at lambda " << lambda;
+        }
+    }
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Free energies: perturbed charges and atom types with FMM, against tight PME at several lambdas."""
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.support.gmx import simulation, systems
+from tests.support.gmx.limits import WATER_LIMIT, energy_limit
+from tests.support.gmx.mdp import FMM, TIGHT_PME, UNTUNED_FMM, settings
+from tests.support.gmx.simulation import force_error
+
+PERTURBED = 3
+
+# Water of which both states are written out: neighbours along a bond alone are excluded, so that
+# the hydrogens interact. Columns: atom, type, residue, name, group, charge, mass, state B.
+MOLECULE = """\
+[ moleculetype ]
+PER 1
+[ atoms ]
+1 OW 1 PER OW 1 -0.834 16.0 {O}
+2 HW 1 PER HW1 2 0.417 1.008 {H1}
+3 HW 1 PER HW2 3 0.417 1.008 {H2}
+[ bonds ]
+1 2 1 0.09572 300000.0 0.09572 300000.0
+1 3 1 0.09572 300000.0 0.09572 300000.0
+[ angles ]
+2 1 3 1 104.52 628.02 104.52 628.02
+"""
+SAME = {"O": "", "H1": "", "H2": ""}
+# An atom type without interactions, which the force field lacks.
+GONE = "[ atomtypes ]\nGONE 0 1.0 0.0 A 0.0 0.0\n"
+
+STATES = {
+    "free-energy": "yes",
+    "coul-lambdas": "0.0 0.3 0.5 1.0 1.0 1.0",
+    "vdw-lambdas": "0.0 0.0 0.0 0.0 0.4 1.0",
+    "calc-lambda-neighbors": -1,
+    "nstdhdl": 1,
+    "separate-dhdl-file": "yes",
+    "sc-alpha": 0.5,
+    "sc-power": 1,
+    "sc-coul": "no",
+    "dhdl-print-energy": "no",
+}
+# All of them change together, without a soft core.
+TOGETHER = {
+    **STATES,
+    "coul-lambdas": "0.0 0.3 0.5 1.0",
+    "vdw-lambdas": "0.0 0.3 0.5 1.0",
+    "sc-alpha": 0,
+}
+
+# What state B is, the settings, the lambda states to run, and warnings of grompp.
+CASES = {
+    "charges": (
+        {"O": "OW 0 16.0", "H1": "HW 0 1.008", "H2": "HW 0 1.008"},
+        TOGETHER,
+        (0, 1, 3),
+        0,
+    ),
+    "types": ({"O": "O -0.834 16.0", "H1": "", "H2": ""}, TOGETHER, (0, 2), 0),
+    "charges and types": (
+        {"O": "GONE 0 16.0", "H1": "GONE 0 1.008", "H2": "GONE 0 1.008"},
+        STATES,
+        (1, 4),
+        0,
+    ),
+    "net charge": (
+        {"O": "OW 0.166 16.0", "H1": "HW 0.2 1.008", "H2": "HW 0.417 1.008"},
+        TOGETHER,
+        (0, 2, 3),
+        1,
+    ),
+    "couple-moltype": (
+        SAME,
+        {
+            **STATES,
+            "couple-moltype": "PER",
+            "couple-lambda0": "vdw-q",
+            "couple-lambda1": "none",
+            "couple-intramol": "no",
+        },
+        (1, 3, 4),
+        0,
+    ),
+}
+
+
+def write_topology(path, system, state_b):
+    """The water of a system, some molecules of which are perturbed."""
+    waters = system.atoms // 3
+    path.write_text(
+        f'#include "{systems.FORCE_FIELD}.ff/forcefield.itp"\n'
+        + GONE
+        + f'#include "{systems.FORCE_FIELD}.ff/tip3p.itp"\n'
+        + MOLECULE.format(**state_b)
+        + "[ system ]\nperturbed water\n[ molecules ]\n"
+        + f"PER {PERTURBED}\nSOL {waters - PERTURBED}\n"
+    )
+
+
+def columns(path):
+    """{legend: values} of an xvg file."""
+    legends, rows = ["Time"], []
+    for line in path.read_text().splitlines():
+        found = re.match(r'@ s\d+ legend "(.*)"', line)
+        if found:
+            legends.append(found.group(1))
+        elif line[:1] not in "@#":
+            rows.append([float(value) for value in line.split()])
+    return dict(zip(legends, np.array(rows).T))
+
+
+def at(work, name, system, entries, state, warnings=0, flags=()):
+    """One evaluation in a lambda state: the run, and what its dhdl file has."""
+    one = {"nstfout": 1, "continuation": "yes", "constraints": "none", "init-lambda-state": state}
+    entries = settings(one, entries)
+    (work / f"{name}.top").write_text((work / "topol.top").read_text())
+    allowed = ["-maxwarn", warnings]
+    simulation.grompp(work, name, entries, system.conf, f"{name}.top", allowed).ok()
+    simulation.mdrun(work, name, ["-dhdl", f"{name}.xvg", *flags]).ok()
+    run = simulation.Run(work, name)
+    return run, columns(work / f"{name}.xvg")
+
+
+def dhdl_limit(system):
+    """Largest error of dV/dlambda and of differences between states, kJ/mol.
+
+    Both are interactions of the perturbed charges, of at most 3 * PERTURBED atoms, with all others:
+    the energy that the limit allows these atoms, and as much for the noise of PME, which takes them
+    as differences of two energies of all atoms: 1e-5 kJ/mol per atom.
+    """
+    perturbed = energy_limit(system, 0) / system.atoms * 3 * PERTURBED
+    return 10 * perturbed + 1e-5 * system.atoms
+
+
+# Not the pressure: with perturbed atoms, the one of GROMACS 2026.3 is not that of its forces.
+@pytest.mark.parametrize("case", CASES)
+def test_forces_and_energies_at_several_lambdas_match_tight_pme(work, water, case):
+    state_b, lambdas, states, warnings = CASES[case]
+    write_topology(work / "topol.top", water, state_b)
+    for state in states:
+        (run, found), (pme, expected) = (
+            at(work, f"{name}{state}", water, {**lambdas, **method}, state, warnings)
+            for name, method in (("fmm", FMM), ("pme", TIGHT_PME))
+        )
+        assert force_error(run.forces, pme.forces) <= WATER_LIMIT
+        energies = run.coulomb()[0], pme.coulomb()[0]
+        assert abs(energies[0] - energies[1]) <= energy_limit(water, energies[1])
+        assert list(found) == list(expected)
+        for legend, values in expected.items():
+            assert np.abs(found[legend] - values).max() <= dhdl_limit(water), legend
+
+
+def test_states_follow_from_one_another(work, water):
+    """V is linear in lambda: what is foreign in one state is the energy of the other.
+
+    One position of the grid of cells in both, so that what is left is rounding.
+    """
+    state_b, lambdas, _, warnings = CASES["net charge"]
+    write_topology(work / "topol.top", water, state_b)
+    entries = {**lambdas, **FMM, "fmm-farfield-accuracy": 3e-5}
+    runs = [at(work, f"fmm{state}", water, entries, state, warnings) for state in (0, 3)]
+    energies = [run.energies["Potential"][0] for run, _ in runs]
+    foreign = [next(reversed(found.values()))[0] for _, found in runs]
+    # energies of 3e4 kJ/mol in single precision
+    assert foreign[0] == pytest.approx(energies[1] - energies[0], abs=0.02)
+    slopes = [found[legend][0] for _, found in runs for legend in found if "coul" in legend]
+    assert slopes == pytest.approx([energies[1] - energies[0]] * 2, abs=0.02)
+
+
+def test_lambda_may_change_from_step_to_step(work, water):
+    """Slow growth over a few steps, in which FMM and PME do not yet move apart."""
+    state_b, _, _, warnings = CASES["charges"]
+    write_topology(work / "topol.top", water, state_b)
+    growth = {
+        "free-energy": "yes",
+        "init-lambda": 0.1,
+        "delta-lambda": 0.2,
+        "nsteps": 4,
+        "nstfout": 1,
+        "constraints": "none",
+        "nstdhdl": 1,
+    }
+    runs = []
+    for name, method in (("fmm", UNTUNED_FMM), ("pme", TIGHT_PME)):
+        entries = settings(growth, method)
+        simulation.grompp(work, name, entries, water.conf, "topol.top", ["-maxwarn", warnings]).ok()
+        simulation.mdrun(work, name).ok()
+        runs.append(simulation.Run(work, name))
+    run, pme = runs
+    for found, expected in zip(run.frames, pme.frames):
+        assert force_error(found.f, expected.f) <= WATER_LIMIT
+    slopes = [np.array(each.energies["dVremain/dl"]) for each in runs]
+    assert len(slopes[0]) == 5
+    assert np.abs(slopes[0] - slopes[1]).max() <= dhdl_limit(water)
+
+
+PERTURBATIONS = {
+    "masses": ({"O": "OW -0.834 18.0", "H1": "", "H2": ""}, TOGETHER),
+    "nothing": (SAME, TOGETHER),
+    "discharged first": (CASES["charges and types"][0], STATES),
+}
+
+
+@pytest.mark.parametrize("case", PERTURBATIONS)
+def test_sound_perturbations_are_accepted(work, water, case):
+    state_b, lambdas = PERTURBATIONS[case]
+    write_topology(work / "topol.top", water, state_b)
+    entries = settings(FMM, {"constraints": "none", "init-lambda-state": 0}, lambdas)
+    simulation.grompp(work, "run", entries, water.conf, "topol.top").ok()
+
+
+# Repulsion fades while there are charges.
+UNSOUND = {
+    "charges alone at one end": {"coul-lambdas": "0 0 1", "vdw-lambdas": "0 0.5 1"},
+    "repulsion first": {"coul-lambdas": "0 0 1", "vdw-lambdas": "0 1 1"},
+    "no repulsion at the end": {"coul-lambdas": "0 0.5 0.5", "vdw-lambdas": "0 0 1"},
+    "slow growth": {
+        "coul-lambdas": None,
+        "vdw-lambdas": None,
+        "calc-lambda-neighbors": None,
+        "init-lambda-state": None,
+        "init-lambda": 0,
+        "delta-lambda": 0.5,
+        "nsteps": 2,
+    },
+}
+
+
+@pytest.mark.parametrize("case", UNSOUND)
+@pytest.mark.parametrize("molecule", ["charges and types", "couple-moltype", "bare hydrogen"])
+def test_charges_without_repulsion_are_refused(work, water, case, molecule):
+    if molecule == "bare hydrogen":
+        # the oxygen alone is perturbed; the hydrogens have charges and rely on it
+        state_b = {"O": "GONE 0 16.0", "H1": "", "H2": ""}
+        lambdas = {}
+    else:
+        state_b, lambdas, _, _ = CASES[molecule]
+    write_topology(work / "topol.top", water, state_b)
+    common = {"constraints": "none", "init-lambda-state": 0}
+    merged = settings(FMM, common, STATES, lambdas, UNSOUND[case])
+    entries = {key: value for key, value in merged.items() if value is not None}
+    done = simulation.grompp(work, "run", entries, water.conf, "topol.top", ["-maxwarn", 5])
+    assert done.status != 0
+    text = " ".join(done.text.split())
+    assert "coul-lambdas" in text and "vdw-lambdas" in text and "molecule type PER" in text, text
