@@ -21,8 +21,7 @@ struct DeviceEntry
                         const double box[3][3],
                         Real* forces,
                         const Request& request,
-                        void* stream,
-                        Real* potentials);
+                        void* stream);
     static Totals wait(Solver<Real>& solver);
     static bool mustRecordAgain(const Solver<Real>& solver);
     static std::vector<StageTime> measureStages(Solver<Real>& solver,

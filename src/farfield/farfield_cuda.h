@@ -35,18 +35,15 @@ namespace farfield
  *  \param[in,out] forces   kJ/mol/nm, [n][3], device memory; the Coulomb forces are added
  *  \param[in]     request  energy and virial only where needed
  *  \param[in]     stream   any stream of the current device
- *  \param[out]    potentials  as for Solver::evaluate(), [n], device memory, or null
  *  \throws Error  as Solver::evaluate(); what is found on the device (a position that is not
- *                 finite) is thrown by wait() or by a later call. Unsupported: the device is Cpu,
- *                 or charges are perturbed */
+ *                 finite) is thrown by wait() or by a later call. Unsupported: the device is Cpu */
 template<class Real>
 FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
                              const Real* x,
                              const double box[3][3],
                              Real* forces,
                              const Request& request,
-                             cudaStream_t stream,
-                             Real* potentials = nullptr);
+                             cudaStream_t stream);
 
 /*! \brief Whether graphs that hold evaluations must be recorded again before the next launch.
  *

@@ -163,6 +163,12 @@ public:
         settle();
         const Mat3 box = checkedBox(boxVectors);
         checkRequest(request);
+        if (gpu_ != nullptr && potentials != nullptr)
+        {
+            throw Error(ErrorCode::Unsupported,
+                        "Potentials are computed by the device 'cpu' alone.",
+                        "device");
+        }
         if (charges_.count() == 0)
         {
             return {};
@@ -187,8 +193,7 @@ public:
                  const double boxVectors[3][3],
                  Real* forces,
                  const Request& request,
-                 void* stream,
-                 Real* potentials)
+                 void* stream)
     {
         const Mat3 box = checkedBox(boxVectors);
         checkRequest(request);
@@ -212,7 +217,7 @@ public:
             return static_cast<const Real*>(onHost.data());
         };
         follow(box, positions);
-        pipeline_.runOnDevice(x, forces, request, stream, potentials);
+        pipeline_.runOnDevice(x, forces, request, stream);
     }
 
     Totals wait()
@@ -236,7 +241,7 @@ public:
     {
         const DeviceScope<Real> scope(gpu_);
         // the first evaluation sets up what must not happen while recording
-        enqueue(x, boxVectors, forces, request, nullptr, nullptr);
+        enqueue(x, boxVectors, forces, request, nullptr);
         wait();
         const auto evaluation = [&] { pipeline_.runOnDevice(x, forces, request, nullptr); };
         const std::vector<double> seconds =
@@ -495,11 +500,7 @@ private:
         for (const bool totals : { true, false })
         {
             request.energy = request.virial = totals;
-            pipeline_.runOnDevice(arrays.x,
-                                  arrays.forces,
-                                  request,
-                                  nullptr,
-                                  totals ? arrays.potentials : nullptr);
+            pipeline_.runOnDevice(arrays.x, arrays.forces, request, nullptr);
             gpu_->wait();
         }
     }
@@ -603,10 +604,9 @@ void DeviceEntry<Real>::enqueue(Solver<Real>& solver,
                                 const double box[3][3],
                                 Real* forces,
                                 const Request& request,
-                                void* stream,
-                                Real* potentials)
+                                void* stream)
 {
-    withMemoryErrors([&] { solver.impl_->enqueue(x, box, forces, request, stream, potentials); });
+    withMemoryErrors([&] { solver.impl_->enqueue(x, box, forces, request, stream); });
 }
 template<class Real>
 Totals DeviceEntry<Real>::wait(Solver<Real>& solver)
