@@ -308,7 +308,8 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                         chooseDevice(impl->options_.farfieldOptions(),
                                      GMX_GPU_CUDA && manager != nullptr ? manager->deviceInfo().id : -1,
                                      directProvider->availableDevices,
-                                     directProvider->rankOnNode);
+                                     directProvider->rankOnNode,
+                                     directProvider->isFreeEnergyRun && hasPerturbedCharges(*impl->mtop_));
             });
 
     auto& checkpointNotifier = notifiers->checkpointingNotifier_;
@@ -357,14 +358,9 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
     const SimulationWorkload* simulationWork = impl_->simulationWork_;
     impl_->provider_                         = std::make_unique<FarfieldForceProvider>(
             impl_->options_.farfieldOptions(), *impl_->mtop_, *impl_->logger_, impl_->run_);
-    std::string obstacle = obstacleToDevice(simulationWork);
-    if (obstacle.empty() && impl_->run_.isFreeEnergyRun && hasPerturbedCharges(*impl_->mtop_))
-    {
-        obstacle = "charges are perturbed";
-    }
     if (impl_->provider_->useDevice(
                 impl_->deviceStreamManager_ ? &impl_->deviceStreamManager_->context() : nullptr,
-                obstacle,
+                obstacleToDevice(simulationWork),
                 reasonForUpdateOnHost(simulationWork, *impl_->mtop_)))
     {
         forceProviders->deviceForceProvider = impl_->provider_.get();

@@ -198,9 +198,10 @@ public:
      *  and one of those particles alone whose charges differ; dV/dl costs the potentials.
      * Potentials that are asked for are those of the mixed charges. Particles whose charge is zero
      * in both states take no part. Order and cells are chosen for the state with the larger
-     * charges, whatever lambda. Not for arrays in device memory. \param[in] qA, qB  charges, e, [n]
+     * charges, whatever lambda.
+     *  \param[in] qA, qB  charges, e, [n]
      *  \param[in] n       number of particles, >= 0
-     *  \throws Error  as setCharges() */
+     *  \throws Error  as setCharges(); Unsupported: the device is Gpu */
     void setPerturbedCharges(const Real* qA, const Real* qB, int n);
 
     /*! \brief Sets the pairs whose minimum-image interaction is left out, as compressed rows.
@@ -237,7 +238,7 @@ public:
      *                 periodic images, its own among them, and the background, without excluded
      *                 pairs; sum q dE/dq = 2 E. Particles whose charge is zero take no part and get
      *                 0: give one whose potential is wanted a charge that does nothing, such as
-     *                 1e-20 e. Implies the energy. Untouched on error
+     *                 1e-20 e. Implies the energy. Untouched on error. On the CPU only
      *  \returns the totals
      *  \throws Error  InvalidArgument: the position of a charge is not finite or too far away (the
      *                 index is named), the box is not lower triangular with a positive volume, the

@@ -77,6 +77,16 @@ void checkOnGpu(bool isOnGpu)
     }
 }
 
+void checkOnCpu(bool isOnCpu, const std::string& what)
+{
+    if (!isOnCpu)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    what + " need a solver with the device 'cpu'; this one has 'gpu'.",
+                    "device");
+    }
+}
+
 Mat3 checkedBox(const double box[3][3])
 {
     Mat3 B;

@@ -9,6 +9,9 @@
 #ifndef FARFIELD_SOLVER_INPUT_CHECK_H
 #define FARFIELD_SOLVER_INPUT_CHECK_H
 
+#include <string>
+#include <vector>
+
 #include "farfield/farfield.h"
 
 #include "base/vectors.h"
@@ -23,6 +26,8 @@ void checkOptions(const Options& options);
 void checkEngine(M2lEngine engine, Device device);
 //! That the backend is a GPU's. \throws Error  Unsupported
 void checkOnGpu(bool isOnGpu);
+//! That the backend is the CPU's. \param[in] what  needs it, plural \throws Error  Unsupported
+void checkOnCpu(bool isOnCpu, const std::string& what);
 //! The box as a matrix. \param[in] box  rows, nm: finite, lower triangular, positive diagonal
 Mat3 checkedBox(const double box[3][3]);
 //! \param[in] q  [n]: finite

@@ -19,7 +19,7 @@
 #include "solver/charge_set.h"
 #include "solver/input_check.h"
 #include "solver/memory_errors.h"
-#include "solver/perturbation.h"
+#include "solver/perturbed_charges.h"
 #include "solver/pipeline.h"
 #include "solver/saved_state.h"
 #include "solver/tuner.h"
@@ -80,7 +80,8 @@ public:
         chosen_(options, threads_), backend_(*chosen_.backend), gpu_(chosen_.gpu),
         device_(gpu_ != nullptr ? Device::Gpu : Device::Cpu), charges_(&backend_),
         operators_(&backend_), pipeline_(&backend_, gpu_, &operators_, &times_),
-        accuracy_(options, device_, &charges_, &operators_, &pipeline_)
+        accuracy_(options, device_, &charges_, &operators_, &pipeline_),
+        perturbed_(options, &charges_, &times_)
     {
     }
 
@@ -90,40 +91,17 @@ public:
         settle();
         checkCharges(q, n);
         charges_.setCharges(q, n);
-        perturbation_.reset();
-        difference_.reset();
+        perturbed_.clear();
     }
 
     void setPerturbedCharges(const Real* chargesA, const Real* chargesB, int n)
     {
         const DeviceScope<Real> scope(gpu_);
         settle();
+        checkOnCpu(gpu_ == nullptr, "Charges of two states");
         checkCharges(chargesA, n);
         checkCharges(chargesB, n);
-        auto perturbation  = std::make_unique<Perturbation<Real>>(chargesA, chargesB, n);
-        const double first = perturbation->lambdaOfLargerCharges();
-        std::unique_ptr<Impl> fresh;
-        if (!difference_)
-        {
-            Options options = options_;
-            options.tune    = false;
-            options.device  = device_;
-            fresh           = std::make_unique<Impl>(options);
-            if (!stateOfDifference_.empty())
-            {
-                fresh->restore(stateOfDifference_);
-            }
-        }
-        charges_.setCharges(perturbation->mixed(first).data(), n);
-        // nothing fails any more
-        if (fresh)
-        {
-            difference_ = std::move(fresh);
-            stateOfDifference_.clear();
-        }
-        perturbation_      = std::move(perturbation);
-        mixedAt_           = first;
-        differenceIsStale_ = true;
+        perturbed_.set(chargesA, chargesB, n);
     }
 
     void setExclusions(const int* offsets, const int* partners, int n)
@@ -132,7 +110,7 @@ public:
         settle();
         checkExclusions(offsets, partners, n, charges_.count());
         charges_.setExclusions(offsets, partners);
-        differenceIsStale_ = true;
+        perturbed_.forgetExclusions();
     }
 
     void prepare(const Real* x, const double boxVectors[3][3])
@@ -142,10 +120,9 @@ public:
         const Mat3 box = checkedBox(boxVectors);
         checkPositions(x, charges_.isCharged(), box);
         times_.add(Stage::SetUp, [&] { follow(box, [x] { return x; }); });
-        if (isPerturbed())
+        if (perturbed_.any())
         {
-            refreshDifference();
-            difference_->prepare(perturbation_->positions(x).data(), boxVectors);
+            perturbed_.prepare(x, boxVectors);
         }
         if (gpu_ != nullptr && charges_.count() > 0)
         {
@@ -163,11 +140,9 @@ public:
         settle();
         const Mat3 box = checkedBox(boxVectors);
         checkRequest(request);
-        if (gpu_ != nullptr && potentials != nullptr)
+        if (potentials != nullptr)
         {
-            throw Error(ErrorCode::Unsupported,
-                        "Potentials are computed by the device 'cpu' alone.",
-                        "device");
+            checkOnCpu(gpu_ == nullptr, "Potentials");
         }
         if (charges_.count() == 0)
         {
@@ -179,14 +154,15 @@ public:
             return x;
         };
         times_.add(Stage::SetUp, [&] { follow(box, positions); });
-        if (isPerturbed())
+        const auto evaluation = [&](Real* to)
         {
-            return evaluatePerturbed(x, box, forces, request, potentials);
-        }
-        Totals totals;
-        times_.evaluation(backend_,
-                          [&] { totals = pipeline_.run(x, forces, request, potentials); });
-        return totals;
+            Totals totals;
+            times_.evaluation(backend_, [&] { totals = pipeline_.run(x, forces, request, to); });
+            return totals;
+        };
+        return perturbed_.any()
+                       ? perturbed_.evaluate(x, boxVectors, forces, request, potentials, evaluation)
+                       : evaluation(potentials);
     }
 
     void enqueue(const Real* x,
@@ -202,11 +178,6 @@ public:
         if (charges_.count() == 0)
         {
             return;
-        }
-        if (isPerturbed())
-        {
-            throw Error(ErrorCode::Unsupported,
-                        "Perturbed charges need positions and forces in host memory.");
         }
         gpu_->await(stream);
         std::vector<Real> onHost;
@@ -292,11 +263,8 @@ public:
                 { operators_.discretisation(), chosenFor_, chosenCount_, operators_.strain() },
                 options_,
                 sizeof(Real));
-        if (isPerturbed())
-        {
-            const std::vector<double> ofDifference = difference_->state();
-            array.insert(array.end(), ofDifference.begin(), ofDifference.end());
-        }
+        const std::vector<double> ofDifference = perturbed_.state();
+        array.insert(array.end(), ofDifference.begin(), ofDifference.end());
         return array;
     }
 
@@ -323,14 +291,7 @@ public:
         chosenFor_   = saved.chosenFor;
         chosenCount_ = saved.particles;
         timed_.clear();
-        if (difference_ && !ofDifference.empty())
-        {
-            difference_->restore(ofDifference);
-        }
-        else
-        {
-            stateOfDifference_ = ofDifference;
-        }
+        perturbed_.restore(ofDifference);
     }
 
     std::vector<StageTime> timings() const { return times_.all(); }
@@ -344,106 +305,6 @@ private:
         {
             gpu_->settle();
         }
-    }
-
-    //! Whether charges differ between two states.
-    bool isPerturbed() const { return perturbation_ && !perturbation_->perturbed().empty(); }
-
-    //! Makes the charges those of a lambda.
-    void mix(double lambda)
-    {
-        if (lambda != mixedAt_)
-        {
-            charges_.setCharges(perturbation_->mixed(lambda).data(), charges_.count());
-            mixedAt_ = lambda;
-        }
-    }
-
-    //! Gives the solver of differences its charges and excluded pairs.
-    void refreshDifference()
-    {
-        if (differenceIsStale_)
-        {
-            const std::vector<Real>& q = perturbation_->difference();
-            const ExcludedPairs pairs  = perturbation_->pairs(charges_.excluded());
-            difference_->setCharges(q.data(), static_cast<int>(q.size()));
-            difference_->setExclusions(
-                    pairs.offsets.data(), pairs.partners.data(), static_cast<int>(q.size()));
-            differenceIsStale_ = false;
-        }
-    }
-
-    //! E(D), see Perturbation. \param[out] forces  on perturbed particles
-    Totals evaluateDifference(const Real* x,
-                              const Mat3& box,
-                              const Request& request,
-                              bool mustHaveEnergy,
-                              std::vector<Real>* forces)
-    {
-        const std::vector<Real> positions = perturbation_->positions(x);
-        double rows[3][3];
-        for (int i = 0; i < 9; i++)
-        {
-            rows[i / 3][i % 3] = box(i / 3, i % 3);
-        }
-        Request own = request;
-        own.energy  = request.energy || mustHaveEnergy;
-        forces->assign(positions.size(), Real(0));
-        try
-        {
-            refreshDifference();
-            return difference_->evaluate(positions.data(), rows, forces->data(), own, nullptr);
-        }
-        catch (const Error&)
-        {
-            checkPositions(x, charges_.isCharged(), box); // names the particle as the caller does
-            throw;
-        }
-    }
-
-    //! Operators are those of the box.
-    Totals evaluatePerturbed(const Real* x,
-                             const Mat3& box,
-                             Real* forces,
-                             const Request& request,
-                             Real* potentials)
-    {
-        const double lambda = request.lambda;
-        const double factor = lambda * (1 - lambda);
-        mix(lambda);
-        if (potentials == nullptr && request.dEnergyDLambda)
-        {
-            potentialsOfMixed_.resize(charges_.count());
-            potentials = potentialsOfMixed_.data();
-        }
-        std::vector<Real> ofDifference;
-        Totals difference;
-        if (factor != 0 || request.dEnergyDLambda)
-        {
-            const auto evaluate = [&] {
-                difference =
-                        evaluateDifference(x, box, request, potentials != nullptr, &ofDifference);
-            };
-            times_.add(Stage::Perturbation, evaluate);
-        }
-        Totals totals;
-        times_.evaluation(backend_,
-                          [&] { totals = pipeline_.run(x, forces, request, potentials); });
-        if (factor != 0)
-        {
-            perturbation_->addForces(factor, ofDifference, forces);
-        }
-        totals.energy += factor * difference.energy;
-        for (int i = 0; i < 9; i++)
-        {
-            totals.virial[i / 3][i % 3] += factor * difference.virial[i / 3][i % 3];
-        }
-        if (request.dEnergyDLambda)
-        {
-            totals.dEnergyDLambda =
-                    perturbation_->slope(potentials) + (1 - 2 * lambda) * difference.energy;
-        }
-        return totals;
     }
 
     //! Whether cells were chosen for so many particles, more or less.
@@ -480,9 +341,9 @@ private:
     //! Chooses and builds operators that meet the accuracy.
     void build(const Mat3& box, const Real* x, bool mayTune)
     {
-        if (isPerturbed())
+        if (perturbed_.any())
         {
-            mix(perturbation_->lambdaOfLargerCharges());
+            perturbed_.mixForChoice();
         }
         accuracy_.buildSufficient(box, x);
         if (gpu_ != nullptr && mayTune)
@@ -516,19 +377,10 @@ private:
     OperatorsInUse<Real> operators_;
     Pipeline<Real> pipeline_;
     AccuracyControl<Real> accuracy_;
+    PerturbedCharges<Real> perturbed_;
     std::vector<TimedSetting> timed_;
     Device chosenFor_      = Device::Auto; //!< the device whose costs decided on the cells
     long long chosenCount_ = 0;            //!< the number of particles that they were chosen for
-
-    //! \name Charges of two states
-    //!@{
-    std::unique_ptr<Perturbation<Real>> perturbation_; //!< null with setCharges()
-    double mixedAt_ = 0;                               //!< lambda of the charges
-    std::unique_ptr<Impl> difference_;                 //!< of the perturbed particles alone
-    bool differenceIsStale_ = false;                   //!< its charges and pairs are old ones
-    std::vector<double> stateOfDifference_;            //!< restored before there is one
-    std::vector<Real> potentialsOfMixed_;
-    //!@}
 };
 
 template<class Real>

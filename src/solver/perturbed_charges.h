@@ -1,0 +1,87 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Evaluations with charges of two states, see perturbation.h.
+ */
+#ifndef FARFIELD_SOLVER_PERTURBED_CHARGES_H
+#define FARFIELD_SOLVER_PERTURBED_CHARGES_H
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "solver/charge_set.h"
+#include "solver/perturbation.h"
+#include "solver/stage_times.h"
+
+namespace farfield
+{
+
+/*! \brief The charges of both states, mixed ones in the set of charges of a solver, and a second
+ *         solver for those particles alone whose charges differ. */
+template<class Real>
+class PerturbedCharges
+{
+public:
+    /*! \param[in] options  of the solver, and of the second one but that it does not tune
+     *  \param[in] charges  of the solver: receives mixed ones */
+    PerturbedCharges(const Options& options, ChargeSet<Real>* charges, StageTimes* times) :
+        options_(options), charges_(charges), times_(times)
+    {
+    }
+    //! Whether charges differ between two states.
+    bool any() const { return perturbation_ && !perturbation_->perturbed().empty(); }
+
+    //! Charges that were checked; if it fails, all is as it was. \param[in] chargesA, chargesB  [n]
+    void set(const Real* chargesA, const Real* chargesB, int n);
+    //! There is one state.
+    void clear();
+    //! Excluded pairs are others.
+    void forgetExclusions() { isStale_ = true; }
+    //! Mixes charges for which cells are chosen, whatever lambda.
+    void mixForChoice() { mix(perturbation_->lambdaOfLargerCharges()); }
+    //! \param[in] x  [n][3], nm; checked
+    void prepare(const Real* x, const double box[3][3]);
+
+    /*! \brief Evaluates both states; what Solver::evaluate() says.
+     *  \param[in] x         [n][3], nm; checked unless cells stand
+     *  \param[in] evaluate  the solver's evaluation, which adds forces: of the charges that it has,
+     *                       with the potentials that it is given, or null */
+    Totals evaluate(const Real* x,
+                    const double box[3][3],
+                    Real* forces,
+                    const Request& request,
+                    Real* potentials,
+                    const std::function<Totals(Real*)>& evaluate);
+
+    //! That of the second solver, empty without one.
+    std::vector<double> state() const;
+    //! Takes it over; or later, when there is a second solver. \param[in] state  checked
+    void restore(const std::vector<double>& state);
+
+private:
+    //! Makes the charges those of a lambda.
+    void mix(double lambda);
+    //! Gives the second solver its charges and excluded pairs.
+    void refresh();
+    //! E(D). \param[out] forces  on perturbed particles
+    Totals evaluateDifference(const Real* x,
+                              const double box[3][3],
+                              const Request& request,
+                              std::vector<Real>* forces);
+
+    Options options_;
+    ChargeSet<Real>* charges_;
+    StageTimes* times_;
+    std::unique_ptr<Perturbation<Real>> perturbation_; //!< null with one state
+    double mixedAt_ = 0;                               //!< lambda of the charges
+    std::unique_ptr<Solver<Real>> difference_;         //!< of the perturbed particles alone
+    bool isStale_ = false;                             //!< its charges and pairs are old ones
+    std::vector<double> state_;                        //!< restored before there is one
+    std::vector<Real> potentials_;
+};
+
+} // namespace farfield
+
+#endif
