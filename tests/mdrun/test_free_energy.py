@@ -198,6 +198,63 @@ def test_lambda_may_change_from_step_to_step(work, water):
     assert np.abs(slopes[0] - slopes[1]).max() <= dhdl_limit(water)
 
 
+SAMPLING = {
+    "expanded ensemble": {
+        "integrator": "md-vv",
+        "tcoupl": "v-rescale",
+        "free-energy": "expanded",
+        "nstexpanded": 2,
+        "lmc-stats": "wang-landau",
+        "lmc-seed": 7,
+        "lmc-move": "metropolis",
+        "weight-equil-wl-delta": 0.001,
+        "lmc-weights-equil": "wl-delta",
+    },
+    "awh": {
+        "nstcalcenergy": 2,
+        "awh": "yes",
+        "awh-potential": "umbrella",
+        "awh-nsamples-update": 1,
+        "awh-seed": 7,
+        "awh-nstsample": 2,
+        "awh-nstout": 4,
+        "awh1-ndim": 1,
+        "awh1-dim1-coord-provider": "fep-lambda",
+        "awh1-dim1-coord-index": 1,
+        "awh1-dim1-start": 0,
+        "awh1-dim1-end": 5,
+        "awh1-dim1-diffusion": 0.001,
+        "awh1-error-init": 10,
+        "awh1-equilibrate-histogram": "no",
+    },
+}
+
+
+@pytest.mark.parametrize("name", SAMPLING)
+def test_lambda_is_sampled(work, water, name):
+    """What moves between states in a run takes its energies from the ordinary terms."""
+    write_topology(work / "topol.top", water, CASES["charges and types"][0])
+    motion = {
+        "integrator": "sd",
+        "nsteps": 20,
+        "tc-grps": "System",
+        "tau-t": 1,
+        "ref-t": 300,
+        "gen-vel": "yes",
+        "constraints": "none",
+        "init-lambda-state": 0,
+        "nstdhdl": 2,
+        "separate-dhdl-file": "yes",
+    }
+    entries = settings(motion, UNTUNED_FMM, STATES, SAMPLING[name], {"nstdhdl": 2})
+    simulation.grompp(work, "run", entries, water.conf, "topol.top", ["-maxwarn", 2]).ok()
+    simulation.mdrun(work, "run", ["-dhdl", "run.xvg"]).ok()
+    found = columns(work / "run.xvg")
+    state = next(values for legend, values in found.items() if "state" in legend.lower())
+    assert len(state) > 5 and all(np.isfinite(values).all() for values in found.values())
+    assert len(set(state)) > 1
+
+
 PERTURBATIONS = {
     "masses": ({"O": "OW -0.834 18.0", "H1": "", "H2": ""}, TOGETHER),
     "nothing": (SAME, TOGETHER),
