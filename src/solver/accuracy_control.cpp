@@ -370,8 +370,8 @@ int AccuracyControl<Real>::positionsToMeasure() const
 {
     // few particles meet few of the places in a cell at one position of the grid, and those of
     // a crystal meet the same ones
-    constexpr int c_samples = 12000, c_least = 6, c_most = 24, c_mostOfFew = 200;
-    constexpr double c_timeOfFew = 2e7; //!< of all positions, ns
+    constexpr int c_samples = 12000, c_least = 6, c_most = 24, c_mostOfFew = 600;
+    constexpr double c_timeOfFew = 4e7; //!< of all positions, ns
     int most                     = c_most;
     if (!exact_.empty())
     {

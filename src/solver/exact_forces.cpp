@@ -67,7 +67,7 @@ struct Range
 struct ExactForces::Sources
 {
     std::vector<int> index;       //!< among all particles
-    std::vector<double> x;        //!< [n][3]
+    std::vector<long double> x;   //!< [n][3], in the box about the origin
     std::vector<double> q;        //!< times the root of the Coulomb constant
     std::vector<double> phase[3]; //!< position in units of the box vectors, within half of one
     std::vector<std::vector<int>> excluded; //!< partners of each, later ones, in ascending order
@@ -98,11 +98,17 @@ struct ExactForces::Sources
                     rest[j] -= s[k] * static_cast<long double>(box(k, j));
                 }
             }
+            long double inBox[3] = { 0, 0, 0 };
             for (int k = 0; k < 3; k++)
             {
-                x.push_back(static_cast<double>(r[k]));
-                phase[k].push_back(static_cast<double>(s[k] - std::round(s[k])));
+                s[k] -= std::round(s[k]);
+                phase[k].push_back(static_cast<double>(s[k]));
+                for (int j = 0; j <= k; j++)
+                {
+                    inBox[j] += s[k] * static_cast<long double>(box(k, j));
+                }
             }
+            x.insert(x.end(), inBox, inBox + 3);
         }
         excluded.resize(index.size());
         for (int i = 0; i < particles.n; i++)
@@ -168,8 +174,13 @@ void ExactForces::addReal(const Sources& s, std::vector<double>* forces) const
             }
             const bool isExcluded = partner != s.excluded[i].end() && *partner == j;
             double dx[3];
-            const double r2 = image.between(
-                    &s.x[3 * static_cast<size_t>(i)], &s.x[3 * static_cast<size_t>(j)], dx);
+            for (int k = 0; k < 3; k++)
+            {
+                dx[k] = static_cast<double>(s.x[3 * static_cast<size_t>(i) + k]
+                                            - s.x[3 * static_cast<size_t>(j) + k]);
+            }
+            image.search(dx);
+            const double r2 = dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2];
             double force[3] = { 0, 0, 0 };
             const auto add  = [&](double x, double y, double z, double slope)
             {
