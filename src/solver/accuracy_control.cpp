@@ -48,11 +48,22 @@ public:
     double factor() const { return factor_; }
     //! The setting was the same as before.
     void askForMore() { factor_ *= 2; }
+    //! Whether a cheaper attempt may follow one that does, or one that did not.
+    bool mayAskForLess() const { return cheaper_ < c_mostCheaper; }
     //! An attempt has met more than was asked for: a cheaper one may do.
     void askForLess(double ratio)
     {
+        enough_ = factor_;
         factor_ = ratio;
         attempts_++;
+        cheaper_++;
+    }
+    //! The cheaper attempt does not do: one between it and that which does may.
+    void askForLessThanEnough()
+    {
+        factor_ = std::sqrt(factor_ * enough_);
+        attempts_++;
+        cheaper_++;
     }
     //! An attempt has not met the request.
     void failed(double measured, double predicted, double ratio)
@@ -84,8 +95,12 @@ private:
     {
         double measured, predicted;
     };
+    static constexpr int c_mostCheaper = 3;
+
     double factor_ = 1;
+    double enough_ = 1; //!< the factor of the attempt that does
     int attempts_  = 0;
+    int cheaper_   = 0; //!< those that came after one that did
     bool isStuck_  = false;
     std::vector<Errors> failed_; //!< attempts
 };
@@ -101,6 +116,7 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
     Search search;
     double setUp = 0; // of all attempts
     std::optional<Discretisation> sufficient, last;
+    const auto isAsLast = [&](const Discretisation& d) { return last && d.hasSettingOf(*last); };
     while (search.goesOn())
     {
         Options ofWater  = options_;
@@ -116,12 +132,12 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
         {
             d.exclusionRange = operators_->discretisation().exclusionRange;
         }
-        if (last && d.hasSettingOf(*last))
+        if (sufficient && (isAsLast(d) || d.hasSettingOf(*sufficient)))
         {
-            if (sufficient)
-            {
-                return;
-            }
+            break;
+        }
+        if (isAsLast(d))
+        {
             search.askForMore();
             continue;
         }
@@ -138,19 +154,22 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
         if (measured.worst <= request || !orderIsOpen)
         {
             // an explicit order stands even if it misses the accuracy
-            const bool isIdle = orderIsOpen && !sufficient && measured.worst > 0
+            const bool isIdle = orderIsOpen && search.mayAskForLess() && measured.worst > 0
                                 && measured.worst < c_idle * request && ratio < search.factor();
+            sufficient = operators_->discretisation();
             if (!isIdle)
             {
                 return;
             }
-            sufficient = operators_->discretisation();
             search.askForLess(ratio);
+        }
+        else if (sufficient && !search.mayAskForLess())
+        {
+            break;
         }
         else if (sufficient)
         {
-            operators_->build(*sufficient); // the cheaper one does not do
-            return;
+            search.askForLessThanEnough();
         }
         else
         {
@@ -160,6 +179,10 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
     if (!sufficient)
     {
         refuse(search.least());
+    }
+    if (!operators_->discretisation().hasSettingOf(*sufficient))
+    {
+        operators_->build(*sufficient); // the cheaper one does not do
     }
 }
 
