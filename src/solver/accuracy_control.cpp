@@ -357,6 +357,69 @@ std::vector<Vec3> AccuracyControl<Real>::pointsInMainPair(const Real* x,
 }
 
 template<class Real>
+std::vector<Vec3> AccuracyControl<Real>::pointsAtFarPairs(const Real* x, const Mat3& box) const
+{
+    //! How many pairs, and where between the two a cell ends.
+    constexpr size_t c_pairs     = 4;
+    constexpr double c_partsOf[] = { 1e-3, 1 - 1e-3 };
+    //! With more particles in a cell some pair is there at any position of the grid.
+    constexpr double c_mostPerCell = 2;
+    struct Pair
+    {
+        double error; //!< in some unit
+        int i;
+        Vec3 apart;
+    };
+
+    const Discretisation& d = operators_->discretisation();
+    const Work work(d, occupied_, static_cast<double>(charges_->takingPart()));
+    if (exact_.empty() || work.perCell > c_mostPerCell)
+    {
+        return {};
+    }
+    const Mat3 toCells       = d.leafGrid(box).inverseEdges();
+    const MinimumImage image = MinimumImage::of(box);
+    const auto& q            = charges_->ofFew();
+    const auto position      = [&](int i) { return x + 3 * static_cast<size_t>(i); };
+    std::vector<Pair> pairs; // those of the largest errors, in descending order
+    for (int i = 0; i < charges_->count(); i++)
+    {
+        for (int j = 0; j < i; j++)
+        {
+            const double product = std::abs(static_cast<double>(q[i]) * static_cast<double>(q[j]));
+            double dx[3];
+            const double r2 = product > 0 ? image.between(position(i), position(j), dx) : 0;
+            if (!(r2 > 0))
+            {
+                continue;
+            }
+            const double error = product * std::pow(r2, -0.5 * (d.order + 3));
+            if (pairs.size() == c_pairs && error <= pairs.back().error)
+            {
+                continue;
+            }
+            const Vec3 apart(dx[0], dx[1], dx[2]);
+            if ((apart.transpose() * toCells).cwiseAbs().maxCoeff() > d.ws)
+            {
+                const auto behind = [&](const Pair& other) { return other.error < error; };
+                pairs.insert(std::find_if(pairs.begin(), pairs.end(), behind), { error, i, apart });
+                pairs.resize(std::min(pairs.size(), c_pairs));
+            }
+        }
+    }
+    std::vector<Vec3> points;
+    for (const Pair& pair : pairs)
+    {
+        const Real* r = position(pair.i);
+        for (const double part : c_partsOf)
+        {
+            points.push_back(Vec3(r[0], r[1], r[2]) - part * pair.apart);
+        }
+    }
+    return points;
+}
+
+template<class Real>
 ForceSpread
 AccuracyControl<Real>::measureSpread(const Real* x, const Mat3& box, int positions, int corners)
 {
@@ -381,6 +444,10 @@ AccuracyControl<Real>::measureSpread(const Real* x, const Mat3& box, int positio
     if (corners > 0)
     {
         for (const Vec3& point : pointsInMainPair(x, box, forces.front()))
+        {
+            addAt(point);
+        }
+        for (const Vec3& point : pointsAtFarPairs(x, box))
         {
             addAt(point);
         }

@@ -104,13 +104,14 @@ TYPED_TEST(FewParticles, KeepTheAccuracyWhereACellFacePartsThem)
         system.positions.push_back({ uniform(engine), uniform(engine), uniform(engine) });
         system.charges.push_back(i % 2 == 0 ? 1 : -1);
     }
-    // not in the corner of a cell by chance, and not among the first
+    // not among the first, and not in the corner of a cell by chance
     const int last             = system.size() - 1;
-    system.positions[last]     = { 7.1234567, 8.7654321, 3.3456789 };
-    system.positions[last - 1] = { 7.1234567 + 0.0051, 8.7654321 + 0.0043, 3.3456789 - 0.0047 };
+    const Vector one           = { 14 * 0.3123, 14 * 0.3812, 14 * 0.1456 };
+    system.positions[last]     = one;
+    system.positions[last - 1] = { one[0] + 0.00756, one[1] + 0.00636, one[2] - 0.00684 };
     system                     = rounded<Real>(system);
     Options options            = TypeParam::options();
-    options.accuracy           = c_bestAccuracy<float>;
+    options.accuracy           = 1e-5;
     options.directRange        = 1;
     options.threads            = 1;
     Solver<Real> solver(options);
@@ -138,6 +139,29 @@ TYPED_TEST(FewParticles, KeepTheAccuracyWhereACellFacePartsThem)
         }
         EXPECT_LE(errorAt(solver, system, reference, offset), options.accuracy)
                 << part << ": " << describe(system, solver.setup());
+    }
+}
+
+/*! A few hundred ions so far apart that a pair is just beyond the near cells where the ends of
+ *  its cells that face each other lie at the ions: at one position of the grid of hundreds, here
+ * the 356th. */
+TYPED_TEST(FewParticles, KeepTheAccuracyWhereAPairIsJustFar)
+{
+    using Real          = typename TypeParam::Real;
+    std::seed_seq seeds = { 940086, 2 }; // of the fuzzer, which met it
+    std::mt19937 random(seeds);
+    const System system        = rounded<Real>(randomSystem(random, 3000));
+    const Evaluation reference = fastEwald(system);
+    Options options            = TypeParam::options();
+    options.accuracy           = 2.09794e-5;
+    options.threads            = 1;
+    Solver<Real> solver(options);
+    load(solver, system);
+    solver.prepare(flatPositions<Real>(system).data(), Box(system.box).rows);
+    for (int k = 350; k < 360; ++k)
+    {
+        ASSERT_LE(errorAt(solver, system, reference, gridPosition(k)), options.accuracy)
+                << k << ": " << describe(system, solver.setup());
     }
 }
 
