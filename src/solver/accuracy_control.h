@@ -70,7 +70,7 @@ private:
     //! \param[in] predicted  error in water
     MeasuredError measureAndNote(const Real* x, const Mat3& box, double predicted);
     //! Forces at one position of the grid.
-    std::vector<Real> forcesAt(const Real* x, const Request& request);
+    std::vector<Real> forcesAt(const Real* x, const Request& position);
     //! The position of the grid that has a point in the corner of a cell.
     std::array<double, 3> cornerAt(const Vec3& point, const Mat3& box) const;
     /*! \brief Forces at several positions of the grid: a number that are spread evenly, and some
