@@ -89,8 +89,7 @@ private:
     /*! \brief Points that put pairs of few particles into cells that are just far, at the ends
      *         that face each other: where expansions converge worst.
      *
-     *  In a dense system some pair is there at any position of the grid, in a dilute one at one of
-     *  hundreds. */
+     *  Of many particles some are there at any position of the grid, of few at one of hundreds. */
     std::vector<Vec3> pointsAtFarPairs(const Real* x, const Mat3& box) const;
     //! How many positions of the grid an error is taken from.
     int positionsToMeasure() const;
