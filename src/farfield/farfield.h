@@ -220,8 +220,9 @@ public:
      *  On the first call, and whenever the box has changed too much for the operators in use, the
      *  operators are built (set-up, double precision). Isotropic scaling of the box never needs
      *  that; small anisotropic changes are followed to first order. Order and cells are chosen on
-     * the first call, and anew when the box has changed much, or when the number of particles has
-     * grown or shrunk by more than a factor of 1.5 since the choice. Particles that only move never
+     * the first call, and anew when the box has changed much, or when the number of particles, or
+     * of those with excluded partners, has grown or shrunk by more than a factor of 1.5 since the
+     * choice. Particles that only move never
      * change them, so that a run can be continued exactly, see state(); one that begins as a vapour
      * and ends as a droplet may gain from a new Solver.
      *

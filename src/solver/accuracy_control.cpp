@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cells/minimum_image.h"
+#include "plan/cost_model.h"
 #include "plan/error_estimate.h"
+#include "solver/exact_forces.h"
 
 namespace farfield
 {
@@ -45,11 +48,22 @@ public:
     double factor() const { return factor_; }
     //! The setting was the same as before.
     void askForMore() { factor_ *= 2; }
+    //! Whether a cheaper attempt may follow one that does, or one that did not.
+    bool mayAskForLess() const { return cheaper_ < c_mostCheaper; }
     //! An attempt has met more than was asked for: a cheaper one may do.
     void askForLess(double ratio)
     {
+        enough_ = factor_;
         factor_ = ratio;
         attempts_++;
+        cheaper_++;
+    }
+    //! The cheaper attempt does not do: one between it and that which does may.
+    void askForLessThanEnough()
+    {
+        factor_ = std::sqrt(factor_ * enough_);
+        attempts_++;
+        cheaper_++;
     }
     //! An attempt has not met the request.
     void failed(double measured, double predicted, double ratio)
@@ -81,8 +95,12 @@ private:
     {
         double measured, predicted;
     };
+    static constexpr int c_mostCheaper = 3;
+
     double factor_ = 1;
+    double enough_ = 1; //!< the factor of the attempt that does
     int attempts_  = 0;
+    int cheaper_   = 0; //!< those that came after one that did
     bool isStuck_  = false;
     std::vector<Errors> failed_; //!< attempts
 };
@@ -92,12 +110,13 @@ private:
 template<class Real>
 void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
 {
-    const Occupancy occupied = charges_->occupancy(x, box);
-    const double request     = c_margin * options_.accuracy;
-    const bool orderIsOpen   = options_.order < 0;
+    look(x, box);
+    const double request   = c_margin * options_.accuracy;
+    const bool orderIsOpen = options_.order < 0;
     Search search;
     double setUp = 0; // of all attempts
     std::optional<Discretisation> sufficient, last;
+    const auto isAsLast = [&](const Discretisation& d) { return last && d.hasSettingOf(*last); };
     while (search.goesOn())
     {
         Options ofWater  = options_;
@@ -106,19 +125,19 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
                                                   device_,
                                                   box,
                                                   charges_->takingPart(),
-                                                  occupied,
+                                                  occupied_,
                                                   sizeof(Real),
                                                   largestCell() });
         if (last)
         {
             d.exclusionRange = operators_->discretisation().exclusionRange;
         }
-        if (last && d.hasSettingOf(*last))
+        if (sufficient && (isAsLast(d) || d.hasSettingOf(*sufficient)))
         {
-            if (sufficient)
-            {
-                return;
-            }
+            break;
+        }
+        if (isAsLast(d))
+        {
             search.askForMore();
             continue;
         }
@@ -135,19 +154,22 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
         if (measured.worst <= request || !orderIsOpen)
         {
             // an explicit order stands even if it misses the accuracy
-            const bool isIdle = orderIsOpen && !sufficient && measured.worst > 0
+            const bool isIdle = orderIsOpen && search.mayAskForLess() && measured.worst > 0
                                 && measured.worst < c_idle * request && ratio < search.factor();
+            sufficient = operators_->discretisation();
             if (!isIdle)
             {
                 return;
             }
-            sufficient = operators_->discretisation();
             search.askForLess(ratio);
+        }
+        else if (sufficient && !search.mayAskForLess())
+        {
+            break;
         }
         else if (sufficient)
         {
-            operators_->build(*sufficient); // the cheaper one does not do
-            return;
+            search.askForLessThanEnough();
         }
         else
         {
@@ -157,6 +179,10 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
     if (!sufficient)
     {
         refuse(search.least());
+    }
+    if (!operators_->discretisation().hasSettingOf(*sufficient))
+    {
+        operators_->build(*sufficient); // the cheaper one does not do
     }
 }
 
@@ -239,41 +265,216 @@ double AccuracyControl<Real>::largestCell() const
 }
 
 template<class Real>
+std::vector<Real> AccuracyControl<Real>::forcesAt(const Real* x, const Request& position)
+{
+    std::vector<Real> forces(3 * static_cast<size_t>(charges_->count()), Real(0));
+    Request request = position;
+    request.energy = request.virial = false;
+    request.replaceForces           = true;
+    pipeline_->run(x, forces.data(), request);
+    return forces;
+}
+
+template<class Real>
+std::array<double, 3> AccuracyControl<Real>::cornerAt(const Vec3& point, const Mat3& box) const
+{
+    const Mat3 toCells = operators_->discretisation().leafGrid(box).inverseEdges();
+    std::array<double, 3> offset;
+    for (int axis = 0; axis < 3; axis++)
+    {
+        double cell = 0;
+        for (int j = 0; j < 3; j++)
+        {
+            cell += point[j] * toCells(j, axis);
+        }
+        offset[axis] = cell - std::floor(cell);
+    }
+    return offset;
+}
+
+template<class Real>
+std::vector<Vec3> AccuracyControl<Real>::pointsInMainPair(const Real* x,
+                                                          const Mat3& box,
+                                                          const std::vector<Real>& forces) const
+{
+    //! Part of all squared forces that is worth a look, and where the pair is parted.
+    constexpr double c_part      = 0.05;
+    constexpr double c_partsOf[] = { 0.5, 0.3, 0.7, 0.4 };
+
+    const int n = charges_->count();
+    int main    = 0;
+    double all = 0, largest = -1;
+    for (int i = 0; i < n; i++)
+    {
+        double square = 0;
+        for (int k = 0; k < 3; k++)
+        {
+            const double f = static_cast<double>(forces[3 * static_cast<size_t>(i) + k]);
+            square += f * f;
+        }
+        all += square;
+        if (square > largest)
+        {
+            largest = square;
+            main    = i;
+        }
+    }
+    if (!(largest >= c_part * all))
+    {
+        return {};
+    }
+    const ExcludedPairs& excluded = charges_->excluded();
+    const auto excludes           = [&](int i, int j)
+    {
+        const int* const begin = excluded.partners.data();
+        const int* const end   = begin + excluded.offsets[i + 1];
+        return std::find(begin + excluded.offsets[i], end, j) != end;
+    };
+    const auto position      = [&](int i) { return x + 3 * static_cast<size_t>(i); };
+    const MinimumImage image = MinimumImage::of(box);
+    double nearest           = std::numeric_limits<double>::infinity();
+    Vec3 apart               = Vec3::Zero();
+    for (int j = 0; j < n; j++)
+    {
+        double dx[3];
+        if (j != main && charges_->isCharged()[j])
+        {
+            const double r2 = image.between(position(main), position(j), dx);
+            if (r2 < nearest && !excludes(main, j) && !excludes(j, main))
+            {
+                nearest = r2;
+                apart   = Vec3(dx[0], dx[1], dx[2]);
+            }
+        }
+    }
+    std::vector<Vec3> points;
+    for (const double part : c_partsOf)
+    {
+        const Real* r = position(main);
+        points.push_back(Vec3(r[0], r[1], r[2]) - part * apart);
+    }
+    return std::isfinite(nearest) ? points : std::vector<Vec3>();
+}
+
+template<class Real>
+std::vector<Vec3> AccuracyControl<Real>::pointsAtFarPairs(const Real* x, const Mat3& box) const
+{
+    //! How many pairs, and where between the two a cell ends.
+    constexpr size_t c_pairs     = 4;
+    constexpr double c_partsOf[] = { 1e-3, 1 - 1e-3 };
+    struct Pair
+    {
+        double error; //!< in some unit
+        int i;
+        Vec3 apart;
+    };
+
+    if (exact_.empty())
+    {
+        return {};
+    }
+    const Discretisation& d  = operators_->discretisation();
+    const Mat3 toCells       = d.leafGrid(box).inverseEdges();
+    const MinimumImage image = MinimumImage::of(box);
+    const auto& q            = charges_->ofFew();
+    const auto position      = [&](int i) { return x + 3 * static_cast<size_t>(i); };
+    std::vector<Pair> pairs; // those of the largest errors, in descending order
+    for (int i = 0; i < charges_->count(); i++)
+    {
+        for (int j = 0; j < i; j++)
+        {
+            const double product = std::abs(static_cast<double>(q[i]) * static_cast<double>(q[j]));
+            double dx[3];
+            const double r2 = product > 0 ? image.between(position(i), position(j), dx) : 0;
+            if (!(r2 > 0))
+            {
+                continue;
+            }
+            const double error = product * std::pow(r2, -0.5 * (d.order + 3));
+            if (pairs.size() == c_pairs && error <= pairs.back().error)
+            {
+                continue;
+            }
+            const Vec3 apart(dx[0], dx[1], dx[2]);
+            if ((apart.transpose() * toCells).cwiseAbs().maxCoeff() > d.ws)
+            {
+                const auto behind = [&](const Pair& other) { return other.error < error; };
+                pairs.insert(std::find_if(pairs.begin(), pairs.end(), behind), { error, i, apart });
+                pairs.resize(std::min(pairs.size(), c_pairs));
+            }
+        }
+    }
+    std::vector<Vec3> points;
+    for (const Pair& pair : pairs)
+    {
+        const Real* r = position(pair.i);
+        for (const double part : c_partsOf)
+        {
+            points.push_back(Vec3(r[0], r[1], r[2]) - part * pair.apart);
+        }
+    }
+    return points;
+}
+
+template<class Real>
 ForceSpread
 AccuracyControl<Real>::measureSpread(const Real* x, const Mat3& box, int positions, int corners)
 {
-    const Mat3 toCells = operators_->discretisation().leafGrid(box).inverseEdges();
-    std::vector<std::vector<Real>> forces(
-            positions + corners,
-            std::vector<Real>(3 * static_cast<size_t>(charges_->count()), Real(0)));
-    for (int k = 0; k < positions + corners; k++)
+    std::vector<std::vector<Real>> forces;
+    Request request;
+    for (int k = 0; k < positions; k++)
     {
-        Request request;
-        request.energy = request.virial = false;
-        request.replaceForces           = true;
-        request.step                    = k < positions ? k : -1;
-        for (int axis = 0; k >= positions && axis < 3; axis++)
-        {
-            const Real* r = x + 3 * static_cast<size_t>(k - positions);
-            double cell   = 0;
-            for (int j = 0; j < 3; j++)
-            {
-                cell += static_cast<double>(r[j]) * toCells(j, axis);
-            }
-            request.gridOffset[axis] = cell - std::floor(cell);
-        }
-        pipeline_->run(x, forces[k].data(), request);
+        request.step = k;
+        forces.push_back(forcesAt(x, request));
     }
-    return ForceSpread(forces, positions);
+    request.step     = -1;
+    const auto addAt = [&](const Vec3& corner)
+    {
+        request.gridOffset = cornerAt(corner, box);
+        forces.push_back(forcesAt(x, request));
+    };
+    for (int k = 0; k < corners; k++)
+    {
+        const Real* r = x + 3 * static_cast<size_t>(k);
+        addAt({ static_cast<double>(r[0]), static_cast<double>(r[1]), static_cast<double>(r[2]) });
+    }
+    if (corners > 0)
+    {
+        for (const Vec3& point : pointsInMainPair(x, box, forces.front()))
+        {
+            addAt(point);
+        }
+        for (const Vec3& point : pointsAtFarPairs(x, box))
+        {
+            addAt(point);
+        }
+    }
+    return exact_.empty() ? ForceSpread(forces, positions) : ForceSpread(forces, positions, exact_);
+}
+
+template<class Real>
+int AccuracyControl<Real>::positionsToMeasure() const
+{
+    // few particles meet few of the places in a cell at one position of the grid, and those of
+    // a crystal meet the same ones
+    constexpr int c_samples = 12000, c_least = 6, c_most = 24, c_mostOfFew = 600;
+    constexpr double c_timeOfFew = 4e7; //!< of all positions, ns
+    int most                     = c_most;
+    if (!exact_.empty())
+    {
+        const Work work(operators_->discretisation(),
+                        occupied_,
+                        static_cast<double>(charges_->takingPart()));
+        const double affordable = c_timeOfFew / predictedCost(device_, work);
+        most = static_cast<int>(std::clamp<double>(affordable, c_most, c_mostOfFew));
+    }
+    return std::clamp(c_samples / charges_->count() + 1, c_least, most);
 }
 
 template<class Real>
 typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(const Real* x,
                                                                              const Mat3& box)
 {
-    // few particles meet few of the places in a cell at one position of the grid, and those of
-    // a crystal meet the same ones
-    constexpr int c_samples = 12000, c_least = 6, c_most = 24;
     constexpr int c_fewParticles = 20000, c_corners = 8, c_fewCorners = 2;
     //! Boxes of no more cells show an error that is the same at all positions.
     constexpr long long c_fewCells = 27;
@@ -283,12 +484,14 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(con
         return { 0, 0, 0 };
     }
     const int count        = charges_->count();
-    const int positions    = std::clamp(c_samples / count + 1, c_least, c_most);
+    const int positions    = positionsToMeasure();
     const int corners      = std::min(count, count <= c_fewParticles ? c_corners : c_fewCorners);
     ForceSpread spread     = measureSpread(x, box, positions, corners);
     const Discretisation d = operators_->discretisation();
     // without dipoles there is no far field at any position
-    if (d.order == 0 || (d.leafGrid(box).count() <= c_fewCells && d.order <= c_lowOrder))
+    const bool hasBias =
+            d.order == 0 || (d.leafGrid(box).count() <= c_fewCells && d.order <= c_lowOrder);
+    if (hasBias && exact_.empty())
     {
         Discretisation better = d;
         better.order          = d.order + c_higher;
@@ -306,6 +509,26 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(con
     const double worst = std::sqrt(spread.worst / scale);
     // other positions may be worse than the worst of these: half as far again from the usual
     return { usual, worst + 0.5 * (worst - usual), std::sqrt(scale / count) };
+}
+
+template<class Real>
+void AccuracyControl<Real>::look(const Real* x, const Mat3& box)
+{
+    occupied_ = charges_->occupancy(x, box);
+    exact_.clear();
+    const ExactForces sum(box, charges_->charged());
+    if (charges_->charged() > 0 && !charges_->ofFew().empty() && sum.areCheap())
+    {
+        exact_ = sum(
+                PointCharges<Real>{
+                        x, charges_->ofFew().data(), charges_->count(), charges_->excluded() },
+                options_.coulombConstant);
+    }
+    // charges at one place have no force between them that is a number
+    if (!std::all_of(exact_.begin(), exact_.end(), [](double f) { return std::isfinite(f); }))
+    {
+        exact_.clear();
+    }
 }
 
 template class AccuracyControl<float>;

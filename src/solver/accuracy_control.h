@@ -11,6 +11,9 @@
 #ifndef FARFIELD_SOLVER_ACCURACY_CONTROL_H
 #define FARFIELD_SOLVER_ACCURACY_CONTROL_H
 
+#include <array>
+#include <vector>
+
 #include "plan/occupancy.h"
 #include "solver/charge_set.h"
 #include "solver/force_spread.h"
@@ -50,7 +53,8 @@ public:
         double worst; //!< of the position with the largest, and of those that were not measured
         double unit;  //!< what they are relative to, kJ/mol/nm
     };
-    //! Error of the operators in use, from evaluations at several positions of the grid.
+    /*! \brief Error of the operators in use, from evaluations at several positions of the grid.
+     *  \param[in] x, box  as in the last buildSufficient() */
     MeasuredError measure(const Real* x, const Mat3& box);
 
     /*! \brief Edge of the largest cell, nm, in which rounding leaves the accuracy.
@@ -60,12 +64,35 @@ public:
     double largestCell() const;
 
 private:
-    //! The same, noted with the operators, which may leave out more excluded pairs for it.
+    //! Takes in what does not depend on operators: where particles are, and what their forces are.
+    void look(const Real* x, const Mat3& box);
+    //! measure(), noted with the operators, which may leave out more excluded pairs for it.
     //! \param[in] predicted  error in water
     MeasuredError measureAndNote(const Real* x, const Mat3& box, double predicted);
+    //! Forces at one position of the grid.
+    std::vector<Real> forcesAt(const Real* x, const Request& position);
+    //! The position of the grid that has a point in the corner of a cell.
+    std::array<double, 3> cornerAt(const Vec3& point, const Mat3& box) const;
     /*! \brief Forces at several positions of the grid: a number that are spread evenly, and some
-     *         that put a particle into the corner of its cell, where errors are largest. */
+     *         that put a particle into the corner of its cell, where errors are largest, or that
+     *         part a pair. */
     ForceSpread measureSpread(const Real* x, const Mat3& box, int positions, int corners);
+    /*! \brief Points between the two particles of a pair that alone makes up much of all forces;
+     *         none if there is no such pair.
+     *
+     *  In two cells it has another distance than in one, as positions are rounded in their cells:
+     *  the error of all is that of this pair, and few positions of the grid show it.
+     *  \param[in] forces  [n][3], at any position of the grid */
+    std::vector<Vec3> pointsInMainPair(const Real* x,
+                                       const Mat3& box,
+                                       const std::vector<Real>& forces) const;
+    /*! \brief Points that put pairs of few particles into cells that are just far, at the ends
+     *         that face each other: where expansions converge worst.
+     *
+     *  Of many particles some are there at any position of the grid, of few at one of hundreds. */
+    std::vector<Vec3> pointsAtFarPairs(const Real* x, const Mat3& box) const;
+    //! How many positions of the grid an error is taken from.
+    int positionsToMeasure() const;
     /*! \brief What subtracting excluded pairs may add to the error once they have moved, relative
      * to the same as the accuracy.
      *
@@ -86,6 +113,8 @@ private:
     const ChargeSet<Real>* charges_;
     OperatorsInUse<Real>* operators_;
     Pipeline<Real>* pipeline_;
+    std::vector<double> exact_; //!< forces, [n][3]; empty if they take too long
+    Occupancy occupied_{ 0.0 }; //!< where the particles are
 };
 
 } // namespace farfield

@@ -12,6 +12,13 @@
 
 namespace farfield
 {
+namespace
+{
+
+//! Charges of no more particles are remembered.
+constexpr int c_few = 20000;
+
+} // namespace
 
 template<class Real>
 void ChargeSet<Real>::setCharges(const Real* q, int n)
@@ -21,12 +28,15 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
     const bool isOtherCount = n != count_;
     ExcludedPairs none;
     none.offsets.assign(isOtherCount ? static_cast<size_t>(n) + 1 : 0, 0);
+    std::vector<Real> few(q, q + (n <= c_few ? n : 0));
     backend_->setCharges(q, n);
     // nothing fails any more
     if (isOtherCount)
     {
         std::swap(excluded_, none);
+        withPartners_ = 0;
     }
+    ofFew_.swap(few);
     pairsStand_ = pairsStand_ && !isOtherCount && isCharged == isCharged_;
     count_      = n;
     isCharged_.swap(isCharged);
@@ -96,6 +106,18 @@ Occupancy ChargeSet<Real>::occupancy(const Real* x, const Mat3& box) const
 template<class Real>
 void ChargeSet<Real>::handOver(const ExcludedPairs& pairs)
 {
+    std::vector<char> hasPartner(count_, 0);
+    for (int i = 0; i < count_; i++)
+    {
+        for (int k = pairs.offsets[i]; k < pairs.offsets[i + 1]; k++)
+        {
+            const int j = pairs.partners[k];
+            if (i != j && isCharged_[i] && isCharged_[j])
+            {
+                hasPartner[i] = hasPartner[j] = 1;
+            }
+        }
+    }
     const auto give = [this](const ExcludedPairs& p)
     { backend_->setExclusions(p.offsets.data(), p.partners.data(), count_); };
     if (charged_ == count_)
@@ -106,6 +128,7 @@ void ChargeSet<Real>::handOver(const ExcludedPairs& pairs)
     {
         give(chargedPairs(pairs, isCharged_));
     }
+    withPartners_ = std::count(hasPartner.begin(), hasPartner.end(), char(1));
 }
 
 template<class Real>

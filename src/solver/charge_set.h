@@ -43,8 +43,12 @@ public:
     //! Sum, e^2.
     double squaredCharges() const { return squaredCharges_; }
     bool hasExclusions() const { return !excluded_.partners.empty(); }
-    //! All excluded pairs.
+    //! Charged particles that have an excluded partner with a charge, once the pairs are complete.
+    long long withPartners() const { return withPartners_; }
+    //! The excluded pairs as they were set.
     const ExcludedPairs& excluded() const { return excluded_; }
+    //! The charges, e, [count()], of few particles; empty if they are many.
+    const std::vector<Real>& ofFew() const { return ofFew_; }
     //! Where they are. \param[in] x  [n][3], nm, any image
     Occupancy occupancy(const Real* x, const Mat3& box) const;
     //! Excluded pairs of charged particles.
@@ -65,8 +69,10 @@ private:
     std::vector<char> isCharged_;            //!< [count_]
     ExcludedPairs excluded_ = { { 0 }, {} }; //!< all of them; the backend has the charged ones
     bool pairsStand_        = true;          //!< whether it has
-    double squaredCharges_  = 0;
-    long long charged_      = 0;
+    long long withPartners_ = 0;
+    std::vector<Real> ofFew_;
+    double squaredCharges_ = 0;
+    long long charged_     = 0;
 };
 
 } // namespace farfield

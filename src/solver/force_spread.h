@@ -7,7 +7,8 @@
  *  The exact forces do not depend on where the grid lies, and the error of an expansion is all but
  *  uncorrelated between positions of it. So the spread of the forces about their mean is the error:
  *  for any system, with rounding in it, and without a reference. Where a box has few cells, part of
- *  the error may be the same at all positions, and takes operators of a higher order to see.
+ *  the error may be the same at all positions, and takes operators of a higher order to see, or the
+ *  exact forces, which few particles afford.
  */
 #ifndef FARFIELD_SOLVER_FORCE_SPREAD_H
 #define FARFIELD_SOLVER_FORCE_SPREAD_H
@@ -23,10 +24,10 @@ namespace farfield
 //! Sums over components of the forces of several evaluations.
 struct ForceSpread
 {
-    double square = 0; //!< of the mean
-    double usual  = 0; //!< mean square deviation of one evaluation from the exact forces
-    double worst  = 0; //!< the same of the evaluation that is farthest off
-    std::vector<double> mean;
+    double square = 0;        //!< of the mean
+    double usual  = 0;        //!< mean square deviation of one evaluation from the exact forces
+    double worst  = 0;        //!< the same of the evaluation that is farthest off
+    std::vector<double> mean; //!< or the exact forces
 
     /*! \param[in] forces  of each evaluation
      *  \param[in] count   the first, two at least, are at positions of the grid that are spread
@@ -57,6 +58,31 @@ struct ForceSpread
         {
             usual += k < count ? correction * deviations[k] / static_cast<double>(count) : 0.0;
             worst = std::max(worst, correction * deviations[k]);
+        }
+    }
+
+    /*! \brief The same about forces that are known.
+     *  \param[in] exact  their deviations are counted in full */
+    template<class Real>
+    ForceSpread(const std::vector<std::vector<Real>>& forces,
+                size_t count,
+                const std::vector<double>& exact) :
+        mean(exact)
+    {
+        for (const double f : exact)
+        {
+            square += f * f;
+        }
+        for (size_t k = 0; k < forces.size(); k++)
+        {
+            double squares = 0;
+            for (size_t i = 0; i < exact.size(); i++)
+            {
+                const double deviation = static_cast<double>(forces[k][i]) - exact[i];
+                squares += deviation * deviation;
+            }
+            usual += k < count ? squares / static_cast<double>(count) : 0.0;
+            worst = std::max(worst, squares);
         }
     }
 

@@ -40,8 +40,15 @@ const Error
 namespace
 {
 
-//! Cells are chosen anew when the number of particles has changed by more than this factor.
+//! Cells are chosen anew when a number of particles has changed by more than this factor.
 constexpr double c_otherNumber = 1.5;
+
+//! Whether a number is about what it was.
+bool isLike(long long now, long long then)
+{
+    return static_cast<double>(now) <= c_otherNumber * static_cast<double>(then)
+           && static_cast<double>(then) <= c_otherNumber * static_cast<double>(now);
+}
 
 //! A backend; gpu is the same, if it is one of a GPU, else null.
 template<class Real>
@@ -288,8 +295,9 @@ public:
                     operators_.build(saved.discretisation);
                     operators_.setBox(box, saved.strain, Mat3::Identity());
                 });
-        chosenFor_   = saved.chosenFor;
-        chosenCount_ = saved.particles;
+        chosenFor_      = saved.chosenFor;
+        chosenCount_    = saved.particles;
+        chosenPartners_ = c_notKnown;
         timed_.clear();
         perturbed_.restore(ofDifference);
     }
@@ -307,12 +315,16 @@ private:
         }
     }
 
-    //! Whether cells were chosen for so many particles, more or less.
+    /*! \brief Whether cells were chosen for so many particles, more or less, and for as many
+     *         excluded ones.
+     *
+     *  What is left of forces without the excluded pairs may be far less than they were, and the
+     *  same error then more of them. */
     bool areChosenForCount() const
     {
-        const auto now    = static_cast<double>(charges_.takingPart());
-        const double then = static_cast<double>(chosenCount_);
-        return now <= c_otherNumber * then && then <= c_otherNumber * now;
+        return isLike(charges_.takingPart(), chosenCount_)
+               && (chosenPartners_ == c_notKnown
+                   || isLike(charges_.withPartners(), chosenPartners_));
     }
 
     /*! \brief Makes the operators those of a box and of the number of particles.
@@ -325,8 +337,9 @@ private:
         {
             const Real* x = positions();
             operators_.change([&] { times_.notCounted([&] { build(box, x, mayTune); }); });
-            chosenFor_   = device_;
-            chosenCount_ = charges_.takingPart();
+            chosenFor_      = device_;
+            chosenCount_    = charges_.takingPart();
+            chosenPartners_ = charges_.withPartners();
         };
         if (!operators_.exist() || !areChosenForCount())
         {
@@ -335,6 +348,10 @@ private:
         else
         {
             followBox(box, device_, &operators_, [&] { choose(false); });
+        }
+        if (chosenPartners_ == c_notKnown)
+        {
+            chosenPartners_ = charges_.withPartners(); // of the run that is continued
         }
     }
 
@@ -381,6 +398,9 @@ private:
     std::vector<TimedSetting> timed_;
     Device chosenFor_      = Device::Auto; //!< the device whose costs decided on the cells
     long long chosenCount_ = 0;            //!< the number of particles that they were chosen for
+    //! In a state that was restored: those that come with the next evaluation.
+    static constexpr long long c_notKnown = -1;
+    long long chosenPartners_             = 0; //!< the same of those with excluded partners
 };
 
 template<class Real>

@@ -20,7 +20,7 @@ HEAD = """# Accuracy asked for and accuracy measured
 
 One line a system and precision of what `farfield_accuracy_suite` measures (its `--help` explains the
 columns), at requests of 1e-2, 1e-3, 3e-4, 1e-5, and in double precision 1e-7, 1e-9, 1e-11 as well: RMS
-force errors against an Ewald sum, at several positions of the grid.
+force errors against an Ewald sum, at 4 to 240 positions of the grid, more the fewer particles there are.
 
     build/bin/farfield_accuracy_suite > accuracy.txt
     python3 tests/accuracy/summary.py accuracy.txt > docs/accuracy.md

@@ -66,9 +66,10 @@ protected:
         {
             return; // without particles nothing is chosen
         }
-        auto other = std::make_unique<Solver<Real>>(options_);
-        other->restore(state);
-        solver_ = std::move(other);
+        // a run goes on when the one before has ended: memory need not hold the cells of both
+        solver_.reset();
+        solver_ = std::make_unique<Solver<Real>>(options_);
+        solver_->restore(state);
         loadCharges(*solver_, system_);
         loadExclusions(*solver_, system_, false);
         if (solver_->state() != state)

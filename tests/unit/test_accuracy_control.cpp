@@ -44,7 +44,8 @@ public:
     Totals collect() override
     {
         const Totals totals = FakeBackend::collect();
-        const double error  = std::hypot(factor * predictions.back(), rounding());
+        const bool isRough  = predictions.back() > roughFrom;
+        const double error  = std::hypot((isRough ? 1 : factor) * predictions.back(), rounding());
         std::mt19937 random(static_cast<unsigned>(1e6 * (offset[0] + offset[1] + offset[2])));
         std::normal_distribution<double> normal(0, error * c_forceSize);
         for (size_t i = 0; i < 3 * charges.size(); i++)
@@ -60,6 +61,7 @@ public:
     }
 
     double factor = 1, floor = 0, change = 1;
+    double roughFrom = 1; //!< errors that are predicted beyond this come out as predicted
     std::vector<double> predictions; //!< errors predicted for what was built
     double setUp = 0;                //!< of all that was built, see partOfLongestSetUp()
 };
@@ -102,6 +104,18 @@ TEST_F(Search, TriesOneCheaperChoice)
     search();
     EXPECT_EQ(backend.predictions.size(), 2U);
     EXPECT_GT(backend.predictions.back(), c_request);
+}
+
+//! A crystal, whose error depends on the cells by orders of magnitude: what was measured at one
+//! setting says little of another. There are settings between.
+TEST_F(Search, TriesOneBetweenACheaperChoiceThatFailsAndTheFirst)
+{
+    backend.factor    = 1e-3;
+    backend.roughFrom = 30 * c_request;
+    search();
+    EXPECT_LE(backend.predictions.size(), 5U);
+    EXPECT_GT(backend.predictions.back(), 3 * c_request);
+    EXPECT_LE(backend.predictions.back(), backend.roughFrom);
 }
 
 TEST_F(Search, FollowsWhatWasMeasured)

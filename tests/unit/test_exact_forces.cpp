@@ -1,0 +1,122 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The library's own exact forces against the reference of the tests.
+ */
+#include "solver/exact_forces.h"
+
+#include <cmath>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "solver_input.h"
+#include "systems.h"
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+Mat3 matrixOf(const Matrix& rows)
+{
+    Mat3 result;
+    for (int i = 0; i < 3; ++i)
+    {
+        for (int j = 0; j < 3; ++j)
+        {
+            result(i, j) = rows[i][j];
+        }
+    }
+    return result;
+}
+
+template<class Real>
+std::vector<double> exactForces(const System& system)
+{
+    const std::vector<Real> x = flatPositions<Real>(system);
+    const std::vector<Real> q(system.charges.begin(), system.charges.end());
+    ExcludedPairs pairs;
+    compressedRows(system, false, &pairs.offsets, &pairs.partners);
+    const ExactForces forces(matrixOf(system.box), system.size());
+    return forces(PointCharges<Real>{ x.data(), q.data(), system.size(), pairs }, c_coulomb);
+}
+
+//! That they differ by rounding: of each displacement, and of the sums.
+template<class Real>
+void expectExact(System input)
+{
+    const System system = rounded<Real>(std::move(input));
+    SCOPED_TRACE(system.name);
+    std::vector<double> magnitudes;
+    const Evaluation reference       = fastEwald(system, 0, &magnitudes);
+    const std::vector<double> forces = exactForces<Real>(system);
+    // an excluded pair has part of its force in reciprocal space
+    double largest = 0;
+    for (const double magnitude : magnitudes)
+    {
+        largest = std::max(largest, magnitude);
+    }
+    double charge = 0;
+    for (const double q : system.charges)
+    {
+        charge = std::max(charge, std::abs(q));
+    }
+    const double spacing = std::cbrt(system.volume() / std::max(1, system.size()));
+    largest += system.size() * c_coulomb * charge * charge / (spacing * spacing);
+    const double bound = 256 * std::numeric_limits<double>::epsilon() * largest;
+    for (size_t i = 0; i < forces.size(); ++i)
+    {
+        ASSERT_NEAR(forces[i], reference.forces[i / 3][i % 3], bound) << "particle " << i / 3;
+    }
+}
+
+TEST(ExactForces, AreThoseOfTheReferenceInEveryKindOfSystem)
+{
+    constexpr int c_most = 200;
+    int compared         = 0;
+    for (const SystemKind& kind : systemKinds())
+    {
+        const Sample sample = kind.make();
+        if (sample.system.size() <= c_most)
+        {
+            expectExact<float>(sample.system);
+            expectExact<double>(sample.system);
+            ++compared;
+        }
+    }
+    EXPECT_GT(compared, 10);
+}
+
+TEST(ExactForces, AreThoseOfTheReferenceInAnyBox)
+{
+    for (unsigned seed = 1; seed <= 40; ++seed)
+    {
+        std::mt19937 random(seed);
+        expectExact<double>(randomSystem(random, 60));
+    }
+}
+
+TEST(ExactForces, AreLeftToFewParticles)
+{
+    const Mat3 unit = Mat3::Identity();
+    EXPECT_TRUE(ExactForces(2.0 * unit, 800).areCheap());
+    EXPECT_TRUE(ExactForces(100.0 * unit, 800).areCheap());
+    EXPECT_FALSE(ExactForces(5.0 * unit, 10000).areCheap());
+    // rows upon rows that hold no image
+    Mat3 sheet  = 1e6 * unit;
+    sheet(2, 2) = 1e-3;
+    EXPECT_FALSE(ExactForces(sheet, 500).areCheap());
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield
