@@ -10,6 +10,7 @@
 #include "cells/excluded_pairs.h"
 #include "cpu/cell_list.h"
 #include "cpu/cpu_kernels.h"
+#include "cpu/leaf_ranges.h"
 #include "cpu/m2l_periodic.h"
 #include "cpu/near_field.h"
 #include "cpu/tree.h"
@@ -108,16 +109,7 @@ public:
         {
             findOccupied();
         }
-        const Level<Real>& level = leaves();
-        first_.assign(level.padded, 0);
-        count_.assign(level.padded, 0);
-#pragma omp parallel for schedule(static) num_threads(threads_)
-        for (int slot = 0; slot < static_cast<int>(level.cells.size()); slot++)
-        {
-            const int cell = leaf.index(level.cells[slot]);
-            first_[slot]   = list_.start()[cell];
-            count_[slot]   = list_.start()[cell + 1] - first_[slot];
-        }
+        slots_.set(leaves(), list_.start(), threads_);
     }
 
     void exclusions() override
@@ -134,17 +126,15 @@ public:
     void p2m() override
     {
         Level<Real>& level = leaves();
-        forSlots(
+        slots_.forRanges(
+                threads_,
                 [&](int begin, int end, int /*range*/) {
                     cpuKernels<Real>().p2m(
-                            list_.particles(), slots(), tables_, begin, end, level.M.data());
+                            list_.particles(), slots_.view(), tables_, begin, end, level.M.data());
                 });
     }
 
-    void m2m(int level) override
-    {
-        tree_->m2m(levels_[level], &levels_[level - 1]);
-    }
+    void m2m(int level) override { tree_->m2m(levels_[level], &levels_[level - 1]); }
 
     void m2l(int level) override
     {
@@ -184,23 +174,23 @@ public:
         const double unit  = level.grid.unit();
         const Real pull    = static_cast<Real>(backgroundPull(background(level), unit));
         std::vector<std::array<double, 6>> virials(threads_);
-        forSlots(
-                [&](int begin, int end, int range)
-                {
-                    double own[6] = { 0, 0, 0, 0, 0, 0 };
-                    cpuKernels<Real>().l2p(list_.particles(),
-                                           slots(),
-                                           tables_,
-                                           begin,
-                                           end,
-                                           level.L.data(),
-                                           pull,
-                                           fx_.data(),
-                                           fy_.data(),
-                                           fz_.data(),
-                                           this->request_.virial ? own : nullptr);
-                    std::copy_n(own, 6, virials[range].begin());
-                });
+        slots_.forRanges(threads_,
+                         [&](int begin, int end, int range)
+                         {
+                             double own[6] = { 0, 0, 0, 0, 0, 0 };
+                             cpuKernels<Real>().l2p(list_.particles(),
+                                                    slots_.view(),
+                                                    tables_,
+                                                    begin,
+                                                    end,
+                                                    level.L.data(),
+                                                    pull,
+                                                    fx_.data(),
+                                                    fy_.data(),
+                                                    fz_.data(),
+                                                    this->request_.virial ? own : nullptr);
+                             std::copy_n(own, 6, virials[range].begin());
+                         });
         for (const auto& own : virials)
         {
             for (int c = 0; c < 6; c++)
@@ -290,10 +280,6 @@ private:
     {
         return levels_.back();
     }
-    LeafSlots slots()
-    {
-        return { first_.data(), count_.data(), leaves().padded };
-    }
 
     //! Excluded pairs nearer than this are left out, nm.
     double closeDistance()
@@ -353,39 +339,6 @@ private:
         }
     }
 
-    //! Calls work(begin, end, range) on ranges of leaf slots with equal numbers of particles, one
-    //! for each thread.
-    template<class Work>
-    void forSlots(const Work& work)
-    {
-        const int groups = leaves().padded / c_slotPadding;
-        std::vector<int> reached(groups + 1, 0);
-        for (int g = 0; g < groups; g++)
-        {
-            int longest = 0;
-            for (int s = 0; s < c_slotPadding; s++)
-            {
-                longest = std::max(longest, count_[g * c_slotPadding + s]);
-            }
-            reached[g + 1] = reached[g] + 2 + longest;
-        }
-        const auto boundary = [&](int range)
-        {
-            const int wanted =
-                    static_cast<int>(static_cast<long long>(reached[groups]) * range / threads_);
-            return static_cast<int>(std::lower_bound(reached.begin(), reached.end(), wanted)
-                                    - reached.begin());
-        };
-        forTasks(threads_,
-                 threads_,
-                 [&](int range)
-                 {
-                     work(boundary(range) * c_slotPadding,
-                          (range + 1 == threads_ ? groups : boundary(range + 1)) * c_slotPadding,
-                          range);
-                 });
-    }
-
     //! 1/2 sum q phi of the far field.
     double farEnergy()
     {
@@ -420,19 +373,19 @@ private:
         const Level<Real>& level = leaves();
         const double unit        = level.grid.unit();
         potentials_.resize(fx_.size());
-        forSlots(
-                [&](int begin, int end, int /*range*/)
-                {
-                    cpuKernels<Real>().potentials(
-                            list_.particles(),
-                            slots(),
-                            tables_,
-                            begin,
-                            end,
-                            level.L.data(),
-                            static_cast<Real>(backgroundCurvature(background(level), unit)),
-                            potentials_.data());
-                });
+        slots_.forRanges(threads_,
+                         [&](int begin, int end, int /*range*/)
+                         {
+                             cpuKernels<Real>().potentials(list_.particles(),
+                                                           slots_.view(),
+                                                           tables_,
+                                                           begin,
+                                                           end,
+                                                           level.L.data(),
+                                                           static_cast<Real>(backgroundCurvature(
+                                                                   background(level), unit)),
+                                                           potentials_.data());
+                         });
     }
 
     //! Writes the potentials to the caller's array.
@@ -517,7 +470,7 @@ private:
     ExpansionTables<Real> tables_;
 
     CellList<Real> list_;
-    std::vector<int> first_, count_; //!< particles per leaf slot
+    LeafRanges slots_;
     std::vector<Real> fx_, fy_, fz_; //!< sorted
     std::vector<Real> potentials_;   //!< of the far field, sorted; where they are wanted
     NearField<Real> near_;

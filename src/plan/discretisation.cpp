@@ -343,14 +343,26 @@ private:
     std::map<std::tuple<double, int, bool>, Layout> known_;
 };
 
+//! Whether a setting of about the same cost is among those that were taken.
+bool hasAlike(const std::vector<Candidate>& taken, const Candidate& c)
+{
+    //! Numbers of cells closer than this cost the same.
+    constexpr double c_likeCells = 1.12;
+    return std::any_of(taken.begin(),
+                       taken.end(),
+                       [&](const Candidate& t)
+                       {
+                           return t.fft == c.fft && t.ws == c.ws
+                                  && std::abs(std::log(t.cells / c.cells)) < std::log(c_likeCells);
+                       });
+}
+
 /*! \brief The settings that suffice, cheapest first: those of about the lowest cost, none twice.
  *  \param[in] most  no more than this; the result is never empty */
 std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
 {
     //! Predicted costs are right within such a factor.
     constexpr double c_doubt = 1.5;
-    //! Numbers of cells closer than this cost the same.
-    constexpr double c_likeCells = 1.12;
 
     const Options& options = task.options;
     checkCellSize(options, task.box);
@@ -373,15 +385,7 @@ std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
         {
             break;
         }
-        const bool alike = std::any_of(taken.begin(),
-                                       taken.end(),
-                                       [&](const Candidate& t)
-                                       {
-                                           return t.fft == c.fft && t.ws == c.ws
-                                                  && std::abs(std::log(t.cells / c.cells))
-                                                             < std::log(c_likeCells);
-                                       });
-        if (alike)
+        if (hasAlike(taken, c))
         {
             continue;
         }

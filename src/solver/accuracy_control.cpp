@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cells/minimum_image.h"
 #include "plan/cost_model.h"
 #include "plan/error_estimate.h"
 #include "solver/exact_forces.h"
+#include "solver/worst_positions.h"
 
 namespace farfield
 {
@@ -276,150 +276,10 @@ std::vector<Real> AccuracyControl<Real>::forcesAt(const Real* x, const Request& 
 }
 
 template<class Real>
-std::array<double, 3> AccuracyControl<Real>::cornerAt(const Vec3& point, const Mat3& box) const
-{
-    const Mat3 toCells = operators_->discretisation().leafGrid(box).inverseEdges();
-    std::array<double, 3> offset;
-    for (int axis = 0; axis < 3; axis++)
-    {
-        double cell = 0;
-        for (int j = 0; j < 3; j++)
-        {
-            cell += point[j] * toCells(j, axis);
-        }
-        offset[axis] = cell - std::floor(cell);
-    }
-    return offset;
-}
-
-template<class Real>
-std::vector<Vec3> AccuracyControl<Real>::pointsInMainPair(const Real* x,
-                                                          const Mat3& box,
-                                                          const std::vector<Real>& forces) const
-{
-    //! Part of all squared forces that is worth a look, and where the pair is parted.
-    constexpr double c_part      = 0.05;
-    constexpr double c_partsOf[] = { 0.5, 0.3, 0.7, 0.4 };
-
-    const int n = charges_->count();
-    int main    = 0;
-    double all = 0, largest = -1;
-    for (int i = 0; i < n; i++)
-    {
-        double square = 0;
-        for (int k = 0; k < 3; k++)
-        {
-            const double f = static_cast<double>(forces[3 * static_cast<size_t>(i) + k]);
-            square += f * f;
-        }
-        all += square;
-        if (square > largest)
-        {
-            largest = square;
-            main    = i;
-        }
-    }
-    if (!(largest >= c_part * all))
-    {
-        return {};
-    }
-    const ExcludedPairs& excluded = charges_->excluded();
-    const auto excludes           = [&](int i, int j)
-    {
-        const int* const begin = excluded.partners.data();
-        const int* const end   = begin + excluded.offsets[i + 1];
-        return std::find(begin + excluded.offsets[i], end, j) != end;
-    };
-    const auto position      = [&](int i) { return x + 3 * static_cast<size_t>(i); };
-    const MinimumImage image = MinimumImage::of(box);
-    double nearest           = std::numeric_limits<double>::infinity();
-    Vec3 apart               = Vec3::Zero();
-    for (int j = 0; j < n; j++)
-    {
-        double dx[3];
-        if (j != main && charges_->isCharged()[j])
-        {
-            const double r2 = image.between(position(main), position(j), dx);
-            if (r2 < nearest && !excludes(main, j) && !excludes(j, main))
-            {
-                nearest = r2;
-                apart   = Vec3(dx[0], dx[1], dx[2]);
-            }
-        }
-    }
-    std::vector<Vec3> points;
-    for (const double part : c_partsOf)
-    {
-        const Real* r = position(main);
-        points.push_back(Vec3(r[0], r[1], r[2]) - part * apart);
-    }
-    return std::isfinite(nearest) ? points : std::vector<Vec3>();
-}
-
-template<class Real>
-std::vector<Vec3> AccuracyControl<Real>::pointsAtFarPairs(const Real* x, const Mat3& box) const
-{
-    //! How many pairs, and where between the two a cell ends.
-    constexpr size_t c_pairs     = 4;
-    constexpr double c_partsOf[] = { 1e-3, 1 - 1e-3 };
-    struct Pair
-    {
-        double error; //!< in some unit
-        int i;
-        Vec3 apart;
-    };
-
-    if (exact_.empty())
-    {
-        return {};
-    }
-    const Discretisation& d  = operators_->discretisation();
-    const Mat3 toCells       = d.leafGrid(box).inverseEdges();
-    const MinimumImage image = MinimumImage::of(box);
-    const auto& q            = charges_->ofFew();
-    const auto position      = [&](int i) { return x + 3 * static_cast<size_t>(i); };
-    std::vector<Pair> pairs; // those of the largest errors, in descending order
-    for (int i = 0; i < charges_->count(); i++)
-    {
-        for (int j = 0; j < i; j++)
-        {
-            const double product = std::abs(static_cast<double>(q[i]) * static_cast<double>(q[j]));
-            double dx[3];
-            const double r2 = product > 0 ? image.between(position(i), position(j), dx) : 0;
-            if (!(r2 > 0))
-            {
-                continue;
-            }
-            const double error = product * std::pow(r2, -0.5 * (d.order + 3));
-            if (pairs.size() == c_pairs && error <= pairs.back().error)
-            {
-                continue;
-            }
-            const Vec3 apart(dx[0], dx[1], dx[2]);
-            if ((apart.transpose() * toCells).cwiseAbs().maxCoeff() > d.ws)
-            {
-                const auto behind = [&](const Pair& other) { return other.error < error; };
-                pairs.insert(std::find_if(pairs.begin(), pairs.end(), behind), { error, i, apart });
-                pairs.resize(std::min(pairs.size(), c_pairs));
-            }
-        }
-    }
-    std::vector<Vec3> points;
-    for (const Pair& pair : pairs)
-    {
-        const Real* r = position(pair.i);
-        for (const double part : c_partsOf)
-        {
-            points.push_back(Vec3(r[0], r[1], r[2]) - part * pair.apart);
-        }
-    }
-    return points;
-}
-
-template<class Real>
 ForceSpread
 AccuracyControl<Real>::measureSpread(const Real* x, const Mat3& box, int positions, int corners)
 {
+    const Discretisation& d = operators_->discretisation();
     std::vector<std::vector<Real>> forces;
     Request request;
     for (int k = 0; k < positions; k++)
@@ -430,7 +290,7 @@ AccuracyControl<Real>::measureSpread(const Real* x, const Mat3& box, int positio
     request.step     = -1;
     const auto addAt = [&](const Vec3& corner)
     {
-        request.gridOffset = cornerAt(corner, box);
+        request.gridOffset = cornerAt(corner, d.leafGrid(box));
         forces.push_back(forcesAt(x, request));
     };
     for (int k = 0; k < corners; k++)
@@ -440,11 +300,14 @@ AccuracyControl<Real>::measureSpread(const Real* x, const Mat3& box, int positio
     }
     if (corners > 0)
     {
-        for (const Vec3& point : pointsInMainPair(x, box, forces.front()))
+        for (const Vec3& point : pointsInMainPair(*charges_, x, box, forces.front()))
         {
             addAt(point);
         }
-        for (const Vec3& point : pointsAtFarPairs(x, box))
+    }
+    if (corners > 0 && !exact_.empty())
+    {
+        for (const Vec3& point : pointsAtFarPairs(*charges_, x, box, d))
         {
             addAt(point);
         }

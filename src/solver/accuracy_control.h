@@ -71,26 +71,10 @@ private:
     MeasuredError measureAndNote(const Real* x, const Mat3& box, double predicted);
     //! Forces at one position of the grid.
     std::vector<Real> forcesAt(const Real* x, const Request& position);
-    //! The position of the grid that has a point in the corner of a cell.
-    std::array<double, 3> cornerAt(const Vec3& point, const Mat3& box) const;
     /*! \brief Forces at several positions of the grid: a number that are spread evenly, and some
      *         that put a particle into the corner of its cell, where errors are largest, or that
      *         part a pair. */
     ForceSpread measureSpread(const Real* x, const Mat3& box, int positions, int corners);
-    /*! \brief Points between the two particles of a pair that alone makes up much of all forces;
-     *         none if there is no such pair.
-     *
-     *  In two cells it has another distance than in one, as positions are rounded in their cells:
-     *  the error of all is that of this pair, and few positions of the grid show it.
-     *  \param[in] forces  [n][3], at any position of the grid */
-    std::vector<Vec3> pointsInMainPair(const Real* x,
-                                       const Mat3& box,
-                                       const std::vector<Real>& forces) const;
-    /*! \brief Points that put pairs of few particles into cells that are just far, at the ends
-     *         that face each other: where expansions converge worst.
-     *
-     *  Of many particles some are there at any position of the grid, of few at one of hundreds. */
-    std::vector<Vec3> pointsAtFarPairs(const Real* x, const Mat3& box) const;
     //! How many positions of the grid an error is taken from.
     int positionsToMeasure() const;
     /*! \brief What subtracting excluded pairs may add to the error once they have moved, relative

@@ -17,6 +17,7 @@
 #include "solver/accuracy_control.h"
 #include "solver/box_follower.h"
 #include "solver/charge_set.h"
+#include "solver/chosen_backend.h"
 #include "solver/input_check.h"
 #include "solver/memory_errors.h"
 #include "solver/perturbed_charges.h"
@@ -49,32 +50,6 @@ bool isLike(long long now, long long then)
     return static_cast<double>(now) <= c_otherNumber * static_cast<double>(then)
            && static_cast<double>(then) <= c_otherNumber * static_cast<double>(now);
 }
-
-//! A backend; gpu is the same, if it is one of a GPU, else null.
-template<class Real>
-struct ChosenBackend
-{
-    std::unique_ptr<Backend<Real>> backend;
-    GpuBackend<Real>* gpu = nullptr;
-
-    ChosenBackend(const Options& options, int threads)
-    {
-        checkOptions<Real>(options);
-        if (options.device == Device::Gpu
-            || (options.device == Device::Auto && gpuIsUsable(options.deviceId)))
-        {
-            auto onGpu = makeGpuBackend<Real>(
-                    options.coulombConstant, threads, options.reproducible, options.deviceId);
-            gpu     = onGpu.get();
-            backend = std::move(onGpu);
-        }
-        else
-        {
-            checkEngine(options.m2l, Device::Cpu);
-            backend = makeCpuBackend<Real>(options.coulombConstant, threads);
-        }
-    }
-};
 
 } // namespace
 

@@ -1,0 +1,47 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The backend that options ask for.
+ */
+#ifndef FARFIELD_SOLVER_CHOSEN_BACKEND_H
+#define FARFIELD_SOLVER_CHOSEN_BACKEND_H
+
+#include <memory>
+#include <utility>
+
+#include "backend/gpu_backend.h"
+#include "solver/input_check.h"
+
+namespace farfield
+{
+
+//! A backend; gpu is the same, if it is one of a GPU, else null.
+template<class Real>
+struct ChosenBackend
+{
+    std::unique_ptr<Backend<Real>> backend;
+    GpuBackend<Real>* gpu = nullptr;
+
+    ChosenBackend(const Options& options, int threads)
+    {
+        checkOptions<Real>(options);
+        if (options.device == Device::Gpu
+            || (options.device == Device::Auto && gpuIsUsable(options.deviceId)))
+        {
+            auto onGpu = makeGpuBackend<Real>(
+                    options.coulombConstant, threads, options.reproducible, options.deviceId);
+            gpu     = onGpu.get();
+            backend = std::move(onGpu);
+        }
+        else
+        {
+            checkEngine(options.m2l, Device::Cpu);
+            backend = makeCpuBackend<Real>(options.coulombConstant, threads);
+        }
+    }
+};
+
+} // namespace farfield
+
+#endif
