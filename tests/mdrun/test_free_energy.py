@@ -304,3 +304,16 @@ def test_charges_without_repulsion_are_refused(work, water, case, molecule):
     assert done.status != 0
     text = " ".join(done.text.split())
     assert "coul-lambdas" in text and "vdw-lambdas" in text and "molecule type PER" in text, text
+
+
+def test_perturbed_charges_take_the_cpu(work, water):
+    write_topology(work / "topol.top", water, CASES["charges"][0])
+    entries = settings(FMM, TOGETHER, {"constraints": "none", "init-lambda-state": 1})
+    simulation.grompp(work, "run", entries, water.conf, "topol.top").ok()
+    variables = {"GMX_FMM_DEVICE": "gpu"}
+    done = simulation.mdrun(work, "run", variables=variables, time_limit=60)
+    assert done.status == 1
+    words = " ".join(done.text.split())
+    assert "GMX_FMM_DEVICE = gpu, but perturbed charges need the CPU" in words
+    simulation.mdrun(work, "run").ok()
+    assert re.search(r"^  device +CPU", simulation.Run(work, "run").log, re.MULTILINE)
