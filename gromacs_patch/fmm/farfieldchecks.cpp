@@ -89,12 +89,6 @@ void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
                 "coulombtype = FMM always has conducting surroundings, set epsilon-surface = 0 or "
                 "use coulombtype = PME.");
     }
-    if (ir.rcoulomb != ir.rvdw)
-    {
-        wi->addError(
-                "coulombtype = FMM needs equal cut-offs, set rcoulomb to the value of rvdw: it has "
-                "no effect on the Coulomb interactions.");
-    }
     if (ir.useMts)
     {
         wi->addError("coulombtype = FMM does not support multiple time stepping, set mts = no.");

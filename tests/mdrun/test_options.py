@@ -197,3 +197,13 @@ def test_grompp_refuses_what_is_beyond_the_limits_of_the_table(work, water, tabl
         name, smallest, largest = option["name"], option["smallest"][0], option["largest"]
         limits = f"set it to a value from {smallest:g} to {largest:g}"
         assert f"{name} is {beyond(option):g}, {limits}" in words
+
+
+def test_rcoulomb_has_no_effect(work, water):
+    """FMM has no cut-off, and GROMACS has no kernels for two: a note, and the run with equal ones."""
+    done = simulation.grompp(
+        work, "run", settings(mdp.ONE_STEP, FMM, {"rcoulomb": 0.7}), water.conf, water.top
+    ).ok()
+    assert "rcoulomb has no effect" in " ".join(done.text.split())
+    simulation.mdrun(work, "run").ok()
+    assert re.search(r"^ +rcoulomb += 0\.9$", simulation.Run(work, "run").log, re.MULTILINE)

@@ -46,7 +46,6 @@ UNSUPPORTED = {
     "unknown engine": ({"fmm-farfield-m2l": "dense"}, "fmm-farfield-m2l"),
     "unknown device": ({"fmm-farfield-device": "tpu"}, "fmm-farfield-device"),
     "unknown answer": ({"fmm-farfield-tune": "maybe"}, "fmm-farfield-tune"),
-    "different cut-offs": ({"rcoulomb": 1.0}, "rcoulomb"),
     "test-particle insertion": ({"integrator": "tpi"}, "TPI"),
 }
 
