@@ -150,7 +150,7 @@ public:
         return options;
     }
 };
-TYPED_TEST_SUITE(PerturbedCharges, Configurations);
+TYPED_TEST_SUITE(PerturbedCharges, CpuConfigurations);
 
 TYPED_TEST(PerturbedCharges, MixEnergiesForcesAndVirials)
 {
@@ -277,7 +277,7 @@ template<class Config>
 class DoublePerturbedCharges : public PerturbedCharges<Config>
 {
 };
-TYPED_TEST_SUITE(DoublePerturbedCharges, DoubleConfigurations);
+TYPED_TEST_SUITE(DoublePerturbedCharges, CpuDoubleConfigurations);
 
 //! The slope is that of the very energy that is computed, a square function of lambda.
 TYPED_TEST(DoublePerturbedCharges, HaveTheSlopeOfTheEnergy)

@@ -70,6 +70,9 @@ using DoubleConfigurations = ::testing::Types<CpuDouble, GpuDouble>;
 using Configurations       = ::testing::Types<CpuFloat, CpuDouble>;
 using DoubleConfigurations = ::testing::Types<CpuDouble>;
 #endif
+//! Those of what the CPU alone has.
+using CpuConfigurations       = ::testing::Types<CpuFloat, CpuDouble>;
+using CpuDoubleConfigurations = ::testing::Types<CpuDouble>;
 
 //! Why nothing can run on a device; empty if it can.
 inline std::string whyUnavailable(Device device)
