@@ -128,9 +128,9 @@ FarfieldDeviceChoice chooseDevice(const FarfieldOptions& options,
     choice.reason = formatString("%s = %s", choice.option.c_str(), farfield::nameOf(choice.device));
     if (hasTwoStates && choice.device == farfield::Device::Gpu)
     {
-        GMX_THROW(InconsistentInputError(formatString(
-                "%s = gpu, but perturbed charges need the CPU. Set it to cpu or auto.",
-                choice.option.c_str())));
+        GMX_THROW(InconsistentInputError(
+                formatString("%s = gpu, but perturbed charges need the CPU. Set it to cpu or auto.",
+                             choice.option.c_str())));
     }
     if (hasTwoStates && choice.device == farfield::Device::Auto)
     {

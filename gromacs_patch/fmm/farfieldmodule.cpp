@@ -304,12 +304,12 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                 impl->run_.integratesMotion = directProvider->integratesMotion;
                 impl->run_.reproducible     = directProvider->reproducible;
                 impl->run_.isFreeEnergyRun  = directProvider->isFreeEnergyRun;
-                impl->run_.device =
-                        chooseDevice(impl->options_.farfieldOptions(),
-                                     GMX_GPU_CUDA && manager != nullptr ? manager->deviceInfo().id : -1,
-                                     directProvider->availableDevices,
-                                     directProvider->rankOnNode,
-                                     directProvider->isFreeEnergyRun && hasPerturbedCharges(*impl->mtop_));
+                impl->run_.device           = chooseDevice(
+                        impl->options_.farfieldOptions(),
+                        GMX_GPU_CUDA && manager != nullptr ? manager->deviceInfo().id : -1,
+                        directProvider->availableDevices,
+                        directProvider->rankOnNode,
+                        directProvider->isFreeEnergyRun && hasPerturbedCharges(*impl->mtop_));
             });
 
     auto& checkpointNotifier = notifiers->checkpointingNotifier_;

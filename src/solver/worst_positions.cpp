@@ -14,7 +14,7 @@ namespace farfield
 
 std::array<double, 3> cornerAt(const Vec3& point, const Grid& leaf)
 {
-    const Mat3 toCells = leaf.inverseEdges();
+    const Mat3& toCells = leaf.inverseEdges();
     std::array<double, 3> offset;
     for (int axis = 0; axis < 3; axis++)
     {
