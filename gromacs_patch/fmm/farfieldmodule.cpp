@@ -303,13 +303,14 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                 impl->run_.coulombConstant  = c_one4PiEps0 / directProvider->relativePermittivity;
                 impl->run_.integratesMotion = directProvider->integratesMotion;
                 impl->run_.reproducible     = directProvider->reproducible;
-                impl->run_.isFreeEnergyRun  = directProvider->isFreeEnergyRun;
-                impl->run_.device           = chooseDevice(
-                        impl->options_.farfieldOptions(),
-                        GMX_GPU_CUDA && manager != nullptr ? manager->deviceInfo().id : -1,
-                        directProvider->availableDevices,
-                        directProvider->rankOnNode,
-                        directProvider->isFreeEnergyRun && hasPerturbedCharges(*impl->mtop_));
+                impl->run_.hasTwoStates =
+                        directProvider->isFreeEnergyRun && hasPerturbedCharges(*impl->mtop_);
+                impl->run_.device =
+                        chooseDevice(impl->options_.farfieldOptions(),
+                                     GMX_GPU_CUDA && manager != nullptr ? manager->deviceInfo().id : -1,
+                                     directProvider->availableDevices,
+                                     directProvider->rankOnNode,
+                                     impl->run_.hasTwoStates);
             });
 
     auto& checkpointNotifier = notifiers->checkpointingNotifier_;

@@ -70,8 +70,8 @@ struct FarfieldRun
     bool integratesMotion = false;
     //! Whether results must be bitwise equal in every run
     bool reproducible = false;
-    //! Whether there are two states, mixed by lambda
-    bool isFreeEnergyRun = false;
+    //! Whether charges differ between two states, mixed by lambda
+    bool hasTwoStates = false;
     //! Where the FMM runs
     FarfieldDeviceChoice device;
     //! What state() returned when the checkpoint was written, or empty

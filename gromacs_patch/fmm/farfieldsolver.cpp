@@ -90,7 +90,7 @@ FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
                                const gmx_mtop_t&      mtop,
                                const MDLogger&        logger,
                                const FarfieldRun&     run) :
-    logger_(logger), run_(run), particles_(mtop, run.isFreeEnergyRun), solver_(makeSolver(options, run))
+    logger_(logger), run_(run), particles_(mtop, run.hasTwoStates), solver_(makeSolver(options, run))
 {
 }
 

@@ -46,8 +46,6 @@
 #include "gromacs/utility/real.h"
 #include "gromacs/utility/vectypes.h"
 
-#include "farfieldperturbation.h"
-
 struct gmx_mtop_t;
 
 namespace gmx
@@ -72,11 +70,11 @@ class FarfieldParticles
 public:
     /*! \brief No particles yet.
      *
-     * \param[in] mtop             the global topology; must outlive this object
-     * \param[in] isFreeEnergyRun  whether state B counts
+     * \param[in] mtop          the global topology; must outlive this object
+     * \param[in] hasTwoStates  whether charges differ between states that are mixed
      */
-    FarfieldParticles(const gmx_mtop_t& mtop, bool isFreeEnergyRun) :
-        mtop_(mtop), arePerturbed_(isFreeEnergyRun && hasPerturbedCharges(mtop))
+    FarfieldParticles(const gmx_mtop_t& mtop, bool hasTwoStates) :
+        mtop_(mtop), arePerturbed_(hasTwoStates)
     {
     }
 

@@ -300,17 +300,13 @@ AccuracyControl<Real>::measureSpread(const Real* x, const Mat3& box, int positio
     }
     if (corners > 0)
     {
-        for (const Vec3& point : pointsInMainPair(*charges_, x, box, forces.front()))
-        {
-            addAt(point);
-        }
+        const auto inMainPair = pointsInMainPair(*charges_, x, box, forces.front());
+        std::for_each(inMainPair.begin(), inMainPair.end(), addAt);
     }
     if (corners > 0 && !exact_.empty())
     {
-        for (const Vec3& point : pointsAtFarPairs(*charges_, x, box, d))
-        {
-            addAt(point);
-        }
+        const auto atFarPairs = pointsAtFarPairs(*charges_, x, box, d);
+        std::for_each(atFarPairs.begin(), atFarPairs.end(), addAt);
     }
     return exact_.empty() ? ForceSpread(forces, positions) : ForceSpread(forces, positions, exact_);
 }

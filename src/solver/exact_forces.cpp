@@ -14,7 +14,6 @@ namespace farfield
 namespace
 {
 
-constexpr double c_pi = 3.14159265358979323846;
 //! Both sums end at exp(-s^2) with this s.
 constexpr double c_digits = 6;
 //! Of one term, ns: of two particles, and of a particle and a wave vector.
@@ -28,7 +27,7 @@ constexpr double c_longest = 1e8;
 double sharpSlope(double a, double r2)
 {
     const double r = std::sqrt(r2);
-    return (std::erfc(a * r) / r + 2 * a / std::sqrt(c_pi) * std::exp(-a * a * r2)) / r2;
+    return (std::erfc(a * r) / r + 2 * a / std::sqrt(M_PI) * std::exp(-a * a * r2)) / r2;
 }
 
 //! The same of erf(a r)/r, also at r = 0.
@@ -44,10 +43,10 @@ double smoothSlope(double a, double r2)
             sum += term * 2 / (2 * k + 3);
             term *= -u / (k + 1);
         }
-        return 2 * a * a * a / std::sqrt(c_pi) * sum;
+        return 2 * a * a * a / std::sqrt(M_PI) * sum;
     }
     const double r = std::sqrt(r2);
-    return (std::erf(a * r) / r - 2 * a / std::sqrt(c_pi) * std::exp(-u)) / r2;
+    return (std::erf(a * r) / r - 2 * a / std::sqrt(M_PI) * std::exp(-u)) / r2;
 }
 
 //! The integers that an interval holds. \param[in] middle, half  of it, in units of one
@@ -136,9 +135,9 @@ ExactForces::ExactForces(const Mat3& box, long long charged) : box_(box)
     // steps of an eighth from one image of each particle within reach to a thousand
     for (double images = 1; images < 1000; images *= 1.125)
     {
-        const double splitting = c_digits / std::cbrt(images * volume / (4 * c_pi / 3));
-        const double wave      = 2 * c_digits * splitting / (2 * c_pi);
-        const double waves     = 4 * c_pi / 3 * wave * wave * wave * volume / 2;
+        const double splitting = c_digits / std::cbrt(images * volume / (4 * M_PI / 3));
+        const double wave      = 2 * c_digits * splitting / (2 * M_PI);
+        const double waves     = 4 * M_PI / 3 * wave * wave * wave * volume / 2;
         const double reach     = c_digits / splitting;
         // thin boxes have rows without an image in reach
         const double imageRows = (2 * reach / box(2, 2) + 1) * (2 * reach / box(1, 1) + 1);
@@ -230,17 +229,16 @@ void ExactForces::addReciprocal(const Sources& s, std::vector<double>* forces) c
 {
     // F_i = 8 pi q_i / V sum over half of all k: k exp(-k^2 / 4 a^2) / k^2 Im(conj(S) exp(i k r_i))
     const size_t n       = s.q.size();
-    const Mat3 inverse   = 2 * c_pi * box_.inverse(); // wave vector: inverse times integers
+    const Mat3 inverse   = 2 * M_PI * box_.inverse(); // wave vector: inverse times integers
     const double longest = 2 * c_digits * splitting_;
     const double quarter = 1 / (4 * splitting_ * splitting_);
-    const double factor  = 8 * c_pi / box_.determinant();
-    std::vector<double> re(n), im(n), rowRe(n), rowIm(n), stepRe(n), stepIm(n), sum(n),
-            sumOfLast(n);
+    const double factor  = 8 * M_PI / box_.determinant();
+    std::vector<double> re(n), im(n), stepRe(n), stepIm(n), sum(n), sumOfLast(n);
     std::vector<double> result(3 * n, 0.0);
     for (size_t i = 0; i < n; i++)
     {
-        stepRe[i] = std::cos(2 * c_pi * s.phase[2][i]);
-        stepIm[i] = std::sin(2 * c_pi * s.phase[2][i]);
+        stepRe[i] = std::cos(2 * M_PI * s.phase[2][i]);
+        stepIm[i] = std::sin(2 * M_PI * s.phase[2][i]);
     }
     const Range h0(0, longest / inverse(0, 0));
     for (int a = 0; a <= h0.last; a++)
@@ -262,8 +260,8 @@ void ExactForces::addReciprocal(const Sources& s, std::vector<double>* forces) c
             for (size_t i = 0; i < n; i++)
             {
                 const double phase = a * s.phase[0][i] + b * s.phase[1][i] + first * s.phase[2][i];
-                re[i]              = std::cos(2 * c_pi * phase);
-                im[i]              = std::sin(2 * c_pi * phase);
+                re[i]              = std::cos(2 * M_PI * phase);
+                im[i]              = std::sin(2 * M_PI * phase);
                 sum[i]             = 0;
                 sumOfLast[i]       = 0;
             }

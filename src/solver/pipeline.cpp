@@ -37,16 +37,12 @@ Totals Pipeline<Real>::run(const Real* x, Real* forces, const Request& request, 
 }
 
 template<class Real>
-void Pipeline<Real>::runOnDevice(const Real* x,
-                                 Real* forces,
-                                 const Request& request,
-                                 void* stream,
-                                 Real* potentials)
+void Pipeline<Real>::runOnDevice(const Real* x, Real* forces, const Request& request, void* stream)
 {
     gpu_->enter(stream);
     try
     {
-        attempt(x, forces, request, potentials);
+        attempt(x, forces, request, nullptr);
     }
     catch (...)
     {

@@ -282,12 +282,9 @@ protected:
             request.gridOffset              = gridPosition(k);
             std::vector<Real> forces(x.size());
             solver_->evaluate(x.data(), Box(system_.box).rows, forces.data(), request);
-            for (size_t i = 0; i < forces.size(); ++i)
-            {
-                squares += std::pow(forces[i] - e.value.forces[i / 3][i % 3], 2);
-            }
+            squares += meanSquareError(forces, e.value.forces);
         }
-        return std::sqrt(squares / (positions * std::max(1, system_.size())));
+        return std::sqrt(squares / positions);
     }
 
     //! Few particles sample the positions of the grid badly, and may have moved since.

@@ -49,12 +49,8 @@ double errorAt(Solver<Real>& solver,
     const std::vector<Real> x       = flatPositions<Real>(system);
     std::vector<Real> forces(x.size());
     solver.evaluate(x.data(), Box(system.box).rows, forces.data(), request);
-    double squares = 0;
-    for (size_t i = 0; i < forces.size(); ++i)
-    {
-        squares += std::pow(forces[i] - reference.forces[i / 3][i % 3], 2);
-    }
-    return std::sqrt(squares / system.size()) / forceScale(system, reference.forces);
+    return std::sqrt(meanSquareError(forces, reference.forces))
+           / forceScale(system, reference.forces);
 }
 
 //! A mean over positions of the grid, the same at others: also where all of them have an error in

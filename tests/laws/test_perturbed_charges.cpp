@@ -122,18 +122,11 @@ Evaluation evaluateAt(Solver<Real>& solver, const System& system, double lambda,
     request.lambda         = lambda;
     request.dEnergyDLambda = slope != nullptr;
     const Totals totals    = solver.evaluate(x.data(), Box(system.box).rows, f.data(), request);
-    Evaluation result;
-    result.energy = totals.energy;
-    result.forces = vectorsOf(f);
-    for (int k = 0; k < 9; ++k)
-    {
-        result.virial[k / 3][k % 3] = totals.virial[k / 3][k % 3];
-    }
     if (slope != nullptr)
     {
         *slope = totals.dEnergyDLambda;
     }
-    return result;
+    return evaluationOf(totals, f);
 }
 
 template<class Config>

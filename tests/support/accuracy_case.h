@@ -54,6 +54,20 @@ inline std::array<double, 3> gridPosition(int k)
     return offset;
 }
 
+/*! \brief Mean over particles of squared differences, (kJ/mol/nm)^2.
+ *  \param[in] forces  [n][3], in the layout of Solver::evaluate() */
+template<class Real>
+double meanSquareError(const std::vector<Real>& forces, const std::vector<Vector>& reference)
+{
+    double squares = 0;
+    for (size_t i = 0; i < forces.size(); ++i)
+    {
+        const double difference = forces[i] - reference[i / 3][i % 3];
+        squares += difference * difference;
+    }
+    return squares / std::max<double>(1, static_cast<double>(reference.size()));
+}
+
 /*! \brief Prepares a solver and compares its forces with the reference.
  *
  *  \param[in] positions  number of positions of the grid; the first is the origin. Few particles
@@ -65,7 +79,6 @@ Accuracy measureAccuracy(const ReferenceSystem& reference, const Options& option
     const auto seconds = [](Clock::time_point begin)
     { return std::chrono::duration<double>(Clock::now() - begin).count(); };
     const System& system      = reference.system;
-    const int n               = system.size();
     const std::vector<Real> x = flatPositions<Real>(system);
     const Box box(system.box);
     Accuracy result;
@@ -92,20 +105,10 @@ Accuracy measureAccuracy(const ReferenceSystem& reference, const Options& option
             const auto start = Clock::now();
             solver.evaluate(x.data(), box.rows, f.data(), request);
             result.evaluateSeconds = std::min(result.evaluateSeconds, seconds(start));
-            double squares         = 0;
-            for (int i = 0; i < n; ++i)
-            {
-                for (int c = 0; c < 3; ++c)
-                {
-                    const double difference =
-                            f[3 * static_cast<size_t>(i) + c] - reference.forces[i][c];
-                    squares += difference * difference;
-                }
-            }
-            squares /= std::max(n, 1);
-            sum += squares;
+            const double square    = meanSquareError(f, reference.forces);
+            sum += square;
             // a NaN must not pass
-            const double error = std::sqrt(squares) / unit;
+            const double error = std::sqrt(square) / unit;
             result.worst       = error <= result.worst ? result.worst : error;
         }
         result.measured = std::sqrt(sum / positions) / unit;

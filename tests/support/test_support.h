@@ -183,16 +183,13 @@ std::vector<Vector> vectorsOf(const std::vector<Real>& flat)
     return result;
 }
 
-//! Evaluates; charges and exclusions must have been loaded.
+//! What Solver::evaluate() returns, and its forces.
 template<class Real>
-Evaluation evaluate(Solver<Real>& solver, const System& system, const Request& request = {})
+Evaluation evaluationOf(const Totals& totals, const std::vector<Real>& forces)
 {
-    const std::vector<Real> x = flatPositions<Real>(system);
-    std::vector<Real> f(x.size());
-    const Totals totals = solver.evaluate(x.data(), Box(system.box).rows, f.data(), request);
     Evaluation result;
     result.energy = totals.energy;
-    result.forces = vectorsOf(f);
+    result.forces = vectorsOf(forces);
     for (int i = 0; i < 3; ++i)
     {
         for (int j = 0; j < 3; ++j)
@@ -201,6 +198,16 @@ Evaluation evaluate(Solver<Real>& solver, const System& system, const Request& r
         }
     }
     return result;
+}
+
+//! Evaluates; charges and exclusions must have been loaded.
+template<class Real>
+Evaluation evaluate(Solver<Real>& solver, const System& system, const Request& request = {})
+{
+    const std::vector<Real> x = flatPositions<Real>(system);
+    std::vector<Real> f(x.size());
+    const Totals totals = solver.evaluate(x.data(), Box(system.box).rows, f.data(), request);
+    return evaluationOf(totals, f);
 }
 
 //! Expects two evaluations to be equal bit by bit.

@@ -16,6 +16,7 @@
 
 #include <gtest/gtest.h>
 
+#include "box_matrix.h"
 #include "solver_input.h"
 #include "systems.h"
 
@@ -25,19 +26,6 @@ namespace test
 {
 namespace
 {
-
-Mat3 matrixOf(const Matrix& rows)
-{
-    Mat3 result;
-    for (int i = 0; i < 3; ++i)
-    {
-        for (int j = 0; j < 3; ++j)
-        {
-            result(i, j) = rows[i][j];
-        }
-    }
-    return result;
-}
 
 template<class Real>
 std::vector<double> exactForces(const System& system)
