@@ -157,7 +157,7 @@ template<class Real>
 __global__ void __launch_bounds__(c_threads)
         findCloseKernel(const SortedParticles<Real> particles,
                         const typename DeviceExclusions<Real>::View rows,
-                        int2* __restrict__ closeOf)
+                        int4* __restrict__ closeOf)
 {
     using Exclusions = DeviceExclusions<Real>;
     if (*rows.anyClose == 0)
@@ -168,23 +168,23 @@ __global__ void __launch_bounds__(c_threads)
          i += static_cast<int>(gridDim.x) * c_threads)
     {
         const int own = particles.atom[i];
-        int2 found    = { Exclusions::c_none, Exclusions::c_none };
+        int4 found    = {
+               Exclusions::c_none, Exclusions::c_none, Exclusions::c_none, Exclusions::c_none
+        };
+        int count = 0, first = INT_MAX, last = 0;
         for (int k = rows.offsets[own]; k < rows.offsets[own + 1]; k++)
         {
             if (rows.close[k])
             {
                 const int at = particles.position[rows.partners[k]];
-                if (found.x == Exclusions::c_none)
-                {
-                    found.x = at;
-                }
-                else
-                {
-                    found.y = (found.y == Exclusions::c_none) ? at : Exclusions::c_more;
-                }
+                found        = { at, found.x, found.y, found.z };
+                first        = min(first, at);
+                last         = max(last, at);
+                count++;
             }
         }
-        closeOf[i] = found;
+        closeOf[i] =
+                (count <= 4) ? found : int4{ first, last, Exclusions::c_none, Exclusions::c_more };
     }
 }
 

@@ -79,10 +79,12 @@ public:
         const int* partners;        //!< original indices
         const unsigned char* close; //!< per partner: left out by the near field
         const int* anyClose;        //!< [1] whether there are any; null: never
-        //! [n] of sorted particles, see findClose(); set if there are any.
-        const int2* closeOf;
+        /*! \brief [n] of sorted particles, set by findClose() if there are any.
+         *
+         *  Close partners, sorted, c_none for none; if they are more than four, the first, the
+         *  last, and c_more in w. */
+        const int4* closeOf;
     };
-    //! In closeOf: no partner; in its y, more than two.
     static constexpr int c_none = -1, c_more = -2;
     View view() const;
 
@@ -91,7 +93,7 @@ private:
     int longest_   = 0; //!< most partners of a particle
     DeviceBuffer<int> offsets_, partners_;
     DeviceBuffer<Real> forces_;
-    DeviceBuffer<int2> closeOf_;
+    DeviceBuffer<int4> closeOf_;
     DeviceBuffer<unsigned char> close_;
     DeviceBuffer<int>
             anyClose_; //!< of the last step; of the running one; blocks that have finished

@@ -199,22 +199,28 @@ __device__ __forceinline__ unsigned int
 closeTargets(const P2pArguments<Real>& task, const PlacedSource<Real>& s, int first, int count)
 {
     using Exclusions = DeviceExclusions<Real>;
-    const int2 of    = task.exclusions.closeOf[s.index];
-    if (of.y == Exclusions::c_more)
+    const int4 of    = task.exclusions.closeOf[s.index];
+    if (of.w != Exclusions::c_more)
     {
-        unsigned int close = 0;
-        const int own      = task.particles.atom[s.index];
-        for (int k = task.exclusions.offsets[own]; k < task.exclusions.offsets[own + 1]; k++)
-        {
-            if (task.exclusions.close[k])
-            {
-                const int partner = task.particles.position[task.exclusions.partners[k]];
-                close |= closeTarget(task, s, partner, first, count);
-            }
-        }
+        return closeTarget(task, s, of.x, first, count) | closeTarget(task, s, of.y, first, count)
+               | closeTarget(task, s, of.z, first, count)
+               | closeTarget(task, s, of.w, first, count);
+    }
+    unsigned int close = 0;
+    if (of.y < first || of.x >= first + count)
+    {
         return close;
     }
-    return closeTarget(task, s, of.x, first, count) | closeTarget(task, s, of.y, first, count);
+    const int own = task.particles.atom[s.index];
+    for (int k = task.exclusions.offsets[own]; k < task.exclusions.offsets[own + 1]; k++)
+    {
+        if (task.exclusions.close[k])
+        {
+            const int partner = task.particles.position[task.exclusions.partners[k]];
+            close |= closeTarget(task, s, partner, first, count);
+        }
+    }
+    return close;
 }
 
 /*! \brief Which targets of a group a source meets: a bit for each.
