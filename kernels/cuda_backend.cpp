@@ -18,6 +18,7 @@ CudaBackend<Real>::CudaBackend(double coulombConstant, int threads, bool reprodu
     device_(device), rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads),
     reproducible_(reproducible), nearField_(reproducible), totals_(far())
 {
+    potentials_.prepare(far());
 }
 
 template<class Real>
@@ -55,6 +56,7 @@ void CudaBackend<Real>::build(const Discretisation& d)
     try
     {
         farField_.build(d, threads_, reproducible_, far());
+        potentials_.setOrder(d.order, far());
         resizeCells(arrays_.takingPart(), arrays_.size());
         setParticles();
     }
@@ -141,7 +143,7 @@ std::vector<Real> CudaBackend<Real>::positions(const Real* x, int n, void* strea
 template<class Real>
 typename GpuBackend<Real>::DeviceArrays CudaBackend<Real>::place(const Real* x)
 {
-    return { arrays_.place(x, streams_.far()), arrays_.forces() };
+    return { arrays_.place(x, streams_.far()), arrays_.forces(), arrays_.potentials() };
 }
 
 template<class Real>

@@ -18,6 +18,7 @@
 #include "far_field.h"
 #include "near_field.h"
 #include "particle_arrays.h"
+#include "potentials/potentials.h"
 #include "runtime/devices.h"
 #include "runtime/evaluation_history.h"
 #include "runtime/evaluation_streams.h"
@@ -109,6 +110,10 @@ private:
     //! Where forces go to in device memory, and whether they replace what is there: what comes to
     //! the host is added there.
     Real* forces() { return onDevice_ ? this->forcesOut_ : arrays_.forces(); }
+    //! Where potentials go to in device memory.
+    Real* potentials() { return onDevice_ ? this->potentialsOut_ : arrays_.potentials(); }
+    //! Adds the potentials to what is put into the stream of the far field.
+    void addPotentials();
     bool replacesForces() const { return this->request_.replaceForces || !onDevice_; }
 
     //! Lists of the families of the sorted particles.
@@ -142,6 +147,7 @@ private:
     ParticleArrays<Real> arrays_;
     DeviceBuffer<Real4<Real>> farForces_;
     DeviceTotals<Real> totals_;
+    DevicePotentials<Real> potentials_;
 };
 
 } // namespace farfield

@@ -104,10 +104,39 @@ void CudaBackend<Real>::l2p()
     {
         farField_.sum(cells_.particles(), netCharge_, farForces_.data(), farSums(), far());
     }
+    if (this->potentialsOut_ != nullptr)
+    {
+        addPotentials();
+    }
     if (tree().levels() > 1)
     {
         streams_.awaitIn(far(), Point::Watched);
     }
+}
+
+template<class Real>
+void CudaBackend<Real>::addPotentials()
+{
+    const int leaf = tree().leaf();
+    check(cudaMemsetAsync(potentials(), 0, arrays_.size() * sizeof(Real), far()),
+          "clearing potentials");
+    PotentialInput<Real> input;
+    input.particles   = cells_.particles();
+    input.where       = nearGrid();
+    input.exclusions  = nearField_.exclusions().view();
+    input.x           = arrays_.positions();
+    input.q           = arrays_.q();
+    input.order       = farField_.discretisation().order;
+    input.leaves      = tree().view(leaf);
+    input.unit        = tree().unit(leaf);
+    input.netCharge   = netCharge_;
+    input.rootCoulomb = rootCoulomb_;
+    input.poison      = tree().poison();
+    farField_.traceShifts(1,
+                          potentials_.sumSquares(input.particles, totals_.farScratch(), far()),
+                          totals_.farScratch(),
+                          far());
+    potentials_.compute(input, potentials(), far());
 }
 
 template<class Real>
@@ -120,6 +149,10 @@ Totals CudaBackend<Real>::collect()
         return {};
     }
     arrays_.fetchForces(far());
+    if (this->potentialsOut_ != nullptr)
+    {
+        arrays_.fetchPotentials(far());
+    }
     totals_.read(cells_, streams_.far());
     mustRepeat_ = overflowed();
     if (mustRepeat_)
@@ -127,6 +160,10 @@ Totals CudaBackend<Real>::collect()
         return {};
     }
     arrays_.deliverForces(this->forcesOut_, this->request_.replaceForces);
+    if (this->potentialsOut_ != nullptr)
+    {
+        arrays_.deliverPotentials(this->potentialsOut_);
+    }
     return totals_.totals();
 }
 
@@ -249,6 +286,7 @@ void CudaBackend<Real>::throwIfOverflowed()
     template void CudaBackend<Real>::exclusions();                                                 \
     template void CudaBackend<Real>::p2p();                                                        \
     template void CudaBackend<Real>::l2p();                                                        \
+    template void CudaBackend<Real>::addPotentials();                                              \
     template Totals CudaBackend<Real>::collect();                                                  \
     template void CudaBackend<Real>::beginStage(Stage);                                            \
     template void CudaBackend<Real>::endStage(Stage);                                              \

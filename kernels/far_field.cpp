@@ -185,11 +185,23 @@ void DeviceFarField<Real>::sum(const SortedParticles<Real>& particles,
               2 * half,
               sums,
               stream);
-    for (int level = 1; level <= leaf && netCharge != 0; level++)
+    if (netCharge != 0)
+    {
+        traceShifts(half, sums.energy, sums.scratch, stream);
+    }
+}
+
+template<class Real>
+void DeviceFarField<Real>::traceShifts(double factor,
+                                       double* sum,
+                                       OrderedSums* scratch,
+                                       cudaStream_t stream)
+{
+    for (int level = 1; level <= tree_.leaf(); level++)
     {
         const double u = tree_.unit(level);
         translations_.traceShift(
-                tree_.view(level), tree_.families(level), half * u * u, sums, stream);
+                tree_.view(level), tree_.families(level), factor * u * u, sum, scratch, stream);
     }
 }
 

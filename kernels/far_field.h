@@ -58,6 +58,9 @@ public:
              const Real4<Real>* forces,
              const FarSums& sums,
              cudaStream_t stream);
+    /*! \brief Adds factor times what sum q |b|^2, nm^2, about the cells of level 0 is more than
+     *         about the leaves. */
+    void traceShifts(double factor, double* sum, OrderedSums* scratch, cudaStream_t stream);
 
 private:
     void setCells(const Mat3& box, cudaStream_t stream);

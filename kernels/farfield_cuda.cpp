@@ -14,9 +14,10 @@ void enqueue(Solver<Real>& solver,
              const double box[3][3],
              Real* forces,
              const Request& request,
-             cudaStream_t stream)
+             cudaStream_t stream,
+             Real* potentials)
 {
-    DeviceEntry<Real>::enqueue(solver, x, box, forces, request, stream);
+    DeviceEntry<Real>::enqueue(solver, x, box, forces, request, stream, potentials);
 }
 
 template<class Real>
@@ -43,8 +44,13 @@ std::vector<StageTime> measureStages(Solver<Real>& solver,
 }
 
 #define FARFIELD_INSTANTIATE(Real)                                                                 \
-    template FARFIELD_EXPORT void enqueue<Real>(                                                   \
-            Solver<Real>&, const Real*, const double[3][3], Real*, const Request&, cudaStream_t);  \
+    template FARFIELD_EXPORT void enqueue<Real>(Solver<Real>&,                                     \
+                                                const Real*,                                       \
+                                                const double[3][3],                                \
+                                                Real*,                                             \
+                                                const Request&,                                    \
+                                                cudaStream_t,                                      \
+                                                Real*);                                            \
     template FARFIELD_EXPORT Totals wait<Real>(Solver<Real>&);                                     \
     template FARFIELD_EXPORT bool mustRecordAgain<Real>(const Solver<Real>&);                      \
     template FARFIELD_EXPORT std::vector<StageTime> measureStages<Real>(                           \

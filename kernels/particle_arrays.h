@@ -7,6 +7,7 @@
 #ifndef FARFIELD_KERNELS_PARTICLE_ARRAYS_H
 #define FARFIELD_KERNELS_PARTICLE_ARRAYS_H
 
+#include <algorithm>
 #include <vector>
 
 #include "operators/scaled_charges.h"
@@ -62,6 +63,28 @@ public:
         forces_.resize(values());
         return forces_.data();
     }
+    //! [n] room for potentials.
+    Real* potentials()
+    {
+        potentials_.resize(n_);
+        return potentials_.data();
+    }
+    //! Brings potentials() to the host; they are there when the stream has come to its end.
+    void fetchPotentials(cudaStream_t stream)
+    {
+        potentialsOnHost_.resize(n_);
+        check(cudaMemcpyAsync(potentialsOnHost_.data(),
+                              potentials_.data(),
+                              n_ * sizeof(Real),
+                              cudaMemcpyDeviceToHost,
+                              stream),
+              "copying potentials from the GPU");
+    }
+    //! Gives them to the caller.
+    void deliverPotentials(Real* potentials) const
+    {
+        std::copy_n(potentialsOnHost_.data(), n_, potentials);
+    }
     //! Brings forces() to the host; they are there when the stream has come to its end.
     void fetchForces(cudaStream_t stream)
     {
@@ -94,9 +117,9 @@ private:
 
     int n_ = 0, takingPart_ = 0;
     const Real* positions_ = nullptr;
-    DeviceBuffer<Real> q_, x_, forces_;
+    DeviceBuffer<Real> q_, x_, forces_, potentials_;
     DeviceBuffer<int> order_;
-    PinnedBuffer<Real> onHost_;
+    PinnedBuffer<Real> onHost_, potentialsOnHost_;
 };
 
 } // namespace farfield

@@ -124,7 +124,7 @@ public:
      *  \param[in] background  backgroundStrength() of the children
      *  \param[in] virialScale 1 / unit of the children
      *  \param[in] sums        the virial as Tree::l2l() is added to if wanted, in an order that
-     * does not depend on the run */
+     *         does not depend on the run */
     void l2l(const LevelView<Real>& parent,
              const LevelView<Real>& child,
              const Families& families,
@@ -132,11 +132,12 @@ public:
              double virialScale,
              const FarSums& sums,
              cudaStream_t stream) const;
-    //! Adds scale * Tree::traceShift() to the energy, in an order that does not depend on the run.
+    //! Adds scale * Tree::traceShift() to a sum, in an order that does not depend on the run.
     void traceShift(const LevelView<Real>& child,
                     const Families& families,
                     double scale,
-                    const FarSums& sums,
+                    double* sum,
+                    OrderedSums* scratch,
                     cudaStream_t stream) const;
 
     //! Rows of operators that lie side by side in memory.

@@ -252,7 +252,7 @@ template<class Real>
 __global__ void __launch_bounds__(c_sumThreads) sumTraceShift(const Children children,
                                                               const Real* __restrict__ M,
                                                               double scale,
-                                                              double* energy,
+                                                              double* sum,
                                                               OrderedSums::View sums)
 {
     double own     = 0;
@@ -267,7 +267,7 @@ __global__ void __launch_bounds__(c_sumThreads) sumTraceShift(const Children chi
         own += scale * value;
     };
     forChildren(children.capacity, children.count, add);
-    addInOrder<1>(&own, sums, &energy);
+    addInOrder<1>(&own, sums, &sum);
 }
 
 //! Blocks of the sums above.
@@ -354,7 +354,8 @@ template<class Real>
 void DeviceTranslations<Real>::traceShift(const LevelView<Real>& child,
                                           const Families& families,
                                           double scale,
-                                          const FarSums& sums,
+                                          double* sum,
+                                          OrderedSums* scratch,
                                           cudaStream_t stream) const
 {
     if (families.capacity == 0)
@@ -366,9 +367,9 @@ void DeviceTranslations<Real>::traceShift(const LevelView<Real>& child,
             childrenOf(n, child.stride, families, byValue(shifts_)),
             child.M,
             scale,
-            sums.energy,
-            sums.scratch->view());
-    checkLaunch("energy of children in the background");
+            sum,
+            scratch->view());
+    checkLaunch("squared distances of children");
 }
 
 #define FARFIELD_INSTANTIATE(Real)                                                                 \
@@ -380,7 +381,8 @@ void DeviceTranslations<Real>::traceShift(const LevelView<Real>& child,
                                                 const FarSums&,                                    \
                                                 cudaStream_t) const;                               \
     template void DeviceTranslations<Real>::traceShift(                                            \
-            const LevelView<Real>&, const Families&, double, const FarSums&, cudaStream_t) const
+            const LevelView<Real>&, const Families&, double, double*, OrderedSums*, cudaStream_t)  \
+            const
 FARFIELD_INSTANTIATE(float);
 FARFIELD_INSTANTIATE(double);
 #undef FARFIELD_INSTANTIATE

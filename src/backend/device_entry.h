@@ -21,7 +21,8 @@ struct DeviceEntry
                         const double box[3][3],
                         Real* forces,
                         const Request& request,
-                        void* stream);
+                        void* stream,
+                        Real* potentials);
     static Totals wait(Solver<Real>& solver);
     static bool mustRecordAgain(const Solver<Real>& solver);
     static std::vector<StageTime> measureStages(Solver<Real>& solver,

@@ -48,8 +48,10 @@ public:
     {
         const Real* x;
         Real* forces;
+        Real* potentials;
     };
-    //! Copies positions from the host, with room for forces; valid until the next call.
+    //! Copies positions from the host, with room for forces and potentials; valid until the next
+    //! call.
     virtual DeviceArrays place(const Real* x) = 0;
 
     //! What is measured.

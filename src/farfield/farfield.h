@@ -77,11 +77,11 @@ struct Request
     bool energy = true; //!< the energy; when false, Totals::energy is 0
     bool virial = true; //!< the virial; implies the energy
     /*! \brief Position of the grid of cells relative to the origin of the box, in cells, 0 to 1
-     * each.
+     *         each.
      *
      *  Any value gives the same result within the error, which is noise of the position of the
-     * grid. A caller that integrates motion takes another one each step: the error then has no
-     * memory from step to step, and the energy of a microcanonical run does not drift. */
+     *  grid. A caller that integrates motion takes another one each step: the error then has no
+     *  memory from step to step, and the energy of a microcanonical run does not drift. */
     std::array<double, 3> gridOffset = { 0, 0, 0 };
     /*! \brief If not negative, the number of a step that decides on gridOffset.
      *
@@ -133,7 +133,7 @@ struct Setup
     /*! \brief The device whose costs decided on order and cells, never Auto.
      *
      *  Another one than device after restore() of a state that was saved on it: a run continues
-     * with its cells, right but perhaps not the fastest here. */
+     *  with its cells, right but perhaps not the fastest here. */
     Device chosenFor = Device::Auto;
     int threads      = 0;   //!< OpenMP threads
     std::string deviceName; //!< processor: SIMD target or GPU name
@@ -165,9 +165,9 @@ struct DeviceEntry;
  *  A Solver may be used from one thread at a time; different solvers may be used at once. The
  *  planner of FFTW is not thread-safe: the library lets one thread in at a time, but a program that
  *  itself plans transforms with FFTW while a solver in another thread sets up or is destroyed has
- * to call fftw_make_planner_thread_safe() and fftwf_make_planner_thread_safe() first. On the CPU
- * results are bitwise reproducible for the same input, the same number of threads and the same
- * instruction set; on the GPU with Options::reproducible.
+ *  to call fftw_make_planner_thread_safe() and fftwf_make_planner_thread_safe() first. On the CPU
+ *  results are bitwise reproducible for the same input, the same number of threads and the same
+ *  instruction set; on the GPU with Options::reproducible.
  */
 template<class Real>
 class FARFIELD_EXPORT Solver
@@ -182,10 +182,12 @@ public:
     Solver& operator=(Solver&&) noexcept;
 
     /*! \brief Sets the number of particles and their charges; clears the exclusions if the number
-     * changes. Particles whose charge is zero take no part: they get no force and, on the CPU, cost
-     * nothing. \param[in] q  charges, e, [n] \param[in] n  number of particles, >= 0 \throws Error
-     * InvalidArgument: n < 0 or a charge is not finite (the index is named); OutOfMemory. The old
-     * charges hold then */
+     *         changes. Particles whose charge is zero take no part: they get no force and, on the
+     *         CPU, cost nothing.
+     *  \param[in] q  charges, e, [n]
+     *  \param[in] n  number of particles, >= 0
+     *  \throws Error InvalidArgument: n < 0 or a charge is not finite (the index is named);
+     *         OutOfMemory. The old charges hold then */
     void setCharges(const Real* q, int n);
 
     /*! \brief Sets charges of two states, for free-energy calculations, in place of setCharges().
@@ -196,12 +198,12 @@ public:
      *
      *  V being linear in l, and forces and virial of V. It costs one evaluation with mixed charges
      *  and one of those particles alone whose charges differ; dV/dl costs the potentials.
-     * Potentials that are asked for are those of the mixed charges. Particles whose charge is zero
-     * in both states take no part. Order and cells are chosen for the state with the larger
-     * charges, whatever lambda.
+     *  Potentials that are asked for are those of the mixed charges. Particles whose charge is zero
+     *  in both states take no part. Order and cells are chosen for the state with the larger
+     *  charges, whatever lambda. Arrays are in host memory: enqueue() takes one state.
      *  \param[in] qA, qB  charges, e, [n]
      *  \param[in] n       number of particles, >= 0
-     *  \throws Error  as setCharges(); Unsupported: the device is Gpu */
+     *  \throws Error  as setCharges() */
     void setPerturbedCharges(const Real* qA, const Real* qB, int n);
 
     /*! \brief Sets the pairs whose minimum-image interaction is left out, as compressed rows.
@@ -220,26 +222,26 @@ public:
      *  On the first call, and whenever the box has changed too much for the operators in use, the
      *  operators are built (set-up, double precision). Isotropic scaling of the box never needs
      *  that; small anisotropic changes are followed to first order. Order and cells are chosen on
-     * the first call, and anew when the box has changed much, or when the number of particles, or
-     * of those with excluded partners, has grown or shrunk by more than a factor of 1.5 since the
-     * choice. Particles that only move never
-     * change them, so that a run can be continued exactly, see state(); one that begins as a vapour
-     * and ends as a droplet may gain from a new Solver.
+     *  the first call, and anew when the box has changed much, or when the number of particles, or
+     *  of those with excluded partners, has grown or shrunk by more than a factor of 1.5 since the
+     *  choice. Particles that only move never change them, so that a run can be continued exactly,
+     *  see state(); one that begins as a vapour and ends as a droplet may gain from a new Solver.
      *
      *  After an error the solver is as before the call: the next valid one gives right results.
-     * (What was being built when memory ran out has replaced the operators before it, as both
-     * together may not fit; they are built again when they are needed.)
+     *  (What was being built when memory ran out has replaced the operators before it, as both
+     *  together may not fit; they are built again when they are needed.)
      *
      *  \param[in]     x        positions, nm, [n][3], any periodic image up to a billion cells away
-     *  \param[in]     box      box vectors as rows, nm, lower triangular, positive diagonal;
-     * entries of 1e-6 to 1e8 nm on it, at most 1e8 nm beside it \param[in,out] forces   kJ/mol/nm,
-     * [n][3]; the Coulomb forces are added (but see Request::replaceForces). Untouched on error
+     *  \param[in]     box      box vectors as rows, nm, lower triangular; entries of 1e-6 to
+     *                 1e8 nm on the diagonal, at most 1e8 nm beside it
+     *  \param[in,out] forces   kJ/mol/nm, [n][3]; the Coulomb forces are added (but see
+     *                 Request::replaceForces). Untouched on error
      *  \param[in]     request  energy and virial only where needed: they cost extra
      *  \param[out]    potentials  if not null, dE/dq of every particle, kJ/mol/e, [n]: with all
      *                 periodic images, its own among them, and the background, without excluded
      *                 pairs; sum q dE/dq = 2 E. Particles whose charge is zero take no part and get
      *                 0: give one whose potential is wanted a charge that does nothing, such as
-     *                 1e-20 e. Implies the energy. Untouched on error. On the CPU only
+     *                 1e-20 e. Implies the energy. Untouched on error
      *  \returns the totals
      *  \throws Error  InvalidArgument: the position of a charge is not finite or too far away (the
      *                 index is named), the box is not lower triangular with a positive volume, the
@@ -277,7 +279,7 @@ public:
     /*! \brief Takes over a discretisation saved by state().
      *
      *  Options that decide on results have to be those of the solver that saved it: accuracy,
-     * order, directRange, cellSize, m2l, leastSquares. The device may be another one, see
+     *  order, directRange, cellSize, m2l, leastSquares. The device may be another one, see
      *  Setup::chosenFor. If the state is refused the solver is as before: a caller that goes on
      *  without it gets a new choice, and should say that its run is not continued exactly.
      *  \throws Error  InvalidArgument: the state is damaged, of another version of the library or

@@ -35,15 +35,18 @@ namespace farfield
  *  \param[in,out] forces   kJ/mol/nm, [n][3], device memory; the Coulomb forces are added
  *  \param[in]     request  energy and virial only where needed
  *  \param[in]     stream   any stream of the current device
+ *  \param[out]    potentials  as for Solver::evaluate(), [n], device memory, or null
  *  \throws Error  as Solver::evaluate(); what is found on the device (a position that is not
- *                 finite) is thrown by wait() or by a later call. Unsupported: the device is Cpu */
+ *                 finite) is thrown by wait() or by a later call. Unsupported: the device is Cpu,
+ *                 or charges are perturbed */
 template<class Real>
 FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
                              const Real* x,
                              const double box[3][3],
                              Real* forces,
                              const Request& request,
-                             cudaStream_t stream);
+                             cudaStream_t stream,
+                             Real* potentials = nullptr);
 
 /*! \brief Whether graphs that hold evaluations must be recorded again before the next launch.
  *
@@ -52,8 +55,8 @@ FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
  *
  *  Lists whose lengths follow the motion of particles may need more room, which recorded work
  *  cannot ask for; there is a reserve, so that a look every few steps of a simulation is enough,
- * and what is recorded stays valid until two such requests later. Evaluate once with enqueue()
- * then, as recorded evaluations do, and record all graphs again. Does not wait for the device. */
+ *  and what is recorded stays valid until two such requests later. Evaluate once with enqueue()
+ *  then, as recorded evaluations do, and record all graphs again. Does not wait for the device. */
 template<class Real>
 FARFIELD_EXPORT bool mustRecordAgain(const Solver<Real>& solver);
 

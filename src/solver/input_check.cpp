@@ -77,13 +77,12 @@ void checkOnGpu(bool isOnGpu)
     }
 }
 
-void checkOnCpu(bool isOnCpu, const std::string& what)
+void checkOneState(bool isOne)
 {
-    if (!isOnCpu)
+    if (!isOne)
     {
         throw Error(ErrorCode::Unsupported,
-                    what + " need a solver with the device 'cpu'; this one has 'gpu'.",
-                    "device");
+                    "Charges of two states need arrays in host memory: use evaluate().");
     }
 }
 

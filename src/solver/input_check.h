@@ -26,14 +26,15 @@ void checkOptions(const Options& options);
 void checkEngine(M2lEngine engine, Device device);
 //! That the backend is a GPU's. \throws Error  Unsupported
 void checkOnGpu(bool isOnGpu);
-//! That the backend is the CPU's. \param[in] what  needs it, plural \throws Error  Unsupported
-void checkOnCpu(bool isOnCpu, const std::string& what);
+//! That charges are those of one state, for arrays in device memory. \throws Error  Unsupported
+void checkOneState(bool isOne);
 //! The box as a matrix. \param[in] box  rows, nm: finite, lower triangular, positive diagonal
 Mat3 checkedBox(const double box[3][3]);
 //! \param[in] q  [n]: finite
 template<class Real>
 void checkCharges(const Real* q, int n);
-/*! \param[in] offsets  [n + 1], ascending from 0 \param[in] partners  [offsets[n]], 0 to n - 1
+/*! \param[in] offsets  [n + 1], ascending from 0
+ *  \param[in] partners  [offsets[n]], 0 to n - 1
  *  \param[in] count    number of the charges, which n has to be */
 void checkExclusions(const int* offsets, const int* partners, int n, int count);
 //! \param[in] x  [n][3], nm: finite, and so near that a cell can be told

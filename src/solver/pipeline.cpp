@@ -37,12 +37,16 @@ Totals Pipeline<Real>::run(const Real* x, Real* forces, const Request& request, 
 }
 
 template<class Real>
-void Pipeline<Real>::runOnDevice(const Real* x, Real* forces, const Request& request, void* stream)
+void Pipeline<Real>::runOnDevice(const Real* x,
+                                 Real* forces,
+                                 const Request& request,
+                                 void* stream,
+                                 Real* potentials)
 {
     gpu_->enter(stream);
     try
     {
-        attempt(x, forces, request, nullptr);
+        attempt(x, forces, request, potentials);
     }
     catch (...)
     {

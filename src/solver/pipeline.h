@@ -31,7 +31,11 @@ public:
     //! Evaluates on host arrays, again where lists had too little room.
     Totals run(const Real* x, Real* forces, const Request& request, Real* potentials = nullptr);
     //! Evaluates on arrays in device memory, in order with a stream, without waiting.
-    void runOnDevice(const Real* x, Real* forces, const Request& request, void* stream);
+    void runOnDevice(const Real* x,
+                     Real* forces,
+                     const Request& request,
+                     void* stream,
+                     Real* potentials = nullptr);
 
 private:
     Totals attempt(const Real* x, Real* forces, const Request& request, Real* potentials);

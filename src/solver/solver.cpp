@@ -80,7 +80,6 @@ public:
     {
         const DeviceScope<Real> scope(gpu_);
         settle();
-        checkOnCpu(gpu_ == nullptr, "Charges of two states");
         checkCharges(chargesA, n);
         checkCharges(chargesB, n);
         perturbed_.set(chargesA, chargesB, n);
@@ -122,10 +121,6 @@ public:
         settle();
         const Mat3 box = checkedBox(boxVectors);
         checkRequest(request);
-        if (potentials != nullptr)
-        {
-            checkOnCpu(gpu_ == nullptr, "Potentials");
-        }
         if (charges_.count() == 0)
         {
             return {};
@@ -151,11 +146,13 @@ public:
                  const double boxVectors[3][3],
                  Real* forces,
                  const Request& request,
-                 void* stream)
+                 void* stream,
+                 Real* potentials)
     {
         const Mat3 box = checkedBox(boxVectors);
         checkRequest(request);
         checkOnGpu(gpu_ != nullptr);
+        checkOneState(!perturbed_.any());
         const DeviceScope<Real> scope(gpu_);
         if (charges_.count() == 0)
         {
@@ -170,7 +167,7 @@ public:
             return static_cast<const Real*>(onHost.data());
         };
         follow(box, positions);
-        pipeline_.runOnDevice(x, forces, request, stream);
+        pipeline_.runOnDevice(x, forces, request, stream, potentials);
     }
 
     Totals wait()
@@ -194,7 +191,7 @@ public:
     {
         const DeviceScope<Real> scope(gpu_);
         // the first evaluation sets up what must not happen while recording
-        enqueue(x, boxVectors, forces, request, nullptr);
+        enqueue(x, boxVectors, forces, request, nullptr, nullptr);
         wait();
         const auto evaluation = [&] { pipeline_.runOnDevice(x, forces, request, nullptr); };
         const std::vector<double> seconds =
@@ -353,7 +350,11 @@ private:
         for (const bool totals : { true, false })
         {
             request.energy = request.virial = totals;
-            pipeline_.runOnDevice(arrays.x, arrays.forces, request, nullptr);
+            pipeline_.runOnDevice(arrays.x,
+                                  arrays.forces,
+                                  request,
+                                  nullptr,
+                                  totals ? arrays.potentials : nullptr);
             gpu_->wait();
         }
     }
@@ -451,9 +452,10 @@ void DeviceEntry<Real>::enqueue(Solver<Real>& solver,
                                 const double box[3][3],
                                 Real* forces,
                                 const Request& request,
-                                void* stream)
+                                void* stream,
+                                Real* potentials)
 {
-    withMemoryErrors([&] { solver.impl_->enqueue(x, box, forces, request, stream); });
+    withMemoryErrors([&] { solver.impl_->enqueue(x, box, forces, request, stream, potentials); });
 }
 template<class Real>
 Totals DeviceEntry<Real>::wait(Solver<Real>& solver)

@@ -77,31 +77,6 @@ TYPED_TEST(Errors, NameTheOptionAndItsValue)
     check({ "coulombConstant", "inf" }, [](Options& o) { o.coulombConstant = c_infinity; });
 }
 
-TYPED_TEST(Errors, SayWhatNeedsTheCpu)
-{
-    using Real                = typename TypeParam::Real;
-    const std::vector<Real> x = flatPositions<Real>(this->system_);
-    const int n               = this->system_.size();
-    std::vector<Real> forces(x.size()), potentials(n), q(n, Real(0.5));
-    Solver<Real> solver(TypeParam::options());
-    load(solver, this->system_);
-    const auto askForPotentials = [&] {
-        solver.evaluate(
-                x.data(), Box(this->system_.box).rows, forces.data(), {}, potentials.data());
-    };
-    const auto setTwoStates = [&] { solver.setPerturbedCharges(q.data(), q.data(), n); };
-    if (TypeParam::device == Device::Gpu)
-    {
-        expectError(ErrorCode::Unsupported, { "Potentials", "'cpu'" }, askForPotentials);
-        expectError(ErrorCode::Unsupported, { "two states", "'cpu'" }, setTwoStates);
-    }
-    else
-    {
-        EXPECT_NO_THROW(askForPotentials());
-        EXPECT_NO_THROW(setTwoStates());
-    }
-}
-
 TYPED_TEST(Errors, NameTheParticleWithABadPosition)
 {
     using Real = typename TypeParam::Real;

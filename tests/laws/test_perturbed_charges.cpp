@@ -143,7 +143,7 @@ public:
         return options;
     }
 };
-TYPED_TEST_SUITE(PerturbedCharges, CpuConfigurations);
+TYPED_TEST_SUITE(PerturbedCharges, Configurations);
 
 TYPED_TEST(PerturbedCharges, MixEnergiesForcesAndVirials)
 {
@@ -270,7 +270,7 @@ template<class Config>
 class DoublePerturbedCharges : public PerturbedCharges<Config>
 {
 };
-TYPED_TEST_SUITE(DoublePerturbedCharges, CpuDoubleConfigurations);
+TYPED_TEST_SUITE(DoublePerturbedCharges, DoubleConfigurations);
 
 //! The slope is that of the very energy that is computed, a square function of lambda.
 TYPED_TEST(DoublePerturbedCharges, HaveTheSlopeOfTheEnergy)

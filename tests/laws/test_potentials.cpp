@@ -85,7 +85,7 @@ template<class Config>
 class Potentials : public ReproducibleTest<Config>
 {
 };
-TYPED_TEST_SUITE(Potentials, CpuConfigurations);
+TYPED_TEST_SUITE(Potentials, Configurations);
 
 TYPED_TEST(Potentials, AreThoseOfEwald)
 {
@@ -207,7 +207,7 @@ template<class Config>
 class DoublePotentials : public ConfiguredTest<Config>
 {
 };
-TYPED_TEST_SUITE(DoublePotentials, CpuDoubleConfigurations);
+TYPED_TEST_SUITE(DoublePotentials, DoubleConfigurations);
 
 //! Derivatives of the very energy that is computed, truncated as it is.
 TYPED_TEST(DoublePotentials, AreDerivativesOfTheEnergy)

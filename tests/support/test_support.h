@@ -70,9 +70,6 @@ using DoubleConfigurations = ::testing::Types<CpuDouble, GpuDouble>;
 using Configurations       = ::testing::Types<CpuFloat, CpuDouble>;
 using DoubleConfigurations = ::testing::Types<CpuDouble>;
 #endif
-//! Those of what the CPU alone has.
-using CpuConfigurations       = ::testing::Types<CpuFloat, CpuDouble>;
-using CpuDoubleConfigurations = ::testing::Types<CpuDouble>;
 
 //! Why nothing can run on a device; empty if it can.
 inline std::string whyUnavailable(Device device)
@@ -252,8 +249,8 @@ struct Bounds
 
 /*! \brief How much more than uncorrelated charges those of molecules may do at once.
  *
- *  Sum over molecules of (sum |q|)^2, divided by sum q^2: their errors may all add. Molecules are
- * what excluded pairs connect; 1 for single charges, 2.7 for water. */
+ *  Sum over molecules of (sum |q|)^2, divided by sum q^2: their errors may all add. Molecules
+ *  are what excluded pairs connect; 1 for single charges, 2.7 for water. */
 inline double coherence(const System& system)
 {
     std::vector<int> molecule(system.size());
@@ -291,7 +288,7 @@ inline double pairEnergies(const System& system)
 }
 
 /*! \brief Rounding of energy and virial between two evaluations on one grid: near and excluded
- * pairs are rounded each on its own. */
+ *         pairs are rounded each on its own. */
 template<class Real>
 double pairRounding(const System& system)
 {

@@ -1,0 +1,303 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+// A warp per sorted particle: lanes share the sources of near cells and the excluded partners, and
+// take a value of m each of the local expansion.
+#include "potentials/potentials.h"
+
+#include <algorithm>
+
+#include "cells/excluded_pairs.h"
+#include "cells/minimum_image.h"
+#include "near/near_pieces.h"
+#include "operators/background.h"
+#include "operators/solid_harmonics.h"
+#include "runtime/load.cuh"
+
+namespace farfield
+{
+namespace
+{
+
+constexpr int c_threads = 128;
+
+template<class Real>
+struct PotentialTask
+{
+    SortedParticles<Real> particles;
+    NeighbourFinder finder;
+    int ws;
+    Real edges[3][3];
+    typename DeviceExclusions<Real>::View exclusions;
+    MinimumImage image;
+    Real close2; //!< as P2pArguments
+    const Real* x;
+    const Real* q;
+    int order;
+    const Real* L;
+    int stride;
+    const int* slotOf;
+    const Real* scale;
+    const Real* beta;
+    Real inverseUnit;
+    Real curvature;        //!< backgroundCurvature() of the leaves
+    double constant;       //!< (2 pi / 3V), times the squares
+    const double* squares; //!< sum q |b|^2 about the cells of level 0
+    double rootCoulomb;
+    const Real* poison;
+    Real* potentials;
+};
+
+//! Adds q |b|^2, b from the centre of the leaf cell.
+template<class Real>
+__global__ void __launch_bounds__(c_threads)
+        addSquares(const SortedParticles<Real> particles, double* sum, OrderedSums::View sums)
+{
+    double own = 0;
+    for (int i = static_cast<int>(blockIdx.x * c_threads + threadIdx.x); i < particles.n;
+         i += static_cast<int>(gridDim.x) * c_threads)
+    {
+        const Real4<Real> a = load(particles.xq + i);
+        const double x = a.x, y = a.y, z = a.z;
+        own += static_cast<double>(a.w) * (x * x + y * y + z * z);
+    }
+    addInOrder<1>(&own, sums, &sum);
+}
+
+//! Whether the near field leaves a pair out. \param[in] own, other  indices before sorting
+template<class Real>
+__device__ bool isLeftOut(const typename DeviceExclusions<Real>::View& rows, int own, int other)
+{
+    for (int k = rows.offsets[own]; k < rows.offsets[own + 1]; k++)
+    {
+        if (rows.partners[k] == other && rows.close[k])
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+//! What a lane finds of the near cells of a particle.
+template<class Real>
+__device__ Real ofNearCells(const PotentialTask<Real>& task, int i, const Real4<Real>& a, int lane)
+{
+    const bool careful = task.exclusions.anyClose != nullptr && *task.exclusions.anyClose != 0;
+    int c[3];
+    task.finder.cell(task.particles.cell[i], c);
+    Real sum = 0;
+    for (int dz = -task.ws; dz <= task.ws; dz++)
+    {
+        for (int dy = -task.ws; dy <= task.ws; dy++)
+        {
+            for (int dx = -task.ws; dx <= task.ws; dx++)
+            {
+                const int D[3]   = { dx, dy, dz };
+                const int* start = task.particles.start + task.finder.neighbour(c, D);
+                const bool own   = dx == 0 && dy == 0 && dz == 0;
+                Real to[3]       = { a.x, a.y, a.z };
+                for (int d = 0; d < 3; d++)
+                {
+                    to[d] -= static_cast<Real>(dx) * task.edges[0][d]
+                             + static_cast<Real>(dy) * task.edges[1][d]
+                             + static_cast<Real>(dz) * task.edges[2][d];
+                }
+                for (int j = start[0] + lane; j < start[1]; j += c_warp)
+                {
+                    const Real4<Real> s = load(task.particles.xq + j);
+                    const Real x = to[0] - s.x, y = to[1] - s.y, z = to[2] - s.z;
+                    // the tiny term is that of the near field
+                    const Real r2  = x * x + y * y + z * z + Real(1e-20);
+                    const bool out = (own && j == i)
+                                     || (careful && r2 < task.close2
+                                         && isLeftOut<Real>(task.exclusions,
+                                                            task.particles.atom[i],
+                                                            task.particles.atom[j]));
+                    sum += out ? Real(0) : s.w / sqrt(r2);
+                }
+            }
+        }
+    }
+    return sum;
+}
+
+//! What a lane subtracts for excluded partners that the near field does not leave out.
+template<class Real>
+__device__ Real ofExcluded(const PotentialTask<Real>& task, int atom, int lane)
+{
+    if (task.exclusions.offsets == nullptr)
+    {
+        return 0;
+    }
+    Real sum = 0;
+    for (int k = task.exclusions.offsets[atom] + lane; k < task.exclusions.offsets[atom + 1];
+         k += c_warp)
+    {
+        if (task.exclusions.close[k])
+        {
+            continue;
+        }
+        const int other = task.exclusions.partners[k];
+        double d[3];
+        for (int axis = 0; axis < 3; axis++)
+        {
+            d[axis] = static_cast<double>(task.x[3 * static_cast<size_t>(atom) + axis])
+                      - static_cast<double>(task.x[3 * static_cast<size_t>(other) + axis]);
+        }
+        if (d[0] * d[0] + d[1] * d[1] + d[2] * d[2] > task.image.safe2)
+        {
+            task.image.search(d);
+        }
+        sum -= task.q[other] / static_cast<Real>(sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]));
+    }
+    return sum;
+}
+
+//! The terms of one m of a local expansion, see MonicRecurrence.
+template<class Real>
+__device__ Real ofExpansion(const PotentialTask<Real>& task, int slot, const Real4<Real>& a, int m)
+{
+    const Real x = a.x * task.inverseUnit, y = a.y * task.inverseUnit, z = a.z * task.inverseUnit;
+    const Real r2 = x * x + y * y + z * z;
+    Real re = 1, im = 0;
+    for (int k = 0; k < m; k++)
+    {
+        const Real turned = x * re - y * im;
+        im                = x * im + y * re;
+        re                = turned;
+    }
+    Real previous = 0, current = 1, sum = 0;
+    for (int l = m; l <= task.order; l++)
+    {
+        const int at = coefficientIndex(l, m);
+        sum += current * re * task.scale[at] * task.L[static_cast<size_t>(at) * task.stride + slot];
+        if (m > 0)
+        {
+            const int mirrored = coefficientIndex(l, -m);
+            sum += current * im * task.scale[mirrored]
+                   * task.L[static_cast<size_t>(mirrored) * task.stride + slot];
+        }
+        const Real next = z * current - task.beta[l * (task.order + 1) + m] * r2 * previous;
+        previous        = current;
+        current         = next;
+    }
+    return sum * task.inverseUnit;
+}
+
+template<class Real>
+__global__ void __launch_bounds__(c_threads) sumPotentials(const PotentialTask<Real> task)
+{
+    const int i    = static_cast<int>((blockIdx.x * c_threads + threadIdx.x) / c_warp);
+    const int lane = static_cast<int>(threadIdx.x) % c_warp;
+    if (i >= task.particles.n)
+    {
+        return; // the whole warp
+    }
+    const Real4<Real> a = load(task.particles.xq + i);
+    const int atom      = task.particles.atom[i];
+    const int slot      = task.slotOf[task.particles.cell[i]];
+    Real sum            = ofNearCells(task, i, a, lane) + ofExcluded(task, atom, lane);
+    if (lane <= task.order && slot >= 0)
+    {
+        sum += ofExpansion(task, slot, a, lane);
+    }
+    for (int offset = c_warp / 2; offset > 0; offset /= 2)
+    {
+        sum += __shfl_xor_sync(0xffffffffU, sum, offset);
+    }
+    if (lane == 0)
+    {
+        sum += task.curvature * (a.x * a.x + a.y * a.y + a.z * a.z);
+        const double all      = static_cast<double>(sum) + task.constant * *task.squares;
+        const Real poison     = task.poison != nullptr ? *task.poison : Real(0);
+        task.potentials[atom] = static_cast<Real>(task.rootCoulomb * all) + poison;
+    }
+}
+
+} // namespace
+
+template<class Real>
+void DevicePotentials<Real>::prepare(cudaStream_t stream)
+{
+    squares_.resize(1);
+    squares_.clear(stream);
+}
+
+template<class Real>
+void DevicePotentials<Real>::setOrder(int order, cudaStream_t stream)
+{
+    const MonicRecurrence monic(order);
+    const std::vector<Real> scale(monic.scale.begin(), monic.scale.end());
+    const std::vector<Real> beta(monic.beta.begin(), monic.beta.end());
+    scale_.upload(scale.data(), scale.size(), stream);
+    beta_.upload(beta.data(), beta.size(), stream);
+}
+
+template<class Real>
+double* DevicePotentials<Real>::sumSquares(const SortedParticles<Real>& particles,
+                                           OrderedSums* scratch,
+                                           cudaStream_t stream)
+{
+    squares_.clear(stream);
+    const int blocks = std::min(blocksFor(particles.n, c_threads), OrderedSums::c_maxBlocks);
+    if (blocks > 0)
+    {
+        addSquares<Real>
+                <<<blocks, c_threads, 0, stream>>>(particles, squares_.data(), scratch->view());
+        checkLaunch("squared distances of particles");
+    }
+    return squares_.data();
+}
+
+template<class Real>
+void DevicePotentials<Real>::compute(const PotentialInput<Real>& input,
+                                     Real* potentials,
+                                     cudaStream_t stream) const
+{
+    const int n = input.particles.n;
+    if (n == 0)
+    {
+        return;
+    }
+    const double perVolume = backgroundStrength(1, input.where.grid.cells);
+    PotentialTask<Real> task;
+    task.particles = input.particles;
+    task.finder    = NeighbourFinder(input.where.grid);
+    task.ws        = input.where.ws;
+    for (int i = 0; i < 3; i++)
+    {
+        for (int j = 0; j < 3; j++)
+        {
+            task.edges[i][j] = static_cast<Real>(input.where.frame.edges[i][j]);
+        }
+    }
+    task.exclusions  = input.exclusions;
+    task.image       = MinimumImage::of(input.where.box);
+    task.close2      = static_cast<Real>(closeInCells(input.where.closeDistance));
+    task.x           = input.x;
+    task.q           = input.q;
+    task.order       = input.order;
+    task.L           = input.leaves.L;
+    task.stride      = input.leaves.stride;
+    task.slotOf      = input.leaves.slotOf;
+    task.scale       = scale_.data();
+    task.beta        = beta_.data();
+    task.inverseUnit = static_cast<Real>(1 / input.unit);
+    task.curvature =
+            static_cast<Real>(backgroundCurvature(perVolume * input.netCharge, input.unit));
+    task.constant    = backgroundCurvature(perVolume, input.unit);
+    task.squares     = squares_.data();
+    task.rootCoulomb = input.rootCoulomb;
+    task.poison      = input.poison;
+    task.potentials  = potentials;
+
+    sumPotentials<Real>
+            <<<blocksFor(static_cast<long long>(n) * c_warp, c_threads), c_threads, 0, stream>>>(
+                    task);
+    checkLaunch("potentials");
+}
+
+template class DevicePotentials<float>;
+template class DevicePotentials<double>;
+
+} // namespace farfield
