@@ -120,23 +120,11 @@ std::string obstacleToDevice(const SimulationWorkload* simulationWork)
 FarfieldDeviceChoice chooseDevice(const FarfieldOptions& options,
                                   const int              assignedDevice,
                                   ArrayRef<const int>    availableDevices,
-                                  const int              rankOnNode,
-                                  const bool             hasTwoStates)
+                                  const int              rankOnNode)
 {
     FarfieldDeviceChoice choice;
     choice.device = requestedDevice(options, &choice.option);
     choice.reason = formatString("%s = %s", choice.option.c_str(), farfield::nameOf(choice.device));
-    if (hasTwoStates && choice.device == farfield::Device::Gpu)
-    {
-        GMX_THROW(InconsistentInputError(
-                formatString("%s = gpu, but perturbed charges need the CPU. Set it to cpu or auto.",
-                             choice.option.c_str())));
-    }
-    if (hasTwoStates && choice.device == farfield::Device::Auto)
-    {
-        choice.device = farfield::Device::Cpu;
-        choice.reason += "; charges are perturbed";
-    }
     if (choice.device == farfield::Device::Cpu)
     {
         return choice;

@@ -71,13 +71,11 @@ std::string obstacleToDevice(const SimulationWorkload* simulationWork);
  * \param[in] assignedDevice    CUDA device that mdrun has assigned to this rank, or -1
  * \param[in] availableDevices  CUDA devices that were detected and that the user allows
  * \param[in] rankOnNode        number of this rank among those on its node
- * \param[in] hasTwoStates      whether charges are perturbed, which takes the CPU
  */
 FarfieldDeviceChoice chooseDevice(const FarfieldOptions& options,
                                   int                    assignedDevice,
                                   ArrayRef<const int>    availableDevices,
-                                  int                    rankOnNode,
-                                  bool                   hasTwoStates);
+                                  int                    rankOnNode);
 
 /*! \brief Tells why mdrun copies coordinates and forces from and to the host at every step.
  *

@@ -169,6 +169,10 @@ bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
     {
         reason = "GROMACS and the library were not both built with CUDA";
     }
+    if (reason.empty() && impl_->fmm_.particles().arePerturbed())
+    {
+        reason = "charges are perturbed";
+    }
     if (!reason.empty())
     {
         impl_->dataPath_ = "pass through the host: " + reason;

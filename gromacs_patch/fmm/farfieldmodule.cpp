@@ -309,8 +309,7 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                         chooseDevice(impl->options_.farfieldOptions(),
                                      GMX_GPU_CUDA && manager != nullptr ? manager->deviceInfo().id : -1,
                                      directProvider->availableDevices,
-                                     directProvider->rankOnNode,
-                                     impl->run_.hasTwoStates);
+                                     directProvider->rankOnNode);
             });
 
     auto& checkpointNotifier = notifiers->checkpointingNotifier_;

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.support.gmx import simulation, systems
+from tests.support.gmx import environment, simulation, systems
 from tests.support.gmx.limits import WATER_LIMIT, energy_limit
 from tests.support.gmx.mdp import FMM, TIGHT_PME, UNTUNED_FMM, settings
 from tests.support.gmx.simulation import force_error
@@ -306,14 +306,30 @@ def test_charges_without_repulsion_are_refused(work, water, case, molecule):
     assert "coul-lambdas" in text and "vdw-lambdas" in text and "molecule type PER" in text, text
 
 
-def test_perturbed_charges_take_the_cpu(work, water):
-    write_topology(work / "topol.top", water, CASES["charges"][0])
-    entries = settings(FMM, TOGETHER, {"constraints": "none", "init-lambda-state": 1})
-    simulation.grompp(work, "run", entries, water.conf, "topol.top").ok()
-    variables = {"GMX_FMM_DEVICE": "gpu"}
-    done = simulation.mdrun(work, "run", variables=variables, time_limit=60)
-    assert done.status == 1
-    words = " ".join(done.text.split())
-    assert "GMX_FMM_DEVICE = gpu, but perturbed charges need the CPU" in words
-    simulation.mdrun(work, "run").ok()
-    assert re.search(r"^  device +CPU", simulation.Run(work, "run").log, re.MULTILINE)
+@pytest.mark.skipif(not environment.on_gpu(), reason="no GPU, or gmx without CUDA")
+def test_a_gpu_evaluates_perturbed_charges_for_the_host(work, water):
+    """At every step of a moving run, the forces and slopes of a rerun on the CPU."""
+    state_b, lambdas, _, _ = CASES["charges"]
+    write_topology(work / "topol.top", water, state_b)
+    motion = {"nsteps": 20, "nstfout": 1, "nstxout": 1, "nstcalcenergy": 5, "gen-vel": "yes"}
+    entries = settings(lambdas, UNTUNED_FMM, motion, {"constraints": "none", "nstdhdl": 5})
+    entries["init-lambda-state"] = 1
+    simulation.grompp(work, "run", entries, water.conf, "topol.top", ["-maxwarn", 1]).ok()
+    simulation.mdrun(work, "run", ["-nb", "gpu", "-dhdl", "run.xvg"]).ok()
+    run = simulation.Run(work, "run")
+    assert "pass through the host: charges are perturbed" in run.log
+    again = ["-nb", "cpu", "-rerun", "run.trr", "-dhdl", "again.xvg"]
+    simulation.grompp(work, "again", entries, water.conf, "topol.top", ["-maxwarn", 1]).ok()
+    simulation.mdrun(work, "again", again, variables={"GMX_FMM_DEVICE": "cpu"}).ok()
+    expected = simulation.Run(work, "again")
+    assert len(run.frames) == len(expected.frames) == 21
+    for found, frame in zip(run.frames, expected.frames):
+        assert force_error(found.f, frame.f) <= WATER_LIMIT
+    slopes = []
+    for name in ("run", "again"):
+        table = columns(work / f"{name}.xvg")
+        values = next(table[legend] for legend in table if "coul" in legend)
+        slopes.append(dict(zip(table["Time"], values)))
+    assert len(slopes[0]) == 5
+    for time, slope in slopes[0].items():
+        assert abs(slope - slopes[1][time]) <= dhdl_limit(water)
