@@ -293,10 +293,16 @@ AccuracyControl<Real>::measureSpread(const Real* x, const Mat3& box, int positio
         request.gridOffset = cornerAt(corner, d.leafGrid(box));
         forces.push_back(forcesAt(x, request));
     };
-    for (int k = 0; k < corners; k++)
+    for (int i = 0, left = corners; left > 0; i++)
     {
-        const Real* r = x + 3 * static_cast<size_t>(k);
-        addAt({ static_cast<double>(r[0]), static_cast<double>(r[1]), static_cast<double>(r[2]) });
+        if (charges_->isCharged()[i])
+        {
+            const Real* r = x + 3 * static_cast<size_t>(i);
+            addAt({ static_cast<double>(r[0]),
+                    static_cast<double>(r[1]),
+                    static_cast<double>(r[2]) });
+            left--;
+        }
     }
     if (corners > 0)
     {
@@ -327,7 +333,8 @@ int AccuracyControl<Real>::positionsToMeasure() const
         const double affordable = c_timeOfFew / predictedCost(device_, work);
         most = static_cast<int>(std::clamp<double>(affordable, c_most, c_mostOfFew));
     }
-    return std::clamp(c_samples / charges_->count() + 1, c_least, most);
+    return static_cast<int>(
+            std::clamp<long long>(c_samples / charges_->charged() + 1, c_least, most));
 }
 
 template<class Real>
@@ -342,9 +349,10 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(con
     {
         return { 0, 0, 0 };
     }
-    const int count        = charges_->count();
-    const int positions    = positionsToMeasure();
-    const int corners      = std::min(count, count <= c_fewParticles ? c_corners : c_fewCorners);
+    const long long count = charges_->charged();
+    const int positions   = positionsToMeasure();
+    const int corners     = static_cast<int>(
+            std::min<long long>(count, count <= c_fewParticles ? c_corners : c_fewCorners));
     ForceSpread spread     = measureSpread(x, box, positions, corners);
     const Discretisation d = operators_->discretisation();
     // without dipoles there is no far field at any position
@@ -358,7 +366,7 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(con
         spread.addBias(measureSpread(x, box, positions, 0), positions, positions);
         operators_->build(d);
     }
-    const double charged  = static_cast<double>(charges_->charged());
+    const double charged  = static_cast<double>(count);
     const double distance = std::cbrt(box.determinant() / charged);
     const double pair =
             options_.coulombConstant * charges_->squaredCharges() / (charged * distance * distance);
@@ -367,7 +375,7 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(con
     const double usual = std::sqrt(spread.usual / scale);
     const double worst = std::sqrt(spread.worst / scale);
     // other positions may be worse than the worst of these: half as far again from the usual
-    return { usual, worst + 0.5 * (worst - usual), std::sqrt(scale / count) };
+    return { usual, worst + 0.5 * (worst - usual), std::sqrt(scale / charges_->count()) };
 }
 
 template<class Real>
