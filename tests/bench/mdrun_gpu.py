@@ -15,7 +15,8 @@ turn, several rounds in one invocation, so that a change of the machine's speed 
     none              a plain cut-off, for boxes of water also without charges: close to what no
                       Coulomb interaction costs, though these kernels still compute it
     ... no graph      the same without CUDA graphs
-    ... list N        the same with another interval of the pair search, of --nstlist
+    ... list N        the same with another interval of the pair search, of --nstlist; PME is tuned
+                      with the first one alone
 
 The best kind of PME is compared with the best kind of FMM. The forces of both at the first step are
 compared with a converged PME: in double precision if --gmx-double names such a gmx of any version,
@@ -129,6 +130,8 @@ def kinds_of(folder, arguments):
         for name, settings in electrostatics.items():
             topology = baseline if name == "none" else "topol.top"
             for tuned in (False, True) if name == "PME" and not arguments.no_tuning else (False,):
+                if tuned and nstlist != arguments.nstlist[0]:
+                    continue
                 for graph in (True, False) if not arguments.no_graphless else (True,):
                     label = (name + (" tuned" if tuned else "") + ("" if graph else " no graph")
                              + (f" list {nstlist}" if nstlist != arguments.nstlist[0] else ""))
