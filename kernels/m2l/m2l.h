@@ -59,8 +59,8 @@ public:
 };
 
 /*! \brief The virial of M2L over interaction lists: with dT the strain derivatives of the
- * operators, 1/4 scale sum M dT M is added to virial [StrainCount] (device memory), in an order
- * that does not depend on the run.
+ *         operators, 1/4 scale sum M dT M is added to virial [StrainCount] (device memory), in an
+ *         order that does not depend on the run.
  *
  *  Room is made by the first apply() for a capacity, which so cannot be captured. */
 template<class Real>

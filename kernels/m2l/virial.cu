@@ -11,7 +11,7 @@
  *      G_E = X X_E^T,      sum_c = sum_E sum_(o,s) sum_ij (G_E)_(o,i),(s,j) dT_c(2E + o - s)_ij.
  *
  *  dT_c(-D)_ij = (-1)^(l_i + l_j) dT_c(D)_ij = dT_c(D)_ji: half of the displacements are stored,
- * and half of the E suffice.
+ *  and half of the E suffice.
  */
 #include "m2l/m2l.h"
 

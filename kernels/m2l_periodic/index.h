@@ -39,7 +39,7 @@ FARFIELD_HD int triangle(int i)
 /*! \brief The wave vectors of a grid as stored by a transform of real fields.
  *
  *  The last dimension longer than 1 is halved. Representatives and copies as in
- * PeriodicM2lOperators; copies that the halving makes redundant are left out too. */
+ *  PeriodicM2lOperators; copies that the halving makes redundant are left out too. */
 struct WaveGrid
 {
     int lengths[3]; //!< Grid::lengths()

@@ -3,7 +3,7 @@
  */
 /*! \file
  *  \brief Strain derivatives of the operators of the periodic M2L, and operators that follow a
- * strain.
+ *         strain.
  *
  *  An element of an operator is a combination of two lattice sums, so that its derivative follows
  *  from those of the sums (see lattice_sums.h).

@@ -3,13 +3,13 @@
  */
 /*! \file
  *  \brief Product of the operators of the periodic M2L with the spectrum of the multipoles on
- * tensor cores, in single precision.
+ *         tensor cores, in single precision.
  *
  *  A representative with its four copies is a symmetric matrix times 8 columns: the shape of the
  *  matrix instruction. Where there is one copy the other columns are zero: taking the operator
- * apart is the work. Both factors are split into a leading and a trailing part of 11 bits each and
- * the product of the trailing parts is left out, so that the result has single precision. Ootomo
- * and Yokota, Int. J. High Perform. Comput. Appl. 36, 475 (2022), doi:10.1177/10943420221090256.
+ *  apart is the work. Both factors are split into a leading and a trailing part of 11 bits each and
+ *  the product of the trailing parts is left out, so that the result has single precision. Ootomo
+ *  and Yokota, Int. J. High Perform. Comput. Appl. 36, 475 (2022), doi:10.1177/10943420221090256.
  *
  *  Operators are stored as blocks of 8 x 8 elements on and below the diagonal, one row of blocks
  *  after another. In shared memory a block can be read by rows and, for the other triangle, by

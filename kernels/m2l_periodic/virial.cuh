@@ -3,13 +3,13 @@
  */
 /*! \file
  *  \brief The virial of the periodic M2L: strain derivatives of its operators between the spectra
- * of the multipoles.
+ *         of the multipoles.
  *
  *  The elements of an operator are combinations of few lattice sums, so that products of
  *  coefficients are added up first by the sums that they multiply: product_table.h has the
- * formulas. A thread takes the products of two orders that add up to a few neighbouring degrees: of
- * the coefficients of one order it keeps as many in registers, in turn, as there are degrees, so
- * that one step along the other order loads two coefficients for five products.
+ *  formulas. A thread takes the products of two orders that add up to a few neighbouring degrees:
+ *  of the coefficients of one order it keeps as many in registers, in turn, as there are degrees,
+ *  so that one step along the other order loads two coefficients for five products.
  */
 #ifndef FARFIELD_KERNELS_M2L_PERIODIC_VIRIAL_CUH
 #define FARFIELD_KERNELS_M2L_PERIODIC_VIRIAL_CUH

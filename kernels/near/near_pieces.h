@@ -5,8 +5,8 @@
  *  \brief Which cells the particles of a cell interact with directly, and in which portions.
  *
  *  The near field of a cell is a list of pieces: the cell itself and its neighbours, each a range
- * of sorted particles. Their non-empty ranges, put one after another, are the sources of the cell;
- * the own particles come first. Plain arithmetic, for host and device.
+ *  of sorted particles. Their non-empty ranges, put one after another, are the sources of the cell;
+ *  the own particles come first. Plain arithmetic, for host and device.
  */
 #ifndef FARFIELD_KERNELS_NEAR_NEAR_PIECES_H
 #define FARFIELD_KERNELS_NEAR_NEAR_PIECES_H
@@ -107,7 +107,7 @@ private:
  *
  *  With the third law every pair of cells is visited once: the cell itself and the half of its
  *  neighbours that follows it lexicographically. Cells that meet themselves through a periodic
- * image are neighbours like others, so each pair of a particle and an image is visited once, too.
+ *  image are neighbours like others, so each pair of a particle and an image is visited once, too.
  */
 template<int Ws, bool ThirdLaw>
 struct NearPieces

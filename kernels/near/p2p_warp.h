@@ -192,8 +192,8 @@ __device__ __forceinline__ void forFirst(int size, const Step& step)
 /*! \brief Sums of the first 'size' of Count vectors over 2 Offset lanes, one vector per lane.
  *
  *  In every step lanes exchange the half of the vectors that the other one keeps, so the cost is
- * that of summing about one vector per step and target, not five. \returns the vector whose sum is
- * in element 0, at least Count for none */
+ *  that of summing about one vector per step and target, not five.
+ *  \returns the vector whose sum is in element 0, at least Count for none */
 template<int Count, int Offset, int Size, class Real>
 __device__ __forceinline__ int
 transposedSum(Real (&x)[Size], Real (&y)[Size], Real (&z)[Size], int size, int lane)

@@ -3,7 +3,7 @@
  */
 /*! \file
  *  \brief How particles, cells and expansions lie in device memory. Plain data, for host and
- * device.
+ *         device.
  */
 #ifndef FARFIELD_KERNELS_RUNTIME_LAYOUT_H
 #define FARFIELD_KERNELS_RUNTIME_LAYOUT_H

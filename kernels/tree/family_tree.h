@@ -5,8 +5,8 @@
  *  \brief Finding the occupied cells of a tree: the steps for one cell, for host and device.
  *
  *  An occupied cell of a level but the finest, a parent, makes a family of the next level. Marks of
- * the parents of all levels lie one behind another, in storage order, so that one prefix sum over
- * them numbers the families of every level.
+ *  the parents of all levels lie one behind another, in storage order, so that one prefix sum over
+ *  them numbers the families of every level.
  */
 #ifndef FARFIELD_KERNELS_TREE_FAMILY_TREE_H
 #define FARFIELD_KERNELS_TREE_FAMILY_TREE_H

@@ -72,9 +72,10 @@ public:
     /*! \brief Adapts to a box.
      *
      *  Edges of cells are those of the reference box, in units of their size, times (1 + strain)
-     * rotation. \param[in] box       current box \param[in] strain    symmetric and traceless: the
-     * operators follow it to first order \param[in] rotation  exact: everything is computed in a
-     * rotated frame */
+     *  rotation.
+     *  \param[in] box       current box
+     *  \param[in] strain    symmetric and traceless: the operators follow it to first order
+     *  \param[in] rotation  exact: everything is computed in a rotated frame */
     virtual void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) = 0;
 
     virtual void sort()         = 0; //!< wraps and bins the particles

@@ -18,8 +18,8 @@ namespace farfield
 /*! \brief To be held while FFTW plans are made or destroyed: its planner is not thread-safe.
  *
  *  One for all solvers of the process and both precisions. Executing plans needs no lock. FFTW's
- * own remedy, fftw_make_planner_thread_safe(), would change the planner for the whole program and
- * needs libfftw3_threads, which nothing else here does. */
+ *  own remedy, fftw_make_planner_thread_safe(), would change the planner for the whole program
+ *  and needs libfftw3_threads, which nothing else here does. */
 std::mutex& plannerMutex();
 
 /*! \brief Real transforms of many fields over the cells of a grid.

@@ -3,7 +3,7 @@
  */
 /*! \file
  *  \brief Which cells suit a box: the shape that errors depend on, and numbers that transforms
- * like.
+ *         like.
  */
 #ifndef FARFIELD_CELLS_CELL_SHAPE_H
 #define FARFIELD_CELLS_CELL_SHAPE_H
@@ -13,8 +13,8 @@
 namespace farfield
 {
 
-/*! \brief Length of the longest cell diagonal over the distance of the nearest far cell; small is
- * accurate. */
+/*! \brief Length of the longest cell diagonal over the distance of the nearest far cell; small
+ *         is accurate. */
 double shapeRatio(const Mat3& edges, int ws);
 
 //! Cost of a transform of a length relative to one whose factors are 2, 3 and 5, as measured with
@@ -22,7 +22,7 @@ double shapeRatio(const Mat3& edges, int ws);
 double transformPenalty(int length);
 
 /*! \brief Chooses H for a wanted cell edge: the best-shaped cells among the neighbours of box /
- * edge.
+ *         edge.
  *
  *  \param[in] box       box vectors, rows, nm
  *  \param[in] edge      wanted edge, nm

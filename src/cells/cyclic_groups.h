@@ -5,8 +5,8 @@
  *  \brief The cells of a box as a product of cyclic groups, for Fourier transforms.
  *
  *  The cells form the group Z^3 / H Z^3. Unimodular U and V make U H V diagonal (Smith, Phil.
- * Trans. R. Soc. 151, 293 (1861); the divisibility of the diagonal is not needed): t = c V modulo
- * the diagonal. Parts of these groups whose orders are powers of different primes make up a cyclic
+ *  Trans. R. Soc. 151, 293 (1861); the divisibility of the diagonal is not needed): t = c V modulo
+ *  the diagonal. Parts of these groups whose orders are powers of different primes make up a cyclic
  *  group by themselves (Good, J. R. Stat. Soc. B 20, 361 (1958),
  *  doi:10.1111/j.2517-6161.1958.tb00300.x), so they are put together anew, to three groups of about
  *  equal order.

@@ -35,13 +35,13 @@ double smallestWidth(const Mat3& inverseEdges);
  *         grid lies, and below which one meets a single image of the other.
  *
  *  Cell coordinates of particles at distance r differ by at most r over the distance of opposite
- *  faces of a cell: if that is less than ws, the cells differ by at most ws. Lattice vectors are at
- *  least as long as the smallest distance of opposite faces of the box; two images within half of
- * it would be closer to each other than that. A hundredth is left for rounding. */
+ *  faces of a cell: if that is less than ws, the cells differ by at most ws. Lattice vectors are
+ *  at least as long as the smallest distance of opposite faces of the box; two images within
+ *  half of it would be closer to each other than that. A hundredth is left for rounding. */
 double surelyNear(const Grid& leaf, int ws);
 
 /*! \brief Squared distance, nm^2, that a pair nearer than closeDistance is within once positions
- * are relative to cells, which rounds them differently.
+ *         are relative to cells, which rounds them differently.
  *
  *  Other images of the pair are farther apart, as closeDistance is at most surelyNear(): the
  *  hundredth that it leaves is twice that in squares. */

@@ -5,8 +5,8 @@
  *  \brief Cells of a periodic box of any shape.
  *
  *  The box vectors are B = H G with an integer, lower-triangular H; the rows of G are the edges of
- * a cell. A cell is an integer triple c, with centre (c + 1/2) G; cells that differ by a row of H
- * are images of each other, so the cells of a box form the finite group Z^3 / H Z^3.
+ *  a cell. A cell is an integer triple c, with centre (c + 1/2) G; cells that differ by a row of H
+ *  are images of each other, so the cells of a box form the finite group Z^3 / H Z^3.
  */
 #ifndef FARFIELD_CELLS_GRID_H
 #define FARFIELD_CELLS_GRID_H

@@ -19,10 +19,10 @@ namespace farfield
 {
 
 /*! \brief Particles with a charge sorted by cell, with positions relative to the centre of their
- * cell.
+ *         cell.
  *
  *  Within a cell the original order is kept, so the result does not depend on the number of
- * threads. */
+ *  threads. */
 template<class Real>
 class CellList
 {

@@ -92,7 +92,7 @@ struct ClosePair
 };
 
 /*! \brief Forces of a thread on all particles, and potentials; chunks are zeroed when first
- * touched.
+ *         touched.
  *
  *  A thread's cells and their neighbours are a part of the box: the rest of the arrays is never
  *  written to, and takes no physical memory. */

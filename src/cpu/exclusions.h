@@ -5,7 +5,7 @@
  *  \brief Pairs of particles whose minimum-image interaction is left out.
  *
  *  The FMM contains every pair; the interaction of an excluded pair is subtracted. Where the two
- * are so close that subtraction would cancel all digits (shells, coinciding sites), the near field
+ *  are so close that subtraction would cancel all digits (shells, coinciding sites), the near field
  *  leaves the pair out instead.
  */
 #ifndef FARFIELD_CPU_EXCLUSIONS_H

@@ -3,7 +3,7 @@
  */
 /*! \file
  *  \brief M2L of all periodic images: products with the operators of as many wave vectors as there
- * are lanes, and the products of coefficients that the virial needs.
+ *         are lanes, and the products of coefficients that the virial needs.
  *
  *  Compiled once per instruction set, see cpu_kernels.cpp.
  */

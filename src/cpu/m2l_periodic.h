@@ -3,12 +3,12 @@
  */
 /*! \file
  *  \brief M2L over all far cells and their periodic images as one convolution over the cells of a
- * box.
+ *         box.
  *
  *  L(c) = sum_c' K(c - c') M(c') with K summed over the images of c' that are not near c.
- * Transformed over the group of cells it is, per wave vector, the product with a matrix whose
- * elements follow from the lattice sums w of lattice_sums.h. With X_j = (-i)^l_j M_j and Y_i =
- * i^l_i (kappa X)_i, kappa is real and symmetric.
+ *  Transformed over the group of cells it is, per wave vector, the product with a matrix whose
+ *  elements follow from the lattice sums w of lattice_sums.h. With X_j = (-i)^l_j M_j and Y_i =
+ *  i^l_i (kappa X)_i, kappa is real and symmetric.
  *
  *  Conducting surroundings add -(4 pi / 3V) a.b to the harmonic part of the potential at b of a
  *  charge at a (both relative to their cell centres), a term at k = 0 only.

@@ -29,7 +29,7 @@ namespace HWY_NAMESPACE
 /*! \brief c_rootScale / sqrt(r2) to the precision of the type.
  *
  *  In single precision a Newton step without its factor 1/2, which the charges of the sources
- * carry. */
+ *  carry. */
 HWY_INLINE Vec<float> scaledInverseRoot(Vec<float> r2)
 {
     const Tag<float> d;

@@ -6,9 +6,9 @@
  *
  *  Only cells that hold particles are kept. On every level multipoles of children become those of
  *  parents (M2M); cells exchange local expansions over the interaction list, the children of the
- * near neighbours of the parent that are not near themselves (M2L); parents hand local expansions
- * down (L2L). Greengard and Rokhlin, J. Comput. Phys. 73, 325 (1987),
- * doi:10.1016/0021-9991(87)90140-9.
+ *  near neighbours of the parent that are not near themselves (M2L); parents hand local expansions
+ *  down (L2L). Greengard and Rokhlin, J. Comput. Phys. 73, 325 (1987),
+ *  doi:10.1016/0021-9991(87)90140-9.
  *
  *  Virial: with D the displacement of two cells and F the force on the target from the source,
  *  found from the gradient of the local expansion as that on a particle is, displacements
@@ -60,9 +60,9 @@ public:
     void m2l(Level<Real>* level, std::array<double, StrainCount>* virial) const;
     /*! \brief Sets L of the children from L of the parents.
      *  \param[in] background  backgroundStrength() of the children
-     *  \param[out] virial     if not null, -1/2 s (x) F of the children, s their centres relative
-     * to the parents' and F the force on them from coarser levels, is added, in 1 / child unit: xx
-     * yy zz xy xz yz */
+     *  \param[out] virial     if not null, -1/2 s (x) F of the children, s their centres
+     *         relative to the parents' and F the force on them from coarser levels, is added, in
+     *         1 / child unit: xx yy zz xy xz yz */
     void
     l2l(const Level<Real>& parent, Level<Real>* child, double background, double* virial) const;
     //! As PeriodicM2l::setStrain().

@@ -71,7 +71,8 @@ public:
      *  \param[in]  radial   factor per degree
      *  \param[in]  slope    d radial / d(r^2) per degree
      *  \param[in]  dual     false: r is a vector, r -> (1 + e) r. true: a wave vector, r -> (1 -
-     * e^T) r \param[out] out      [size()], added to */
+     *         e^T) r
+     *  \param[out] out      [size()], added to */
     void add(const Vec3& r, const double* radial, const double* slope, bool dual, double* out)
     {
         int degree = degrees_[n_ - 1];

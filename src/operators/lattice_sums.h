@@ -5,16 +5,16 @@
  *  \brief Lattice sums of irregular harmonics over the far cells, per wave vector.
  *
  *  Over all cells D of the infinite lattice of cells except the near ones, in units of
- * Grid::unit(),
+ *  Grid::unit(),
  *
  *      W_i(k) = sum_D v_i(D) exp(-i k.D)  =  i^l w_i(k),   w_i real because v_i(-D) = (-1)^l
- * v_i(D).
+ *  v_i(D).
  *
  *  Transforming M2L this way contains all periodic images. An Ewald split with parameter a gives
- *      real space:       v_i Q(l+1/2, a^2 r^2) for far cells, -v_i P(l+1/2, a^2 r^2) for near ones,
- *      reciprocal space: 4 pi (-i)^l u_i(q) exp(-q^2/4a^2) / (q^2 (2l-1)!!),  q = k + reciprocal
- * lattice, and backgroundOfSplit() for l = 0, k = 0. q = 0 is left out: conducting surroundings.
- * Nijboer and De Wette, Physica 23, 309 (1957), doi:10.1016/S0031-8914(57)92124-9.
+ *  real space:       v_i Q(l+1/2, a^2 r^2) for far cells, -v_i P(l+1/2, a^2 r^2) for near ones,
+ *  reciprocal space: 4 pi (-i)^l u_i(q) exp(-q^2/4a^2) / (q^2 (2l-1)!!),  q = k + reciprocal
+ *  lattice, and backgroundOfSplit() for l = 0, k = 0. q = 0 is left out: conducting surroundings.
+ *  Nijboer and De Wette, Physica 23, 309 (1957), doi:10.1016/S0031-8914(57)92124-9.
  */
 #ifndef FARFIELD_OPERATORS_LATTICE_SUMS_H
 #define FARFIELD_OPERATORS_LATTICE_SUMS_H

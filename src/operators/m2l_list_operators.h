@@ -64,7 +64,7 @@ public:
     //! As PeriodicM2l::setStrain().
     void setStrain(const Mat3& strain);
     /*! \brief For the GPU: derivatives of operator k with respect to the components of Strain,
-     * without strain.
+     *         without strain.
      *
      *  The first call builds those of all operators, and must not run beside others. */
     const std::array<AlignedVector<Real>, StrainCount>& strainDerivatives(int k) const;

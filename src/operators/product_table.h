@@ -5,9 +5,9 @@
  *  \brief Products of coefficients, for the virial of the periodic M2L.
  *
  *  sum_ij x_i T_ij x_j with T_ij a combination of harmonics v_LK, L = l_i + l_j, of the
- * displacement is sum_LK v_LK g_LK, where g collects the products x_i x_j. For several T of that
- * kind, such as the strain derivatives, g is needed once. In complex harmonics that are normalised
- * suitably,
+ *  displacement is sum_LK v_LK g_LK, where g collects the products x_i x_j. For several T of that
+ *  kind, such as the strain derivatives, g is needed once. In complex harmonics that are normalised
+ *  suitably,
  *
  *      g_LK = sum_{l + l' = L} sum_{m + m' = K} x_lm x_l'm':
  *

@@ -6,7 +6,7 @@
  *
  *  The basis. With Racah-normalised complex harmonics C_lm (Condon-Shortley phase), the regular
  *  functions are u_lm = sqrt(2) Re r^l C_lm and u_l,-m = sqrt(2) Im r^l C_lm (m > 0), u_l0 = r^l
- * C_l0; the irregular ones are v_i = u_i / r^(2l+1). Then, for |a| < |r|,
+ *  C_l0; the irregular ones are v_i = u_i / r^(2l+1). Then, for |a| < |r|,
  *
  *      1/|r - a| = sum_i u_i(a) v_i(r),
  *

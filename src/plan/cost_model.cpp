@@ -30,7 +30,7 @@ double displacements(double nearCells)
 /*! \brief Predicted time of a step on one core of a CPU, in ns.
  *
  *  The weights are stage times of an AVX-512 processor divided by the counts; only their ratios
- * matter. */
+ *  matter. */
 double cpuCost(const Work& w)
 {
     // a box of few cells still sees all near images

@@ -22,8 +22,9 @@ namespace farfield
 //! Most leaf cells of a box: tables over all of them have to fit into memory.
 constexpr double c_maxCells = 1 << 27;
 
-/*! \brief Excluded pairs closer than this, nm, are left out of the near field unless another range
- * is set: subtracted from forces of the size of chemical ones they would cancel all digits. */
+/*! \brief Excluded pairs closer than this, nm, are left out of the near field unless another
+ *         range is set: subtracted from forces of the size of chemical ones they would cancel
+ *         all digits. */
 constexpr double c_exclusionRange = 0.04;
 
 //! Everything that fixes the operators.

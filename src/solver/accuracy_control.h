@@ -78,11 +78,12 @@ private:
     //! How many positions of the grid an error is taken from.
     int positionsToMeasure() const;
     /*! \brief What subtracting excluded pairs may add to the error once they have moved, relative
-     * to the same as the accuracy.
+     *         to the same as the accuracy.
      *
      *  The near field has a pair from positions that are rounded in their cells, and its
-     * subtraction from exact ones. Pairs may come as near as those that are left out instead, or by
-     * a fifth nearer than they are. \param[in] unit  what errors are relative to, kJ/mol/nm */
+     *  subtraction from exact ones. Pairs may come as near as those that are left out instead, or
+     *  by a fifth nearer than they are.
+     *  \param[in] unit  what errors are relative to, kJ/mol/nm */
     double roundingOfExclusions(const Real* x, const Mat3& box, double unit) const;
     //! Leaves excluded pairs at any distance out of the near field if that does no harm.
     MeasuredError leaveOutAllExclusions(const Real* x,

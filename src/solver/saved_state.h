@@ -3,7 +3,7 @@
  */
 /*! \file
  *  \brief What Solver::state() saves, as an array of numbers, and how it is checked on the way
- * back.
+ *         back.
  */
 #ifndef FARFIELD_SOLVER_SAVED_STATE_H
 #define FARFIELD_SOLVER_SAVED_STATE_H
@@ -27,8 +27,8 @@ struct SavedState
 /*! \brief The state as an array.
  *
  *  Besides the state it holds a version, a checksum, the precision, and those options that decide
- * on results: accuracy, order, directRange, cellSize, m2l, leastSquares. \param[in] precision
- * sizeof(Real) */
+ *  on results: accuracy, order, directRange, cellSize, m2l, leastSquares.
+ *  \param[in] precision sizeof(Real) */
 std::vector<double> encodeState(const SavedState& state, const Options& options, int precision);
 
 //! Numbers in a state.

@@ -294,7 +294,7 @@ protected:
     }
 
     /*! The error of q phi is at most that of the force times the length over which it acts, the
-     * edge of a cell of the coarsest level; at worst all particles agree in sign. */
+     *  edge of a cell of the coarsest level; at worst all particles agree in sign. */
     double energyBound(const Expectation& e, const Setup& s) const
     {
         const double allowed = std::max(options_.accuracy, spread() * s.estimatedError);

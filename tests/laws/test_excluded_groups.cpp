@@ -5,7 +5,7 @@
  */
 /*! \file
  *  \brief Groups of charges of which all pairs are excluded, as those of QM/MM: what they cost
- * beside their pairs, counted in bytes.
+ *         beside their pairs, counted in bytes.
  */
 #include "memory_in_use.h"
 #include "test_support.h"
@@ -53,7 +53,7 @@ Options onCpu()
 }
 
 /*! \brief What stands stays until its successor is complete, and pairs are sorted by way of one
- * more list: three integers a pair the first time, five later. */
+ *         more list: three integers a pair the first time, five later. */
 TEST(ExcludedGroups, TakeFiveIntegersAPairWhileTheyAreSet)
 {
 #ifdef __SANITIZE_ADDRESS__

@@ -140,7 +140,7 @@ TYPED_TEST(FewParticles, KeepTheAccuracyWhereACellFacePartsThem)
 
 /*! A few hundred ions so far apart that a pair is just beyond the near cells where the ends of
  *  its cells that face each other lie at the ions: at one position of the grid of hundreds, here
- * the 356th. */
+ *  the 356th. */
 TYPED_TEST(FewParticles, KeepTheAccuracyWhereAPairIsJustFar)
 {
     using Real          = typename TypeParam::Real;

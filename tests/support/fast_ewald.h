@@ -27,7 +27,7 @@ namespace test
  *  \param[in] splitting  Ewald parameter, 1/nm; 0 takes the cheapest. The result does not depend
  *                        on it.
  *  \param[out] magnitudes  if not null: sums of |force| over the terms of each particle in real
- * space, kJ/mol/nm: what the rounding of the sum is relative to
+ *         space, kJ/mol/nm: what the rounding of the sum is relative to
  */
 Evaluation fastEwald(const System& system,
                      double splitting                = 0,
@@ -46,7 +46,7 @@ struct CheckedEvaluation
  *  Truncation is below exp(-36) = 2e-16 of the largest pair, so the error is rounding alone, which
  *  differs between the splittings as between any two orders of summation; what they share, the
  *  rounding of each displacement, is a unit of rounding of each pair's force. The bound is twice
- * the RMS difference of the forces plus that unit of the summed magnitudes of the pairs' forces.
+ *  the RMS difference of the forces plus that unit of the summed magnitudes of the pairs' forces.
  */
 CheckedEvaluation checkedEwald(const System& system);
 

@@ -158,8 +158,8 @@ struct Truncation
  *  The bipolar expansion of 1/|D + b - a| (source at a and target at b relative to their cells'
  *  centres, D between the centres; Carlson and Rushbrooke, Proc. Camb. Phil. Soc. 46, 626 (1950),
  *  doi:10.1017/S0305004100026190), cut at l <= p and l' <= p, is compared with 1/|D + b - a| for
- * random a and b in every far cell D up to ws + 3. Errors of different sources add in squares,
- * those of images of one source as they are.
+ *  random a and b in every far cell D up to ws + 3. Errors of different sources add in squares,
+ *  those of images of one source as they are.
  *
  *  \param[in] cells        H: the box is H times the cell vectors
  *  \param[in] box          box vectors, nm
@@ -173,10 +173,10 @@ Truncation predictTruncation(const std::array<std::array<int, 3>, 3>& cells,
                              int maxOrder);
 
 /*! \brief What truncation at an order does to this very system: energy and forces with every far
- * pair of cells coupled by the truncated bipolar expansion, minus the exact ones.
+ *         pair of cells coupled by the truncated bipolar expansion, minus the exact ones.
  *
  *  Cells are counted from the origin. Pairs of cells up to ws + 4 apart are summed; the neglected
- * rest falls like D^-(order + 1). The virial is not computed.
+ *  rest falls like D^-(order + 1). The virial is not computed.
  */
 Evaluation truncationError(const System& system,
                            const std::array<std::array<int, 3>, 3>& cells,

@@ -189,7 +189,9 @@ void append(System* system, const std::vector<Vector>& sites, const std::vector<
 /*! \brief Adds a molecule in random orientation, where its sites are free.
  *
  *  \param[in] attempts  so many places and orientations are tried; the last is taken if none is
- * free \param[in] centre    draws a place \param[in,out] places  the sites of \p system */
+ *         free
+ *  \param[in] centre    draws a place
+ *  \param[in,out] places  the sites of \p system */
 void insert(System* system,
             const Molecule& molecule,
             int attempts,

@@ -33,8 +33,9 @@ struct Sample
     System unit;    //!< what is repeated; empty if nothing is
     int copies = 1; //!< particle i of the system is particle i % unit.size() of the unit
 };
-/*! \brief Copies side by side, \p repeats along each box vector. Positions and box are rounded to
- * 2^-19 nm before, so that those of all copies are exact in single precision up to 32 nm. */
+/*! \brief Copies side by side, \p repeats along each box vector. Positions and box are rounded
+ *         to 2^-19 nm before, so that those of all copies are exact in single precision up to 32
+ *         nm. */
 Sample supercell(const System& unit, const std::array<int, 3>& repeats);
 
 //! A kind of system: the name says what it is.

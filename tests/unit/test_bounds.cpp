@@ -115,10 +115,10 @@ TEST(Bounds, OfTheHighestAccuracy)
     }
 }
 
-/*! A sheet that is thinner than its cells should be: no cell is larger than the shortest edge, so
- *  that there are a million leaves or more, and in a tree, whose cells may be flat, a quarter as
- * many cells of the coarsest level. What is dilute errs more than water, and asks for a few times
- * less. */
+/*! A sheet that is thinner than its cells should be: no cell is larger than the shortest edge,
+ *  so that there are a million leaves or more, and in a tree, whose cells may be flat, a quarter
+ *  as many cells of the coarsest level. What is dilute errs more than water, and asks for a few
+ *  times less. */
 TEST(Bounds, OfASheet)
 {
     const Filling sheet = { Vec3(1000, 1000, 1), Vec3(1000, 1000, 1), 10000 };

@@ -5,7 +5,7 @@
  */
 /*! \file
  *  \brief Groups of particles of which all pairs are excluded, as those of QM/MM: the pairs are
- * many, and each is visited once.
+ *         many, and each is visited once.
  */
 #include <algorithm>
 #include <cmath>

@@ -128,7 +128,7 @@ Result evaluate(const System& system, const Discretisation& d, double range)
 /*! \brief A pair that the near field meets may be left out there, or computed and subtracted.
  *
  *  Each force is a sum over all images in the near field of terms up to the largest pair force:
- * what differs is their rounding. */
+ *  what differs is their rounding. */
 TEST(ExcludedPairs, MayBeLeftOutOrSubtracted)
 {
     constexpr double c_closest = 0.1;
