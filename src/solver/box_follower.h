@@ -12,6 +12,9 @@
 #ifndef FARFIELD_SOLVER_BOX_FOLLOWER_H
 #define FARFIELD_SOLVER_BOX_FOLLOWER_H
 
+#include <algorithm>
+
+#include "plan/error_estimate.h"
 #include "solver/operators_in_use.h"
 
 namespace farfield
@@ -32,6 +35,9 @@ struct BoxPlan
     BoxChange change;
     Mat3 strain, rotation; //!< if Strained: as Backend::setBox() takes them
 };
+
+//! Largest relative error that may leave room for a strain followed to first order.
+constexpr double c_mostOfStrain = 0.1;
 
 /*! \brief Compares a box with the one that operators were built for.
  *  \param[in] d          of the operators
@@ -54,11 +60,11 @@ void followBox(const Mat3& box,
                const ChooseCells& chooseCells)
 {
     const Discretisation& d = operators->discretisation();
-    const BoxPlan plan      = planForBox(box,
-                                    d,
-                                    operators->error(d.leafGrid(d.referenceBox)),
-                                    operators->box(),
-                                    operators->strain());
+    const Grid leaf         = d.leafGrid(d.referenceBox);
+    // where forces cancel, what is measured may be rounding: that is no room for strain
+    const double tolerance =
+            std::min({ operators->error(leaf), estimatedError(d, leaf), c_mostOfStrain });
+    const BoxPlan plan = planForBox(box, d, tolerance, operators->box(), operators->strain());
     switch (plan.change)
     {
         case BoxChange::None:
