@@ -298,9 +298,7 @@ AccuracyControl<Real>::measureSpread(const Real* x, const Mat3& box, int positio
         if (charges_->isCharged()[i])
         {
             const Real* r = x + 3 * static_cast<size_t>(i);
-            addAt({ static_cast<double>(r[0]),
-                    static_cast<double>(r[1]),
-                    static_cast<double>(r[2]) });
+            addAt(Vec3(r[0], r[1], r[2]));
             left--;
         }
     }

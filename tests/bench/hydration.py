@@ -3,12 +3,13 @@
 
     python3 -m tests.bench.hydration --length 500
 
-The solute loses its charges, then its Lennard-Jones interactions with the water. Its ion changes the
-net charge of the box: both methods have the same uniform background, so that they have to agree, while
-the value for infinite dilution needs the usual correction. All states of both methods start from the
-same structure, at constant volume. Exit status 0 if the methods differ by at most two standard errors.
-OPLS-AA with TIP3P: Jorgensen, Maxwell and Tirado-Rives, J. Am. Chem. Soc. 118, 11225 (1996),
-doi:10.1021/ja9621760. BAR: Bennett, J. Comput. Phys. 22, 245 (1976), doi:10.1016/0021-9991(76)90078-4.
+The solute loses its charges, then its Lennard-Jones interactions with the water. An ion changes
+the net charge of the box: both methods have the same uniform background, so that they have to
+agree, while the value for infinite dilution needs the usual correction. All states of both methods
+start from the same structure, at constant volume. Exit status 0 if the methods differ by at most
+two standard errors. OPLS-AA with TIP3P: Jorgensen, Maxwell and Tirado-Rives, J. Am. Chem. Soc. 118,
+11225 (1996), doi:10.1021/ja9621760. BAR: Bennett, J. Comput. Phys. 22, 245 (1976),
+doi:10.1016/0021-9991(76)90078-4.
 Environment: see tests/support/gmx/environment.py.
 """
 
@@ -21,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import results
+from tests.bench import mdrun_speed, results
 from tests.support.gmx import environment, gro, mdp, simulation, systems
 
 FORCE_FIELD = "oplsaa"
@@ -86,7 +87,13 @@ NPT = {
 }
 
 
+def steps(length):
+    """Number of steps that take so many ps."""
+    return round(length / COMMON["dt"])
+
+
 def states(molecule):
+    """Entries that discharge and decouple a molecule type, but for the state of a run."""
     return {
         "free-energy": "yes",
         "couple-moltype": molecule,
@@ -104,8 +111,8 @@ def states(molecule):
     }
 
 
-def solvated(folder, solute, edge, arguments):
-    """The solute in equilibrated water: conf.gro, conf.cpt and topol.top."""
+def solvated(folder, solute, edge, length, threads):
+    """The solute in water after length ps at constant pressure: conf.gro and topol.top."""
     middle = [[0.5 * edge + value for value in position] for position in solute.positions]
     box = [[edge if i == k else 0.0 for k in range(3)] for i in range(3)]
     numbers, residues = [1] * len(middle), [solute.residue] * len(middle)
@@ -120,13 +127,11 @@ def solvated(folder, solute, edge, arguments):
         + f"[ system ]\nhydration\n[ molecules ]\n{solute.molecule} 1\n"
     )
     conf = systems.solvate(folder, None, solute="solute.gro")
-    minimise = mdp.settings(COMMON, {"integrator": "steep", "nsteps": 500, "constraints": "none"})
-    warm = mdp.settings(
-        COMMON, mdp.STANDARD_PME, NPT, {"nsteps": round(arguments.equilibration / 0.002)}
-    )
-    for name, entries, start in (("em", minimise, conf), ("conf", warm, "em.gro")):
-        simulation.grompp(folder, name, entries, start, "topol.top", ["-maxwarn", 2]).ok()
-        simulation.mdrun(folder, name, ntomp=arguments.parallel * arguments.threads).ok()
+    minimise = {"integrator": "steep", "nsteps": 500, "constraints": "none"}
+    stages = (("em", minimise), ("conf", {**NPT, "nsteps": steps(length)}))
+    common = mdp.settings(COMMON)
+    gmx = environment.gmx()
+    mdrun_speed.warm_up(gmx, folder, conf, stages, mdp.STANDARD_PME, threads, common, 2)
 
 
 def run_state(folder, method, solute, state, arguments):
@@ -134,7 +139,7 @@ def run_state(folder, method, solute, state, arguments):
     name = f"{method}{state}"
     output = folder / f"{name}.xvg"
     if not (folder / f"{name}.gro").exists():
-        length = {"nsteps": round(arguments.length / 0.002), "init-lambda-state": state}
+        length = {"nsteps": steps(arguments.length), "init-lambda-state": state}
         seed = {"gen-vel": "yes", "gen-temp": TEMPERATURE, "gen-seed": 100 + state}
         entries = mdp.settings(
             COMMON, METHODS[method], states(solute.molecule), length, seed, {"ld-seed": 200 + state}
@@ -170,7 +175,7 @@ def main():
     parser.add_argument("--parallel", type=int, default=environment.usable_cores(), help="runs")
     parser.add_argument("--threads", type=int, default=1, help="of each run")
     parser.add_argument("--mdrun-flags", default="", help="such as '-nb gpu'")
-    parser.add_argument("--keep", type=Path, help="folder for the runs; what is there is not repeated")
+    parser.add_argument("--keep", type=Path, help="folder; what is there is not repeated")
     arguments = parser.parse_args()
 
     top = arguments.keep or Path(tempfile.mkdtemp(prefix="farfield-hydration-"))
@@ -181,7 +186,8 @@ def main():
         folder, solute = top / name, SOLUTES[name]
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "conf.gro").exists():
-            solvated(folder, solute, arguments.edge, arguments)
+            cores = arguments.parallel * arguments.threads
+            solvated(folder, solute, arguments.edge, arguments.equilibration, cores)
         with ThreadPoolExecutor(arguments.parallel) as pool:
             jobs = {
                 method: [

@@ -162,12 +162,12 @@ def prepare(gmx, size, arguments):
     return folder
 
 
-def warm_up(gmx, folder, start, stages, electrostatics, threads, common=None):
-    """Runs the stages one after the other, from the structure start."""
+def warm_up(gmx, folder, start, stages, electrostatics, threads, common=None, warnings=0):
+    """Runs the stages one after the other, from the structure start; grompp may warn so often."""
     for name, settings in stages:
         mdp.write(folder / f"{name}.mdp", common or COMMON, electrostatics, settings)
         gmx("grompp", "-f", f"{name}.mdp", "-c", start, "-p", "topol.top", "-o", f"{name}.tpr",
-            folder=folder)
+            "-maxwarn", warnings, folder=folder)
         gmx("mdrun", "-deffnm", name, "-ntmpi", 1, "-ntomp", threads, folder=folder)
         start = f"{name}.gro"
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What perturbed atoms cost: speed of mdrun with a methanol that is perturbed over that with one that is
-not, with FMM and with PME.
+"""What perturbed atoms cost: mdrun with a perturbed methanol over one that is not, FMM beside PME.
 
     python3 -m tests.bench.perturbed_speed --edge 6.2
 
@@ -31,13 +30,14 @@ def main():
     parser.add_argument("--mdrun-flags", default="", help="such as '-nb gpu'")
     parser.add_argument("--keep", type=Path, help="folder for the runs; a box there is used again")
     arguments = parser.parse_args()
-    arguments.parallel = 1
 
     folder = arguments.keep or Path(tempfile.mkdtemp(prefix="farfield-perturbed-"))
     folder.mkdir(parents=True, exist_ok=True)
     solute = hydration.SOLUTES["methanol"]
     if not (folder / "conf.gro").exists():
-        hydration.solvated(folder, solute, arguments.edge, arguments)
+        hydration.solvated(
+            folder, solute, arguments.edge, arguments.equilibration, arguments.threads
+        )
     speeds = {}
     for method, electrostatics in hydration.METHODS.items():
         for kind, state in KINDS.items():
