@@ -11,6 +11,7 @@
 #include "m2l_periodic/library_fft.h"
 #include "m2l_periodic/multiply.cuh"
 #include "m2l_periodic/single_cell.cuh"
+#include "m2l_periodic/single_copy.cuh"
 #include "m2l_periodic/small_fft.cuh"
 #include "m2l_periodic/strain.cuh"
 #include "m2l_periodic/tensor.cuh"
@@ -87,7 +88,8 @@ struct DevicePeriodicM2l<Real>::Impl
     int stride_; //!< of the expansions
     double inverseCells_;
     WaveGrid waves_;
-    MultiplyShape shape_;
+    SingleCopyShape singleCopy_;               //!< of skewed boxes
+    MultiplyShape shape_;                      //!< of others without tensor cores
     TensorShape tensor_;                       //!< without tiles: no tensor cores
     std::vector<std::array<int, 2>> elements_; //!< stored ones of an operator
     size_t shared_;                            //!< what a block may have, bytes
@@ -124,15 +126,14 @@ DevicePeriodicM2l<Real>::Impl::Impl(const PeriodicM2lOperators<Real>& operators,
     shared_(deviceAttribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)),
     processors_(deviceAttribute(cudaDevAttrMultiProcessorCount))
 {
-    shape_  = multiplyShape(n_,
-                           sizeof(Real),
-                           2 * waves_.copies,
-                           representatives_,
-                           waves_.ranges[2],
-                           shared_,
-                           processors_);
+    const bool isSkewed = waves_.copies == 1;
+    singleCopy_         = singleCopyShape(
+            n_, sizeof(Real), representatives_, waves_.ranges[2], shared_, processors_);
+    shape_ = multiplyShape(
+            n_, sizeof(Real), representatives_, waves_.ranges[2], shared_, processors_);
     tensor_ = {};
-    if (std::is_same_v<Real, float> && deviceAttribute(cudaDevAttrComputeCapabilityMajor) >= 8)
+    if (std::is_same_v<Real, float> && !isSkewed
+        && deviceAttribute(cudaDevAttrComputeCapabilityMajor) >= 8)
     {
         tensor_ = tensorShape(n_,
                               representatives_,
@@ -302,13 +303,13 @@ void DevicePeriodicM2l<Real>::Impl::prepareKernels()
     }
     if (waves_.copies == 4)
     {
-        withMultiplyKernel<Real, 8>(shape_.rows, allowMultiply);
+        withMultiplyKernel<Real>(shape_.rows, allowMultiply);
         allow(reinterpret_cast<const void*>(virialKernel<Real, 8, true>));
         allow(reinterpret_cast<const void*>(virialKernel<Real, 8, false>));
     }
     else
     {
-        withMultiplyKernel<Real, 2>(shape_.rows, allowMultiply);
+        allowMultiply(singleCopyKernel<Real, true>);
         allow(reinterpret_cast<const void*>(virialKernel<Real, 2, true>));
         allow(reinterpret_cast<const void*>(virialKernel<Real, 2, false>));
     }
@@ -377,24 +378,35 @@ void DevicePeriodicM2l<Real>::Impl::multiply(cudaStream_t stream)
             return;
         }
     }
-    const int blocks =
-            waves_.ranges[0] * waves_.ranges[1] * blocksFor(waves_.ranges[2], shape_.width);
-    const auto launch = [&](auto* kernel)
+    const auto blocks = [this](int width)
+    { return waves_.ranges[0] * waves_.ranges[1] * blocksFor(waves_.ranges[2], width); };
+    if (waves_.copies == 1)
     {
-        kernel<<<blocks,
-                 shape_.threads(),
-                 shape_.width * shape_.groupSize * sizeof(Real),
-                 stream>>>(shape_, waves_, operatorStride(), kappa_.data(), spectrum_.data());
-        checkLaunch("multiplyKernel");
-    };
-    if (waves_.copies == 4)
-    {
-        withMultiplyKernel<Real, 8>(shape_.rows, launch);
+        const auto kernel =
+                singleCopy_.staged ? singleCopyKernel<Real, true> : singleCopyKernel<Real, false>;
+        kernel<<<blocks(singleCopy_.width),
+                 singleCopy_.threads(),
+                 singleCopy_.bytes(sizeof(Real)),
+                 stream>>>(singleCopy_,
+                           waves_,
+                           operatorStride(),
+                           kappa_.data(),
+                           phases_.data(),
+                           spectrum_.data());
+        checkLaunch("singleCopyKernel");
+        return;
     }
-    else
-    {
-        withMultiplyKernel<Real, 2>(shape_.rows, launch);
-    }
+    withMultiplyKernel<Real>(
+            shape_.rows,
+            [&](auto* kernel)
+            {
+                kernel<<<blocks(shape_.width),
+                         shape_.threads(),
+                         shape_.width * shape_.groupSize * sizeof(Real),
+                         stream>>>(
+                        shape_, waves_, operatorStride(), kappa_.data(), spectrum_.data());
+                checkLaunch("multiplyKernel");
+            });
 }
 
 template<class Real>

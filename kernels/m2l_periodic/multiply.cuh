@@ -4,9 +4,10 @@
 /*! \file
  *  \brief Product of the operator of every wave vector with the spectrum of the multipoles.
  *
+ *  For rectangular boxes where tensor.cuh does not serve: in double precision, and on old devices.
  *  Reading the operators decides the time, so that only one triangle of each is stored and read,
- *  once for the up to four copies of a representative (8 columns with real and imaginary parts). A
- *  block takes neighbouring wave vectors: their spectra share sectors of memory.
+ *  once for the four copies of a representative (8 columns with real and imaginary parts). A block
+ *  takes neighbouring wave vectors: their spectra share sectors of memory.
  */
 #ifndef FARFIELD_KERNELS_M2L_PERIODIC_MULTIPLY_CUH
 #define FARFIELD_KERNELS_M2L_PERIODIC_MULTIPLY_CUH
@@ -23,6 +24,8 @@ namespace farfield
 
 //! Rows of operators are cut at multiples of this into chunks that fit into shared memory.
 constexpr int c_chunkRows = 8;
+//! Real and imaginary parts of four copies.
+constexpr int c_columns = 8;
 //! Most threads of a block.
 constexpr int c_multiplyThreads = 512;
 //! Most chunks of an operator.
@@ -47,13 +50,11 @@ struct MultiplyShape
 
 /*! \brief Chooses a shape.
  *  \param[in] real        size of a number
- *  \param[in] columns     2 copies
  *  \param[in] waves       representatives, and how many of them are neighbours
  *  \param[in] shared      shared memory a block may have, bytes
  *  \param[in] processors  multiprocessors of the device */
 inline MultiplyShape multiplyShape(int n,
                                    size_t real,
-                                   int columns,
                                    int representatives,
                                    int neighbours,
                                    size_t shared,
@@ -75,14 +76,15 @@ inline MultiplyShape multiplyShape(int n,
         }
     }
     s.splits          = (s.tiles == 1) ? 4 : 2;
-    s.columnSize      = (n * columns + 3) / 4 * 4;
+    s.columnSize      = (n * c_columns + 3) / 4 * 4;
     const size_t some = std::min<size_t>(shared, 100 * 1024);
     // partial sums take the place of the operator
-    if (s.splits > 1 && (s.columnSize + static_cast<size_t>(s.splits) * n * columns) * real > some)
+    if (s.splits > 1
+        && (s.columnSize + static_cast<size_t>(s.splits) * n * c_columns) * real > some)
     {
         s.splits = 1;
     }
-    const int sums      = (s.splits > 1) ? s.splits * n * columns : 0;
+    const int sums      = (s.splits > 1) ? s.splits * n * c_columns : 0;
     const size_t whole  = (static_cast<size_t>(s.columnSize) + std::max(triangle(n), sums)) * real;
     const size_t budget = (whole <= some) ? some : std::min<size_t>(shared, 112 * 1024);
     const int capacity  = static_cast<int>(budget / real) - s.columnSize - 4;
@@ -114,16 +116,16 @@ inline MultiplyShape multiplyShape(int n,
  *  \tparam Whole     the chunk is the whole operator
  *  \param[in] k      rows [begin, end) of the lower triangle
  *  \param[in] first  the rows of the lane are first, first + 32, ... */
-template<bool Whole, class Real, int Rows, int Columns>
+template<bool Whole, class Real, int Rows>
 __device__ __forceinline__ void multiplyChunk(const Real* k,
-                                              const Row<Real, Columns>* x,
+                                              const Row<Real, c_columns>* x,
                                               int n,
                                               int begin,
                                               int end,
                                               int from,
                                               int step,
                                               int first,
-                                              Real (&sum)[Rows][Columns])
+                                              Real (&sum)[Rows][c_columns])
 {
     int own[Rows], start[Rows];
     const int origin = triangle(begin);
@@ -134,12 +136,12 @@ __device__ __forceinline__ void multiplyChunk(const Real* k,
         own[r]   = (first + 32 * r < n) ? first + 32 * r : n - 1;
         start[r] = triangle(own[r]) - origin;
     }
-    constexpr int c_unroll = (Rows * Columns * sizeof(Real) > 64) ? 2 : 4;
+    constexpr int c_unroll = (Rows * c_columns * sizeof(Real) > 64) ? 2 : 4;
 #pragma unroll c_unroll
     for (int j = from; j < end; j += step)
     {
-        const Row<Real, Columns> xj = x[j];
-        const int column            = triangle(j) - origin;
+        const Row<Real, c_columns> xj = x[j];
+        const int column              = triangle(j) - origin;
 #pragma unroll
         for (int r = 0; r < Rows; r++)
         {
@@ -159,7 +161,7 @@ __device__ __forceinline__ void multiplyChunk(const Real* k,
                 }
             }
 #pragma unroll
-            for (int c = 0; c < Columns; c++)
+            for (int c = 0; c < c_columns; c++)
             {
                 sum[r][c] += value * xj.value[c];
             }
@@ -168,14 +170,14 @@ __device__ __forceinline__ void multiplyChunk(const Real* k,
 }
 
 //! Such blocks that a multiprocessor takes at a time, unless the sums need more registers.
-template<class Real, int Rows, int Columns>
-constexpr int c_multiplyBlocks = (sizeof(Real) == 4 && Rows * Columns <= 24) ? 2 : 1;
+template<class Real, int Rows>
+constexpr int c_multiplyBlocks = (sizeof(Real) == 4 && Rows * c_columns <= 24) ? 2 : 1;
 
 /*! \brief Replaces M by L in the spectrum.
  *  \param[in]     kappa     [representatives][stride], rows of the lower triangle
  *  \param[in,out] spectrum  [n][waves.stride] */
-template<class Real, int Rows, int Columns>
-__global__ void __launch_bounds__(c_multiplyThreads, c_multiplyBlocks<Real, Rows, Columns>)
+template<class Real, int Rows>
+__global__ void __launch_bounds__(c_multiplyThreads, c_multiplyBlocks<Real, Rows>)
         multiplyKernel(MultiplyShape shape,
                        WaveGrid waves,
                        size_t stride,
@@ -185,7 +187,7 @@ __global__ void __launch_bounds__(c_multiplyThreads, c_multiplyBlocks<Real, Rows
     extern __shared__ __align__(16) unsigned char s_multiply[];
     Real* const shared     = reinterpret_cast<Real*>(s_multiply);
     const int n            = shape.n;
-    constexpr int c_copies = Columns / 2;
+    constexpr int c_copies = c_columns / 2;
 
     const int perRow = (waves.ranges[2] + shape.width - 1) / shape.width;
     const int row    = blockIdx.x / perRow;
@@ -229,20 +231,20 @@ __global__ void __launch_bounds__(c_multiplyThreads, c_multiplyBlocks<Real, Rows
     {
         const Complex<Real> v =
                 (wave >= 0) ? field[static_cast<size_t>(j) * waves.stride] : Complex<Real>{ 0, 0 };
-        *reinterpret_cast<Complex<Real>*>(column + j * Columns) = Phase(j, copy).forward(v);
+        *reinterpret_cast<Complex<Real>*>(column + j * c_columns) = Phase(j, copy).forward(v);
     }
 
     const int warp  = thread / 32;
     const int split = warp % shape.splits;
     const int tile  = (warp / shape.splits) * 32 * Rows;
     const int first = tile + thread % 32;
-    const auto* x   = reinterpret_cast<const Row<Real, Columns>*>(own);
-    Real sum[Rows][Columns];
+    const auto* x   = reinterpret_cast<const Row<Real, c_columns>*>(own);
+    Real sum[Rows][c_columns];
 #pragma unroll
     for (int r = 0; r < Rows; r++)
     {
 #pragma unroll
-        for (int c = 0; c < Columns; c++)
+        for (int c = 0; c < c_columns; c++)
         {
             sum[r][c] = 0;
         }
@@ -276,15 +278,15 @@ __global__ void __launch_bounds__(c_multiplyThreads, c_multiplyBlocks<Real, Rows
     }
 
     __syncthreads();
-    Real* const partial = (shape.splits > 1) ? staged + split * n * Columns : own;
+    Real* const partial = (shape.splits > 1) ? staged + split * n * c_columns : own;
 #pragma unroll
     for (int r = 0; r < Rows; r++)
     {
         if (first + 32 * r < n)
         {
-            auto* to = reinterpret_cast<Row<Real, Columns>*>(partial) + first + 32 * r;
+            auto* to = reinterpret_cast<Row<Real, c_columns>*>(partial) + first + 32 * r;
 #pragma unroll
-            for (int c = 0; c < Columns; c++)
+            for (int c = 0; c < c_columns; c++)
             {
                 to->value[c] = sum[r][c];
             }
@@ -299,11 +301,11 @@ __global__ void __launch_bounds__(c_multiplyThreads, c_multiplyBlocks<Real, Rows
 #pragma unroll 2
     for (int j = firstCoefficient; j < n; j += coefficientStep)
     {
-        Complex<Real> v = *reinterpret_cast<const Complex<Real>*>(sums + j * Columns);
+        Complex<Real> v = *reinterpret_cast<const Complex<Real>*>(sums + j * c_columns);
         for (int s = 1; s < shape.splits; s++)
         {
             const auto other =
-                    *reinterpret_cast<const Complex<Real>*>(sums + (s * n + j) * Columns);
+                    *reinterpret_cast<const Complex<Real>*>(sums + (s * n + j) * c_columns);
             v.re += other.re;
             v.im += other.im;
         }
@@ -312,22 +314,22 @@ __global__ void __launch_bounds__(c_multiplyThreads, c_multiplyBlocks<Real, Rows
 }
 
 //! Calls use with the kernel of a shape.
-template<class Real, int Columns, class Use>
+template<class Real, class Use>
 void withMultiplyKernel(int rows, const Use& use)
 {
     switch (rows)
     {
         case 1:
-            use(multiplyKernel<Real, 1, Columns>);
+            use(multiplyKernel<Real, 1>);
             break;
         case 2:
-            use(multiplyKernel<Real, 2, Columns>);
+            use(multiplyKernel<Real, 2>);
             break;
         case 3:
-            use(multiplyKernel<Real, 3, Columns>);
+            use(multiplyKernel<Real, 3>);
             break;
         default:
-            use(multiplyKernel<Real, 4, Columns>);
+            use(multiplyKernel<Real, 4>);
             break;
     }
 }

@@ -6,8 +6,7 @@
  *         tensor cores, in single precision.
  *
  *  A representative with its four copies is a symmetric matrix times 8 columns: the shape of the
- *  matrix instruction. Where there is one copy the other columns are zero: taking the operator
- *  apart is the work. Both factors are split into a leading and a trailing part of 11 bits each and
+ *  matrix instruction; where there is one copy, single_copy.cuh is faster. Both factors are split into a leading and a trailing part of 11 bits each and
  *  the product of the trailing parts is left out, so that the result has single precision. Ootomo
  *  and Yokota, Int. J. High Perform. Comput. Appl. 36, 475 (2022), doi:10.1177/10943420221090256.
  *
