@@ -10,6 +10,7 @@
 #define FARFIELD_KERNELS_CUDA_BACKEND_H
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "far_field.h"
 #include "near_field.h"
 #include "particle_arrays.h"
+#include "perturbed/perturbed.h"
 #include "potentials/potentials.h"
 #include "runtime/devices.h"
 #include "runtime/evaluation_history.h"
@@ -71,6 +73,11 @@ public:
     std::vector<double> measure(Measure what,
                                 int repeats,
                                 const std::function<void()>& evaluate) override;
+
+    std::unique_ptr<PerturbedOnDevice<Real>> makePerturbed() const override
+    {
+        return farfield::makePerturbed<Real>();
+    }
 
     std::string deviceName() const override { return name_; }
 

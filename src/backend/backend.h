@@ -30,6 +30,7 @@ enum class Stage
     L2p,
     Collect,
     Perturbation, //!< of the particles whose charges differ between two states
+    Groups,       //!< energies between groups of particles
     Count
 };
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/perturbed_on_device.h"
 
 namespace farfield
 {
@@ -67,6 +68,8 @@ public:
     virtual std::vector<double> measure(Measure what,
                                         int repeats,
                                         const std::function<void()>& evaluate) = 0;
+    //! For charges of two states; for the device of this backend.
+    virtual std::unique_ptr<PerturbedOnDevice<Real>> makePerturbed() const = 0;
     //! Name of the GPU in use.
     virtual std::string deviceName() const = 0;
     //! Makes its device the current one of this thread. \returns the one that was

@@ -200,7 +200,7 @@ public:
      *  and one of those particles alone whose charges differ; dV/dl costs the potentials.
      *  Potentials that are asked for are those of the mixed charges. Particles whose charge is zero
      *  in both states take no part. Order and cells are chosen for the state with the larger
-     *  charges, whatever lambda. Arrays are in host memory: enqueue() takes one state.
+     *  charges, whatever lambda.
      *  \param[in] qA, qB  charges, e, [n]
      *  \param[in] n       number of particles, >= 0
      *  \throws Error  as setCharges() */
@@ -254,6 +254,25 @@ public:
                     Real* forces,
                     const Request& request = {},
                     Real* potentials       = nullptr);
+
+    /*! \brief Coulomb energies within groups of particles and between two.
+     *
+     *  With all periodic images and the background, without excluded pairs: that between groups g
+     *  and h is E(g and h) - E(g) - E(h), where E(s) is the energy with the charges of s alone. They
+     *  add up to the energy of all. Costs an evaluation with potentials per group, and twice that
+     *  with charges of two states, which are mixed as their energies are.
+     *  \param[in] x, box    as for evaluate()
+     *  \param[in] group     of each particle, [n], from 0 to groups - 1
+     *  \param[in] groups    number of groups, >= 1
+     *  \param[in] request   gridOffset or step, and lambda; the rest has no meaning here
+     *  \returns kJ/mol, [groups][groups]: that of groups g <= h is in row g, others are 0
+     *  \throws Error  as evaluate(); InvalidArgument: a group is out of range (the index of the
+     *                 particle is named) */
+    std::vector<double> groupEnergies(const Real* x,
+                                      const double box[3][3],
+                                      const int* group,
+                                      int groups,
+                                      const Request& request = {});
 
     /*! \brief Chooses the discretisation for a configuration and builds the operators.
      *

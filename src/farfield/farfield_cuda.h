@@ -29,6 +29,9 @@ namespace farfield
  *  Instantiate that with cudaGraphInstantiateFlagUseNodePriority: the far field comes first where
  *  the near field leaves no room.
  *
+ *  With charges of two states another Request::lambda than that of the evaluation before waits for
+ *  the device, too, and a graph keeps the one that it was recorded with.
+ *
  *  \param[in]     solver   with the device Gpu
  *  \param[in]     x        positions, nm, [n][3], any periodic image, device memory
  *  \param[in]     box      box vectors as rows, nm, lower triangular, host memory
@@ -37,8 +40,7 @@ namespace farfield
  *  \param[in]     stream   any stream of the current device
  *  \param[out]    potentials  as for Solver::evaluate(), [n], device memory, or null
  *  \throws Error  as Solver::evaluate(); what is found on the device (a position that is not
- *                 finite) is thrown by wait() or by a later call. Unsupported: the device is Cpu,
- *                 or charges are perturbed */
+ *                 finite) is thrown by wait() or by a later call. Unsupported: the device is Cpu */
 template<class Real>
 FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
                              const Real* x,
@@ -50,8 +52,8 @@ FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
 
 /*! \brief Whether graphs that hold evaluations must be recorded again before the next launch.
  *
- *  So it is after setExclusions(), and after setCharges() where the number of charged particles is
- *  another; other charges are those of the next launch.
+ *  So it is after setExclusions() and setPerturbedCharges(), and after setCharges() where the number
+ *  of charged particles is another; other charges are those of the next launch.
  *
  *  Lists whose lengths follow the motion of particles may need more room, which recorded work
  *  cannot ask for; there is a reserve, so that a look every few steps of a simulation is enough,

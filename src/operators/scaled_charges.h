@@ -13,6 +13,9 @@
 namespace farfield
 {
 
+//! Of a particle that takes part and does nothing: too small to matter beside any other, e.
+constexpr double c_idleCharge = 1e-20;
+
 //! Charges times the root of the Coulomb constant, and their sum as it is computed with.
 template<class Real>
 struct ScaledCharges

@@ -382,11 +382,11 @@ void AccuracyControl<Real>::look(const Real* x, const Mat3& box)
     occupied_ = charges_->occupancy(x, box);
     exact_.clear();
     const ExactForces sum(box, charges_->charged());
-    if (charges_->charged() > 0 && !charges_->ofFew().empty() && sum.areCheap())
+    if (charges_->charged() > 0 && charges_->areFew() && sum.areCheap())
     {
         exact_ = sum(
                 PointCharges<Real>{
-                        x, charges_->ofFew().data(), charges_->count(), charges_->excluded() },
+                        x, charges_->charges().data(), charges_->count(), charges_->excluded() },
                 options_.coulombConstant);
     }
     // charges at one place have no force between them that is a number

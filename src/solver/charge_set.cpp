@@ -15,7 +15,7 @@ namespace farfield
 namespace
 {
 
-//! Charges of no more particles are remembered.
+//! See ChargeSet::areFew().
 constexpr int c_few = 20000;
 
 } // namespace
@@ -28,7 +28,7 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
     const bool isOtherCount = n != count_;
     ExcludedPairs none;
     none.offsets.assign(isOtherCount ? static_cast<size_t>(n) + 1 : 0, 0);
-    std::vector<Real> few(q, q + (n <= c_few ? n : 0));
+    std::vector<Real> charges(q, q + n);
     backend_->setCharges(q, n);
     // nothing fails any more
     if (isOtherCount)
@@ -36,7 +36,7 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
         std::swap(excluded_, none);
         withPartners_ = 0;
     }
-    ofFew_.swap(few);
+    charges_.swap(charges);
     pairsStand_ = pairsStand_ && !isOtherCount && isCharged == isCharged_;
     count_      = n;
     isCharged_.swap(isCharged);
@@ -61,6 +61,12 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
             throw;
         }
     }
+}
+
+template<class Real>
+bool ChargeSet<Real>::areFew() const
+{
+    return count_ <= c_few;
 }
 
 template<class Real>

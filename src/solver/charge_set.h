@@ -16,7 +16,7 @@
 namespace farfield
 {
 
-/*! \brief What is remembered of them; the numbers themselves are with the backend.
+/*! \brief What is remembered of them.
  *
  *  The backend gets those excluded pairs of which both particles are charged. */
 template<class Real>
@@ -47,8 +47,10 @@ public:
     long long withPartners() const { return withPartners_; }
     //! The excluded pairs as they were set.
     const ExcludedPairs& excluded() const { return excluded_; }
-    //! The charges, e, [count()], of few particles; empty if they are many.
-    const std::vector<Real>& ofFew() const { return ofFew_; }
+    //! The charges, e, [count()].
+    const std::vector<Real>& charges() const { return charges_; }
+    //! Whether there are so few particles that sums over all pairs are no great expense.
+    bool areFew() const;
     //! Where they are. \param[in] x  [n][3], nm, any image
     Occupancy occupancy(const Real* x, const Mat3& box) const;
     //! Excluded pairs of charged particles.
@@ -70,7 +72,7 @@ private:
     ExcludedPairs excluded_ = { { 0 }, {} }; //!< all of them; the backend has the charged ones
     bool pairsStand_        = true;          //!< whether it has
     long long withPartners_ = 0;
-    std::vector<Real> ofFew_;
+    std::vector<Real> charges_;
     double squaredCharges_ = 0;
     long long charged_     = 0;
 };

@@ -77,15 +77,6 @@ void checkOnGpu(bool isOnGpu)
     }
 }
 
-void checkOneState(bool isOne)
-{
-    if (!isOne)
-    {
-        throw Error(ErrorCode::Unsupported,
-                    "Charges of two states need arrays in host memory: use evaluate().");
-    }
-}
-
 Mat3 checkedBox(const double box[3][3])
 {
     Mat3 B;
@@ -162,6 +153,24 @@ void checkExclusions(const int* offsets, const int* partners, int n, int count)
                             "The excluded partner " + text(partners[k]) + " of particle " + text(i)
                                     + " is outside the range 0 to " + text(n - 1) + ".");
             }
+        }
+    }
+}
+
+void checkGroups(const int* group, int n, int groups)
+{
+    if (groups < 1)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The number of groups, " + text(groups) + ", must be at least 1.");
+    }
+    for (int i = 0; i < n; i++)
+    {
+        if (group[i] < 0 || group[i] >= groups)
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The group " + text(group[i]) + " of particle " + text(i)
+                                + " is outside the range 0 to " + text(groups - 1) + ".");
         }
     }
 }

@@ -26,8 +26,6 @@ void checkOptions(const Options& options);
 void checkEngine(M2lEngine engine, Device device);
 //! That the backend is a GPU's. \throws Error  Unsupported
 void checkOnGpu(bool isOnGpu);
-//! That charges are those of one state, for arrays in device memory. \throws Error  Unsupported
-void checkOneState(bool isOne);
 //! The box as a matrix. \param[in] box  rows, nm: finite, lower triangular, positive diagonal
 Mat3 checkedBox(const double box[3][3]);
 //! \param[in] q  [n]: finite
@@ -37,6 +35,8 @@ void checkCharges(const Real* q, int n);
  *  \param[in] partners  [offsets[n]], 0 to n - 1
  *  \param[in] count    number of the charges, which n has to be */
 void checkExclusions(const int* offsets, const int* partners, int n, int count);
+//! \param[in] group  [n], 0 to groups - 1
+void checkGroups(const int* group, int n, int groups);
 //! \param[in] x  [n][3], nm: finite, and so near that a cell can be told
 //! \param[in] isCharged  [n]; positions of particles without a charge do not matter
 template<class Real>

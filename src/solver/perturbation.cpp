@@ -3,16 +3,10 @@
  */
 #include "solver/perturbation.h"
 
+#include "operators/scaled_charges.h"
+
 namespace farfield
 {
-namespace
-{
-
-//! Not zero, and too small to matter beside any other, e.
-constexpr double c_idleCharge = 1e-20;
-
-} // namespace
-
 template<class Real>
 Perturbation<Real>::Perturbation(const Real* chargesA, const Real* chargesB, int n) :
     a_(chargesA, chargesA + n), b_(chargesB, chargesB + n)

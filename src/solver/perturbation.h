@@ -40,6 +40,8 @@ public:
      *  Perturbed particles always take part: where q vanishes they get a charge that does nothing.
      */
     std::vector<Real> mixed(double lambda) const;
+    const std::vector<Real>& chargesA() const { return a_; } //!< e, [n]
+    const std::vector<Real>& chargesB() const { return b_; } //!< e, [n]
     //! Lambda of the state with the larger charges, 0 or 1.
     double lambdaOfLargerCharges() const;
     //! Excluded pairs of perturbed particles, in their numbering.

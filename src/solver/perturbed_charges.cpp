@@ -5,10 +5,27 @@
 
 #include <utility>
 
+#include "backend/device_entry.h"
 #include "solver/input_check.h"
 
 namespace farfield
 {
+namespace
+{
+
+//! What E(D) is multiplied with.
+double factorOfDifference(double lambda)
+{
+    return lambda * (1 - lambda);
+}
+
+//! Whether E(D) is needed.
+bool needsDifference(const Request& request)
+{
+    return factorOfDifference(request.lambda) != 0 || request.dEnergyDLambda;
+}
+
+} // namespace
 
 template<class Real>
 void PerturbedCharges<Real>::set(const Real* chargesA, const Real* chargesB, int n)
@@ -26,8 +43,16 @@ void PerturbedCharges<Real>::set(const Real* chargesA, const Real* chargesB, int
             fresh->restore(state_);
         }
     }
+    std::unique_ptr<PerturbedOnDevice<Real>> onDevice;
+    if (gpu_ != nullptr && !perturbation->perturbed().empty())
+    {
+        onDevice = gpu_->makePerturbed();
+        onDevice->set(perturbation->perturbed(), perturbation->difference(), n);
+    }
     charges_->setCharges(perturbation->mixed(first).data(), n);
     // nothing fails any more
+    onDevice_ = std::move(onDevice);
+    enqueued_ = {};
     if (fresh)
     {
         difference_ = std::move(fresh);
@@ -43,6 +68,14 @@ void PerturbedCharges<Real>::clear()
 {
     perturbation_.reset();
     difference_.reset();
+    onDevice_.reset();
+}
+
+template<class Real>
+std::vector<WeightedCharges<Real>> PerturbedCharges<Real>::states(double lambda) const
+{
+    return { { 1 - lambda, perturbation_->chargesA().data() },
+             { lambda, perturbation_->chargesB().data() } };
 }
 
 template<class Real>
@@ -105,9 +138,7 @@ Totals PerturbedCharges<Real>::evaluate(const Real* x,
                                         Real* potentials,
                                         const std::function<Totals(Real*)>& evaluate)
 {
-    const double lambda = request.lambda;
-    const double factor = lambda * (1 - lambda);
-    mix(lambda);
+    mix(request.lambda);
     if (potentials == nullptr && request.dEnergyDLambda)
     {
         potentials_.resize(charges_->count());
@@ -115,7 +146,7 @@ Totals PerturbedCharges<Real>::evaluate(const Real* x,
     }
     std::vector<Real> ofDifference;
     Totals difference;
-    if (factor != 0 || request.dEnergyDLambda)
+    if (needsDifference(request))
     {
         Request own = request;
         own.energy  = request.energy || potentials != nullptr;
@@ -123,21 +154,131 @@ Totals PerturbedCharges<Real>::evaluate(const Real* x,
                     [&] { difference = evaluateDifference(x, box, own, &ofDifference); });
     }
     Totals totals = evaluate(potentials);
-    if (factor != 0)
+    if (const double factor = factorOfDifference(request.lambda); factor != 0)
     {
         perturbation_->addForces(factor, ofDifference, forces);
     }
-    totals.energy += factor * difference.energy;
+    add(difference,
+        request,
+        request.dEnergyDLambda ? perturbation_->slope(potentials) : 0,
+        &totals);
+    return totals;
+}
+
+template<class Real>
+void PerturbedCharges<Real>::add(const Totals& difference,
+                                 const Request& request,
+                                 double slope,
+                                 Totals* totals)
+{
+    const double factor = factorOfDifference(request.lambda);
+    totals->energy += factor * difference.energy;
     for (int i = 0; i < 9; i++)
     {
-        totals.virial[i / 3][i % 3] += factor * difference.virial[i / 3][i % 3];
+        totals->virial[i / 3][i % 3] += factor * difference.virial[i / 3][i % 3];
     }
     if (request.dEnergyDLambda)
     {
-        totals.dEnergyDLambda =
-                perturbation_->slope(potentials) + (1 - 2 * lambda) * difference.energy;
+        totals->dEnergyDLambda = slope + (1 - 2 * request.lambda) * difference.energy;
+    }
+}
+
+template<class Real>
+void PerturbedCharges<Real>::enqueue(const Real* x,
+                                     const double box[3][3],
+                                     Real* forces,
+                                     const Request& request,
+                                     void* stream,
+                                     Real* potentials,
+                                     const std::function<void(Real*)>& enqueue)
+{
+    if (request.lambda != mixedAt_)
+    {
+        gpu_->settle();
+        mix(request.lambda);
+    }
+    if (potentials == nullptr && request.dEnergyDLambda)
+    {
+        potentials = onDevice_->potentials();
+    }
+    const bool isNeeded = needsDifference(request);
+    if (isNeeded)
+    {
+        Request own       = request;
+        own.energy        = request.energy || potentials != nullptr;
+        own.replaceForces = true;
+        try
+        {
+            refresh();
+            void* const beside = onDevice_->begin(x, stream);
+            DeviceEntry<Real>::enqueue(*difference_,
+                                       onDevice_->positions(),
+                                       box,
+                                       onDevice_->forces(),
+                                       own,
+                                       beside,
+                                       nullptr);
+        }
+        catch (const Error&)
+        {
+            // names the particle as the caller does
+            checkPositions(gpu_->positions(x, charges_->count(), stream).data(),
+                           charges_->isCharged(),
+                           checkedBox(box));
+            throw;
+        }
+    }
+    enqueue(potentials);
+    if (isNeeded)
+    {
+        onDevice_->end(factorOfDifference(request.lambda), forces, stream);
+    }
+    if (request.dEnergyDLambda)
+    {
+        onDevice_->sum(potentials, stream);
+    }
+    enqueued_ = request;
+}
+
+template<class Real>
+Totals PerturbedCharges<Real>::wait(const Totals& ofMixed)
+{
+    Totals totals = ofMixed;
+    if (needsDifference(enqueued_))
+    {
+        const Totals difference = DeviceEntry<Real>::wait(*difference_);
+        add(difference, enqueued_, enqueued_.dEnergyDLambda ? onDevice_->summed() : 0, &totals);
     }
     return totals;
+}
+
+template<class Real>
+bool PerturbedCharges<Real>::mustRecordAgain() const
+{
+    return isStale_ || DeviceEntry<Real>::mustRecordAgain(*difference_);
+}
+
+template<class Real>
+double PerturbedCharges<Real>::measure(const double box[3][3], int repeats)
+{
+    double seconds = 0;
+    if (needsDifference(enqueued_))
+    {
+        Request forces;
+        forces.energy        = false;
+        forces.virial        = false;
+        forces.replaceForces = true;
+        for (const StageTime& stage : DeviceEntry<Real>::measureStages(*difference_,
+                                                                       onDevice_->positions(),
+                                                                       box,
+                                                                       onDevice_->forces(),
+                                                                       forces,
+                                                                       repeats))
+        {
+            seconds += stage.seconds;
+        }
+    }
+    return seconds;
 }
 
 template<class Real>

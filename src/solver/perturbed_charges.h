@@ -11,7 +11,9 @@
 #include <memory>
 #include <vector>
 
+#include "backend/gpu_backend.h"
 #include "solver/charge_set.h"
+#include "solver/group_energies.h"
 #include "solver/perturbation.h"
 #include "solver/stage_times.h"
 
@@ -25,9 +27,14 @@ class PerturbedCharges
 {
 public:
     /*! \param[in] options  of the solver, and of the second one but that it does not tune
-     *  \param[in] charges  of the solver: receives mixed ones */
-    PerturbedCharges(const Options& options, ChargeSet<Real>* charges, StageTimes* times) :
-        options_(options), charges_(charges), times_(times)
+     *  \param[in] charges  of the solver: receives mixed ones
+     *  \param[in] gpu      backend of the solver, null on the CPU */
+    PerturbedCharges(const Options& options,
+                     ChargeSet<Real>* charges,
+                     GpuBackend<Real>* gpu,
+                     StageTimes* times) :
+        options_(options),
+        charges_(charges), gpu_(gpu), times_(times)
     {
     }
     //! Whether charges differ between two states.
@@ -37,6 +44,8 @@ public:
     void set(const Real* chargesA, const Real* chargesB, int n);
     //! There is one state.
     void clear();
+    //! Both states, and what they are mixed with.
+    std::vector<WeightedCharges<Real>> states(double lambda) const;
     //! Excluded pairs are others.
     void forgetExclusions() { isStale_ = true; }
     //! Mixes charges for which cells are chosen, whatever lambda.
@@ -55,6 +64,25 @@ public:
                     Real* potentials,
                     const std::function<Totals(Real*)>& evaluate);
 
+    /*! \brief Puts evaluations of both states into a stream; what farfield_cuda.h says.
+     *  \param[in] x, forces   device memory
+     *  \param[in] stream      cudaStream_t
+     *  \param[in] potentials  device memory, or null
+     *  \param[in] enqueue     the solver's, as that of evaluate() */
+    void enqueue(const Real* x,
+                 const double box[3][3],
+                 Real* forces,
+                 const Request& request,
+                 void* stream,
+                 Real* potentials,
+                 const std::function<void(Real*)>& enqueue);
+    //! Waits for what enqueue() has put there. \param[in] ofMixed  what the solver's gave
+    Totals wait(const Totals& ofMixed);
+    //! Whether graphs that hold evaluations must be recorded again.
+    bool mustRecordAgain() const;
+    //! Device time of an evaluation of the perturbed particles, s; 0 if enqueue() did without one.
+    double measure(const double box[3][3], int repeats);
+
     //! That of the second solver, empty without one.
     std::vector<double> state() const;
     //! Takes it over; or later, when there is a second solver. \param[in] state  checked
@@ -70,9 +98,12 @@ private:
                               const double box[3][3],
                               const Request& request,
                               std::vector<Real>* forces);
+    //! Adds what E(D) contributes to totals of mixed charges. \param[in] slope  sum D phi
+    static void add(const Totals& difference, const Request& request, double slope, Totals* totals);
 
     Options options_;
     ChargeSet<Real>* charges_;
+    GpuBackend<Real>* gpu_;
     StageTimes* times_;
     std::unique_ptr<Perturbation<Real>> perturbation_; //!< null with one state
     double mixedAt_ = 0;                               //!< lambda of the charges
@@ -80,6 +111,8 @@ private:
     bool isStale_ = false;                             //!< its charges and pairs are old ones
     std::vector<double> state_;                        //!< restored before there is one
     std::vector<Real> potentials_;
+    std::unique_ptr<PerturbedOnDevice<Real>> onDevice_; //!< null on the CPU
+    Request enqueued_;                                  //!< the last one
 };
 
 } // namespace farfield

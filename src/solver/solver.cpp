@@ -18,6 +18,7 @@
 #include "solver/box_follower.h"
 #include "solver/charge_set.h"
 #include "solver/chosen_backend.h"
+#include "solver/group_energies.h"
 #include "solver/input_check.h"
 #include "solver/memory_errors.h"
 #include "solver/perturbed_charges.h"
@@ -63,7 +64,7 @@ public:
         device_(gpu_ != nullptr ? Device::Gpu : Device::Cpu), charges_(&backend_),
         operators_(&backend_), pipeline_(&backend_, gpu_, &operators_, &times_),
         accuracy_(options, device_, &charges_, &operators_, &pipeline_),
-        perturbed_(options, &charges_, &times_)
+        perturbed_(options, &charges_, gpu_, &times_)
     {
     }
 
@@ -142,6 +143,49 @@ public:
                        : evaluation(potentials);
     }
 
+    std::vector<double> groupEnergies(const Real* x,
+                                      const double boxVectors[3][3],
+                                      const int* group,
+                                      int groups,
+                                      const Request& request)
+    {
+        const DeviceScope<Real> scope(gpu_);
+        settle();
+        const Mat3 box = checkedBox(boxVectors);
+        checkRequest(request);
+        checkGroups(group, charges_.count(), groups);
+        if (charges_.count() == 0)
+        {
+            return std::vector<double>(static_cast<size_t>(groups) * groups, 0.0);
+        }
+        const auto positions = [&]
+        {
+            checkPositions(x, charges_.isCharged(), box);
+            return x;
+        };
+        times_.add(Stage::SetUp, [&] { follow(box, positions); });
+        Request own       = request;
+        own.energy        = true;
+        own.virial        = false;
+        own.replaceForces = true;
+        std::vector<Real> forces(3 * static_cast<size_t>(charges_.count()));
+        const std::vector<Real> q                    = charges_.charges();
+        const std::vector<WeightedCharges<Real>> one = { { 1, q.data() } };
+        const auto potentials = [&](Real* to) { pipeline_.run(x, forces.data(), own, to); };
+        std::vector<double> energies;
+        const auto all = [&]
+        {
+            energies = farfield::groupEnergies<Real>(
+                    &charges_,
+                    perturbed_.any() ? perturbed_.states(request.lambda) : one,
+                    group,
+                    groups,
+                    potentials);
+        };
+        times_.add(Stage::Groups, [&] { times_.notCounted(all); });
+        return energies;
+    }
+
     void enqueue(const Real* x,
                  const double boxVectors[3][3],
                  Real* forces,
@@ -152,7 +196,6 @@ public:
         const Mat3 box = checkedBox(boxVectors);
         checkRequest(request);
         checkOnGpu(gpu_ != nullptr);
-        checkOneState(!perturbed_.any());
         const DeviceScope<Real> scope(gpu_);
         if (charges_.count() == 0)
         {
@@ -167,20 +210,34 @@ public:
             return static_cast<const Real*>(onHost.data());
         };
         follow(box, positions);
-        pipeline_.runOnDevice(x, forces, request, stream, potentials);
+        const auto evaluation = [&](Real* to)
+        { pipeline_.runOnDevice(x, forces, request, stream, to); };
+        if (perturbed_.any())
+        {
+            perturbed_.enqueue(x, boxVectors, forces, request, stream, potentials, evaluation);
+        }
+        else
+        {
+            evaluation(potentials);
+        }
     }
 
     Totals wait()
     {
         checkOnGpu(gpu_ != nullptr);
         const DeviceScope<Real> scope(gpu_);
-        return charges_.count() == 0 ? Totals{} : gpu_->wait();
+        if (charges_.count() == 0)
+        {
+            return {};
+        }
+        const Totals totals = gpu_->wait();
+        return perturbed_.any() ? perturbed_.wait(totals) : totals;
     }
 
     bool mustRecordAgain() const
     {
         checkOnGpu(gpu_ != nullptr);
-        return gpu_->mustRecordAgain();
+        return gpu_->mustRecordAgain() || (perturbed_.any() && perturbed_.mustRecordAgain());
     }
 
     std::vector<StageTime> measureStages(const Real* x,
@@ -194,8 +251,13 @@ public:
         enqueue(x, boxVectors, forces, request, nullptr, nullptr);
         wait();
         const auto evaluation = [&] { pipeline_.runOnDevice(x, forces, request, nullptr); };
-        const std::vector<double> seconds =
+        std::vector<double> seconds =
                 gpu_->measure(GpuBackend<Real>::Measure::Stages, repeats, evaluation);
+        if (perturbed_.any())
+        {
+            seconds[static_cast<int>(Stage::Perturbation)] =
+                    perturbed_.measure(boxVectors, repeats);
+        }
         std::vector<StageTime> times;
         for (size_t stage = 0; stage < seconds.size(); stage++)
         {
@@ -414,6 +476,15 @@ Totals Solver<Real>::evaluate(const Real* x,
                               Real* potentials)
 {
     return withMemoryErrors([&] { return impl_->evaluate(x, box, forces, request, potentials); });
+}
+template<class Real>
+std::vector<double> Solver<Real>::groupEnergies(const Real* x,
+                                                const double box[3][3],
+                                                const int* group,
+                                                int groups,
+                                                const Request& request)
+{
+    return withMemoryErrors([&] { return impl_->groupEnergies(x, box, group, groups, request); });
 }
 template<class Real>
 void Solver<Real>::prepare(const Real* x, const double box[3][3])

@@ -32,6 +32,8 @@ const char* stageName(Stage stage)
             return "Collect";
         case Stage::Perturbation:
             return "Perturbation";
+        case Stage::Groups:
+            return "Groups";
         case Stage::Count:
             break;
     }

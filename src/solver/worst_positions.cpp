@@ -111,7 +111,7 @@ std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,
 
     const Mat3 toCells       = d.leafGrid(box).inverseEdges();
     const MinimumImage image = MinimumImage::of(box);
-    const auto& q            = charges.ofFew();
+    const auto& q            = charges.charges();
     const auto position      = [&](int i) { return x + 3 * static_cast<size_t>(i); };
     std::vector<Pair> pairs; // those of the largest errors, in descending order
     for (int i = 0; i < charges.count(); i++)

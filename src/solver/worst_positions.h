@@ -36,7 +36,7 @@ std::vector<Vec3> pointsInMainPair(const ChargeSet<Real>& charges,
  *         face each other: where expansions converge worst.
  *
  *  Of many particles some are there at any position of the grid, of few at one of hundreds.
- *  \param[in] charges  few, see ChargeSet::ofFew()
+ *  \param[in] charges  few, see ChargeSet::areFew()
  *  \param[in] x        [n][3], nm */
 template<class Real>
 std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,

@@ -85,26 +85,6 @@ TYPED_TEST(DevicePotentials, AreThoseOfHostArraysAndOfTheCpu)
     }
 }
 
-TYPED_TEST(DevicePotentials, PerturbedChargesAreForHostArrays)
-{
-    using Real = typename TypeParam::Real;
-    Solver<Real> solver(this->options());
-    const std::vector<Real> a = { 1, -1 }, b = { 0, 0 };
-    solver.setPerturbedCharges(a.data(), b.data(), 2);
-    DeviceArray<Real> x(std::vector<Real>{ 0, 0, 0, 1, 1, 1 }), f(6);
-    const Box box({ { { 3, 0, 0 }, { 0, 3, 0 }, { 0, 0, 3 } } });
-    expectError(ErrorCode::Unsupported,
-                { "host memory" },
-                [&] {
-                    enqueue(solver,
-                            static_cast<const Real*>(x.data()),
-                            box.rows,
-                            f.data(),
-                            {},
-                            nullptr);
-                });
-}
-
 } // namespace
 } // namespace test
 } // namespace farfield

@@ -1,0 +1,102 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Systems with charges of two states, for tests.
+ */
+#ifndef FARFIELD_TESTS_TWO_STATES_H
+#define FARFIELD_TESTS_TWO_STATES_H
+
+#include <string>
+#include <vector>
+
+#include "test_support.h"
+
+namespace farfield
+{
+namespace test
+{
+
+//! One configuration with two sets of charges.
+struct TwoStates
+{
+    std::string name;
+    System a, b;
+
+    //! The charges that differ, B - A.
+    System difference() const
+    {
+        System d = a;
+        for (int i = 0; i < a.size(); ++i)
+        {
+            d.charges[i] = b.charges[i] - a.charges[i];
+        }
+        return d;
+    }
+};
+
+//! Random charges with bonds, some of which are between particles that will be perturbed.
+inline System bonded(const std::string& box, double netCharge)
+{
+    System system = randomCharges(namedBox(box, 5.0), 200, 901, netCharge);
+    for (int i = 0; i < 40; i += 2)
+    {
+        for (int k = 0; k < 3; ++k)
+        {
+            system.positions[i + 1][k] = system.positions[i][k] + 0.05 + 0.01 * k;
+        }
+        system.exclusions.emplace_back(i, i + 1);
+    }
+    return system;
+}
+
+template<class Real>
+std::vector<TwoStates> twoStates()
+{
+    std::vector<TwoStates> result;
+    // a molecule is charged from nothing, another one loses its charges, the net charge changes
+    TwoStates few = { "few", bonded("triclinic", 2), {} };
+    few.b         = few.a;
+    for (const int i : { 0, 1, 2, 3, 101 })
+    {
+        (i < 2 ? few.a : few.b).charges[i] = 0;
+    }
+    few.b.charges[0] += 0.7;
+    result.push_back(few);
+    // one ion appears
+    TwoStates ion     = { "ion", bonded("octahedron", 0), {} };
+    ion.a.charges[77] = 0;
+    ion.b             = ion.a;
+    ion.b.charges[77] = 1;
+    result.push_back(ion);
+    // all charges change sign, so that there are none halfway
+    TwoStates all = { "all", bonded("cube", 3), {} };
+    all.b         = all.a;
+    for (double& q : all.b.charges)
+    {
+        q = -q;
+    }
+    result.push_back(all);
+    for (TwoStates& states : result)
+    {
+        states.a = rounded<Real>(states.a);
+        states.b = rounded<Real>(states.b);
+    }
+    return result;
+}
+
+template<class Real>
+void load(Solver<Real>& solver, const TwoStates& states)
+{
+    const std::vector<Real> a(states.a.charges.begin(), states.a.charges.end());
+    const std::vector<Real> b(states.b.charges.begin(), states.b.charges.end());
+    solver.setPerturbedCharges(a.data(), b.data(), states.a.size());
+    loadExclusions(solver, states.a, true);
+}
+
+} // namespace test
+} // namespace farfield
+
+#endif
