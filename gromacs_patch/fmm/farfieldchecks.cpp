@@ -122,10 +122,10 @@ void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler*
     }
     if (mtop.groups.groups[SimulationAtomGroupType::EnergyOutput].size() > 1)
     {
-        wi->addWarning(
-                "With coulombtype = FMM the short-range Coulomb energies of energy groups are "
-                "zero, remove energygrps or compute these energies with coulombtype = PME and "
-                "mdrun -rerun.");
+        wi->addNote(
+                "With coulombtype = FMM the Coulomb energies of energy groups, Coul-SR, are those "
+                "with all periodic images. They take one more evaluation per group, at steps with "
+                "energies.");
     }
 }
 

@@ -68,6 +68,13 @@ namespace gmx
 namespace
 {
 
+//! The coupling parameter that charges have, of all of a step.
+real lambdaOfCharges(const ArrayRef<const real> lambda)
+{
+    GMX_RELEASE_ASSERT(!lambda.empty(), "mdrun tells lambda");
+    return lambda[static_cast<int>(FreeEnergyPerturbationCouplingType::Coul)];
+}
+
 //! Adds the energy, its derivative with respect to lambda, and the virial to the output of a step that computes them.
 void addTotals(const farfield::Totals& totals,
                const StepWorkload&     stepWork,
@@ -105,6 +112,12 @@ public:
     {
     }
 
+    //! Adds the energies of groups to their terms, and returns the sum
+    double addGroupEnergies(const RVec*              x,
+                            const BoxRows&           box,
+                            const farfield::Request& request,
+                            gmx_enerdata_t*          enerd);
+
     //! Throws the GROMACS exception for an \p error of a launch
     [[noreturn]] void rethrowOnDevice(const farfield::Error& error);
 
@@ -115,13 +128,34 @@ public:
     std::unique_ptr<FarfieldOnDevice> device_;
     //! Where coordinates and forces are, for the log
     std::string dataPath_;
-    //! Box and step of the last launch on the device
-    BoxRows launchedBox_  = BoxRows([](int, int) { return 0.0; });
-    int64_t launchedStep_ = -1;
+    //! Box, step and lambda of the last launch on the device
+    BoxRows launchedBox_    = BoxRows([](int, int) { return 0.0; });
+    int64_t launchedStep_   = -1;
+    real    launchedLambda_ = 0;
 
     //! Forces without filler particles
     std::vector<RVec> f_;
 };
+
+double FarfieldForceProvider::Impl::addGroupEnergies(const RVec*              x,
+                                                     const BoxRows&           box,
+                                                     const farfield::Request& request,
+                                                     gmx_enerdata_t*          enerd)
+{
+    const FarfieldParticles&  particles = fmm_.particles();
+    const std::vector<double> energies  = fmm_.solver().groupEnergies(
+            x->as_vec(), box.rows, particles.energyGroups().data(), particles.numEnergyGroups(), request);
+    auto& terms = enerd->grpp.energyGroupPairTerms[NonBondedEnergyTerms::CoulombSR];
+    GMX_RELEASE_ASSERT(terms.size() == energies.size(), "The groups are those of the topology");
+    double sum = 0;
+    for (size_t i = 0; i < energies.size(); i++)
+    {
+        const real energy = energies[i];
+        terms[i] += energy;
+        sum += energy;
+    }
+    return sum;
+}
 
 void FarfieldForceProvider::Impl::rethrowOnDevice(const farfield::Error& error)
 {
@@ -169,10 +203,6 @@ bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
     {
         reason = "GROMACS and the library were not both built with CUDA";
     }
-    if (reason.empty() && impl_->fmm_.particles().arePerturbed())
-    {
-        reason = "charges are perturbed";
-    }
     if (!reason.empty())
     {
         impl_->dataPath_ = "pass through the host: " + reason;
@@ -200,13 +230,12 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     ForceWithVirial& forceWithVirial = forceProviderOutput->forceWithVirial_;
     GMX_RELEASE_ASSERT(forceProviderInput.stepWork_ != nullptr, "mdrun tells what a step computes");
     const StepWorkload& stepWork = *forceProviderInput.stepWork_;
-    GMX_RELEASE_ASSERT(!forceProviderInput.lambda_.empty(), "mdrun tells lambda");
-    const real lambda =
-            forceProviderInput.lambda_[static_cast<int>(FreeEnergyPerturbationCouplingType::Coul)];
-    auto request = impl_->fmm_.request(forceProviderInput.step_, stepWork, lambda);
+    auto                request  = impl_->fmm_.request(
+            forceProviderInput.step_, stepWork, lambdaOfCharges(forceProviderInput.lambda_));
 
-    const RVec* x = impl_->fmm_.particles().positions(forceProviderInput.x_);
-    RVec*       f = forceWithVirial.force_.data();
+    const BoxRows box = BoxRows::fromMatrix(forceProviderInput.box_);
+    const RVec*   x   = impl_->fmm_.particles().positions(forceProviderInput.x_);
+    RVec*         f   = forceWithVirial.force_.data();
     // Without the filler particles, unless there are none
     const ArrayRef<const int> homeAtoms = impl_->fmm_.particles().homeAtoms();
     if (!homeAtoms.empty())
@@ -219,8 +248,12 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     farfield::Totals totals;
     try
     {
-        totals = impl_->fmm_.solver().evaluate(
-                x->as_vec(), BoxRows::fromMatrix(forceProviderInput.box_).rows, f->as_vec(), request);
+        totals = impl_->fmm_.solver().evaluate(x->as_vec(), box.rows, f->as_vec(), request);
+        if (stepWork.computeEnergy && impl_->fmm_.particles().numEnergyGroups() > 1)
+        {
+            // What the term of the whole energy has is the rounding of the others
+            totals.energy -= impl_->addGroupEnergies(x, box, request, &forceProviderOutput->enerd_);
+        }
     }
     catch (const farfield::Error& error)
     {
@@ -250,9 +283,13 @@ void FarfieldForceProvider::reinit(StatePropagatorDataGpu* stateGpu, GpuForceRed
     }
 }
 
-bool FarfieldForceProvider::mustBeRecordedAgain(const matrix box) const
+bool FarfieldForceProvider::mustBeRecordedAgain(const matrix box, const ArrayRef<const real> lambda) const
 {
-    // The first step with another box sets up the FMM for it, which a graph can not hold
+    // The first step with another lambda or box sets up the FMM for it, which a graph can not hold
+    if (impl_->fmm_.particles().arePerturbed() && lambdaOfCharges(lambda) != impl_->launchedLambda_)
+    {
+        return true;
+    }
     for (int i = 0; i < DIM; i++)
     {
         for (int j = 0; j < DIM; j++)
@@ -266,17 +303,19 @@ bool FarfieldForceProvider::mustBeRecordedAgain(const matrix box) const
     return impl_->device_->mustBeRecordedAgain();
 }
 
-void FarfieldForceProvider::launch(const matrix          box,
-                                   const int64_t         step,
-                                   const StepWorkload&   stepWork,
-                                   GpuEventSynchronizer* xReadyOnDevice)
+void FarfieldForceProvider::launch(const matrix               box,
+                                   const int64_t              step,
+                                   const StepWorkload&        stepWork,
+                                   const ArrayRef<const real> lambda,
+                                   GpuEventSynchronizer*      xReadyOnDevice)
 {
-    impl_->launchedBox_  = BoxRows::fromMatrix(box);
-    impl_->launchedStep_ = step;
+    impl_->launchedBox_    = BoxRows::fromMatrix(box);
+    impl_->launchedStep_   = step;
+    impl_->launchedLambda_ = lambdaOfCharges(lambda);
     try
     {
         impl_->device_->launch(impl_->launchedBox_.rows,
-                               impl_->fmm_.request(step, stepWork, 0),
+                               impl_->fmm_.request(step, stepWork, impl_->launchedLambda_),
                                !stepWork.useGpuFBufferOps,
                                xReadyOnDevice);
     }
@@ -332,7 +371,7 @@ void FarfieldForceProvider::logTimings() const
             text = stageTable(
                     "FMM (farfield) GPU time per stage, measured after the last step, "
                     "without overlap",
-                    impl_->device_->measureStages(impl_->launchedBox_.rows));
+                    impl_->device_->measureStages(impl_->launchedBox_.rows, impl_->launchedLambda_));
         }
         catch (const farfield::Error& error)
         {

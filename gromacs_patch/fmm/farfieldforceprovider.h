@@ -107,10 +107,11 @@ public:
 
     // From IDeviceForceProvider
     void reinit(StatePropagatorDataGpu* stateGpu, GpuForceReduction* forceReduction) override;
-    bool mustBeRecordedAgain(const matrix box) const override;
+    bool mustBeRecordedAgain(const matrix box, ArrayRef<const real> lambda) const override;
     void launch(const matrix          box,
                 int64_t               step,
                 const StepWorkload&   stepWork,
+                ArrayRef<const real>  lambda,
                 GpuEventSynchronizer* xReadyOnDevice) override;
     void waitAndReduce(const StepWorkload& stepWork,
                        ForceWithVirial*    forceWithVirial,

@@ -83,7 +83,8 @@ void FarfieldForceProvider::reinit(StatePropagatorDataGpu* /* stateGpu */,
 {
 }
 
-bool FarfieldForceProvider::mustBeRecordedAgain(const matrix /* box */) const
+bool FarfieldForceProvider::mustBeRecordedAgain(const matrix /* box */,
+                                                ArrayRef<const real> /* lambda */) const
 {
     return false;
 }
@@ -91,6 +92,7 @@ bool FarfieldForceProvider::mustBeRecordedAgain(const matrix /* box */) const
 void FarfieldForceProvider::launch(const matrix /* box */,
                                    const int64_t /* step */,
                                    const StepWorkload& /* stepWork */,
+                                   ArrayRef<const real> /* lambda */,
                                    GpuEventSynchronizer* /* xReadyOnDevice */)
 {
 }

@@ -207,13 +207,14 @@ std::vector<RVec> FarfieldOnDevice::coordinates() const
     return x;
 }
 
-std::vector<farfield::StageTime> FarfieldOnDevice::measureStages(const double box[DIM][DIM])
+std::vector<farfield::StageTime> FarfieldOnDevice::measureStages(const double box[DIM][DIM], const real lambda)
 {
     check(cudaDeviceSynchronize(), "waiting for the last step");
     farfield::Request request;
     request.energy        = false;
     request.virial        = false;
     request.replaceForces = true;
+    request.lambda        = lambda;
     return farfield::measureStages(
             impl_->solver_, impl_->x_, box, impl_->forces_, request, c_numMeasurements);
 }

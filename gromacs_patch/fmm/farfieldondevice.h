@@ -107,7 +107,7 @@ public:
     std::vector<RVec> coordinates() const;
 
     //! Device time of every stage at the current coordinates; overwrites the forces.
-    std::vector<farfield::StageTime> measureStages(const double box[DIM][DIM]);
+    std::vector<farfield::StageTime> measureStages(const double box[DIM][DIM], real lambda);
 
 private:
     class Impl;

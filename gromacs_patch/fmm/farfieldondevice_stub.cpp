@@ -98,7 +98,8 @@ std::vector<RVec> FarfieldOnDevice::coordinates() const
     return {};
 }
 
-std::vector<farfield::StageTime> FarfieldOnDevice::measureStages(const double /* box */[DIM][DIM])
+std::vector<farfield::StageTime> FarfieldOnDevice::measureStages(const double /* box */[DIM][DIM],
+                                                                 const real /* lambda */)
 {
     return {};
 }

@@ -144,6 +144,13 @@ FarfieldExclusions collectExclusions(const gmx_mtop_t& mtop, const std::vector<i
 
 } // namespace
 
+FarfieldParticles::FarfieldParticles(const gmx_mtop_t& mtop, const bool hasTwoStates) :
+    mtop_(mtop),
+    arePerturbed_(hasTwoStates),
+    numEnergyGroups_(static_cast<int>(mtop.groups.groups[SimulationAtomGroupType::EnergyOutput].size()))
+{
+}
+
 bool FarfieldParticles::follow(const MDModulesAtomsRedistributedSignal& signal)
 {
     // Collected only now, as a run may still extend the exclusions when it starts (MiMiC)
@@ -207,6 +214,7 @@ void FarfieldParticles::reorder()
     particleOfGlobalAtom_.resize(numParticles);
     charges_.resize(numParticles);
     chargesB_.resize(arePerturbed_ ? numParticles : 0);
+    energyGroups_.resize(numEnergyGroups_ > 1 ? numParticles : 0);
     for (int i = 0; i < numParticles; i++)
     {
         particleOfGlobalAtom_[globalAtom_[i]] = i;
@@ -214,6 +222,11 @@ void FarfieldParticles::reorder()
         if (arePerturbed_)
         {
             chargesB_[i] = globalChargesB_[globalAtom_[i]];
+        }
+        if (numEnergyGroups_ > 1)
+        {
+            energyGroups_[i] =
+                    getGroupType(mtop_.groups, SimulationAtomGroupType::EnergyOutput, globalAtom_[i]);
         }
     }
     reorderExclusions();

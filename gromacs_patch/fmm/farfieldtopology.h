@@ -73,10 +73,7 @@ public:
      * \param[in] mtop          the global topology; must outlive this object
      * \param[in] hasTwoStates  whether charges differ between states that are mixed
      */
-    FarfieldParticles(const gmx_mtop_t& mtop, bool hasTwoStates) :
-        mtop_(mtop), arePerturbed_(hasTwoStates)
-    {
-    }
+    FarfieldParticles(const gmx_mtop_t& mtop, bool hasTwoStates);
 
     /*! \brief Takes over the local order of the atoms.
      *
@@ -90,6 +87,10 @@ public:
     ArrayRef<const real> chargesB() const { return chargesB_; }
     //! Whether charges differ between two states
     bool arePerturbed() const { return arePerturbed_; }
+    //! Number of energy groups
+    int numEnergyGroups() const { return numEnergyGroups_; }
+    //! Energy group of each particle, where there are several groups
+    ArrayRef<const int> energyGroups() const { return energyGroups_; }
     //! Excluded pairs of particles, each once, at either of the two
     const FarfieldExclusions& exclusions() const { return exclusions_; }
 
@@ -120,6 +121,7 @@ private:
 
     const gmx_mtop_t& mtop_;
     const bool        arePerturbed_;
+    const int         numEnergyGroups_;
 
     //! Charges of the whole system, in global order
     std::vector<real> globalCharges_;
@@ -139,6 +141,7 @@ private:
 
     std::vector<real>  charges_;
     std::vector<real>  chargesB_;
+    std::vector<int>   energyGroups_;
     FarfieldExclusions exclusions_;
     //! Positions without filler particles
     std::vector<RVec> x_;

@@ -18,6 +18,8 @@ from tests.support.gmx import environment, gro, log, mdp, simulation
 
 # Lambda states of tests.bench.hydration; none: nothing is perturbed.
 KINDS = {"unperturbed": None, "charges": 2, "Lennard-Jones": 7}
+# An integrator that GROMACS has on GPUs.
+INTEGRATOR = {"integrator": "md", "tcoupl": "v-rescale", "tau-t": 1.0, "nstcalcenergy": 100}
 
 
 def main():
@@ -42,9 +44,11 @@ def main():
     for method, electrostatics in hydration.METHODS.items():
         for kind, state in KINDS.items():
             perturbed = hydration.states(solute.molecule) if state is not None else {}
-            start = {"init-lambda-state": state} if state is not None else {}
+            interval = {"nstdhdl": INTEGRATOR["nstcalcenergy"]}
+            start = {"init-lambda-state": state, **interval} if state is not None else {}
+            length = {"nsteps": arguments.steps}
             entries = mdp.settings(
-                hydration.COMMON, electrostatics, perturbed, start, {"nsteps": arguments.steps}
+                hydration.COMMON, INTEGRATOR, electrostatics, perturbed, start, length
             )
             name = f"{method}-{kind}"
             simulation.grompp(folder, name, entries, "conf.gro", "topol.top", ["-maxwarn", 2]).ok()

@@ -345,18 +345,29 @@ def test_charges_without_repulsion_are_refused(work, water, case, molecule):
     assert "coul-lambdas" in text and "vdw-lambdas" in text and "molecule type PER" in text, text
 
 
+# Options of mdrun, and where the log has coordinates and forces.
+ON_GPU = {
+    "update on the CPU": (["-update", "cpu"], "on the GPU, copied at every step: the update runs on the CPU"),
+    "resident": (["-update", "gpu"], "stay on the GPU"),
+    "perturbed pairs too": (["-update", "gpu", "-nbfe", "gpu"], "stay on the GPU"),
+}
+
+
 @pytest.mark.skipif(not environment.on_gpu(), reason="no GPU, or gmx without CUDA")
-def test_a_gpu_evaluates_perturbed_charges_for_the_host(work, water):
-    """At every step of a moving run, the forces and slopes of a rerun on the CPU."""
-    state_b, lambdas, _, _ = CASES["charges"]
+@pytest.mark.parametrize("where", ON_GPU)
+@pytest.mark.parametrize("case, state", [("charges", 1), ("charges and types", 2), ("charges and types", 4)])
+def test_a_gpu_gives_what_the_cpu_gives(work, water, case, state, where):
+    """At every step of a moving run, the forces of a rerun on the CPU, and all that dhdl files have."""
+    flags, place = ON_GPU[where]
+    state_b, lambdas, _, _ = CASES[case]
     write_topology(work / "topol.top", water, state_b)
     motion = {"nsteps": 20, "nstfout": 1, "nstxout": 1, "nstcalcenergy": 5, "gen-vel": "yes"}
     entries = settings(lambdas, UNTUNED_FMM, motion, {"constraints": "none", "nstdhdl": 5})
-    entries["init-lambda-state"] = 1
+    entries["init-lambda-state"] = state
     simulation.grompp(work, "run", entries, water.conf, "topol.top", ["-maxwarn", 1]).ok()
-    simulation.mdrun(work, "run", ["-nb", "gpu", "-dhdl", "run.xvg"]).ok()
+    simulation.mdrun(work, "run", ["-nb", "gpu", "-dhdl", "run.xvg", *flags]).ok()
     run = simulation.Run(work, "run")
-    assert "pass through the host: charges are perturbed" in run.log
+    assert place in run.log
     again = ["-nb", "cpu", "-rerun", "run.trr", "-dhdl", "again.xvg"]
     simulation.grompp(work, "again", entries, water.conf, "topol.top", ["-maxwarn", 1]).ok()
     simulation.mdrun(work, "again", again, variables={"GMX_FMM_DEVICE": "cpu"}).ok()
@@ -364,11 +375,10 @@ def test_a_gpu_evaluates_perturbed_charges_for_the_host(work, water):
     assert len(run.frames) == len(expected.frames) == 21
     for found, frame in zip(run.frames, expected.frames):
         assert force_error(found.f, frame.f) <= WATER_LIMIT
-    slopes = []
-    for name in ("run", "again"):
-        table = columns(work / f"{name}.xvg")
-        values = next(table[legend] for legend in table if "coul" in legend)
-        slopes.append(dict(zip(table["Time"], values)))
-    assert len(slopes[0]) == 5
-    for time, slope in slopes[0].items():
-        assert abs(slope - slopes[1][time]) <= dhdl_limit(water)
+    found, rerun = (columns(work / f"{name}.xvg") for name in ("run", "again"))
+    assert len(found["Time"]) == 5
+    rows = [list(rerun["Time"]).index(time) for time in found["Time"]]
+    interactions = [legend for legend in found if r"\xl\f{}" in legend]
+    assert len(interactions) == 2 + len(lambdas["coul-lambdas"].split())
+    for legend in interactions:
+        assert np.abs(found[legend] - rerun[legend][rows]).max() <= dhdl_limit(water), legend

@@ -127,16 +127,6 @@ def test_an_error_of_the_library_is_told_as_it_is_and_names_the_option(work, wat
     assert_nothing_written(work, "bad")
 
 
-def test_energy_groups_give_a_warning(work, salt_water):
-    change = {"energygrps": "SOL Ion"}
-    done = simulation.grompp(work, "groups", settings(FMM, change), salt_water.conf, salt_water.top)
-    assert done.status != 0
-    assert "WARNING" in done.text and "energygrps" in done.text
-    simulation.grompp(
-        work, "groups", settings(FMM, change), salt_water.conf, salt_water.top, ["-maxwarn", 1]
-    ).ok()
-
-
 def assert_nothing_written(folder, name):
     """No frame, no energies, no final structure."""
     trajectory = folder / f"{name}.trr"

@@ -2,6 +2,7 @@
 """What the machine and its environment offer.
 
 GMX                          the patched program (default: build/bin/gmx of this tree)
+GMX_MPI                      the same with an MPI library, for tests of several simulations at once
 GMX_DOUBLE                   a double-precision GROMACS for converged references (default: gmx_d)
 GROMACS_SOURCE_DIR           GROMACS sources: structures and force fields
 GROMACS_REGRESSIONTESTS_DIR  GROMACS's own regression tests
@@ -27,6 +28,12 @@ TIME_LIMIT = 300
 def gmx():
     """The patched program."""
     return Gmx(os.environ.get("GMX", ROOT / "build/bin/gmx"), TIME_LIMIT)
+
+
+def gmx_mpi():
+    """The patched program with an MPI library whose mpirun is on PATH, or None."""
+    program = os.environ.get("GMX_MPI")
+    return Path(program).resolve() if program else None
 
 
 @functools.cache
