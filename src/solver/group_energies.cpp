@@ -77,14 +77,15 @@ std::vector<double> groupEnergies(ChargeSet<Real>* charges,
     return energies;
 }
 
-#define FARFIELD_INSTANTIATE(Real)                                                                 \
-    template std::vector<double> groupEnergies(ChargeSet<Real>*,                                   \
-                                               const std::vector<WeightedCharges<Real>>&,          \
-                                               const int*,                                         \
-                                               int,                                                \
-                                               const std::function<void(Real*)>&);
-
-FARFIELD_INSTANTIATE(float)
-FARFIELD_INSTANTIATE(double)
+template std::vector<double> groupEnergies(ChargeSet<float>*,
+                                           const std::vector<WeightedCharges<float>>&,
+                                           const int*,
+                                           int,
+                                           const std::function<void(float*)>&);
+template std::vector<double> groupEnergies(ChargeSet<double>*,
+                                           const std::vector<WeightedCharges<double>>&,
+                                           const int*,
+                                           int,
+                                           const std::function<void(double*)>&);
 
 } // namespace farfield

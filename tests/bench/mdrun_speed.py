@@ -57,6 +57,8 @@ NONE = {"coulombtype": "Cut-off"}
 MINIMISATION = {"integrator": "steep", "nsteps": 60, "emstep": 0.01, "emtol": 100}
 WARM_UP = {"nsteps": 1000, "gen-vel": "yes", "gen-temp": 300, "gen-seed": 1, "tau-t": 0.1}
 CONTINUATION = {"continuation": "yes", "gen-vel": "no"}
+# Constraints and virtual sites are put in order first: a file has few decimals.
+START = {"continuation": "no", "gen-vel": "no"}
 
 # Edge of the cube, nm: 23 262, 46 650 and 93 237 atoms of TIP3P; one of TIP4P; then multiples of such
 # boxes along x, y, z.
@@ -288,7 +290,7 @@ def force_errors(gmx, name, folder, common, arguments, devices):
             ("PME", gmx, PME, devices["PME"]),
             ("FMM", gmx, {**FMM, **arguments.mdp}, devices["FMM"])):
         run_name = f"{name}-forces-{kind}"
-        mdp.write(output / f"{run_name}.mdp", common, CONTINUATION, settings, single_step)
+        mdp.write(output / f"{run_name}.mdp", common, START, settings, single_step)
         # From the structure file alone, which any version reads: all programs have equal positions.
         program("grompp", "-f", f"{run_name}.mdp", "-c", folder / "warm.gro",
                 "-p", folder / "topol.top", "-o", f"{run_name}.tpr", "-po", f"{run_name}-out.mdp",
