@@ -160,6 +160,11 @@ runTests()
     step "Tests through gmx"
     (cd "$root" && "$testPython" -m pytest tests/mdrun -p no:cacheprovider -v --durations=10) \
         || failed+=("tests through gmx")
+    if installOwnPackage; then
+        (cd "$root" && "$packagePython" -m pytest tests/python -p no:cacheprovider -q) || failed+=("tests of the Python package")
+    else
+        failed+=("the Python package")
+    fi
     step "Regression cases of GROMACS"
     (cd "$root" && "$testPython" -m regressiontests.run --select ci) || failed+=("regression cases")
 

@@ -9,7 +9,7 @@
 # Prints the C++ and CUDA sources, each ended by a null byte.
 listSources()
 {
-    find "$root"/{src,kernels,tests,gromacs_patch} -type f \
+    find "$root"/{src,kernels,python,tests,gromacs_patch} -type f \
         \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0
 }
 

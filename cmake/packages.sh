@@ -216,6 +216,18 @@ setUpTestPython()
     testPython=$pythonPrefix/bin/python3
 }
 
+# Installs the Python package of this tree, without CUDA, into a folder of its own; sets packagePython to
+# an interpreter that has it.
+installOwnPackage()
+{
+    local folder=$build/python-package
+    step "Python package"
+    [ -x "$folder/bin/python3" ] || python3 -m venv "$folder"
+    packagePython=$folder/bin/python3
+    CMAKE_CXX_COMPILER_LAUNCHER=ccache "$packagePython" -m pip install -q --disable-pip-version-check \
+        --config-settings=cmake.define.FARFIELD_CUDA=OFF "$root[ase]" pytest
+}
+
 # Sets checkTools: the folder of clang-format and clang-tidy, in the versions that count.
 setUpCheckTools()
 {

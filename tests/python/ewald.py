@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""An Ewald sum for few charges: energies of a periodic box with tin-foil surroundings, kJ/mol."""
+
+import itertools
+import math
+
+import numpy as np
+
+COULOMB_CONSTANT = 138.935458
+
+
+def energy(q, x, box, excluded=()):
+    """All pairs in all images, but for excluded minimum-image pairs; background of a net charge."""
+    q, x, box = (np.asarray(values, dtype=float) for values in (q, x, box))
+    volume = abs(np.linalg.det(box))
+    alpha = 6.0 / volume ** (1 / 3)
+    reciprocal = 2 * np.pi * np.linalg.inv(box).T
+    shifts = np.array(list(itertools.product(range(-3, 4), repeat=3)))
+    total = 0.0
+    for i in range(len(q)):
+        for j in range(len(q)):
+            r = np.linalg.norm(x[i] - x[j] + shifts @ box, axis=1)
+            r = r[r > 1e-12]
+            total += 0.5 * q[i] * q[j] * sum(math.erfc(alpha * d) / d for d in r if alpha * d < 6.5)
+    waves = np.array(list(itertools.product(range(-12, 13), repeat=3))) @ reciprocal
+    k2 = np.sum(waves**2, axis=1)
+    waves, k2 = waves[k2 > 0], k2[k2 > 0]
+    structure = np.abs(q @ np.exp(1j * (x @ waves.T))) ** 2
+    total += 2 * np.pi / volume * np.sum(np.exp(-k2 / (4 * alpha**2)) / k2 * structure)
+    total -= alpha / math.sqrt(math.pi) * np.sum(q**2)
+    total -= math.pi / (2 * volume * alpha**2) * np.sum(q) ** 2
+    for i, j in excluded:
+        near = np.linalg.norm(x[i] - x[j] + shifts @ box, axis=1).min()
+        total -= q[i] * q[j] / near
+    return COULOMB_CONSTANT * total

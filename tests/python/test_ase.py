@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The calculator of ASE: Madelung constant, forces and stress by differences of energies."""
+
+import numpy as np
+import pytest
+
+ase = pytest.importorskip("ase")
+
+from ase import Atoms, units  # noqa: E402
+from ase.build import bulk  # noqa: E402
+
+from farfield.ase import FarfieldCoulomb  # noqa: E402
+
+COULOMB = 138.935458 * units.kJ / units.mol * 10  # eV Angstrom
+
+
+def calculator(accuracy=1e-9, **options):
+    return FarfieldCoulomb(accuracy=accuracy, threads=1, device="cpu", **options)
+
+
+def test_rock_salt_has_its_madelung_constant():
+    crystal = bulk("NaCl", "rocksalt", a=5.64)  # primitive: not a triangular cell
+    crystal.set_initial_charges([1, -1])
+    crystal.calc = calculator(1e-7)
+    expected = -1.747564594633 * COULOMB / 2.82
+    assert crystal.get_potential_energy() == pytest.approx(expected, rel=1e-8)
+    assert np.abs(crystal.get_forces()).max() < 1e-6
+    # the energy is proportional to 1/a
+    pressure = -np.trace(crystal.get_stress(voigt=False)) / 3
+    assert pressure == pytest.approx(expected / (3 * crystal.get_volume()), rel=1e-6)
+
+
+@pytest.fixture
+def atoms():
+    random = np.random.default_rng(11)
+    cell = random.uniform(-2, 2, (3, 3)) + 12 * np.eye(3)
+    result = Atoms("H16", scaled_positions=random.random((16, 3)), cell=cell, pbc=True)
+    charges = random.uniform(-1, 1, 16)
+    result.set_initial_charges(charges - charges.mean())
+    result.calc = calculator(exclusions=[(0, 1), (2, 3)])
+    return result
+
+
+def test_forces_are_slopes_of_the_energy(atoms):
+    forces = atoms.get_forces()
+    step = 1e-3
+    for i, d in ((0, 0), (3, 1), (9, 2)):
+        energies = []
+        for sign in (-1, 1):
+            moved = atoms.copy()
+            moved.positions[i, d] += sign * step
+            moved.calc = atoms.calc
+            energies.append(moved.get_potential_energy())
+        slope = (energies[1] - energies[0]) / (2 * step)
+        assert forces[i, d] == pytest.approx(-slope, rel=1e-4, abs=1e-5)
+
+
+def test_stress_is_the_slope_of_the_energy(atoms):
+    stress = atoms.get_stress(voigt=False)
+    step = 1e-4
+    for a, b in ((0, 0), (1, 2), (2, 0)):
+        energies = []
+        for sign in (-1, 1):
+            strain = np.eye(3)
+            strain[a, b] += 0.5 * sign * step
+            strain[b, a] += 0.5 * sign * step
+            strained = atoms.copy()
+            strained.set_cell(atoms.cell @ strain, scale_atoms=True)
+            strained.calc = atoms.calc
+            energies.append(strained.get_potential_energy())
+        slope = (energies[1] - energies[0]) / (2 * step) / atoms.get_volume()
+        assert stress[a, b] == pytest.approx(slope, rel=1e-4, abs=1e-7)
+
+
+def test_potentials_are_slopes_by_the_charges(atoms):
+    charges = atoms.get_initial_charges()
+    potentials = atoms.calc.get_property("potentials", atoms)
+    energy = atoms.get_potential_energy()
+    assert np.sum(charges * potentials) == pytest.approx(2 * energy, rel=1e-6)
+
+
+def test_open_directions_are_refused(atoms):
+    atoms.pbc = (True, True, False)
+    with pytest.raises(ValueError, match="periodic in all three"):
+        atoms.get_potential_energy()

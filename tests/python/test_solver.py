@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The Python package against an Ewald sum of its own, and what it does with wrong input."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import farfield
+
+from . import ewald
+
+BOXES = {
+    "cube": np.diag([2.0, 2.0, 2.0]),
+    "rectangular": np.diag([1.6, 2.0, 2.4]),
+    "triclinic": np.array([[2.0, 0, 0], [0.5, 1.9, 0], [-0.6, 0.7, 1.8]]),
+}
+EXCLUDED = [(0, 1), (2, 3), (2, 4)]
+
+
+def charges(count=12, net=0.0):
+    random = np.random.default_rng(3)
+    q = random.uniform(-1, 1, count)
+    return q + (net - q.sum()) / count, random.uniform(-1, 3, (count, 3))
+
+
+def solver(q, accuracy=1e-8, pairs=(), **options):
+    result = farfield.Solver(accuracy, threads=1, device="cpu", **options)
+    result.set_charges(q)
+    result.set_exclusions(pairs)
+    return result
+
+
+@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("net", [0.0, 1.5])
+def test_energy_and_forces_are_those_of_an_ewald_sum(box, net):
+    q, x = charges(net=net)
+    cell = BOXES[box]
+    result = solver(q, pairs=EXCLUDED).evaluate(x, cell, potentials=True, virial=True)
+    expected = ewald.energy(q, x, cell, EXCLUDED)
+    scale = np.abs(expected)
+    assert result.energy == pytest.approx(expected, abs=1e-7 * scale)
+    assert np.sum(q * result.potentials) == pytest.approx(2 * result.energy, abs=1e-7 * scale)
+    assert np.trace(result.virial) == pytest.approx(-0.5 * result.energy, abs=1e-6 * scale)
+    step = 1e-4
+    for i, d in ((0, 0), (5, 1), (11, 2)):
+        moved = [x.copy(), x.copy()]
+        moved[0][i, d] -= step
+        moved[1][i, d] += step
+        down, up = (ewald.energy(q, y, cell, EXCLUDED) for y in moved)
+        # the central difference errs by a sixth of step^2 times third derivatives
+        assert result.forces[i, d] == pytest.approx((down - up) / (2 * step), rel=1e-4, abs=1e-2)
+
+
+def test_single_precision_meets_its_accuracy():
+    q, x = charges(400)
+    box = np.diag([3.0, 3.0, 3.0])
+    exact = solver(q, 1e-9).evaluate(x, box).forces
+    forces = solver(q, 1e-4, dtype=np.float32).evaluate(x, box).forces
+    assert forces.dtype == np.float32
+    error = np.sqrt(np.mean((forces - exact) ** 2) / np.mean(exact**2))
+    assert 1e-8 < error <= 1e-4
+
+
+def test_the_example_of_the_readme_runs(capsys):
+    readme = Path(__file__).parents[2] / "README.md"
+    section = readme.read_text().split("## From Python")[1].split("\n## ")[0]
+    code = "\n".join(line[4:] for line in section.splitlines() if line.startswith("    "))
+    program = code[code.index("import numpy"):]
+    exec(program, {})
+    assert np.isfinite(float(capsys.readouterr().out.split()[0]))
+
+
+def test_edges_of_a_rectangular_box_are_a_box():
+    q, x = charges()
+    one = solver(q).evaluate(x, [1.6, 2.0, 2.4])
+    other = solver(q).evaluate(x, BOXES["rectangular"])
+    assert one.energy == other.energy
+    assert np.array_equal(one.forces, other.forces)
+
+
+def test_two_states_are_mixed():
+    a, x = charges()
+    b = a.copy()
+    b[4], b[7] = 0.0, 1.0
+    box = BOXES["triclinic"]
+    perturbed = solver(a)
+    perturbed.set_perturbed_charges(a, b)
+    result = perturbed.evaluate(x, box, lambda_=0.3, slope=True)
+    energies = [ewald.energy(q, x, box) for q in (a, b)]
+    assert result.energy == pytest.approx(0.7 * energies[0] + 0.3 * energies[1], rel=1e-6)
+    assert result.slope == pytest.approx(energies[1] - energies[0], rel=1e-6)
+
+
+def test_groups_have_their_energies():
+    q, x = charges()
+    box = BOXES["triclinic"]
+    group = np.arange(len(q)) % 3
+    own = solver(q)
+    energies = own.group_energies(x, box, group)
+    assert energies.shape == (3, 3)
+    assert energies.sum() == pytest.approx(own.evaluate(x, box).energy, rel=1e-9)
+    alone = [ewald.energy(np.where(group == g, q, 0), x, box) for g in range(3)]
+    both = ewald.energy(np.where(group != 1, q, 0), x, box)
+    assert energies[1, 1] == pytest.approx(alone[1], rel=1e-6)
+    assert energies[0, 2] == pytest.approx(both - alone[0] - alone[2], rel=1e-5)
+
+
+def test_lists_are_arrays_and_inputs_are_left_alone():
+    q, x = charges()
+    box = BOXES["cube"]
+    before = x.copy()
+    expected = solver(q).evaluate(x, box)
+    result = solver(list(q)).evaluate(x.tolist(), box.tolist())
+    assert np.array_equal(result.forces, expected.forces)
+    assert np.array_equal(x, before)
+    assert result.virial is None and result.potentials is None and result.slope is None
+    # as does an array that is not contiguous
+    wide = np.zeros((len(q), 6))
+    wide[:, ::2] = x
+    assert np.array_equal(solver(q).evaluate(wide[:, ::2], box).forces, expected.forces)
+
+
+def test_what_was_chosen_can_be_read():
+    q, x = charges(100)
+    own = solver(q, 1e-5, order=8)
+    own.evaluate(x, [3.0, 3.0, 3.0])
+    assert own.setup["order"] == 8
+    assert own.setup["device"] == "cpu"
+    assert sum(own.timings.values()) > 0
+    assert "P2P" in own.timings
+
+
+WRONG = {
+    "accuracy": (dict(accuracy=2.0), "accuracy"),
+    "order": (dict(order=21), "order"),
+    "m2l": (dict(m2l="quick"), "m2l"),
+    "device": (dict(device="tpu"), "device"),
+    "dtype": (dict(dtype=np.float16), "dtype"),
+}
+
+
+@pytest.mark.parametrize("option", WRONG)
+def test_wrong_options_are_refused(option):
+    options, text = WRONG[option]
+    with pytest.raises(ValueError, match=text):
+        farfield.Solver(**options)
+
+
+def test_wrong_arrays_are_refused():
+    q, x = charges()
+    own = solver(q)
+    with pytest.raises(ValueError, match="11 positions"):
+        own.evaluate(x[:-1], BOXES["cube"])
+    with pytest.raises(ValueError, match="lower triangular"):
+        own.evaluate(x, BOXES["triclinic"].T)
+    with pytest.raises(ValueError, match="range 0 to 11"):
+        own.set_exclusions([(0, 12)])
+    x[3, 1] = np.nan
+    with pytest.raises(ValueError, match="3"):
+        own.evaluate(x, BOXES["cube"])
+    with pytest.raises(TypeError):
+        own.evaluate(x[:, :2], BOXES["cube"])
