@@ -191,6 +191,26 @@ def test_the_pressure_is_that_of_the_forces(work, water, method, threads):
     assert np.abs(tensors[1] - tensors[0]).max() < 2
 
 
+@pytest.mark.parametrize("method", [FMM, TIGHT_PME], ids=["fmm", "pme"])
+def test_the_grid_of_lj_pme_is_that_of_the_state(work, water, method):
+    """In state B, that of a run with its types alone.
+
+    GROMACS 2026.3 without the patch solves the grid of state A twice, and not that of state B.
+    """
+    kind = {"vdwtype": "PME", "lj-pme-comb-rule": "Geometric", "nstfout": 1, "constraints": "none"}
+    state_b, energies = CASES["types"][0], []
+    for name, molecule, entries in (
+        ("one", MOLECULE.replace("1 OW ", "1 O ", 1), {}),
+        ("two", MOLECULE, {**TOGETHER, "init-lambda-state": 3}),
+    ):
+        write_topology(work / f"{name}.top", water, state_b if entries else SAME, molecule)
+        merged = settings(kind, entries, method)
+        simulation.grompp(work, name, merged, water.conf, f"{name}.top", ["-maxwarn", 1]).ok()
+        simulation.mdrun(work, name).ok()
+        energies.append(simulation.Run(work, name).energies["LJ recip."][0])
+    assert energies[1] == pytest.approx(energies[0], rel=1e-6)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_forces_and_energies_at_several_lambdas_match_tight_pme(work, water, case):
     state_b, lambdas, states, warnings = CASES[case]
