@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import _core
 
-COULOMB_CONSTANT = 138.935458  # kJ/mol nm/e^2, as GROMACS has it
-
 
 @dataclass
 class Result:
@@ -43,7 +41,7 @@ class Solver:
         threads: OpenMP threads; None: all that the runtime offers.
         reproducible: bitwise equal results on a GPU, too.
         tune: on a GPU, time the settings that meet the accuracy and take the fastest.
-        coulomb_constant: kJ/mol nm/e^2.
+        coulomb_constant: kJ/mol nm/e^2; None: that of GROMACS.
 
     Raises:
         ValueError: an option is out of range.
@@ -64,7 +62,7 @@ class Solver:
         threads: Optional[int] = None,
         reproducible: bool = False,
         tune: bool = False,
-        coulomb_constant: float = COULOMB_CONSTANT,
+        coulomb_constant: Optional[float] = None,
     ):
         self.dtype = np.dtype(dtype)
         kinds = {np.dtype(np.float32): _core.SingleSolver, np.dtype(np.float64): _core.DoubleSolver}
@@ -76,10 +74,11 @@ class Solver:
             "cellSize": cell_size,
             "deviceId": device_id,
             "threads": threads,
+            "coulombConstant": coulomb_constant,
         }
         options = {name: value for name, value in optional.items() if value is not None}
         options |= {"accuracy": accuracy, "m2l": m2l, "device": device, "tune": tune}
-        options |= {"reproducible": reproducible, "coulombConstant": coulomb_constant}
+        options["reproducible"] = reproducible
         self._core = kinds[self.dtype](options)
         self._count = 0
 

@@ -60,7 +60,8 @@ std::vector<double> groupEnergies(ChargeSet<Real>* charges,
     };
     try
     {
-        for (const WeightedCharges<Real>& state : states)
+        const std::vector<WeightedCharges<Real>> one = { { 1, all.data() } };
+        for (const WeightedCharges<Real>& state : states.empty() ? one : states)
         {
             for (int own = 0; own < groups && state.weight != 0; own++)
             {

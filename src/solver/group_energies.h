@@ -29,7 +29,7 @@ struct WeightedCharges
 
 /*! \brief The energies of Solver::groupEnergies().
  *  \param[in,out] charges    of all particles; the same ones afterwards
- *  \param[in]     states     that are mixed
+ *  \param[in]     states     that are mixed; none: the charges that are set
  *  \param[in]     group      [n], checked
  *  \param[in]     potentials  computes those of the charges that are set, [n] */
 template<class Real>

@@ -110,6 +110,12 @@ void PerturbedCharges<Real>::prepare(const Real* x, const double box[3][3])
 }
 
 template<class Real>
+void PerturbedCharges<Real>::nameBadPosition(const Real* x, const double box[3][3]) const
+{
+    checkPositions(x, charges_->isCharged(), checkedBox(box));
+}
+
+template<class Real>
 Totals PerturbedCharges<Real>::evaluateDifference(const Real* x,
                                                   const double box[3][3],
                                                   const Request& request,
@@ -124,8 +130,7 @@ Totals PerturbedCharges<Real>::evaluateDifference(const Real* x,
     }
     catch (const Error&)
     {
-        // names the particle as the caller does
-        checkPositions(x, charges_->isCharged(), checkedBox(box));
+        nameBadPosition(x, box);
         throw;
     }
 }
@@ -221,10 +226,7 @@ void PerturbedCharges<Real>::enqueue(const Real* x,
         }
         catch (const Error&)
         {
-            // names the particle as the caller does
-            checkPositions(gpu_->positions(x, charges_->count(), stream).data(),
-                           charges_->isCharged(),
-                           checkedBox(box));
+            nameBadPosition(gpu_->positions(x, charges_->count(), stream).data(), box);
             throw;
         }
     }

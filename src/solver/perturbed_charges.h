@@ -93,6 +93,8 @@ private:
     void mix(double lambda);
     //! Gives the second solver its charges and excluded pairs.
     void refresh();
+    //! Throws for a position that is wrong, naming its particle as the caller does, who has all.
+    void nameBadPosition(const Real* x, const double box[3][3]) const;
     //! E(D). \param[out] forces  on perturbed particles
     Totals evaluateDifference(const Real* x,
                               const double box[3][3],

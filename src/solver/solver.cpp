@@ -126,12 +126,7 @@ public:
         {
             return {};
         }
-        const auto positions = [&]
-        {
-            checkPositions(x, charges_.isCharged(), box);
-            return x;
-        };
-        times_.add(Stage::SetUp, [&] { follow(box, positions); });
+        followOnHost(x, box);
         const auto evaluation = [&](Real* to)
         {
             Totals totals;
@@ -158,30 +153,21 @@ public:
         {
             return std::vector<double>(static_cast<size_t>(groups) * groups, 0.0);
         }
-        const auto positions = [&]
-        {
-            checkPositions(x, charges_.isCharged(), box);
-            return x;
-        };
-        times_.add(Stage::SetUp, [&] { follow(box, positions); });
+        followOnHost(x, box);
         Request own       = request;
         own.energy        = true;
         own.virial        = false;
         own.replaceForces = true;
         std::vector<Real> forces(3 * static_cast<size_t>(charges_.count()));
-        const std::vector<Real> q                    = charges_.charges();
-        const std::vector<WeightedCharges<Real>> one = { { 1, q.data() } };
+        std::vector<WeightedCharges<Real>> states;
+        if (perturbed_.any())
+        {
+            states = perturbed_.states(request.lambda);
+        }
         const auto potentials = [&](Real* to) { pipeline_.run(x, forces.data(), own, to); };
         std::vector<double> energies;
         const auto all = [&]
-        {
-            energies = farfield::groupEnergies<Real>(
-                    &charges_,
-                    perturbed_.any() ? perturbed_.states(request.lambda) : one,
-                    group,
-                    groups,
-                    potentials);
-        };
+        { energies = farfield::groupEnergies<Real>(&charges_, states, group, groups, potentials); };
         times_.add(Stage::Groups, [&] { times_.notCounted(all); });
         return energies;
     }
@@ -387,6 +373,17 @@ private:
         {
             chosenPartners_ = charges_.withPartners(); // of the run that is continued
         }
+    }
+
+    //! Does so for positions in host memory, [n][3], which are checked if cells have to be chosen.
+    void followOnHost(const Real* x, const Mat3& box)
+    {
+        const auto positions = [&]
+        {
+            checkPositions(x, charges_.isCharged(), box);
+            return x;
+        };
+        times_.add(Stage::SetUp, [&] { follow(box, positions); });
     }
 
     //! Chooses and builds operators that meet the accuracy.

@@ -96,9 +96,9 @@ def lennard_jones(x, forces):
 class Near:
     """The near part of the Coulomb forces: pairs and their images, as they were listed."""
 
-    def __init__(self, kind):
+    def __init__(self, kind, x):
         self.kind = kind
-        self.renew(np.zeros((ATOMS, 3)))
+        self.renew(x)
 
     def renew(self, x):
         if self.kind == "smooth":
@@ -129,9 +129,8 @@ class Run:
     """Motion without a thermostat, from positions and velocities. Positions are not put back into the box."""
 
     def __init__(self, kind, inner, solver, x, v):
-        self.near, self.kind, self.inner = Near(kind), kind, inner
+        self.near, self.kind, self.inner = Near(kind, x), kind, inner
         self.solver, self.x, self.v = solver, x.copy(), v.copy()
-        self.near.renew(self.x)
         self.find_fast()
         self.find_far()
 

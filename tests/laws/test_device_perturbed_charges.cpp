@@ -30,12 +30,7 @@ class DevicePerturbedCharges : public ReproducibleTest<Config>
 public:
     static Options options(M2lEngine engine)
     {
-        Options options     = ReproducibleTest<Config>::options();
-        options.m2l         = engine;
-        options.order       = 7;
-        options.directRange = 1;
-        options.cellSize    = 0.5;
-        return options;
+        return withCells(ReproducibleTest<Config>::options(), engine, 7, 0.5);
     }
 };
 using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;

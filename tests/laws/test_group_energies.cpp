@@ -26,12 +26,7 @@ class GroupEnergies : public ReproducibleTest<Config>
 public:
     static Options options(M2lEngine engine = M2lEngine::Auto)
     {
-        Options options     = ReproducibleTest<Config>::options();
-        options.m2l         = engine;
-        options.order       = 9;
-        options.directRange = 1;
-        options.cellSize    = 0.4;
-        return options;
+        return withCells(ReproducibleTest<Config>::options(), engine, 9, 0.4);
     }
 };
 TYPED_TEST_SUITE(GroupEnergies, Configurations);

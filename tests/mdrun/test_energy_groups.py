@@ -2,6 +2,7 @@
 """Coulomb energies of energy groups: all of them, with periodic images, unlike those of PME."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,12 +30,12 @@ def without_charges(text, molecules):
     return "\n".join(lines) + "\n"
 
 
-def coulomb(work, name, system, topology, settings_of_run):
-    (work / f"{name}.top").write_text(topology)
+def run_of(work, name, system, topology, settings_of_run):
+    """One evaluation with another topology."""
+    top = work / f"{name}.top"
+    top.write_text(topology)
     entries = settings(SINGLE, settings_of_run)
-    simulation.grompp(work, name, entries, system.conf, f"{name}.top", ["-maxwarn", 1]).ok()
-    simulation.mdrun(work, name).ok()
-    return simulation.Run(work, name)
+    return simulation.simulate(work, name, entries, replace(system, top=top, warnings=1))
 
 
 @pytest.mark.parametrize("box", ["salt_water", "charged_water"])
@@ -43,10 +44,10 @@ def test_groups_have_the_energies_of_their_charges(work, box, request):
     system = request.getfixturevalue(box)
     topology = systems.self_contained_topology(work, system).read_text()
     groups = {"energygrps": "SOL Ion"}
-    run = coulomb(work, "groups", system, topology, {**FMM, **groups})
+    run = run_of(work, "groups", system, topology, {**FMM, **groups})
     ions = ["NA", "CL"]
     own = {
-        name: coulomb(work, name, system, without_charges(topology, others), TIGHT_PME).coulomb()[0]
+        name: run_of(work, name, system, without_charges(topology, others), TIGHT_PME).coulomb()[0]
         for name, others in (("SOL", ions), ("Ion", ["SOL"]), ("all", []))
     }
     expected = {

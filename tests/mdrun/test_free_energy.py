@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Free energies: perturbed charges and atom types with FMM, against tight PME at several lambdas."""
 
-import re
-
 import numpy as np
 import pytest
 
-from tests.support.gmx import environment, simulation, systems
+from tests.support.gmx import environment, simulation, systems, xvg
 from tests.support.gmx.limits import WATER_LIMIT, energy_limit
 from tests.support.gmx.mdp import FMM, OTHER_TIGHT_PME, TIGHT_PME, UNTUNED_FMM, settings
 from tests.support.gmx.simulation import force_error
@@ -123,18 +121,6 @@ def write_topology(path, system, state_b, molecule=MOLECULE, water="tip3p", site
     )
 
 
-def columns(path):
-    """{legend: values} of an xvg file."""
-    legends, rows = ["Time"], []
-    for line in path.read_text().splitlines():
-        found = re.match(r'@ s\d+ legend "(.*)"', line)
-        if found:
-            legends.append(found.group(1))
-        elif line[:1] not in "@#":
-            rows.append([float(value) for value in line.split()])
-    return dict(zip(legends, np.array(rows).T))
-
-
 def at(work, name, system, entries, state, warnings=0, flags=()):
     """One evaluation in a lambda state: the run, and what its dhdl file has."""
     one = {"nstfout": 1, "continuation": "yes", "constraints": "none", "init-lambda-state": state}
@@ -144,7 +130,7 @@ def at(work, name, system, entries, state, warnings=0, flags=()):
     simulation.grompp(work, name, entries, system.conf, f"{name}.top", allowed).ok()
     simulation.mdrun(work, name, ["-dhdl", f"{name}.xvg", *flags]).ok()
     run = simulation.Run(work, name)
-    return run, columns(work / f"{name}.xvg")
+    return run, xvg.columns(work / f"{name}.xvg")
 
 
 def dhdl_limit(system):
@@ -325,7 +311,7 @@ def test_lambda_is_sampled(work, water, name):
     entries = settings(motion, UNTUNED_FMM, STATES, SAMPLING[name], {"nstdhdl": 2})
     simulation.grompp(work, "run", entries, water.conf, "topol.top", ["-maxwarn", 2]).ok()
     simulation.mdrun(work, "run", ["-dhdl", "run.xvg"]).ok()
-    found = columns(work / "run.xvg")
+    found = xvg.columns(work / "run.xvg")
     state = next(values for legend, values in found.items() if "state" in legend.lower())
     assert len(state) > 5 and all(np.isfinite(values).all() for values in found.values())
     assert len(set(state)) > 1
@@ -412,7 +398,7 @@ def test_a_gpu_gives_what_the_cpu_gives(work, water, case, state, where):
     assert len(run.frames) == len(expected.frames) == 21
     for found, frame in zip(run.frames, expected.frames):
         assert force_error(found.f, frame.f) <= WATER_LIMIT
-    found, rerun = (columns(work / f"{name}.xvg") for name in ("run", "again"))
+    found, rerun = (xvg.columns(work / f"{name}.xvg") for name in ("run", "again"))
     assert len(found["Time"]) == 5
     rows = [list(rerun["Time"]).index(time) for time in found["Time"]]
     interactions = [legend for legend in found if r"\xl\f{}" in legend]

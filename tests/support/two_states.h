@@ -37,6 +37,16 @@ struct TwoStates
     }
 };
 
+//! These options with an engine, cells of a size and an order, in place of what accuracy decides.
+inline Options withCells(Options options, M2lEngine engine, int order, double cellSize)
+{
+    options.m2l         = engine;
+    options.order       = order;
+    options.directRange = 1;
+    options.cellSize    = cellSize;
+    return options;
+}
+
 //! Random charges with bonds, some of which are between particles that will be perturbed.
 inline System bonded(const std::string& box, double netCharge)
 {
