@@ -90,6 +90,36 @@ inline WaveGrid waveGrid(const Int3& lengths, const Int3& ranges, int copies)
     return w;
 }
 
+//! The neighbouring representatives that a block of threads works on.
+class BlockOfWaves
+{
+public:
+    FARFIELD_HD BlockOfWaves(const WaveGrid& waves, int width, int block) : waves_(waves)
+    {
+        const int perRow = (waves.ranges[2] + width - 1) / width;
+        row_             = block / perRow;
+        x0_              = (block - row_ * perRow) * width;
+        z_               = row_ / waves.ranges[1];
+        y_               = row_ - z_ * waves.ranges[1];
+    }
+    //! Whether there is one; the last block of a row may have fewer than the others.
+    FARFIELD_HD bool has(int member) const { return x0_ + member < waves_.ranges[2]; }
+    //! Its number among all representatives.
+    FARFIELD_HD int representative(int member) const
+    {
+        return row_ * waves_.ranges[2] + x0_ + member;
+    }
+    //! Where a copy of it is stored, -1 if it is not.
+    FARFIELD_HD int wave(int member, int copy) const
+    {
+        return has(member) ? waves_.wave(z_, y_, x0_ + member, copy) : -1;
+    }
+
+private:
+    const WaveGrid& waves_;
+    int row_, z_, y_, x0_;
+};
+
 /*! \brief Phase and sign of a coefficient: M (-i)^l and L i^l, times the signs of the reflections.
  */
 struct Phase

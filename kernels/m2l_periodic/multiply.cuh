@@ -189,21 +189,15 @@ __global__ void __launch_bounds__(c_multiplyThreads, c_multiplyBlocks<Real, Rows
     const int n            = shape.n;
     constexpr int c_copies = c_columns / 2;
 
-    const int perRow = (waves.ranges[2] + shape.width - 1) / shape.width;
-    const int row    = blockIdx.x / perRow;
-    const int x0     = (blockIdx.x - row * perRow) * shape.width;
-    const int z      = row / waves.ranges[1];
-    const int y      = row - z * waves.ranges[1];
-
+    const BlockOfWaves block(waves, shape.width, static_cast<int>(blockIdx.x));
     const int groupThreads = 32 * shape.tiles * shape.splits;
     const int group        = threadIdx.x / groupThreads;
     const int thread       = threadIdx.x - group * groupThreads;
-    const bool active      = x0 + group < waves.ranges[2];
+    const bool active      = block.has(group);
     Real* const own        = shared + group * shape.groupSize;
     Real* const staged     = own + shape.columnSize;
-    const Real* operators =
-            kappa + static_cast<size_t>(row * waves.ranges[2] + x0 + group) * stride;
-    const auto stage = [&](int begin, int end)
+    const Real* operators  = kappa + static_cast<size_t>(block.representative(group)) * stride;
+    const auto stage       = [&](int begin, int end)
     {
         constexpr int c_step = 16 / sizeof(Real);
         const int origin     = triangle(begin);
@@ -223,7 +217,7 @@ __global__ void __launch_bounds__(c_multiplyThreads, c_multiplyBlocks<Real, Rows
     const int copy             = (threadIdx.x / shape.width) % c_copies;
     const int firstCoefficient = threadIdx.x / perCoefficient;
     const int coefficientStep  = blockDim.x / perCoefficient;
-    const int wave = (x0 + member < waves.ranges[2]) ? waves.wave(z, y, x0 + member, copy) : -1;
+    const int wave             = block.wave(member, copy);
     Complex<Real>* const field = spectrum + wave;
     Real* const column         = shared + member * shape.groupSize + 2 * copy;
 #pragma unroll 4

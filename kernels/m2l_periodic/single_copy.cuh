@@ -140,20 +140,14 @@ __global__ void __launch_bounds__(c_singleCopyThreads)
     Real* const shared = reinterpret_cast<Real*>(s_multiply);
     const int n        = shape.n;
 
-    const int perRow = (waves.ranges[2] + shape.width - 1) / shape.width;
-    const int rowOf  = blockIdx.x / perRow;
-    const int x0     = (blockIdx.x - rowOf * perRow) * shape.width;
-    const int z      = rowOf / waves.ranges[1];
-    const int y      = rowOf - z * waves.ranges[1];
-
+    const BlockOfWaves block(waves, shape.width, static_cast<int>(blockIdx.x));
     const int groupThreads = 32 * shape.warps;
     const int group        = threadIdx.x / groupThreads;
     const int thread       = threadIdx.x - group * groupThreads;
-    const bool active      = x0 + group < waves.ranges[2];
+    const bool active      = block.has(group);
     Real* const own        = shared + group * shape.groupSize;
     Real* const staged     = own + shape.columnSize;
-    const Real* operators =
-            kappa + static_cast<size_t>(rowOf * waves.ranges[2] + x0 + group) * stride;
+    const Real* operators  = kappa + static_cast<size_t>(block.representative(group)) * stride;
     if (Staged && active)
     {
         // rows are padded to whole lines in memory, to 16 bytes in shared memory
@@ -169,8 +163,8 @@ __global__ void __launch_bounds__(c_singleCopyThreads)
     const int member           = threadIdx.x % shape.width;
     const int first            = threadIdx.x / shape.width;
     const int step             = blockDim.x / shape.width;
-    const bool present         = x0 + member < waves.ranges[2];
-    const int wave             = waves.wave(z, y, present ? x0 + member : x0, 0);
+    const int wave             = block.wave(member, 0);
+    const bool present         = wave >= 0;
     Complex<Real>* const field = spectrum + wave;
     Complex<Real>* const column =
             reinterpret_cast<Complex<Real>*>(shared + member * shape.groupSize);

@@ -6,9 +6,10 @@
  *         tensor cores, in single precision.
  *
  *  A representative with its four copies is a symmetric matrix times 8 columns: the shape of the
- *  matrix instruction; where there is one copy, single_copy.cuh is faster. Both factors are split into a leading and a trailing part of 11 bits each and
- *  the product of the trailing parts is left out, so that the result has single precision. Ootomo
- *  and Yokota, Int. J. High Perform. Comput. Appl. 36, 475 (2022), doi:10.1177/10943420221090256.
+ *  matrix instruction; where there is one copy, single_copy.cuh is faster. Both factors are split
+ *  into a leading and a trailing part of 11 bits each and the product of the trailing parts is left
+ *  out, so that the result has single precision. Ootomo and Yokota, Int. J. High Perform. Comput.
+ *  Appl. 36, 475 (2022), doi:10.1177/10943420221090256.
  *
  *  Operators are stored as blocks of 8 x 8 elements on and below the diagonal, one row of blocks
  *  after another. In shared memory a block can be read by rows and, for the other triangle, by
@@ -344,23 +345,17 @@ __global__ void __launch_bounds__(c_tensorThreads)
     const BlockedOperator o = BlockedOperator(shape.n);
     constexpr int c_copies  = 4;
 
-    const int perRow = (waves.ranges[2] + shape.width - 1) / shape.width;
-    const int rowOf  = blockIdx.x / perRow;
-    const int x0     = (blockIdx.x - rowOf * perRow) * shape.width;
-    const int z      = rowOf / waves.ranges[1];
-    const int y      = rowOf - z * waves.ranges[1];
-
+    const BlockOfWaves block(waves, shape.width, static_cast<int>(blockIdx.x));
     const int groupThreads = 32 * shape.warps;
     const int group        = threadIdx.x / groupThreads;
     const int thread       = threadIdx.x - group * groupThreads;
-    const bool active      = x0 + group < waves.ranges[2];
+    const bool active      = block.has(group);
     float* const own       = shared + group * shape.groupSize;
     float* const staged    = own + shape.columnSize;
     if (active)
     {
-        const float* from =
-                kappa + static_cast<size_t>(rowOf * waves.ranges[2] + x0 + group) * stride;
-        const int count = o.size();
+        const float* from = kappa + static_cast<size_t>(block.representative(group)) * stride;
+        const int count   = o.size();
         for (int i = 4 * thread; i < count; i += 4 * groupThreads)
         {
             __pipeline_memcpy_async(staged + i, from + i, 16);
@@ -374,8 +369,7 @@ __global__ void __launch_bounds__(c_tensorThreads)
     const int copy              = threadIdx.x / shape.width % c_copies;
     const int first             = threadIdx.x / perCoefficient;
     const int step              = blockDim.x / perCoefficient;
-    const bool present          = x0 + member < waves.ranges[2] && copy < waves.copies;
-    const int wave              = present ? waves.wave(z, y, x0 + member, copy) : -1;
+    const int wave              = copy < waves.copies ? block.wave(member, copy) : -1;
     Complex<float>* const field = spectrum + wave;
     float* const column         = shared + member * shape.groupSize + 2 * copy;
     constexpr int c_ahead       = 6;
