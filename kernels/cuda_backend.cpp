@@ -12,6 +12,13 @@
 
 namespace farfield
 {
+namespace
+{
+
+//! Charges in another order have another rounding error, scaled as they are.
+constexpr double c_roundingOfNetCharge = 1e-9;
+
+} // namespace
 
 template<class Real>
 CudaBackend<Real>::CudaBackend(double coulombConstant, int threads, bool reproducible, int device) :
@@ -25,13 +32,17 @@ template<class Real>
 void CudaBackend<Real>::setCharges(const Real* q, int n)
 {
     const ScaledCharges<Real> scaled(q, n, rootCoulomb_);
-    if (n != arrays_.size() || scaled.count() != arrays_.takingPart())
+    const bool sameParticles = n == arrays_.size() && scaled.count() == arrays_.takingPart();
+    if (!sameParticles)
     {
         // what has no memory leaves all as it was
         nearField_.resize(scaled.count());
         farForces_.resize(scaled.count());
         resizeCells(scaled.count(), n);
-        history_.replace();
+    }
+    if (!sameParticles || std::abs(scaled.net - netCharge_) > c_roundingOfNetCharge)
+    {
+        history_.replace(); // the net charge is an argument of kernels
     }
     arrays_.setCharges(scaled, far());
     setParticles();
@@ -53,6 +64,7 @@ void CudaBackend<Real>::build(const Discretisation& d)
     farField_ = DeviceFarField<Real>();
     history_.forgetPositions();
     history_.replace();
+    repeated_.forget();
     try
     {
         farField_.build(d, threads_, reproducible_, far());
@@ -70,6 +82,7 @@ void CudaBackend<Real>::build(const Discretisation& d)
 template<class Real>
 void CudaBackend<Real>::setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation)
 {
+    repeated_.forget();
     farField_.setBox(box, strain, rotation, far());
 }
 
@@ -107,6 +120,60 @@ void CudaBackend<Real>::enter(void* stream)
         stream_ = far();
     }
     onDevice_ = true;
+}
+
+template<class Real>
+void CudaBackend<Real>::record(Measure what, const std::function<void()>& evaluate)
+{
+    const auto set = [&](Measure now)
+    {
+        measuring_ = now;
+        streams_.runInTurn(now == Measure::Stages);
+    };
+    set(what);
+    try
+    {
+        evaluate();
+    }
+    catch (...)
+    {
+        set(Measure::None);
+        throw;
+    }
+    set(Measure::None);
+}
+
+template<class Real>
+bool CudaBackend<Real>::mayRepeat(const Request& request, cudaStream_t stream) const
+{
+    return measuring_ == Measure::None && !request.energy && !request.virial
+           && !request.mayHaveJumped && history_.isNext(request.step) && !history_.hasRecording()
+           && !isCapturing(stream) && !tree().needsRoom();
+}
+
+template<class Real>
+void CudaBackend<Real>::repeat(const Real* x,
+                               Real* forces,
+                               const Request& request,
+                               void* stream,
+                               const Real* potentials,
+                               const std::function<void()>& evaluate)
+{
+    const cudaStream_t s                = static_cast<cudaStream_t>(stream);
+    const EvaluationArguments arguments = {
+        x, forces, request.replaceForces, this->exclusionRange_, history_.generation()
+    };
+    if (potentials == nullptr && mayRepeat(request, s) && repeated_.isLikeLast(arguments))
+    {
+        throwIfOverflowed();
+        repeated_.launch(s, far(), [&] { record(Measure::Whole, evaluate); });
+        history_.enqueued();
+        history_.add(request.step);
+        return;
+    }
+    evaluate();
+    repeated_.add(
+            { x, forces, request.replaceForces, this->exclusionRange_, history_.generation() });
 }
 
 template<class Real>
@@ -154,17 +221,7 @@ std::vector<double> CudaBackend<Real>::measure(Measure what,
     check(cudaDeviceSynchronize(), "waiting for the GPU");
     clock_.reset();
     GraphRecording recording(far());
-    setMeasuring(what);
-    try
-    {
-        evaluate();
-    }
-    catch (...)
-    {
-        setMeasuring(Measure::None);
-        throw;
-    }
-    setMeasuring(Measure::None);
+    record(what, evaluate);
     recording.finish();
     if (what == Measure::Stages)
     {

@@ -24,6 +24,7 @@
 #include "runtime/devices.h"
 #include "runtime/evaluation_history.h"
 #include "runtime/evaluation_streams.h"
+#include "runtime/repeated_evaluation.h"
 #include "runtime/stage_clock.h"
 
 namespace farfield
@@ -62,6 +63,12 @@ public:
     void await(void* stream) override;
     void enter(void* stream) override;
     void leave() override { onDevice_ = false; }
+    void repeat(const Real* x,
+                Real* forces,
+                const Request& request,
+                void* stream,
+                const Real* potentials,
+                const std::function<void()>& evaluate) override;
 
     void settle() override;
     Totals wait() override;
@@ -101,11 +108,10 @@ private:
 
     NearGrid nearGrid() const;
 
-    void setMeasuring(Measure what)
-    {
-        measuring_ = what;
-        streams_.runInTurn(what == Measure::Stages);
-    }
+    //! Has an evaluation put its work into the stream of the far field, which is recorded.
+    void record(Measure what, const std::function<void()>& evaluate);
+    //! Whether a graph may take the place of an evaluation of this request.
+    bool mayRepeat(const Request& request, cudaStream_t stream) const;
 
     //! Makes room for n of all particles, those that take part.
     void resizeCells(int n, int all);
@@ -146,6 +152,7 @@ private:
     bool mustRepeat_     = false;
     StageClock clock_;
     EvaluationHistory history_;
+    RepeatedEvaluation repeated_;
 
     DeviceFarField<Real> farField_;
     DeviceNearField<Real> nearField_;

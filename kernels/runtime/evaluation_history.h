@@ -15,6 +15,8 @@ class EvaluationHistory
 public:
     //! Memory or operators are others: recorded evaluations use those before.
     void replace() { generation_++; }
+    //! Which ones evaluations use now.
+    long long generation() const { return generation_; }
     //! Particles may be anywhere.
     void forgetPositions() { unsure_ = true; }
     //! Room for the particles of the evaluation at hand has been seen to.

@@ -7,6 +7,8 @@
 #ifndef FARFIELD_KERNELS_RUNTIME_GRAPH_RECORDING_H
 #define FARFIELD_KERNELS_RUNTIME_GRAPH_RECORDING_H
 
+#include <utility>
+
 #include "runtime/device.h"
 
 namespace farfield
@@ -40,14 +42,23 @@ public:
     GraphRecording(const GraphRecording&)            = delete;
     GraphRecording& operator=(const GraphRecording&) = delete;
 
-    void finish()
+    /*! \brief Ends the recording.
+     *  \param[in] former  an earlier one, or null: if it has the same nodes it is changed and taken
+     *                     over, which takes less time than a new one */
+    void finish(GraphRecording* former = nullptr)
     {
         check(cudaStreamEndCapture(stream_, &graph_), "recording a graph");
+        if (former != nullptr && former->mayBecome(graph_))
+        {
+            run_ = std::exchange(former->run_, nullptr);
+            return;
+        }
         // kernels keep the priorities of their streams, as in a graph of GROMACS
         check(cudaGraphInstantiate(&run_, graph_, cudaGraphInstantiateFlagUseNodePriority),
               "instantiating a graph");
     }
-    void launch() { check(cudaGraphLaunch(run_, stream_), "launching a graph"); }
+    void launch() { launch(stream_); }
+    void launch(cudaStream_t stream) { check(cudaGraphLaunch(run_, stream), "launching a graph"); }
     //! Device time of a launch, s, from a few of them.
     double secondsPerLaunch()
     {
@@ -62,6 +73,18 @@ public:
     }
 
 private:
+    //! Changes what is launched to a graph that was recorded later, if only arguments are others.
+    bool mayBecome(cudaGraph_t graph)
+    {
+        cudaGraphExecUpdateResultInfo info = {};
+        if (run_ != nullptr && cudaGraphExecUpdate(run_, graph, &info) == cudaSuccess)
+        {
+            return true;
+        }
+        (void)cudaGetLastError(); // it is no error
+        return false;
+    }
+
     cudaStream_t stream_;
     cudaGraph_t graph_   = nullptr;
     cudaGraphExec_t run_ = nullptr;

@@ -35,6 +35,16 @@ public:
     virtual void await(void* stream) = 0;
     //! That evaluation has failed: the next one is on host arrays again.
     virtual void leave() = 0;
+    /*! \brief Puts an evaluation on arrays in device memory into a stream: as a graph, if it is like
+     *         the one before.
+     *  \param[in] evaluate  does so kernel by kernel, with enter()
+     *  \throws Error  as enter() */
+    virtual void repeat(const Real* x,
+                        Real* forces,
+                        const Request& request,
+                        void* stream,
+                        const Real* potentials,
+                        const std::function<void()>& evaluate) = 0;
     //! Waits for the last evaluation, replays included. \throws Error  what was found on the device
     virtual Totals wait() = 0;
     //! Waits for evaluations on device arrays, replays included: what they use may change then.

@@ -29,6 +29,9 @@ namespace farfield
  *  Instantiate that with cudaGraphInstantiateFlagUseNodePriority: the far field comes first where
  *  the near field leaves no room.
  *
+ *  An evaluation with forces alone that differs from the one before in its step only is launched as
+ *  a graph, which the solver records the first time, unless the caller records evaluations himself.
+ *
  *  With charges of two states another Request::lambda than that of the evaluation before waits for
  *  the device, too, and a graph keeps the one that it was recorded with.
  *
@@ -53,7 +56,7 @@ FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
 /*! \brief Whether graphs that hold evaluations must be recorded again before the next launch.
  *
  *  So it is after setExclusions() and setPerturbedCharges(), and after setCharges() where the number
- *  of charged particles is another; other charges are those of the next launch.
+ *  of charged particles or the net charge is another; other charges are those of the next launch.
  *
  *  Lists whose lengths follow the motion of particles may need more room, which recorded work
  *  cannot ask for; there is a reserve, so that a look every few steps of a simulation is enough,

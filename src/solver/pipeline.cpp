@@ -43,16 +43,20 @@ void Pipeline<Real>::runOnDevice(const Real* x,
                                  void* stream,
                                  Real* potentials)
 {
-    gpu_->enter(stream);
-    try
+    const auto evaluate = [&]
     {
-        attempt(x, forces, request, potentials);
-    }
-    catch (...)
-    {
-        gpu_->leave();
-        throw;
-    }
+        gpu_->enter(stream);
+        try
+        {
+            attempt(x, forces, request, potentials);
+        }
+        catch (...)
+        {
+            gpu_->leave();
+            throw;
+        }
+    };
+    gpu_->repeat(x, forces, request, stream, potentials, evaluate);
 }
 
 template<class Real>

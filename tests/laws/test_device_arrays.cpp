@@ -150,7 +150,7 @@ TYPED_TEST(DeviceArrays, ReplaysFollowChargesAndExclusions)
         System weaker      = water;
         for (int i = 0; i < weaker.size(); ++i)
         {
-            weaker.charges[i] *= (i % 7 == 0) ? -0.5 : 0.75;
+            weaker.charges[i] *= (i / 3 % 7 == 0) ? -0.5 : 0.75; // molecules stay neutral
         }
         weaker              = rounded<Real>(weaker);
         System lessExcluded = weaker;
@@ -201,6 +201,109 @@ TYPED_TEST(DeviceArrays, ReplaysFollowChargesAndExclusions)
         recordAgain(300);
         startMany();
         TestFixture::expectForces(caller, water);
+    }
+}
+
+//! A net charge is part of what is recorded.
+TYPED_TEST(DeviceArrays, ReplaysFollowTheNetCharge)
+{
+    using Real = typename TypeParam::Real;
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        const System water = rounded<Real>(pseudoWater(namedBox("octahedron", 8.0), 98));
+        System charged     = water;
+        for (int i = 0; i < charged.size(); ++i)
+        {
+            charged.charges[i] += 0.1;
+        }
+        charged = rounded<Real>(charged);
+        Caller<Real> caller(water, TestFixture::optionsWith(engine));
+        caller.enqueue(forcesAt(0));
+        const auto before = caller.record(forcesAt(1));
+        loadCharges(caller.solver(), charged);
+        EXPECT_TRUE(mustRecordAgain(caller.solver()));
+        caller.enqueue(forcesAt(2));
+        const auto graph = caller.record(forcesAt(3));
+        EXPECT_FALSE(mustRecordAgain(caller.solver()));
+        caller.launch(*graph);
+        TestFixture::expectForces(caller, charged);
+    }
+}
+
+/*! \brief Evaluations that are put into a stream one after the other, each with what changed before
+ *         it: the second like another becomes a graph, which must not outlive what it holds. */
+TYPED_TEST(DeviceArrays, RepeatedEvaluationsFollowWhatChanges)
+{
+    using Real = typename TypeParam::Real;
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        System water    = rounded<Real>(pseudoWater(namedBox("octahedron", 8.0), 99));
+        Options options = TestFixture::optionsWith(engine);
+        Caller<Real> caller(water, options);
+        Solver<Real> host(options);
+        load(host, water);
+        long long step          = 0;
+        const auto evaluateSome = [&](const std::string& changed, int count)
+        {
+            for (int k = 0; k < count; ++k)
+            {
+                SCOPED_TRACE(changed + ", step " + std::to_string(step));
+                water = rounded<Real>(moved(water, 0.02, static_cast<int>(step)));
+                caller.put(water);
+                Request request = forcesAt(step);
+                caller.enqueue(request);
+                const std::vector<Vector> found = caller.forces();
+                request.energy                  = true;
+                const Evaluation wanted         = evaluate(host, water, request);
+                EXPECT_LE(relativeError(found, wanted.forces), roundingFloor<Real>());
+                ++step;
+            }
+        };
+        evaluateSome("nothing", 5);
+        for (const double factor : { 1.001, 1.002, 1.004 })
+        {
+            for (auto& row : water.box)
+            {
+                for (double& element : row)
+                {
+                    element *= 1 + 0.1 * (factor - 1);
+                }
+            }
+            water = rounded<Real>(water);
+            evaluateSome("box", 3);
+        }
+        water.box[0][0] *= 1.002;
+        evaluateSome("shape of the box", 3);
+        for (Solver<Real>* solver : { &caller.solver(), &host })
+        {
+            System charged = water;
+            for (int i = 0; i < charged.size(); ++i)
+            {
+                charged.charges[i] += (i % 2 == 0) ? 0.1 : 0.05;
+            }
+            loadCharges(*solver, rounded<Real>(charged));
+        }
+        evaluateSome("net charge", 3);
+        System lessExcluded = water;
+        lessExcluded.exclusions.resize(water.exclusions.size() / 2);
+        for (Solver<Real>* solver : { &caller.solver(), &host })
+        {
+            load(*solver, lessExcluded);
+        }
+        evaluateSome("excluded pairs", 3);
+        Request energies = forcesAt(step);
+        energies.energy = energies.virial = true;
+        caller.enqueue(energies);
+        const Totals totals     = caller.wait();
+        const Evaluation wanted = evaluate(host, water, energies);
+        EXPECT_NEAR(totals.energy, wanted.energy, pairRounding<Real>(water));
+        ++step;
+        evaluateSome("energies", 3);
+        step += 10;
+        evaluateSome("steps that do not follow", 3);
+        caller.solver().prepare(flatPositions<Real>(water).data(), Box(water.box).rows);
+        evaluateSome("preparation", 3);
+        EXPECT_NO_THROW(caller.wait());
     }
 }
 
