@@ -29,7 +29,7 @@ void DeviceFarField<Real>::build(const Discretisation& discretisation,
     tree_.build(d, stream);
     periodicM2l_ = std::make_unique<DevicePeriodicM2l<Real>>(
             PeriodicM2lOperators<Real>(
-                    coarse, d.ws, reduction, 2 * virialOrder(reduction), threads),
+                    coarse, d.boundary, d.ws, reduction, 2 * virialOrder(reduction), threads),
             tree_.view(0).stride,
             stream);
     if (d.levels > 1)

@@ -96,6 +96,10 @@ constexpr auto& valueTable()
     {
         return farfield::c_devices;
     }
+    else if constexpr (std::is_same_v<Enum, farfield::Boundary>)
+    {
+        return farfield::c_boundaries;
+    }
     else
     {
         return farfield::c_m2lEngines;

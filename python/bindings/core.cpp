@@ -95,6 +95,11 @@ void setOption(Options* options, const std::string& name, const nb::object& valu
                     options->*member =
                             named<Member>(c_m2lEngines, nb::cast<std::string>(value), option->name);
                 }
+                else if constexpr (std::is_same_v<Member, Boundary>)
+                {
+                    options->*member =
+                            named<Member>(c_boundaries, nb::cast<std::string>(value), option->name);
+                }
                 else if constexpr (std::is_same_v<Member, Device>)
                 {
                     options->*member =

@@ -14,10 +14,11 @@ KJ_PER_MOL = units.kJ / units.mol
 
 
 class FarfieldCoulomb(Calculator):
-    """Coulomb interactions of the initial charges of atoms that are periodic in all directions.
+    """Coulomb interactions of the initial charges of atoms, periodic in all directions or in none.
 
     Energies are in eV, lengths in Angstrom, stresses in eV/Angstrom^3, potentials (dE/dq) in V, as
-    ASE has them. Options are those of farfield.Solver. Add it to a calculator of short-range
+    ASE has them; atoms without images have no stress. Options are those of farfield.Solver, but for
+    the boundary, which is that of the atoms. Add it to a calculator of short-range
     interactions with ase.calculators.mixing.SumCalculator.
     """
 
@@ -26,26 +27,37 @@ class FarfieldCoulomb(Calculator):
     def __init__(self, exclusions=(), **options):
         """exclusions: pairs of atoms that do not interact, [m, 2]."""
         super().__init__()
-        self._solver = Solver(**options)
+        self._options = options
+        self._solvers = {"periodic": Solver(**options)}
         self._exclusions = np.asarray(exclusions, dtype=int).reshape(-1, 2)
 
     def calculate(self, atoms=None, properties=("energy",), system_changes=all_changes):
         super().calculate(atoms, properties, system_changes)
         atoms = self.atoms
-        if not atoms.pbc.all():
-            raise ValueError("FarfieldCoulomb needs atoms that are periodic in all three directions.")
-        self._solver.set_charges(atoms.get_initial_charges())
-        self._solver.set_exclusions(self._exclusions)
-        # rows of a lower triangular box: r = q l, turned by q
-        cell, turned = atoms.cell.standard_form()
+        if atoms.pbc.any() and not atoms.pbc.all():
+            raise ValueError("FarfieldCoulomb needs atoms periodic in all three directions or none.")
+        periodic = bool(atoms.pbc.all())
+        solver = self._solver_of("periodic" if periodic else "open")
+        solver.set_charges(atoms.get_initial_charges())
+        solver.set_exclusions(self._exclusions)
+        cell, turned = None, np.eye(3)
+        if periodic:
+            # rows of a lower triangular box: r = q l, turned by q
+            lower, turned = atoms.cell.standard_form()
+            cell = np.array(lower) / NM
         x = atoms.positions @ turned.T / NM
-        result = self._solver.evaluate(x, np.array(cell) / NM, virial=True, potentials=True)
-        force = KJ_PER_MOL / NM
-        stress = turned.T @ (2 * result.virial) @ turned * KJ_PER_MOL / atoms.get_volume()
+        result = solver.evaluate(x, cell, virial=periodic, potentials=True)
         self.results = {
             "energy": result.energy * KJ_PER_MOL,
             "free_energy": result.energy * KJ_PER_MOL,
-            "forces": result.forces @ turned * force,
-            "stress": stress[[0, 1, 2, 1, 0, 0], [0, 1, 2, 2, 2, 1]],
+            "forces": result.forces @ turned * KJ_PER_MOL / NM,
             "potentials": result.potentials * KJ_PER_MOL,
         }
+        if periodic:
+            stress = turned.T @ (2 * result.virial) @ turned * KJ_PER_MOL / atoms.get_volume()
+            self.results["stress"] = stress[[0, 1, 2, 1, 0, 0], [0, 1, 2, 2, 2, 1]]
+
+    def _solver_of(self, boundary):
+        if boundary not in self._solvers:
+            self._solvers[boundary] = Solver(boundary=boundary, **self._options)
+        return self._solvers[boundary]

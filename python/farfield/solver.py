@@ -24,9 +24,10 @@ class Result:
 
 
 class Solver:
-    """Point charges in a periodic box, with conducting surroundings.
+    """Point charges in a periodic box, with conducting surroundings, or without any images.
 
-    A net charge is neutralised by a uniform background. One solver is used by one thread at a time.
+    A net charge in a periodic box is neutralised by a uniform background. One solver is used by one
+    thread at a time.
 
     Args:
         accuracy: wanted error of the forces: their RMS error over all particles is at most this
@@ -36,6 +37,7 @@ class Solver:
         direct_range: layers of neighbour cells that interact directly, 1 or 2; None: the cost decides.
         cell_size: wanted edge of a leaf cell, nm; None: the cost decides.
         m2l: "auto", "hierarchy" or "fft", and further engines on a GPU.
+        boundary: "periodic", or "open": no images, no box; on the CPU.
         device: "auto", "cpu" or "gpu".
         device_id: CUDA device; None: the current one.
         threads: OpenMP threads; None: all that the runtime offers.
@@ -57,6 +59,7 @@ class Solver:
         direct_range: Optional[int] = None,
         cell_size: Optional[float] = None,
         m2l: str = "auto",
+        boundary: str = "periodic",
         device: str = "auto",
         device_id: Optional[int] = None,
         threads: Optional[int] = None,
@@ -78,7 +81,7 @@ class Solver:
         }
         options = {name: value for name, value in optional.items() if value is not None}
         options |= {"accuracy": accuracy, "m2l": m2l, "device": device, "tune": tune}
-        options["reproducible"] = reproducible
+        options |= {"boundary": boundary, "reproducible": reproducible}
         self._core = kinds[self.dtype](options)
         self._count = 0
 
@@ -116,14 +119,14 @@ class Solver:
         offsets = np.searchsorted(pairs[:, 0], np.arange(self._count + 1)).astype(np.int32)
         self._core.set_exclusions(offsets, np.ascontiguousarray(pairs[:, 1], dtype=np.int32))
 
-    def prepare(self, x: ArrayLike, box: ArrayLike) -> None:
+    def prepare(self, x: ArrayLike, box: Optional[ArrayLike] = None) -> None:
         """Chooses order and cells and builds the operators, which the first evaluation does else."""
         self._core.prepare(self._reals(x), _box(box))
 
     def evaluate(
         self,
         x: ArrayLike,
-        box: ArrayLike,
+        box: Optional[ArrayLike] = None,
         *,
         virial: bool = False,
         potentials: bool = False,
@@ -135,7 +138,8 @@ class Solver:
 
         Args:
             x: positions, nm, [n, 3], any periodic image.
-            box: edges of a rectangular box, nm, [3], or box vectors as rows, lower triangular, [3, 3].
+            box: edges of a rectangular box, nm, [3], or box vectors as rows, lower triangular, [3, 3];
+                None where the boundary is open.
             virial, potentials: whether to compute them.
             grid_offset: position of the grid of cells, in cells; the result is the same within the
                 error. Integrate motion with another one at each step.
@@ -151,7 +155,7 @@ class Solver:
         values = np.empty(len(x), self.dtype) if potentials else None
         offset = tuple(map(float, grid_offset))
         energy, matrix, derivative = self._core.evaluate(
-            x, _box(box), forces, values, virial, offset, lambda_, slope
+            x, _box(box), forces, values, bool(virial), offset, lambda_, bool(slope)
         )
         return Result(
             energy,
@@ -162,7 +166,7 @@ class Solver:
         )
 
     def group_energies(
-        self, x: ArrayLike, box: ArrayLike, group: ArrayLike, lambda_: float = 0.0
+        self, x: ArrayLike, box: Optional[ArrayLike], group: ArrayLike, lambda_: float = 0.0
     ) -> NDArray:
         """Coulomb energies within and between groups, kJ/mol, [groups, groups], upper triangle.
 
@@ -191,6 +195,6 @@ class Solver:
         return np.ascontiguousarray(values, dtype=self.dtype)
 
 
-def _box(box: ArrayLike) -> NDArray:
-    matrix = np.asarray(box, dtype=np.float64)
+def _box(box: Optional[ArrayLike]) -> NDArray:
+    matrix = np.zeros((3, 3)) if box is None else np.asarray(box, dtype=np.float64)
     return np.ascontiguousarray(np.diag(matrix) if matrix.shape == (3,) else matrix)

@@ -60,7 +60,8 @@ public:
         const Grid coarse(d.coarseCells(), d.referenceBox);
         const Mat3 edges = coarse.scaledEdges();
         const Reduction reduction(d.order, d.leastSquares, edges);
-        periodicM2l_ = std::make_unique<PeriodicM2l<Real>>(coarse, d.ws, reduction, threads_);
+        periodicM2l_ =
+                std::make_unique<PeriodicM2l<Real>>(coarse, d.boundary, d.ws, reduction, threads_);
         if (d.levels > 1)
         {
             tree_ = std::make_unique<Tree<Real>>(edges, d.ws, reduction, threads_);
@@ -292,9 +293,16 @@ private:
         return this->potentialsOut_ != nullptr;
     }
 
+    //! Of the background that neutralises a charge; there is none without images.
+    double background(const Level<Real>& level, double charge) const
+    {
+        return discretisation_.boundary == Boundary::Open
+                       ? 0
+                       : backgroundStrength(charge, level.grid.count());
+    }
     double background(const Level<Real>& level) const
     {
-        return backgroundStrength(charges_.net, level.grid.count());
+        return background(level, charges_.net);
     }
 
     void setGrids(const Mat3& box)
@@ -392,9 +400,8 @@ private:
     void collectPotentials()
     {
         const Level<Real>& level = leaves();
-        const double constant =
-                backgroundCurvature(backgroundStrength(1, level.grid.count()), level.grid.unit())
-                * squaredDistances().level0;
+        const double constant    = backgroundCurvature(background(level, 1), level.grid.unit())
+                                * squaredDistances().level0;
         const int n = charges_.count();
         for (const auto& own : near_.parts())
         {

@@ -12,10 +12,14 @@ namespace farfield
 {
 
 template<class Real>
-PeriodicM2l<Real>::PeriodicM2l(const Grid& grid, int ws, const Reduction& reduction, int threads) :
-    operators_(grid, ws, reduction, 2 * virialOrder(reduction), threads), threads_(threads),
-    lanes_(cpuKernels<Real>().lanes), products_(virialOrder(reduction), reduction),
-    transform_(grid.lengths())
+PeriodicM2l<Real>::PeriodicM2l(const Grid& grid,
+                               Boundary boundary,
+                               int ws,
+                               const Reduction& reduction,
+                               int threads) :
+    operators_(grid, boundary, ws, reduction, 2 * virialOrder(reduction), threads),
+    threads_(threads), lanes_(cpuKernels<Real>().lanes),
+    products_(virialOrder(reduction), reduction), transform_(grid.lengths())
 {
     listBlocks();
     // in this order: twice the strain sums and all operators are never there at once

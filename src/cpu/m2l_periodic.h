@@ -43,17 +43,22 @@ class PeriodicM2l
 public:
     /*! \brief Builds the operators (double precision).
      *  \param[in] grid       cells, slots in the order of Grid::slot()
+     *  \param[in] boundary   which images they have
      *  \param[in] ws         direct range
      *  \param[in] reduction  order and least-squares operators
      *  \param[in] threads    OpenMP threads */
-    PeriodicM2l(const Grid& grid, int ws, const Reduction& reduction, int threads);
+    PeriodicM2l(const Grid& grid,
+                Boundary boundary,
+                int ws,
+                const Reduction& reduction,
+                int threads);
 
     /*! \brief Local expansions of all cells from their multipoles.
      *  \param[in]  M  multipoles in units of Grid::unit(), [coefficients][stride]
      *  \param[out] L  local expansions in 1 / Grid::unit(), [coefficients][stride]
      *  \param[in]  stride  distance of coefficients, >= cells
      *  \param[out] virial  if not null, 1/2 dE / d strain of displacements, deviatoric part, in
-     *                      1 / Grid::unit(), is added */
+     *                      1 / Grid::unit(), is added; periodic boundaries only */
     void apply(const Real* M, Real* L, int stride, std::array<double, StrainCount>* virial);
 
     /*! \brief Follows a small change of the cell shape to first order.

@@ -153,7 +153,8 @@ struct StageTime
 template<class Real>
 struct DeviceEntry;
 
-/*! \brief Coulomb energy, forces and virial of periodic point charges by a fast multipole method.
+/*! \brief Coulomb energy, forces and virial of point charges, periodic or not, by a fast multipole
+ *         method.
  *
  *  Greengard and Rokhlin, J. Comput. Phys. 73, 325 (1987), doi:10.1016/0021-9991(87)90140-9;
  *  Kohnke, Kutzner and Grubmueller, J. Chem. Theory Comput. 16, 6938 (2020),
@@ -226,6 +227,9 @@ public:
      *  of those with excluded partners, has grown or shrunk by more than a factor of 1.5 since the
      *  choice. Particles that only move never change them, so that a run can be continued exactly,
      *  see state(); one that begins as a vapour and ends as a droplet may gain from a new Solver.
+     *  Without images they do, where particles are farther apart by a tenth, or half as far, as when
+     *  cells were chosen; that follows from the positions at hand alone, and a run can be continued
+     *  exactly as well.
      *
      *  After an error the solver is as before the call: the next valid one gives right results.
      *  (What was being built when memory ran out has replaced the operators before it, as both
@@ -233,7 +237,9 @@ public:
      *
      *  \param[in]     x        positions, nm, [n][3], any periodic image up to a billion cells away
      *  \param[in]     box      box vectors as rows, nm, lower triangular; entries of 1e-6 to
-     *                 1e8 nm on the diagonal, at most 1e8 nm beside it
+     *                 1e8 nm on the diagonal, at most 1e8 nm beside it. Not read without images,
+     *                 see Options::boundary; positions are then those of the particles themselves,
+     *                 at most 1e8 nm apart
      *  \param[in,out] forces   kJ/mol/nm, [n][3]; the Coulomb forces are added (but see
      *                 Request::replaceForces). Untouched on error
      *  \param[in]     request  energy and virial only where needed: they cost extra
@@ -257,10 +263,10 @@ public:
 
     /*! \brief Coulomb energies within groups of particles and between two.
      *
-     *  With all periodic images and the background, without excluded pairs: that between groups g
-     *  and h is E(g and h) - E(g) - E(h), where E(s) is the energy with the charges of s alone. They
-     *  add up to the energy of all. Costs an evaluation with potentials per group, and twice that
-     *  with charges of two states, which are mixed as their energies are.
+     *  With all images and the background of periodic boundaries, without excluded pairs: that
+     *  between groups g and h is E(g and h) - E(g) - E(h), where E(s) is the energy with the charges
+     *  of s alone. They add up to the energy of all. Costs an evaluation with potentials per group,
+     *  and twice that with charges of two states, which are mixed as their energies are.
      *  \param[in] x, box    as for evaluate()
      *  \param[in] group     of each particle, [n], from 0 to groups - 1
      *  \param[in] groups    number of groups, >= 1

@@ -72,6 +72,13 @@ enum class M2lEngine
     Gemm       //!< Hierarchy, GPU only: matrix products on tensor cores
 };
 
+//! Which images particles have.
+enum class Boundary
+{
+    Periodic, //!< those along all box vectors
+    Open      //!< none; the box is not read
+};
+
 //! Settings of a Solver. All are checked by its constructor.
 struct Options
 {
@@ -95,6 +102,8 @@ struct Options
     double cellSize = 0;
     //! M2L engine.
     M2lEngine m2l = M2lEngine::Auto;
+    //! Boundary conditions. What is not periodic runs on the CPU so far.
+    Boundary boundary = Boundary::Periodic;
     //! Backend.
     Device device = Device::Auto;
     //! CUDA device to work on, from 0; -1: the one that is current where the solver is made.
@@ -154,6 +163,19 @@ inline constexpr DeviceDescription c_devices[] = {
     { Device::Gpu, "gpu" },
 };
 
+//! Boundary conditions as users see them.
+struct BoundaryDescription
+{
+    Boundary value;
+    const char* name; //!< in messages
+};
+
+//! All of them, each at the place of its value.
+inline constexpr BoundaryDescription c_boundaries[] = {
+    { Boundary::Periodic, "periodic" },
+    { Boundary::Open, "open" },
+};
+
 namespace detail
 {
 
@@ -170,7 +192,7 @@ constexpr bool isInOrder(const Row (&rows)[n])
     }
     return true;
 }
-static_assert(isInOrder(c_m2lEngines) && isInOrder(c_devices));
+static_assert(isInOrder(c_m2lEngines) && isInOrder(c_devices) && isInOrder(c_boundaries));
 
 } // namespace detail
 
@@ -192,11 +214,18 @@ constexpr const char* nameOf(Device device)
     return c_devices[static_cast<std::size_t>(device)].name;
 }
 
+//! The name of \p boundary.
+constexpr const char* nameOf(Boundary boundary)
+{
+    return c_boundaries[static_cast<std::size_t>(boundary)].name;
+}
+
 //! A member of Options; its type is the kind of value that users give.
 using OptionMember = std::variant<double Options::*,
                                   int Options::*,
                                   bool Options::*,
                                   M2lEngine Options::*,
+                                  Boundary Options::*,
                                   Device Options::*>;
 
 //! Stands for the value that leaves an option open where there is no such value.
@@ -222,7 +251,7 @@ struct OptionDescription
  *
  *  \tparam Real  the precision, on which the best accuracy depends */
 template<class Real>
-inline constexpr std::array<OptionDescription, 12> c_options = { {
+inline constexpr std::array<OptionDescription, 13> c_options = { {
         { "coulombConstant",
           &Options::coulombConstant,
           "epsilon-r",
@@ -283,6 +312,16 @@ inline constexpr std::array<OptionDescription, 12> c_options = { {
           "",
           true,
           "How multipole expansions become local expansions." },
+        { "boundary",
+          &Options::boundary,
+          "",
+          0,
+          std::size(c_boundaries) - 1.0,
+          c_neverOpen,
+          "",
+          "",
+          true,
+          "Which images particles have." },
         { "device",
           &Options::device,
           "fmm-farfield-device",

@@ -210,6 +210,27 @@ void irregularStrain(int degree, const Vec3& D, double* out)
 namespace
 {
 
+/*! \brief Sums w of harmonics of one degree, from the transform of their terms.
+ *
+ *  W = i^l w: the real part for even l, the imaginary part for odd l. */
+class WaveSums
+{
+public:
+    WaveSums(int l, const AlignedVector<double>& transformed) :
+        sign_((l / 2) % 2 ? -1 : 1), part_(l % 2), transformed_(transformed)
+    {
+    }
+    double of(int wave) const
+    {
+        return sign_ * transformed_[2 * static_cast<size_t>(wave) + part_];
+    }
+
+private:
+    double sign_;
+    int part_;
+    const AlignedVector<double>& transformed_;
+};
+
 //! Adds the sums over real space: each field is scattered over the group and transformed.
 template<class Real>
 void addRealSpace(const Grid& grid,
@@ -244,13 +265,10 @@ void addRealSpace(const Grid& grid,
                 in[real.slots[d]] += real.values(field, d);
             }
             transform.forward(in.data(), out.data());
-            // W = i^l w: the real part for even l, the imaginary part for odd l
-            const int l       = degreeOf(i);
-            const double sign = ((l / 2) % 2) ? -1 : 1;
-            const int part    = l % 2;
+            const WaveSums of(degreeOf(i), out);
             for (size_t k = 0; k < waves.size(); k++)
             {
-                const double w = sign * out[2 * waves[k] + part];
+                const double w = of.of(waves[k]);
                 if (c < 0)
                 {
                     sums->value(k, i) = w;
@@ -385,6 +403,110 @@ LatticeSums<Real> latticeSums(const Grid& grid,
     const RealSpace real = realSpace(grid, ws, degree, strainDegree, decay / ewald, ewald);
     addRealSpace(grid, real, waves, threads, &sums);
     addReciprocalSpace(grid, ewald, 2 * ewald * decay, waves, threads, &sums);
+    return sums;
+}
+
+namespace
+{
+
+//! One image of a far cell.
+struct FarCell
+{
+    int slot;
+    Vec3 displacement; //!< in units of Grid::unit()
+};
+
+//! One image of each far cell: those nearer than half the box in each dimension.
+std::vector<FarCell> farCells(const Grid& grid, int ws)
+{
+    std::vector<FarCell> cells;
+    for (int i = 0; i < grid.count(); i++)
+    {
+        Int3 D       = grid.cell(i);
+        int farthest = 0;
+        bool isHalf  = false;
+        for (int k = 0; k < 3; k++)
+        {
+            const int n = grid.H()[k][k];
+            isHalf      = isHalf || (n > 1 && 2 * D[k] == n);
+            D[k] -= 2 * D[k] > n ? n : 0;
+            farthest = std::max(farthest, std::abs(D[k]));
+        }
+        if (!isHalf && farthest > ws)
+        {
+            cells.push_back({ grid.slot(D), grid.displacement(D) / grid.unit() });
+        }
+    }
+    return cells;
+}
+
+} // namespace
+
+Matrix openSums(const Grid& grid, int ws, int degree, const std::vector<int>& waves, int threads)
+{
+    constexpr size_t c_memory        = 64U << 20U; //!< of the terms at a time, numbers
+    const std::vector<FarCell> cells = farCells(grid, ws);
+    const int n                      = coefficientCount(degree);
+    const int some =
+            static_cast<int>(std::clamp<size_t>(c_memory / 8 / (cells.size() + 1), threads, n));
+    const RealTransform<double> transform(grid.lengths());
+    Matrix sums(waves.size(), n), terms(some, cells.size());
+    FirstException failure;
+    for (int first = 0; first < n; first += some)
+    {
+        const int last = std::min(n, first + some);
+#pragma omp parallel num_threads(threads)
+        {
+            std::vector<double> u;
+            AlignedVector<double> in, out;
+            failure.run(
+                    [&]
+                    {
+                        u.resize(n);
+                        in.resize(grid.count());
+                        out.resize(2LL * grid.waveVectors());
+                    });
+            const auto setTerms = [&](int c)
+            {
+                const Vec3& r = cells[c].displacement;
+                solidHarmonics(degree, r, u.data());
+                const double square = r.squaredNorm();
+                double power        = 1 / std::sqrt(square);
+                for (int l = 0; l <= degree; l++, power /= square)
+                {
+                    for (int i = std::max(first, l * l); i < std::min(last, (l + 1) * (l + 1)); i++)
+                    {
+                        terms(i - first, c) = power * u[i];
+                    }
+                }
+            };
+            const auto setSums = [&](int i)
+            {
+                std::fill(in.begin(), in.end(), 0.0);
+                for (size_t c = 0; c < cells.size(); c++)
+                {
+                    in[cells[c].slot] = terms(i - first, c);
+                }
+                transform.forward(in.data(), out.data());
+                const WaveSums of(degreeOf(i), out);
+                for (size_t k = 0; k < waves.size(); k++)
+                {
+                    sums(k, i) = of.of(waves[k]);
+                }
+            };
+#pragma omp for schedule(static)
+            for (int c = 0; c < static_cast<int>(cells.size()); c++)
+            {
+                failure.run([&] { setTerms(c); });
+            }
+#pragma omp for schedule(dynamic)
+            for (int i = first; i < last; i++)
+            {
+                failure.run([&] { setSums(i); });
+            }
+        }
+    }
+    failure.rethrow();
     return sums;
 }
 

@@ -15,6 +15,10 @@
  *  reciprocal space: 4 pi (-i)^l u_i(q) exp(-q^2/4a^2) / (q^2 (2l-1)!!),  q = k + reciprocal
  *  lattice, and backgroundOfSplit() for l = 0, k = 0. q = 0 is left out: conducting surroundings.
  *  Nijboer and De Wette, Physica 23, 309 (1957), doi:10.1016/S0031-8914(57)92124-9.
+ *
+ *  Without images the sum has one term for each cell, nearer than half the box in each dimension:
+ *  the convolution is that of an open system as long as its particles are no farther apart
+ *  (Hockney and Eastwood, Computer Simulation Using Particles, ch. 6-5-4; a box that is half empty).
  */
 #ifndef FARFIELD_OPERATORS_LATTICE_SUMS_H
 #define FARFIELD_OPERATORS_LATTICE_SUMS_H
@@ -79,6 +83,10 @@ LatticeSums<Real> latticeSums(const Grid& grid,
                               double precision,
                               double ewald,
                               int threads);
+
+/*! \brief The same sums over one image of each cell.
+ *  \param[in] grid  rectangular */
+Matrix openSums(const Grid& grid, int ws, int degree, const std::vector<int>& waves, int threads);
 
 /*! \brief Irregular harmonics of a displacement and their derivatives under strain.
  *  \param[out] out  [1 + StrainCount][coefficientCount(degree)] */

@@ -37,17 +37,28 @@ double realSpaceTerms(double representatives, int realSize)
 
 template<class Real>
 PeriodicM2lOperators<Real>::PeriodicM2lOperators(const Grid& grid,
+                                                 Boundary boundary,
                                                  int ws,
                                                  const Reduction& reduction,
                                                  int strainDegree,
                                                  int threads) :
     grid_(grid),
-    reduction_(reduction), strainDegree_(strainDegree), threads_(threads),
+    boundary_(boundary), reduction_(reduction),
+    strainDegree_(boundary == Boundary::Open ? 0 : strainDegree), threads_(threads),
     entries_(m2lEntries(reduction.highOrder()))
 {
     findRepresentatives();
     std::vector<int> first(waves_.size());
     std::transform(waves_.begin(), waves_.end(), first.begin(), [](const auto& w) { return w[0]; });
+    if (boundary_ == Boundary::Open)
+    {
+        values_ = openSums(grid_, ws, 2 * reduction_.highOrder(), first, threads_);
+        for (auto& strain : strainSums_)
+        {
+            strain.setZero(representatives(), 1);
+        }
+        return;
+    }
     auto sums   = latticeSums<Real>(grid_,
                                   ws,
                                   2 * reduction_.highOrder(),
@@ -125,7 +136,7 @@ Matrix PeriodicM2lOperators<Real>::kappa(int representative) const
             T.col(j) *= -1;
         }
     }
-    if (wave(representative, 0) == 0)
+    if (boundary_ == Boundary::Periodic && wave(representative, 0) == 0)
     {
         for (int i = 1; i < std::min(4, N); i++)
         {

@@ -15,6 +15,8 @@
 #include <functional>
 #include <vector>
 
+#include "farfield/options.h"
+
 #include "cells/grid.h"
 #include "operators/lattice_sums.h"
 #include "operators/reduction.h"
@@ -44,11 +46,14 @@ public:
 
     /*! \brief Computes the lattice sums.
      *  \param[in] grid       cells, slots in the order of Grid::slot()
+     *  \param[in] boundary   which images they have
      *  \param[in] ws         direct range
      *  \param[in] reduction  order and least-squares operators
-     *  \param[in] strainDegree  of the strain derivatives, at most 2 highOrder
+     *  \param[in] strainDegree  of the strain derivatives, at most 2 highOrder; without images there
+     *                        are none, whatever it is
      *  \param[in] threads    OpenMP threads */
     PeriodicM2lOperators(const Grid& grid,
+                         Boundary boundary,
                          int ws,
                          const Reduction& reduction,
                          int strainDegree,
@@ -92,6 +97,7 @@ private:
     void findRepresentatives();
 
     Grid grid_;
+    Boundary boundary_;
     Reduction reduction_;
     int strainDegree_;
     int threads_;

@@ -4,6 +4,7 @@
 #include "plan/discretisation.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -18,6 +19,7 @@
 #include "cells/cell_shape.h"
 #include "plan/cost_model.h"
 #include "plan/error_estimate.h"
+#include "plan/open_box.h"
 
 namespace farfield
 {
@@ -156,6 +158,15 @@ void checkCellSize(const Options& options, const Mat3& box)
     }
 }
 
+//! Whether cells keep particles without images apart from where these would be.
+bool keepApart(const PlanTask& task, const Int3& leafCells, int levels, int ws)
+{
+    const int split        = 1 << (levels - 1);
+    const OpenCells coarse = { { leafCells[0] / split, leafCells[1] / split, leafCells[2] / split },
+                               ws };
+    return task.options.boundary == Boundary::Periodic || coarse.hold(task.box, task.extent);
+}
+
 //! All settings that the options leave open.
 std::vector<Candidate> allCandidates(const PlanTask& task)
 {
@@ -165,9 +176,12 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
     const int threads      = std::max(1, options.threads);
     const double boxVolume = box.determinant();
     const double shortest  = std::min({ box(0, 0), box(1, 1), box(2, 2) });
-    const double n         = std::max<double>(1, static_cast<double>(task.particles));
-    const int firstOrder   = options.order >= 0 ? options.order : c_leastOrder;
-    const int lastOrder    = options.order >= 0 ? options.order : c_maxOrder;
+    // without images at least some cells are needed
+    const double smallest = std::min(
+            c_minCellSize, options.boundary == Boundary::Periodic ? shortest : shortest / 8);
+    const double n       = std::max<double>(1, static_cast<double>(task.particles));
+    const int firstOrder = options.order >= 0 ? options.order : c_leastOrder;
+    const int lastOrder  = options.order >= 0 ? options.order : c_maxOrder;
     for (int ws = 1; ws <= 2; ws++)
     {
         if (options.directRange != 0 && options.directRange != ws)
@@ -180,8 +194,7 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
         for (int order = firstOrder; order <= lastOrder; order++)
         {
             // edges in steps of 2 per cent, from too small to one cell
-            for (double edge = std::min(c_minCellSize, shortest); edge < 1.02 * shortest;
-                 edge *= 1.02)
+            for (double edge = smallest; edge < 1.02 * shortest; edge *= 1.02)
             {
                 const double wanted =
                         options.cellSize > 0 ? options.cellSize : std::min(edge, shortest);
@@ -202,6 +215,10 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
                                      * std::max(1,
                                                 static_cast<int>(
                                                         std::lround(box(k, k) / (split * wanted))));
+                    }
+                    if (!keepApart(task, lengths, levels, ws))
+                    {
+                        continue;
                     }
                     const double cells = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
                     if (options.cellSize == 0 && (cells > c_maxCells || edge > task.largestCell))
@@ -296,8 +313,8 @@ std::vector<Candidate> sufficientCandidates(const Options& options,
 class Layouts
 {
 public:
-    Layouts(const Options& options, Device device, const Mat3& box) :
-        options_(options), device_(device), box_(box)
+    explicit Layouts(const PlanTask& task) :
+        options_(task.options), device_(task.device), box_(task.box), extent_(task.extent)
     {
     }
     //! The discretisation of a candidate, and its predicted error.
@@ -321,6 +338,8 @@ public:
         d.ws           = c.ws;
         d.leastSquares = options_.leastSquares;
         d.engine       = engineOfLevels(options_);
+        d.boundary     = options_.boundary;
+        d.extent       = extent_;
         d.accuracy     = options_.accuracy;
         d.levels       = layout.levels;
         d.referenceBox = box_;
@@ -340,6 +359,7 @@ private:
     const Options& options_;
     Device device_;
     const Mat3& box_;
+    const Vec3& extent_;
     std::map<std::tuple<double, int, bool>, Layout> known_;
 };
 
@@ -373,11 +393,18 @@ std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
         any.largestCell = std::numeric_limits<double>::infinity();
         all             = allCandidates(any);
     }
+    if (all.empty())
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "No cells that the options allow keep particles apart from where images would "
+                    "be.",
+                    "cellSize");
+    }
     all                   = fittingCandidates(task, all);
     const auto sufficient = sufficientCandidates(options, all);
     std::vector<Candidate> taken;
     std::vector<Discretisation> result;
-    Layouts layouts(options, task.device, task.box);
+    Layouts layouts(task);
     std::optional<std::pair<Discretisation, double>> closest;
     for (const Candidate& c : sufficient)
     {
@@ -400,9 +427,11 @@ std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
         {
             continue;
         }
-        if (excessOf(d, task.device, task.realSize).any())
+        const Int3 cells = { d.leafCells[0][0], d.leafCells[1][1], d.leafCells[2][2] };
+        if (excessOf(d, task.device, task.realSize).any()
+            || !keepApart(task, cells, d.levels, d.ws))
         {
-            // more cells came out than expected
+            // more cells came out than expected, or fewer
             continue;
         }
         if (laidOut.second > options.accuracy)
@@ -467,6 +496,47 @@ bool isOfOptions(const Discretisation& d, const Options& options, Device device)
 Discretisation chooseDiscretisation(const PlanTask& task)
 {
     return cheapest(task, 1).front();
+}
+
+Mat3 chooseOpenBox(const PlanTask& task, const std::function<Occupancy(const Mat3&)>& measure)
+{
+    // the closer to 2, the less is empty, and the more cells the coarsest level needs
+    constexpr std::array<double, 6> c_factors = { 2.2, 2.5, 3.1, 4.2, 7, 20 };
+    Mat3 best                                 = Mat3::Zero();
+    double least                              = std::numeric_limits<double>::infinity();
+    std::optional<Error> failure;
+    for (const double factor : c_factors)
+    {
+        const Mat3 box           = openBox(task.extent, task.options.cellSize, factor);
+        const Occupancy occupied = measure(box);
+        try
+        {
+            const Discretisation d = chooseDiscretisation({ task.options,
+                                                            task.device,
+                                                            box,
+                                                            task.particles,
+                                                            occupied,
+                                                            task.realSize,
+                                                            task.largestCell,
+                                                            task.extent });
+            const double cost      = predictedCost(
+                    task.device, Work(d, occupied, static_cast<double>(task.particles)));
+            if (cost < least)
+            {
+                least = cost;
+                best  = box;
+            }
+        }
+        catch (const Error& error)
+        {
+            failure.emplace(error);
+        }
+    }
+    if (!(least < std::numeric_limits<double>::infinity()))
+    {
+        throw Error(*failure);
+    }
+    return best;
 }
 
 std::vector<Discretisation> discretisationsToTime(const PlanTask& task)

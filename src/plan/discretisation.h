@@ -7,6 +7,7 @@
 #ifndef FARFIELD_PLAN_DISCRETISATION_H
 #define FARFIELD_PLAN_DISCRETISATION_H
 
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@ struct Discretisation
     int levels        = 1; //!< 1: the periodic M2L acts on the leaves
     bool leastSquares = true;
     M2lEngine engine  = M2lEngine::Hierarchy; //!< of the levels above 0
+    Boundary boundary = Boundary::Periodic;
     //! Wanted, in terms of water: what rounding may add to the truncation error.
     double accuracy = 0;
     //! Relative error in this system over that in water, for which estimatedError() is.
@@ -44,6 +46,7 @@ struct Discretisation
     double measuredError  = 0;            //!< in this system, see ForceSpread; 0: not measured
     IntMat leafCells      = {};           //!< H of the leaf level
     Mat3 referenceBox     = Mat3::Zero(); //!< the box whose cell shape the operators have
+    Vec3 extent = Vec3::Zero(); //!< of particles without images that it was chosen for, nm
 
     //! Whether another one differs at most in the accuracy, as a part of the operators may.
     bool hasSettingOf(const Discretisation& d) const
@@ -79,6 +82,8 @@ struct PlanTask
     int realSize = 4;           //!< bytes of a number
     //! Edge that cells must not exceed, nm, unless nothing smaller is left.
     double largestCell = std::numeric_limits<double>::infinity();
+    //! Of particles without images, nm: cells have to keep them apart, see open_box.h.
+    Vec3 extent = Vec3::Zero();
 };
 
 /*! \brief Chooses what the options leave open: the cheapest setting whose predicted error suffices.
@@ -89,6 +94,12 @@ struct PlanTask
  *  \throws Error  InvalidArgument: options and box do not fit together, or nothing that they allow
  *                 is built in that time; OutOfMemory: nothing fits into that memory */
 Discretisation chooseDiscretisation(const PlanTask& task);
+
+/*! \brief The box in which what chooseDiscretisation() chooses costs least; particles without images.
+ *  \param[in] task     its box and occupancy have no meaning
+ *  \param[in] measure  returns the occupancy of a box
+ *  \throws Error  as chooseDiscretisation() */
+Mat3 chooseOpenBox(const PlanTask& task, const std::function<Occupancy(const Mat3&)>& measure);
 
 /*! \brief Why operators are beyond the bounds of chooseDiscretisation(); empty if they are not.
  *

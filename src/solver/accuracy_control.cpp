@@ -108,8 +108,11 @@ private:
 } // namespace
 
 template<class Real>
-void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
+void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox, const Real* x)
 {
+    const bool isOpen = options_.boundary == Boundary::Open;
+    const Vec3 extent = isOpen ? charges_->extent(x) : Vec3::Zero();
+    const Mat3 box    = isOpen ? openBoxFor(x, extent) : periodicBox;
     look(x, box);
     const double request   = c_margin * options_.accuracy;
     const bool orderIsOpen = options_.order < 0;
@@ -127,7 +130,8 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
                                                   charges_->takingPart(),
                                                   occupied_,
                                                   sizeof(Real),
-                                                  largestCell() });
+                                                  largestCell(),
+                                                  extent });
         if (last)
         {
             d.exclusionRange = operators_->discretisation().exclusionRange;
@@ -184,6 +188,22 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& box, const Real* x)
     {
         operators_->build(*sufficient); // the cheaper one does not do
     }
+}
+
+template<class Real>
+Mat3 AccuracyControl<Real>::openBoxFor(const Real* x, const Vec3& extent) const
+{
+    const Mat3 notKnown = Mat3::Identity();
+    const Occupancy none(0.0);
+    return chooseOpenBox({ options_,
+                           device_,
+                           notKnown,
+                           charges_->takingPart(),
+                           none,
+                           sizeof(Real),
+                           largestCell(),
+                           extent },
+                         [&](const Mat3& box) { return charges_->occupancy(x, box); });
 }
 
 template<class Real>
@@ -381,13 +401,18 @@ void AccuracyControl<Real>::look(const Real* x, const Mat3& box)
 {
     occupied_ = charges_->occupancy(x, box);
     exact_.clear();
+    const PointCharges<Real> particles = {
+        x, charges_->charges().data(), charges_->count(), charges_->excluded()
+    };
+    const bool areFew = charges_->charged() > 0 && charges_->areFew();
     const ExactForces sum(box, charges_->charged());
-    if (charges_->charged() > 0 && charges_->areFew() && sum.areCheap())
+    if (areFew && options_.boundary == Boundary::Open)
     {
-        exact_ = sum(
-                PointCharges<Real>{
-                        x, charges_->charges().data(), charges_->count(), charges_->excluded() },
-                options_.coulombConstant);
+        exact_ = ExactForces::ofOpen(particles, options_.coulombConstant);
+    }
+    else if (areFew && sum.areCheap())
+    {
+        exact_ = sum(particles, options_.coulombConstant);
     }
     // charges at one place have no force between them that is a number
     if (!std::all_of(exact_.begin(), exact_.end(), [](double f) { return std::isfinite(f); }))

@@ -42,9 +42,10 @@ public:
      *
      *  All that are tried take no longer to set up than one choice may, see
      *  chooseDiscretisation(). What takes longer is not tried.
+     *  \param[in] periodicBox  has no meaning for particles without images
      *  \param[in] x  [n][3], nm, host memory
      *  \throws Error  InvalidArgument: the accuracy cannot be met; the best that can is named */
-    void buildSufficient(const Mat3& box, const Real* x);
+    void buildSufficient(const Mat3& periodicBox, const Real* x);
 
     //! Error of the forces, relative to what Options::accuracy says.
     struct MeasuredError
@@ -54,7 +55,7 @@ public:
         double unit;  //!< what they are relative to, kJ/mol/nm
     };
     /*! \brief Error of the operators in use, from evaluations at several positions of the grid.
-     *  \param[in] x, box  as in the last buildSufficient() */
+     *  \param[in] x, box  that the operators are for */
     MeasuredError measure(const Real* x, const Mat3& box);
 
     /*! \brief Edge of the largest cell, nm, in which rounding leaves the accuracy.
@@ -66,6 +67,8 @@ public:
 private:
     //! Takes in what does not depend on operators: where particles are, and what their forces are.
     void look(const Real* x, const Mat3& box);
+    //! The box that suits particles without images. \param[in] extent  of the particles, nm
+    Mat3 openBoxFor(const Real* x, const Vec3& extent) const;
     //! measure(), noted with the operators, which may leave out more excluded pairs for it.
     //! \param[in] predicted  error in water
     MeasuredError measureAndNote(const Real* x, const Mat3& box, double predicted);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cells/minimum_image.h"
+#include "solver/input_check.h"
 
 namespace farfield
 {
@@ -107,6 +108,12 @@ Occupancy ChargeSet<Real>::occupancy(const Real* x, const Mat3& box) const
         }
     }
     return Occupancy(charged.data(), static_cast<int>(charged_), box);
+}
+
+template<class Real>
+Vec3 ChargeSet<Real>::extent(const Real* x) const
+{
+    return checkedExtent(x, charged_ > 0 ? isCharged_ : std::vector<char>(count_, 1));
 }
 
 template<class Real>

@@ -53,6 +53,10 @@ public:
     bool areFew() const;
     //! Where they are. \param[in] x  [n][3], nm, any image
     Occupancy occupancy(const Real* x, const Mat3& box) const;
+    /*! \brief How far apart particles that take part are in each dimension, nm.
+     *  \param[in] x  [n][3], nm, without images
+     *  \throws Error  InvalidArgument: one of them is not finite, or too far away */
+    Vec3 extent(const Real* x) const;
     //! Excluded pairs of charged particles.
     struct PairsApart
     {

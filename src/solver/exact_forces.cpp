@@ -60,6 +60,30 @@ struct Range
     }
 };
 
+/*! \brief Excluded partners of each particle with a charge: later ones, in ascending order.
+ *  \param[in] place  of each particle among those with a charge, -1 for others */
+std::vector<std::vector<int>> laterPartners(const ExcludedPairs& excluded,
+                                            const std::vector<int>& place)
+{
+    std::vector<std::vector<int>> result(place.size());
+    for (int i = 0; i < static_cast<int>(place.size()); i++)
+    {
+        for (int k = excluded.offsets[i]; k < excluded.offsets[i + 1]; k++)
+        {
+            const int a = place[i], b = place[excluded.partners[k]];
+            if (a >= 0 && b >= 0 && a != b)
+            {
+                result[std::min(a, b)].push_back(std::max(a, b));
+            }
+        }
+    }
+    for (std::vector<int>& partners : result)
+    {
+        std::sort(partners.begin(), partners.end());
+    }
+    return result;
+}
+
 } // namespace
 
 //! Those with a charge.
@@ -109,22 +133,7 @@ struct ExactForces::Sources
             }
             x.insert(x.end(), inBox, inBox + 3);
         }
-        excluded.resize(index.size());
-        for (int i = 0; i < particles.n; i++)
-        {
-            for (int k = particles.excluded.offsets[i]; k < particles.excluded.offsets[i + 1]; k++)
-            {
-                const int a = place[i], b = place[particles.excluded.partners[k]];
-                if (a >= 0 && b >= 0 && a != b)
-                {
-                    excluded[std::min(a, b)].push_back(std::max(a, b));
-                }
-            }
-        }
-        for (std::vector<int>& partners : excluded)
-        {
-            std::sort(partners.begin(), partners.end());
-        }
+        excluded = laterPartners(particles.excluded, place);
     }
 };
 
@@ -313,6 +322,45 @@ std::vector<double> ExactForces::operator()(const PointCharges<Real>& particles,
     return forces;
 }
 
+template<class Real>
+std::vector<double> ExactForces::ofOpen(const PointCharges<Real>& particles, double coulombConstant)
+{
+    const auto q = [&](int i) { return static_cast<double>(particles.q[i]); };
+    std::vector<int> place(particles.n, -1);
+    for (int i = 0; i < particles.n; i++)
+    {
+        place[i] = q(i) != 0 ? i : -1;
+    }
+    const auto excluded = laterPartners(particles.excluded, place);
+    std::vector<double> forces(3 * static_cast<size_t>(particles.n), 0.0);
+    for (int i = 0; i < particles.n; i++)
+    {
+        for (int j = i + 1; j < particles.n; j++)
+        {
+            if (q(i) * q(j) == 0 || std::binary_search(excluded[i].begin(), excluded[i].end(), j))
+            {
+                continue;
+            }
+            double d[3], r2 = 0;
+            for (int k = 0; k < 3; k++)
+            {
+                d[k] = static_cast<double>(particles.x[3 * static_cast<size_t>(i) + k])
+                       - static_cast<double>(particles.x[3 * static_cast<size_t>(j) + k]);
+                r2 += d[k] * d[k];
+            }
+            const double slope = coulombConstant * q(i) * q(j) / (r2 * std::sqrt(r2));
+            for (int k = 0; k < 3; k++)
+            {
+                forces[3 * static_cast<size_t>(i) + k] += slope * d[k];
+                forces[3 * static_cast<size_t>(j) + k] -= slope * d[k];
+            }
+        }
+    }
+    return forces;
+}
+
+template std::vector<double> ExactForces::ofOpen(const PointCharges<float>&, double);
+template std::vector<double> ExactForces::ofOpen(const PointCharges<double>&, double);
 template std::vector<double> ExactForces::operator()(const PointCharges<float>&, double) const;
 template std::vector<double> ExactForces::operator()(const PointCharges<double>&, double) const;
 

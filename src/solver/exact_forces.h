@@ -46,6 +46,10 @@ public:
     std::vector<double> operator()(const PointCharges<Real>& particles,
                                    double coulombConstant) const;
 
+    //! Those without images, whatever the box.
+    template<class Real>
+    static std::vector<double> ofOpen(const PointCharges<Real>& particles, double coulombConstant);
+
 private:
     struct Sources;
     void addReal(const Sources& s, std::vector<double>* forces) const;

@@ -66,6 +66,17 @@ void checkEngine(M2lEngine engine, Device device)
     }
 }
 
+void checkBoundary(Boundary boundary, Device device)
+{
+    if (boundary != Boundary::Periodic && device == Device::Gpu)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "The boundary '" + std::string(nameOf(boundary))
+                            + "' exists on the device 'cpu' only: use that, or 'auto'.",
+                    "boundary");
+    }
+}
+
 void checkOnGpu(bool isOnGpu)
 {
     if (!isOnGpu)
@@ -201,6 +212,40 @@ void checkPositions(const Real* x, const std::vector<char>& isCharged, const Mat
     }
 }
 
+template<class Real>
+Vec3 checkedExtent(const Real* x, const std::vector<char>& counts)
+{
+    constexpr double c_infinity = std::numeric_limits<double>::infinity();
+    Vec3 least = Vec3::Constant(c_infinity), most = -least;
+    for (int i = 0; i < static_cast<int>(counts.size()); i++)
+    {
+        const Real* r = x + 3 * static_cast<size_t>(i);
+        const Vec3 place(r[0], r[1], r[2]);
+        if (!counts[i])
+        {
+            continue;
+        }
+        least = least.cwiseMin(place);
+        most  = most.cwiseMax(place);
+        // written so that NaN fails
+        if (!(place.cwiseAbs().maxCoeff() < c_infinity) || place.hasNaN())
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The position of particle " + text(i) + " (" + text(place[0]) + ", "
+                                + text(place[1]) + ", " + text(place[2]) + ") is not finite.");
+        }
+    }
+    const Vec3 extent = most - least;
+    if (extent.maxCoeff() > c_largestBox)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "Particles without images are " + text(extent.maxCoeff())
+                            + " nm apart, which must not be more than " + text(c_largestBox)
+                            + " nm.");
+    }
+    return extent;
+}
+
 void checkRequest(const Request& request)
 {
     for (double offset : request.gridOffset)
@@ -223,6 +268,8 @@ template void checkOptions<float>(const Options&);
 template void checkOptions<double>(const Options&);
 template void checkCharges(const float*, int);
 template void checkCharges(const double*, int);
+template Vec3 checkedExtent(const float*, const std::vector<char>&);
+template Vec3 checkedExtent(const double*, const std::vector<char>&);
 template void checkPositions(const float*, const std::vector<char>&, const Mat3&);
 template void checkPositions(const double*, const std::vector<char>&, const Mat3&);
 

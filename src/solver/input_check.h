@@ -24,6 +24,8 @@ template<class Real>
 void checkOptions(const Options& options);
 //! That the device has what the options ask for. \throws Error  Unsupported
 void checkEngine(M2lEngine engine, Device device);
+//! The same of the boundary conditions. \throws Error  Unsupported
+void checkBoundary(Boundary boundary, Device device);
 //! That the backend is a GPU's. \throws Error  Unsupported
 void checkOnGpu(bool isOnGpu);
 //! The box as a matrix. \param[in] box  rows, nm: finite, lower triangular, positive diagonal
@@ -41,6 +43,11 @@ void checkGroups(const int* group, int n, int groups);
 //! \param[in] isCharged  [n]; positions of particles without a charge do not matter
 template<class Real>
 void checkPositions(const Real* x, const std::vector<char>& isCharged, const Mat3& box);
+/*! \brief The extent, nm, of particles without images.
+ *  \param[in] x      [n][3], nm: finite, and within a box of the largest size
+ *  \param[in] count  [n]; positions of others do not matter */
+template<class Real>
+Vec3 checkedExtent(const Real* x, const std::vector<char>& counts);
 //! The offset of the grid: 0 to 1 each.
 void checkRequest(const Request& request);
 

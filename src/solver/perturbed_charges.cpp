@@ -112,6 +112,11 @@ void PerturbedCharges<Real>::prepare(const Real* x, const double box[3][3])
 template<class Real>
 void PerturbedCharges<Real>::nameBadPosition(const Real* x, const double box[3][3]) const
 {
+    if (options_.boundary == Boundary::Open)
+    {
+        charges_->extent(x);
+        return;
+    }
     checkPositions(x, charges_->isCharged(), checkedBox(box));
 }
 

@@ -15,6 +15,7 @@
 #include <variant>
 
 #include "cells/cell_shape.h"
+#include "plan/open_box.h"
 
 namespace farfield
 {
@@ -22,7 +23,7 @@ namespace
 {
 
 //! Changes with the meaning of the array.
-constexpr double c_version = 3;
+constexpr double c_version = 4;
 //! Version and checksum.
 constexpr size_t c_header = 2;
 
@@ -39,11 +40,23 @@ std::string text(double value)
     return buffer;
 }
 
-//! The value of an option as it is named in messages; of an engine, its name.
+//! The value of an option as it is named in messages.
 std::string valueText(const OptionDescription& option, double value)
 {
-    const bool isEngine = std::holds_alternative<M2lEngine Options::*>(option.member);
-    return isEngine && isLegal(option, value) ? nameOf(static_cast<M2lEngine>(value)) : text(value);
+    return std::visit(
+            [&](auto member) -> std::string
+            {
+                using Value = std::decay_t<decltype(std::declval<Options>().*member)>;
+                if constexpr (std::is_enum_v<Value>)
+                {
+                    if (isLegal(option, value))
+                    {
+                        return nameOf(static_cast<Value>(value));
+                    }
+                }
+                return text(value);
+            },
+            option.member);
 }
 
 [[noreturn]] void refuse(const std::string& why, const char* parameter = "")
@@ -103,6 +116,10 @@ void forNumbers(State& state, const Function& f)
             f(entry);
         }
     }
+    for (int k = 0; k < 3; k++)
+    {
+        f(d.extent[k]);
+    }
     for (auto* matrix : { &d.referenceBox, &state.strain })
     {
         for (int i = 0; i < 9; i++)
@@ -157,6 +174,10 @@ bool areSound(const SavedState& state)
     }
     if (static_cast<double>(H[0][0]) * H[1][1] * H[2][2] > c_maxCells
         || !std::isfinite(box.determinant()) || !(box.determinant() > 0))
+    {
+        return false;
+    }
+    if (d.boundary == Boundary::Open && !OpenCells::of(d.coarseCells(), d.ws).hold(box, d.extent))
     {
         return false;
     }
@@ -226,6 +247,7 @@ decodeState(const std::vector<double>& array, const Options& options, Device dev
                });
     Discretisation& d = state.discretisation;
     d.leastSquares    = options.leastSquares;
+    d.boundary        = options.boundary;
     d.engine          = engineOfLevels(options);
     // a checksum can be right although other programs have written the numbers
     if (!areSound(state))

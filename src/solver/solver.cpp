@@ -14,6 +14,7 @@
 
 #include "backend/device_entry.h"
 #include "backend/gpu_backend.h"
+#include "plan/open_box.h"
 #include "solver/accuracy_control.h"
 #include "solver/box_follower.h"
 #include "solver/charge_set.h"
@@ -21,6 +22,7 @@
 #include "solver/group_energies.h"
 #include "solver/input_check.h"
 #include "solver/memory_errors.h"
+#include "solver/open_virial.h"
 #include "solver/perturbed_charges.h"
 #include "solver/pipeline.h"
 #include "solver/saved_state.h"
@@ -99,9 +101,9 @@ public:
     {
         const DeviceScope<Real> scope(gpu_);
         settle();
-        const Mat3 box = checkedBox(boxVectors);
-        checkPositions(x, charges_.isCharged(), box);
-        times_.add(Stage::SetUp, [&] { follow(box, [x] { return x; }); });
+        const Place place = placeOf(x, boxVectors);
+        checkPositions(x, charges_.isCharged(), place.box);
+        times_.add(Stage::SetUp, [&] { follow(place, [x] { return x; }); });
         if (perturbed_.any())
         {
             perturbed_.prepare(x, boxVectors);
@@ -120,17 +122,17 @@ public:
     {
         const DeviceScope<Real> scope(gpu_);
         settle();
-        const Mat3 box = checkedBox(boxVectors);
+        const Place place = placeOf(x, boxVectors);
         checkRequest(request);
         if (charges_.count() == 0)
         {
             return {};
         }
-        followOnHost(x, box);
+        followOnHost(x, place);
         const auto evaluation = [&](Real* to)
         {
             Totals totals;
-            times_.evaluation(backend_, [&] { totals = pipeline_.run(x, forces, request, to); });
+            times_.evaluation(backend_, [&] { totals = run(x, forces, request, to); });
             return totals;
         };
         return perturbed_.any()
@@ -146,14 +148,14 @@ public:
     {
         const DeviceScope<Real> scope(gpu_);
         settle();
-        const Mat3 box = checkedBox(boxVectors);
+        const Place place = placeOf(x, boxVectors);
         checkRequest(request);
         checkGroups(group, charges_.count(), groups);
         if (charges_.count() == 0)
         {
             return std::vector<double>(static_cast<size_t>(groups) * groups, 0.0);
         }
-        followOnHost(x, box);
+        followOnHost(x, place);
         Request own       = request;
         own.energy        = true;
         own.virial        = false;
@@ -195,7 +197,7 @@ public:
             checkPositions(onHost.data(), charges_.isCharged(), box);
             return static_cast<const Real*>(onHost.data());
         };
-        follow(box, positions);
+        follow({ box, Vec3::Zero() }, positions);
         const auto evaluation = [&](Real* to)
         { pipeline_.runOnDevice(x, forces, request, stream, to); };
         if (perturbed_.any())
@@ -347,11 +349,28 @@ private:
                    || isLike(charges_.withPartners(), chosenPartners_));
     }
 
-    /*! \brief Makes the operators those of a box and of the number of particles.
+    //! Whether cells were chosen for particles without images that are about as far apart.
+    bool areChosenFor(const Vec3& extent) const
+    {
+        const Discretisation& d = operators_.discretisation();
+        return options_.boundary == Boundary::Periodic
+               || (isLikeExtent(extent, d.extent)
+                   && OpenCells::of(d.coarseCells(), d.ws).hold(d.referenceBox, extent));
+    }
+
+    //! A box, and how far particles without images are apart in each dimension, nm.
+    struct Place
+    {
+        Mat3 box;
+        Vec3 extent;
+    };
+
+    /*! \brief Makes the operators those of a box, the extent and the number of particles.
      *  \param[in] positions  returns those in host memory; called if cells have to be chosen */
     template<class Positions>
-    void follow(const Mat3& box, const Positions& positions)
+    void follow(const Place& place, const Positions& positions)
     {
+        const Mat3& box = place.box;
         charges_.completePairs();
         const auto choose = [&](bool mayTune)
         {
@@ -361,7 +380,7 @@ private:
             chosenCount_    = charges_.takingPart();
             chosenPartners_ = charges_.withPartners();
         };
-        if (!operators_.exist() || !areChosenForCount())
+        if (!operators_.exist() || !areChosenForCount() || !areChosenFor(place.extent))
         {
             choose(options_.tune);
         }
@@ -375,15 +394,47 @@ private:
         }
     }
 
+    //! Where particles are on the caller's terms; the box of those without images is ours.
+    Place placeOf(const Real* x, const double boxVectors[3][3]) const
+    {
+        if (options_.boundary == Boundary::Periodic)
+        {
+            return { checkedBox(boxVectors), Vec3::Zero() };
+        }
+        const Mat3 box = operators_.exist() ? operators_.box() : Mat3::Identity();
+        return { box, charges_.count() > 0 ? charges_.extent(x) : Vec3::Zero() };
+    }
+
+    //! The stages, and the virial where they have none.
+    Totals run(const Real* x, Real* forces, const Request& request, Real* potentials)
+    {
+        if (options_.boundary == Boundary::Periodic || !request.virial)
+        {
+            return pipeline_.run(x, forces, request, potentials);
+        }
+        std::vector<Real> own(3 * static_cast<size_t>(charges_.count()));
+        Request withoutVirial       = request;
+        withoutVirial.virial        = false;
+        withoutVirial.energy        = true;
+        withoutVirial.replaceForces = true;
+        Totals totals               = pipeline_.run(x, own.data(), withoutVirial, potentials);
+        setOpenVirial(x, own, charges_.isCharged(), &totals);
+        for (size_t k = 0; k < own.size(); k++)
+        {
+            forces[k] = request.replaceForces ? own[k] : forces[k] + own[k];
+        }
+        return totals;
+    }
+
     //! Does so for positions in host memory, [n][3], which are checked if cells have to be chosen.
-    void followOnHost(const Real* x, const Mat3& box)
+    void followOnHost(const Real* x, const Place& place)
     {
         const auto positions = [&]
         {
-            checkPositions(x, charges_.isCharged(), box);
+            checkPositions(x, charges_.isCharged(), place.box);
             return x;
         };
-        times_.add(Stage::SetUp, [&] { follow(box, positions); });
+        times_.add(Stage::SetUp, [&] { follow(place, positions); });
     }
 
     //! Chooses and builds operators that meet the accuracy.

@@ -8,6 +8,7 @@ ase = pytest.importorskip("ase")
 
 from ase import Atoms, units  # noqa: E402
 from ase.build import bulk  # noqa: E402
+from ase.calculators.calculator import PropertyNotImplementedError  # noqa: E402
 
 from farfield.ase import FarfieldCoulomb  # noqa: E402
 
@@ -79,7 +80,24 @@ def test_potentials_are_slopes_by_the_charges(atoms):
     assert np.sum(charges * potentials) == pytest.approx(2 * energy, rel=1e-6)
 
 
-def test_open_directions_are_refused(atoms):
+def test_atoms_without_images_have_none(atoms):
+    atoms.pbc = False
+    charges = atoms.get_initial_charges()
+    excluded = {(0, 1), (2, 3)}
+    expected = sum(
+        COULOMB * charges[i] * charges[j] / np.linalg.norm(atoms.positions[i] - atoms.positions[j])
+        for i in range(16) for j in range(i + 1, 16) if (i, j) not in excluded
+    )
+    assert atoms.get_potential_energy() == pytest.approx(expected, rel=1e-8)
+    test_forces_are_slopes_of_the_energy(atoms)
+    with pytest.raises(PropertyNotImplementedError):
+        atoms.get_stress()
+    atoms.pbc = True
+    assert atoms.get_potential_energy() != pytest.approx(expected, rel=1e-3)
+    assert atoms.get_stress().shape == (6,)
+
+
+def test_atoms_periodic_in_some_directions_are_refused(atoms):
     atoms.pbc = (True, True, False)
-    with pytest.raises(ValueError, match="periodic in all three"):
+    with pytest.raises(ValueError, match="all three directions or none"):
         atoms.get_potential_energy()

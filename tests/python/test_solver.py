@@ -52,6 +52,19 @@ def test_energy_and_forces_are_those_of_an_ewald_sum(box, net):
         assert result.forces[i, d] == pytest.approx((down - up) / (2 * step), rel=1e-4, abs=1e-2)
 
 
+def test_charges_without_images_have_the_energy_of_their_pairs():
+    q, x = charges(60, net=2.0)
+    result = solver(q, boundary="open").evaluate(x, virial=True, potentials=True)
+    distances = np.linalg.norm(x[:, None] - x[None, :], axis=-1) + np.diag(np.full(60, np.inf))
+    potentials = 138.935458 * (q / distances).sum(axis=1)
+    energy = 0.5 * q @ potentials
+    assert result.energy == pytest.approx(energy, rel=1e-8)
+    assert result.potentials == pytest.approx(potentials, abs=1e-6 * np.abs(potentials).max())
+    pulls = 138.935458 * (q[:, None] * q / distances**3)[..., None] * (x[:, None] - x)
+    assert result.forces == pytest.approx(pulls.sum(axis=1), abs=1e-6 * np.abs(pulls).max())
+    assert result.virial == pytest.approx(-0.5 * x.T @ result.forces, abs=1e-5 * abs(energy))
+
+
 def test_single_precision_meets_its_accuracy():
     q, x = charges(400)
     box = np.diag([3.0, 3.0, 3.0])

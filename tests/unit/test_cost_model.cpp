@@ -208,7 +208,7 @@ TEST(CostModel, CountsWaveVectors)
         }
         const Grid grid(H, box);
         const Reduction reduction(2, false, grid.scaledEdges());
-        const PeriodicM2lOperators<double> operators(grid, 1, reduction, 0, 1);
+        const PeriodicM2lOperators<double> operators(grid, Boundary::Periodic, 1, reduction, 0, 1);
         const Work work(2, 1, n, 1, box.determinant(), Occupancy(box.determinant()), 1000);
         const OperatorKind kind(2, false, box);
         ASSERT_EQ(operators.copies(), kind.copies);

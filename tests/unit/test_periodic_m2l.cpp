@@ -167,7 +167,8 @@ TYPED_TEST(PeriodicM2lOf, AllImagesIsTheirSum)
         const auto entries = m2lEntries(high);
 
         AlignedVector<Real> M = randomMultipoles<Real>(c, cells, stride), L(M.size(), Real(0));
-        PeriodicM2l<Real>(grid, c.ws, reduction, 2).apply(M.data(), L.data(), stride, nullptr);
+        PeriodicM2l<Real>(grid, Boundary::Periodic, c.ws, reduction, 2)
+                .apply(M.data(), L.data(), stride, nullptr);
 
         std::vector<farfield::Matrix> operators;
         Eigen::VectorXd bound = remainderOf(c, magnitudes);
@@ -211,6 +212,69 @@ TYPED_TEST(PeriodicM2lOf, AllImagesIsTheirSum)
     }
 }
 
+//! Without images: M2L from each cell whose displacement is less than half the box.
+TEST(OpenM2l, HasOneImageOfEachCell)
+{
+    for (const IntMat& H : { IntMat{ { { 5, 0, 0 }, { 0, 3, 0 }, { 0, 0, 7 } } },
+                             IntMat{ { { 6, 0, 0 }, { 0, 4, 0 }, { 0, 0, 1 } } } })
+    {
+        constexpr int c_order = 4;
+        Mat3 edges            = Mat3::Zero();
+        edges.diagonal() << 0.9, 1.1, 1;
+        const Case c     = { "open", H, edges, c_order, 1, false };
+        const Grid grid  = gridOf(c);
+        const int stride = strideOf(grid);
+        const auto M     = randomMultipoles<double>(c, static_cast<int>(grid.count()), stride);
+        AlignedVector<double> L(M.size(), 0.0);
+        PeriodicM2l<double>(grid, Boundary::Open, c.ws, reductionOf(c), 2)
+                .apply(M.data(), L.data(), stride, nullptr);
+        const int n        = coefficientCount(c_order);
+        const auto entries = m2lEntries(c_order);
+        for (int target = 0; target < grid.count(); ++target)
+        {
+            std::vector<double> expected(n, 0.0);
+            for (int source = 0; source < grid.count(); ++source)
+            {
+                Int3 D          = grid.cell(target);
+                const Int3 from = grid.cell(source);
+                bool isFar = false, isHalf = false;
+                for (int k = 0; k < 3; ++k)
+                {
+                    const int length = H[k][k];
+                    D[k]             = (D[k] - from[k] + length) % length;
+                    isHalf           = isHalf || (length > 1 && 2 * D[k] == length);
+                    D[k] -= 2 * D[k] > length ? length : 0;
+                    isFar = isFar || std::abs(D[k]) > c.ws;
+                }
+                if (isHalf || !isFar)
+                {
+                    continue;
+                }
+                const Vec3 r = grid.displacement(D) / grid.unit();
+                std::vector<double> v(coefficientCount(2 * c_order));
+                irregularHarmonics(2 * c_order, r, v.data());
+                const auto T = m2lMatrix(entries, c_order, v.data());
+                for (int i = 0; i < n; ++i)
+                {
+                    for (int j = 0; j < n; ++j)
+                    {
+                        expected[i] +=
+                                T(i, j)
+                                * M[static_cast<size_t>(j) * stride + grid.slot(grid.cell(source))];
+                    }
+                }
+            }
+            for (int i = 0; i < n; ++i)
+            {
+                EXPECT_NEAR(L[static_cast<size_t>(i) * stride + grid.slot(grid.cell(target))],
+                            expected[i],
+                            1e-10)
+                        << "cell " << target << ", coefficient " << i;
+            }
+        }
+    }
+}
+
 //! Energy 1/2 M.L of fixed multipoles in strained cells.
 double energyOf(const Case& c, const Mat3& strain)
 {
@@ -218,7 +282,8 @@ double energyOf(const Case& c, const Mat3& strain)
     const int stride        = strideOf(grid);
     AlignedVector<double> M = randomMultipoles<double>(c, static_cast<int>(grid.count()), stride);
     AlignedVector<double> L(M.size(), 0.0);
-    PeriodicM2l<double>(grid, c.ws, reductionOf(c), 1).apply(M.data(), L.data(), stride, nullptr);
+    PeriodicM2l<double>(grid, Boundary::Periodic, c.ws, reductionOf(c), 1)
+            .apply(M.data(), L.data(), stride, nullptr);
     double energy = 0;
     for (int i = 0; i < coefficientCount(c.order); ++i)
     {
@@ -247,7 +312,7 @@ TEST(PeriodicM2lVirial, IsHalfTheStrainDerivative)
                 randomMultipoles<double>(c, static_cast<int>(grid.count()), stride);
         AlignedVector<double> L(M.size(), 0.0);
         std::array<double, StrainCount> virial = {};
-        PeriodicM2l<double>(grid, c.ws, reductionOf(c), 2)
+        PeriodicM2l<double>(grid, Boundary::Periodic, c.ws, reductionOf(c), 2)
                 .apply(M.data(), L.data(), stride, &virial);
         // energies in units of those of all multipoles with all others
         double size = 0;
@@ -289,7 +354,7 @@ TEST(PeriodicM2lStrain, IsFollowedToFirstOrder)
         const int stride = strideOf(grid);
         AlignedVector<double> M =
                 randomMultipoles<double>(c, static_cast<int>(grid.count()), stride);
-        PeriodicM2l<double> followed(grid, c.ws, reductionOf(c), 2);
+        PeriodicM2l<double> followed(grid, Boundary::Periodic, c.ws, reductionOf(c), 2);
         const auto left = [&](double amount)
         {
             // operators of rectangular cells rely on reflections, which a shear breaks: the
@@ -299,7 +364,7 @@ TEST(PeriodicM2lStrain, IsFollowedToFirstOrder)
             followed.setStrain(strain);
             followed.apply(M2.data(), near.data(), stride, nullptr);
             M2 = M;
-            PeriodicM2l<double>(gridOf(c, strain), c.ws, reductionOf(c), 2)
+            PeriodicM2l<double>(gridOf(c, strain), Boundary::Periodic, c.ws, reductionOf(c), 2)
                     .apply(M2.data(), exact.data(), stride, nullptr);
             double squares = 0;
             for (size_t k = 0; k < exact.size(); ++k)

@@ -1,0 +1,423 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Boundary::Open: particles without images, against sums over all pairs.
+ */
+#include <cmath>
+
+#include <limits>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "on_device.h"
+#include "test_support.h"
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+//! Energy, forces and virial of all pairs.
+Evaluation allPairs(const System& system)
+{
+    std::set<std::pair<int, int>> excluded;
+    for (const auto& [i, j] : system.exclusions)
+    {
+        excluded.insert({ std::min(i, j), std::max(i, j) });
+    }
+    Evaluation result;
+    result.forces.resize(system.size());
+    for (int i = 0; i < system.size(); ++i)
+    {
+        for (int j = i + 1; j < system.size(); ++j)
+        {
+            const double qq = c_coulomb * system.charges[i] * system.charges[j];
+            if (qq == 0 || excluded.count({ i, j }) > 0)
+            {
+                continue;
+            }
+            Vector d;
+            for (int k = 0; k < 3; ++k)
+            {
+                d[k] = system.positions[i][k] - system.positions[j][k];
+            }
+            const double r      = std::sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
+            const double energy = qq / r;
+            result.energy += energy;
+            for (int a = 0; a < 3; ++a)
+            {
+                const double force = energy * d[a] / (r * r);
+                result.forces[i][a] += force;
+                result.forces[j][a] -= force;
+                for (int b = 0; b < 3; ++b)
+                {
+                    result.virial[a][b] -= 0.5 * energy * d[a] * d[b] / (r * r);
+                }
+            }
+        }
+    }
+    return result;
+}
+
+/*! \brief Molecules of three sites about the points of a disturbed lattice.
+ *  \param[in] counts  points in each dimension
+ *  \param[in] net     of every molecule, e */
+System
+molecules(const std::string& name, const Vector& origin, const int (&counts)[3], double net = 0)
+{
+    constexpr double c_spacing = 0.31;
+    std::mt19937 random(11);
+    std::uniform_real_distribution<double> uniform(-0.5, 0.5);
+    System system;
+    system.name = name;
+    for (int x = 0; x < counts[0]; ++x)
+    {
+        for (int y = 0; y < counts[1]; ++y)
+        {
+            for (int z = 0; z < counts[2]; ++z)
+            {
+                const int first     = system.size();
+                const Vector centre = { origin[0] + c_spacing * (x + 0.2 * uniform(random)),
+                                        origin[1] + c_spacing * (y + 0.2 * uniform(random)),
+                                        origin[2] + c_spacing * (z + 0.2 * uniform(random)) };
+                for (const double charge : { -0.82 + net, 0.41, 0.41 })
+                {
+                    Vector r = centre;
+                    for (int k = 0; k < 3 && system.size() > first; ++k)
+                    {
+                        r[k] += 0.16 * uniform(random);
+                    }
+                    system.positions.push_back(r);
+                    system.charges.push_back(charge);
+                }
+                system.exclusions.push_back({ first, first + 1 });
+                system.exclusions.push_back({ first + 2, first });
+                system.exclusions.push_back({ first + 1, first + 2 });
+            }
+        }
+    }
+    return system;
+}
+
+System together(const std::string& name, const System& a, const System& b)
+{
+    System both = a;
+    both.name   = name;
+    both.positions.insert(both.positions.end(), b.positions.begin(), b.positions.end());
+    both.charges.insert(both.charges.end(), b.charges.begin(), b.charges.end());
+    for (const auto& [i, j] : b.exclusions)
+    {
+        both.exclusions.push_back({ a.size() + i, a.size() + j });
+    }
+    return both;
+}
+
+System ions(const std::vector<Vector>& positions, const std::vector<double>& charges)
+{
+    System system;
+    system.name      = std::to_string(charges.size()) + " ions";
+    system.positions = positions;
+    system.charges   = charges;
+    return system;
+}
+
+std::vector<System> systems()
+{
+    const System block = molecules("block", { 0, 0, 0 }, { 11, 10, 9 });
+    return { block,
+             molecules("charged block", { 3, -200, 1 }, { 10, 10, 8 }, 0.05),
+             molecules("sheet", { 0, 0, 0 }, { 30, 30, 1 }),
+             molecules("line", { 0, 0, 0 }, { 700, 1, 1 }),
+             together("two far blocks", block, molecules("", { 40, 3, 1 }, { 6, 6, 6 }, 0.1)),
+             molecules("a few", { 0, 0, 0 }, { 3, 2, 2 }) };
+}
+
+template<class Config>
+class Open : public ConfiguredTest<Config>
+{
+protected:
+    using Real = typename Config::Real;
+
+    static Options options()
+    {
+        Options options  = Config::options();
+        options.boundary = Boundary::Open;
+        return options;
+    }
+    //! That a result has the error that was asked for, relative to the forces of all pairs.
+    static void expectAccurate(const Evaluation& result,
+                               const System& system,
+                               const Evaluation& exact,
+                               double accuracy)
+    {
+        EXPECT_LE(relativeError(result.forces, exact.forces), accuracy);
+        const double n = static_cast<double>(result.forces.size());
+        // the energy of uncorrelated errors of that size at the distance of molecules
+        const double energy = accuracy * rootMeanSquare(exact.forces) * 0.31 * std::sqrt(n);
+        EXPECT_NEAR(result.energy, exact.energy, c_deviations * energy);
+        // of errors of forces, each with its lever
+        double squares = 0;
+        for (const Vector& r : system.positions)
+        {
+            for (int k = 0; k < 3; ++k)
+            {
+                squares += std::pow(r[k] - system.positions[0][k], 2);
+            }
+        }
+        const double virial = accuracy * rootMeanSquare(exact.forces) * std::sqrt(squares);
+        EXPECT_LE(largestDifference(result.virial, exact.virial), c_deviations * virial);
+    }
+};
+using CpuConfigurations = ::testing::Types<CpuFloat, CpuDouble>;
+TYPED_TEST_SUITE(Open, CpuConfigurations);
+
+TYPED_TEST(Open, HasTheForcesOfAllPairs)
+{
+    using Real = typename TypeParam::Real;
+    for (const System& exact : systems())
+    {
+        const System system    = rounded<Real>(exact);
+        const Evaluation pairs = allPairs(system);
+        for (const M2lEngine engine : { M2lEngine::Auto, M2lEngine::Fft, M2lEngine::Hierarchy })
+        {
+            for (const double accuracy : { 3e-4, sizeof(Real) == 4 ? 1e-5 : 1e-6 })
+            {
+                Options options  = TestFixture::options();
+                options.m2l      = engine;
+                options.accuracy = accuracy;
+                Solver<Real> solver(options);
+                load(solver, system);
+                for (const long long step : { 0, 5 })
+                {
+                    Request request;
+                    request.step            = step;
+                    const Evaluation result = evaluate(solver, system, request);
+                    SCOPED_TRACE(describe(system, solver.setup()) + ", accuracy "
+                                 + std::to_string(accuracy));
+                    TestFixture::expectAccurate(result, system, pairs, accuracy);
+                }
+            }
+        }
+    }
+}
+
+//! The box is not read, where the particles are has no meaning, and what they do is followed.
+TYPED_TEST(Open, FollowsTheParticles)
+{
+    using Real         = typename TypeParam::Real;
+    const double nan   = std::numeric_limits<double>::quiet_NaN();
+    const System block = molecules("block", { 0, 0, 0 }, { 9, 9, 9 });
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        Options options = TestFixture::options();
+        options.m2l     = engine;
+        Solver<Real> solver(options);
+        load(solver, block);
+        // spreads, falls together, and goes away
+        const struct
+        {
+            double scale;
+            Vector shift;
+        } motions[] = { { 1, { 0, 0, 0 } },    { 1.03, { 1, 0, 0 } }, { 1.2, { 5, 5, 5 } },
+                        { 1.6, { 5, 5, 50 } }, { 3, { -50, 0, 0 } },  { 12, { 0, 0, 0 } },
+                        { 1, { 3, 3, 3 } } };
+        for (const auto& motion : motions)
+        {
+            System moved = block;
+            for (size_t i = 0; i < moved.positions.size(); ++i)
+            {
+                // molecules keep their shape
+                const Vector& site = block.positions[i / 3 * 3];
+                for (int k = 0; k < 3; ++k)
+                {
+                    moved.positions[i][k] += (motion.scale - 1) * site[k] + motion.shift[k];
+                }
+            }
+            moved                   = rounded<Real>(moved);
+            moved.box               = { { { nan, 0, nan }, { 0, -1, 0 }, { 0, 0, 0 } } };
+            const Evaluation result = evaluate(solver, moved);
+            SCOPED_TRACE(describe(moved, solver.setup()) + ", times "
+                         + std::to_string(motion.scale));
+            TestFixture::expectAccurate(result, moved, allPairs(moved), 3e-4);
+        }
+    }
+}
+
+//! A run that is continued has the bits of one that is not, however far particles have spread.
+TYPED_TEST(Open, ContinuesExactly)
+{
+    using Real         = typename TypeParam::Real;
+    const System block = rounded<Real>(molecules("block", { 0, 0, 0 }, { 9, 8, 9 }));
+    System spread      = block;
+    for (Vector& r : spread.positions)
+    {
+        r[1] *= 1.12;
+    }
+    spread          = rounded<Real>(spread);
+    Options options = TestFixture::options();
+    options.threads = 2;
+    Solver<Real> solver(options), continued(options);
+    load(solver, block);
+    load(continued, block);
+    evaluate(solver, block);
+    evaluate(solver, spread);
+    continued.restore(solver.state());
+    expectSameBits(evaluate(continued, spread), evaluate(solver, spread));
+    expectSameBits(evaluate(continued, block), evaluate(solver, block));
+    // what was saved is for these boundaries
+    Options periodic  = options;
+    periodic.boundary = Boundary::Periodic;
+    Solver<Real> other(periodic);
+    load(other, block);
+    expectError(ErrorCode::InvalidArgument,
+                { "boundary", "open", "periodic" },
+                [&] { other.restore(solver.state()); });
+}
+
+TYPED_TEST(Open, HasPotentialsAndEnergiesOfGroups)
+{
+    using Real          = typename TypeParam::Real;
+    const System exact  = molecules("block", { 0, 0, 0 }, { 8, 8, 8 }, 0.02);
+    const System system = rounded<Real>(exact);
+    Options options     = TestFixture::options();
+    options.accuracy    = 1e-5;
+    Solver<Real> solver(options);
+    load(solver, system);
+    const std::vector<Real> x = flatPositions<Real>(system);
+    std::vector<Real> forces(x.size()), potentials(system.size());
+    const Totals totals = solver.evaluate(
+            x.data(), Box(system.box).rows, forces.data(), Request(), potentials.data());
+    double twice = 0, scale = 0;
+    for (int i = 0; i < system.size(); ++i)
+    {
+        twice += system.charges[i] * static_cast<double>(potentials[i]);
+        scale += std::abs(system.charges[i] * static_cast<double>(potentials[i]));
+    }
+    EXPECT_NEAR(twice, 2 * totals.energy, roundingFloor<Real>() * scale);
+    // of a molecule, against the rest
+    std::vector<int> group(system.size(), 1);
+    System one = system, others = system;
+    for (int i = 0; i < system.size(); ++i)
+    {
+        group[i]                           = i < 30 ? 0 : 1;
+        (i < 30 ? others : one).charges[i] = 0;
+    }
+    const auto energies = solver.groupEnergies(x.data(), Box(system.box).rows, group.data(), 2);
+    const double all = allPairs(system).energy, ofOne = allPairs(one).energy,
+                 ofOthers  = allPairs(others).energy;
+    const double tolerance = c_deviations * 1e-5 * rootMeanSquare(allPairs(system).forces) * 0.31
+                             * std::sqrt(system.size());
+    EXPECT_NEAR(energies[0], ofOne, tolerance);
+    EXPECT_NEAR(energies[1], all - ofOne - ofOthers, tolerance);
+    EXPECT_NEAR(energies[3], ofOthers, tolerance);
+}
+
+TYPED_TEST(Open, HasChargesOfTwoStates)
+{
+    using Real    = typename TypeParam::Real;
+    System exact  = molecules("block", { 0, 0, 0 }, { 8, 8, 8 });
+    exact.box     = {};
+    System system = rounded<Real>(exact), other = system;
+    for (int i = 0; i < 9; ++i)
+    {
+        other.charges[i] = 0; // the net charge changes, too, as rounding leaves it
+    }
+    other.charges[9] -= 1;
+    other           = rounded<Real>(other);
+    Options options = TestFixture::options();
+    Solver<Real> solver(options);
+    load(solver, system);
+    const std::vector<Real> qA(system.charges.begin(), system.charges.end()),
+            qB(other.charges.begin(), other.charges.end());
+    solver.setPerturbedCharges(qA.data(), qB.data(), system.size());
+    const Evaluation a = allPairs(system), b = allPairs(other);
+    Request request;
+    request.lambda         = 0.3;
+    request.dEnergyDLambda = true;
+    Evaluation mixed;
+    mixed.energy = 0.7 * a.energy + 0.3 * b.energy;
+    mixed.forces = a.forces;
+    for (int i = 0; i < system.size(); ++i)
+    {
+        for (int k = 0; k < 3; ++k)
+        {
+            mixed.forces[i][k] = 0.7 * a.forces[i][k] + 0.3 * b.forces[i][k];
+        }
+    }
+    for (int k = 0; k < 9; ++k)
+    {
+        mixed.virial[k / 3][k % 3] = 0.7 * a.virial[k / 3][k % 3] + 0.3 * b.virial[k / 3][k % 3];
+    }
+    TestFixture::expectAccurate(evaluate(solver, system, request), system, mixed, 3e-4);
+    const std::vector<Real> x = flatPositions<Real>(system);
+    std::vector<Real> forces(x.size());
+    const Totals totals = solver.evaluate(x.data(), Box(system.box).rows, forces.data(), request);
+    const double tolerance =
+            c_deviations * 3e-4 * rootMeanSquare(a.forces) * 0.31 * std::sqrt(system.size());
+    EXPECT_NEAR(totals.dEnergyDLambda, b.energy - a.energy, tolerance);
+}
+
+//! Few particles, in odd places.
+TYPED_TEST(Open, HasFewParticles)
+{
+    using Real = typename TypeParam::Real;
+    for (const System& exact :
+         { ions({ { 5, 5, 5 } }, { 2 }),
+           ions({ { 0, 0, 0 }, { 0.2, 0, 0 } }, { 1, -1 }),
+           ions({ { 1e5, 0, 0 }, { 1e5, 700, 0 } }, { 1, 1 }),
+           ions({ { 0, 0, 0 }, { 0.2, 0.1, 0 }, { 300, 1, 1 } }, { 1, -1, 0.5 }),
+           ions({ { 0, 0, 0 }, { 0, 0, 0.01 }, { 0, 1e-3, 0 }, { 3e-3, 0, 0 } }, { 1, -1, 1, -1 }),
+           ions({ { 0, 0, 0 }, { 7, 8, 9 } }, { 1, 0 }) })
+    {
+        const System system = rounded<Real>(exact);
+        Solver<Real> solver(TestFixture::options());
+        load(solver, system);
+        const Evaluation result = evaluate(solver, system), pairs = allPairs(system);
+        SCOPED_TRACE(describe(system, solver.setup()));
+        if (rootMeanSquare(pairs.forces) > 0)
+        {
+            EXPECT_LE(relativeError(result.forces, pairs.forces), 3e-4);
+        }
+        else
+        {
+            EXPECT_EQ(result.forces, pairs.forces);
+        }
+        EXPECT_NEAR(result.energy, pairs.energy, 1e-3 * std::abs(pairs.energy));
+    }
+}
+
+TYPED_TEST(Open, HasClearErrors)
+{
+    using Real    = typename TypeParam::Real;
+    System system = molecules("a few", { 0, 0, 0 }, { 4, 4, 4 });
+    Options onGpu = TestFixture::options();
+    onGpu.device  = Device::Gpu;
+    expectError(
+            ErrorCode::Unsupported, { "boundary", "open", "cpu" }, [&] { Solver<Real> s(onGpu); });
+    Solver<Real> solver(TestFixture::options());
+    load(solver, system);
+    const Evaluation before = evaluate(solver, system);
+    System broken           = system;
+    for (const double value :
+         { std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity() })
+    {
+        broken.positions[17][1] = value;
+        expectError(ErrorCode::InvalidArgument,
+                    { "particle 17", "not finite" },
+                    [&] { evaluate(solver, broken); });
+    }
+    broken.positions[17][1] = 1e9;
+    expectError(ErrorCode::InvalidArgument, { "nm apart" }, [&] { evaluate(solver, broken); });
+    expectSameBits(evaluate(solver, system), before);
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield
