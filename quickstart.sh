@@ -22,6 +22,7 @@ Usage: ./quickstart.sh <command>
   test   build everything, then run all tests
   check  check the layout of all sources and look for mistakes in the library's; part of "test"
   gmx    build only: leaves the patched program at build/bin/gmx
+  docs   the documentation as pages: build/docs/index.html; part of "test"
   help   this text
 
 What is missing is installed or downloaded; what is there already is not built again. All
@@ -137,6 +138,22 @@ runCheck()
     step "No findings"
 }
 
+# Every link within the repository is followed, and a warning is an error. Needs packagePython.
+buildDocumentation()
+{
+    step "Documentation"
+    "$packagePython" -m pip install -q --disable-pip-version-check -r "$root/docs/requirements.txt" \
+        && (cd "$root" && "$packagePython" -m sphinx -q -W --keep-going -b html docs "$build/docs") \
+        && note "$build/docs/index.html"
+}
+
+runDocs()
+{
+    setUpTools
+    installOwnPackage || fail "the Python package, whose pages are made from it, could not be built."
+    buildDocumentation || fail "the documentation has mistakes; the messages are above."
+}
+
 # Each suite runs even if an earlier one failed, so that one run shows all that is wrong.
 runTests()
 {
@@ -162,6 +179,7 @@ runTests()
         || failed+=("tests through gmx")
     if installOwnPackage; then
         (cd "$root" && "$packagePython" -m pytest tests/python -p no:cacheprovider -q) || failed+=("tests of the Python package")
+        buildDocumentation || failed+=("documentation")
     else
         failed+=("the Python package")
     fi
@@ -176,7 +194,7 @@ runTests()
 
 [ $# -le 1 ] || fail "one command is expected, not $#; try ./quickstart.sh help"
 case ${1:-help} in
-    run | test | check | gmx)
+    run | test | check | gmx | docs)
         trap 'printf "\nInterrupted; the same command continues where this one stopped.\n" >&2; exit 130' INT TERM
         mkdir -p "$cache" "$build" || fail "cannot write to $cache or $build."
         checkGivenSources
@@ -192,6 +210,7 @@ case ${1:-help} in
             test) runTests ;;
             check) runCheck ;;
             gmx) buildGmx ;;
+            docs) runDocs ;;
         esac
         ;;
     help | -h | --help) usage ;;

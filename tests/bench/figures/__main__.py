@@ -71,7 +71,8 @@ def main():
         floors.print_floors(sys.stdout)
     found = cases.load(arguments.files)
     if arguments.tables:
-        text = "\n".join(f"### {title}\n\n{body}" for title, body in tables(found))
+        text = "# Performance of the CUDA backend: all tables\n\n" + "\n".join(
+            f"## {title}\n\n{body}" for title, body in tables(found))
         if arguments.tables == "-":
             print(text)
         else:

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The documentation as pages: ./quickstart.sh docs leaves them in build/docs."""
+
+import re
+from pathlib import Path
+
+import farfield
+
+project = "farfield"
+author = "the farfield developers"
+version = release = farfield.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+nitpicky = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+
+html_theme = "furo"
+html_title = f"farfield {version}"
+
+# Files that stand elsewhere in the repository, where readers of it look for them, and their pages here.
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+PAGES = {
+    ROOT / "README.md": "readme",
+    ROOT / "CONTRIBUTING.md": "contributing",
+    ROOT / "gromacs_patch/README.md": "patch",
+    ROOT / "gromacs_patch/mdp-options.md": "mdp",
+    **{path: path.stem for path in DOCS.glob("*.md")},
+}
+LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
+
+
+def with_pages(text, folder):
+    """Links to files of the repository as links to their pages; those to other files as text."""
+
+    def replaced(link):
+        label, target, anchor = link[1], link[2], link[3] or ""
+        if not target or "://" in target:
+            return link[0]
+        path = (folder / target).resolve()
+        if not path.exists():
+            raise ValueError(f"{folder} has no {target}, to which '{label}' leads.")
+        if path in PAGES:
+            return f"[{label}]({PAGES[path]}.md{anchor})"
+        return link[0] if path.suffix == ".svg" else label
+
+    return LINK.sub(replaced, text)
+
+
+def setup(app):
+    def read(app, name, content):
+        content[0] = with_pages(content[0], DOCS)
+
+    def include(app, path, parent, content):
+        if path.suffix == ".md":
+            content[0] = with_pages(content[0], (DOCS / path).resolve().parent)
+
+    app.connect("source-read", read)
+    app.connect("include-read", include)
