@@ -5,12 +5,14 @@ import re
 from pathlib import Path
 
 import farfield
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
 
 project = "farfield"
 author = "the farfield developers"
 version = release = farfield.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 nitpicky = True
@@ -18,6 +20,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 
 html_theme = "furo"
+html_math_renderer = "mathml"
 html_title = f"farfield {version}"
 
 # Files that stand elsewhere in the repository, where readers of it look for them, and their pages here.
@@ -50,6 +53,17 @@ def with_pages(text, folder):
     return LINK.sub(replaced, text)
 
 
+def formula(display):
+    """What browsers draw themselves, without a script from the network."""
+
+    def visit(translator, node):
+        drawn = convert(node.astext(), display=display)
+        translator.body.append(f'<div class="formula">{drawn}</div>' if display == "block" else drawn)
+        raise SkipNode
+
+    return visit, None
+
+
 def setup(app):
     def read(app, name, content):
         content[0] = with_pages(content[0], DOCS)
@@ -58,5 +72,6 @@ def setup(app):
         if path.suffix == ".md":
             content[0] = with_pages(content[0], (DOCS / path).resolve().parent)
 
+    app.add_html_math_renderer("mathml", formula("inline"), formula("block"))
     app.connect("source-read", read)
     app.connect("include-read", include)
