@@ -76,9 +76,9 @@ def test_gpu_id_holds(work, water, nonbonded):
 
 # Where a checkpoint has the FMM's state: the key, then an array of tagged big-endian doubles.
 STATE = b"fmm-farfield-state\0\0"
-# Numbers of the state: version and checksum; precision and six options; the device; see
+# Numbers of the state: version and checksum; precision and seven options; the device; see
 # src/solver/saved_state.cpp.
-HEADER, CHOSEN_FOR = 2, 9
+HEADER, CHOSEN_FOR = 2, 10
 CPU, GPU = 1, 2
 
 
