@@ -14,6 +14,8 @@ namespace
 constexpr double c_reserve = 1.1, c_leastShare = 0.5;
 //! Lengths of the box over the longest: flat and long systems need a few cells across.
 constexpr double c_thinnest = 0.1;
+//! More than what rounding of a position may be in cells.
+constexpr double c_rounding = 1e-3;
 
 } // namespace
 
@@ -24,7 +26,7 @@ bool OpenCells::hold(const Mat3& box, const Vec3& extent) const
         // particles are at most so many cells apart, and from images of each other
         const int most  = (counts[k] - 1) / 2;
         const int least = counts[k] - most;
-        if (!(extent[k] < most * box(k, k) / counts[k]) || least <= ws)
+        if (!(extent[k] < (most - c_rounding) * box(k, k) / counts[k]) || least <= ws)
         {
             return false;
         }

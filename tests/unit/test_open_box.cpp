@@ -1,0 +1,84 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Boxes of particles without images: which cells keep these apart.
+ */
+#include "plan/open_box.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace farfield
+{
+namespace
+{
+
+/*! \brief Cells that particles of an extent may be apart, wherever the grid lies, and the closest that
+ *         one of them may come to an image of another. */
+struct Apart
+{
+    int most = 0, fromImages = 1 << 20;
+
+    Apart(double extent, double cell, int cells)
+    {
+        for (double offset = 0; offset < 1; offset += 1.0 / 64)
+        {
+            const int last = static_cast<int>(std::floor(offset + extent / cell));
+            most           = std::max(most, last);
+            fromImages     = std::min(fromImages, cells - last);
+        }
+    }
+};
+
+TEST(OpenBox, HoldsWhatStaysApartFromImages)
+{
+    constexpr double c_length = 6;
+    for (int cells = 1; cells < 20; ++cells)
+    {
+        const double cell = c_length / cells;
+        for (const int ws : { 1, 2 })
+        {
+            for (double extent = 0.01; extent < c_length; extent += 0.0503)
+            {
+                const Apart apart(extent, cell, cells);
+                const OpenCells open = { { cells, 40, 40 }, ws };
+                const bool isHeld =
+                        open.hold(c_length * Mat3::Identity(), Vec3(extent, 0.01, 0.01));
+                // displacements that are not their own opposites, and no image that is near
+                const bool isApart = 2 * apart.most < cells && apart.fromImages > ws;
+                EXPECT_TRUE(!isHeld || isApart)
+                        << cells << " cells, ws = " << ws << ", extent " << extent;
+                // nothing is given away beyond one cell
+                const Apart wider(extent + cell, cell, cells);
+                EXPECT_TRUE(isHeld || 2 * wider.most >= cells || wider.fromImages <= ws)
+                        << cells << " cells, ws = " << ws << ", extent " << extent;
+            }
+        }
+    }
+}
+
+TEST(OpenBox, LeavesRoomToMove)
+{
+    const Vec3 extent(3, 2, 0);
+    EXPECT_TRUE(isLikeExtent(extent, extent));
+    EXPECT_TRUE(isLikeExtent(1.09 * extent, extent));
+    EXPECT_TRUE(isLikeExtent(0.51 * extent, extent));
+    EXPECT_FALSE(isLikeExtent(1.11 * extent, extent));
+    EXPECT_FALSE(isLikeExtent(0.49 * extent, extent));
+    EXPECT_TRUE(isLikeExtent(Vec3(3, 2, 0.3), extent)) << "a sheet that has undulations";
+    EXPECT_FALSE(isLikeExtent(Vec3(3, 2, 1), extent));
+    EXPECT_TRUE(isLikeExtent(Vec3::Zero(), Vec3::Zero()));
+    const Mat3 box = openBox(extent, 0, 2.5);
+    EXPECT_TRUE(box.isDiagonal());
+    EXPECT_GT(box(0, 0), 2.5 * 3);
+    EXPECT_GT(box(2, 2), 0);
+    EXPECT_GE(openBox(Vec3::Zero(), 0.7, 3)(0, 0), 3 * 0.7) << "the cell that was asked for";
+}
+
+} // namespace
+} // namespace farfield
