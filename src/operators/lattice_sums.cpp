@@ -457,27 +457,21 @@ Matrix openSums(const Grid& grid, int ws, int degree, const std::vector<int>& wa
         const int last = std::min(n, first + some);
 #pragma omp parallel num_threads(threads)
         {
-            std::vector<double> u;
+            std::vector<double> v;
             AlignedVector<double> in, out;
             failure.run(
                     [&]
                     {
-                        u.resize(n);
+                        v.resize(n);
                         in.resize(grid.count());
                         out.resize(2LL * grid.waveVectors());
                     });
             const auto setTerms = [&](int c)
             {
-                const Vec3& r = cells[c].displacement;
-                solidHarmonics(degree, r, u.data());
-                const double square = r.squaredNorm();
-                double power        = 1 / std::sqrt(square);
-                for (int l = 0; l <= degree; l++, power /= square)
+                irregularHarmonics(degree, cells[c].displacement, v.data());
+                for (int i = first; i < last; i++)
                 {
-                    for (int i = std::max(first, l * l); i < std::min(last, (l + 1) * (l + 1)); i++)
-                    {
-                        terms(i - first, c) = power * u[i];
-                    }
+                    terms(i - first, c) = v[i];
                 }
             };
             const auto setSums = [&](int i)
