@@ -22,11 +22,11 @@ import random
 import sys
 from pathlib import Path
 
+from farfield.gromacs.machine import usable_cores
+from farfield.gromacs.program import Gmx, GmxError
 from examples import protein
 from tests.support.gmx import gro, mdp
-from tests.support.gmx.environment import usable_cores
 from tests.support.gmx.mdp import STANDARD_PME as PME
-from tests.support.gmx.program import Gmx, GmxError
 
 LIPID, FORCE_FIELD, WATER = "POPC", "charmm27", "tip3p"
 PER_EDGE = 6  # lipids along x and along y, in each of two leaflets

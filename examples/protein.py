@@ -17,11 +17,12 @@ import sys
 import time
 from pathlib import Path
 
-from tests.support.gmx import energies, gro, log, mdp, trr
-from tests.support.gmx.environment import machine, usable_cores
+from farfield.gromacs import log, machine, trr
+from farfield.gromacs.machine import usable_cores
+from farfield.gromacs.program import Gmx, GmxError
+from tests.support.gmx import energies, gro, mdp
 from tests.support.gmx.mdp import FMM
 from tests.support.gmx.mdp import STANDARD_PME as PME
-from tests.support.gmx.program import Gmx, GmxError
 
 COMMON = {
     "cutoff-scheme": "Verlet",
@@ -150,7 +151,7 @@ def main():
     difference = trr.relative_rms(fmm_forces, pme_forces)
     print(f"""
 Ribonuclease A in salt water, rhombic dodecahedron, {num_atoms} atoms
-{machine()}
+{machine.describe()}
 
                                           tight PME             PME             FMM
 first step

@@ -28,9 +28,9 @@ from pathlib import Path
 
 import numpy as np
 
+from farfield.gromacs.program import GmxError
 from tests.support.gmx import environment, limits, mdp, simulation
 from tests.support.gmx.mdp import FMM, OTHER_TIGHT_PME, TIGHT_PME, value_of
-from tests.support.gmx.program import GmxError
 from tests.support.gmx.systems import System
 
 # A fixed grid of the case would override the spacing.

@@ -10,8 +10,22 @@
 Units are those of GROMACS: nm, e, kJ/mol.
 """
 
-from ._core import version as _version
-from .solver import Result, Solver
+from typing import TYPE_CHECKING
 
-__all__ = ["Result", "Solver"]
-__version__ = _version()
+if TYPE_CHECKING:
+    from .solver import Result, Solver
+
+__all__ = ["Result", "Solver", "__version__"]
+
+
+def __getattr__(name):
+    # What runs gmx does without the compiled library
+    if name == "__version__":
+        from ._core import version
+
+        return version()
+    if name in __all__:
+        from . import solver
+
+        return getattr(solver, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

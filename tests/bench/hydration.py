@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from farfield.gromacs import machine
 from tests.bench import mdrun_speed, results
 from tests.support.gmx import environment, gro, mdp, simulation, systems
 
@@ -172,7 +173,7 @@ def main():
     parser.add_argument("--equilibration", type=float, default=100.0, help="ps of the box")
     parser.add_argument("--edge", type=float, default=2.6, help="nm, of the cubic box")
     parser.add_argument("--solutes", nargs="+", choices=SOLUTES, default=list(SOLUTES))
-    parser.add_argument("--parallel", type=int, default=environment.usable_cores(), help="runs")
+    parser.add_argument("--parallel", type=int, default=machine.usable_cores(), help="runs")
     parser.add_argument("--threads", type=int, default=1, help="of each run")
     parser.add_argument("--mdrun-flags", default="", help="such as '-nb gpu'")
     parser.add_argument("--keep", type=Path, help="folder; what is there is not repeated")
@@ -181,7 +182,7 @@ def main():
     top = arguments.keep or Path(tempfile.mkdtemp(prefix="farfield-hydration-"))
     top = top.resolve()
     agree = True
-    record = {"length": arguments.length, "machine": environment.machine(), "solutes": {}}
+    record = {"length": arguments.length, "machine": machine.describe(), "solutes": {}}
     for name in arguments.solutes:
         folder, solute = top / name, SOLUTES[name]
         folder.mkdir(parents=True, exist_ok=True)

@@ -40,15 +40,16 @@ import sys
 import threading
 from pathlib import Path
 
+from farfield.gromacs import log, machine
+from farfield.gromacs.program import GmxError
 from examples import protein
 from tests.bench import mdrun_speed, results
 from tests.bench.figures import mdrun
 from tests.bench.mdrun_speed import ALL_ATOMS, COMMON, CONTINUATION, MINIMISATION, NONE, WARM_UP
 from tests.bench.mdrun_speed import say
-from tests.support.gmx import environment, gro, log, mdp
+from tests.support.gmx import gro, mdp
 from tests.support.gmx.mdp import FMM
 from tests.support.gmx.mdp import STANDARD_PME as PME
-from tests.support.gmx.program import Gmx, GmxError
 
 DROPLETS = {"droplets-40": 40.0, "droplets-80": 80.0}  # edge of the box, nm
 NUM_DROPLETS, MOLECULES_PER_DROPLET = 27, 3710
@@ -325,7 +326,7 @@ def main():
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5, help="timed length of a run")
-    parser.add_argument("--threads", type=int, default=min(16, environment.usable_cores()))
+    parser.add_argument("--threads", type=int, default=min(16, machine.usable_cores()))
     parser.add_argument("--pin-offset", type=int, default=0, metavar="CORE",
                         help="first core, for runs side by side on several GPUs")
     parser.add_argument("--nstlist", type=int, nargs="+", default=[100],

@@ -30,12 +30,13 @@ import sys
 import time
 from pathlib import Path
 
+from farfield.gromacs import log, machine, trr
+from farfield.gromacs.program import Gmx, GmxError
 from examples import membrane, protein
 from tests.bench import results
-from tests.support.gmx import environment, gro, log, mdp, trr
+from tests.support.gmx import environment, gro, mdp
 from tests.support.gmx.mdp import FMM
 from tests.support.gmx.mdp import STANDARD_PME as PME
-from tests.support.gmx.program import Gmx, GmxError
 
 # GROMACS's standard settings for PME: 1.0 nm, 0.12 nm, order 4, 1e-5.
 COMMON = {
@@ -430,7 +431,7 @@ def start(arguments):
     arguments.output.mkdir(parents=True, exist_ok=True)
     gmx = Gmx(arguments.gmx)
     version = gmx.version()
-    print(f"{environment.machine()}; {arguments.threads} threads, one rank, pinned")
+    print(f"{machine.describe()}; {arguments.threads} threads, one rank, pinned")
     for name, value in version.items():
         print(f"{name}: {value}")
     return gmx, version
@@ -439,7 +440,7 @@ def start(arguments):
 def write_result(path, arguments, version, key, records):
     """Writes all numbers, with what they belong to."""
     results.write(path, {
-        "machine": environment.machine(), "threads": arguments.threads, "versions": version,
+        "machine": machine.describe(), "threads": arguments.threads, "versions": version,
         "mdp": {"common": COMMON, "PME": PME, "FMM": {**FMM, **arguments.mdp}, "none": NONE},
         key: records})
 
@@ -456,7 +457,7 @@ def main():
     parser.add_argument("--steps", type=int, default=0, help="steps per run; default: by --seconds")
     parser.add_argument("--seconds", type=float, default=15,
                         help="rough length of each run when --steps is not given")
-    parser.add_argument("--threads", type=int, default=environment.usable_cores())
+    parser.add_argument("--threads", type=int, default=machine.usable_cores())
     arguments = parser.parse_args()
     if min(arguments.rounds, arguments.threads, *arguments.nstcalcenergy) < 1 or arguments.steps < 0:
         parser.error("--rounds, --threads, --nstcalcenergy must be at least 1, --steps at least 0")

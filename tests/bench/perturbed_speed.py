@@ -13,8 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from farfield.gromacs import log, machine
 from tests.bench import hydration, results
-from tests.support.gmx import environment, gro, log, mdp, simulation
+from tests.support.gmx import gro, mdp, simulation
 
 # Lambda states of tests.bench.hydration; none: nothing is perturbed.
 KINDS = {"unperturbed": None, "charges": 2, "Lennard-Jones": 7}
@@ -28,7 +29,7 @@ def main():
     parser.add_argument("--steps", type=int, default=1000, help="of a run; half are timed")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--equilibration", type=float, default=2.0, help="ps of the box")
-    parser.add_argument("--threads", type=int, default=environment.usable_cores())
+    parser.add_argument("--threads", type=int, default=machine.usable_cores())
     parser.add_argument("--mdrun-flags", default="", help="such as '-nb gpu'")
     parser.add_argument("--keep", type=Path, help="folder for the runs; a box there is used again")
     arguments = parser.parse_args()
@@ -61,9 +62,9 @@ def main():
             simulation.mdrun(folder, name, command, ntomp=arguments.threads).ok()
             speeds[method, kind].append(log.speed(folder / f"{name}.log"))
     atoms = gro.atom_count(folder / "conf.gro")
-    print(f"{atoms} atoms, 6 of them perturbed; {environment.machine()}")
+    print(f"{atoms} atoms, 6 of them perturbed; {machine.describe()}")
     print(f"{'':22}{'ns/day':>16}{'over unperturbed':>26}")
-    record = {"atoms": atoms, "machine": environment.machine(), "kinds": {}}
+    record = {"atoms": atoms, "machine": machine.describe(), "kinds": {}}
     for (method, kind), values in speeds.items():
         median, spread = results.median_and_spread(values)
         ratios = [a / b for a, b in zip(values, speeds[method, "unperturbed"])]

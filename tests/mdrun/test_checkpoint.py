@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from tests.support.gmx import log, mdp, simulation
+from farfield.gromacs import log
+from tests.support.gmx import mdp, simulation
 from tests.support.gmx.mdp import UNTUNED_FMM, settings
 
 LENGTH = {"nsteps": 4, "gen-vel": "yes", "gen-temp": 300, "nstxout": 1, "nstfout": 1}

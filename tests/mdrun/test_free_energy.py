@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 
-from tests.support.gmx import environment, simulation, systems, xvg
+from farfield.gromacs import xvg
+from tests.support.gmx import environment, simulation, systems
 from tests.support.gmx.limits import WATER_LIMIT, energy_limit
 from tests.support.gmx.mdp import FMM, OTHER_TIGHT_PME, TIGHT_PME, UNTUNED_FMM, settings
 from tests.support.gmx.simulation import force_error

@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pytest
 
+from farfield.gromacs.program import GmxError
 from tests.support.gmx import environment, mdp, simulation
 from tests.support.gmx.mdp import FIXED_FMM, settings
-from tests.support.gmx.program import GmxError
 
 ALL_ATOMS = {"GMX_NBNXM_SEARCH_ALL_ATOMS": "1"}
 # The same terms in single precision, added in another order.

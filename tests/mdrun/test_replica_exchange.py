@@ -7,7 +7,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from tests.support.gmx import environment, program, simulation, xvg
+from farfield.gromacs import program, xvg
+from tests.support.gmx import environment, simulation
 from tests.support.gmx.limits import WATER_LIMIT
 from tests.support.gmx.mdp import UNTUNED_FMM, settings
 

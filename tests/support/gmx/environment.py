@@ -12,12 +12,12 @@ FARFIELD_TEST_GPU            whether mdrun uses a GPU, 0 or 1 (default: if gmx a
 
 import functools
 import os
-import platform
 import shutil
 import subprocess
 from pathlib import Path
 
-from .program import Gmx
+from farfield.gromacs.machine import usable_cores
+from farfield.gromacs.program import Gmx
 
 ROOT = Path(__file__).resolve().parents[3]
 # Of a test's command; what is known to take longer says so. Seconds.
@@ -51,11 +51,6 @@ def folder_from_environment(name):
     return Path(value)
 
 
-def usable_cores():
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def threads():
     """OpenMP threads of a test's mdrun."""
     return int(os.environ.get("FARFIELD_TEST_THREADS", 0)) or usable_cores()
@@ -77,13 +72,3 @@ def on_gpu():
     if asked:
         return asked == "1"
     return gmx().version().get("GPU support", "").startswith("CUDA") and gpu_count() > 0
-
-
-def machine():
-    """Processor, cores and system, for the head of a table."""
-    model = platform.machine()
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.split(":", 1)[1].strip()
-            break
-    return f"{model}, {usable_cores()} cores, {platform.system()} {platform.release()}"

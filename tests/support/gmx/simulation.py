@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyedr
 
-from . import mdp, program, trr
+from farfield.gromacs import program, trr
+
+from . import mdp
 from .environment import gmx, on_gpu, threads
 
 # kJ/mol/nm^3 in bar (CODATA 2018).

@@ -2,6 +2,7 @@
 """Runs commands of a gmx program in a folder and collects their messages."""
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,10 +41,10 @@ def clean_environment():
 
 
 class Gmx:
-    """One gmx program; its commands end after time_limit seconds, if there is one."""
+    """One gmx program, a path or a name on PATH; its commands end after time_limit seconds, if there is one."""
 
     def __init__(self, program, time_limit=None):
-        self.program = Path(program).resolve()
+        self.program = Path(shutil.which(program) or program).resolve()
         self.time_limit = time_limit
         if not os.access(self.program, os.X_OK):
             raise GmxError(f"no program at {program}; ./quickstart.sh gmx builds one")
