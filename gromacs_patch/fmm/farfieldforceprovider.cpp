@@ -59,6 +59,7 @@
 #include "gromacs/utility/stringutil.h"
 
 #include "farfieldondevice.h"
+#include "farfieldreference.h"
 #include "farfieldreport.h"
 #include "farfieldsolver.h"
 
@@ -110,6 +111,17 @@ public:
     Impl(const FarfieldOptions& options, const gmx_mtop_t& mtop, const MDLogger& logger, const FarfieldRun& run) :
         logger_(logger), fmm_(options, mtop, logger, run)
     {
+        if (farfieldReferenceIsWanted())
+        {
+            reference_ = std::make_unique<FarfieldReference>(run, logger);
+        }
+    }
+
+    //! Evaluates on the host; throws farfield::Error
+    farfield::Totals evaluate(const RVec* x, const BoxRows& box, RVec* f, const farfield::Request& request, int64_t step)
+    {
+        return reference_ ? reference_->evaluate(x, box, f, request, step)
+                          : fmm_.solver().evaluate(x->as_vec(), box.rows, f->as_vec(), request);
     }
 
     //! Adds the energies of groups to their terms, and returns the sum
@@ -123,6 +135,8 @@ public:
 
     const MDLogger& logger_;
     FarfieldSolver  fmm_;
+    //! Evaluates in place of the solver, where the environment asks for it
+    std::unique_ptr<FarfieldReference> reference_;
 
     //! Set when coordinates and forces stay on the device
     std::unique_ptr<FarfieldOnDevice> device_;
@@ -194,7 +208,7 @@ bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
                                       const std::string&   obstacle,
                                       const std::string&   updateOnHost)
 {
-    if (impl_->fmm_.solver().setup().device != farfield::Device::Gpu)
+    if (impl_->fmm_.solver().setup().device != farfield::Device::Gpu || impl_->reference_)
     {
         return false;
     }
@@ -218,6 +232,10 @@ bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
 void FarfieldForceProvider::atomsRedistributed(const MDModulesAtomsRedistributedSignal& signal)
 {
     impl_->fmm_.follow(signal, impl_->dataPath_);
+    if (impl_->reference_)
+    {
+        impl_->reference_->setParticles(impl_->fmm_.particles());
+    }
 }
 
 void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProviderInput,
@@ -248,7 +266,7 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     farfield::Totals totals;
     try
     {
-        totals = impl_->fmm_.solver().evaluate(x->as_vec(), box.rows, f->as_vec(), request);
+        totals = impl_->evaluate(x, box, f, request, forceProviderInput.step_);
         if (stepWork.computeEnergy && impl_->fmm_.particles().numEnergyGroups() > 1)
         {
             // What the term of the whole energy has is the rounding of the others
@@ -359,6 +377,10 @@ std::vector<double> FarfieldForceProvider::state() const
 
 void FarfieldForceProvider::logTimings() const
 {
+    if (impl_->reference_)
+    {
+        return;
+    }
     std::string text;
     if (!impl_->device_)
     {

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""gmx convert-tpr -f: other electrostatics in a run input file, as if grompp had made it."""
+
+import re
+
+import numpy as np
+import pytest
+
+from farfield.gromacs import tpr
+from tests.support.gmx import environment, mdp, simulation
+from tests.support.gmx.mdp import FMM, STANDARD_PME, settings
+
+ONE_STEP = {**mdp.ONE_STEP, "rcoulomb": 0.9, "rvdw": 0.9}
+# More than the defaults, to see that values arrive.
+CHOSEN_FMM = {
+    **FMM,
+    "fmm-farfield-order": 7,
+    "fmm-farfield-direct-range": 2,
+    "fmm-farfield-cell-size": 0.6,
+    "fmm-farfield-m2l": "fft",
+    "fmm-farfield-accuracy": 1e-3,
+}
+CHOSEN_PME = {**STANDARD_PME, "fourierspacing": 0.1, "pme-order": 5, "ewald-rtol": 1e-6}
+
+
+def made(work, water, name, changes, *more):
+    """A run input file by grompp."""
+    simulation.grompp(work, name, settings(ONE_STEP, changes, *more), water.conf, water.top).ok()
+    return work / f"{name}.tpr"
+
+
+def convert(work, source, name, changes, flags=()):
+    """One by convert-tpr; returns the finished command."""
+    mdp.write(work / f"{name}.mdp", changes)
+    files = ["-s", source, "-f", f"{name}.mdp", "-o", f"{name}.tpr"]
+    return environment.gmx().attempt("convert-tpr", *files, *flags, folder=work)
+
+
+def forces(work, name):
+    simulation.mdrun(work, name, simulation.reproducible()).ok()
+    return simulation.Run(work, name).forces
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [(STANDARD_PME, CHOSEN_FMM), (CHOSEN_FMM, CHOSEN_PME), (FMM, CHOSEN_FMM), (STANDARD_PME, CHOSEN_PME)],
+    ids=["PME to FMM", "FMM to PME", "FMM", "PME"],
+)
+def test_a_changed_file_runs_as_one_that_grompp_made(work, water, before, after):
+    source = made(work, water, "before", before)
+    convert(work, source, "converted", after).ok()
+    made(work, water, "after", after)
+    np.testing.assert_array_equal(forces(work, "converted"), forces(work, "after"))
+    # What distinguishes the two settings
+    assert not np.array_equal(forces(work, "before"), forces(work, "after"))
+
+
+def test_only_what_the_file_names_is_changed(work, water):
+    source = made(work, water, "before", STANDARD_PME, {"tcoupl": "v-rescale", "tc-grps": "System", "tau-t": 1, "ref-t": 300})
+    changes = {"init-step": 5, "nstfout": 3, "ewald_rtol": 1e-6}
+    convert(work, source, "after", changes, ["-nsteps", 7]).ok()
+    before, after = (tpr.parameters(environment.gmx(), path) for path in (source, work / "after.tpr"))
+    different = {name: after[name] for name in after if after[name] != before.get(name)}
+    assert different == {"init-step": "5", "nstfout": "3", "ewald-rtol": "1e-06", "nsteps": "7"}
+    assert set(before) == set(after)
+
+
+def test_a_file_without_this_backend_has_none_of_its_options(work, water):
+    """GROMACS without the patch reads it then."""
+    source = made(work, water, "before", CHOSEN_FMM)
+    assert b"farfield-" in source.read_bytes()
+    convert(work, source, "after", CHOSEN_PME).ok()
+    assert b"farfield-" not in (work / "after.tpr").read_bytes()
+
+
+def test_a_longer_cutoff_has_a_longer_list(work, water):
+    """Without a thermostat mdrun keeps the buffer of the file."""
+    source = made(work, water, "before", STANDARD_PME)
+    convert(work, source, "after", {"rcoulomb": 1.05}).ok()
+    before, after = (tpr.parameters(environment.gmx(), path) for path in (source, work / "after.tpr"))
+    buffers = [float(p["rlist"]) - float(p["rcoulomb"]) for p in (before, after)]
+    # Six digits are printed
+    assert buffers[1] == pytest.approx(buffers[0], abs=2e-6)
+
+
+REFUSED = {
+    "not of electrostatics": ({"dt": 0.001}, "dt can not be changed"),
+    "misspelt": ({"fmm-farfield-acuracy": 1e-4}, "fmm-farfield-acuracy can not be changed"),
+    "of another module": ({"density-guided-simulation-active": "yes"}, "can not be changed"),
+    "neither PME nor FMM": ({"coulombtype": "Reaction-Field"}, "only PME and FMM"),
+    "no such type": ({"coulombtype": "Multigrid"}, "coulombtype"),
+    "no backend": ({"coulombtype": "FMM"}, "fmm-backend"),
+    "an option of FMM out of range": ({**FMM, "fmm-farfield-order": 30}, "fmm-farfield-order"),
+    "order of PME": ({"pme-order": 2}, "pme-order"),
+    "spacing": ({"fourierspacing": -0.1}, "fourierspacing"),
+    "tolerance": ({"ewald-rtol": 0}, "ewald-rtol"),
+    "not a number": ({"rcoulomb": "nan"}, "rcoulomb"),
+    "shorter cut-off": ({"rcoulomb": 0.8}, "rcoulomb"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_go_together_is_refused(work, water, case):
+    changes, word = REFUSED[case]
+    source = made(work, water, "before", STANDARD_PME)
+    done = convert(work, source, "after", changes)
+    assert done.status != 0
+    assert word in done.text, done.text[-2000:]
+    assert not (work / "after.tpr").exists()
+
+
+def test_perturbed_states_that_fmm_refuses_are_refused_here(work, water):
+    """As by grompp: charges of atoms whose repulsion is gone."""
+    couple = {
+        "free-energy": "yes",
+        "couple-moltype": "SOL",
+        "couple-lambda0": "vdw-q",
+        "couple-lambda1": "none",
+        "init-lambda": 0.5,
+        "sc-alpha": 0.5,
+    }
+    source = made(work, water, "before", STANDARD_PME, couple)
+    done = convert(work, source, "after", FMM)
+    assert done.status != 0
+    assert re.search(r"coul-lambdas", done.text), done.text[-2000:]
