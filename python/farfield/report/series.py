@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Means, drifts and their uncertainties, of series that are correlated in time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# Means of so many blocks are taken for independent
+BLOCKS = 10
+# Part of a run that is left out at its start
+DISCARDED = 0.1
+# Standard errors that two numbers may differ by. With the 18 degrees of freedom of two times ten blocks
+# one in 1200 differs by more by chance.
+TOLERATED = 4.0
+
+
+@dataclass
+class Estimate:
+    """A value with its standard error."""
+
+    value: float
+    error: float
+
+    def __str__(self):
+        return describe(self.value, self.error)
+
+
+def describe(value, error):
+    """With as many decimals as the error has two digits."""
+    if not np.isfinite(error) or error <= 0:
+        return f"{value:.5g}"
+    decimals = 1 - int(np.floor(np.log10(error)))
+    if decimals > 6 or abs(value) >= 1e7:
+        exponent = int(np.floor(np.log10(max(abs(value), error))))
+        scale = 10.0**exponent
+        inner = max(0, decimals + exponent)
+        return f"({value / scale:.{inner}f} ± {error / scale:.{inner}f})e{exponent}"
+    decimals = max(0, decimals)
+    return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+
+
+def equilibrated(values):
+    """Without the start of the run."""
+    return values[int(DISCARDED * len(values)) :]
+
+
+def _block_means(values):
+    values = np.asarray(equilibrated(values), dtype=float)
+    length = len(values) // BLOCKS
+    if length < 1:
+        raise ValueError(f"a series of {len(values)} values is too short for {BLOCKS} blocks")
+    return values[: length * BLOCKS].reshape(BLOCKS, length).mean(axis=1)
+
+
+def mean(values):
+    """The mean of a series, with its error from the means of blocks."""
+    return of_blocks(_block_means(values))
+
+
+def of_blocks(values):
+    """The mean of independent values, with its error."""
+    values = np.asarray(values, dtype=float)
+    return Estimate(float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))))
+
+
+def slope(times, values):
+    """The slope of a series over time, with its error from a fit to the means of blocks."""
+    t, y = _block_means(times), _block_means(values)
+    t = t - t.mean()
+    fitted = float((t * y).sum() / (t * t).sum())
+    residuals = y - y.mean() - fitted * t
+    error = np.sqrt((residuals**2).sum() / (BLOCKS - 2) / (t * t).sum())
+    return Estimate(fitted, float(error))
+
+
+def differ(a, b):
+    """How many standard errors two estimates are apart."""
+    error = np.hypot(a.error, b.error)
+    if error == 0:
+        return 0.0 if a.value == b.value else np.inf
+    return abs(a.value - b.value) / error

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The commands "farfield tune" and "farfield report", with a gmx."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from farfield.command import main
+from farfield.gromacs import mdp as files
+from farfield.gromacs import tpr
+from tests.support.gmx import environment, mdp, simulation
+from tests.support.gmx.mdp import FMM, STANDARD_PME, TIGHT_PME, settings
+
+GMX = ["--gmx", str(environment.gmx().program)]
+MDRUN = ["--mdrun", f"-ntmpi 1 -ntomp {environment.threads()} -nb cpu"]
+# Of TIGHT_PME, see mdp.py
+TIGHT_ERROR = 1e-5
+DYNAMICS = {
+    "nsteps": 1000,
+    "gen-vel": "yes",
+    "tcoupl": "v-rescale",
+    "tc-grps": "System",
+    "tau-t": 0.5,
+    "ref-t": 300,
+    "nstlist": 20,
+    "nstcalcenergy": 10,
+    "nstenergy": 100,
+}
+
+
+def run_input(work, system, *changes):
+    entries = settings(STANDARD_PME, DYNAMICS, *changes)
+    simulation.grompp(work, "run", entries, system.conf, system.top).ok()
+    return work / "run.tpr"
+
+
+def forces(work, name, system, *changes):
+    """Of the same start as run_input()."""
+    start = {"nsteps": 0, "nstfout": 1, "nstxout": 1}
+    simulation.grompp(work, name, settings(DYNAMICS, *changes, start), system.conf, system.top).ok()
+    simulation.mdrun(work, name, ["-nb", "cpu"]).ok()
+    return simulation.Run(work, name).forces
+
+
+@pytest.mark.parametrize("kind", ["salt_water", "four_site_water"])
+def test_tune_finds_settings_that_are_as_accurate_as_it_says(work, request, kind, capsys):
+    system = request.getfixturevalue(kind)
+    path = run_input(work, system)
+    quick = ["--rounds", "1", "--seconds", "0.1", "--accuracy", "1e-3", "--no-pme"]
+    assert main(["tune", str(path), *GMX, *MDRUN, *quick, "--json", str(work / "tune.json")]) == 0
+    record = json.loads((work / "tune.json").read_text())
+    best = next(s for s in record["final"] if s["mdp"]["coulombtype"] == "FMM")
+    assert best["meets_accuracy"] and 0 < best["error"] <= 1e-3
+    assert all(len(s["ns_per_day"]) == 1 for s in record["final"])
+
+    # The lines to paste are a valid mdp file, and its forces are as far off as was said
+    printed = capsys.readouterr().out
+    pasted = re.search(r"The fastest FMM.*?\n((?:[\w-]+ += .*\n)+)", printed)[1]
+    (work / "pasted.mdp").write_text(pasted)
+    lines = files.read(work / "pasted.mdp")
+    assert lines["fmm-farfield-order"] == str(best["mdp"]["fmm-farfield-order"])
+    exact = forces(work, "exact", system, TIGHT_PME)
+    _, coulomb = tpr.RunInput(environment.gmx(), path, work, ("-nb", "cpu")).reference()
+    scale = coulomb * np.sqrt(len(exact))
+    # One of the positions of the cells that tune has looked at, whose largest error it tells
+    error = np.linalg.norm(forces(work, "found", system, lines) - exact) / scale
+    assert 0.2 * best["error"] <= error <= best["error"] + TIGHT_ERROR
+    standard = next(s for s in record["final"] if s["name"] == "PME, as standard")
+    error = np.linalg.norm(forces(work, "standard", system, STANDARD_PME) - exact) / scale
+    assert standard["error"] == pytest.approx(error, abs=2 * TIGHT_ERROR)
+
+
+def test_report_tells_of_both_methods(work, salt_water):
+    path = run_input(work, salt_water)
+    page = work / "report.html"
+    words = ["report", str(path), *GMX, *MDRUN, "--length", "4", "--output", str(page)]
+    assert main([*words, "--keep", str(work / "kept")]) == 0
+    text = page.read_text()
+    assert "src=" not in text and "href=\"http" not in text  # it needs no network
+    assert len(re.findall(r"<svg", text)) == 5  # errors twice, conserved energy, two structures
+    rows = dict(re.findall(r"<tr><td>(PME|FMM)</td><td>([^<]+)</td>", text))
+    exact = forces(work, "exact", salt_water, TIGHT_PME)
+    _, coulomb = tpr.RunInput(environment.gmx(), path, work, ("-nb", "cpu")).reference()
+    found = forces(work, "found", salt_water, STANDARD_PME)
+    error = np.linalg.norm(found - exact) / (coulomb * np.sqrt(len(exact)))
+    assert float(rows["PME"]) == pytest.approx(error, rel=0.05, abs=2 * TIGHT_ERROR)
+    assert float(rows["FMM"]) <= 3e-4
+    for quantity in ("temperature", "Coulomb energy", "sodium and chloride", "diffusion of water"):
+        assert quantity in text
+    # Averages are those of the energy file
+    terms = simulation.read_edr(work / "kept/1-run/run-FMM.edr")
+    mean = np.mean(terms["Temperature"][len(terms["Time"]) // 10 :])
+    line = re.search(r"<td>temperature</td>.*?<td>([\d.]+) ± ([\d.]+)</td><td>([\d.]+) ± ", text, re.DOTALL)
+    assert float(line[3]) == pytest.approx(mean, abs=float(line[2]))
+
+
+UNUSABLE = {
+    "a minimisation": ({"integrator": "steep"}, "integrator = steep"),
+    "reaction field": ({"coulombtype": "Reaction-Field", "epsilon-rf": 0}, "coulombtype = Reaction-Field"),
+}
+
+
+@pytest.mark.parametrize("command", ["tune", "report"])
+@pytest.mark.parametrize("case", UNUSABLE)
+def test_what_cannot_be_compared_is_refused(work, salt_water, command, case, capsys):
+    changes, word = UNUSABLE[case]
+    entries = settings(STANDARD_PME, changes)
+    simulation.grompp(work, "run", entries, salt_water.conf, salt_water.top, ["-maxwarn", 1]).ok()
+    assert main([command, str(work / "run.tpr"), *GMX]) == 1
+    assert word in capsys.readouterr().err
+
+
+def test_files_that_are_no_run_input_are_named(work, capsys):
+    (work / "other.tpr").write_text("nothing")
+    assert main(["tune", str(work / "other.tpr"), *GMX]) == 1
+    assert "other.tpr is not a run input file" in capsys.readouterr().err
+    assert main(["tune", str(work / "other.tpr"), "--gmx", str(work / "gmx")]) == 1
+    assert "no program at" in capsys.readouterr().err
+
+
+def test_a_system_without_charges_has_nothing_to_tune(work, capsys):
+    """Neon-like atoms: the water of mdrun's benchmarks without charges would do as well."""
+    top = """[ defaults ]
+1 2 yes 0.5 0.5
+[ atomtypes ]
+NE 20.18 0.0 A 0.275 0.3
+[ moleculetype ]
+NE 1
+[ atoms ]
+1 NE 1 NE NE 1 0.0
+[ system ]
+neon
+[ molecules ]
+NE 216
+"""
+    (work / "topol.top").write_text(top)
+    corners = np.array(list(np.ndindex(6, 6, 6)), dtype=float) * 0.5 + 0.2
+    rows = "".join(f"{i % 99999 + 1:5d}NE      NE{i + 1:5d}{x:8.3f}{y:8.3f}{z:8.3f}\n" for i, (x, y, z) in enumerate(corners))
+    (work / "conf.gro").write_text(f"neon\n  216\n{rows}   3.0   3.0   3.0\n")
+    entries = settings(STANDARD_PME, {"constraints": "none"})
+    simulation.grompp(work, "run", entries, "conf.gro", "topol.top", ["-maxwarn", 1]).ok()
+    assert main(["tune", str(work / "run.tpr"), *GMX, *MDRUN]) == 1
+    assert "no Coulomb forces" in capsys.readouterr().err

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The statistics of "farfield report"."""
+
+import numpy as np
+import pytest
+
+from farfield.report import forces, series
+
+
+def autoregressive(random, n, memory):
+    """A series of variance 1 whose values are correlated over about memory of them."""
+    factor = np.exp(-1 / memory)
+    values = np.empty(n)
+    values[0] = random.standard_normal()
+    for i in range(1, n):
+        values[i] = factor * values[i - 1] + np.sqrt(1 - factor**2) * random.standard_normal()
+    return values
+
+
+@pytest.mark.parametrize("memory", [0.1, 5, 20])
+def test_errors_of_means_are_those_of_many_series(memory):
+    random = np.random.default_rng(1)
+    estimates = [series.mean(autoregressive(random, 2000, memory)) for _ in range(200)]
+    scatter = np.std([e.value for e in estimates])
+    told = np.sqrt(np.mean([e.error**2 for e in estimates]))
+    # Of 200 series the scatter is known to 5 %; blocks of 180 values are nearly independent
+    assert told == pytest.approx(scatter, rel=0.2)
+
+
+def test_errors_of_slopes_are_those_of_many_series():
+    random = np.random.default_rng(2)
+    times = np.arange(2000.0)
+    estimates = [
+        series.slope(times, 0.01 * times + autoregressive(random, 2000, 10)) for _ in range(200)
+    ]
+    values = np.array([e.value for e in estimates])
+    assert values.mean() == pytest.approx(0.01, abs=4 * values.std() / np.sqrt(200))
+    assert np.sqrt(np.mean([e.error**2 for e in estimates])) == pytest.approx(values.std(), rel=0.2)
+
+
+def test_the_start_does_not_count():
+    values = np.ones(100)
+    values[:10] = 50
+    assert series.mean(values).value == 1
+
+
+def test_a_series_that_is_too_short_is_refused():
+    with pytest.raises(ValueError, match="too short"):
+        series.mean(np.ones(5))
+
+
+@pytest.mark.parametrize(
+    "value, error, text",
+    [
+        (984.7123, 0.3141, "984.71 ± 0.31"),
+        (-13.14981, 0.00462, "-13.1498 ± 0.0046"),
+        (-214.2, 19.3, "-214 ± 19"),
+        (2.5, 0.0, "2.5"),
+        (-1.1e-5, 1e-6, "(-1.10 ± 0.10)e-5"),
+        (3.21e-9, 1.2e-10, "(3.21 ± 0.12)e-9"),
+    ],
+)
+def test_numbers_have_the_decimals_that_their_error_leaves(value, error, text):
+    assert series.describe(value, error) == text
+
+
+def test_distances_to_faces_of_cells():
+    """In a rectangular box, and in one of skewed cells: the distance along the vectors of a cell."""
+    cells = np.array([[4, 0, 0], [0, 2, 0], [0, 0, 1]])
+    box = np.diag([4.0, 4.0, 3.0])
+    x = np.array([[0.5, 1.0, 1.5], [1.1, 1.0, 1.5], [3.5, -1.0, 2.7]])
+    np.testing.assert_allclose(forces.distance_to_faces(x, box, cells), [0.5, 0.1, 0.1])
+    skewed = np.array([[2, 0, 0], [1, 2, 0], [0, 0, 2]])
+    box = skewed @ np.diag([1.0, 1.0, 1.0])
+    np.testing.assert_allclose(forces.distance_to_faces(np.array([[0.3, 0.45, 1.8]]), box, skewed), [0.2])
