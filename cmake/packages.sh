@@ -225,7 +225,7 @@ installOwnPackage()
     [ -x "$folder/bin/python3" ] || python3 -m venv "$folder"
     packagePython=$folder/bin/python3
     CMAKE_CXX_COMPILER_LAUNCHER=ccache "$packagePython" -m pip install -q --disable-pip-version-check \
-        --config-settings=cmake.define.FARFIELD_CUDA=OFF "$root[ase]" pytest
+        --config-settings=cmake.define.FARFIELD_CUDA=OFF "$root[ase,tools]" openmm pytest
 }
 
 # Sets checkTools: the folder of clang-format and clang-tidy, in the versions that count.
