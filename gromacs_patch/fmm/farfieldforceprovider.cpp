@@ -267,7 +267,7 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     try
     {
         totals = impl_->evaluate(x, box, f, request, forceProviderInput.step_);
-        if (stepWork.computeEnergy && impl_->fmm_.particles().numEnergyGroups() > 1)
+        if (stepWork.computeEnergy && !impl_->reference_ && impl_->fmm_.particles().numEnergyGroups() > 1)
         {
             // What the term of the whole energy has is the rounding of the others
             totals.energy -= impl_->addGroupEnergies(x, box, request, &forceProviderOutput->enerd_);

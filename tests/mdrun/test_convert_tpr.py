@@ -10,7 +10,8 @@ from farfield.gromacs import tpr
 from tests.support.gmx import environment, mdp, simulation
 from tests.support.gmx.mdp import FMM, STANDARD_PME, settings
 
-ONE_STEP = {**mdp.ONE_STEP, "rcoulomb": 0.9, "rvdw": 0.9}
+THERMOSTAT = {"tcoupl": "v-rescale", "tc-grps": "System", "tau-t": 1, "ref-t": 300}
+ONE_STEP = {**mdp.ONE_STEP, **THERMOSTAT, "rcoulomb": 0.9, "rvdw": 0.9}
 # More than the defaults, to see that values arrive.
 CHOSEN_FMM = {
     **FMM,
@@ -56,12 +57,12 @@ def test_a_changed_file_runs_as_one_that_grompp_made(work, water, before, after)
 
 
 def test_only_what_the_file_names_is_changed(work, water):
-    source = made(work, water, "before", STANDARD_PME, {"tcoupl": "v-rescale", "tc-grps": "System", "tau-t": 1, "ref-t": 300})
-    changes = {"init-step": 5, "nstfout": 3, "ewald_rtol": 1e-6}
+    source = made(work, water, "before", STANDARD_PME)
+    changes = {"init-step": 5, "nstfout": 3, "nstenergy": 4, "ewald_rtol": 1e-6}
     convert(work, source, "after", changes, ["-nsteps", 7]).ok()
     before, after = (tpr.parameters(environment.gmx(), path) for path in (source, work / "after.tpr"))
     different = {name: after[name] for name in after if after[name] != before.get(name)}
-    assert different == {"init-step": "5", "nstfout": "3", "ewald-rtol": "1e-06", "nsteps": "7"}
+    assert different == {"init-step": "5", "nstfout": "3", "nstenergy": "4", "ewald-rtol": "1e-06", "nsteps": "7"}
     assert set(before) == set(after)
 
 
@@ -75,7 +76,7 @@ def test_a_file_without_this_backend_has_none_of_its_options(work, water):
 
 def test_a_longer_cutoff_has_a_longer_list(work, water):
     """Without a thermostat mdrun keeps the buffer of the file."""
-    source = made(work, water, "before", STANDARD_PME)
+    source = made(work, water, "before", STANDARD_PME, {"tcoupl": "no"})
     convert(work, source, "after", {"rcoulomb": 1.05}).ok()
     before, after = (tpr.parameters(environment.gmx(), path) for path in (source, work / "after.tpr"))
     buffers = [float(p["rlist"]) - float(p["rcoulomb"]) for p in (before, after)]
@@ -96,6 +97,7 @@ REFUSED = {
     "tolerance": ({"ewald-rtol": 0}, "ewald-rtol"),
     "not a number": ({"rcoulomb": "nan"}, "rcoulomb"),
     "shorter cut-off": ({"rcoulomb": 0.8}, "rcoulomb"),
+    "cut-off beyond half the box": ({"rcoulomb": 1.45}, "too far for this box"),
 }
 
 
@@ -105,8 +107,49 @@ def test_what_does_not_go_together_is_refused(work, water, case):
     source = made(work, water, "before", STANDARD_PME)
     done = convert(work, source, "after", changes)
     assert done.status != 0
-    assert word in done.text, done.text[-2000:]
+    assert word in " ".join(done.text.split()), done.text[-2000:]
     assert not (work / "after.tpr").exists()
+
+
+# With velocities: a buffer that grompp has made for a temperature
+CONSTANT_ENERGY = {"tcoupl": "no", "continuation": "no", "gen-vel": "yes", "gen-temp": 300}
+# What the run input file is, what is to be changed, and a word of the message
+NOT_THERE = {
+    "FMM has a shorter list": (
+        {**FMM, **CONSTANT_ENERGY},
+        CHOSEN_PME,
+        "Without a thermostat",
+    ),
+    "energies at other steps": (
+        {"nstcalcenergy": 10, "nstenergy": 100},
+        {"nstenergy": 15},
+        "nstenergy is 15, but must be a multiple of nstcalcenergy, 10",
+    ),
+    "less of PME beyond the cut-off": (
+        {**STANDARD_PME, **CONSTANT_ENERGY},
+        {"ewald-rtol": 1e-3},
+        "Without a thermostat",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_THERE)
+def test_what_only_grompp_can_make_is_refused(work, water, case):
+    before, changes, word = NOT_THERE[case]
+    source = made(work, water, "before", before)
+    done = convert(work, source, "after", changes)
+    assert done.status != 0
+    assert word in " ".join(done.text.split()), done.text[-2000:]
+
+
+def test_lennard_jones_on_a_grid_gets_the_grid_of_the_spacing(work, water):
+    lj = {"vdwtype": "PME", "nstenergy": 10, "nstcalcenergy": 10}
+    for name, method in (("pme", STANDARD_PME), ("fmm", FMM)):
+        source = made(work, water, f"{name}-before", method, lj)
+        convert(work, source, f"{name}-after", {"fourierspacing": 0.08}).ok()
+        made(work, water, f"{name}-made", method, lj, {"fourierspacing": 0.08})
+        np.testing.assert_array_equal(forces(work, f"{name}-after"), forces(work, f"{name}-made"))
+        assert not np.array_equal(forces(work, f"{name}-after"), forces(work, f"{name}-before"))
 
 
 def test_perturbed_states_that_fmm_refuses_are_refused_here(work, water):

@@ -14,6 +14,9 @@ SOURCES = [path for folder in ("src", "kernels", "gromacs_patch/fmm")
 def literals():
     """All texts in the sources, those that are continued on the next line as one."""
     text = "\n".join(path.read_text() for path in SOURCES)
+    # Of new files in a patch the lines begin with a plus
+    patches = (path.read_text() for path in sorted((ROOT / "gromacs_patch").glob("*.patch")))
+    text += re.sub(r"^\+", "", "\n".join(patches), flags=re.MULTILINE)
     return re.sub(r'"\s*\n?\s*(?:\+ )?"', "", text)
 
 

@@ -35,8 +35,8 @@ class Done:
 def clean_environment():
     """The environment without what would change results or speed behind the caller's back."""
     # Another force field; a number of threads beside mdrun's own, which is an error; threads that
-    # sleep between two parallel regions, which makes the pair search slow.
-    unwanted = ("GMXLIB", "OMP_NUM_THREADS", "OMP_WAIT_POLICY")
+    # sleep between two parallel regions, which makes the pair search slow; reference forces.
+    unwanted = ("GMXLIB", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "GMX_FMM_REFERENCE")
     return {name: value for name, value in os.environ.items() if name not in unwanted}
 
 

@@ -71,12 +71,13 @@ class References:
 
     def __init__(self, run_input, steps):
         self.run_input = run_input
-        self.forces, self.scale = [], 0.0
+        self.forces, self.scale, self.terms = [], 0.0, None
         for step in steps:
             frame, self.scale = run_input.reference(step=step)
             self.forces.append(vectors(frame.f))
-        # The energy file is that of the last step; positions are those of all
-        self.terms = pyedr.edr_to_dict(str(run_input.folder / "reference.edr"))
+            # Of the first step, as those of settings: kinetic energies may differ between steps
+            if self.terms is None:
+                self.terms = pyedr.edr_to_dict(str(run_input.folder / "reference.edr"))
 
     def errors(self, changes, steps):
         """Errors of a setting at the same steps."""

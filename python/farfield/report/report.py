@@ -46,7 +46,15 @@ class Report:
         self.dt = float(self.parameters["dt"])
         self.kinds = {
             "PME": given(self.parameters) or standard_pme(self.parameters),
-            "FMM": {**FMM, "fmm-farfield-accuracy": arguments.accuracy},
+            # All that a file made with FMM may have set
+            "FMM": {
+                **FMM,
+                "fmm-farfield-accuracy": arguments.accuracy,
+                "fmm-farfield-order": -1,
+                "fmm-farfield-direct-range": 0,
+                "fmm-farfield-cell-size": 0,
+                "fmm-farfield-m2l": "auto",
+            },
         }
         self.lines, self.speeds = [], {}
 
@@ -124,8 +132,8 @@ class Report:
     def has(self, selection):
         """Whether atoms are selected."""
         words = ("-s", "run-PME.tpr", "-select", selection, "-os", "size.xvg")
-        done = self.gmx.attempt("select", *words, "-f", "run-PME.trr", "-e", 0, folder=self.run_input.folder)
-        return done.status == 0 and self._selected() > 0
+        self.gmx("select", *words, folder=self.run_input.folder)
+        return self._selected() > 0
 
     def _selected(self):
         last = (self.run_input.folder / "size.xvg").read_text().strip().splitlines()[-1]
@@ -288,7 +296,6 @@ def run(arguments):
         positions=len(forces.STEPS),
         discarded=round(100 * series.DISCARDED),
         blocks=series.BLOCKS,
-        rdf_blocks=dynamics.RDF_BLOCKS,
         tolerated=f"{series.TOLERATED:g}",
         command="farfield " + shlex.join(sys.argv[1:]),
     )

@@ -47,7 +47,7 @@ class FmmSearch:
         self.found[key] = setting
         if setting:
             self.measure.time(setting)
-            self.say(f"FMM {setting.describe()}: {setting.speed:.1f} ns/day, error {error:.1e}")
+            self.say(f"FMM {setting.describe()}: {setting.speed:.1f} ns/day, error {setting.error:.1e}")
         return setting
 
     def lowest_order(self, direct_range, m2l, size, order, error):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Settings of PME that reach an accuracy, to compare FMM with at equal error."""
 
+import math
+
+from ..gromacs.program import GmxError
 from . import settings
 
 # Cut-offs, in those of Lennard-Jones interactions
@@ -28,7 +31,11 @@ class PmeSearch:
         self.say = say
 
     def error(self, *parameters):
-        return self.measure.error(settings.pme(*parameters))[0]
+        """That of a setting; infinite if the box or the run input file does not allow it."""
+        try:
+            return self.measure.error(settings.pme(*parameters))[0]
+        except GmxError:
+            return math.inf
 
     def tolerances(self, cutoff):
         """The two largest tolerances whose short range is accurate enough at a cut-off."""
@@ -56,20 +63,24 @@ class PmeSearch:
                 low = middle + 1
         return settings.Setting("PME", settings.pme(cutoff, SPACINGS[high], order, rtol), error)
 
-    def run(self):
-        """Returns candidates, each timed once."""
-        candidates = []
+    def candidates(self):
+        """Settings that suffice."""
         for factor in CUTOFFS:
             cutoff = round(self.cutoff * factor, 3)
-            for rtol in self.tolerances(cutoff):
+            tolerances = self.tolerances(cutoff)
+            if not tolerances:
+                self.say(f"PME with a cut-off of {cutoff:g} nm: refused, or not accurate enough")
+            for rtol in tolerances:
                 for order in self.orders:
                     setting = self.coarsest(cutoff, order, rtol)
-                    if setting is None:
-                        continue
-                    self.measure.time(setting)
-                    self.say(
-                        f"PME {setting.describe()}: {setting.speed:.1f} ns/day, "
-                        f"error {setting.error:.1e}"
-                    )
-                    candidates.append(setting)
-        return candidates
+                    if setting:
+                        yield setting
+
+    def run(self):
+        """Returns candidates, each timed once."""
+        found = []
+        for setting in self.candidates():
+            self.measure.time(setting)
+            self.say(f"PME {setting.describe()}: {setting.speed:.1f} ns/day, error {setting.error:.1e}")
+            found.append(setting)
+        return found

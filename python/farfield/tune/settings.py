@@ -43,6 +43,8 @@ class Setting:
                 f"order {value('fmm-farfield-order')}, range {value('fmm-farfield-direct-range')}, "
                 f"cells {value('fmm-farfield-cell-size'):.3f} nm, {value('fmm-farfield-m2l')}"
             )
+        if "fourierspacing" not in self.mdp:
+            return "grid and cut-off of the file"
         return (
             f"cut-off {value('rcoulomb'):.3g} nm, spacing {value('fourierspacing'):.3g} nm, "
             f"order {value('pme-order')}, rtol {value('ewald-rtol'):.0e}"

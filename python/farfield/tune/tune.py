@@ -37,15 +37,14 @@ def pme_orders(flags):
 
 
 def given(parameters):
-    """The PME setting of the run input file, or None."""
+    """The PME setting of the run input file, as lines that change nothing, or None."""
     if parameters["coulombtype"] != "PME":
         return None
-    spacing = float(parameters["fourierspacing"])
-    if not spacing > 0:
-        return None  # the grid was given as numbers of points
+    if not float(parameters["fourierspacing"]) > 0:
+        return {"coulombtype": "PME"}  # the grid was given as numbers of points
     return pme(
         float(parameters["rcoulomb"]),
-        spacing,
+        float(parameters["fourierspacing"]),
         int(parameters["pme-order"]),
         float(parameters["ewald-rtol"]),
     )
@@ -67,6 +66,11 @@ def check(parameters, path):
         raise GmxError(
             f"{path} has coulombtype = {parameters['coulombtype']}, make it with PME or with FMM"
         )
+    if parameters.get("free-energy", "no") != "no" and float(parameters.get("sc-alpha", 0)) > 0:
+        raise GmxError(
+            f"{path} has a soft core: PME softens Coulomb interactions of perturbed atoms, FMM does not, "
+            "so their forces differ. Compare with sc-alpha = 0, or without free-energy"
+        )
 
 
 def tune(arguments, console):
@@ -74,6 +78,11 @@ def tune(arguments, console):
     gmx = Gmx(arguments.gmx)
     parameters = tpr.parameters(gmx, arguments.tpr)
     check(parameters, arguments.tpr)
+    if parameters["vdw-type"] == "PME" and not arguments.no_pme:
+        raise GmxError(
+            f"{arguments.tpr} has vdwtype = PME, whose grid changes with that of Coulomb interactions; "
+            "tune FMM alone, with --no-pme"
+        )
     keep = nullcontext(arguments.keep) if arguments.keep else tempfile.TemporaryDirectory()
     with keep as name:
         folder = Path(name)
@@ -92,7 +101,7 @@ def tune(arguments, console):
         if not arguments.no_pme:
             cutoff = float(parameters["rvdw"])
             others = PmeSearch(measure, arguments.accuracy, cutoff, pme_orders(flags), say).run()
-        fixed = {"PME, as standard": standard_pme(parameters)}
+        fixed = {} if parameters["vdw-type"] == "PME" else {"PME, as standard": standard_pme(parameters)}
         if given(parameters) not in (None, *fixed.values()):
             fixed["PME, as given"] = given(parameters)
         fixed = [Setting(name, lines, measure.error(lines)[0]) for name, lines in fixed.items()]
@@ -122,12 +131,12 @@ def best_of(final, is_fmm, accuracy):
 
 def show(final, accuracy, console):
     """The table, and the .mdp lines to paste."""
-    pme_best = best_of(final, False, accuracy) or next(s for s in final if not s.is_fmm)
+    compared = best_of(final, False, accuracy) or next((s for s in final if not s.is_fmm), final[0])
     table = Table(title="Timed in turn, fastest first", title_justify="left")
     for title in ("", "setting", "error", "ns/day", "over the best PME"):
         table.add_column(title, justify="left" if title in ("", "setting") else "right")
     for setting in final:
-        value, spread = ratio(setting, pme_best)
+        value, spread = ratio(setting, compared)
         table.add_row(
             setting.name,
             setting.describe(),
@@ -143,7 +152,9 @@ def show(final, accuracy, console):
     )
     for is_fmm, title in ((True, "FMM"), (False, "PME")):
         best = best_of(final, is_fmm, accuracy)
-        if best:
+        if not best:
+            console.print(f"\nNo setting of {title} that was timed has an error of {accuracy:.1e}.")
+        else:
             console.print(f"\n[bold]The fastest {title} with that accuracy, for the .mdp file:[/bold]")
             for name, value in best.mdp.items():
                 console.print(f"{name:<26} = {format_value(value)}", highlight=False)
