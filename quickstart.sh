@@ -22,6 +22,7 @@ Usage: ./quickstart.sh <command>
   test   build everything, then run all tests
   check  check the layout of all sources and look for mistakes in the library's; part of "test"
   gmx    build only: leaves the patched program at build/bin/gmx
+  upstream  build and run GROMACS's own test programs; part of "test"
   docs   the documentation as pages: build/docs/index.html; part of "test"
   help   this text
 
@@ -147,6 +148,12 @@ buildDocumentation()
         && note "$build/docs/index.html"
 }
 
+runUpstream()
+{
+    buildGmx
+    runUpstreamTests || fail "test programs of GROMACS failed; the messages are above."
+}
+
 runDocs()
 {
     setUpTools
@@ -183,6 +190,7 @@ runTests()
     else
         failed+=("the Python package")
     fi
+    runUpstreamTests || failed+=("test programs of GROMACS")
     step "Regression cases of GROMACS"
     (cd "$root" && "$testPython" -m regressiontests.run --select ci) || failed+=("regression cases")
 
@@ -194,7 +202,7 @@ runTests()
 
 [ $# -le 1 ] || fail "one command is expected, not $#; try ./quickstart.sh help"
 case ${1:-help} in
-    run | test | check | gmx | docs)
+    run | test | check | gmx | upstream | docs)
         trap 'printf "\nInterrupted; the same command continues where this one stopped.\n" >&2; exit 130' INT TERM
         mkdir -p "$cache" "$build" || fail "cannot write to $cache or $build."
         checkGivenSources
@@ -210,6 +218,7 @@ case ${1:-help} in
             test) runTests ;;
             check) runCheck ;;
             gmx) buildGmx ;;
+            upstream) runUpstream ;;
             docs) runDocs ;;
         esac
         ;;

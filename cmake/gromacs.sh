@@ -279,6 +279,45 @@ collectGmx()
     note "$build/bin/gmx"
 }
 
+# Test programs of GROMACS: of the parts that the patches touch, and of mdrun.
+upstreamTests=(fmm-interface-tests nbnxm-test tool-test gmxpreprocess-test)
+upstreamRunTests=(mdrun-test mdrun-io-test mdrun-non-integrator-test mdrun-single-rank-algorithms-test
+    mdrun-mpi-pme-test minimize-test)
+
+# $1: build folder, $2: program, $3...: its options
+runUpstreamTest()
+{
+    local folder=$1 name=$2
+    shift 2
+    if "$folder/bin/$name" "$@" > "$folder/$name.out" 2>&1; then
+        note "$name: $(grep -F '[  PASSED  ]' "$folder/$name.out")"
+    else
+        note "$name failed; see $folder/$name.out"
+        grep -F '[  FAILED  ]' "$folder/$name.out" >&2 || tail -n 20 "$folder/$name.out" >&2
+        return 1
+    fi
+}
+
+# Built in a folder of their own, from the objects that ccache has of gmx.
+runUpstreamTests()
+{
+    local folder name failed=0
+    folder=$(cat "$build/share/gromacs/origin")
+    step "Test programs of GROMACS"
+    cmake -G Ninja -S "$folder/gromacs-patched" -B "$folder/tests" "${gromacsOptions[@]}" \
+        -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DBUILD_TESTING=ON \
+        -Dfarfield_DIR="$folder/build/farfield/lib/cmake/farfield" > "$folder/tests.log" 2>&1 \
+        || { tail -n 30 "$folder/tests.log" >&2; return 1; }
+    compile "$folder/tests" --target "${upstreamTests[@]}" "${upstreamRunTests[@]}" || return 1
+    for name in "${upstreamTests[@]}"; do
+        runUpstreamTest "$folder/tests" "$name" || failed=1
+    done
+    for name in "${upstreamRunTests[@]}"; do
+        runUpstreamTest "$folder/tests" "$name" -ntmpi 1 -ntomp "$(nproc)" || failed=1
+    done
+    return $failed
+}
+
 # Sets regressionTests: the unpacked regression tests of GROMACS.
 fetchRegressionTests()
 {
