@@ -90,10 +90,15 @@ class Trajectory:
         found["Coulomb energy", "kJ/mol per atom"] = series.mean(coulomb)
         return found
 
+    @property
+    def conserved(self):
+        """The conserved energy, kJ/mol; at constant energy the file has the total energy alone."""
+        return np.array(self.terms.get("Conserved En.", self.terms["Total Energy"]), dtype=float)
+
     def drift(self):
         """Of the conserved energy, kT/ns per atom."""
         scale = 1000 / (KB * self.temperature * self.atoms)
-        return series.slope(self.terms["Time"], np.array(self.terms["Conserved En."]) * scale)
+        return series.slope(self.terms["Time"], self.conserved * scale)
 
     def rdf(self, reference, selection):
         """Radii, nm, and g(r) of each block [series.BLOCKS, radii]."""

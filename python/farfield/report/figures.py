@@ -61,10 +61,8 @@ def conserved_energy(runs):
     """Conserved energy from its start, per atom; runs: {kind: Trajectory}."""
     figure, axes = _figure("time, ps", "conserved energy, kJ/mol per atom")
     for kind, run in runs.items():
-        values = np.array(run.terms["Conserved En."])
-        axes.plot(
-            run.terms["Time"], (values - values[0]) / run.atoms, color=COLOURS[kind], label=kind, linewidth=1
-        )
+        values = (run.conserved - run.conserved[0]) / run.atoms
+        axes.plot(run.terms["Time"], values, color=COLOURS[kind], label=kind, linewidth=1)
     axes.legend(frameon=False)
     return _svg(figure)
 
