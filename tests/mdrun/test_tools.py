@@ -10,8 +10,8 @@ import pytest
 from farfield.command import main
 from farfield.gromacs import mdp as files
 from farfield.gromacs import tpr
-from tests.support.gmx import environment, mdp, simulation
-from tests.support.gmx.mdp import FMM, STANDARD_PME, TIGHT_PME, settings
+from tests.support.gmx import environment, simulation
+from tests.support.gmx.mdp import STANDARD_PME, TIGHT_PME, settings
 
 GMX = ["--gmx", str(environment.gmx().program)]
 MDRUN = ["--mdrun", f"-ntmpi 1 -ntomp {environment.threads()} -nb cpu"]
@@ -89,6 +89,7 @@ def test_report_tells_of_both_methods(work, salt_water):
     assert float(rows["FMM"]) <= 3e-4
     for quantity in ("temperature", "Coulomb energy", "sodium and chloride", "diffusion of water"):
         assert quantity in text
+    assert not re.search(r"\bnan\b", text)
     # Averages are those of the energy file
     terms = simulation.read_edr(work / "kept/1-run/run-FMM.edr")
     mean = np.mean(terms["Temperature"][len(terms["Time"]) // 10 :])

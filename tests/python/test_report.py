@@ -103,3 +103,19 @@ def test_distances_to_faces_of_cells():
     skewed = np.array([[2, 0, 0], [1, 2, 0], [0, 0, 2]])
     box = skewed @ np.diag([1.0, 1.0, 1.0])
     np.testing.assert_allclose(forces.distance_to_faces(np.array([[0.3, 0.45, 1.8]]), box, skewed), [0.2])
+
+
+def test_peaks_of_two_methods_are_found_with_the_same_points():
+    """Equal but for noise that puts the highest point elsewhere: no difference in position but that of the noise."""
+    radii = np.arange(0.0, 0.9, 0.005)
+    exact = np.where(radii < 0.277, np.exp(-(((radii - 0.277) / 0.01) ** 2)), np.exp(-(((radii - 0.277) / 0.03) ** 2)))
+    random = np.random.default_rng(4)
+    curves = {
+        kind: (radii, 2.7 * exact + 0.03 * random.standard_normal((series.BLOCKS, len(radii))))
+        for kind in ("PME", "FMM")
+    }
+    peaks = dynamics.first_peak(curves)
+    for i in (0, 1):
+        assert series.differ(peaks["PME"][i], peaks["FMM"][i]) < series.TOLERATED
+    assert peaks["FMM"][0].value == pytest.approx(0.28, abs=0.005)
+    assert peaks["FMM"][1].value == pytest.approx(2.7, abs=0.1)

@@ -112,16 +112,16 @@ class Report:
         self.add("drift of the conserved energy", "kT/ns per atom", drifts, is_error=True)
         self.curves = {}
         for title, selections in PAIRS.items():
-            if all(map(self.has, selections)):
+            if all(map(self.count, selections)):
                 self.curves[title] = {k: run.rdf(*selections) for k, run in self.runs.items()}
-                peaks = {k: dynamics.first_peak(*curve) for k, curve in self.curves[title].items()}
+                peaks = dynamics.first_peak(self.curves[title])
                 for i, (what, unit) in enumerate((("position", "nm"), ("height", ""))):
                     name = f"first peak of g(r), {title}: {what}"
                     self.add(name, unit, {k: peak[i] for k, peak in peaks.items()})
-        if self.has(OXYGEN):
+        if self.count(OXYGEN):
             name = "diffusion of water"
             self.add(name, "1e-5 cm²/s", {k: r.diffusion(OXYGEN) for k, r in self.runs.items()})
-            if self.is_water():
+            if self.count(WATER) == self.atoms:
                 volume = abs(np.linalg.det(np.array(self.box())))
                 values = {k: r.dielectric_constant(volume) for k, r in self.runs.items()}
                 self.add("dielectric constant, from dipole fluctuations", "", values)
@@ -129,20 +129,15 @@ class Report:
     def add(self, title, unit, values, is_error=False):
         self.lines.append(dynamics.Line(title, unit, values["PME"], values["FMM"], is_error))
 
-    def has(self, selection):
-        """Whether atoms are selected."""
+    def count(self, selection):
+        """Number of atoms that are selected."""
+        folder = self.run_input.folder
         words = ("-s", "run-PME.tpr", "-select", selection, "-os", "size.xvg")
-        self.gmx("select", *words, folder=self.run_input.folder)
-        return self._selected() > 0
-
-    def _selected(self):
-        last = (self.run_input.folder / "size.xvg").read_text().strip().splitlines()[-1]
-        return float(last.split()[1])
-
-    def is_water(self):
-        """Whether there is nothing else."""
-        self.has(WATER)
-        return self._selected() == self.atoms
+        done = self.gmx.attempt("select", *words, folder=folder)
+        if "never matches any atoms" in " ".join(done.text.split()):
+            return 0
+        done.ok()
+        return int(float((folder / "size.xvg").read_text().split()[-1]))
 
     def box(self):
         frame = next(iter(tpr.trr.frames(self.run_input.folder / "run-PME.trr")))
