@@ -289,7 +289,8 @@ runUpstreamTest()
 {
     local folder=$1 name=$2
     shift 2
-    if "$folder/bin/$name" "$@" > "$folder/$name.out" 2>&1; then
+    # Some leave files where they run
+    if (cd "$folder" && "bin/$name" "$@") > "$folder/$name.out" 2>&1; then
         note "$name: $(grep -F '[  PASSED  ]' "$folder/$name.out")"
     else
         note "$name failed; see $folder/$name.out"
