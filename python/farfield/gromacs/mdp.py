@@ -4,6 +4,8 @@
 import re
 from pathlib import Path
 
+FMM = {"coulombtype": "FMM", "fmm-backend": "farfield"}
+
 
 def write(path, *groups):
     """Writes an .mdp file; later groups of settings override earlier ones."""

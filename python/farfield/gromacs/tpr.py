@@ -85,7 +85,7 @@ class RunInput:
         Coulomb forces are those of the library in double precision at order 20, whose error is
         about 1e-12 of them.
         """
-        fmm = {"coulombtype": "FMM", "fmm-backend": "farfield", "fmm-farfield-tune": "no"}
+        fmm = {**mdp.FMM, "fmm-farfield-tune": "no"}
         frame, path = self.single_point(name, fmm, step, REFERENCE)
         found = re.search(r"RMS Coulomb force (\S+)", path.read_text(errors="replace"))
         if not found:

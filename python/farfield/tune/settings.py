@@ -6,10 +6,10 @@ import re
 import statistics
 from dataclasses import dataclass, field
 
+from ..gromacs.mdp import FMM
+
 # The highest multipole order of the library
 MAX_ORDER = 20
-
-FMM = {"coulombtype": "FMM", "fmm-backend": "farfield"}
 
 
 @dataclass

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Run parameters: what several users set alike, and the .mdp files themselves."""
 
-from farfield.gromacs.mdp import change, normalised, read, value_of, write
+from farfield.gromacs.mdp import FMM, change, normalised, read, value_of, write
 
-__all__ = ["change", "normalised", "read", "value_of", "write"]
-
-FMM = {"coulombtype": "FMM", "fmm-backend": "farfield"}
+__all__ = ["FMM", "change", "normalised", "read", "value_of", "write"]
 
 # One setting in every run: what timing on a GPU prefers may differ, within the accuracy.
 UNTUNED_FMM = {**FMM, "fmm-farfield-tune": "no"}
