@@ -5,7 +5,9 @@
 
 Water of three and of four sites, salt water, rock salt, at constant volume, pressure (isotropic and fully
 anisotropic) and energy, and a protein in a dodecahedron are made, equilibrated with PME, and handed to
-"farfield report". --short leaves the protein out. Needs the packages of farfield[tools].
+"farfield report". --short leaves the protein out; --long adds a cube of 23 000 atoms of water and the
+protein, at constant energy and pressure, for a GPU. Needs the packages of farfield[tools]. With --keep and
+--resume a run that was ended, as by --mdrun "... -maxh 0.1", goes on.
 Environment: see tests/support/gmx/environment.py.
 """
 
@@ -48,6 +50,9 @@ ANISOTROPIC = {
     "compressibility": "4e-6 4e-6 4e-6 1e-6 1e-6 1e-6",
 }
 CONSTANT_ENERGY = {"tcoupl": "no", **{k: v for k, v in nve_drift.COMMON.items() if not k.startswith("nst")}}
+# Pair searches are what takes longest on a GPU
+LARGE = {"nstlist": 40, "nstcalcenergy": 40, "nstenergy": 200}
+LARGE_CONSTANT_ENERGY = {**CONSTANT_ENERGY, **LARGE, "rlist": 1.1, "lincs-iter": 2}
 
 # What makes the system, and the ensemble
 SYSTEMS = {
@@ -60,7 +65,12 @@ SYSTEMS = {
     "rock-salt-anisotropic": (lambda folder: systems.ion_crystal(folder, 5), ANISOTROPIC),
     "protein-npt": (systems.protein, {**CONSTANT_PRESSURE, "pcoupl": "Parrinello-Rahman"}),
 }
-LONG = ("protein-npt",)
+LARGE_SYSTEMS = {
+    "large-water-npt": (lambda folder: systems.water(folder, 6.2), {**CONSTANT_PRESSURE, **LARGE}),
+    "large-water-nve": (lambda folder: systems.water(folder, 6.2), LARGE_CONSTANT_ENERGY),
+    "protein-nve": (systems.protein, LARGE_CONSTANT_ENERGY),
+}
+ALL_SYSTEMS = {**SYSTEMS, **LARGE_SYSTEMS}
 
 
 def equilibrated(folder, make, ensemble):
@@ -86,26 +96,36 @@ def equilibrated(folder, make, ensemble):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--length", type=float, default=100.0, help="of the runs, ps")
-    parser.add_argument("--short", action="store_true", help="without the largest system")
-    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, help="some of them")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--short", action="store_true", help="without the largest system")
+    which.add_argument("--long", action="store_true", help="with large ones")
+    which.add_argument("--systems", nargs="+", choices=ALL_SYSTEMS, help="some of them")
     parser.add_argument("--output", type=Path, default=Path("report.html"))
     parser.add_argument("--pdf", type=Path)
     parser.add_argument("--mdrun", default=f"-ntmpi 1 -ntomp {usable_cores()}", help="flags of mdrun")
     parser.add_argument("--keep", type=Path, help="folder for the runs; kept")
+    parser.add_argument("--resume", action="store_true", help="go on with the runs in that folder")
     arguments = parser.parse_args()
+    if arguments.resume and not arguments.keep:
+        parser.error("--resume goes on with the runs in a folder: name it by --keep")
     folder = arguments.keep or Path(tempfile.mkdtemp(prefix="farfield-report-"))
+    names = arguments.systems or list(ALL_SYSTEMS if arguments.long else SYSTEMS)
+    if arguments.short:
+        names.remove("protein-npt")
     paths = []
-    for name in arguments.systems or SYSTEMS:
-        if arguments.short and name in LONG:
+    for name in names:
+        paths.append(folder / f"{name}.tpr")
+        if arguments.resume and paths[-1].exists():
             continue
         print(f"{name}: making and equilibrating", flush=True)
         (folder / name).mkdir(parents=True, exist_ok=True)
-        made = equilibrated(folder / name, *SYSTEMS[name])
-        paths.append(folder / f"{name}.tpr")
+        made = equilibrated(folder / name, *ALL_SYSTEMS[name])
         paths[-1].write_bytes(made.read_bytes())
     words = ["report", *paths, "--gmx", environment.gmx().program, "--length", arguments.length]
     words += ["--output", arguments.output, f"--mdrun={arguments.mdrun}"]
     words += ["--pdf", arguments.pdf] if arguments.pdf else []
+    words += ["--keep", folder / "runs"] if arguments.keep else []
+    words += ["--resume"] if arguments.resume else []
     return command.main([str(word) for word in words])
 
 

@@ -97,6 +97,37 @@ def test_report_tells_of_both_methods(work, salt_water):
     assert float(line[3]) == pytest.approx(mean, abs=float(line[2]))
 
 
+def test_report_goes_on_with_runs_that_were_ended(work, salt_water, capsys):
+    path = run_input(work, salt_water)
+    words = ["report", str(path), *GMX, "--length", "8", "--output", str(work / "report.html")]
+    assert main([*words, *MDRUN, "--resume"]) != 0
+    assert "--keep" in capsys.readouterr().err
+    words += ["--keep", str(work / "kept")]
+    assert main([*words, "--mdrun", f"{MDRUN[1]} -maxh 2e-4"]) != 0
+    assert "--resume" in capsys.readouterr().err
+    assert not (work / "report.html").exists()
+    before = simulation.read_edr(work / "kept/1-run/run-PME.edr")
+    assert main([*words, *MDRUN, "--resume"]) == 0
+    after = simulation.read_edr(work / "kept/1-run/run-PME.edr")
+    assert before["Time"][-1] < after["Time"][-1] == pytest.approx(8)
+    # The last frame of a part is at its end, wherever that is
+    later = dict(zip(after["Time"], after["Potential"]))
+    first = dict(list(zip(before["Time"], before["Potential"]))[:-1])
+    assert first and {time: later[time] for time in first} == first
+    # What is complete is not run again
+    path = work / "kept/1-run/run-FMM.log"
+    before = path.read_bytes()
+    assert main([*words, *MDRUN, "--resume"]) == 0
+    assert path.read_bytes() == before
+    # nor taken for another
+    assert main([*words, *MDRUN, "--resume", "--accuracy", "1e-4"]) != 0
+    assert "run-FMM.json" in capsys.readouterr().err
+    # What was killed before it wrote anything begins again
+    (work / "kept/1-run/run-FMM.edr").write_bytes(b"")
+    (work / "kept/1-run/run-FMM.cpt").unlink(missing_ok=True)
+    assert main([*words, *MDRUN, "--resume"]) == 0
+
+
 def test_tune_compares_with_settings_of_pme(work, salt_water, monkeypatch, capsys):
     """Of one cut-off, to save time; a box of 2.8 nm has no room for the others' pair lists."""
     from farfield.tune import fmm_search, pme_search

@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 
+from farfield.gromacs import log
 from farfield.report import dynamics, forces, series
 
 
@@ -119,3 +120,15 @@ def test_peaks_of_two_methods_are_found_with_the_same_points():
         assert series.differ(peaks["PME"][i], peaks["FMM"][i]) < series.TOLERATED
     assert peaks["FMM"][0].value == pytest.approx(0.28, abs=0.005)
     assert peaks["FMM"][1].value == pytest.approx(2.7, abs=0.1)
+
+
+def test_speed_is_that_of_all_parts_of_a_run(tmp_path):
+    path = tmp_path / "md.log"
+    part = """
+               Core t (s)   Wall t (s)        (%)
+       Time:      {0}       {0}      100.0
+                 (ns/day)    (hour/ns)
+Performance:      {1}        0.1
+"""
+    path.write_text(part.format(30.0, 100.0) + part.replace("100.0\n", "100.0\n          1:30\n", 1).format(90.0, 200.0))
+    assert log.speed(path) == pytest.approx((30 * 100 + 90 * 200) / 120)

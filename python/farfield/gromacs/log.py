@@ -12,11 +12,16 @@ def _text(log):
 
 
 def speed(log):
-    """Speed of the run, ns/day."""
-    for line in reversed(_text(log).splitlines()):
-        if line.startswith("Performance:"):
-            return float(line.split()[1])
-    raise GmxError(f"{log} has no line with the performance; did mdrun finish?")
+    """Speed of the run, ns/day; of one that was continued, over all its parts."""
+    parts = re.findall(
+        r"^ +Time: +\S+ +(\S+).*\n(?:.*\n){1,3}?Performance: +(\S+)", _text(log), re.MULTILINE
+    )
+    if not parts:
+        raise GmxError(f"{log} has no line with the performance; did mdrun finish?")
+    times = [float(seconds) for seconds, _ in parts]
+    if sum(times) == 0:
+        return float(parts[-1][1])
+    return sum(seconds * float(speed) for seconds, (_, speed) in zip(times, parts)) / sum(times)
 
 
 def cycles(log):

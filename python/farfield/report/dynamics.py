@@ -141,6 +141,15 @@ class Trajectory:
         return series.Estimate(1 + factor * fluctuation.value, factor * fluctuation.error)
 
 
+def duration(path):
+    """Of the run that has written an energy file, ps; 0 if there is nothing in it yet."""
+    try:
+        times = pyedr.edr_to_dict(str(path))["Time"]
+    except (EOFError, FileNotFoundError, KeyError):
+        return 0.0
+    return times[-1] - times[0] if len(times) else 0.0
+
+
 def first_peak(curves):
     """Position, nm, and height of the first peak of g(r), with errors from its blocks, of each kind.
 

@@ -7,8 +7,9 @@ import numpy as np
 import pyedr
 
 from ..tune import settings
+from ..tune.measure import POSITIONS
 
-STEPS = (0, 1, 2, 3)
+STEPS = range(POSITIONS)
 PRESSURES = [f"Pres-{a}{b}" for a in "XYZ" for b in "XYZ"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..gromacs.program import Gmx
+from ..gromacs.program import Gmx, GmxError
 from . import page
 from .system import Comparison
 
@@ -29,10 +29,17 @@ def add_parser(subparsers):
     parser.add_argument("--gmx", type=Path, default=Path("gmx"), help="the patched program (gmx)")
     parser.add_argument("--mdrun", default="", metavar="FLAGS", help='of mdrun, as "-ntomp 8 -nb gpu"')
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep inputs, logs and trajectories")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the runs in the folder of --keep, as after --mdrun '-maxh 1'",
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments):
+    if arguments.resume and not arguments.keep:
+        raise GmxError("--resume goes on with the runs in a folder: name it by --keep")
     console = Console(soft_wrap=True, highlight=False)
     gmx = Gmx(arguments.gmx)
     systems = []

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Measures one system with PME and with FMM."""
 
+import json
 import time
 
 import numpy as np
 
 from ..gromacs import log, tpr
+from ..gromacs.mdp import FMM
 from ..gromacs.program import GmxError
-from ..tune.settings import FMM
 from ..tune.tune import check, given, standard_pme
 from . import dynamics, forces, series
 
-# Frames of a trajectory and of the energy file: this often, ps, or so many in a run
-FRAME_INTERVAL, ENERGY_INTERVAL, FRAMES = 0.5, 0.2, 100
+# Frames of a trajectory and of the energy file: this often, ps, or so many in a short run and at most so
+# many in a long one
+FRAME_INTERVAL, ENERGY_INTERVAL, FRAMES, MOST_FRAMES = 0.5, 0.2, 100, 2000
 OXYGEN = f"resname {' '.join(dynamics.WATERS)} and name {dynamics.OXYGENS}"
 WATER = f"resname {' '.join(dynamics.WATERS)}"
 # Selections whose pairs show the structure, where a system has both
@@ -67,7 +69,7 @@ class Comparison:
         name = f"run-{kind}"
         calculated = max(1, int(self.parameters["nstcalcenergy"]))
         output = {
-            "nstxout": self.steps(min(FRAME_INTERVAL, length / FRAMES)),
+            "nstxout": self.steps(max(min(FRAME_INTERVAL, length / FRAMES), length / MOST_FRAMES)),
             "nstenergy": self.steps(min(ENERGY_INTERVAL, length / FRAMES), calculated),
         }
         if self.steps(length) < 2 * series.BLOCKS * max(output.values()):
@@ -75,22 +77,40 @@ class Comparison:
                 f"--length {length:g} ps is too short for {2 * series.BLOCKS} energies of {self.path}, "
                 f"which is written with nstcalcenergy = {calculated}"
             )
-        self.run_input.changed(name, {**self.kinds[kind], **output}, self.steps(length))
+        folder = self.run_input.folder
+        changes = {**self.kinds[kind], **output}
+        self.note(folder / f"{name}.json", {"changes": changes, "steps": self.steps(length)})
+        self.run_input.changed(name, changes, self.steps(length))
         start = time.monotonic()
-        path = self.run_input.run(name)
-        self.speeds[kind] = log.speed(path)
+        if not (self.arguments.resume and dynamics.duration(folder / f"{name}.edr") > 0.99 * length):
+            self.run_input.run(name, ["-cpi", f"{name}.cpt"] if self.arguments.resume else [])
+        if (reached := dynamics.duration(folder / f"{name}.edr")) < 0.99 * length:
+            raise GmxError(
+                f"the run of {self.path} with {kind} ended after {reached:g} of {length:g} ps; "
+                "--resume goes on with what is in the folder of --keep"
+            )
+        self.speeds[kind] = log.speed(folder / f"{name}.log")
         self.say(
             f"{self.path.name}: {length:g} ps with {kind}, {self.speeds[kind]:.1f} ns/day, "
             f"{time.monotonic() - start:.0f} s"
         )
         temperature = float(self.parameters.get("ensemble-temperature", 0) or 0)
-        folder = self.run_input.folder
         run = dynamics.Trajectory(
             self.gmx, folder, name, self.atoms, temperature, length, output["nstxout"] * self.dt
         )
         if not run.temperature > 0:  # at constant energy
             run.temperature = float(np.mean(run.terms["Temperature"]))
         return run
+
+    def note(self, path, settings):
+        """Writes what a run is made with; one that goes on has to have the same."""
+        text = json.dumps(settings, indent=1)
+        if self.arguments.resume and path.exists() and path.read_text(encoding="utf-8") != text:
+            raise GmxError(
+                f"the run in {path.parent} was begun with other settings, those in {path.name}: "
+                "--resume goes on with the same input, --length and --accuracy"
+            )
+        path.write_text(text, encoding="utf-8")
 
     def measure_runs(self, length):
         """Averages over a run of each method."""
