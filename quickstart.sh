@@ -156,7 +156,7 @@ runUpstream()
 
 runDocs()
 {
-    setUpTools
+    setUpTools docs
     installOwnPackage || fail "the Python package, whose pages are made from it, could not be built."
     buildDocumentation || fail "the documentation has mistakes; the messages are above."
 }

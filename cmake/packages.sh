@@ -14,7 +14,7 @@ hasHeader()
 
 # Prints the Debian packages that provide what is missing. What is needed is looked for itself,
 # not its package, so that other distributions and hand-made installations do as well.
-# $1: "test" adds what only the tests need
+# $1: "test" adds what only the tests need, "docs" what the documentation needs
 missingPackages()
 {
     local tool
@@ -31,6 +31,8 @@ missingPackages()
     hasHeader fftw3.h || echo libfftw3-dev
     hasHeader Eigen/Core || echo libeigen3-dev
     hasHeader hwy/highway.h || echo libhwy-dev
+    # The documentation is one of the tests.
+    [ -z "${1:-}" ] || command -v doxygen > /dev/null || echo doxygen
     if [ "${1:-}" = test ]; then
         hasHeader gtest/gtest.h || echo libgtest-dev
         # The reference for forces and energies is a double-precision gmx.
@@ -81,7 +83,7 @@ setUpCmake()
     export PATH=$cache/cmake/bin:$PATH
 }
 
-# $1: "test" adds what only the tests need
+# $1: as that of missingPackages()
 setUpTools()
 {
     installPackages "$@"

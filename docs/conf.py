@@ -2,6 +2,7 @@
 """The documentation as pages: ./quickstart.sh docs leaves them in build/docs."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import farfield
@@ -12,7 +13,7 @@ project = "farfield"
 author = "the farfield developers"
 version = release = farfield.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "breathe"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 nitpicky = True
@@ -34,6 +35,36 @@ PAGES = {
     **{path: path.stem for path in DOCS.glob("*.md")},
 }
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
+
+
+# The C++ interface: Doxygen reads the headers, Breathe makes pages of what it found.
+DOXYGEN = ROOT / "build/doxygen"
+breathe_projects = {"farfield": str(DOXYGEN / "xml")}
+breathe_default_project = "farfield"
+breathe_show_include = False
+# The namespace, and types of the standard library and of CUDA
+nitpick_ignore_regex = [("cpp:identifier", r"farfield|(std|cuda).*")]
+
+
+def run_doxygen():
+    """Leaves XML in DOXYGEN; whatever Doxygen warns of is an error."""
+    DOXYGEN.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "INPUT": f'"{ROOT / "src/farfield"}"',
+        "OUTPUT_DIRECTORY": f'"{DOXYGEN}"',
+        "GENERATE_HTML": "NO",
+        "GENERATE_LATEX": "NO",
+        "GENERATE_XML": "YES",
+        "XML_PROGRAMLISTING": "NO",
+        "MACRO_EXPANSION": "YES",
+        "EXPAND_ONLY_PREDEF": "YES",
+        "PREDEFINED": "FARFIELD_EXPORT=",
+        "WARN_IF_UNDOCUMENTED": "NO",
+        "WARN_AS_ERROR": "FAIL_ON_WARNINGS",
+        "QUIET": "YES",
+    }
+    text = "\n".join(f"{name} = {value}" for name, value in settings.items())
+    subprocess.run(["doxygen", "-"], input=text, text=True, check=True)
 
 
 def with_pages(text, folder):
@@ -65,6 +96,8 @@ def formula(display):
 
 
 def setup(app):
+    run_doxygen()
+
     def read(app, name, content):
         content[0] = with_pages(content[0], DOCS)
 
