@@ -64,7 +64,7 @@ void CudaBackend<Real>::build(const Discretisation& d)
     farField_ = DeviceFarField<Real>();
     history_.forgetPositions();
     history_.replace();
-    repeated_.forget();
+    repeated_.clear();
     try
     {
         farField_.build(d, threads_, reproducible_, far());
@@ -166,7 +166,7 @@ void CudaBackend<Real>::repeat(const Real* x,
     if (potentials == nullptr && mayRepeat(request, s) && repeated_.isLikeLast(arguments))
     {
         throwIfOverflowed();
-        repeated_.launch(s, far(), [&] { record(Measure::Whole, evaluate); });
+        repeated_.launch(s, far(), mayUpdateGraphs(), [&] { record(Measure::Whole, evaluate); });
         history_.enqueued();
         history_.add(request.step);
         return;
@@ -205,6 +205,20 @@ std::vector<Real> CudaBackend<Real>::positions(const Real* x, int n, void* strea
           "copying positions from the GPU");
     check(cudaStreamSynchronize(s), "waiting for the positions");
     return result;
+}
+
+template<class Real>
+Vec3 CudaBackend<Real>::extent(const Real* x, void* stream)
+{
+    const cudaStream_t s = static_cast<cudaStream_t>(stream);
+    if (isCapturing(s))
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "Evaluations with the boundary 'open' cannot be recorded into CUDA graphs: "
+                    "cells follow the extent of the particles, which has to be looked at.",
+                    "boundary");
+    }
+    return extent_.find(x, arrays_.order(), arrays_.takingPart(), s);
 }
 
 template<class Real>

@@ -26,6 +26,7 @@
 #include "runtime/evaluation_streams.h"
 #include "runtime/repeated_evaluation.h"
 #include "runtime/stage_clock.h"
+#include "sort/extent.h"
 
 namespace farfield
 {
@@ -74,7 +75,10 @@ public:
     Totals wait() override;
     bool mustRecordAgain() const override { return history_.isOutdated() || tree().needsRoom(); }
 
+    bool mayUpdateGraphs() const override { return tree().levels() == 1; }
+
     std::vector<Real> positions(const Real* x, int n, void* stream) override;
+    Vec3 extent(const Real* x, void* stream) override;
 
     typename GpuBackend<Real>::DeviceArrays place(const Real* x) override;
     std::vector<double> measure(Measure what,
@@ -157,6 +161,7 @@ private:
     DeviceFarField<Real> farField_;
     DeviceNearField<Real> nearField_;
     DeviceCells<Real> cells_;
+    DeviceExtent<Real> extent_;
 
     ParticleArrays<Real> arrays_;
     DeviceBuffer<Real4<Real>> farForces_;

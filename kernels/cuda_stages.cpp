@@ -130,6 +130,7 @@ void CudaBackend<Real>::addPotentials()
     input.leaves      = tree().view(leaf);
     input.unit        = tree().unit(leaf);
     input.netCharge   = netCharge_;
+    input.background  = farField_.background(leaf, 1);
     input.rootCoulomb = rootCoulomb_;
     input.poison      = tree().poison();
     farField_.traceShifts(1,

@@ -101,7 +101,7 @@ double DeviceFarField<Real>::roomForRounding() const
 template<class Real>
 double DeviceFarField<Real>::background(int level, double netCharge) const
 {
-    return backgroundStrength(netCharge, tree_.grid(level).cells);
+    return discretisation_.background(netCharge, tree_.grid(level).cells);
 }
 
 template<class Real>

@@ -39,6 +39,8 @@ public:
     const Mat3& box() const { return box_; }
     const Mat3& rotation() const { return rotation_; }
     const BinFrame& frame() const { return frame_; }
+    //! Strength of the background of a level.
+    double background(int level, double netCharge) const;
     double surelyNear() const { return surelyNear_; } //!< nm, see excluded_pairs.h
     DeviceTree<Real>& tree() { return tree_; }
     const DeviceTree<Real>& tree() const { return tree_; }
@@ -66,7 +68,6 @@ private:
     void setCells(const Mat3& box, cudaStream_t stream);
     void setTranslations(const Mat3& edges, cudaStream_t stream);
     double roomForRounding() const;
-    double background(int level, double netCharge) const;
 
     Discretisation discretisation_;
     Mat3 box_          = Mat3::Zero();

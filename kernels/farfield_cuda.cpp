@@ -33,6 +33,12 @@ bool mustRecordAgain(const Solver<Real>& solver)
 }
 
 template<class Real>
+bool mayUpdateGraphs(const Solver<Real>& solver)
+{
+    return DeviceEntry<Real>::mayUpdateGraphs(solver);
+}
+
+template<class Real>
 std::vector<StageTime> measureStages(Solver<Real>& solver,
                                      const Real* x,
                                      const double box[3][3],
@@ -53,6 +59,7 @@ std::vector<StageTime> measureStages(Solver<Real>& solver,
                                                 Real*);                                            \
     template FARFIELD_EXPORT Totals wait<Real>(Solver<Real>&);                                     \
     template FARFIELD_EXPORT bool mustRecordAgain<Real>(const Solver<Real>&);                      \
+    template FARFIELD_EXPORT bool mayUpdateGraphs<Real>(const Solver<Real>&);                      \
     template FARFIELD_EXPORT std::vector<StageTime> measureStages<Real>(                           \
             Solver<Real>&, const Real*, const double[3][3], Real*, const Request&, int);
 

@@ -259,7 +259,6 @@ void DevicePotentials<Real>::compute(const PotentialInput<Real>& input,
     {
         return;
     }
-    const double perVolume = backgroundStrength(1, input.where.grid.cells);
     PotentialTask<Real> task;
     task.particles = input.particles;
     task.finder    = NeighbourFinder(input.where.grid);
@@ -284,8 +283,8 @@ void DevicePotentials<Real>::compute(const PotentialInput<Real>& input,
     task.beta        = beta_.data();
     task.inverseUnit = static_cast<Real>(1 / input.unit);
     task.curvature =
-            static_cast<Real>(backgroundCurvature(perVolume * input.netCharge, input.unit));
-    task.constant    = backgroundCurvature(perVolume, input.unit);
+            static_cast<Real>(backgroundCurvature(input.background * input.netCharge, input.unit));
+    task.constant    = backgroundCurvature(input.background, input.unit);
     task.squares     = squares_.data();
     task.rootCoulomb = input.rootCoulomb;
     task.poison      = input.poison;

@@ -31,6 +31,7 @@ struct PotentialInput
     LevelView<Real> leaves;
     double unit;        //!< size of a leaf cell, nm
     double netCharge;   //!< scaled
+    double background;  //!< strength per charge, of the leaves
     double rootCoulomb; //!< scale of the charges
     const Real* poison; //!< see ForceArrays
 };

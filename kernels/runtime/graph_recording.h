@@ -44,7 +44,9 @@ public:
 
     /*! \brief Ends the recording.
      *  \param[in] former  an earlier one, or null: if it has the same nodes it is changed and taken
-     *                     over, which takes less time than a new one */
+     *                     over, which takes less time than a new one. Not for kernels in clusters:
+     *                     an update keeps the sizes of those before, and kernels that wait for
+     *                     others in their cluster may then never end */
     void finish(GraphRecording* former = nullptr)
     {
         check(cudaStreamEndCapture(stream_, &graph_), "recording a graph");

@@ -43,6 +43,12 @@ public:
         last_.reset();
         stands_ = false;
     }
+    //! All that was recorded is of other operators.
+    void clear()
+    {
+        forget();
+        graph_.reset();
+    }
     //! The arguments of an evaluation that was put into a stream kernel by kernel.
     void add(const EvaluationArguments& arguments)
     {
@@ -52,16 +58,17 @@ public:
     bool isLikeLast(const EvaluationArguments& arguments) const { return last_ == arguments; }
 
     /*! \brief Puts an evaluation like the last one into a stream.
-     *  \param[in] recorded  stream that record() puts it into
-     *  \param[in] record    called if there is no graph of it yet */
+     *  \param[in] recorded   stream that record() puts it into
+     *  \param[in] mayUpdate  whether a graph that no longer stands may be changed to the new one
+     *  \param[in] record     called if there is no graph of it yet */
     template<class Record>
-    void launch(cudaStream_t stream, cudaStream_t recorded, const Record& record)
+    void launch(cudaStream_t stream, cudaStream_t recorded, bool mayUpdate, const Record& record)
     {
         if (!stands_)
         {
             auto graph = std::make_unique<GraphRecording>(recorded);
             record();
-            graph->finish(graph_.get());
+            graph->finish(mayUpdate ? graph_.get() : nullptr);
             graph_  = std::move(graph);
             stands_ = true;
         }

@@ -175,6 +175,25 @@ public:
         }
         return { totals.energy, matrix, totals.dEnergyDLambda };
     }
+    void evaluateAt(const Positions<Real>& x,
+                    const Box& box,
+                    const Positions<Real>& at,
+                    const Values<Real>& potentials,
+                    const Vectors<Real>& fields,
+                    const std::array<double, 3>& gridOffset)
+    {
+        checkSize(x.shape(0), count_, "positions");
+        Request request;
+        request.gridOffset = gridOffset;
+        const nb::gil_scoped_release release;
+        solver_.evaluateAt(x.data(),
+                           rows(box),
+                           at.data(),
+                           static_cast<int>(at.shape(0)),
+                           potentials.data(),
+                           fields.data(),
+                           request);
+    }
     std::vector<double> groupEnergies(const Positions<Real>& x,
                                       const Box& box,
                                       const Indices& group,
@@ -253,6 +272,14 @@ void bind(nb::module_& module, const char* name)
                  "grid_offset"_a,
                  "lambda_"_a,
                  "slope"_a)
+            .def("evaluate_at",
+                 &Class::evaluateAt,
+                 "x"_a,
+                 "box"_a,
+                 "at"_a,
+                 "potentials"_a.noconvert(),
+                 "fields"_a.noconvert(),
+                 "grid_offset"_a)
             .def("group_energies", &Class::groupEnergies)
             .def("setup", &Class::setup)
             .def("timings", &Class::timings);

@@ -37,7 +37,7 @@ class Solver:
         direct_range: layers of neighbour cells that interact directly, 1 or 2; None: the cost decides.
         cell_size: wanted edge of a leaf cell, nm; None: the cost decides.
         m2l: "auto", "hierarchy" or "fft", and further engines on a GPU.
-        boundary: "periodic", or "open": no images, no box; on the CPU.
+        boundary: "periodic", or "open": no images, no box.
         device: "auto", "cpu" or "gpu".
         device_id: CUDA device; None: the current one.
         threads: OpenMP threads; None: all that the runtime offers.
@@ -164,6 +164,29 @@ class Solver:
             values,
             derivative if slope else None,
         )
+
+    def evaluate_at(
+        self,
+        x: ArrayLike,
+        box: Optional[ArrayLike],
+        points: ArrayLike,
+        *,
+        grid_offset: Sequence[float] = (0.0, 0.0, 0.0),
+    ) -> tuple[NDArray, NDArray]:
+        """Potentials, kJ/mol/e, [m], and fields, kJ/mol/nm/e, [m, 3], at points that are no particles.
+
+        With all images and the background of a periodic box; excluded pairs do not count. Costs an
+        evaluation of the particles with the points among them.
+
+        Args:
+            x, box, grid_offset: as for evaluate().
+            points: nm, [m, 3], any periodic image.
+        """
+        points = self._reals(points)
+        potentials, fields = np.empty(len(points), self.dtype), np.empty_like(points)
+        offset = tuple(map(float, grid_offset))
+        self._core.evaluate_at(self._reals(x), _box(box), points, potentials, fields, offset)
+        return potentials, fields
 
     def group_energies(
         self, x: ArrayLike, box: Optional[ArrayLike], group: ArrayLike, lambda_: float = 0.0

@@ -25,6 +25,7 @@ struct DeviceEntry
                         Real* potentials);
     static Totals wait(Solver<Real>& solver);
     static bool mustRecordAgain(const Solver<Real>& solver);
+    static bool mayUpdateGraphs(const Solver<Real>& solver);
     static std::vector<StageTime> measureStages(Solver<Real>& solver,
                                                 const Real* x,
                                                 const double box[3][3],

@@ -51,8 +51,17 @@ public:
     virtual void settle() = 0;
     //! Whether recorded evaluations have too little reserve of room, as farfield_cuda.h says.
     virtual bool mustRecordAgain() const = 0;
+    //! Whether graphs of evaluations may be updated to later ones, as farfield_cuda.h says.
+    virtual bool mayUpdateGraphs() const = 0;
     //! Copies positions, [n][3], from device memory to the host, in order with a stream.
     virtual std::vector<Real> positions(const Real* x, int n, void* stream) = 0;
+    /*! \brief How far apart particles that take part are in each dimension, nm.
+     *
+     *  Waits for the work of the stream.
+     *  \param[in] x  [n][3] device memory, without images
+     *  \returns infinite where a position is not finite
+     *  \throws Error  Unsupported: the stream is being recorded */
+    virtual Vec3 extent(const Real* x, void* stream) = 0;
 
     //! Arrays in device memory.
     struct DeviceArrays

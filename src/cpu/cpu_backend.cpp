@@ -293,12 +293,10 @@ private:
         return this->potentialsOut_ != nullptr;
     }
 
-    //! Of the background that neutralises a charge; there is none without images.
+    //! Of the background that neutralises a charge.
     double background(const Level<Real>& level, double charge) const
     {
-        return discretisation_.boundary == Boundary::Open
-                       ? 0
-                       : backgroundStrength(charge, level.grid.count());
+        return discretisation_.background(charge, level.grid.count());
     }
     double background(const Level<Real>& level) const
     {

@@ -109,7 +109,7 @@ struct TimedSetting
     long long leafCells = 0;
     double cellSize     = 0;     //!< nm
     double seconds      = 0;     //!< per evaluation of forces
-    bool isInUse        = false; //!< one of those that were timed is
+    bool isInUse        = false; //!< at most one of those that were timed is
 };
 
 //! The discretisation in use, for logs and tests.
@@ -149,9 +149,11 @@ struct StageTime
     double seconds  = 0; //!< wall-clock seconds
 };
 
-//! Access for farfield_cuda.h.
+//! Access for farfield_cuda.h, and for the library itself.
 template<class Real>
 struct DeviceEntry;
+template<class Real>
+struct SolverAccess;
 
 /*! \brief Coulomb energy, forces and virial of point charges, periodic or not, by a fast multipole
  *         method.
@@ -261,6 +263,32 @@ public:
                     const Request& request = {},
                     Real* potentials       = nullptr);
 
+    /*! \brief Potentials and fields of the charges at points that are no particles.
+     *
+     *  With all images and the background of periodic boundaries. Excluded pairs do not count: they
+     *  are pairs of particles. Costs an evaluation of the particles with the points among them, by
+     *  operators of its own, which stay in memory; they are used again as long as charges,
+     *  exclusions and the number of points are the same.
+     *
+     *  Fields are off by about Options::accuracy times the RMS Coulomb force over the RMS charge.
+     *
+     *  \param[in]  x, box      as for evaluate()
+     *  \param[in]  at          points, nm, [points][3], as x. Points may coincide; at
+     *                          a particle the field is without it, and the potential is not of use
+     *  \param[in]  points      their number, >= 0
+     *  \param[out] potentials  kJ/mol/e, [points], or null. Untouched on error
+     *  \param[out] fields      minus the gradient, kJ/mol/nm/e, [points][3], or null. Untouched on error
+     *  \param[in]  request     gridOffset or step; the rest has no meaning here
+     *  \throws Error  as evaluate(); InvalidArgument: a point is not finite (its index is named);
+     *                 Unsupported: charges of two states */
+    void evaluateAt(const Real* x,
+                    const double box[3][3],
+                    const Real* at,
+                    int points,
+                    Real* potentials,
+                    Real* fields,
+                    const Request& request = {});
+
     /*! \brief Coulomb energies within groups of particles and between two.
      *
      *  With all images and the background of periodic boundaries, without excluded pairs: that
@@ -320,6 +348,7 @@ public:
 
 private:
     friend struct DeviceEntry<Real>;
+    friend struct SolverAccess<Real>;
     class Impl;
     std::unique_ptr<Impl> impl_;
 };

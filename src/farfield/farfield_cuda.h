@@ -32,6 +32,9 @@ namespace farfield
  *  An evaluation with forces alone that differs from the one before in its step only is launched as
  *  a graph, which the solver records the first time, unless the caller records evaluations himself.
  *
+ *  With the boundary Open every evaluation waits for the work of the stream, as the extent of the
+ *  particles is looked at; it cannot be captured, and has no virial.
+ *
  *  With charges of two states another Request::lambda than that of the evaluation before waits for
  *  the device, too, and a graph keeps the one that it was recorded with.
  *
@@ -43,7 +46,8 @@ namespace farfield
  *  \param[in]     stream   any stream of the current device
  *  \param[out]    potentials  as for Solver::evaluate(), [n], device memory, or null
  *  \throws Error  as Solver::evaluate(); what is found on the device (a position that is not
- *                 finite) is thrown by wait() or by a later call. Unsupported: the device is Cpu */
+ *                 finite) is thrown by wait() or by a later call. Unsupported: the device is Cpu;
+ *                 open boundaries with a virial, or while the stream is captured */
 template<class Real>
 FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
                              const Real* x,
@@ -64,6 +68,15 @@ FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
  *  then, as recorded evaluations do, and record all graphs again. Does not wait for the device. */
 template<class Real>
 FARFIELD_EXPORT bool mustRecordAgain(const Solver<Real>& solver);
+
+/*! \brief Whether a graph that holds evaluations may be changed by cudaGraphExecUpdate() to one that
+ *         was recorded later, both with the cells in use.
+ *
+ *  Not in a tree of cells, where matrix products come from cuBLAS, which chooses kernels by their
+ *  shape: an update (of CUDA 13.0) keeps the sizes of clusters that the kernels before had, and
+ *  kernels that wait for others in their cluster then never end. Instantiate such a graph anew. */
+template<class Real>
+FARFIELD_EXPORT bool mayUpdateGraphs(const Solver<Real>& solver);
 
 /*! \brief Waits for the last evaluation that was enqueued or replayed and returns its totals.
  *  \throws Error  InvalidArgument: a position was not finite; DeviceFailure: the device reported an

@@ -102,7 +102,7 @@ struct Options
     double cellSize = 0;
     //! M2L engine.
     M2lEngine m2l = M2lEngine::Auto;
-    //! Boundary conditions. What is not periodic runs on the CPU so far.
+    //! Boundary conditions.
     Boundary boundary = Boundary::Periodic;
     //! Backend.
     Device device = Device::Auto;

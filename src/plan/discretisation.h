@@ -15,6 +15,7 @@
 #include "farfield/farfield.h"
 
 #include "cells/grid.h"
+#include "operators/background.h"
 #include "plan/occupancy.h"
 
 namespace farfield
@@ -62,6 +63,12 @@ struct Discretisation
     IntMat coarseCells() const;
     //! Grid of the leaf level in a box.
     Grid leafGrid(const Mat3& box) const { return Grid(leafCells, box); }
+    //! Strength of the background of a level of so many cells, see background.h; there is none
+    //! without images.
+    double background(double netCharge, long long cells) const
+    {
+        return boundary == Boundary::Periodic ? backgroundStrength(netCharge, cells) : 0;
+    }
 };
 
 //! The engine that the options want for levels above 0, if there are any.

@@ -158,8 +158,9 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox, const Real*
         if (measured.worst <= request || !orderIsOpen)
         {
             // an explicit order stands even if it misses the accuracy
-            const bool isIdle = orderIsOpen && search.mayAskForLess() && measured.worst > 0
-                                && measured.worst < c_idle * request && ratio < search.factor();
+            const bool isIdle = orderIsOpen && !countsAllPlaces_ && search.mayAskForLess()
+                                && measured.worst > 0 && measured.worst < c_idle * request
+                                && ratio < search.factor();
             sufficient = operators_->discretisation();
             if (!isIdle)
             {
@@ -351,8 +352,8 @@ int AccuracyControl<Real>::positionsToMeasure() const
         const double affordable = c_timeOfFew / predictedCost(device_, work);
         most = static_cast<int>(std::clamp<double>(affordable, c_most, c_mostOfFew));
     }
-    return static_cast<int>(
-            std::clamp<long long>(c_samples / charges_->charged() + 1, c_least, most));
+    return static_cast<int>(std::clamp<long long>(
+            c_samples / std::max(charges_->acting(), 1LL) + 1, c_least, most));
 }
 
 template<class Real>
@@ -367,10 +368,10 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(con
     {
         return { 0, 0, 0 };
     }
-    const long long count = charges_->charged();
-    const int positions   = positionsToMeasure();
-    const int corners     = static_cast<int>(
-            std::min<long long>(count, count <= c_fewParticles ? c_corners : c_fewCorners));
+    const long long count  = charges_->charged();
+    const int positions    = positionsToMeasure();
+    const int corners      = static_cast<int>(std::min<long long>(
+            count, charges_->acting() <= c_fewParticles ? c_corners : c_fewCorners));
     ForceSpread spread     = measureSpread(x, box, positions, corners);
     const Discretisation d = operators_->discretisation();
     // without dipoles there is no far field at any position

@@ -38,6 +38,12 @@ public:
     {
     }
 
+    /*! \brief Errors count where there are no charges, too.
+     *
+     *  What is measured, which is forces on charges, may then ask for more than the estimate of
+     *  water, but not for less: all charges may be near each other. */
+    void countAllPlaces() { countsAllPlaces_ = true; }
+
     /*! \brief Chooses and builds operators that meet the accuracy, in these very positions.
      *
      *  All that are tried take no longer to set up than one choice may, see
@@ -101,6 +107,7 @@ private:
     const ChargeSet<Real>* charges_;
     OperatorsInUse<Real>* operators_;
     Pipeline<Real>* pipeline_;
+    bool countsAllPlaces_ = false;
     std::vector<double> exact_; //!< forces, [n][3]; empty if they take too long
     Occupancy occupied_{ 0.0 }; //!< where the particles are
 };

@@ -43,8 +43,10 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
     isCharged_.swap(isCharged);
     charged_        = std::count(isCharged_.begin(), isCharged_.end(), char(1));
     squaredCharges_ = 0;
+    acting_         = 0;
     for (int i = 0; i < n; i++)
     {
+        acting_ += isActing(i) ? 1 : 0;
         squaredCharges_ += static_cast<double>(q[i]) * static_cast<double>(q[i]);
     }
     // the charges are set: what fails here is tried again when it is needed

@@ -7,10 +7,13 @@
 #ifndef FARFIELD_SOLVER_CHARGE_SET_H
 #define FARFIELD_SOLVER_CHARGE_SET_H
 
+#include <cmath>
+
 #include <vector>
 
 #include "backend/backend.h"
 #include "cells/excluded_pairs.h"
+#include "operators/scaled_charges.h"
 #include "plan/occupancy.h"
 
 namespace farfield
@@ -38,6 +41,9 @@ public:
     //! [count()], whether a particle has a charge.
     const std::vector<char>& isCharged() const { return isCharged_; }
     long long charged() const { return charged_; } //!< those with a charge
+    //! Those whose charge does something, see c_idleCharge.
+    long long acting() const { return acting_; }
+    bool isActing(int i) const { return std::abs(charges_[i]) > static_cast<Real>(c_idleCharge); }
     //! Particles that cells are chosen for: those with a charge, or all if none has one.
     long long takingPart() const { return charged_ > 0 ? charged_ : count_; }
     //! Sum, e^2.
@@ -79,6 +85,7 @@ private:
     std::vector<Real> charges_;
     double squaredCharges_ = 0;
     long long charged_     = 0;
+    long long acting_      = 0;
 };
 
 } // namespace farfield

@@ -26,10 +26,8 @@ struct ChosenBackend
     ChosenBackend(const Options& options, int threads)
     {
         checkOptions<Real>(options);
-        checkBoundary(options.boundary, options.device);
-        const bool mayBeGpu = options.boundary == Boundary::Periodic;
         if (options.device == Device::Gpu
-            || (options.device == Device::Auto && mayBeGpu && gpuIsUsable(options.deviceId)))
+            || (options.device == Device::Auto && gpuIsUsable(options.deviceId)))
         {
             auto onGpu = makeGpuBackend<Real>(
                     options.coulombConstant, threads, options.reproducible, options.deviceId);

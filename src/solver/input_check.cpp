@@ -66,17 +66,6 @@ void checkEngine(M2lEngine engine, Device device)
     }
 }
 
-void checkBoundary(Boundary boundary, Device device)
-{
-    if (boundary != Boundary::Periodic && device == Device::Gpu)
-    {
-        throw Error(ErrorCode::Unsupported,
-                    "The boundary '" + std::string(nameOf(boundary))
-                            + "' exists on the device 'cpu' only: use that, or 'auto'.",
-                    "boundary");
-    }
-}
-
 void checkOnGpu(bool isOnGpu)
 {
     if (!isOnGpu)
@@ -187,7 +176,10 @@ void checkGroups(const int* group, int n, int groups)
 }
 
 template<class Real>
-void checkPositions(const Real* x, const std::vector<char>& isCharged, const Mat3& box)
+void checkPositions(const Real* x,
+                    const std::vector<char>& isCharged,
+                    const Mat3& box,
+                    const char* what)
 {
     constexpr double c_farthest = 1e9; // boxes; sort() has the same limit in cells
     const Mat3 inverse          = box.inverse();
@@ -202,7 +194,7 @@ void checkPositions(const Real* x, const std::vector<char>& isCharged, const Mat
         if (isCharged[i] && (!(f.cwiseAbs().maxCoeff() < c_farthest) || f.hasNaN()))
         {
             throw Error(ErrorCode::InvalidArgument,
-                        "The position of particle " + text(i) + " ("
+                        "The position of " + std::string(what) + " " + text(i) + " ("
                                 + text(static_cast<double>(r[0])) + ", "
                                 + text(static_cast<double>(r[1])) + ", "
                                 + text(static_cast<double>(r[2]))
@@ -212,8 +204,23 @@ void checkPositions(const Real* x, const std::vector<char>& isCharged, const Mat
     }
 }
 
+void checkPoints(int points, bool twoStates)
+{
+    if (twoStates)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "There are no potentials at points of charges of two states: set those of one "
+                    "state by setCharges().");
+    }
+    if (points < 0)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The number of points is " + text(points) + ", but must not be negative.");
+    }
+}
+
 template<class Real>
-Vec3 checkedExtent(const Real* x, const std::vector<char>& counts)
+Vec3 checkedExtent(const Real* x, const std::vector<char>& counts, const char* what)
 {
     constexpr double c_infinity = std::numeric_limits<double>::infinity();
     Vec3 least = Vec3::Constant(c_infinity), most = -least;
@@ -231,11 +238,18 @@ Vec3 checkedExtent(const Real* x, const std::vector<char>& counts)
         if (!(place.cwiseAbs().maxCoeff() < c_infinity) || place.hasNaN())
         {
             throw Error(ErrorCode::InvalidArgument,
-                        "The position of particle " + text(i) + " (" + text(place[0]) + ", "
-                                + text(place[1]) + ", " + text(place[2]) + ") is not finite.");
+                        "The position of " + std::string(what) + " " + text(i) + " ("
+                                + text(place[0]) + ", " + text(place[1]) + ", " + text(place[2])
+                                + ") is not finite.");
         }
     }
     const Vec3 extent = most - least;
+    checkExtent(extent);
+    return extent;
+}
+
+void checkExtent(const Vec3& extent)
+{
     if (extent.maxCoeff() > c_largestBox)
     {
         throw Error(ErrorCode::InvalidArgument,
@@ -243,7 +257,17 @@ Vec3 checkedExtent(const Real* x, const std::vector<char>& counts)
                             + " nm apart, which must not be more than " + text(c_largestBox)
                             + " nm.");
     }
-    return extent;
+}
+
+void checkOpenOnDevice(const Request& request)
+{
+    if (request.virial)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "With the boundary 'open' there is no virial of arrays in device memory: leave "
+                    "Request::virial out, or use arrays in host memory.",
+                    "boundary");
+    }
 }
 
 void checkRequest(const Request& request)
@@ -268,9 +292,9 @@ template void checkOptions<float>(const Options&);
 template void checkOptions<double>(const Options&);
 template void checkCharges(const float*, int);
 template void checkCharges(const double*, int);
-template Vec3 checkedExtent(const float*, const std::vector<char>&);
-template Vec3 checkedExtent(const double*, const std::vector<char>&);
-template void checkPositions(const float*, const std::vector<char>&, const Mat3&);
-template void checkPositions(const double*, const std::vector<char>&, const Mat3&);
+template Vec3 checkedExtent(const float*, const std::vector<char>&, const char*);
+template Vec3 checkedExtent(const double*, const std::vector<char>&, const char*);
+template void checkPositions(const float*, const std::vector<char>&, const Mat3&, const char*);
+template void checkPositions(const double*, const std::vector<char>&, const Mat3&, const char*);
 
 } // namespace farfield

@@ -24,8 +24,6 @@ template<class Real>
 void checkOptions(const Options& options);
 //! That the device has what the options ask for. \throws Error  Unsupported
 void checkEngine(M2lEngine engine, Device device);
-//! The same of the boundary conditions. \throws Error  Unsupported
-void checkBoundary(Boundary boundary, Device device);
 //! That the backend is a GPU's. \throws Error  Unsupported
 void checkOnGpu(bool isOnGpu);
 //! The box as a matrix. \param[in] box  rows, nm: finite, lower triangular, positive diagonal
@@ -41,13 +39,26 @@ void checkExclusions(const int* offsets, const int* partners, int n, int count);
 void checkGroups(const int* group, int n, int groups);
 //! \param[in] x  [n][3], nm: finite, and so near that a cell can be told
 //! \param[in] isCharged  [n]; positions of particles without a charge do not matter
+//! \param[in] what       they are, in the message
 template<class Real>
-void checkPositions(const Real* x, const std::vector<char>& isCharged, const Mat3& box);
+void checkPositions(const Real* x,
+                    const std::vector<char>& isCharged,
+                    const Mat3& box,
+                    const char* what = "particle");
+//! That there are potentials and fields at so many points.
+//! \param[in] twoStates  whether charges have two states. \throws Error  Unsupported
+void checkPoints(int points, bool twoStates);
 /*! \brief The extent, nm, of particles without images.
  *  \param[in] x      [n][3], nm: finite, and within a box of the largest size
- *  \param[in] count  [n]; positions of others do not matter */
+ *  \param[in] counts [n]; positions of others do not matter
+ *  \param[in] what   they are, in the message */
 template<class Real>
-Vec3 checkedExtent(const Real* x, const std::vector<char>& counts);
+Vec3 checkedExtent(const Real* x, const std::vector<char>& counts, const char* what = "particle");
+//! That the extent, nm, of particles without images is within a box of the largest size.
+void checkExtent(const Vec3& extent);
+//! That a request has what there is of arrays in device memory without images.
+//! \throws Error  Unsupported
+void checkOpenOnDevice(const Request& request);
 //! The offset of the grid: 0 to 1 each.
 void checkRequest(const Request& request);
 

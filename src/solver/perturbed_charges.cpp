@@ -266,6 +266,12 @@ bool PerturbedCharges<Real>::mustRecordAgain() const
 }
 
 template<class Real>
+bool PerturbedCharges<Real>::mayUpdateGraphs() const
+{
+    return DeviceEntry<Real>::mayUpdateGraphs(*difference_);
+}
+
+template<class Real>
 double PerturbedCharges<Real>::measure(const double box[3][3], int repeats)
 {
     double seconds = 0;

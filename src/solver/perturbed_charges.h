@@ -80,6 +80,8 @@ public:
     Totals wait(const Totals& ofMixed);
     //! Whether graphs that hold evaluations must be recorded again.
     bool mustRecordAgain() const;
+    //! Whether graphs of it may be updated.
+    bool mayUpdateGraphs() const;
     //! Device time of an evaluation of the perturbed particles, s; 0 if enqueue() did without one.
     double measure(const double box[3][3], int repeats);
 

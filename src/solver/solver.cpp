@@ -25,7 +25,9 @@
 #include "solver/open_virial.h"
 #include "solver/perturbed_charges.h"
 #include "solver/pipeline.h"
+#include "solver/point_fields.h"
 #include "solver/saved_state.h"
+#include "solver/solver_access.h"
 #include "solver/tuner.h"
 
 namespace farfield
@@ -66,9 +68,11 @@ public:
         device_(gpu_ != nullptr ? Device::Gpu : Device::Cpu), charges_(&backend_),
         operators_(&backend_), pipeline_(&backend_, gpu_, &operators_, &times_),
         accuracy_(options, device_, &charges_, &operators_, &pipeline_),
-        perturbed_(options, &charges_, gpu_, &times_)
+        perturbed_(options, &charges_, gpu_, &times_), pointFields_(optionsInUse())
     {
     }
+
+    void countAllPlaces() { accuracy_.countAllPlaces(); }
 
     void setCharges(const Real* q, int n)
     {
@@ -77,6 +81,7 @@ public:
         checkCharges(q, n);
         charges_.setCharges(q, n);
         perturbed_.clear();
+        pointFields_.forget();
     }
 
     void setPerturbedCharges(const Real* chargesA, const Real* chargesB, int n)
@@ -86,6 +91,7 @@ public:
         checkCharges(chargesA, n);
         checkCharges(chargesB, n);
         perturbed_.set(chargesA, chargesB, n);
+        pointFields_.forget();
     }
 
     void setExclusions(const int* offsets, const int* partners, int n)
@@ -95,6 +101,38 @@ public:
         checkExclusions(offsets, partners, n, charges_.count());
         charges_.setExclusions(offsets, partners);
         perturbed_.forgetExclusions();
+        pointFields_.forget();
+    }
+
+    void evaluateAt(const Real* x,
+                    const double boxVectors[3][3],
+                    const Real* at,
+                    int points,
+                    Real* potentials,
+                    Real* fields,
+                    const Request& request)
+    {
+        const DeviceScope<Real> scope(gpu_); // of the solver that is made here
+        checkPoints(points, perturbed_.any());
+        checkRequest(request);
+        const std::vector<char> all(points, 1);
+        if (options_.boundary == Boundary::Periodic)
+        {
+            checkPositions(at, all, checkedBox(boxVectors), "point");
+        }
+        else
+        {
+            checkedExtent(at, all, "point");
+        }
+        if (charges_.charged() == 0 || points == 0)
+        {
+            const auto clear = [points](Real* values, int each)
+            { std::fill_n(values, values != nullptr ? each * points : 0, Real(0)); };
+            clear(potentials, 1);
+            clear(fields, 3);
+            return;
+        }
+        pointFields_.evaluate(charges_, x, boxVectors, at, points, request, potentials, fields);
     }
 
     void prepare(const Real* x, const double boxVectors[3][3])
@@ -181,7 +219,6 @@ public:
                  void* stream,
                  Real* potentials)
     {
-        const Mat3 box = checkedBox(boxVectors);
         checkRequest(request);
         checkOnGpu(gpu_ != nullptr);
         const DeviceScope<Real> scope(gpu_);
@@ -189,15 +226,16 @@ public:
         {
             return;
         }
+        const Place place = placeOnDevice(x, boxVectors, request, stream);
         gpu_->await(stream);
         std::vector<Real> onHost;
         const auto positions = [&]
         {
             onHost = gpu_->positions(x, charges_.count(), stream);
-            checkPositions(onHost.data(), charges_.isCharged(), box);
+            checkPositions(onHost.data(), charges_.isCharged(), place.box);
             return static_cast<const Real*>(onHost.data());
         };
-        follow({ box, Vec3::Zero() }, positions);
+        follow(place, positions);
         const auto evaluation = [&](Real* to)
         { pipeline_.runOnDevice(x, forces, request, stream, to); };
         if (perturbed_.any())
@@ -226,6 +264,12 @@ public:
     {
         checkOnGpu(gpu_ != nullptr);
         return gpu_->mustRecordAgain() || (perturbed_.any() && perturbed_.mustRecordAgain());
+    }
+
+    bool mayUpdateGraphs() const
+    {
+        checkOnGpu(gpu_ != nullptr);
+        return gpu_->mayUpdateGraphs() && (!perturbed_.any() || perturbed_.mayUpdateGraphs());
     }
 
     std::vector<StageTime> measureStages(const Real* x,
@@ -358,6 +402,15 @@ private:
                    && OpenCells::of(d.coarseCells(), d.ws).hold(d.referenceBox, extent));
     }
 
+    //! With what the options have left to the machine.
+    Options optionsInUse() const
+    {
+        Options own = options_;
+        own.device  = device_;
+        own.threads = threads_;
+        return own;
+    }
+
     //! A box, and how far particles without images are apart in each dimension, nm.
     struct Place
     {
@@ -401,9 +454,31 @@ private:
         {
             return { checkedBox(boxVectors), Vec3::Zero() };
         }
-        const Mat3 box = operators_.exist() ? operators_.box() : Mat3::Identity();
-        return { box, charges_.count() > 0 ? charges_.extent(x) : Vec3::Zero() };
+        return { openBoxInUse(), charges_.count() > 0 ? charges_.extent(x) : Vec3::Zero() };
     }
+
+    //! The same of positions in device memory.
+    Place placeOnDevice(const Real* x,
+                        const double boxVectors[3][3],
+                        const Request& request,
+                        void* stream) const
+    {
+        if (options_.boundary == Boundary::Periodic)
+        {
+            return { checkedBox(boxVectors), Vec3::Zero() };
+        }
+        checkOpenOnDevice(request);
+        const Vec3 extent = gpu_->extent(x, stream);
+        if (!extent.allFinite())
+        {
+            // says which of them is not finite
+            charges_.extent(gpu_->positions(x, charges_.count(), stream).data());
+        }
+        checkExtent(extent);
+        return { openBoxInUse(), extent };
+    }
+
+    Mat3 openBoxInUse() const { return operators_.exist() ? operators_.box() : Mat3::Identity(); }
 
     //! The stages, and the virial where they have none.
     Totals run(const Real* x, Real* forces, const Request& request, Real* potentials)
@@ -447,7 +522,8 @@ private:
         accuracy_.buildSufficient(box, x);
         if (gpu_ != nullptr && mayTune)
         {
-            timed_ = tune(options_, charges_, box, x, gpu_, &pipeline_, &operators_, &accuracy_);
+            const Mat3 inUse = options_.boundary == Boundary::Periodic ? box : operators_.box();
+            timed_ = tune(options_, charges_, inUse, x, gpu_, &pipeline_, &operators_, &accuracy_);
         }
     }
 
@@ -459,7 +535,8 @@ private:
         Request request;
         for (const bool totals : { true, false })
         {
-            request.energy = request.virial = totals;
+            request.energy = totals;
+            request.virial = totals && options_.boundary == Boundary::Periodic;
             pipeline_.runOnDevice(arrays.x,
                                   arrays.forces,
                                   request,
@@ -481,6 +558,7 @@ private:
     Pipeline<Real> pipeline_;
     AccuracyControl<Real> accuracy_;
     PerturbedCharges<Real> perturbed_;
+    PointFields<Real> pointFields_;
     std::vector<TimedSetting> timed_;
     Device chosenFor_      = Device::Auto; //!< the device whose costs decided on the cells
     long long chosenCount_ = 0;            //!< the number of particles that they were chosen for
@@ -535,6 +613,17 @@ std::vector<double> Solver<Real>::groupEnergies(const Real* x,
     return withMemoryErrors([&] { return impl_->groupEnergies(x, box, group, groups, request); });
 }
 template<class Real>
+void Solver<Real>::evaluateAt(const Real* x,
+                              const double box[3][3],
+                              const Real* at,
+                              int points,
+                              Real* potentials,
+                              Real* fields,
+                              const Request& request)
+{
+    withMemoryErrors([&] { impl_->evaluateAt(x, box, at, points, potentials, fields, request); });
+}
+template<class Real>
 void Solver<Real>::prepare(const Real* x, const double box[3][3])
 {
     withMemoryErrors([&] { impl_->prepare(x, box); });
@@ -587,6 +676,11 @@ bool DeviceEntry<Real>::mustRecordAgain(const Solver<Real>& solver)
     return withMemoryErrors([&] { return solver.impl_->mustRecordAgain(); });
 }
 template<class Real>
+bool DeviceEntry<Real>::mayUpdateGraphs(const Solver<Real>& solver)
+{
+    return withMemoryErrors([&] { return solver.impl_->mayUpdateGraphs(); });
+}
+template<class Real>
 std::vector<StageTime> DeviceEntry<Real>::measureStages(Solver<Real>& solver,
                                                         const Real* x,
                                                         const double box[3][3],
@@ -602,5 +696,13 @@ template class Solver<float>;
 template class Solver<double>;
 template struct DeviceEntry<float>;
 template struct DeviceEntry<double>;
+
+template<class Real>
+void SolverAccess<Real>::countAllPlaces(Solver<Real>& solver)
+{
+    solver.impl_->countAllPlaces();
+}
+template struct SolverAccess<float>;
+template struct SolverAccess<double>;
 
 } // namespace farfield

@@ -37,7 +37,8 @@ std::vector<Discretisation> settingsToTime(const Options& options,
                                                        charges.takingPart(),
                                                        occupied,
                                                        sizeof(Real),
-                                                       largestCell });
+                                                       largestCell,
+                                                       sufficient.extent });
     for (Discretisation& d : settings)
     {
         d.exclusionRange = sufficient.exclusionRange;
@@ -128,11 +129,18 @@ std::vector<TimedSetting> tune(const Options& options,
     operators->setError(measured.usual, measured.worst / predicted);
     if (measured.worst > options.accuracy && options.order < 0)
     {
-        // what was measured before is known to do
+        // what was measured before is known to do; it need not be one of those that were timed
         operators->build(sufficient);
         best = 0;
+        while (best < timed.size() && !settings[best].hasSettingOf(sufficient))
+        {
+            best++;
+        }
     }
-    timed[best].isInUse = true;
+    if (best < timed.size())
+    {
+        timed[best].isInUse = true;
+    }
     return timed;
 }
 

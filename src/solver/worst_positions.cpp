@@ -74,7 +74,7 @@ std::vector<Vec3> pointsInMainPair(const ChargeSet<Real>& charges,
     for (int j = 0; j < n; j++)
     {
         double dx[3];
-        if (j != main && charges.isCharged()[j])
+        if (j != main && charges.isActing(j))
         {
             const double r2 = image.between(position(main), position(j), dx);
             if (r2 < nearest && !excludes(main, j) && !excludes(j, main))

@@ -403,6 +403,20 @@ TYPED_TEST(DeviceArrays, TellOfPositionsThatAreNotFinite)
     TestFixture::expectForces(caller, water);
 }
 
+//! Not those that hold products of cuBLAS: see farfield_cuda.h.
+TYPED_TEST(DeviceArrays, TellWhichGraphsMayBeUpdated)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = rounded<Real>(pseudoWater(namedBox("cube", 8.0), 90));
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        Caller<Real> caller(water, TestFixture::optionsWith(engine));
+        caller.enqueue(forcesAt(0));
+        EXPECT_EQ(mayUpdateGraphs(caller.solver()), caller.setup().levels == 1);
+        caller.wait();
+    }
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield

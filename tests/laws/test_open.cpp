@@ -9,11 +9,10 @@
 #include <cmath>
 
 #include <limits>
-#include <random>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "open_systems.h"
 #include "test_support.h"
 
 namespace farfield
@@ -22,88 +21,6 @@ namespace test
 {
 namespace
 {
-
-//! Energy, forces and virial of all pairs.
-Evaluation allPairs(const System& system)
-{
-    std::set<std::pair<int, int>> excluded;
-    for (const auto& [i, j] : system.exclusions)
-    {
-        excluded.insert({ std::min(i, j), std::max(i, j) });
-    }
-    Evaluation result;
-    result.forces.resize(system.size());
-    for (int i = 0; i < system.size(); ++i)
-    {
-        for (int j = i + 1; j < system.size(); ++j)
-        {
-            const double qq = c_coulomb * system.charges[i] * system.charges[j];
-            if (qq == 0 || excluded.count({ i, j }) > 0)
-            {
-                continue;
-            }
-            Vector d;
-            for (int k = 0; k < 3; ++k)
-            {
-                d[k] = system.positions[i][k] - system.positions[j][k];
-            }
-            const double r      = std::sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
-            const double energy = qq / r;
-            result.energy += energy;
-            for (int a = 0; a < 3; ++a)
-            {
-                const double force = energy * d[a] / (r * r);
-                result.forces[i][a] += force;
-                result.forces[j][a] -= force;
-                for (int b = 0; b < 3; ++b)
-                {
-                    result.virial[a][b] -= 0.5 * energy * d[a] * d[b] / (r * r);
-                }
-            }
-        }
-    }
-    return result;
-}
-
-/*! \brief Molecules of three sites about the points of a disturbed lattice.
- *  \param[in] counts  points in each dimension
- *  \param[in] net     of every molecule, e */
-System
-molecules(const std::string& name, const Vector& origin, const int (&counts)[3], double net = 0)
-{
-    constexpr double c_spacing = 0.31;
-    std::mt19937 random(11);
-    std::uniform_real_distribution<double> uniform(-0.5, 0.5);
-    System system;
-    system.name = name;
-    for (int x = 0; x < counts[0]; ++x)
-    {
-        for (int y = 0; y < counts[1]; ++y)
-        {
-            for (int z = 0; z < counts[2]; ++z)
-            {
-                const int first     = system.size();
-                const Vector centre = { origin[0] + c_spacing * (x + 0.2 * uniform(random)),
-                                        origin[1] + c_spacing * (y + 0.2 * uniform(random)),
-                                        origin[2] + c_spacing * (z + 0.2 * uniform(random)) };
-                for (const double charge : { -0.82 + net, 0.41, 0.41 })
-                {
-                    Vector r = centre;
-                    for (int k = 0; k < 3 && system.size() > first; ++k)
-                    {
-                        r[k] += 0.16 * uniform(random);
-                    }
-                    system.positions.push_back(r);
-                    system.charges.push_back(charge);
-                }
-                system.exclusions.push_back({ first, first + 1 });
-                system.exclusions.push_back({ first + 2, first });
-                system.exclusions.push_back({ first + 1, first + 2 });
-            }
-        }
-    }
-    return system;
-}
 
 System together(const std::string& name, const System& a, const System& b)
 {
@@ -174,8 +91,7 @@ protected:
         EXPECT_LE(largestDifference(result.virial, exact.virial), c_deviations * virial);
     }
 };
-using CpuConfigurations = ::testing::Types<CpuFloat, CpuDouble>;
-TYPED_TEST_SUITE(Open, CpuConfigurations);
+TYPED_TEST_SUITE(Open, Configurations);
 
 TYPED_TEST(Open, HasTheForcesOfAllPairs)
 {
@@ -259,9 +175,10 @@ TYPED_TEST(Open, ContinuesExactly)
     {
         r[1] *= 1.12;
     }
-    spread          = rounded<Real>(spread);
-    Options options = TestFixture::options();
-    options.threads = 2;
+    spread               = rounded<Real>(spread);
+    Options options      = TestFixture::options();
+    options.threads      = 2;
+    options.reproducible = true;
     Solver<Real> solver(options), continued(options);
     load(solver, block);
     load(continued, block);
@@ -394,13 +311,11 @@ TYPED_TEST(Open, HasFewParticles)
 
 TYPED_TEST(Open, HasClearErrors)
 {
-    using Real    = typename TypeParam::Real;
-    System system = molecules("a few", { 0, 0, 0 }, { 4, 4, 4 });
-    Options onGpu = TestFixture::options();
-    onGpu.device  = Device::Gpu;
-    expectError(
-            ErrorCode::Unsupported, { "boundary", "open", "cpu" }, [&] { Solver<Real> s(onGpu); });
-    Solver<Real> solver(TestFixture::options());
+    using Real           = typename TypeParam::Real;
+    System system        = molecules("a few", { 0, 0, 0 }, { 4, 4, 4 });
+    Options options      = TestFixture::options();
+    options.reproducible = true;
+    Solver<Real> solver(options);
     load(solver, system);
     const Evaluation before = evaluate(solver, system);
     System broken           = system;

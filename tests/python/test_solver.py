@@ -174,3 +174,30 @@ def test_wrong_arrays_are_refused():
         own.evaluate(x, BOXES["cube"])
     with pytest.raises(TypeError):
         own.evaluate(x[:, :2], BOXES["cube"])
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "open"])
+def test_potentials_at_points_are_those_of_a_probe(boundary):
+    """The energy is a quadratic form of the charges: differences with a probe of 1 e and -1 e are exact."""
+    q, x = charges(40, net=1.0)
+    points = np.random.default_rng(4).uniform(-1, 3, (5, 3))
+    cell = BOXES["triclinic"]
+    potentials, fields = solver(q, boundary=boundary).evaluate_at(x, cell, points)
+
+    def potential(point):
+        if boundary == "open":
+            return 138.935458 * (q / np.linalg.norm(x - point, axis=1)).sum()
+        energies = [ewald.energy(np.append(q, probe), np.vstack((x, point)), cell, []) for probe in (1, -1)]
+        return 0.5 * (energies[0] - energies[1])
+
+    step = 1e-4
+    for point, value, field in zip(points, potentials, fields):
+        assert value == pytest.approx(potential(point), rel=1e-6, abs=1e-4)
+        for d in range(3):
+            shift = step * np.eye(3)[d]
+            slope = (potential(point + shift) - potential(point - shift)) / (2 * step)
+            assert field[d] == pytest.approx(-slope, rel=1e-4, abs=1e-2)
+    # As many as one likes, none as well
+    assert solver(q, boundary=boundary).evaluate_at(x, cell, np.empty((0, 3)))[0].shape == (0,)
+    with pytest.raises(ValueError, match="point 1 "):
+        solver(q, boundary=boundary).evaluate_at(x, cell, [[0, 0, 0], [0, np.nan, 0]])

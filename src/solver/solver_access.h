@@ -1,0 +1,24 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief What the library asks of solvers of its own.
+ */
+#ifndef FARFIELD_SOLVER_SOLVER_ACCESS_H
+#define FARFIELD_SOLVER_SOLVER_ACCESS_H
+
+#include "farfield/farfield.h"
+
+namespace farfield
+{
+
+template<class Real>
+struct SolverAccess
+{
+    //! As AccuracyControl::countAllPlaces(), before anything is chosen.
+    static void countAllPlaces(Solver<Real>& solver);
+};
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "open_systems.h"
+
+#include <cmath>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <utility>
+
+namespace farfield
+{
+namespace test
+{
+
+Evaluation allPairs(const System& system)
+{
+    std::set<std::pair<int, int>> excluded;
+    for (const auto& [i, j] : system.exclusions)
+    {
+        excluded.insert({ std::min(i, j), std::max(i, j) });
+    }
+    Evaluation result;
+    result.forces.resize(system.size());
+    for (int i = 0; i < system.size(); ++i)
+    {
+        for (int j = i + 1; j < system.size(); ++j)
+        {
+            const double qq = c_coulomb * system.charges[i] * system.charges[j];
+            if (qq == 0 || excluded.count({ i, j }) > 0)
+            {
+                continue;
+            }
+            Vector d;
+            for (int k = 0; k < 3; ++k)
+            {
+                d[k] = system.positions[i][k] - system.positions[j][k];
+            }
+            const double r      = std::sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
+            const double energy = qq / r;
+            result.energy += energy;
+            for (int a = 0; a < 3; ++a)
+            {
+                const double force = energy * d[a] / (r * r);
+                result.forces[i][a] += force;
+                result.forces[j][a] -= force;
+                for (int b = 0; b < 3; ++b)
+                {
+                    result.virial[a][b] -= 0.5 * energy * d[a] * d[b] / (r * r);
+                }
+            }
+        }
+    }
+    return result;
+}
+
+System molecules(const std::string& name, const Vector& origin, const int (&counts)[3], double net)
+{
+    constexpr double c_spacing = 0.31;
+    std::mt19937 random(11);
+    std::uniform_real_distribution<double> uniform(-0.5, 0.5);
+    System system;
+    system.name = name;
+    for (int x = 0; x < counts[0]; ++x)
+    {
+        for (int y = 0; y < counts[1]; ++y)
+        {
+            for (int z = 0; z < counts[2]; ++z)
+            {
+                const int first     = system.size();
+                const Vector centre = { origin[0] + c_spacing * (x + 0.2 * uniform(random)),
+                                        origin[1] + c_spacing * (y + 0.2 * uniform(random)),
+                                        origin[2] + c_spacing * (z + 0.2 * uniform(random)) };
+                for (const double charge : { -0.82 + net, 0.41, 0.41 })
+                {
+                    Vector r = centre;
+                    for (int k = 0; k < 3 && system.size() > first; ++k)
+                    {
+                        r[k] += 0.16 * uniform(random);
+                    }
+                    system.positions.push_back(r);
+                    system.charges.push_back(charge);
+                }
+                system.exclusions.push_back({ first, first + 1 });
+                system.exclusions.push_back({ first + 2, first });
+                system.exclusions.push_back({ first + 1, first + 2 });
+            }
+        }
+    }
+    return system;
+}
+
+} // namespace test
+} // namespace farfield
