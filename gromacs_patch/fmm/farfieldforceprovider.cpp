@@ -321,6 +321,11 @@ bool FarfieldForceProvider::mustBeRecordedAgain(const matrix box, const ArrayRef
     return impl_->device_->mustBeRecordedAgain();
 }
 
+bool FarfieldForceProvider::recordingsMayBeUpdated() const
+{
+    return impl_->device_->recordingsMayBeUpdated();
+}
+
 void FarfieldForceProvider::launch(const matrix               box,
                                    const int64_t              step,
                                    const StepWorkload&        stepWork,

@@ -116,6 +116,7 @@ public:
     void waitAndReduce(const StepWorkload& stepWork,
                        ForceWithVirial*    forceWithVirial,
                        gmx_enerdata_t*     enerd) override;
+    bool recordingsMayBeUpdated() const override;
 
     //! The discretisation that was chosen at run time, for the checkpoint.
     std::vector<double> state() const;

@@ -89,6 +89,11 @@ bool FarfieldForceProvider::mustBeRecordedAgain(const matrix /* box */,
     return false;
 }
 
+bool FarfieldForceProvider::recordingsMayBeUpdated() const
+{
+    return false;
+}
+
 void FarfieldForceProvider::launch(const matrix /* box */,
                                    const int64_t /* step */,
                                    const StepWorkload& /* stepWork */,

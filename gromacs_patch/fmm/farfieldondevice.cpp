@@ -187,6 +187,11 @@ bool FarfieldOnDevice::mustBeRecordedAgain() const
     return farfield::mustRecordAgain(impl_->solver_) && !impl_->ranUnrecorded_;
 }
 
+bool FarfieldOnDevice::recordingsMayBeUpdated() const
+{
+    return farfield::mayUpdateGraphs(impl_->solver_);
+}
+
 farfield::Totals FarfieldOnDevice::wait()
 {
     const farfield::Totals totals = farfield::wait(impl_->solver_);

@@ -98,6 +98,9 @@ public:
     //! Whether the solver can not go on with what graphs have recorded of it.
     bool mustBeRecordedAgain() const;
 
+    //! Whether executable graphs may be updated to what is recorded later.
+    bool recordingsMayBeUpdated() const;
+
     //! Waits for the last launch.
     farfield::Totals wait();
     //! The forces of a launch with forcesToHost, after wait().

@@ -83,6 +83,11 @@ bool FarfieldOnDevice::mustBeRecordedAgain() const
     return false;
 }
 
+bool FarfieldOnDevice::recordingsMayBeUpdated() const
+{
+    return false;
+}
+
 farfield::Totals FarfieldOnDevice::wait()
 {
     return {};

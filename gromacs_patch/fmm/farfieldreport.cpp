@@ -81,6 +81,12 @@ std::string timedSettings(const farfield::Setup& setup)
                 1e6 * timed.seconds,
                 timed.isInUse ? ", in use" : "");
     }
+    const bool isOneInUse = std::any_of(
+            setup.timed.begin(), setup.timed.end(), [](const auto& timed) { return timed.isInUse; });
+    if (!setup.timed.empty() && !isOneInUse)
+    {
+        text += "    the fastest misses the accuracy in this system; in use is the one above\n";
+    }
     return text;
 }
 
