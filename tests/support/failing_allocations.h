@@ -167,12 +167,12 @@ protected:
         result(*loaded(), many_, box_);
     }
 
-    Options options() const
+    Options options(int threads = 1) const
     {
         Options options;
         options.device       = Config::device;
         options.reproducible = true;
-        options.threads      = 2;
+        options.threads      = threads;
         options.order        = 1;
         options.directRange  = 1;
         options.accuracy     = 1e-2;
@@ -181,9 +181,9 @@ protected:
         options.cellSize     = 1;
         return options;
     }
-    std::unique_ptr<Solver<Real>> loaded() const
+    std::unique_ptr<Solver<Real>> loaded(int threads = 1) const
     {
-        auto solver = std::make_unique<Solver<Real>>(options());
+        auto solver = std::make_unique<Solver<Real>>(options(threads));
         setCharges(*solver, many_);
         setExclusions(*solver, many_);
         return solver;
@@ -220,12 +220,14 @@ protected:
         return result;
     }
 
+    using Check = std::function<Result<Real>(Solver<Real>&)>;
+
     /*! \brief Lets each allocation of work(solver) fail.
      *  \param[in] make    returns a solver in the state before
      *  \param[in] before  its results if work() has failed
      *  \param[in] after   and if it has not
      *  \param[in] check   returns the results */
-    template<class Make, class Work, class Check>
+    template<class Make, class Work>
     void everyAllocation(const std::string& what,
                          const Make& make,
                          const Work& work,
@@ -267,6 +269,39 @@ protected:
             }
             failures_ += failures;
         }
+    }
+    /*! \brief Lets each allocation of an evaluation fail.
+     *  \param[in] before  the box whose results a solver still has after a failure
+     *  \param[in] to      that of the evaluation */
+    template<class Make>
+    void everyAllocationOfEvaluate(const std::string& what,
+                                   const Make& make,
+                                   const BoxRows& before,
+                                   const BoxRows& to)
+    {
+        std::vector<Real> f(many_.x.size());
+        bool isUntouched      = true;
+        const auto evaluation = [&](Solver<Real>& solver)
+        {
+            Totals totals;
+            std::fill(f.begin(), f.end(), Real(42));
+            try
+            {
+                evaluate(solver, many_, to, &f, &totals);
+            }
+            catch (...)
+            {
+                isUntouched = std::all_of(f.begin(), f.end(), [](Real v) { return v == 42; });
+                throw;
+            }
+        };
+        const auto resultBefore = [&](Solver<Real>& solver)
+        {
+            EXPECT_TRUE(isUntouched);
+            return result(solver, many_, before);
+        };
+        const auto resultAfter = [&](Solver<Real>& solver) { return result(solver, many_, to); };
+        everyAllocation(what, make, evaluation, resultBefore, resultAfter);
     }
     void TearDown() override
     {
@@ -320,52 +355,22 @@ TYPED_TEST_P(OutOfMemory, LeavesTheSolverAsItWas)
             entry *= 1.4;
         }
     }
-    using Check          = std::function<Result<Real>(Solver<Real>&)>;
-    using Used           = std::unique_ptr<Solver<Real>>;
-    const auto resultsOf = [&](const Case<Real>& c, const BoxRows& b) -> Check
+    const auto resultsOf = [&](const Case<Real>& c, const BoxRows& b)
     { return [&](Solver<Real>& solver) { return this->result(solver, c, b); }; };
     const auto used = [&]
     {
-        Used solver = this->loaded();
+        auto solver = this->loaded();
         this->result(*solver, many, box);
         return solver;
     };
     const auto unused = [&] { return this->loaded(); };
 
     // evaluations in the box of before, and in others
-    for (const auto& [what, to] : { std::make_pair("evaluate", box),
-                                    std::make_pair("evaluate, strained box", strained),
-                                    std::make_pair("evaluate, larger box", larger) })
-    {
-        std::vector<Real> f(many.x.size());
-        bool isUntouched      = true;
-        const auto evaluation = [&, to = to](Solver<Real>& solver)
-        {
-            Totals totals;
-            std::fill(f.begin(), f.end(), Real(42));
-            try
-            {
-                this->evaluate(solver, many, to, &f, &totals);
-            }
-            catch (...)
-            {
-                isUntouched = std::all_of(f.begin(), f.end(), [](Real v) { return v == 42; });
-                throw;
-            }
-        };
-        const Check before = [&](Solver<Real>& solver)
-        {
-            EXPECT_TRUE(isUntouched);
-            // operators that have followed a strain and back again have other last bits
-            return this->result(solver, many, to == strained ? to : box);
-        };
-        this->everyAllocation(what, used, evaluation, before, resultsOf(many, to));
-        if (to == box)
-        {
-            this->everyAllocation(
-                    "evaluate, first", unused, evaluation, before, resultsOf(many, to));
-        }
-    }
+    this->everyAllocationOfEvaluate("evaluate, first", unused, box, box);
+    this->everyAllocationOfEvaluate("evaluate", used, box, box);
+    // operators that have followed a strain and back again have other last bits
+    this->everyAllocationOfEvaluate("evaluate, strained box", used, strained, strained);
+    this->everyAllocationOfEvaluate("evaluate, larger box", used, box, larger);
     this->everyAllocation(
             "setCharges",
             used,
@@ -409,7 +414,18 @@ TYPED_TEST_P(OutOfMemory, LeavesTheSolverAsItWas)
             resultsOf(many, box));
 }
 
-REGISTER_TYPED_TEST_SUITE_P(OutOfMemory, IsReportedByTheConstructor, LeavesTheSolverAsItWas);
+//! The same of what threads allocate: the set-up has them all. With one thread the rest is tested,
+//! as there are hundreds of thousands of short parallel regions in it.
+TYPED_TEST_P(OutOfMemory, OfSeveralThreadsLeavesTheSolverAsItWas)
+{
+    this->everyAllocationOfEvaluate(
+            "evaluate, first", [this] { return this->loaded(2); }, this->box_, this->box_);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(OutOfMemory,
+                            IsReportedByTheConstructor,
+                            LeavesTheSolverAsItWas,
+                            OfSeveralThreadsLeavesTheSolverAsItWas);
 
 } // namespace test
 } // namespace farfield
