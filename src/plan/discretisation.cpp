@@ -158,13 +158,14 @@ void checkCellSize(const Options& options, const Mat3& box)
     }
 }
 
-//! Whether cells keep particles without images apart from where these would be.
+//! Whether cells keep particles without images apart from where these would be, and go on to.
 bool keepApart(const PlanTask& task, const Int3& leafCells, int levels, int ws)
 {
     const int split        = 1 << (levels - 1);
     const OpenCells coarse = { { leafCells[0] / split, leafCells[1] / split, leafCells[2] / split },
                                ws };
-    return task.options.boundary == Boundary::Periodic || coarse.hold(task.box, task.extent);
+    return task.options.boundary == Boundary::Periodic
+           || coarse.hold(task.box, largestLike(task.extent));
 }
 
 //! All settings that the options leave open.

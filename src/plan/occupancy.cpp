@@ -4,6 +4,7 @@
 #include "plan/occupancy.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <utility>
@@ -28,12 +29,61 @@ uint64_t spread(uint64_t v)
     return (v | v << 2) & 0x1249249249249249ULL;
 }
 
+//! A coordinate in units of the box, wrapped into it.
+double wrapped(double fraction)
+{
+    return std::clamp(fraction - std::floor(fraction), 0.0, 1.0);
+}
+
+//! Positions in units of the box, [n].
+template<class Real>
+std::vector<Vec3> fractions(const Real* x, int n, const Mat3& box)
+{
+    const Mat3 inverse = box.inverse();
+    std::vector<Vec3> result(n);
+    for (int i = 0; i < n; i++)
+    {
+        const Real* r              = x + 3 * static_cast<size_t>(i);
+        const Eigen::RowVector3d f = Eigen::RowVector3d(r[0], r[1], r[2]) * inverse;
+        result[i]                  = { wrapped(f[0]), wrapped(f[1]), wrapped(f[2]) };
+    }
+    return result;
+}
+
+/*! \brief Where cells begin in a dimension, in units of the box: behind the widest gap if it is wide.
+ *
+ *  The border of the box would cut a droplet that lies across it into parts, whose pairs would be
+ *  missed. */
+double beginOfCells(const std::vector<Vec3>& fractions, int dimension)
+{
+    constexpr int c_bins    = 64;
+    constexpr int c_wideGap = c_bins / 4;
+    std::array<bool, c_bins> isOccupied{};
+    for (const Vec3& f : fractions)
+    {
+        isOccupied[std::min(static_cast<int>(f[dimension] * c_bins), c_bins - 1)] = true;
+    }
+    int begin = 0, widest = c_wideGap - 1;
+    for (int bin = 0, empty = 0; bin < 2 * c_bins; bin++)
+    {
+        const bool endsGap = isOccupied[bin % c_bins];
+        if (endsGap && empty > widest)
+        {
+            begin  = bin % c_bins;
+            widest = empty;
+        }
+        empty = endsGap ? 0 : empty + 1;
+    }
+    return static_cast<double>(begin) / c_bins;
+}
+
 } // namespace
 
 template<class Real>
 Occupancy::Occupancy(const Real* x, int n, const Mat3& box)
 {
-    const Mat3 inverse = box.inverse();
+    const std::vector<Vec3> inBox = fractions(x, n, box);
+    const Vec3 begin(beginOfCells(inBox, 0), beginOfCells(inBox, 1), beginOfCells(inBox, 2));
     const Vec3 lengths = box.diagonal(); // of a triangular box, whose volume is their product
     double edge        = c_smallest;
     while (lengths.maxCoeff() / edge >= (1 << c_bits))
@@ -44,14 +94,10 @@ Occupancy::Occupancy(const Real* x, int n, const Mat3& box)
     std::vector<std::pair<uint64_t, double>> cells(n);
     for (int i = 0; i < n; i++)
     {
-        const Eigen::RowVector3d r(x[3 * static_cast<size_t>(i)],
-                                   x[3 * static_cast<size_t>(i) + 1],
-                                   x[3 * static_cast<size_t>(i) + 2]);
-        const Eigen::RowVector3d f = r * inverse;
-        uint64_t key               = 0;
+        uint64_t key = 0;
         for (int k = 0; k < 3; k++)
         {
-            const double inside = std::clamp(f[k] - std::floor(f[k]), 0.0, 1.0);
+            const double inside = wrapped(inBox[i][k] - begin[k]);
             key |= spread(static_cast<uint64_t>(inside * lengths[k] / edge)) << k;
         }
         cells[i] = { key, 1.0 };

@@ -45,11 +45,15 @@ Mat3 openBox(const Vec3& extent, double cell, double factor)
     return lengths.asDiagonal();
 }
 
+Vec3 largestLike(const Vec3& chosen)
+{
+    return c_reserve * chosen.cwiseMax(c_thinnest * chosen.maxCoeff());
+}
+
 bool isLikeExtent(const Vec3& extent, const Vec3& chosen)
 {
-    const double longest = chosen.maxCoeff();
-    const Vec3 most      = c_reserve * chosen.cwiseMax(c_thinnest * longest);
-    return (extent.array() <= most.array()).all() && extent.maxCoeff() >= c_leastShare * longest;
+    return (extent.array() <= largestLike(chosen).array()).all()
+           && extent.maxCoeff() >= c_leastShare * chosen.maxCoeff();
 }
 
 } // namespace farfield

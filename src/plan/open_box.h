@@ -39,6 +39,9 @@ struct OpenCells
  *  \param[in] factor  lengths of the box over these */
 Mat3 openBox(const Vec3& extent, double cell, double factor);
 
+//! The largest extent, nm, that is like the one that cells were chosen for: they have to hold it.
+Vec3 largestLike(const Vec3& chosen);
+
 /*! \brief Whether particles are about as far apart as those that cells were chosen for.
  *
  *  Others need another choice even where cells hold them: more of them may be far from each other. */

@@ -185,6 +185,32 @@ TEST(CostModel, CountsADroplet)
 }
 
 //! As many operators of the periodic M2L as wave vectors have representatives.
+//! Where the box begins has no meaning.
+TEST(CostModel, CountsADropletAcrossTheBorder)
+{
+    const int n                         = 1000;
+    const std::vector<double> inside    = positionsIn(0.15 * c_edge, n);
+    std::vector<double> across          = inside;
+    const Mat3 box                      = c_edge * Mat3::Identity();
+    const std::array<double, 3> toNodes = { 0.5 * c_edge, 0.46 * c_edge, -0.52 * c_edge };
+    for (size_t i = 0; i < across.size(); ++i)
+    {
+        across[i] += toNodes[i % 3];
+    }
+    const Occupancy here(inside.data(), n, box), there(across.data(), n, box);
+    for (double edge = 0.5; edge < c_edge; edge *= 2)
+    {
+        const double volume = box.determinant();
+        EXPECT_NEAR(there.density(edge, volume),
+                    here.density(edge, volume),
+                    0.3 * here.density(edge, volume))
+                << edge;
+        EXPECT_NEAR(
+                there.cells(edge, volume), here.cells(edge, volume), 0.3 * here.cells(edge, volume))
+                << edge;
+    }
+}
+
 TEST(CostModel, CountsWaveVectors)
 {
     struct Case
