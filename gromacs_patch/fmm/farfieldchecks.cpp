@@ -69,9 +69,12 @@ constexpr real c_maxCoordinate = 1e6;
 
 void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
 {
-    if (ir.pbcType != PbcType::Xyz)
+    if (ir.pbcType != PbcType::Xyz && ir.pbcType != PbcType::No)
     {
-        wi->addError("coulombtype = FMM needs three-dimensional periodicity, set pbc = xyz.");
+        wi->addError(
+                "coulombtype = FMM needs periodicity in all directions or in none, set pbc = xyz "
+                "or "
+                "pbc = no.");
     }
     if (ir.nwall > 0)
     {
@@ -124,8 +127,8 @@ void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler*
     {
         wi->addNote(
                 "With coulombtype = FMM the Coulomb energies of energy groups, Coul-SR, are those "
-                "with all periodic images. They take one more evaluation per group, at steps with "
-                "energies.");
+                "of all pairs, with all periodic images. They take one more evaluation per group, "
+                "at steps with energies.");
     }
 }
 
@@ -149,8 +152,12 @@ std::string badPositionMessage(const int atom)
             atom + 1);
 }
 
-void checkCellSize(const FarfieldOptions& options, const matrix box, WarningHandler* wi)
+void checkCellSize(const FarfieldOptions& options, const PbcType pbcType, const matrix box, WarningHandler* wi)
 {
+    if (pbcType == PbcType::No)
+    {
+        return;
+    }
     const double smallest = std::min({ box[XX][XX], box[YY][YY], box[ZZ][ZZ] });
     if (options.values.cellSize > smallest * (1 + farfield::c_cellSizeRounding))
     {

@@ -48,6 +48,7 @@
 struct gmx_mtop_t;
 struct t_inputrec;
 class WarningHandler;
+enum class PbcType : int;
 
 namespace gmx
 {
@@ -60,8 +61,8 @@ void checkInputRecord(const t_inputrec& ir, WarningHandler* wi);
 //! Reports all of \p mtop that FMM does not support.
 void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler* wi);
 
-//! Reports a cell that does not fit into the box.
-void checkCellSize(const FarfieldOptions& options, const matrix box, WarningHandler* wi);
+//! Reports a cell that does not fit into the box; without periodicity the library makes its own.
+void checkCellSize(const FarfieldOptions& options, PbcType pbcType, const matrix box, WarningHandler* wi);
 
 //! Returns the index of the first position that is not finite or far too large, or -1.
 int findBadPosition(ArrayRef<const RVec> x);

@@ -257,7 +257,7 @@ void FarfieldModule::subscribeToPreProcessingNotifications(MDModulesNotifiers* n
     notifier.subscribe(
             [impl](const CoordinatesAndBoxPreprocessed& input)
             {
-                checkCellSize(impl->options_.farfieldOptions(), input.box_, impl->wi_);
+                checkCellSize(impl->options_.farfieldOptions(), input.pbc_, input.box_, impl->wi_);
                 const auto x = input.coordinates_.unpaddedConstArrayRef();
                 if (const int atom = findBadPosition(x); atom >= 0)
                 {
@@ -283,6 +283,12 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
     auto& setupNotifier = notifiers->simulationSetupNotifier_;
     setupNotifier.subscribe([impl](const gmx_mtop_t& mtop) { impl->mtop_ = &mtop; });
     setupNotifier.subscribe([impl](const MDLogger& logger) { impl->logger_ = &logger; });
+    setupNotifier.subscribe(
+            [impl](const PbcType& pbcType)
+            {
+                impl->run_.boundary = pbcType == PbcType::No ? farfield::Boundary::Open
+                                                             : farfield::Boundary::Periodic;
+            });
     setupNotifier.subscribe(
             [](const MpiComm& mpiComm)
             {

@@ -71,6 +71,7 @@ farfield::Options referenceOptions(const FarfieldRun& run)
 {
     farfield::Options options;
     options.coulombConstant = run.coulombConstant;
+    options.boundary        = run.boundary;
     options.threads         = gmx_omp_nthreads_get(ModuleMultiThread::Default);
     options.device          = farfield::Device::Cpu;
     options.order           = farfield::c_maxOrder;

@@ -92,11 +92,13 @@ std::string timedSettings(const farfield::Setup& setup)
 
 } // namespace
 
-std::string describeSetup(const farfield::Setup&      setup,
-                          const int                   numExclusions,
-                          const std::string&          dataPath,
-                          const FarfieldDeviceChoice& deviceChoice)
+std::string describeSetup(const farfield::Setup& setup,
+                          const int              numExclusions,
+                          const std::string&     dataPath,
+                          const FarfieldRun&     run)
 {
+    const FarfieldDeviceChoice& deviceChoice = run.device;
+
     const auto& h = setup.cells;
 
     std::string text = formatString("FMM electrostatics with farfield %s\n", farfield::version());
@@ -113,6 +115,10 @@ std::string describeSetup(const farfield::Setup&      setup,
             h[2][1],
             h[2][2],
             setup.cellSize);
+    if (run.boundary == farfield::Boundary::Open)
+    {
+        text += "  boundaries               open (pbc = no); half of the cells or more are empty\n";
+    }
     text += formatString("  levels                   %d\n", setup.levels);
     text += formatString("  M2L engine               %s, %s operators\n",
                          farfield::nameOf(setup.m2l),

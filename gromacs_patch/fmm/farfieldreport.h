@@ -52,19 +52,19 @@ struct StageTime;
 namespace gmx
 {
 
-struct FarfieldDeviceChoice;
+struct FarfieldRun;
 
 /*! \brief Describes the discretisation.
  *
  * \param[in] setup          the discretisation
  * \param[in] numExclusions  number of excluded pairs
  * \param[in] dataPath       how coordinates and forces get to the device and back
- * \param[in] deviceChoice   why the FMM is on this device
+ * \param[in] run            the boundaries, and why the FMM is on this device
  */
-std::string describeSetup(const farfield::Setup&      setup,
-                          int                         numExclusions,
-                          const std::string&          dataPath,
-                          const FarfieldDeviceChoice& deviceChoice);
+std::string describeSetup(const farfield::Setup& setup,
+                          int                    numExclusions,
+                          const std::string&     dataPath,
+                          const FarfieldRun&     run);
 
 /*! \brief Says that the cells were chosen for another device than the one in use.
  *

@@ -70,6 +70,8 @@ struct FarfieldRun
     bool integratesMotion = false;
     //! Whether results must be bitwise equal in every run
     bool reproducible = false;
+    //! Whether particles have periodic images
+    farfield::Boundary boundary = farfield::Boundary::Periodic;
     //! Whether charges differ between two states, mixed by lambda
     bool hasTwoStates = false;
     //! Where the FMM runs

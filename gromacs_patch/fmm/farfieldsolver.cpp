@@ -62,6 +62,7 @@ farfield::Options solverOptions(const FarfieldOptions& mdp, const FarfieldRun& r
 {
     farfield::Options options = mdp.values;
     options.coulombConstant   = run.coulombConstant;
+    options.boundary          = run.boundary;
     options.threads           = gmx_omp_nthreads_get(ModuleMultiThread::Default);
     options.device            = run.device.device;
     options.deviceId          = run.device.id;
@@ -176,7 +177,7 @@ void FarfieldSolver::logSetup(const std::string& dataPath)
         || setup.directRange != loggedSetup_.directRange || setup.m2l != loggedSetup_.m2l)
     {
         const int numExclusions = static_cast<int>(particles_.exclusions().partners.size());
-        GMX_LOG(logger_.info).asParagraph().appendText(describeSetup(setup, numExclusions, dataPath, run_.device));
+        GMX_LOG(logger_.info).asParagraph().appendText(describeSetup(setup, numExclusions, dataPath, run_));
         if (const std::string note = noteOnOtherDevice(setup); !note.empty())
         {
             GMX_LOG(logger_.info).asParagraph().appendText(note);

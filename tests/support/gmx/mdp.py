@@ -16,6 +16,9 @@ FIXED_FMM = {
     "fmm-farfield-m2l": "fft",
 }
 
+# No periodic images.
+VACUUM = {**FMM, "pbc": "no", "comm-mode": "angular"}
+
 # GROMACS's standard settings, with a cut-off of 1.0 nm.
 STANDARD_PME = {"coulombtype": "PME", "fourierspacing": 0.12, "pme-order": 4, "ewald-rtol": 1e-5}
 

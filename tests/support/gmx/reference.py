@@ -24,3 +24,20 @@ def converged(folder, system, cutoff):
         program=environment.gmx_double(),
         time_limit=900,
     )
+
+
+def all_pairs(reach):
+    """Settings in which all pairs within a distance (nm) interact as 1/r and as Lennard-Jones has it.
+
+    In a box of more than twice that, they are those of a system without images that is no wider.
+    """
+    return {
+        "coulombtype": "Cut-off",
+        "coulomb-modifier": "None",
+        "epsilon-rf": 1,
+        "vdw-modifier": "None",
+        "rcoulomb": reach,
+        "rvdw": reach,
+        "verlet-buffer-tolerance": -1,
+        "rlist": reach,
+    }

@@ -87,9 +87,9 @@ def add_ions(folder, conf, flags):
     return "ions.gro"
 
 
-def relax(folder, conf, steps):
+def relax(folder, conf, steps, changes=None):
     """Short minimisation and dynamics with PME, so that the structure is a realistic one."""
-    common = {"nstenergy": 1000, "nstcalcenergy": 100}
+    common = {"nstenergy": 1000, "nstcalcenergy": 100, **(changes or {})}
     # Flexible water: overlapping rigid molecules cannot be moved apart by large steps.
     flexible = {"constraints": "none", "define": "-DFLEXIBLE", "emtol": 100, "emstep": 0.01}
     minimise = mdp.settings(common, flexible, {"integrator": "steep", "nsteps": 100})
@@ -163,17 +163,59 @@ def ion_crystal(folder, cells=5, constant=0.564, displacement=0.01, vacancies=0)
     return system(folder)
 
 
-def protein(folder, margin=1.0, steps=500):
-    """A solvated protein with salt in a rhombic dodecahedron."""
+def folded_protein(folder):
+    """protein.gro and topol.top of the protein alone."""
     source = environment.folder_from_environment("GROMACS_SOURCE_DIR") / PROTEIN
     names = ["-ff", FORCE_FIELD, "-water", "tip3p", "-o", "protein.gro"]
-    gmx = environment.gmx()
-    gmx("pdb2gmx", "-f", source, "-ignh", *names, folder=folder)
+    environment.gmx()("pdb2gmx", "-f", source, "-ignh", *names, folder=folder)
+
+
+def protein(folder, margin=1.0, steps=500):
+    """A solvated protein with salt in a rhombic dodecahedron."""
+    folded_protein(folder)
     box = ["-bt", "dodecahedron", "-d", margin]
-    gmx("editconf", "-f", "protein.gro", *box, "-o", "boxed.gro", folder=folder)
+    environment.gmx()("editconf", "-f", "protein.gro", *box, "-o", "boxed.gro", folder=folder)
     conf = solvate(folder, None, "boxed.gro")
     conf = add_ions(folder, conf, ["-neutral", "-conc", 0.15])
     return relax(folder, conf, steps)
+
+
+def vacuum_protein(folder, steps=500, copies=1):
+    """The protein without water, box or counter-ions: whole. Copies lie side by side."""
+    folded_protein(folder)
+    gmx = environment.gmx()
+    gmx("editconf", "-f", "protein.gro", "-d", 0.1, "-o", "one.gro", folder=folder)
+    gmx("genconf", "-f", "one.gro", "-nbox", copies, 1, 1, "-o", "dry.gro", folder=folder)
+    top = folder / "topol.top"
+    head, molecules = top.read_text().split("[ molecules ]\n")
+    top.write_text(f"{head}[ molecules ]\n{molecules * copies}")
+    return relax(folder, "dry.gro", steps, mdp.VACUUM)
+
+
+def droplet(folder, radius=1.2, steps=500):
+    """Water of three sites within a sphere around the origin, without a box."""
+    (folder / "topol.top").write_text(WATER_TOP)
+    s = read_gro(folder / solvate(folder, [2 * radius + 0.6] * 3))
+    centres = s.x[::3] - s.box.diagonal() / 2
+    kept = np.repeat(np.linalg.norm(centres, axis=1) < radius, 3)
+    s = gro.Structure(
+        "droplet",
+        *(list(np.array(names)[kept]) for names in (s.residue_numbers, s.residues, s.atoms)),
+        s.x[kept] - s.box.diagonal() / 2,
+        np.zeros((3, 3)),
+    )
+    write_gro(folder / "droplet.gro", s)
+    (folder / "topol.top").write_text(f"{WATER_TOP}SOL {len(s.x) // 3}\n")
+    return relax(folder, "droplet.gro", steps, mdp.VACUUM)
+
+
+def in_box(folder, s, edge, name="boxed.gro"):
+    """The same with its middle in that of a cube."""
+    boxed = read_gro(s.conf)
+    boxed.box = np.eye(3) * edge
+    boxed.x = boxed.x - (boxed.x.min(axis=0) + boxed.x.max(axis=0)) / 2 + edge / 2
+    write_gro(folder / name, snap_to_grid(boxed))
+    return System(folder, folder / name, s.top, s.atoms, edge**3, s.warnings)
 
 
 def self_contained_topology(folder, s, name="processed.top"):

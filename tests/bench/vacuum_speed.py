@@ -1,0 +1,111 @@
+# farfield: a fast multipole method for molecular dynamics.
+#
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Speed of mdrun without periodic images: FMM beside a sum over all pairs.
+
+    python3 -m tests.bench.vacuum_speed
+
+Droplets of water, which evaporate, and proteins side by side, in vacuum with FMM (pbc = no, default
+accuracy, Lennard-Jones to 1 nm), and with what GROMACS has in its place: a plain cut-off beyond the size
+of the system, in a box with as much room. Both in turn, several rounds, the second half of each run is timed; medians of the rounds and half the
+distance of the extremes. Writes vacuum_speed.json.
+"""
+
+import argparse
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from farfield.gromacs import log, machine
+from tests.bench import results
+from tests.support.gmx import environment, mdp, reference, simulation, systems
+
+ROOM = 1.5  # nm, for the droplet to spread
+DYNAMICS = {
+    "gen-vel": "yes",
+    "gen-temp": 300,
+    "tcoupl": "v-rescale",
+    "tc-grps": "System",
+    "tau-t": 1,
+    "ref-t": 300,
+    "nstcalcenergy": 100,
+    "nstenergy": 100,
+    "rvdw": 1.0,
+    "rcoulomb": 1.0,
+}
+
+
+def make_inputs(folder, system, seconds):
+    """FMM.tpr and pairs.tpr, for runs of about so many seconds."""
+    x = systems.read_gro(system.conf).x
+    reach = float(np.linalg.norm(np.ptp(x, axis=0))) + ROOM
+    boxed = systems.in_box(folder, system, 3 * reach)
+    steps = lengths(system.atoms, seconds)
+    pairs = {**reference.all_pairs(reach), "comm-mode": "angular", "nstlist": 100}
+    for kind, changes, start in (("FMM", mdp.VACUUM, system), ("pairs", pairs, boxed)):
+        entries = mdp.settings(DYNAMICS, changes, {"nsteps": steps[kind]})
+        files = (start.conf, start.top, ["-maxwarn", 2])
+        simulation.grompp(folder, kind, entries, *files).ok()
+
+
+def lengths(atoms, seconds):
+    """Steps of either kind, rough: a pair takes 0.3 ns of a core, FMM 3 us per atom."""
+    cores = environment.threads()
+    costs = {"FMM": 3e-6 * atoms / cores, "pairs": 0.3e-9 * atoms**2 / cores}
+    return {kind: max(40, round(seconds / cost)) for kind, cost in costs.items()}
+
+
+def measure(folder, system, arguments):
+    make_inputs(folder, system, arguments.seconds)
+    speeds = {"FMM": [], "pairs": []}
+    for turn in range(arguments.rounds):
+        for kind, values in speeds.items():
+            output = f"{kind}-{turn}"
+            flags = ["-s", f"{kind}.tpr", "-noconfout", "-resethway"]
+            simulation.mdrun(folder, output, flags, time_limit=3600).ok()
+            values.append(log.speed(folder / f"{output}.log"))
+    ratios = [fmm / pairs for fmm, pairs in zip(speeds["FMM"], speeds["pairs"])]
+    setup = (folder / "FMM-0.log").read_text(errors="replace")
+    first = setup.index("  multipole order")
+    return {
+        "atoms": system.atoms,
+        **{f"{kind}_ns_per_day": results.median_and_spread(v) for kind, v in speeds.items()},
+        "fmm_over_pairs": results.median_and_spread(ratios),
+        "setup": setup[first : setup.index("  device ", first)].splitlines(),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--radii", type=float, nargs="*", default=[1.4, 2.3, 3.2, 5.0], help="nm")
+    parser.add_argument("--proteins", type=int, nargs="*", default=[1, 3, 8], help="copies")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=10, help="of a run, rough")
+    parser.add_argument("--output", type=Path, default=Path("vacuum_speed.json"))
+    arguments = parser.parse_args()
+    makers = {f"droplet, {r} nm": partial(systems.droplet, radius=r) for r in arguments.radii}
+    for copies in arguments.proteins:
+        makers[f"{copies} proteins"] = partial(systems.vacuum_protein, copies=copies)
+    records = {}
+    for name, make in makers.items():
+        with tempfile.TemporaryDirectory() as folder:
+            system = make(Path(folder), steps=100)
+            record = records[name] = measure(Path(folder), system, arguments)
+        columns = [record[key] for key in ("FMM_ns_per_day", "pairs_ns_per_day", "fmm_over_pairs")]
+        numbers = "  ".join(f"{median:8.3g} +- {spread:.2g}" for median, spread in columns)
+        print(f"{name:<16} {record['atoms']:>8} atoms  FMM, all pairs, ratio: {numbers}", flush=True)
+    results.write(
+        arguments.output,
+        {
+            "machine": machine.describe(),
+            "threads": environment.threads(),
+            "versions": environment.gmx().version(),
+            "systems": records,
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()
