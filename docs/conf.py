@@ -19,6 +19,7 @@ myst_heading_anchors = 3
 nitpicky = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+autodoc_mock_imports = ["torch"]  # large, and not needed for its page
 
 html_theme = "furo"
 html_math_renderer = "mathml"

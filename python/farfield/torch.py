@@ -1,0 +1,116 @@
+# farfield: a fast multipole method for molecular dynamics.
+#
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Coulomb energies in PyTorch, with gradients for positions, charges and cell."""
+
+from typing import Optional
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from .solver import Solver
+
+
+class Coulomb(torch.nn.Module):
+    """The Coulomb energy of point charges, kJ/mol, as a function that can be differentiated once.
+
+    Positions and charges are float32, whose accuracy ends at 2e-6, or float64. Tensors on a GPU are
+    copied to the host and back. Energy and gradients are within the error that is asked for of each
+    other.
+
+    Args:
+        exclusions: pairs of particles whose minimum-image interaction is left out, [m, 2].
+        options: those of farfield.Solver, but for dtype and boundary.
+    """
+
+    def __init__(self, exclusions: ArrayLike = (), **options):
+        super().__init__()
+        self._options = options
+        self._exclusions = np.asarray(exclusions, dtype=int).reshape(-1, 2)
+        self._solvers = {}
+
+    def forward(
+        self,
+        positions: torch.Tensor,
+        charges: torch.Tensor,
+        cell: Optional[torch.Tensor] = None,
+    ) -> torch.Tensor:
+        """Energy, a scalar of the type of the positions.
+
+        Args:
+            positions: nm, [n, 3], any periodic image.
+            charges: e, [n].
+            cell: vectors of the box as rows, nm, [3, 3], of any orientation; None: no images.
+
+        Raises:
+            ValueError: as Solver.evaluate().
+        """
+        dtype = np.dtype(str(positions.dtype).removeprefix("torch."))
+        return _Energy.apply(positions, charges, cell, self._solver(dtype, cell), self._exclusions)
+
+    def _solver(self, dtype, cell):
+        key = dtype, "open" if cell is None else "periodic"
+        if key not in self._solvers:
+            self._solvers[key] = Solver(dtype=dtype, boundary=key[1], **self._options)
+        return self._solvers[key]
+
+
+class _Energy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, positions, charges, cell, solver, exclusions):
+        needs_charges, needs_cell = ctx.needs_input_grad[1:3]
+        x = positions.detach().cpu().numpy()
+        box, turned = (None, np.eye(3)) if cell is None else _lower_triangular(_on_host(cell))
+        solver.set_charges(charges.detach().cpu().numpy())
+        solver.set_exclusions(exclusions)
+        result = solver.evaluate(x @ turned.T, box, virial=needs_cell, potentials=needs_charges)
+        forces = result.forces @ turned
+        gradients = [-forces, result.potentials, None]
+        if needs_cell:
+            # Of the energy under a strain of positions and cell, 2 virial, the cell's own part
+            strain = turned.T @ (2 * result.virial) @ turned
+            own = strain + np.asarray(x, float).T @ forces
+            gradients[2] = np.linalg.solve(_on_host(cell).T, own)
+        inputs = positions, charges, cell
+        ctx.save_for_backward(*inputs)
+        ctx.gradients = [
+            None if gradient is None else torch.as_tensor(gradient).to(like)
+            for gradient, like in zip(gradients, inputs)
+        ]
+        return positions.new_tensor(result.energy)
+
+    @staticmethod
+    def backward(ctx, grad):
+        parts = [
+            None if gradient is None else grad * _Gradient.apply(gradient, *ctx.saved_tensors)
+            for gradient in ctx.gradients
+        ]
+        return (*parts, None, None)
+
+
+class _Gradient(torch.autograd.Function):
+    """A gradient of the energy: it depends on all inputs, but how is not known."""
+
+    @staticmethod
+    def forward(ctx, gradient, *inputs):
+        return gradient.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise NotImplementedError(
+            "farfield.torch.Coulomb has first derivatives only. Where gradients of forces are wanted "
+            "that do not depend on its charges, leave its positions out: "
+            "torch.autograd.grad(loss, parameters)."
+        )
+
+
+def _on_host(cell):
+    return cell.detach().cpu().numpy().astype(float)
+
+
+def _lower_triangular(cell):
+    """Lower triangular vectors l with a positive diagonal, and the turn q, with cell = l q."""
+    q, r = np.linalg.qr(cell.T)
+    signs = np.sign(np.diag(r))
+    return (r * signs[:, None]).T, (q * signs).T

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The function of PyTorch: energies of the solver, gradients by differences of energies."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import farfield  # noqa: E402
+from farfield.torch import Coulomb  # noqa: E402
+
+N = 24
+EXCLUSIONS = [(0, 1), (2, 3), (4, 5)]
+
+
+def coulomb(**options):
+    return Coulomb(accuracy=1e-9, threads=1, device="cpu", **options)
+
+
+@pytest.fixture
+def inputs():
+    """Positions, charges that do not add up to zero, and a cell turned in space."""
+    random = np.random.default_rng(5)
+    cell = 2 * np.eye(3) + random.uniform(-0.4, 0.4, (3, 3))
+    x = random.random((N, 3)) @ cell
+    q = random.uniform(-1, 1, N)
+    return [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in (x, q, cell)]
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "open"])
+def test_gradients_are_slopes_of_the_energy(inputs, boundary):
+    if boundary == "open":
+        inputs = inputs[:2]
+    function = coulomb(exclusions=EXCLUSIONS)
+    assert torch.autograd.gradcheck(
+        function, inputs, eps=1e-5, rtol=1e-5, atol=1e-3, nondet_tol=1e-6
+    )
+
+
+def test_the_energy_is_that_of_the_solver(inputs):
+    x, q, _ = (tensor.detach() for tensor in inputs)
+    cell = torch.diag(torch.tensor([2.0, 2.2, 2.4]))
+    solver = farfield.Solver(accuracy=1e-9, threads=1, device="cpu")
+    solver.set_charges(q.numpy())
+    expected = solver.evaluate(x.numpy(), np.diag(cell.numpy())).energy
+    assert coulomb()(x, q, cell).item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_single_precision_stays_so(inputs):
+    x, q, cell = (tensor.detach().float().requires_grad_() for tensor in inputs)
+    energy = Coulomb(accuracy=1e-4, threads=1, device="cpu")(x, q, cell)
+    energy.backward()
+    assert energy.dtype == torch.float32
+    exact = coulomb()(*inputs)
+    exact.backward()
+    for single, double in zip((x, q, cell), inputs):
+        assert single.grad.dtype == torch.float32
+        error = (single.grad - double.grad).norm() / double.grad.norm()
+        assert error < 1e-3
+
+
+def test_charges_and_cell_may_change_between_calls(inputs):
+    function = coulomb()
+    x, q, cell = (tensor.detach() for tensor in inputs)
+    first = function(x, q, cell)
+    function(x[:10], q[:10])
+    function(x, 2 * q, 1.01 * cell)
+    assert function(x, q, cell).item() == pytest.approx(first.item(), rel=1e-8)
+
+
+def test_second_derivatives_are_refused(inputs):
+    x, q, cell = inputs
+    (force,) = torch.autograd.grad(coulomb()(x, q, cell), x, create_graph=True)
+    for tensor in (x, q, cell):
+        with pytest.raises(NotImplementedError, match="first derivatives"):
+            torch.autograd.grad(force.sum(), tensor, retain_graph=True)
+
+
+def test_forces_of_a_sum_can_be_trained_if_charges_are_given(inputs):
+    """The loss of a potential that is added to the Coulomb energy, by its own parameter."""
+    x, q, _ = inputs
+    parameter = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+    energy = coulomb()(x, q.detach()) + parameter * (x**3).sum()
+    (slope,) = torch.autograd.grad(energy, x, create_graph=True)
+    (found,) = torch.autograd.grad((slope**2).sum(), parameter)
+    expected = (2 * slope * 3 * x**2).sum()
+    assert found.item() == pytest.approx(expected.item(), rel=1e-12)
+
+
+def test_a_position_that_is_not_finite_is_named(inputs):
+    x, q, cell = (tensor.detach().clone() for tensor in inputs)
+    x[3, 1] = float("nan")
+    with pytest.raises(ValueError, match="particle 3"):
+        coulomb()(x, q, cell)
