@@ -74,10 +74,8 @@ protected:
                                double accuracy)
     {
         EXPECT_LE(relativeError(result.forces, exact.forces), accuracy);
-        const double n = static_cast<double>(result.forces.size());
-        // the energy of uncorrelated errors of that size at the distance of molecules
-        const double energy = accuracy * rootMeanSquare(exact.forces) * 0.31 * std::sqrt(n);
-        EXPECT_NEAR(result.energy, exact.energy, c_deviations * energy);
+        EXPECT_NEAR(
+                result.energy, exact.energy, c_deviations * energyError(exact.forces, accuracy));
         // of errors of forces, each with its lever
         double squares = 0;
         for (const Vector& r : system.positions)
@@ -145,17 +143,7 @@ TYPED_TEST(Open, FollowsTheParticles)
                         { 1, { 3, 3, 3 } } };
         for (const auto& motion : motions)
         {
-            System moved = block;
-            for (size_t i = 0; i < moved.positions.size(); ++i)
-            {
-                // molecules keep their shape
-                const Vector& site = block.positions[i / 3 * 3];
-                for (int k = 0; k < 3; ++k)
-                {
-                    moved.positions[i][k] += (motion.scale - 1) * site[k] + motion.shift[k];
-                }
-            }
-            moved                   = rounded<Real>(moved);
+            System moved            = rounded<Real>(spread(block, motion.scale, motion.shift));
             moved.box               = { { { nan, 0, nan }, { 0, -1, 0 }, { 0, 0, 0 } } };
             const Evaluation result = evaluate(solver, moved);
             SCOPED_TRACE(describe(moved, solver.setup()) + ", times "
@@ -228,8 +216,7 @@ TYPED_TEST(Open, HasPotentialsAndEnergiesOfGroups)
     const auto energies = solver.groupEnergies(x.data(), Box(system.box).rows, group.data(), 2);
     const double all = allPairs(system).energy, ofOne = allPairs(one).energy,
                  ofOthers  = allPairs(others).energy;
-    const double tolerance = c_deviations * 1e-5 * rootMeanSquare(allPairs(system).forces) * 0.31
-                             * std::sqrt(system.size());
+    const double tolerance = c_deviations * energyError(allPairs(system).forces, 1e-5);
     EXPECT_NEAR(energies[0], ofOne, tolerance);
     EXPECT_NEAR(energies[1], all - ofOne - ofOthers, tolerance);
     EXPECT_NEAR(energies[3], ofOthers, tolerance);
@@ -275,9 +262,8 @@ TYPED_TEST(Open, HasChargesOfTwoStates)
     std::vector<Real> forces(x.size());
     const Totals totals = solver.evaluate(x.data(), Box(system.box).rows, forces.data(), request);
     TestFixture::expectAccurate(evaluationOf(totals, forces), system, mixed, 3e-4);
-    const double tolerance =
-            c_deviations * 3e-4 * rootMeanSquare(a.forces) * 0.31 * std::sqrt(system.size());
-    EXPECT_NEAR(totals.dEnergyDLambda, b.energy - a.energy, tolerance);
+    EXPECT_NEAR(
+            totals.dEnergyDLambda, b.energy - a.energy, c_deviations * energyError(a.forces, 3e-4));
 }
 
 //! Few particles, in odd places.

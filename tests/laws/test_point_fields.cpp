@@ -142,7 +142,7 @@ protected:
         for (size_t i = 0; i < expected.size(); ++i)
         {
             // of an error that varies over a distance of the size of molecules
-            const double tolerance = c_accuracy * field * 0.31
+            const double tolerance = c_accuracy * field * c_molecularDistance
                                      + roundingFloor<Real>() * std::abs(expected[i].potential);
             EXPECT_NEAR(found.potentials[i], expected[i].potential, c_deviations * tolerance) << i;
             for (int k = 0; k < 3; ++k)

@@ -58,9 +58,14 @@ Evaluation allPairs(const System& system)
     return result;
 }
 
+double energyError(const std::vector<Vector>& forces, double accuracy)
+{
+    const double n = static_cast<double>(forces.size());
+    return accuracy * rootMeanSquare(forces) * c_molecularDistance * std::sqrt(n);
+}
+
 System molecules(const std::string& name, const Vector& origin, const int (&counts)[3], double net)
 {
-    constexpr double c_spacing = 0.31;
     std::mt19937 random(11);
     std::uniform_real_distribution<double> uniform(-0.5, 0.5);
     System system;
@@ -72,9 +77,11 @@ System molecules(const std::string& name, const Vector& origin, const int (&coun
             for (int z = 0; z < counts[2]; ++z)
             {
                 const int first     = system.size();
-                const Vector centre = { origin[0] + c_spacing * (x + 0.2 * uniform(random)),
-                                        origin[1] + c_spacing * (y + 0.2 * uniform(random)),
-                                        origin[2] + c_spacing * (z + 0.2 * uniform(random)) };
+                const Vector centre = {
+                    origin[0] + c_molecularDistance * (x + 0.2 * uniform(random)),
+                    origin[1] + c_molecularDistance * (y + 0.2 * uniform(random)),
+                    origin[2] + c_molecularDistance * (z + 0.2 * uniform(random))
+                };
                 for (const double charge : { -0.82 + net, 0.41, 0.41 })
                 {
                     Vector r = centre;
@@ -92,6 +99,20 @@ System molecules(const std::string& name, const Vector& origin, const int (&coun
         }
     }
     return system;
+}
+
+System spread(const System& molecules, double scale, const Vector& shift)
+{
+    System moved = molecules;
+    for (size_t i = 0; i < moved.positions.size(); ++i)
+    {
+        const Vector& site = molecules.positions[i / 3 * 3];
+        for (int k = 0; k < 3; ++k)
+        {
+            moved.positions[i][k] += (scale - 1) * site[k] + shift[k];
+        }
+    }
+    return moved;
 }
 
 } // namespace test

@@ -10,6 +10,7 @@
 #define FARFIELD_TESTS_OPEN_SYSTEMS_H
 
 #include <string>
+#include <vector>
 
 #include "reference.h"
 
@@ -18,14 +19,26 @@ namespace farfield
 namespace test
 {
 
+//! How far molecules() are apart, nm.
+constexpr double c_molecularDistance = 0.31;
+
 //! Energy, forces and virial of all pairs but the excluded ones.
 Evaluation allPairs(const System& system);
+
+/*! \brief The error of an energy, kJ/mol, where forces have independent errors.
+ *
+ *  They vary over the distance of molecules.
+ *  \param[in] accuracy  error of the forces, in units of their root mean square */
+double energyError(const std::vector<Vector>& forces, double accuracy);
 
 /*! \brief Molecules of three sites about the points of a disturbed lattice.
  *  \param[in] counts  points in each dimension
  *  \param[in] net     of every molecule, e */
 System
 molecules(const std::string& name, const Vector& origin, const int (&counts)[3], double net = 0);
+
+//! The same molecules, which keep their shape, farther apart and elsewhere.
+System spread(const System& molecules, double scale, const Vector& shift);
 
 } // namespace test
 } // namespace farfield
