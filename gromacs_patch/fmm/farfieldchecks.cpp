@@ -45,12 +45,14 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "gromacs/fileio/warninp.h"
 #include "gromacs/mdtypes/inputrec.h"
 #include "gromacs/mdtypes/md_enums.h"
 #include "gromacs/topology/atoms.h"
 #include "gromacs/topology/topology.h"
+#include "gromacs/utility/keyvaluetree.h"
 #include "gromacs/utility/stringutil.h"
 
 #include "farfieldoptions.h"
@@ -65,16 +67,55 @@ namespace
 //! Positions beyond this are meaningless in single precision, which resolves 0.06 nm there; in nm
 constexpr real c_maxCoordinate = 1e6;
 
+//! Reports what needs a box, where there is none.
+void checkWithoutBox(const t_inputrec& ir, WarningHandler* wi)
+{
+    const auto refuse = [wi](const std::string& option)
+    {
+        wi->addError(formatString("%s needs a box, it can not be used with pbc = no.", option.c_str()));
+    };
+    const std::pair<bool, const char*> features[] = {
+        { ir.cos_accel != 0, "cos-acceleration" },
+        { ir_haveBoxDeformation(ir), "deform" },
+        { ir.bRot, "rotation" },
+        { ir.eSwapCoords != SwapType::No, "swapcoords" },
+        { ir.bIMD, "IMD-group" },
+    };
+    for (const auto& [isUsed, option] : features)
+    {
+        if (isUsed)
+        {
+            refuse(option);
+        }
+    }
+    if (ir.params == nullptr || !ir.params->keyExists("applied-forces"))
+    {
+        return;
+    }
+    const KeyValueTreeObject& forces = (*ir.params)["applied-forces"].asObject();
+    for (const char* module : { "colvars", "density-guided-simulation", "qmmm-cp2k", "nnpot" })
+    {
+        if (forces.keyExists(module) && forces[module].asObject().keyExists("active")
+            && forces[module].asObject()["active"].cast<bool>())
+        {
+            refuse(formatString("%s-active", module));
+        }
+    }
+}
+
 } // namespace
 
 void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
 {
-    if (ir.pbcType != PbcType::Xyz && ir.pbcType != PbcType::No)
+    if (ir.pbcType == PbcType::No)
+    {
+        checkWithoutBox(ir, wi);
+    }
+    else if (ir.pbcType != PbcType::Xyz)
     {
         wi->addError(
                 "coulombtype = FMM needs periodicity in all directions or in none, set pbc = xyz "
-                "or "
-                "pbc = no.");
+                "or pbc = no.");
     }
     if (ir.nwall > 0)
     {

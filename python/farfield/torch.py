@@ -17,7 +17,7 @@ class Coulomb(torch.nn.Module):
 
     Positions and charges are float32, whose accuracy ends at 2e-6, or float64. Tensors on a GPU are
     copied to the host and back. Energy and gradients are within the error that is asked for of each
-    other.
+    other. torch.func does not know it; use torch.autograd.
 
     Args:
         exclusions: pairs of particles whose minimum-image interaction is left out, [m, 2].
@@ -26,9 +26,18 @@ class Coulomb(torch.nn.Module):
 
     def __init__(self, exclusions: ArrayLike = (), **options):
         super().__init__()
+        if given := {"dtype", "boundary"} & options.keys():
+            raise ValueError(f"{given.pop()} follows from the tensors, leave it out.")
+        pairs = np.asarray(exclusions)
+        if pairs.size and not np.issubdtype(pairs.dtype, np.integer):
+            raise ValueError("exclusions are indices of particles, but these are no integers.")
         self._options = options
-        self._exclusions = np.asarray(exclusions, dtype=int).reshape(-1, 2)
+        self._exclusions = pairs.astype(int).reshape(-1, 2)
         self._solvers = {}
+
+    def __getstate__(self):
+        # Solvers are made anew
+        return {**super().__getstate__(), "_solvers": {}}
 
     def forward(
         self,
@@ -46,7 +55,10 @@ class Coulomb(torch.nn.Module):
         Raises:
             ValueError: as Solver.evaluate().
         """
-        dtype = np.dtype(str(positions.dtype).removeprefix("torch."))
+        dtypes = {torch.float32: np.float32, torch.float64: np.float64}
+        if positions.dtype not in dtypes:
+            raise ValueError(f"positions are {positions.dtype}, but must be float32 or float64.")
+        dtype = dtypes[positions.dtype]
         return _Energy.apply(positions, charges, cell, self._solver(dtype, cell), self._exclusions)
 
     def _solver(self, dtype, cell):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from farfield.gromacs.program import GmxError
-from tests.support.gmx import environment, mdp, simulation
+from tests.support.gmx import environment, mdp, simulation, systems
 from tests.support.gmx.mdp import FIXED_FMM, settings
 
 ALL_ATOMS = {"GMX_NBNXM_SEARCH_ALL_ATOMS": "1"}
@@ -64,6 +64,20 @@ def test_atoms_without_lennard_jones_interactions_do_not_matter(work, request, n
     assert count == expected.get(name, count) and count > atoms // 5
     assert alone == (name != "ion_crystal")
     assert listed(everything) == (count, atoms, False)
+
+
+@pytest.mark.parametrize("waters, ions, gap", [(1, 10, 5), (1, 40, 3), (15, 10, 3), (40, 30, 4)])
+@pytest.mark.parametrize(
+    "box, boundary", [((4, 4, 12), {}), ((0, 0, 0), mdp.VACUUM), ((0.5, 0.5, 0.5), mdp.VACUUM)]
+)
+def test_ions_above_water_are_found(work, waters, ions, gap, box, boundary):
+    """Atoms that are not in the list may be far below those that are, in the same column."""
+    system = systems.ions_above_water(work, waters, ions, gap, box)
+    sites, everything = both(work, system, mdp.ONE_STEP, FIXED_FMM, boundary)
+    assert listed(sites) == (waters + ions, 3 * waters + ions, True)
+    assert simulation.force_error(sites.forces, everything.forces) < ROUNDING
+    energies = (run.energies["LJ (SR)"][0] for run in (sites, everything))
+    assert next(energies) == pytest.approx(next(energies), rel=1e-5)
 
 
 def test_a_force_field_with_lennard_jones_on_hydrogen_drops_nothing(work, charmm_water):

@@ -21,6 +21,12 @@ UNSUPPORTED = {
     "no periodicity, PME": ({"pbc": "no", "coulombtype": "PME"}, "pbc"),
     "no periodicity, other backend": ({"pbc": "no", "fmm-backend": "exafmm"}, "pbc"),
     "no periodicity, Lennard-Jones PME": ({"pbc": "no", "vdwtype": "PME"}, "pbc"),
+    "no periodicity, acceleration": ({"pbc": "no", "cos-acceleration": 0.1}, "cos-acceleration"),
+    "no periodicity, deformation": ({"pbc": "no", "deform": "0.01 0 0 0 0 0"}, "deform"),
+    "no periodicity, maps": (
+        {"pbc": "no", "density-guided-simulation-active": "yes"},
+        "density-guided-simulation-active",
+    ),
     "no periodicity, dispersion correction": ({"pbc": "no", "DispCorr": "Ener"}, "pbc"),
     "screw": ({"pbc": "screw", "comm-mode": "none"}, "pbc"),
     "slab correction": ({"ewald-geometry": "3dc"}, "ewald-geometry"),

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The function of PyTorch: energies of the solver, gradients by differences of energies."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -92,3 +95,25 @@ def test_a_position_that_is_not_finite_is_named(inputs):
     x[3, 1] = float("nan")
     with pytest.raises(ValueError, match="particle 3"):
         coulomb()(x, q, cell)
+
+
+def test_a_module_can_be_copied_and_saved(inputs):
+    function = coulomb(exclusions=EXCLUSIONS)
+    tensors = [tensor.detach() for tensor in inputs]
+    expected = function(*tensors)
+    assert copy.deepcopy(function)(*tensors) == expected
+    assert pickle.loads(pickle.dumps(function))(*tensors) == expected
+
+
+@pytest.mark.parametrize(
+    "options", [{"dtype": "float64"}, {"boundary": "open"}, {"exclusions": [(0.7, 1.2)]}]
+)
+def test_options_that_can_not_be_meant_are_refused(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Coulomb(**options)
+
+
+def test_half_precision_is_refused(inputs):
+    x, q, _ = (tensor.detach().bfloat16() for tensor in inputs)
+    with pytest.raises(ValueError, match="float32 or float64"):
+        coulomb()(x, q)

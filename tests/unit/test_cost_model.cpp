@@ -184,7 +184,6 @@ TEST(CostModel, CountsADroplet)
     }
 }
 
-//! As many operators of the periodic M2L as wave vectors have representatives.
 //! Where the box begins has no meaning.
 TEST(CostModel, CountsADropletAcrossTheBorder)
 {
@@ -211,6 +210,7 @@ TEST(CostModel, CountsADropletAcrossTheBorder)
     }
 }
 
+//! As many operators of the periodic M2L as wave vectors have representatives.
 TEST(CostModel, CountsWaveVectors)
 {
     struct Case

@@ -209,11 +209,45 @@ def droplet(folder, radius=1.2, steps=500):
     return relax(folder, "droplet.gro", steps, mdp.VACUUM)
 
 
+def ions_above_water(folder, waters, ions, gap, box):
+    """Columns that have atoms of a pair list's kind at one end, and others at the other one.
+
+    A layer of water, and a layer of ions above; gap (nm) in between. Box: edges, nm, or zeros.
+    """
+    random = np.random.default_rng(4)
+
+    def layer(count, lowest):
+        """Points 0.35 nm apart, three by three in each plane."""
+        corner = np.array([(i % 3, i // 3 % 3, i // 9) for i in range(count)]).reshape(-1, 3)
+        return 0.35 * (corner + 0.1 * random.random(corner.shape)) + [0.5, 0.5, lowest]
+
+    oxygen = layer(waters, 0.3)
+    site = np.array([[0, 0, 0], [0.09572, 0, 0], [-0.0239987, 0.0926627, 0]])
+    water = (oxygen[:, None] + site).reshape(-1, 3)
+    anions = ions // 2
+    names = ["OW", "HW1", "HW2"] * waters + ["NA"] * (ions - anions) + ["CL"] * anions
+    residues = ["SOL"] * (3 * waters) + names[3 * waters :]
+    s = gro.Structure(
+        "ions above water",
+        [*np.repeat(np.arange(1, waters + 1), 3), *range(waters + 1, waters + ions + 1)],
+        [f"{residue:<5}" for residue in residues],
+        [f"{name:>5}" for name in names],
+        np.vstack([water, layer(ions, oxygen[:, 2].max(initial=0) + gap)]),
+        np.diag(box),
+    )
+    write_gro(folder / "conf.gro", snap_to_grid(s))
+    counts = {"SOL": waters, "NA": ions - anions, "CL": anions}
+    molecules = "".join(f"{name} {count}\n" for name, count in counts.items() if count)
+    (folder / "topol.top").write_text(WATER_TOP + molecules)
+    return system(folder)
+
+
 def in_box(folder, s, edge, name="boxed.gro"):
-    """The same with its middle in that of a cube."""
+    """The same, with the very same distances, in the middle of a cube."""
     boxed = read_gro(s.conf)
     boxed.box = np.eye(3) * edge
-    boxed.x = boxed.x - (boxed.x.min(axis=0) + boxed.x.max(axis=0)) / 2 + edge / 2
+    shift = edge / 2 - (boxed.x.min(axis=0) + boxed.x.max(axis=0)) / 2
+    boxed.x = boxed.x + np.round(shift / POSITION_GRID) * POSITION_GRID
     write_gro(folder / name, snap_to_grid(boxed))
     return System(folder, folder / name, s.top, s.atoms, edge**3, s.warnings)
 
