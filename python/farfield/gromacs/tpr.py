@@ -57,10 +57,13 @@ class RunInput:
         return self.folder / f"{name}.tpr"
 
     def run(self, name, flags=(), variables=None):
-        """mdrun of NAME.tpr; returns the path of its log."""
+        """mdrun of NAME.tpr; returns the path of its log.
+
+        Without -noconfout it leaves a checkpoint, also where it is ended by -maxh.
+        """
         self.gmx(
             "mdrun",
-            *("-s", f"{name}.tpr", "-deffnm", name, "-noconfout", "-notunepme"),
+            *("-s", f"{name}.tpr", "-deffnm", name, "-notunepme"),
             *self.flags,
             *flags,
             folder=self.folder,
@@ -75,7 +78,7 @@ class RunInput:
         """
         output = {"init-step": step, "nstxout": 1, "nstfout": 1}
         self.changed(name, {**changes, **output}, steps=0)
-        path = self.run(name, variables=variables)
+        path = self.run(name, ["-noconfout"], variables)
         *_, frame = trr.frames(self.folder / f"{name}.trr")
         return frame, path
 
@@ -94,4 +97,4 @@ class RunInput:
 
     def speed(self, name, steps):
         """ns/day of NAME.tpr over the second half of so many steps."""
-        return log.speed(self.run(name, ["-nsteps", steps, "-resethway"]))
+        return log.speed(self.run(name, ["-nsteps", steps, "-resethway", "-noconfout"]))
