@@ -6,6 +6,7 @@
 import numpy as np
 from ase import units
 from ase.calculators.calculator import Calculator, all_changes
+from ase.cell import Cell
 
 from .solver import Solver
 
@@ -14,10 +15,11 @@ KJ_PER_MOL = units.kJ / units.mol
 
 
 class FarfieldCoulomb(Calculator):
-    """Coulomb interactions of the initial charges of atoms, periodic in all directions or in none.
+    """Coulomb interactions of the initial charges of atoms, periodic in all directions, in two or in none.
 
     Energies are in eV, lengths in Angstrom, stresses in eV/Angstrom^3, potentials (dE/dq) in V, as
-    ASE has them; atoms without images have no stress. Options are those of farfield.Solver, but for
+    ASE has them; stress needs atoms periodic in all directions. Those periodic in two are slabs,
+    whatever the third vector of the cell is. Options are those of farfield.Solver, but for
     the boundary, which is that of the atoms. Add it to a calculator of short-range
     interactions with ase.calculators.mixing.SumCalculator.
     """
@@ -34,16 +36,23 @@ class FarfieldCoulomb(Calculator):
     def calculate(self, atoms=None, properties=("energy",), system_changes=all_changes):
         super().calculate(atoms, properties, system_changes)
         atoms = self.atoms
-        if atoms.pbc.any() and not atoms.pbc.all():
-            raise ValueError("FarfieldCoulomb needs atoms periodic in all three directions or none.")
+        if sum(atoms.pbc) == 1:
+            raise ValueError(
+                "FarfieldCoulomb needs atoms periodic in all three directions, in two or in none."
+            )
         periodic = bool(atoms.pbc.all())
-        solver = self._solver_of("periodic" if periodic else "open")
+        boundary = "periodic" if periodic else "slab" if atoms.pbc.any() else "open"
+        solver = self._solver_of(boundary)
         solver.set_charges(atoms.get_initial_charges())
         solver.set_exclusions(self._exclusions)
         cell, turned = None, np.eye(3)
-        if periodic:
-            # rows of a lower triangular box: r = q l, turned by q
-            lower, turned = atoms.cell.standard_form()
+        if boundary != "open":
+            # rows of a lower triangular box: r = q l, turned by q; the open direction comes last
+            own = sorted(range(3), key=lambda axis: not atoms.pbc[axis])
+            vectors = atoms.cell.array[own]
+            if boundary == "slab":
+                vectors[2] = np.cross(vectors[0], vectors[1])
+            lower, turned = Cell(vectors).standard_form()
             cell = np.array(lower) / NM
         x = atoms.positions @ turned.T / NM
         result = solver.evaluate(x, cell, virial=periodic, potentials=True)

@@ -24,7 +24,7 @@ class Result:
 
 
 class Solver:
-    """Point charges in a periodic box, with conducting surroundings, or without any images.
+    """Point charges in a periodic box, with conducting surroundings, in a slab or without images.
 
     A net charge in a periodic box is neutralised by a uniform background. One solver is used by one
     thread at a time.
@@ -37,7 +37,9 @@ class Solver:
         direct_range: layers of neighbour cells that interact directly, 1 or 2; None: the cost decides.
         cell_size: wanted edge of a leaf cell, nm; None: the cost decides.
         m2l: "auto", "hierarchy" or "fft", and further engines on a GPU.
-        boundary: "periodic", or "open": no images, no box.
+        boundary: "periodic"; "open": no images, no box; "slab": images along the first two box
+            vectors and none along z, on the CPU. The energy of a slab with a net charge begins where
+            a charged plane has the potential -2 pi |z| times its density; forces do not depend on it.
         device: "auto", "cpu" or "gpu".
         device_id: CUDA device; None: the current one.
         threads: OpenMP threads; None: all that the runtime offers.
@@ -139,7 +141,7 @@ class Solver:
         Args:
             x: positions, nm, [n, 3], any periodic image.
             box: edges of a rectangular box, nm, [3], or box vectors as rows, lower triangular, [3, 3];
-                None where the boundary is open.
+                None where the boundary is open; the third is not read where it is a slab.
             virial, potentials: whether to compute them.
             grid_offset: position of the grid of cells, in cells; the result is the same within the
                 error. Integrate motion with another one at each step.

@@ -32,6 +32,14 @@ inline int floorDivide(int a, int b)
     return q - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 
+/*! \brief How many of n cells a particle may be apart from another along an axis without images.
+ *
+ *  Each displacement then stands for one of the cells, and those of opposite sign have their own. */
+inline int mostApart(int n)
+{
+    return (n - 1) / 2;
+}
+
 //! The cells of a box.
 class Grid
 {

@@ -9,9 +9,12 @@
  *  The options of a Solver stand in options.h, evaluations on arrays in device memory in
  *  farfield_cuda.h.
  *
- *  Units are those of GROMACS: nm, e, kJ/mol, kJ/mol/nm. The boundary is periodic in three
- *  dimensions with conducting ("tin-foil") surroundings, as in PME. A net charge is neutralised
- *  by a uniform background that enters energy, forces and virial.
+ *  Units are those of GROMACS: nm, e, kJ/mol, kJ/mol/nm. Unless Options::boundary says otherwise
+ *  the boundary is periodic in three dimensions with conducting ("tin-foil") surroundings, as in
+ *  PME, and a net charge is neutralised by a uniform background that enters energy, forces and
+ *  virial. Without images along an axis there is neither: of a slab with a net charge, forces are
+ *  those of the charged film, and energies begin where a charged plane has the potential -2 pi |z|
+ *  times its density.
  */
 #ifndef FARFIELD_FARFIELD_H
 #define FARFIELD_FARFIELD_H
@@ -239,9 +242,9 @@ public:
      *
      *  \param[in]     x        positions, nm, [n][3], any periodic image up to a billion cells away
      *  \param[in]     box      box vectors as rows, nm, lower triangular; entries of 1e-6 to
-     *                 1e8 nm on the diagonal, at most 1e8 nm beside it. Not read without images,
-     *                 see Options::boundary; positions are then those of the particles themselves,
-     *                 at most 1e8 nm apart
+     *                 1e8 nm on the diagonal, at most 1e8 nm beside it. Vectors along axes without
+     *                 images, see Options::boundary, are not read; positions along these are those
+     *                 of the particles themselves, at most 1e8 nm apart
      *  \param[in,out] forces   kJ/mol/nm, [n][3]; the Coulomb forces are added (but see
      *                 Request::replaceForces). Untouched on error
      *  \param[in]     request  energy and virial only where needed: they cost extra

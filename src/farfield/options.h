@@ -76,7 +76,8 @@ enum class M2lEngine
 enum class Boundary
 {
     Periodic, //!< those along all box vectors
-    Open      //!< none; the box is not read
+    Open,     //!< none; the box is not read
+    Slab      //!< those along the first two box vectors; the third is not read. On the CPU
 };
 
 //! Settings of a Solver. All are checked by its constructor.
@@ -122,6 +123,12 @@ struct Options
      *  machines; see Solver::state(). */
     bool tune = false;
 };
+
+//! Whether there are no images along an axis.
+constexpr bool isOpenAlong(Boundary boundary, int axis)
+{
+    return boundary == Boundary::Open || (boundary == Boundary::Slab && axis == 2);
+}
 
 //! An M2L engine as users see it.
 struct M2lEngineDescription
@@ -174,6 +181,7 @@ struct BoundaryDescription
 inline constexpr BoundaryDescription c_boundaries[] = {
     { Boundary::Periodic, "periodic" },
     { Boundary::Open, "open" },
+    { Boundary::Slab, "slab" },
 };
 
 namespace detail

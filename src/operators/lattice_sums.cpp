@@ -9,6 +9,8 @@
 #include "base/fft.h"
 #include "base/threads.h"
 #include "operators/background.h"
+#include "operators/slab_sums.h"
+#include "operators/wave_sums.h"
 
 namespace farfield
 {
@@ -49,71 +51,6 @@ struct GammaRatios
     std::vector<double> P, Q;
 };
 
-/*! \brief One function f(D) on displacements, and its derivatives under strain up to a degree.
- *
- *  [coefficientCount(degree)], and behind it [StrainCount][coefficientCount(strainDegree)]. */
-class Terms
-{
-public:
-    Terms(int degree, int strainDegree) :
-        n_(coefficientCount(degree)), strained_(coefficientCount(strainDegree)), degrees_(n_),
-        derivatives_(derivativeTerms(strainDegree)), u_(n_), gradient_(3 * strained_)
-    {
-        for (int i = 0; i < n_; i++)
-        {
-            degrees_[i] = degreeOf(i);
-        }
-    }
-
-    /*! \brief Evaluates u_i(r) radial[l] and its derivatives.
-     *
-     *  \param[in]  r        argument
-     *  \param[in]  radial   factor per degree
-     *  \param[in]  slope    d radial / d(r^2) per degree
-     *  \param[in]  dual     false: r is a vector, r -> (1 + e) r. true: a wave vector, r -> (1 -
-     *         e^T) r
-     *  \param[out] out      [size()], added to */
-    void add(const Vec3& r, const double* radial, const double* slope, bool dual, double* out)
-    {
-        int degree = degrees_[n_ - 1];
-        solidHarmonics(degree, r, u_.data());
-        std::fill(gradient_.begin(), gradient_.end(), 0.0);
-        for (const DerivativeTerm& t : derivatives_)
-        {
-            gradient_[3 * t.from + t.axis] += t.value * u_[t.to];
-        }
-        for (int i = 0; i < n_; i++)
-        {
-            out[i] += u_[i] * radial[degrees_[i]];
-        }
-        for (int i = 0; i < strained_; i++)
-        {
-            const int l = degrees_[i];
-            double g[3];
-            for (int axis = 0; axis < 3; axis++)
-            {
-                g[axis] = gradient_[3 * i + axis] * radial[l] + 2 * u_[i] * slope[l] * r[axis];
-            }
-            for (int c = 0; c < StrainCount; c++)
-            {
-                const int a = c_strainAxes[c][0];
-                const int b = c_strainAxes[c][1];
-                const double d =
-                        (a == b) ? r[a] * g[a] - r[2] * g[2] : 0.5 * (r[a] * g[b] + r[b] * g[a]);
-                out[n_ + c * strained_ + i] += dual ? -d : d;
-            }
-        }
-    }
-
-    int size() const { return n_ + StrainCount * strained_; }
-
-private:
-    int n_, strained_;
-    std::vector<int> degrees_;
-    std::vector<DerivativeTerm> derivatives_;
-    std::vector<double> u_, gradient_;
-};
-
 //! Reach of a search over the lattice spanned by the rows of basis that covers a ball, per axis.
 Int3 reach(const Mat3& basis, double radius)
 {
@@ -133,11 +70,21 @@ struct RealSpace
     Matrix values;          //!< [field][displacement], fields as in Terms
 };
 
-RealSpace realSpace(const Grid& grid, int ws, int degree, int strainDegree, double radius, double a)
+RealSpace realSpace(const Grid& grid,
+                    Boundary boundary,
+                    int ws,
+                    int degree,
+                    int strainDegree,
+                    double radius,
+                    double a)
 {
     const Mat3 G = grid.scaledEdges();
     std::vector<Int3> displacements;
-    const Int3 r = reach(G, radius);
+    Int3 r = reach(G, radius);
+    if (isOpenAlong(boundary, 2))
+    {
+        r[2] = std::min(r[2], mostApart(grid.H()[2][2]));
+    }
     for (int x = -r[0]; x <= r[0]; x++)
     {
         for (int y = -r[1]; y <= r[1]; y++)
@@ -153,7 +100,7 @@ RealSpace realSpace(const Grid& grid, int ws, int degree, int strainDegree, doub
         }
     }
     RealSpace result;
-    Terms terms(degree, strainDegree);
+    StrainedHarmonics terms(degree, strainDegree);
     std::vector<double> radial(degree + 1), slope(degree + 1), out(terms.size());
     result.values.resize(terms.size(), displacements.size());
     for (size_t d = 0; d < displacements.size(); d++)
@@ -188,48 +135,6 @@ RealSpace realSpace(const Grid& grid, int ws, int degree, int strainDegree, doub
     }
     return result;
 }
-
-} // namespace
-
-void irregularStrain(int degree, const Vec3& D, double* out)
-{
-    Terms terms(degree, degree);
-    std::vector<double> radial(degree + 1), slope(degree + 1);
-    const double r2 = D.squaredNorm();
-    double power    = 1 / std::sqrt(r2);
-    for (int l = 0; l <= degree; l++)
-    {
-        radial[l] = power;
-        power /= r2;
-        slope[l] = -(l + 0.5) * power;
-    }
-    std::fill_n(out, terms.size(), 0.0);
-    terms.add(D, radial.data(), slope.data(), false, out);
-}
-
-namespace
-{
-
-/*! \brief Sums w of harmonics of one degree, from the transform of their terms.
- *
- *  W = i^l w: the real part for even l, the imaginary part for odd l. */
-class WaveSums
-{
-public:
-    WaveSums(int l, const AlignedVector<double>& transformed) :
-        sign_((l / 2) % 2 ? -1 : 1), part_(l % 2), transformed_(transformed)
-    {
-    }
-    double of(int wave) const
-    {
-        return sign_ * transformed_[2 * static_cast<size_t>(wave) + part_];
-    }
-
-private:
-    double sign_;
-    int part_;
-    const AlignedVector<double>& transformed_;
-};
 
 //! Adds the sums over real space: each field is scattered over the group and transformed.
 template<class Real>
@@ -312,7 +217,7 @@ void addReciprocalSpace(const Grid& grid,
     FirstException failure;
 #pragma omp parallel num_threads(threads)
     {
-        std::optional<Terms> terms;
+        std::optional<StrainedHarmonics> terms;
         std::vector<double> radial, slope, out;
         failure.run(
                 [&]
@@ -383,6 +288,7 @@ void addReciprocalSpace(const Grid& grid,
 
 template<class Real>
 LatticeSums<Real> latticeSums(const Grid& grid,
+                              Boundary boundary,
                               int ws,
                               int degree,
                               int strainDegree,
@@ -400,113 +306,37 @@ LatticeSums<Real> latticeSums(const Grid& grid,
     {
         strain.setZero(count, coefficientCount(strainDegree));
     }
-    const RealSpace real = realSpace(grid, ws, degree, strainDegree, decay / ewald, ewald);
+    const RealSpace real =
+            realSpace(grid, boundary, ws, degree, strainDegree, decay / ewald, ewald);
     addRealSpace(grid, real, waves, threads, &sums);
-    addReciprocalSpace(grid, ewald, 2 * ewald * decay, waves, threads, &sums);
+    if (boundary == Boundary::Slab)
+    {
+        addReciprocalSpaceOfSlab(grid, ewald, decay, waves, threads, &sums);
+    }
+    else
+    {
+        addReciprocalSpace(grid, ewald, 2 * ewald * decay, waves, threads, &sums);
+    }
     return sums;
 }
 
-namespace
-{
-
-//! One image of a far cell.
-struct FarCell
-{
-    int slot;
-    Vec3 displacement; //!< in units of Grid::unit()
-};
-
-//! One image of each far cell: those nearer than half the box in each dimension.
-std::vector<FarCell> farCells(const Grid& grid, int ws)
-{
-    std::vector<FarCell> cells;
-    for (int i = 0; i < grid.count(); i++)
-    {
-        Int3 D       = grid.cell(i);
-        int farthest = 0;
-        bool isHalf  = false;
-        for (int k = 0; k < 3; k++)
-        {
-            const int n = grid.H()[k][k];
-            isHalf      = isHalf || (n > 1 && 2 * D[k] == n);
-            D[k] -= 2 * D[k] > n ? n : 0;
-            farthest = std::max(farthest, std::abs(D[k]));
-        }
-        if (!isHalf && farthest > ws)
-        {
-            cells.push_back({ grid.slot(D), grid.displacement(D) / grid.unit() });
-        }
-    }
-    return cells;
-}
-
-} // namespace
-
-Matrix openSums(const Grid& grid, int ws, int degree, const std::vector<int>& waves, int threads)
-{
-    constexpr size_t c_memory        = 64U << 20U; //!< of the terms at a time, numbers
-    const std::vector<FarCell> cells = farCells(grid, ws);
-    const int n                      = coefficientCount(degree);
-    const int some =
-            static_cast<int>(std::clamp<size_t>(c_memory / 8 / (cells.size() + 1), threads, n));
-    const RealTransform<double> transform(grid.lengths());
-    Matrix sums(waves.size(), n), terms(some, cells.size());
-    FirstException failure;
-    for (int first = 0; first < n; first += some)
-    {
-        const int last = std::min(n, first + some);
-#pragma omp parallel num_threads(threads)
-        {
-            std::vector<double> v;
-            AlignedVector<double> in, out;
-            failure.run(
-                    [&]
-                    {
-                        v.resize(n);
-                        in.resize(grid.count());
-                        out.resize(2LL * grid.waveVectors());
-                    });
-            const auto setTerms = [&](int c)
-            {
-                irregularHarmonics(degree, cells[c].displacement, v.data());
-                for (int i = first; i < last; i++)
-                {
-                    terms(i - first, c) = v[i];
-                }
-            };
-            const auto setSums = [&](int i)
-            {
-                std::fill(in.begin(), in.end(), 0.0);
-                for (size_t c = 0; c < cells.size(); c++)
-                {
-                    in[cells[c].slot] = terms(i - first, c);
-                }
-                transform.forward(in.data(), out.data());
-                const WaveSums of(degreeOf(i), out);
-                for (size_t k = 0; k < waves.size(); k++)
-                {
-                    sums(k, i) = of.of(waves[k]);
-                }
-            };
-#pragma omp for schedule(static)
-            for (int c = 0; c < static_cast<int>(cells.size()); c++)
-            {
-                failure.run([&] { setTerms(c); });
-            }
-#pragma omp for schedule(dynamic)
-            for (int i = first; i < last; i++)
-            {
-                failure.run([&] { setSums(i); });
-            }
-        }
-    }
-    failure.rethrow();
-    return sums;
-}
-
-template LatticeSums<float>
-latticeSums<float>(const Grid&, int, int, int, const std::vector<int>&, double, double, int);
-template LatticeSums<double>
-latticeSums<double>(const Grid&, int, int, int, const std::vector<int>&, double, double, int);
+template LatticeSums<float> latticeSums<float>(const Grid&,
+                                               Boundary,
+                                               int,
+                                               int,
+                                               int,
+                                               const std::vector<int>&,
+                                               double,
+                                               double,
+                                               int);
+template LatticeSums<double> latticeSums<double>(const Grid&,
+                                                 Boundary,
+                                                 int,
+                                                 int,
+                                                 int,
+                                                 const std::vector<int>&,
+                                                 double,
+                                                 double,
+                                                 int);
 
 } // namespace farfield

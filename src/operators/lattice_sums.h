@@ -16,6 +16,9 @@
  *  lattice, and backgroundOfSplit() for l = 0, k = 0. q = 0 is left out: conducting surroundings.
  *  Nijboer and De Wette, Physica 23, 309 (1957), doi:10.1016/S0031-8914(57)92124-9.
  *
+ *  A slab has images along x and y only: of cells apart in z there is one, nearer than half the box,
+ *  and the sum over reciprocal space is another, see slab_sums.h.
+ *
  *  Without images the sum has one term for each cell, nearer than half the box in each dimension:
  *  the convolution is that of an open system as long as its particles are no farther apart
  *  (Hockney and Eastwood, Computer Simulation Using Particles, ch. 6-5-4; a box that is half empty).
@@ -26,28 +29,13 @@
 #include <array>
 #include <vector>
 
+#include "farfield/options.h"
+
 #include "cells/grid.h"
-#include "operators/solid_harmonics.h"
+#include "operators/strained_harmonics.h"
 
 namespace farfield
 {
-
-/*! \brief The strain components whose derivatives are kept: those that leave the volume as it is.
- *
- *  Isotropic scaling changes nothing in units of Grid::unit(). */
-enum Strain
-{
-    StrainXXminusZZ,
-    StrainYYminusZZ,
-    StrainXY,
-    StrainXZ,
-    StrainYZ,
-    StrainCount
-};
-//! Axes of a strain component.
-constexpr std::array<std::array<int, 2>, StrainCount> c_strainAxes = {
-    { { 0, 0 }, { 1, 1 }, { 0, 1 }, { 0, 2 }, { 1, 2 } }
-};
 
 //! Lattice sums w_i(k) and their derivatives with respect to strain of the cells, the latter kept
 //! as Real.
@@ -66,7 +54,8 @@ struct LatticeSums
 
 /*! \brief Computes the sums for wave vectors of a grid.
  *
- *  \param[in] grid       the cells
+ *  \param[in] grid       the cells; those of a slab are stacked along z
+ *  \param[in] boundary   Periodic or Slab
  *  \param[in] ws         direct range: cells with |D_k| <= ws are near
  *  \param[in] degree     highest degree
  *  \param[in] strainDegree  highest degree of the derivatives, at most degree
@@ -76,6 +65,7 @@ struct LatticeSums
  *  \param[in] threads    OpenMP threads */
 template<class Real>
 LatticeSums<Real> latticeSums(const Grid& grid,
+                              Boundary boundary,
                               int ws,
                               int degree,
                               int strainDegree,
@@ -87,10 +77,6 @@ LatticeSums<Real> latticeSums(const Grid& grid,
 /*! \brief The same sums over one image of each cell.
  *  \param[in] grid  rectangular */
 Matrix openSums(const Grid& grid, int ws, int degree, const std::vector<int>& waves, int threads);
-
-/*! \brief Irregular harmonics of a displacement and their derivatives under strain.
- *  \param[out] out  [1 + StrainCount][coefficientCount(degree)] */
-void irregularStrain(int degree, const Vec3& D, double* out);
 
 } // namespace farfield
 

@@ -60,6 +60,7 @@ PeriodicM2lOperators<Real>::PeriodicM2lOperators(const Grid& grid,
         return;
     }
     auto sums   = latticeSums<Real>(grid_,
+                                  boundary_,
                                   ws,
                                   2 * reduction_.highOrder(),
                                   strainDegree_,

@@ -163,7 +163,8 @@ bool keepApart(const PlanTask& task, const Int3& leafCells, int levels, int ws)
 {
     const int split        = 1 << (levels - 1);
     const OpenCells coarse = { { leafCells[0] / split, leafCells[1] / split, leafCells[2] / split },
-                               ws };
+                               ws,
+                               task.options.boundary };
     return task.options.boundary == Boundary::Periodic
            || coarse.hold(task.box, largestLike(task.extent));
 }
@@ -508,7 +509,8 @@ Mat3 chooseOpenBox(const PlanTask& task, const std::function<Occupancy(const Mat
     std::optional<Error> failure;
     for (const double factor : c_factors)
     {
-        const Mat3 box           = openBox(task.extent, task.options.cellSize, factor);
+        const Mat3 box = openBox(
+                task.options.boundary, task.box, task.extent, task.options.cellSize, factor);
         const Occupancy occupied = measure(box);
         try
         {

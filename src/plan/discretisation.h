@@ -89,7 +89,7 @@ struct PlanTask
     int realSize = 4;           //!< bytes of a number
     //! Edge that cells must not exceed, nm, unless nothing smaller is left.
     double largestCell = std::numeric_limits<double>::infinity();
-    //! Of particles without images, nm: cells have to keep them apart, see open_box.h.
+    //! Of particles without images, nm, see extentInBox(): cells have to keep them apart.
     Vec3 extent = Vec3::Zero();
 };
 
@@ -103,7 +103,7 @@ struct PlanTask
 Discretisation chooseDiscretisation(const PlanTask& task);
 
 /*! \brief The box in which what chooseDiscretisation() chooses costs least; particles without images.
- *  \param[in] task     its box and occupancy have no meaning
+ *  \param[in] task     its box gives the vectors along periodic axes, its occupancy has no meaning
  *  \param[in] measure  returns the occupancy of a box
  *  \throws Error  as chooseDiscretisation() */
 Mat3 chooseOpenBox(const PlanTask& task, const std::function<Occupancy(const Mat3&)>& measure);

@@ -4,6 +4,9 @@
 #include "plan/open_box.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "cells/grid.h"
 
 namespace farfield
 {
@@ -23,8 +26,12 @@ bool OpenCells::hold(const Mat3& box, const Vec3& extent) const
 {
     for (int k = 0; k < 3; k++)
     {
+        if (!isOpenAlong(boundary, k))
+        {
+            continue;
+        }
         // particles are at most so many cells apart, and from images of each other
-        const int most  = (counts[k] - 1) / 2;
+        const int most  = mostApart(counts[k]);
         const int least = counts[k] - most;
         if (!(extent[k] < (most - c_rounding) * box(k, k) / counts[k]) || least <= ws)
         {
@@ -34,15 +41,48 @@ bool OpenCells::hold(const Mat3& box, const Vec3& extent) const
     return true;
 }
 
-Mat3 openBox(const Vec3& extent, double cell, double factor)
+Mat3 openBox(Boundary boundary,
+             const Mat3& periodic,
+             const Vec3& extent,
+             double cell,
+             double factor)
 {
     double least = std::max(cell, c_thinnest * extent.maxCoeff());
     if (least == 0)
     {
         least = 1; // a single particle
     }
-    const Vec3 lengths = c_reserve * factor * extent.cwiseMax(least);
-    return lengths.asDiagonal();
+    Mat3 box = periodic;
+    for (int k = 0; k < 3; k++)
+    {
+        if (isOpenAlong(boundary, k))
+        {
+            box.row(k) = c_reserve * factor * std::max(extent[k], least) * Vec3::Unit(k);
+        }
+    }
+    return box;
+}
+
+Mat3 openBoxLike(Boundary boundary, const Mat3& periodic, const Mat3& inUse)
+{
+    if (boundary == Boundary::Open)
+    {
+        return inUse;
+    }
+    const auto area = [](const Mat3& box) { return box(0, 0) * box(1, 1); };
+    Mat3 box        = periodic;
+    box.row(2)      = inUse.row(2) * std::sqrt(area(periodic) / area(inUse));
+    return box;
+}
+
+Vec3 extentInBox(Boundary boundary, const Mat3& periodic, const Vec3& extent)
+{
+    Vec3 result = extent;
+    for (int k = 0; k < 3; k++)
+    {
+        result[k] = isOpenAlong(boundary, k) ? extent[k] : periodic(k, k);
+    }
+    return result;
 }
 
 Vec3 largestLike(const Vec3& chosen)

@@ -2,15 +2,17 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief The boxes of particles without images.
+ *  \brief The boxes of particles without images, along all axes or along z.
  *
- *  They are computed in a box that is more than half empty, with operators that know one image of
- *  each cell (openSums()). That is exact as long as the cells of the coarsest level in which any two
- *  particles may lie are less than half the box apart in each dimension. Where the box is has no
- *  meaning, as positions are wrapped into it.
+ *  They are computed in a box that is more than half empty along such an axis, with operators that
+ *  know one image of each cell there (openSums(), and latticeSums() of a slab). That is exact as long
+ *  as the cells of the coarsest level in which any two particles may lie are less than half the box
+ *  apart. Where the box is has no meaning, as positions are wrapped into it.
  */
 #ifndef FARFIELD_PLAN_OPEN_BOX_H
 #define FARFIELD_PLAN_OPEN_BOX_H
+
+#include "farfield/options.h"
 
 #include "base/vectors.h"
 
@@ -22,22 +24,36 @@ struct OpenCells
 {
     Int3 counts; //!< in each dimension
     int ws;      //!< direct range
+    Boundary boundary;
 
-    //! \param[in] coarse  H of the coarsest level, diagonal
-    static OpenCells of(const IntMat& coarse, int ws)
+    //! \param[in] coarse  H of the coarsest level, diagonal along axes without images
+    static OpenCells of(const IntMat& coarse, int ws, Boundary boundary)
     {
-        return { { coarse[0][0], coarse[1][1], coarse[2][2] }, ws };
+        return { { coarse[0][0], coarse[1][1], coarse[2][2] }, ws, boundary };
     }
-    /*! \brief Whether they keep particles of such an extent, nm, apart from images, which would be
-     *         near otherwise or at displacements that openSums() does not have. */
+    /*! \brief Whether they keep particles of such an extent, nm, apart from images that are not
+     *         there, which would be near otherwise or at displacements that the sums do not have. */
     bool hold(const Mat3& box, const Vec3& extent) const;
 };
 
 /*! \brief A box for particles, and room to move.
- *  \param[in] extent  of the particles, nm
+ *  \param[in] boundary  not Periodic
+ *  \param[in] periodic  a box whose vectors along periodic axes stay
+ *  \param[in] extent  of the particles, nm; along periodic axes, of the box
  *  \param[in] cell    edge that cells are to have, nm, or 0
  *  \param[in] factor  lengths of the box over these */
-Mat3 openBox(const Vec3& extent, double cell, double factor);
+Mat3 openBox(Boundary boundary,
+             const Mat3& periodic,
+             const Vec3& extent,
+             double cell,
+             double factor);
+
+/*! \brief The same for another periodic box, the shape of cells changed as little as can be.
+ *  \param[in] inUse  a box as openBox() makes it */
+Mat3 openBoxLike(Boundary boundary, const Mat3& periodic, const Mat3& inUse);
+
+//! The extent, nm, with those of a box along periodic axes.
+Vec3 extentInBox(Boundary boundary, const Mat3& periodic, const Vec3& extent);
 
 //! The largest extent, nm, that is like the one that cells were chosen for: they have to hold it.
 Vec3 largestLike(const Vec3& chosen);

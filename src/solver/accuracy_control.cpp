@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "plan/cost_model.h"
 #include "plan/error_estimate.h"
+#include "plan/open_box.h"
 #include "solver/exact_forces.h"
 #include "solver/worst_positions.h"
 
@@ -110,9 +111,11 @@ private:
 template<class Real>
 void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox, const Real* x)
 {
-    const bool isOpen = options_.boundary == Boundary::Open;
-    const Vec3 extent = isOpen ? charges_->extent(x) : Vec3::Zero();
-    const Mat3 box    = isOpen ? openBoxFor(x, extent) : periodicBox;
+    const bool isPeriodic = options_.boundary == Boundary::Periodic;
+    const Vec3 extent     = isPeriodic
+                                    ? Vec3::Zero()
+                                    : extentInBox(options_.boundary, periodicBox, charges_->extent(x));
+    const Mat3 box        = isPeriodic ? periodicBox : openBoxFor(x, periodicBox, extent);
     look(x, box);
     const double request   = c_margin * options_.accuracy;
     const bool orderIsOpen = options_.order < 0;
@@ -192,13 +195,14 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox, const Real*
 }
 
 template<class Real>
-Mat3 AccuracyControl<Real>::openBoxFor(const Real* x, const Vec3& extent) const
+Mat3 AccuracyControl<Real>::openBoxFor(const Real* x,
+                                       const Mat3& periodicBox,
+                                       const Vec3& extent) const
 {
-    const Mat3 notKnown = Mat3::Identity();
     const Occupancy none(0.0);
     return chooseOpenBox({ options_,
                            device_,
-                           notKnown,
+                           periodicBox,
                            charges_->takingPart(),
                            none,
                            sizeof(Real),
@@ -405,8 +409,9 @@ void AccuracyControl<Real>::look(const Real* x, const Mat3& box)
     const PointCharges<Real> particles = {
         x, charges_->charges().data(), charges_->count(), charges_->excluded()
     };
-    const bool areFew = charges_->charged() > 0 && charges_->areFew();
-    const ExactForces sum(box, charges_->charged());
+    const bool areFew      = charges_->charged() > 0 && charges_->areFew();
+    const double thickness = isOpenAlong(options_.boundary, 2) ? charges_->extent(x)[2] : 0;
+    const ExactForces sum(options_.boundary, box, thickness, charges_->charged());
     if (areFew && options_.boundary == Boundary::Open)
     {
         exact_ = ExactForces::ofOpen(particles, options_.coulombConstant);

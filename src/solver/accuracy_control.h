@@ -48,7 +48,7 @@ public:
      *
      *  All that are tried take no longer to set up than one choice may, see
      *  chooseDiscretisation(). What takes longer is not tried.
-     *  \param[in] periodicBox  has no meaning for particles without images
+     *  \param[in] periodicBox  only its vectors along periodic axes have a meaning
      *  \param[in] x  [n][3], nm, host memory
      *  \throws Error  InvalidArgument: the accuracy cannot be met; the best that can is named */
     void buildSufficient(const Mat3& periodicBox, const Real* x);
@@ -73,8 +73,8 @@ public:
 private:
     //! Takes in what does not depend on operators: where particles are, and what their forces are.
     void look(const Real* x, const Mat3& box);
-    //! The box that suits particles without images. \param[in] extent  of the particles, nm
-    Mat3 openBoxFor(const Real* x, const Vec3& extent) const;
+    //! The box that suits particles without images. \param[in] extent  see extentInBox()
+    Mat3 openBoxFor(const Real* x, const Mat3& periodicBox, const Vec3& extent) const;
     //! measure(), noted with the operators, which may leave out more excluded pairs for it.
     //! \param[in] predicted  error in water
     MeasuredError measureAndNote(const Real* x, const Mat3& box, double predicted);

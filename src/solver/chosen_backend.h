@@ -26,8 +26,9 @@ struct ChosenBackend
     ChosenBackend(const Options& options, int threads)
     {
         checkOptions<Real>(options);
-        if (options.device == Device::Gpu
-            || (options.device == Device::Auto && gpuIsUsable(options.deviceId)))
+        checkBoundary(options.boundary, options.device);
+        const bool mayUseGpu = options.device == Device::Auto && options.boundary != Boundary::Slab;
+        if (options.device == Device::Gpu || (mayUseGpu && gpuIsUsable(options.deviceId)))
         {
             auto onGpu = makeGpuBackend<Real>(
                     options.coulombConstant, threads, options.reproducible, options.deviceId);

@@ -137,19 +137,24 @@ struct ExactForces::Sources
     }
 };
 
-ExactForces::ExactForces(const Mat3& box, long long charged) : box_(box)
+ExactForces::ExactForces(Boundary boundary, const Mat3& box, double thickness, long long charged) :
+    isSlab_(boundary == Boundary::Slab), box_(box)
 {
-    const double volume = box.determinant();
-    const double n      = static_cast<double>(charged);
+    const double n = static_cast<double>(charged);
+    // that of particles: a plane has some height, too
+    const double area = box(0, 0) * box(1, 1);
+    const double volume =
+            isSlab_ ? area * std::max(thickness, 0.1 * std::sqrt(area)) : box.determinant();
     // steps of an eighth from one image of each particle within reach to a thousand
     for (double images = 1; images < 1000; images *= 1.125)
     {
         const double splitting = c_digits / std::cbrt(images * volume / (4 * M_PI / 3));
         const double wave      = 2 * c_digits * splitting / (2 * M_PI);
-        const double waves     = 4 * M_PI / 3 * wave * wave * wave * volume / 2;
         const double reach     = c_digits / splitting;
+        const double height    = isSlab_ ? 2 * (thickness + reach) : box(2, 2);
+        const double waves     = 4 * M_PI / 3 * wave * wave * wave * area * height / 2;
         // thin boxes have rows without an image in reach
-        const double imageRows = (2 * reach / box(2, 2) + 1) * (2 * reach / box(1, 1) + 1);
+        const double imageRows = (2 * reach / height + 1) * (2 * reach / box(1, 1) + 1);
         const double waveRows  = (wave * box(0, 0) + 1) * (2 * wave * box(1, 1) + 1);
         const double cost      = 0.5 * n * n * (images * c_pairTime + imageRows * c_imageRowTime)
                             + n * (waves * c_waveTime + waveRows * c_waveRowTime);
@@ -157,6 +162,8 @@ ExactForces::ExactForces(const Mat3& box, long long charged) : box_(box)
         {
             splitting_ = splitting;
             cost_      = cost;
+            box_.row(2) =
+                    isSlab_ ? Eigen::RowVector3d(0, 0, height) : Eigen::RowVector3d(box.row(2));
         }
     }
 }
@@ -200,7 +207,8 @@ void ExactForces::addReal(const Sources& s, std::vector<double>* forces) const
             {
                 add(dx[0], dx[1], dx[2], -smoothSlope(splitting_, r2));
             }
-            const Range c(-dx[2] / box_(2, 2), reach / box_(2, 2));
+            // of a slab all images are at that height, within reach or not
+            const Range c(isSlab_ ? 0 : -dx[2] / box_(2, 2), isSlab_ ? 0 : reach / box_(2, 2));
             for (int nc = c.first; nc <= c.last; nc++)
             {
                 const double z  = dx[2] + nc * box_(2, 2);
@@ -260,6 +268,7 @@ void ExactForces::addReciprocal(const Sources& s, std::vector<double>* forces) c
             const double ky    = inverse(1, 0) * a + inverse(1, 1) * b;
             const double kz0   = inverse(2, 0) * a + inverse(2, 1) * b;
             const double along = std::sqrt(std::max(0.0, yz * yz - ky * ky));
+            const double cut   = isSlab_ ? std::exp(-std::hypot(kx, ky) * 0.5 * box_(2, 2)) : 0;
             const Range h2(-kz0 / inverse(2, 2), along / inverse(2, 2));
             const int first = a == 0 && b == 0 ? 1 : h2.first;
             if (first > h2.last)
@@ -282,9 +291,10 @@ void ExactForces::addReciprocal(const Sources& s, std::vector<double>* forces) c
                     sRe += s.q[i] * re[i];
                     sIm += s.q[i] * im[i];
                 }
-                const double kz     = kz0 + inverse(2, 2) * c;
-                const double k2     = kx * kx + ky * ky + kz * kz;
-                const double weight = factor * std::exp(-k2 * quarter) / k2;
+                const double kz = kz0 + inverse(2, 2) * c;
+                const double k2 = kx * kx + ky * ky + kz * kz;
+                const double weight =
+                        factor * std::exp(-k2 * quarter) / k2 * (1 - (c % 2 == 0 ? cut : -cut));
                 sRe *= weight;
                 sIm *= weight;
                 for (size_t i = 0; i < n; i++)

@@ -9,6 +9,8 @@
 
 #include <vector>
 
+#include "farfield/options.h"
+
 #include "base/vectors.h"
 #include "cells/excluded_pairs.h"
 
@@ -32,9 +34,11 @@ struct PointCharges
 class ExactForces
 {
 public:
-    /*! \param[in] box      rows, nm
-     *  \param[in] charged  number of particles with a charge */
-    ExactForces(const Mat3& box, long long charged);
+    /*! \param[in] boundary   of a slab, 1/r is cut off along z, see slab_sums.h
+     *  \param[in] box        rows, nm; of a slab the third has no meaning
+     *  \param[in] thickness  of a slab, nm
+     *  \param[in] charged    number of particles with a charge */
+    ExactForces(Boundary boundary, const Mat3& box, double thickness, long long charged);
 
     //! Whether the sum takes less than about a tenth of a second of one core.
     bool areCheap() const;
@@ -55,7 +59,8 @@ private:
     void addReal(const Sources& s, std::vector<double>* forces) const;
     void addReciprocal(const Sources& s, std::vector<double>* forces) const;
 
-    Mat3 box_;
+    bool isSlab_;
+    Mat3 box_;             //!< of a slab, whose height is twice where 1/r is cut off
     double splitting_ = 0; //!< 1/nm
     double cost_      = 0; //!< ns of one core
 };

@@ -77,12 +77,22 @@ void checkOnGpu(bool isOnGpu)
     }
 }
 
-Mat3 checkedBox(const double box[3][3])
+void checkBoundary(Boundary boundary, Device device)
 {
-    Mat3 B;
+    if (boundary == Boundary::Slab && device == Device::Gpu)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "The boundary 'slab', pbc = xy in GROMACS, exists on the device 'cpu' only.",
+                    "boundary");
+    }
+}
+
+Mat3 checkedBox(const double box[3][3], Boundary boundary)
+{
+    Mat3 B = Mat3::Identity();
     std::string all;
     bool valid = true;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3 && !isOpenAlong(boundary, i); i++)
     {
         all += (i ? "; " : "");
         for (int j = 0; j < 3; j++)

@@ -24,10 +24,14 @@ template<class Real>
 void checkOptions(const Options& options);
 //! That the device has what the options ask for. \throws Error  Unsupported
 void checkEngine(M2lEngine engine, Device device);
+//! The same for the boundary. \throws Error  Unsupported
+void checkBoundary(Boundary boundary, Device device);
 //! That the backend is a GPU's. \throws Error  Unsupported
 void checkOnGpu(bool isOnGpu);
-//! The box as a matrix. \param[in] box  rows, nm: finite, lower triangular, positive diagonal
-Mat3 checkedBox(const double box[3][3]);
+/*! \brief The box as a matrix.
+ *  \param[in] box       rows, nm: finite, lower triangular, positive diagonal
+ *  \param[in] boundary  vectors along axes without images are not read; 1 nm stands for them */
+Mat3 checkedBox(const double box[3][3], Boundary boundary);
 //! \param[in] q  [n]: finite
 template<class Real>
 void checkCharges(const Real* q, int n);

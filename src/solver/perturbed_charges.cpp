@@ -112,12 +112,14 @@ void PerturbedCharges<Real>::prepare(const Real* x, const double box[3][3])
 template<class Real>
 void PerturbedCharges<Real>::nameBadPosition(const Real* x, const double box[3][3]) const
 {
-    if (options_.boundary == Boundary::Open)
+    if (options_.boundary != Boundary::Periodic)
     {
         charges_->extent(x);
-        return;
     }
-    checkPositions(x, charges_->isCharged(), checkedBox(box));
+    if (options_.boundary != Boundary::Open)
+    {
+        checkPositions(x, charges_->isCharged(), checkedBox(box, options_.boundary));
+    }
 }
 
 template<class Real>

@@ -178,7 +178,13 @@ bool areSound(const SavedState& state)
     {
         return false;
     }
-    if (d.boundary == Boundary::Open && !OpenCells::of(d.coarseCells(), d.ws).hold(box, d.extent))
+    if (d.boundary != Boundary::Periodic
+        && !OpenCells::of(d.coarseCells(), d.ws, d.boundary).hold(box, d.extent))
+    {
+        return false;
+    }
+    if (d.boundary == Boundary::Slab
+        && (box(2, 0) != 0 || box(2, 1) != 0 || H[2][0] != 0 || H[2][1] != 0))
     {
         return false;
     }

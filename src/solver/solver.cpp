@@ -116,13 +116,13 @@ public:
         checkPoints(points, perturbed_.any());
         checkRequest(request);
         const std::vector<char> all(points, 1);
-        if (options_.boundary == Boundary::Periodic)
-        {
-            checkPositions(at, all, checkedBox(boxVectors), "point");
-        }
-        else
+        if (options_.boundary != Boundary::Periodic)
         {
             checkedExtent(at, all, "point");
+        }
+        if (options_.boundary != Boundary::Open)
+        {
+            checkPositions(at, all, checkedBox(boxVectors, options_.boundary), "point");
         }
         if (charges_.charged() == 0 || points == 0)
         {
@@ -381,6 +381,13 @@ private:
         }
     }
 
+    //! A box, and how far particles without images are apart in each dimension, nm, see extentInBox().
+    struct Place
+    {
+        Mat3 box;
+        Vec3 extent;
+    };
+
     /*! \brief Whether cells were chosen for so many particles, more or less, and for as many
      *         excluded ones.
      *
@@ -394,12 +401,13 @@ private:
     }
 
     //! Whether cells were chosen for particles without images that are about as far apart.
-    bool areChosenFor(const Vec3& extent) const
+    bool areChosenFor(const Place& place) const
     {
         const Discretisation& d = operators_.discretisation();
         return options_.boundary == Boundary::Periodic
-               || (isLikeExtent(extent, d.extent)
-                   && OpenCells::of(d.coarseCells(), d.ws).hold(d.referenceBox, extent));
+               || (isLikeExtent(place.extent, d.extent)
+                   && OpenCells::of(d.coarseCells(), d.ws, d.boundary)
+                              .hold(place.box, place.extent));
     }
 
     //! With what the options have left to the machine.
@@ -410,13 +418,6 @@ private:
         own.threads = threads_;
         return own;
     }
-
-    //! A box, and how far particles without images are apart in each dimension, nm.
-    struct Place
-    {
-        Mat3 box;
-        Vec3 extent;
-    };
 
     /*! \brief Makes the operators those of a box, the extent and the number of particles.
      *  \param[in] positions  returns those in host memory; called if cells have to be chosen */
@@ -433,7 +434,7 @@ private:
             chosenCount_    = charges_.takingPart();
             chosenPartners_ = charges_.withPartners();
         };
-        if (!operators_.exist() || !areChosenForCount() || !areChosenFor(place.extent))
+        if (!operators_.exist() || !areChosenForCount() || !areChosenFor(place))
         {
             choose(options_.tune);
         }
@@ -450,11 +451,12 @@ private:
     //! Where particles are on the caller's terms; the box of those without images is ours.
     Place placeOf(const Real* x, const double boxVectors[3][3]) const
     {
+        const Mat3 box = checkedBox(boxVectors, options_.boundary);
         if (options_.boundary == Boundary::Periodic)
         {
-            return { checkedBox(boxVectors), Vec3::Zero() };
+            return { box, Vec3::Zero() };
         }
-        return { openBoxInUse(), charges_.count() > 0 ? charges_.extent(x) : Vec3::Zero() };
+        return openPlace(box, charges_.count() > 0 ? charges_.extent(x) : Vec3::Zero());
     }
 
     //! The same of positions in device memory.
@@ -463,9 +465,10 @@ private:
                         const Request& request,
                         void* stream) const
     {
+        const Mat3 box = checkedBox(boxVectors, options_.boundary);
         if (options_.boundary == Boundary::Periodic)
         {
-            return { checkedBox(boxVectors), Vec3::Zero() };
+            return { box, Vec3::Zero() };
         }
         checkOpenOnDevice(request);
         const Vec3 extent = gpu_->extent(x, stream);
@@ -475,15 +478,21 @@ private:
             charges_.extent(gpu_->positions(x, charges_.count(), stream).data());
         }
         checkExtent(extent);
-        return { openBoxInUse(), extent };
+        return openPlace(box, extent);
     }
 
-    Mat3 openBoxInUse() const { return operators_.exist() ? operators_.box() : Mat3::Identity(); }
+    //! \param[in] box  whose vectors along periodic axes count
+    Place openPlace(const Mat3& box, const Vec3& extent) const
+    {
+        const Mat3 ours =
+                operators_.exist() ? openBoxLike(options_.boundary, box, operators_.box()) : box;
+        return { ours, extentInBox(options_.boundary, box, extent) };
+    }
 
     //! The stages, and the virial where they have none.
     Totals run(const Real* x, Real* forces, const Request& request, Real* potentials)
     {
-        if (options_.boundary == Boundary::Periodic || !request.virial)
+        if (options_.boundary != Boundary::Open || !request.virial)
         {
             return pipeline_.run(x, forces, request, potentials);
         }
@@ -536,7 +545,7 @@ private:
         for (const bool totals : { true, false })
         {
             request.energy = totals;
-            request.virial = totals && options_.boundary == Boundary::Periodic;
+            request.virial = totals && options_.boundary != Boundary::Open;
             pipeline_.runOnDevice(arrays.x,
                                   arrays.forces,
                                   request,

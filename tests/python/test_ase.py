@@ -97,7 +97,36 @@ def test_atoms_without_images_have_none(atoms):
     assert atoms.get_stress().shape == (6,)
 
 
-def test_atoms_periodic_in_some_directions_are_refused(atoms):
-    atoms.pbc = (True, True, False)
-    with pytest.raises(ValueError, match="all three directions or none"):
+@pytest.mark.parametrize("open_axis", range(3))
+def test_slabs_are_the_limit_of_slabs_far_apart(atoms, open_axis):
+    """A periodic box with 12 times as much vacuum, and its energy of a dipole taken away."""
+    order = [axis for axis in range(3) if axis != open_axis] + [open_axis]
+    vectors = np.zeros((3, 3))
+    vectors[0, 0], vectors[1, :2], vectors[2, 2] = 9, (2, 8), 120
+    turned = np.zeros((3, 3))
+    for row, axis in enumerate(order):
+        turned[axis] = vectors[row][np.argsort(order)]
+    atoms.positions = atoms.positions % 6
+    atoms.cell = turned
+    atoms.pbc = True
+    stacked = atoms.get_potential_energy(), atoms.get_forces()
+    atoms.cell[open_axis] = 0  # not read
+    atoms.pbc[open_axis] = False
+    charges = atoms.get_initial_charges()
+    net, middle = charges.sum(), atoms.positions[:, open_axis].mean()
+    assert net == pytest.approx(0, abs=1e-9)
+    field = 4 * np.pi / (9 * 8 * 120) * COULOMB * (charges @ (atoms.positions[:, open_axis] - middle))
+    assert atoms.get_potential_energy() == pytest.approx(
+        stacked[0] + field**2 * 9 * 8 * 120 / (8 * np.pi * COULOMB), rel=1e-7
+    )
+    expected = stacked[1].copy()
+    expected[:, open_axis] -= field * charges
+    np.testing.assert_allclose(atoms.get_forces(), expected, atol=1e-6 * np.abs(expected).max())
+    with pytest.raises(PropertyNotImplementedError):
+        atoms.get_stress()
+
+
+def test_atoms_periodic_in_one_direction_are_refused(atoms):
+    atoms.pbc = (True, False, False)
+    with pytest.raises(ValueError, match="all three directions, in two or in none"):
         atoms.get_potential_energy()

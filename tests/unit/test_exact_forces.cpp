@@ -34,7 +34,7 @@ std::vector<double> exactForces(const System& system)
     const std::vector<Real> q(system.charges.begin(), system.charges.end());
     ExcludedPairs pairs;
     compressedRows(system, false, &pairs.offsets, &pairs.partners);
-    const ExactForces forces(matrixOf(system.box), system.size());
+    const ExactForces forces(Boundary::Periodic, matrixOf(system.box), 0, system.size());
     return forces(PointCharges<Real>{ x.data(), q.data(), system.size(), pairs }, c_coulomb);
 }
 
@@ -96,13 +96,13 @@ TEST(ExactForces, AreThoseOfTheReferenceInAnyBox)
 TEST(ExactForces, AreLeftToFewParticles)
 {
     const Mat3 unit = Mat3::Identity();
-    EXPECT_TRUE(ExactForces(2.0 * unit, 800).areCheap());
-    EXPECT_TRUE(ExactForces(100.0 * unit, 800).areCheap());
-    EXPECT_FALSE(ExactForces(5.0 * unit, 10000).areCheap());
+    EXPECT_TRUE(ExactForces(Boundary::Periodic, 2.0 * unit, 0, 800).areCheap());
+    EXPECT_TRUE(ExactForces(Boundary::Periodic, 100.0 * unit, 0, 800).areCheap());
+    EXPECT_FALSE(ExactForces(Boundary::Periodic, 5.0 * unit, 0, 10000).areCheap());
     // rows upon rows that hold no image
     Mat3 sheet  = 1e6 * unit;
     sheet(2, 2) = 1e-3;
-    EXPECT_FALSE(ExactForces(sheet, 500).areCheap());
+    EXPECT_FALSE(ExactForces(Boundary::Periodic, sheet, 0, 500).areCheap());
 }
 
 } // namespace

@@ -46,7 +46,7 @@ TEST(OpenBox, HoldsWhatStaysApartFromImages)
             for (double extent = 0.01; extent < c_length; extent += 0.0503)
             {
                 const Apart apart(extent, cell, cells);
-                const OpenCells open = { { cells, 40, 40 }, ws };
+                const OpenCells open = { { cells, 40, 40 }, ws, Boundary::Open };
                 const bool isHeld =
                         open.hold(c_length * Mat3::Identity(), Vec3(extent, 0.01, 0.01));
                 // displacements that are not their own opposites, and no image that is near
@@ -73,11 +73,12 @@ TEST(OpenBox, LeavesRoomToMove)
     EXPECT_TRUE(isLikeExtent(Vec3(3, 2, 0.3), extent)) << "a sheet that has undulations";
     EXPECT_FALSE(isLikeExtent(Vec3(3, 2, 1), extent));
     EXPECT_TRUE(isLikeExtent(Vec3::Zero(), Vec3::Zero()));
-    const Mat3 box = openBox(extent, 0, 2.5);
+    const Mat3 box = openBox(Boundary::Open, Mat3::Identity(), extent, 0, 2.5);
     EXPECT_TRUE(box.isDiagonal());
     EXPECT_GT(box(0, 0), 2.5 * 3);
     EXPECT_GT(box(2, 2), 0);
-    EXPECT_GE(openBox(Vec3::Zero(), 0.7, 3)(0, 0), 3 * 0.7) << "the cell that was asked for";
+    EXPECT_GE(openBox(Boundary::Open, Mat3::Identity(), Vec3::Zero(), 0.7, 3)(0, 0), 3 * 0.7)
+            << "the cell that was asked for";
 }
 
 } // namespace
