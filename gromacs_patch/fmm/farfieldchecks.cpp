@@ -50,6 +50,7 @@
 #include "gromacs/fileio/warninp.h"
 #include "gromacs/mdtypes/inputrec.h"
 #include "gromacs/mdtypes/md_enums.h"
+#include "gromacs/pbcutil/pbc.h"
 #include "gromacs/topology/atoms.h"
 #include "gromacs/topology/topology.h"
 #include "gromacs/utility/keyvaluetree.h"
@@ -57,6 +58,7 @@
 
 #include "farfieldoptions.h"
 #include "farfieldperturbation.h"
+#include "farfieldtopology.h"
 
 namespace gmx
 {
@@ -67,12 +69,15 @@ namespace
 //! Positions beyond this are meaningless in single precision, which resolves 0.06 nm there; in nm
 constexpr real c_maxCoordinate = 1e6;
 
-//! Reports what needs a box, where there is none.
+//! Reports what needs a box, where there is none, or one without a height.
 void checkWithoutBox(const t_inputrec& ir, WarningHandler* wi)
 {
-    const auto refuse = [wi](const std::string& option)
+    const auto refuse = [wi, &ir](const std::string& option)
     {
-        wi->addError(formatString("%s needs a box, it can not be used with pbc = no.", option.c_str()));
+        wi->addError(formatString("%s needs a box, it can not be used with pbc = %s%s.",
+                                  option.c_str(),
+                                  c_pbcTypeNames[ir.pbcType].c_str(),
+                                  ir.pbcType == PbcType::XY ? " and less than two walls" : ""));
     };
     const std::pair<bool, const char*> features[] = {
         { ir.cos_accel != 0, "cos-acceleration" },
@@ -107,25 +112,22 @@ void checkWithoutBox(const t_inputrec& ir, WarningHandler* wi)
 
 void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
 {
-    if (ir.pbcType == PbcType::No)
-    {
-        checkWithoutBox(ir, wi);
-    }
-    else if (ir.pbcType != PbcType::Xyz)
+    if (ir.pbcType == PbcType::Screw)
     {
         wi->addError(
-                "coulombtype = FMM needs periodicity in all directions or in none, set pbc = xyz "
-                "or pbc = no.");
+                "coulombtype = FMM does not support screw periodicity, set pbc = xyz, pbc = xy or "
+                "pbc = no.");
     }
-    if (ir.nwall > 0)
+    else if (inputrec2nboundeddim(&ir) < DIM)
     {
-        wi->addError("coulombtype = FMM does not support walls, set nwall = 0.");
+        checkWithoutBox(ir, wi);
     }
     if (ir.ewald_geometry != EwaldGeometry::ThreeD)
     {
         wi->addError(
-                "coulombtype = FMM has no slab correction, set ewald-geometry = 3d or use "
-                "coulombtype = PME.");
+                "coulombtype = FMM needs no slab correction, set ewald-geometry = 3d. With pbc = "
+                "xy "
+                "there are no images along z.");
     }
     if (ir.epsilon_surface != 0)
     {
@@ -136,6 +138,16 @@ void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
     if (ir.useMts)
     {
         wi->addError("coulombtype = FMM does not support multiple time stepping, set mts = no.");
+    }
+}
+
+void checkDevice(const FarfieldOptions& options, const t_inputrec& ir, WarningHandler* wi)
+{
+    if (ir.pbcType == PbcType::XY && options.values.device == farfield::Device::Gpu)
+    {
+        wi->addError(formatString(
+                "With pbc = xy coulombtype = FMM runs on the CPU, set %s = auto or cpu.",
+                farfieldSetting("device")));
     }
 }
 
@@ -164,7 +176,7 @@ void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler*
     {
         checkPerturbation(mtop, ir, wi);
     }
-    if (mtop.groups.groups[SimulationAtomGroupType::EnergyOutput].size() > 1)
+    if (haveEnergyGroups(mtop))
     {
         wi->addNote(
                 "With coulombtype = FMM the Coulomb energies of energy groups, Coul-SR, are those "
@@ -199,7 +211,8 @@ void checkCellSize(const FarfieldOptions& options, const PbcType pbcType, const 
     {
         return;
     }
-    const double smallest = std::min({ box[XX][XX], box[YY][YY], box[ZZ][ZZ] });
+    const double height   = pbcType == PbcType::XY ? GMX_REAL_MAX : box[ZZ][ZZ];
+    const double smallest = std::min<double>({ box[XX][XX], box[YY][YY], height });
     if (options.values.cellSize > smallest * (1 + farfield::c_cellSizeRounding))
     {
         wi->addError(

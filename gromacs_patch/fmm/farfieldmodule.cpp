@@ -178,6 +178,7 @@ public:
             if (info.coulombInteractionType == CoulombInteractionType::Fmm)
             {
                 checkInputRecord(*inputrec_, wi_);
+                checkDevice(options_.farfieldOptions(), *inputrec_, wi_);
             }
             return;
         }
@@ -286,8 +287,9 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
     setupNotifier.subscribe(
             [impl](const PbcType& pbcType)
             {
-                impl->run_.boundary = pbcType == PbcType::No ? farfield::Boundary::Open
-                                                             : farfield::Boundary::Periodic;
+                impl->run_.boundary = pbcType == PbcType::No   ? farfield::Boundary::Open
+                                      : pbcType == PbcType::XY ? farfield::Boundary::Slab
+                                                               : farfield::Boundary::Periodic;
             });
     setupNotifier.subscribe(
             [](const MpiComm& mpiComm)

@@ -115,9 +115,11 @@ std::string describeSetup(const farfield::Setup& setup,
             h[2][1],
             h[2][2],
             setup.cellSize);
-    if (run.boundary == farfield::Boundary::Open)
+    if (run.boundary != farfield::Boundary::Periodic)
     {
-        text += "  boundaries               open (pbc = no); half of the cells or more are empty\n";
+        text += formatString("  boundaries               %s; half of the cells or more are empty\n",
+                             run.boundary == farfield::Boundary::Open ? "open (pbc = no)"
+                                                                      : "open along z (pbc = xy)");
     }
     text += formatString("  levels                   %d\n", setup.levels);
     text += formatString("  M2L engine               %s, %s operators\n",

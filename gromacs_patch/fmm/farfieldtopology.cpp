@@ -144,10 +144,17 @@ FarfieldExclusions collectExclusions(const gmx_mtop_t& mtop, const std::vector<i
 
 } // namespace
 
+bool haveEnergyGroups(const gmx_mtop_t& mtop)
+{
+    return !mtop.groups.groupNumbers[SimulationAtomGroupType::EnergyOutput].empty();
+}
+
 FarfieldParticles::FarfieldParticles(const gmx_mtop_t& mtop, const bool hasTwoStates) :
     mtop_(mtop),
     arePerturbed_(hasTwoStates),
-    numEnergyGroups_(static_cast<int>(mtop.groups.groups[SimulationAtomGroupType::EnergyOutput].size()))
+    numEnergyGroups_(haveEnergyGroups(mtop) ? static_cast<int>(
+                             mtop.groups.groups[SimulationAtomGroupType::EnergyOutput].size())
+                                            : 1)
 {
 }
 

@@ -60,6 +60,9 @@ struct FarfieldExclusions
     std::vector<int> partners;
 };
 
+//! Whether atoms are in several energy groups; those of walls have none
+bool haveEnergyGroups(const gmx_mtop_t& mtop);
+
 /*! \brief The particles of the FMM: the home atoms without filler particles, in their order.
  *
  * Charges and exclusions come from the global topology, so that they cannot depend on what is

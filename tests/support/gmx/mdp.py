@@ -18,6 +18,7 @@ FIXED_FMM = {
 
 # No periodic images.
 VACUUM = {**FMM, "pbc": "no", "comm-mode": "angular"}
+SLAB = {**FMM, "pbc": "xy"}
 
 # GROMACS's standard settings, with a cut-off of 1.0 nm.
 STANDARD_PME = {"coulombtype": "PME", "fourierspacing": 0.12, "pme-order": 4, "ewald-rtol": 1e-5}

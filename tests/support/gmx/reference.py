@@ -26,6 +26,11 @@ def converged(folder, system, cutoff):
     )
 
 
+def far_apart():
+    """Settings in which slabs with much vacuum between them are as good as alone: converged PME."""
+    return {**mdp.CONVERGED_PME, "pbc": "xyz", "ewald-geometry": "3dc"}
+
+
 def all_pairs(reach):
     """Settings in which all pairs within a distance (nm) interact as 1/r and as Lennard-Jones has it.
 

@@ -209,6 +209,18 @@ def droplet(folder, radius=1.2, steps=500):
     return relax(folder, "droplet.gro", steps, mdp.VACUUM)
 
 
+def film(folder, edge=2.6, thickness=2.2, steps=500):
+    """Salt water between two surfaces, periodic along x and y; whole molecules, without a height."""
+    (folder / "topol.top").write_text(WATER_TOP)
+    conf = solvate(folder, [edge, edge, thickness])
+    pairs = max(1, round(0.602214 * edge**2 * thickness))
+    flags = ["-np", pairs, "-nn", pairs, "-pname", "NA", "-nname", "CL"]
+    s = read_gro(folder / add_ions(folder, conf, flags))
+    s.box[2] = 0
+    write_gro(folder / "film.gro", s)
+    return relax(folder, "film.gro", steps, mdp.SLAB)
+
+
 def ions_above_water(folder, waters, ions, gap, box):
     """Columns that have atoms of a pair list's kind at one end, and others at the other one.
 

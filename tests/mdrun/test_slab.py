@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Slabs, pbc = xy, beside PME of slabs with vacuum and a correction."""
+
+import numpy as np
+import pytest
+
+from tests.support.gmx import environment, mdp, reference, simulation, systems
+from tests.support.gmx.mdp import settings
+from tests.support.gmx.simulation import force_error, simulate
+
+needs_double = pytest.mark.skipif(
+    environment.gmx_double() is None, reason="no double-precision gmx (set GMX_DOUBLE)"
+)
+
+# In which images of the film have no field: exp(-2 pi 12 / 2.6) is 3e-13.
+HEIGHT = 14
+# Smooth where it ends, so that no pair is in one sum and not in the other
+LENNARD_JONES = {"vdw-modifier": "Force-switch", "rvdw-switch": 0.8, "rvdw": 0.9, "rcoulomb": 0.9}
+WALLS = {
+    "nwall": 2,
+    "wall-type": "9-3",
+    "wall-atomtype": "OW OW",
+    "wall-density": "33 33",
+    "wall-r-linpot": 0.05,
+}
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory):
+    return systems.film(tmp_path_factory.mktemp("film"))
+
+
+def accuracy(value):
+    return {"fmm-farfield-accuracy": value}
+
+
+def changed(folder, system, name, change):
+    """The film with another structure."""
+    s = systems.read_gro(system.conf)
+    change(s)
+    systems.write_gro(folder / f"{name}.gro", systems.snap_to_grid(s))
+    return systems.System(folder, folder / f"{name}.gro", system.top, system.atoms, 0)
+
+
+def boxed(folder, system, height=HEIGHT):
+    """The film in the middle of a box."""
+
+    def change(s):
+        s.box[2] = [0, 0, height]
+        middle = (s.x[:, 2].min() + s.x[:, 2].max()) / 2
+        s.x[:, 2] += np.round((height / 2 - middle) / systems.POSITION_GRID) * systems.POSITION_GRID
+
+    return changed(folder, system, "boxed", change)
+
+
+def in_double(folder, system, entries, **more):
+    """By a double-precision GROMACS without FMM."""
+    top = systems.self_contained_topology(folder, system)
+    alone = systems.System(folder, system.conf, top, system.atoms, 0)
+    program = environment.gmx_double()
+    return simulate(folder, "exact", entries, alone, warnings=3, program=program, **more)
+
+
+@needs_double
+@pytest.mark.parametrize("wanted", [1e-5, 3e-4])
+@pytest.mark.parametrize("shape", ["film", "skewed", "polarised"])
+def test_forces_are_those_of_slabs_far_apart(work, film, shape, wanted):
+    def change(s):
+        if shape == "skewed":
+            s.box[1][0] = 0.4 * s.box[0][0]
+        if shape == "polarised":  # cations up, anions down
+            names = np.char.strip(np.array(s.atoms))
+            s.x[names == "NA", 2] += 3
+            s.x[names == "CL", 2] -= 3
+
+    system = boxed(work, changed(work, film, "changed", change))
+    exact = in_double(work, system, settings(mdp.ONE_STEP, LENNARD_JONES, reference.far_apart()))
+    run = simulate(work, "fmm", settings(mdp.ONE_STEP, mdp.SLAB, LENNARD_JONES, accuracy(wanted)), system)
+    assert force_error(run.forces, exact.forces) <= wanted
+    assert run.coulomb()[0] == pytest.approx(exact.coulomb()[0], rel=1e-5)
+
+
+@needs_double
+def test_forces_at_every_step_of_a_moving_film(work, film):
+    """Hot water and ions, some of which evaporate; steps with energies are rare."""
+    system = boxed(work, film)
+    hot = {"gen-vel": "yes", "gen-temp": 10000, "dt": 0.0005, "nsteps": 200}
+    rare = {"nstcalcenergy": 50, "nstenergy": 50, "nstxout": 1, "nstfout": 1}
+    cells = {"fmm-farfield-cell-size": 0.5}
+    entries = settings(mdp.SLAB, LENNARD_JONES, hot, rare, cells, accuracy(1e-4))
+    moving = simulate(work, "fmm", entries, system)
+    # The boxes of a slab have no height, and PME needs one; a rerun with it needs whole molecules
+    box = systems.read_gro(system.conf).box.diagonal()
+    files = ["-s", "fmm.tpr", "-f", "fmm.trr", "-o", "boxed.trr"]
+    whole = ["-pbc", "whole", "-box", *box]
+    environment.gmx()("trjconv", *files, *whole, folder=work, answer="0\n")
+    flags = ["-rerun", work / "boxed.trr"]
+    once = {"nstfout": 1, "nstxout": 1}
+    exact = in_double(work, system, settings(LENNARD_JONES, reference.far_apart(), once), flags=flags)
+    assert len(moving.frames) == len(exact.frames) == 201
+    for ours, theirs in zip(moving.frames, exact.frames):
+        assert force_error(ours.f, theirs.f) <= 1e-4
+    height = [np.ptp(frame.x[:, 2]) for frame in moving.frames]
+    assert height[-1] > 1.1 * height[0]
+
+
+@needs_double
+def test_forces_and_pressure_between_walls(work, film):
+    """Walls are GROMACS's own; the pressure across them and along them is that of PME."""
+    system = boxed(work, film, 3.2)
+    walls = settings(mdp.ONE_STEP, LENNARD_JONES, WALLS, {"pbc": "xy"})
+    vacuum = {**mdp.CONVERGED_PME, "ewald-geometry": "3dc", "wall-ewald-zfac": 5}
+    exact = in_double(work, system, settings(walls, vacuum))
+    run = simulate(work, "fmm", settings(walls, mdp.FMM, {"pbc": "xy"}, accuracy(1e-5)), system)
+    assert force_error(run.forces, exact.forces) <= 1e-5
+    for direction in ("XX", "YY", "ZZ", "XY", "XZ", "YZ"):
+        ours, theirs = (r.energies[f"Pres-{direction}"][0] for r in (run, exact))
+        assert ours == pytest.approx(theirs, abs=2), direction
+    assert "energy groups, Coul-SR" not in run.log
+
+
+@pytest.mark.parametrize("height", [0, 0.5, 5])
+def test_neither_the_box_nor_the_place_along_z_matters(work, film, height):
+    """A film 64 nm below the origin, in boxes lower than it, beside one in a periodic box."""
+
+    def change(s):
+        s.box[2] = [0, 0, height]
+        s.x[:, 2] -= 64
+
+    own = changed(work, film, "own", change)
+    run = simulate(work, "open", settings(mdp.ONE_STEP, mdp.SLAB, accuracy(1e-5)), own)
+    alone = settings(mdp.ONE_STEP, mdp.SLAB, accuracy(1e-5))
+    here = simulate(work, "here", alone, boxed(work, film))
+    terms = [r.energies["LJ (SR)"][0] for r in (run, here)]
+    assert terms[0] == pytest.approx(terms[1], rel=1e-6)
+    assert force_error(run.forces, here.forces) < 2e-5
+    wide = settings(mdp.ONE_STEP, mdp.FMM, accuracy(1e-5))
+    periodic = simulate(work, "periodic", wide, boxed(work, film, 40))
+    assert terms[0] == pytest.approx(periodic.energies["LJ (SR)"][0], rel=1e-6)
+
+
+def test_energy_is_conserved(work, film):
+    """Over 1 ps, several lists; a pair that is missing or found late costs tens of kJ/mol."""
+    length = {"gen-vel": "yes", "gen-temp": 300, "nsteps": 1000, "dt": 0.001, "nstenergy": 10}
+    exact = {"verlet-buffer-tolerance": 1e-5, **accuracy(1e-5)}
+    run = simulate(work, "run", settings(mdp.SLAB, length, exact), film)
+    energy = run.energies["Total Energy"]
+    assert np.abs(energy - energy[0]).max() < 2
+
+
+def test_a_restart_continues_bit_by_bit(work, film):
+    times = {"nstxout": 5, "nstfout": 5, "nsteps": 40}
+    entries = settings(mdp.SLAB, {"gen-vel": "yes", "gen-temp": 400}, times)
+    whole = simulate(work, "whole", entries, film, flags=["-reprod"])
+    simulation.grompp(work, "part", entries, film.conf, film.top).ok()
+    simulation.mdrun(work, "part", ["-reprod", "-nsteps", 20]).ok()
+    flags = ["-reprod", "-cpi", "part.cpt", "-noappend", "-nsteps", 20]
+    simulation.mdrun(work, "part", flags).ok()
+    continued = simulation.Run(work, "part.part0002")
+    assert np.array_equal(continued.frames[-1].f, whole.frames[-1].f)
+    assert np.array_equal(continued.frames[-1].x, whole.frames[-1].x)
+
+
+def test_pressure_along_walls_is_coupled(work, film):
+    """The area follows a pressure, the distance of the walls stays."""
+    coupling = {
+        "pcoupl": "C-rescale",
+        "pcoupltype": "semiisotropic",
+        "tau-p": 1,
+        "compressibility": "4.5e-4 0",
+        "ref-p": "3000 1",
+        "nsteps": 200,
+        "tcoupl": "v-rescale",
+        "tc-grps": "System",
+        "tau-t": 0.1,
+        "ref-t": 300,
+        "gen-vel": "yes",
+        "nstenergy": 50,
+    }
+    system = boxed(work, film, 3.2)
+    entries = settings(mdp.FMM, WALLS, {"pbc": "xy"}, coupling)
+    run = simulate(work, "run", entries, system)
+    assert run.energies["Box-X"][-1] < 0.998 * run.energies["Box-X"][0]
+    assert run.energies["Box-Z"][-1] == pytest.approx(3.2)
+
+
+def test_a_structure_can_be_minimised(work, film):
+    entries = settings(mdp.SLAB, {"integrator": "steep", "nsteps": 20})
+    run = simulate(work, "steep", entries, film)
+    assert run.energies["Potential"][-1] < run.energies["Potential"][0]
+
+
+def test_the_log_says_where_boundaries_are_open(work, film):
+    run = simulate(work, "fmm", settings(mdp.ONE_STEP, mdp.SLAB), film)
+    assert "open along z (pbc = xy)" in run.log
+
+
+def test_pme_can_not_be_set_in_such_a_file(work, film):
+    simulation.grompp(work, "fmm", settings(mdp.ONE_STEP, mdp.SLAB), film.conf, film.top).ok()
+    mdp.write(work / "pme.mdp", {"coulombtype": "PME"})
+    files = ["-s", "fmm.tpr", "-f", "pme.mdp", "-o", "pme.tpr"]
+    done = environment.gmx().attempt("convert-tpr", *files, folder=work)
+    assert done.status != 0
+    assert "pbc = xy" in done.text
+    assert not (work / "pme.tpr").exists()
