@@ -59,31 +59,54 @@ def lengths(atoms, seconds):
 
 def measure(folder, system, arguments):
     make_inputs(folder, system, arguments.seconds)
-    speeds = {"FMM": [], "pairs": []}
-    for turn in range(arguments.rounds):
+    return {"atoms": system.atoms, **in_turn(folder, "pairs", arguments.rounds)}
+
+
+def in_turn(folder, other, rounds):
+    """Runs FMM.tpr and OTHER.tpr, several rounds: medians of speeds and of their ratio."""
+    speeds = {"FMM": [], other: []}
+    for turn in range(rounds):
         for kind, values in speeds.items():
             output = f"{kind}-{turn}"
             flags = ["-s", f"{kind}.tpr", "-noconfout", "-resethway"]
             simulation.mdrun(folder, output, flags, time_limit=3600).ok()
             values.append(log.speed(folder / f"{output}.log"))
-    ratios = [fmm / pairs for fmm, pairs in zip(speeds["FMM"], speeds["pairs"])]
+    ratios = [ours / theirs for ours, theirs in zip(*speeds.values())]
     setup = (folder / "FMM-0.log").read_text(errors="replace")
     first = setup.index("  multipole order")
     return {
-        "atoms": system.atoms,
         **{f"{kind}_ns_per_day": results.median_and_spread(v) for kind, v in speeds.items()},
-        "fmm_over_pairs": results.median_and_spread(ratios),
+        f"fmm_over_{other.lower()}": results.median_and_spread(ratios),
         "setup": setup[first : setup.index("  device ", first)].splitlines(),
     }
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--radii", type=float, nargs="*", default=[1.4, 2.3, 3.2, 5.0], help="nm")
-    parser.add_argument("--proteins", type=int, nargs="*", default=[1, 3, 8], help="copies")
+def parser_with(description, output):
+    """Options of how long, how often and where to."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10, help="of a run, rough")
-    parser.add_argument("--output", type=Path, default=Path("vacuum_speed.json"))
+    parser.add_argument("--output", type=Path, default=Path(output))
+    return parser
+
+
+def write(path, records):
+    """The records with the machine and the program that they are of."""
+    results.write(
+        path,
+        {
+            "machine": machine.describe(),
+            "threads": environment.threads(),
+            "versions": environment.gmx().version(),
+            "systems": records,
+        },
+    )
+
+
+def main():
+    parser = parser_with(__doc__.splitlines()[0], "vacuum_speed.json")
+    parser.add_argument("--radii", type=float, nargs="*", default=[1.4, 2.3, 3.2, 5.0], help="nm")
+    parser.add_argument("--proteins", type=int, nargs="*", default=[1, 3, 8], help="copies")
     arguments = parser.parse_args()
     makers = {f"droplet, {r} nm": partial(systems.droplet, radius=r) for r in arguments.radii}
     for copies in arguments.proteins:
@@ -96,15 +119,7 @@ def main():
         columns = [record[key] for key in ("FMM_ns_per_day", "pairs_ns_per_day", "fmm_over_pairs")]
         numbers = "  ".join(f"{median:8.3g} +- {spread:.2g}" for median, spread in columns)
         print(f"{name:<16} {record['atoms']:>8} atoms  FMM, all pairs, ratio: {numbers}", flush=True)
-    results.write(
-        arguments.output,
-        {
-            "machine": machine.describe(),
-            "threads": environment.threads(),
-            "versions": environment.gmx().version(),
-            "systems": records,
-        },
-    )
+    write(arguments.output, records)
 
 
 if __name__ == "__main__":

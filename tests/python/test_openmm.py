@@ -171,3 +171,32 @@ def test_salt_water_in_a_dodecahedron():
     assert len(q) > 10000
     assert np.sum(np.abs(q) == 1.0) > 10
     compare(x, q, box, excluded)
+
+
+@pytest.mark.parametrize("name", ["tip4pew", "POPC"])
+def test_slabs_are_the_limit_of_slabs_far_apart(name):
+    """A film of water and a membrane, beside ones with three widths of vacuum and a correction for the dipole.
+
+    The periodic sum is that of the tests above; nothing in it knows of slabs.
+    """
+    pdb = app.PDBFile(str(Path(app.__file__).parent / "data" / f"{name}.pdb"))
+    x, q, box, excluded = particles(pdb.topology, pdb.positions, app.ForceField(*PACKAGED[name]))
+    assert max(np.ptp(x[list(pair)], axis=0).max() for pair in excluded) < 1, "whole molecules"
+    tall = box.copy()
+    tall[2] = [0, 0, np.ptp(x[:, 2]) + 3 * np.diag(box)[:2].max()]
+    stacked = farfield.Solver(accuracy=1e-8)
+    stacked.set_charges(q)
+    stacked.set_exclusions(excluded)
+    found = stacked.evaluate(x, tall)
+    volume = np.prod(np.diag(tall))
+    field = 4 * np.pi / volume * 138.935458 * (q @ (x[:, 2] - x[:, 2].mean()))
+    energy = found.energy + field**2 * volume / (8 * np.pi * 138.935458)
+    forces = found.forces - field * np.outer(q, [0, 0, 1])
+    scale = np.sqrt(np.mean(np.sum(forces**2, axis=1)))
+    for accuracy in (3e-4, 1e-7):
+        slab = farfield.Solver(accuracy=accuracy, boundary="slab", device="cpu")
+        slab.set_charges(q)
+        slab.set_exclusions(excluded)
+        result = slab.evaluate(x, box)
+        assert np.sqrt(np.mean(np.sum((result.forces - forces) ** 2, axis=1))) <= accuracy * scale
+        assert result.energy == pytest.approx(energy, rel=accuracy)
