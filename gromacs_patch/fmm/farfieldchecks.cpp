@@ -122,6 +122,11 @@ void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
     {
         checkWithoutBox(ir, wi);
     }
+    if (ir.pbcType == PbcType::XY && usingLJPme(ir.vdwtype))
+    {
+        wi->addError(
+                "With pbc = xy vdwtype = PME would have images along z, set vdwtype = Cut-off.");
+    }
     if (ir.ewald_geometry != EwaldGeometry::ThreeD)
     {
         wi->addError(
@@ -175,6 +180,32 @@ void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler*
     if (ir.efep != FreeEnergyPerturbationType::No)
     {
         checkPerturbation(mtop, ir, wi);
+    }
+    if (ir.pbcType == PbcType::XY && ir.pressureCouplingOptions.epc != PressureCoupling::No)
+    {
+        // What topologies have by rounding moves a pressure by less than one bar
+        constexpr double c_roundingOfCharges = 0.05;
+        const auto       hasNetCharge        = [&mtop](const auto charge)
+        {
+            double sum = 0;
+            for (const gmx_molblock_t& molblock : mtop.molblock)
+            {
+                const t_atoms& atoms = mtop.moltype[molblock.type].atoms;
+                for (int i = 0; i < atoms.nr; i++)
+                {
+                    sum += static_cast<double>(molblock.nmol) * atoms.atom[i].*charge;
+                }
+            }
+            return std::abs(sum) > c_roundingOfCharges;
+        };
+        if (hasNetCharge(&t_atom::q)
+            || (ir.efep != FreeEnergyPerturbationType::No && hasNetCharge(&t_atom::qB)))
+        {
+            wi->addError(
+                    "With pbc = xy a net charge has no pressure that pcoupl could follow: the "
+                    "energy "
+                    "of charged planes has no zero. Add counter-ions, or set pcoupl = no.");
+        }
     }
     if (haveEnergyGroups(mtop))
     {

@@ -31,13 +31,11 @@ struct SlabSpace
     //! What q_j adds to a wave vector with such a phase from cell to cell along z.
     double weight(double phase, double qz) const
     {
-        const double difference = phase - qz * height;
-        double sum              = 1;
-        for (int D = 1; D <= most; D++)
-        {
-            sum += 2 * std::cos(difference * D);
-        }
-        return sum * height / (2 * R);
+        const double half = 0.5 * (phase - qz * height);
+        const double sine = std::sin(half);
+        const double kernel =
+                std::abs(sine) < 1e-12 ? 2 * most + 1 : std::sin((2 * most + 1) * half) / sine;
+        return kernel * height / (2 * R);
     }
 
     double a, height;
@@ -111,14 +109,17 @@ private:
         harmonics_.add(q, radial_.data(), slope_.data(), true, out);
         if (qPar > 0)
         {
-            // exp(-q_par R) follows the strain: R as a length along z, q_par as a wave vector
+            // exp(-q_par R) follows the strain: R as a length along z, q_par as a wave vector. Where
+            // planes tilt, so does z: q_z R is no multiple of pi then, and a term of its sine appears
             const double ofR = qPar * space_.R;
             addCut(StrainXXminusZZ, -ofR * (1 + q[0] * q[0] / (qPar * qPar)), out);
             addCut(StrainYYminusZZ, -ofR * (1 + q[1] * q[1] / (qPar * qPar)), out);
             addCut(StrainXY, -ofR * q[0] * q[1] / (qPar * qPar), out);
+            addCut(StrainXZ, -space_.R * q[0] * q[2] / qPar, out);
+            addCut(StrainYZ, -space_.R * q[1] * q[2] / qPar, out);
         }
     }
-    //! \param[in] derivative  of q_par R under the strain
+    //! \param[in] derivative  of q_par R under the strain, or what has its place
     void addCut(Strain component, double derivative, double* out)
     {
         for (size_t l = 0; l < slope_.size(); l++)

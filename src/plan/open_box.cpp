@@ -63,15 +63,15 @@ Mat3 openBox(Boundary boundary,
     return box;
 }
 
-Mat3 openBoxLike(Boundary boundary, const Mat3& periodic, const Mat3& inUse)
+Mat3 openBoxLike(Boundary boundary, const Mat3& periodic, const Mat3& chosen)
 {
     if (boundary == Boundary::Open)
     {
-        return inUse;
+        return chosen;
     }
     const auto area = [](const Mat3& box) { return box(0, 0) * box(1, 1); };
     Mat3 box        = periodic;
-    box.row(2)      = inUse.row(2) * std::sqrt(area(periodic) / area(inUse));
+    box.row(2)      = chosen.row(2) * std::max(1.0, std::sqrt(area(periodic) / area(chosen)));
     return box;
 }
 

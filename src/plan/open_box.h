@@ -48,9 +48,11 @@ Mat3 openBox(Boundary boundary,
              double cell,
              double factor);
 
-/*! \brief The same for another periodic box, the shape of cells changed as little as can be.
- *  \param[in] inUse  a box as openBox() makes it */
-Mat3 openBoxLike(Boundary boundary, const Mat3& periodic, const Mat3& inUse);
+/*! \brief The same for another periodic box: the shape of cells is kept where the box grows.
+ *
+ *  The result does not depend on boxes in between, and holds what the first one held.
+ *  \param[in] chosen  a box as openBox() makes it, which cells were chosen for */
+Mat3 openBoxLike(Boundary boundary, const Mat3& periodic, const Mat3& chosen);
 
 //! The extent, nm, with those of a box along periodic axes.
 Vec3 extentInBox(Boundary boundary, const Mat3& periodic, const Vec3& extent);

@@ -65,7 +65,10 @@ std::vector<double> groupEnergies(ChargeSet<Real>* charges,
         {
             for (int own = 0; own < groups && state.weight != 0; own++)
             {
-                addGroup(state, own);
+                if (std::find(group, group + charges->count(), own) != group + charges->count())
+                {
+                    addGroup(state, own);
+                }
             }
         }
     }

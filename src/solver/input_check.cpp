@@ -83,7 +83,7 @@ void checkBoundary(Boundary boundary, Device device)
     {
         throw Error(ErrorCode::Unsupported,
                     "The boundary 'slab', pbc = xy in GROMACS, exists on the device 'cpu' only.",
-                    "boundary");
+                    "device");
     }
 }
 

@@ -484,8 +484,9 @@ private:
     //! \param[in] box  whose vectors along periodic axes count
     Place openPlace(const Mat3& box, const Vec3& extent) const
     {
-        const Mat3 ours =
-                operators_.exist() ? openBoxLike(options_.boundary, box, operators_.box()) : box;
+        const Mat3 ours = operators_.exist() ? openBoxLike(
+                                  options_.boundary, box, operators_.discretisation().referenceBox)
+                                             : box;
         return { ours, extentInBox(options_.boundary, box, extent) };
     }
 

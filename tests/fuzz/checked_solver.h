@@ -53,9 +53,10 @@ protected:
         std::ostringstream text;
         text << precisionName<Real>() << ", accuracy " << options_.accuracy << ", order "
              << options_.order << ", ws " << options_.directRange << ", cell " << options_.cellSize
-             << ", " << nameOf(options_.m2l) << (options_.leastSquares ? "" : ", truncated")
-             << ", threads " << options_.threads << (options_.reproducible ? ", reproducible" : "")
-             << "; " << system_.name << ", N " << system_.size() << ", box";
+             << ", " << nameOf(options_.m2l) << ", " << nameOf(options_.boundary)
+             << (options_.leastSquares ? "" : ", truncated") << ", threads " << options_.threads
+             << (options_.reproducible ? ", reproducible" : "") << "; " << system_.name << ", N "
+             << system_.size() << ", box";
         for (int i = 0; i < 3; ++i)
         {
             for (int j = 0; j <= i; ++j)
@@ -89,6 +90,24 @@ protected:
     {
         system_  = rounded<Real>(std::move(system));
         isKnown_ = false;
+        putTogether();
+    }
+    //! Without images, particles are where they are: one in a distant image is far away.
+    void putTogether()
+    {
+        for (Vector& x : system_.positions)
+        {
+            for (int k = 2; k >= 0; --k)
+            {
+                const Vector& edge  = system_.box[k];
+                const double images = std::floor(x[k] / edge[k]);
+                for (int c = 0; c <= k && isOpenAlong(options_.boundary, k); ++c)
+                {
+                    x[c] -= images * edge[c];
+                }
+            }
+        }
+        system_ = rounded<Real>(std::move(system_));
     }
 
     static Request randomRequest(std::mt19937& random)
@@ -189,7 +208,7 @@ protected:
     {
         if (!isKnown_)
         {
-            expectation_ = expectationFor(system_);
+            expectation_ = expectationFor(system_, options_.boundary);
             isKnown_     = true;
         }
         return expectation_;

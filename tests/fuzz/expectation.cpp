@@ -11,6 +11,9 @@
 #include <limits>
 #include <vector>
 
+#include "geometry.h"
+#include "open_systems.h"
+#include "slab_sum.h"
 #include "systems.h"
 
 namespace farfield
@@ -64,11 +67,33 @@ double convergenceRatio(const Matrix& box, const Setup& setup)
     return diagonal / nearest;
 }
 
-Expectation expectationFor(const System& system)
+namespace
+{
+
+//! Energy, forces and virial, and the sums of |force| of pairs of each particle.
+Evaluation exactly(const System& system, Boundary boundary, std::vector<double>* magnitudes)
+{
+    if (boundary == Boundary::Open)
+    {
+        return allPairs(system, magnitudes);
+    }
+    if (boundary == Boundary::Periodic || system.size() == 0)
+    {
+        return fastEwald(system, 0, magnitudes);
+    }
+    // images of a slab have no field beyond exp(-36)
+    const Vector& a = system.box[0];
+    const Vector& b = system.box[1];
+    return stackedSlabs(system, 6 * std::max(a[0], std::hypot(b[0], b[1])), magnitudes);
+}
+
+} // namespace
+
+Expectation expectationFor(const System& system, Boundary boundary)
 {
     Expectation result;
     std::vector<double> magnitudes;
-    result.value   = fastEwald(system, 0, &magnitudes);
+    result.value   = exactly(system, boundary, &magnitudes);
     const int n    = system.size();
     double squares = 0;
     for (const auto& [i, j] : system.exclusions)
@@ -92,6 +117,13 @@ Expectation expectationFor(const System& system)
     result.forceMagnitude = n == 0 ? 0 : std::sqrt(squares / n);
     result.pairEnergies += n * c_coulomb * system.meanSquareCharge() / 0.2;
     result.pairEnergies += std::abs(result.value.energy);
+    if (boundary == Boundary::Slab)
+    {
+        // planes of charges, which need not cancel
+        const double charge = n * std::sqrt(system.meanSquareCharge());
+        result.pairEnergies += 2 * c_pi * c_coulomb * charge * charge * system.box[2][2]
+                               / (system.box[0][0] * system.box[1][1]);
+    }
     result.scale = forceScale(system, result.value.forces);
     // Two splittings agree to this, see FastEwald.BoundsItsOwnErrorInEveryKindOfSystem.
     result.forceError = 64 * std::numeric_limits<double>::epsilon() * result.forceMagnitude;

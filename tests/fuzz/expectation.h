@@ -33,7 +33,7 @@ struct Expectation
     double pairEnergies   = 0; //!< sum of |energy| of near and excluded pairs, kJ/mol
 };
 
-Expectation expectationFor(const System& system);
+Expectation expectationFor(const System& system, Boundary boundary);
 
 } // namespace test
 } // namespace farfield

@@ -308,6 +308,7 @@ private:
     {
         options_ = randomOptions(random);
         solver_  = std::make_unique<Solver<Real>>(options_);
+        setSystem(system_); // which may have other boundaries
         loadCharges(*solver_, system_);
         loadExclusions(*solver_, system_, false);
     }

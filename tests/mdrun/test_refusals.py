@@ -20,6 +20,17 @@ UNSUPPORTED = {
     "slab, PME": ({"pbc": "xy", "coulombtype": "PME"}, "pbc"),
     "slab, other backend": ({"pbc": "xy", "fmm-backend": "exafmm"}, "pbc"),
     "slab, Lennard-Jones PME": ({"pbc": "xy", "vdwtype": "PME"}, "pbc"),
+    "slab, Lennard-Jones PME between walls": (
+        {
+            "pbc": "xy",
+            "nwall": 2,
+            "wall-type": "9-3",
+            "wall-atomtype": "OW OW",
+            "wall-density": "33 33",
+            "vdwtype": "PME",
+        },
+        "vdwtype",
+    ),
     "slab, pressure": ({"pbc": "xy", "pcoupl": "C-rescale"}, "pressure coupling"),
     "slab, acceleration": ({"pbc": "xy", "cos-acceleration": 0.1}, "cos-acceleration"),
     "slab, GPU": ({"pbc": "xy", "fmm-farfield-device": "gpu"}, "fmm-farfield-device"),

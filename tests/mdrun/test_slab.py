@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Slabs, pbc = xy, beside PME of slabs with vacuum and a correction."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -182,6 +184,54 @@ def test_pressure_along_walls_is_coupled(work, film):
     run = simulate(work, "run", entries, system)
     assert run.energies["Box-X"][-1] < 0.998 * run.energies["Box-X"][0]
     assert run.energies["Box-Z"][-1] == pytest.approx(3.2)
+
+
+def test_a_net_charge_has_no_pressure_to_couple(work, film):
+    """The energy of charged planes begins anywhere; a cation less."""
+    system = boxed(work, film, 3.2)
+    molecules = re.sub(
+        r"^NA\s+(\d+)",
+        lambda line: f"NA {int(line[1]) - 1}",
+        film.top.read_text(),
+        flags=re.MULTILINE,
+    )
+    (work / "topol.top").write_text(molecules)
+
+    def change(s):
+        names = [name.strip() for name in s.atoms]
+        last = len(names) - 1 - names[::-1].index("NA")
+        kept = np.arange(len(names)) != last
+        s.x = s.x[kept]
+        for key in ("residue_numbers", "residues", "atoms"):
+            setattr(s, key, list(np.array(getattr(s, key))[kept]))
+
+    charged = changed(work, system, "charged", change)
+    coupling = {"pcoupl": "C-rescale", "pcoupltype": "semiisotropic"}
+    coupling |= {"compressibility": "4.5e-5 0", "ref-p": "1 1"}
+    entries = settings(mdp.FMM, WALLS, {"pbc": "xy"})
+    top = work / "topol.top"
+    simulation.grompp(work, "alone", entries, charged.conf, top).ok()
+    done = simulation.grompp(work, "coupled", settings(entries, coupling), charged.conf, top)
+    assert done.status != 0
+    assert "a net charge has no pressure" in " ".join(done.text.split())
+
+
+def test_walls_may_be_nearer_than_the_cut_off(work):
+    """A layer of ions 0.6 nm high; grompp and mdrun know the density of what is in there."""
+    s = systems.ions_above_water(work, 0, 9, 0, (0, 0, 0))
+    layer = systems.read_gro(s.conf)
+    layer.x = np.array([[0.4 * (i % 3), 0.4 * (i // 3), 0.3 + 0.02 * (i % 2)] for i in range(9)])
+    layer.x = np.vstack([layer.x + [1.2 * a, 1.2 * b, 0] for a in range(2) for b in range(2)])
+    for key in ("residue_numbers", "residues", "atoms"):
+        setattr(layer, key, list(getattr(layer, key)) * 4)
+    layer.box = np.diag([2.4, 2.4, 0.6])
+    systems.write_gro(work / "slit.gro", systems.snap_to_grid(layer))
+    molecules = s.top.read_text().split("[ molecules ]")
+    (work / "slit.top").write_text("[ molecules ]".join([molecules[0], molecules[1] * 4]))
+    slit = systems.System(work, work / "slit.gro", work / "slit.top", 36, 0)
+    moving = {"gen-vel": "yes", "gen-temp": 300, "nsteps": 20, "dt": 0.001}
+    run = simulate(work, "slit", settings(mdp.FMM, WALLS, {"pbc": "xy"}, moving), slit)
+    assert np.isfinite(run.energies["Potential"]).all()
 
 
 def test_a_structure_can_be_minimised(work, film):

@@ -17,8 +17,9 @@ namespace farfield
 namespace test
 {
 
-Evaluation allPairs(const System& system)
+Evaluation allPairs(const System& system, std::vector<double>* magnitudes)
 {
+    std::vector<double> sums(system.size(), 0.0);
     std::set<std::pair<int, int>> excluded;
     for (const auto& [i, j] : system.exclusions)
     {
@@ -43,6 +44,8 @@ Evaluation allPairs(const System& system)
             const double r      = std::sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
             const double energy = qq / r;
             result.energy += energy;
+            sums[i] += std::abs(energy) / r;
+            sums[j] += std::abs(energy) / r;
             for (int a = 0; a < 3; ++a)
             {
                 const double force = energy * d[a] / (r * r);
@@ -54,6 +57,10 @@ Evaluation allPairs(const System& system)
                 }
             }
         }
+    }
+    if (magnitudes != nullptr)
+    {
+        *magnitudes = sums;
     }
     return result;
 }

@@ -22,8 +22,9 @@ namespace test
 //! How far molecules() are apart, nm.
 constexpr double c_molecularDistance = 0.31;
 
-//! Energy, forces and virial of all pairs but the excluded ones.
-Evaluation allPairs(const System& system);
+/*! \brief Energy, forces and virial of all pairs but the excluded ones.
+ *  \param[out] magnitudes  if not null: sums of |force| over the pairs of each particle, kJ/mol/nm */
+Evaluation allPairs(const System& system, std::vector<double>* magnitudes = nullptr);
 
 /*! \brief The error of an energy, kJ/mol, where forces have independent errors.
  *

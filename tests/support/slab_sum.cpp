@@ -204,29 +204,48 @@ Matrix virialOfSlab(const System& system, double splitting)
     return virial;
 }
 
-Evaluation stackedSlabs(const System& system, double vacuum)
+Evaluation stackedSlabs(const System& system, double vacuum, std::vector<double>* magnitudes)
 {
-    double least = system.positions[0][2], most = least;
-    for (const Vector& r : system.positions)
-    {
-        least = std::min(least, r[2]);
-        most  = std::max(most, r[2]);
-    }
-    System stacked    = system;
-    stacked.box[2]    = { 0, 0, most - least + vacuum };
-    Evaluation result = fastEwald(stacked);
-    double dipole     = 0;
+    const auto isLower = [](const Vector& a, const Vector& b) { return a[2] < b[2]; };
+    const auto [least, most] =
+            std::minmax_element(system.positions.begin(), system.positions.end(), isLower);
+    const double middle = 0.5 * ((*least)[2] + (*most)[2]);
+    System stacked      = shifted(system, { 0, 0, -middle });
+    // of an excluded pair the image along z must not be the closer one
+    const double thickness = (*most)[2] - (*least)[2];
+    stacked.box[2]         = { 0, 0, std::max(thickness + vacuum, 2.5 * thickness) };
+    Evaluation result      = fastEwald(stacked, 0, magnitudes);
+    // Moments of the charge, and what the planes of images and of background have too much
+    double net = 0, dipole = 0, square = 0;
     for (int i = 0; i < system.size(); ++i)
     {
-        dipole += system.charges[i] * system.positions[i][2];
+        const double z = stacked.positions[i][2];
+        net += system.charges[i];
+        dipole += system.charges[i] * z;
+        square += system.charges[i] * z * z;
     }
-    const double field = 4 * c_pi / stacked.volume() * c_coulomb * dipole;
-    result.energy += 0.5 * field * dipole;
+    const double factor = 2 * c_pi / stacked.volume() * c_coulomb;
+    const double height = stacked.box[2][2];
+    const double energy =
+            factor * (dipole * dipole - net * square - net * net * height * height / 12);
+    result.energy += energy;
+    Vector first = {}; // sum of z f
     for (int i = 0; i < system.size(); ++i)
     {
-        result.forces[i][2] -= field * system.charges[i];
+        const double z = stacked.positions[i][2];
+        result.forces[i][2] -= 2 * factor * system.charges[i] * (dipole - net * z);
+        for (int k = 0; k < 3; ++k)
+        {
+            first[k] += z * result.forces[i][k];
+        }
     }
-    result.virial = {};
+    // The area is a part of the correction; nothing is periodic along z
+    result.virial[0][0] -= 0.5 * energy;
+    result.virial[1][1] -= 0.5 * energy;
+    for (int k = 0; k < 3; ++k)
+    {
+        result.virial[2][k] = result.virial[k][2] = -0.5 * first[k];
+    }
     return result;
 }
 

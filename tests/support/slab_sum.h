@@ -9,6 +9,8 @@
 #ifndef FARFIELD_TESTS_SLAB_SUM_H
 #define FARFIELD_TESTS_SLAB_SUM_H
 
+#include <vector>
+
 #include "reference.h"
 
 namespace farfield
@@ -35,12 +37,16 @@ Evaluation slabSum(const System& system, double splitting);
 Matrix virialOfSlab(const System& system, double splitting);
 
 /*! \brief The Ewald sum over slabs that are stacked with vacuum between them, with the correction of
- *         Yeh and Berkowitz, J. Chem. Phys. 111, 3155 (1999), doi:10.1063/1.479595.
+ *         Yeh and Berkowitz, J. Chem. Phys. 111, 3155 (1999), doi:10.1063/1.479595, for net charges
+ *         as well: Ballenegger, Arnold and Cerda, J. Chem. Phys. 131, 094107 (2009),
+ *         doi:10.1063/1.3216473.
  *
- *  For thousands of neutral charges; the error decays as exp(-2 pi vacuum / longer box edge). Without
- *  virial.
- *  \param[in] vacuum  nm */
-Evaluation stackedSlabs(const System& system, double vacuum);
+ *  For thousands of charges; the error decays as exp(-2 pi vacuum / longer box edge).
+ *  \param[in]  vacuum      nm
+ *  \param[out] magnitudes  as of fastEwald() */
+Evaluation stackedSlabs(const System& system,
+                        double vacuum,
+                        std::vector<double>* magnitudes = nullptr);
 
 } // namespace test
 } // namespace farfield

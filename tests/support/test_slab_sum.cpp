@@ -92,11 +92,16 @@ TEST(SlabSum, HasTheForceOfACapacitor)
 
 TEST(SlabSum, IsTheLimitOfSlabsFarApart)
 {
-    const System system      = charges(0);
-    const Evaluation exact   = slabSum(system, 4);
-    const Evaluation stacked = stackedSlabs(system, 12);
-    EXPECT_LT(relativeError(stacked.forces, exact.forces), 1e-10);
-    EXPECT_NEAR(stacked.energy, exact.energy, 1e-9 * std::abs(exact.energy));
+    for (const double net : { 0.0, 1.7 })
+    {
+        const System system      = charges(net);
+        const Evaluation exact   = slabSum(system, 4);
+        const Evaluation stacked = stackedSlabs(system, 12);
+        EXPECT_LT(relativeError(stacked.forces, exact.forces), 1e-10);
+        EXPECT_NEAR(stacked.energy, exact.energy, 1e-9 * std::abs(exact.energy));
+        EXPECT_LT(largestDifference(stacked.virial, virialOfSlab(system, 4)),
+                  1e-7 * std::abs(exact.energy));
+    }
 }
 
 } // namespace

@@ -242,7 +242,7 @@ TEST(LatticeSums, HaveTheStatedStrainDerivatives)
             lattices(),
             Boundary::Periodic,
             { StrainXXminusZZ, StrainYYminusZZ, StrainXY, StrainXZ, StrainYZ });
-    // strains with z tilt the planes, which the sums do not have: Slab.HasTheVirialOfAStrain
+    // strains with z tilt the planes, which the sums do not have: Slab.HasTheVirialOfForcesAlongZ
     expectStatedStrainDerivatives(
             slabs(), Boundary::Slab, { StrainXXminusZZ, StrainYYminusZZ, StrainXY });
 }

@@ -66,6 +66,8 @@ def check(parameters, path):
         raise GmxError(
             f"{path} has coulombtype = {parameters['coulombtype']}, make it with PME or with FMM"
         )
+    if parameters["pbc"] != "xyz":
+        raise GmxError(f"{path} has pbc = {parameters['pbc']}; PME to compare with needs pbc = xyz")
     if parameters.get("free-energy", "no") != "no" and float(parameters.get("sc-alpha", 0)) > 0:
         raise GmxError(
             f"{path} has a soft core: PME softens Coulomb interactions of perturbed atoms, FMM does not, "
