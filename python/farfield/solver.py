@@ -39,7 +39,7 @@ class Solver:
         m2l: "auto", "hierarchy" or "fft", and further engines on a GPU.
         boundary: "periodic"; "open": no images, no box; "slab": images along the first two box
             vectors and none along z, on the CPU. The energy of a slab with a net charge begins where
-            a charged plane has the potential -2 pi |z| times its density; forces do not depend on it.
+            a charged plane has the potential zero at the plane; forces do not depend on it.
         device: "auto", "cpu" or "gpu".
         device_id: CUDA device; None: the current one.
         threads: OpenMP threads; None: all that the runtime offers.
