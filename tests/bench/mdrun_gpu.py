@@ -186,22 +186,25 @@ def run(gmx, name, kind, steps, reset, arguments):
     return log.speed(arguments.output / f"{name}.log")
 
 
-def plan(gmx, name, kind, arguments):
-    """Numbers of steps, all and before the clock is reset, that fill the time."""
-    nstlist = kind["nstlist"]
-
+def steps_per_second(gmx, name, kind, arguments):
+    """How fast a kind is, about."""
     def probe(steps):
-        """Steps per second."""
         untuned = {**kind, "tuned": False}
         speed = run(gmx, f"{name}-probe", untuned, steps, steps // 2, arguments)
         return 1000 / mdrun_speed.ms_per_step(speed, kind["dt"])
 
+    # The first steps are slow: a second run is long enough for them not to count.
+    intervals = max(2, math.ceil(PROBE_SECONDS * probe(PROBE_STEPS) / kind["nstlist"]))
+    return probe(2 * kind["nstlist"] * intervals)
+
+
+def plan(kind, per_second, arguments):
+    """Numbers of steps, all and before the clock is reset, that fill the time."""
+    nstlist = kind["nstlist"]
+
     def intervals(seconds):
         return max(2, math.ceil(seconds * per_second / nstlist))
 
-    # The first steps are slow: a second run is long enough for them not to count.
-    per_second = probe(PROBE_STEPS)
-    per_second = probe(2 * nstlist * intervals(PROBE_SECONDS))
     reset = intervals(arguments.seconds / 2)
     if kind["tuned"]:
         reset = intervals(TUNING_DELAY) + TUNING_INTERVALS
@@ -211,7 +214,7 @@ def plan(gmx, name, kind, arguments):
 def measure(gmx, name, folder, common, arguments):
     """All rounds of a system; returns the record for the JSON file."""
     kinds = kinds_of(folder, arguments)
-    inputs = {}
+    inputs, speeds = {}, {}
     for kind in kinds.values():
         base = kind["base"]
         if base not in inputs:
@@ -222,7 +225,9 @@ def measure(gmx, name, folder, common, arguments):
                 "-t", folder / "warm.cpt", "-p", folder / kind["topology"], "-o", inputs[base],
                 "-po", f"{name}-{base}-out.mdp", folder=arguments.output)
         kind["tpr"], kind["system"], kind["dt"] = inputs[base], name, common["dt"]
-        kind["steps"], kind["reset"] = plan(gmx, name, kind, arguments)
+        if base not in speeds:
+            speeds[base] = steps_per_second(gmx, name, kind, arguments)
+        kind["steps"], kind["reset"] = plan(kind, speeds[base], arguments)
     record = {"atoms": gro.atom_count(folder / "warm.gro"), "dt": common["dt"], "kinds": {}}
     for turn in range(arguments.rounds):
         for label, kind in kinds.items():
