@@ -4,28 +4,14 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief The solver for Python: arrays in, arrays of the caller filled. The package wraps it.
+ *  \brief The extension module, which the package wraps.
  */
-#include <algorithm>
-#include <array>
-#include <iterator>
-#include <optional>
-#include <string>
-#include <variant>
-#include <vector>
+#include "python_solver.h"
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/array.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
+#ifdef FARFIELD_PYTHON_ON_GPU
+#include "on_gpu.h"
+#endif
 
-#include "farfield/farfield.h"
-
-namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace farfield
@@ -34,230 +20,11 @@ namespace
 {
 
 template<class Real>
-using Vector = nb::ndarray<const Real, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template<class Real>
-using Positions = nb::ndarray<const Real, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
-using Box       = nb::ndarray<const double, nb::shape<3, 3>, nb::c_contig, nb::device::cpu>;
-using Indices   = nb::ndarray<const int, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-//! Arrays that are filled.
-template<class Real>
-using Vectors = nb::ndarray<Real, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
-template<class Real>
-using Values = nb::ndarray<Real, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-using Matrix = std::array<std::array<double, 3>, 3>;
-
-int sizeOf(size_t size)
-{
-    return static_cast<int>(size);
-}
-
-void checkSize(size_t size, size_t expected, const char* what)
-{
-    if (size != expected)
-    {
-        throw Error(ErrorCode::InvalidArgument,
-                    std::string("There are ") + std::to_string(size) + " " + what + ", but "
-                            + std::to_string(expected)
-                            + " particles: set the charges of all of them.");
-    }
-}
-
-//! The value of a name among rows of names and values.
-template<class Value, class Rows>
-Value named(const Rows& rows, const std::string& name, const char* option)
-{
-    const auto found = std::find_if(
-            std::begin(rows), std::end(rows), [&](const auto& row) { return name == row.name; });
-    if (found == std::end(rows))
-    {
-        throw Error(ErrorCode::InvalidArgument,
-                    std::string(option) + " has no value '" + name + "'.",
-                    option);
-    }
-    return found->value;
-}
-
-//! Sets an option by its name. \throws Error  there is none, or it is of another type
-void setOption(Options* options, const std::string& name, const nb::object& value)
-{
-    const OptionDescription* option = findOption<float>(name);
-    if (option == nullptr)
-    {
-        throw Error(ErrorCode::InvalidArgument, "There is no option '" + name + "'.");
-    }
-    std::visit(
-            [&](auto member)
-            {
-                using Member = std::remove_reference_t<decltype(options->*member)>;
-                if constexpr (std::is_same_v<Member, M2lEngine>)
-                {
-                    options->*member =
-                            named<Member>(c_m2lEngines, nb::cast<std::string>(value), option->name);
-                }
-                else if constexpr (std::is_same_v<Member, Boundary>)
-                {
-                    options->*member =
-                            named<Member>(c_boundaries, nb::cast<std::string>(value), option->name);
-                }
-                else if constexpr (std::is_same_v<Member, Device>)
-                {
-                    options->*member =
-                            named<Member>(c_devices, nb::cast<std::string>(value), option->name);
-                }
-                else
-                {
-                    options->*member = nb::cast<Member>(value);
-                }
-            },
-            option->member);
-}
-
-//! A solver that knows how many particles it has.
-template<class Real>
-class PythonSolver
-{
-public:
-    explicit PythonSolver(const nb::dict& given) : solver_(optionsOf(given)) {}
-
-    void setCharges(const Vector<Real>& q)
-    {
-        solver_.setCharges(q.data(), sizeOf(q.size()));
-        count_ = q.size();
-    }
-    void setPerturbedCharges(const Vector<Real>& a, const Vector<Real>& b)
-    {
-        checkSize(b.size(), a.size(), "charges of the second state");
-        solver_.setPerturbedCharges(a.data(), b.data(), sizeOf(a.size()));
-        count_ = a.size();
-    }
-    void setExclusions(const Indices& offsets, const Indices& partners)
-    {
-        checkSize(offsets.size(), count_ + 1, "offsets (one more than particles)");
-        solver_.setExclusions(offsets.data(), partners.data(), sizeOf(count_));
-    }
-    void prepare(const Positions<Real>& x, const Box& box)
-    {
-        checkSize(x.shape(0), count_, "positions");
-        const nb::gil_scoped_release release;
-        solver_.prepare(x.data(), rows(box));
-    }
-    //! \returns energy, virial and dV/dlambda
-    std::tuple<double, Matrix, double> evaluate(const Positions<Real>& x,
-                                                const Box& box,
-                                                const Vectors<Real>& forces,
-                                                const std::optional<Values<Real>>& potentials,
-                                                bool virial,
-                                                const std::array<double, 3>& gridOffset,
-                                                double lambda,
-                                                bool slope)
-    {
-        checkSize(x.shape(0), count_, "positions");
-        Request request;
-        request.virial         = virial;
-        request.gridOffset     = gridOffset;
-        request.replaceForces  = true;
-        request.lambda         = lambda;
-        request.dEnergyDLambda = slope;
-        Totals totals;
-        {
-            const nb::gil_scoped_release release;
-            totals = solver_.evaluate(x.data(),
-                                      rows(box),
-                                      forces.data(),
-                                      request,
-                                      potentials ? potentials->data() : nullptr);
-        }
-        Matrix matrix;
-        for (int i = 0; i < 9; i++)
-        {
-            matrix[i / 3][i % 3] = totals.virial[i / 3][i % 3];
-        }
-        return { totals.energy, matrix, totals.dEnergyDLambda };
-    }
-    void evaluateAt(const Positions<Real>& x,
-                    const Box& box,
-                    const Positions<Real>& at,
-                    const Values<Real>& potentials,
-                    const Vectors<Real>& fields,
-                    const std::array<double, 3>& gridOffset)
-    {
-        checkSize(x.shape(0), count_, "positions");
-        Request request;
-        request.gridOffset = gridOffset;
-        const nb::gil_scoped_release release;
-        solver_.evaluateAt(x.data(),
-                           rows(box),
-                           at.data(),
-                           static_cast<int>(at.shape(0)),
-                           potentials.data(),
-                           fields.data(),
-                           request);
-    }
-    std::vector<double> groupEnergies(const Positions<Real>& x,
-                                      const Box& box,
-                                      const Indices& group,
-                                      int groups,
-                                      double lambda)
-    {
-        checkSize(x.shape(0), count_, "positions");
-        checkSize(group.size(), count_, "groups");
-        Request request;
-        request.lambda = lambda;
-        const nb::gil_scoped_release release;
-        return solver_.groupEnergies(x.data(), rows(box), group.data(), groups, request);
-    }
-    nb::dict setup() const
-    {
-        const Setup s = solver_.setup();
-        nb::dict result;
-        result["order"]           = s.order;
-        result["direct_range"]    = s.directRange;
-        result["m2l"]             = nameOf(s.m2l);
-        result["device"]          = nameOf(s.device);
-        result["device_name"]     = s.deviceName;
-        result["cells"]           = s.cells;
-        result["leaf_cells"]      = s.leafCells;
-        result["levels"]          = s.levels;
-        result["cell_size"]       = s.cellSize;
-        result["estimated_error"] = s.estimatedError;
-        result["threads"]         = s.threads;
-        return result;
-    }
-    std::vector<std::pair<std::string, double>> timings() const
-    {
-        std::vector<std::pair<std::string, double>> result;
-        for (const StageTime& stage : solver_.timings())
-        {
-            result.emplace_back(stage.name, stage.seconds);
-        }
-        return result;
-    }
-
-private:
-    using Rows = const double (*)[3];
-
-    static Rows rows(const Box& box) { return reinterpret_cast<Rows>(box.data()); }
-    static Options optionsOf(const nb::dict& given)
-    {
-        Options options;
-        for (const auto& [name, value] : given)
-        {
-            setOption(&options, nb::cast<std::string>(name), nb::borrow(value));
-        }
-        return options;
-    }
-
-    Solver<Real> solver_;
-    size_t count_ = 0;
-};
-
-template<class Real>
 void bind(nb::module_& module, const char* name)
 {
     using Class = PythonSolver<Real>;
-    nb::class_<Class>(module, name)
-            .def(nb::init<const nb::dict&>())
+    nb::class_<Class> solver(module, name);
+    solver.def(nb::init<const nb::dict&>())
             .def("set_charges", &Class::setCharges)
             .def("set_perturbed_charges", &Class::setPerturbedCharges)
             .def("set_exclusions", &Class::setExclusions)
@@ -283,6 +50,9 @@ void bind(nb::module_& module, const char* name)
             .def("group_energies", &Class::groupEnergies)
             .def("setup", &Class::setup)
             .def("timings", &Class::timings);
+#ifdef FARFIELD_PYTHON_ON_GPU
+    bindOnGpu(&solver);
+#endif
 }
 
 } // namespace

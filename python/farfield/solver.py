@@ -1,10 +1,11 @@
 # farfield: a fast multipole method for molecular dynamics.
 #
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The solver, with NumPy arrays."""
+"""The solver, with NumPy arrays, or arrays in the memory of a GPU."""
 
+import sys
 from dataclasses import dataclass
-from typing import Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -14,12 +15,12 @@ from . import _core
 
 @dataclass
 class Result:
-    """What an evaluation gives."""
+    """What an evaluation gives; forces and potentials are where the positions are."""
 
     energy: float  # kJ/mol
-    forces: NDArray  # kJ/mol/nm, [n, 3]
+    forces: Any  # kJ/mol/nm, [n, 3]
     virial: Optional[NDArray] = None  # -1/2 sum of x f, kJ/mol, [3, 3]
-    potentials: Optional[NDArray] = None  # dE/dq of every particle, kJ/mol/e, [n]
+    potentials: Optional[Any] = None  # dE/dq of every particle, kJ/mol/e, [n]
     slope: Optional[float] = None  # dV/dlambda, kJ/mol
 
 
@@ -28,6 +29,10 @@ class Solver:
 
     A net charge in a periodic box is neutralised by a uniform background. One solver is used by one
     thread at a time.
+
+    Positions and points may be arrays in the memory of a GPU that speak DLPack, of PyTorch, CuPy or
+    JAX, if the solver has that GPU: they are read there, and what is returned is of the same package
+    and stays there. All that was asked of the GPU before is complete first. Charges are of the host.
 
     Args:
         accuracy: wanted error of the forces: their RMS error over all particles is at most this
@@ -38,7 +43,7 @@ class Solver:
         cell_size: wanted edge of a leaf cell, nm; None: the cost decides.
         m2l: "auto", "hierarchy" or "fft", and further engines on a GPU.
         boundary: "periodic"; "open": no images, no box; "slab": images along the first two box
-            vectors and none along z, on the CPU. The energy of a slab with a net charge begins where
+            vectors and none along z. The energy of a slab with a net charge begins where
             a charged plane has the potential zero at the plane; forces do not depend on it.
         device: "auto", "cpu" or "gpu".
         device_id: CUDA device; None: the current one.
@@ -152,13 +157,20 @@ class Solver:
             ValueError: a position or the box is not valid, or the accuracy cannot be met.
             MemoryError: memory is exhausted.
         """
-        x = self._reals(x)
-        forces = np.empty_like(x)
-        values = np.empty(len(x), self.dtype) if potentials else None
         offset = tuple(map(float, grid_offset))
-        energy, matrix, derivative = self._core.evaluate(
-            x, _box(box), forces, values, bool(virial), offset, lambda_, bool(slope)
-        )
+        if _is_on_gpu(x):
+            energy, matrix, derivative, forces, values = self._on_gpu("evaluate_on_gpu")(
+                x, _box(box), bool(potentials), bool(virial), offset, lambda_, bool(slope)
+            )
+            take = _importer(x)
+            forces, values = take(forces), take(values) if potentials else None
+        else:
+            x = self._reals(x)
+            forces = np.empty_like(x)
+            values = np.empty(len(x), self.dtype) if potentials else None
+            energy, matrix, derivative = self._core.evaluate(
+                x, _box(box), forces, values, bool(virial), offset, lambda_, bool(slope)
+            )
         return Result(
             energy,
             forces,
@@ -174,7 +186,7 @@ class Solver:
         points: ArrayLike,
         *,
         grid_offset: Sequence[float] = (0.0, 0.0, 0.0),
-    ) -> tuple[NDArray, NDArray]:
+    ) -> tuple[Any, Any]:
         """Potentials, kJ/mol/e, [m], and fields, kJ/mol/nm/e, [m, 3], at points that are no particles.
 
         With all images and the background of a periodic box; excluded pairs do not count. Costs an
@@ -184,9 +196,13 @@ class Solver:
             x, box, grid_offset: as for evaluate().
             points: nm, [m, 3], any periodic image.
         """
+        offset = tuple(map(float, grid_offset))
+        if _is_on_gpu(x) or _is_on_gpu(points):
+            results = self._on_gpu("evaluate_at_on_gpu")(x, _box(box), points, offset)
+            potentials, fields = map(_importer(points), results)
+            return potentials, fields
         points = self._reals(points)
         potentials, fields = np.empty(len(points), self.dtype), np.empty_like(points)
-        offset = tuple(map(float, grid_offset))
         self._core.evaluate_at(self._reals(x), _box(box), points, potentials, fields, offset)
         return potentials, fields
 
@@ -216,8 +232,25 @@ class Solver:
         """Seconds per stage so far, in the order of the pipeline."""
         return dict(self._core.timings())
 
+    def _on_gpu(self, name: str) -> Callable:
+        if not hasattr(self._core, name):
+            raise RuntimeError("This farfield was built without CUDA: pass arrays of the host.")
+        return getattr(self._core, name)
+
     def _reals(self, values: ArrayLike) -> NDArray:
         return np.ascontiguousarray(values, dtype=self.dtype)
+
+
+def _is_on_gpu(x: Any) -> bool:
+    cuda = 2  # in DLPack
+    return hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] == cuda
+
+
+def _importer(like: Any) -> Callable:
+    """The function of the package of an array that takes arrays of others."""
+    if hasattr(like, "__array_namespace__"):
+        return like.__array_namespace__().from_dlpack
+    return sys.modules[type(like).__module__.partition(".")[0]].from_dlpack
 
 
 def _box(box: Optional[ArrayLike]) -> NDArray:

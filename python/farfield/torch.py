@@ -15,9 +15,9 @@ from .solver import Solver
 class Coulomb(torch.nn.Module):
     """The Coulomb energy of point charges, kJ/mol, as a function that can be differentiated once.
 
-    Positions and charges are float32, whose accuracy ends at 2e-6, or float64. Tensors on a GPU are
-    copied to the host and back. Energy and gradients are within the error that is asked for of each
-    other. torch.func does not know it; use torch.autograd.
+    Positions and charges are float32, whose accuracy ends at 2e-6, or float64. Positions on the GPU
+    of the solver stay there, charges and the cell are copied to the host. Energy and gradients are
+    within the error that is asked for of each other. torch.func does not know it; use torch.autograd.
 
     Args:
         exclusions: pairs of particles whose minimum-image interaction is left out, [m, 2].
@@ -72,17 +72,21 @@ class _Energy(torch.autograd.Function):
     @staticmethod
     def forward(ctx, positions, charges, cell, solver, exclusions):
         needs_charges, needs_cell = ctx.needs_input_grad[1:3]
-        x = positions.detach().cpu().numpy()
+        x = positions.detach()
         box, turned = (None, np.eye(3)) if cell is None else _lower_triangular(_on_host(cell))
         solver.set_charges(charges.detach().cpu().numpy())
         solver.set_exclusions(exclusions)
-        result = solver.evaluate(x @ turned.T, box, virial=needs_cell, potentials=needs_charges)
-        forces = result.forces @ turned
+        place = x.device if solver.setup["device"] == "gpu" else "cpu"
+        turn = torch.as_tensor(turned, device=place)
+        moved = (x.to(turn) @ turn.T).to(x.dtype)
+        wanted = {"virial": needs_cell, "potentials": needs_charges}
+        result = solver.evaluate(moved if moved.is_cuda else moved.numpy(), box, **wanted)
+        forces = torch.as_tensor(result.forces).to(turn) @ turn
         gradients = [-forces, result.potentials, None]
         if needs_cell:
             # Of the energy under a strain of positions and cell, 2 virial, the cell's own part
             strain = turned.T @ (2 * result.virial) @ turned
-            own = strain + np.asarray(x, float).T @ forces
+            own = strain + _on_host(x).T @ _on_host(forces)
             gradients[2] = np.linalg.solve(_on_host(cell).T, own)
         inputs = positions, charges, cell
         ctx.save_for_backward(*inputs)
@@ -117,8 +121,8 @@ class _Gradient(torch.autograd.Function):
         )
 
 
-def _on_host(cell):
-    return cell.detach().cpu().numpy().astype(float)
+def _on_host(tensor):
+    return tensor.detach().cpu().numpy().astype(float)
 
 
 def _lower_triangular(cell):

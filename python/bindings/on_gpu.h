@@ -1,0 +1,148 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Arrays in the memory of a GPU, of whatever package speaks DLPack, without copies.
+ */
+#ifndef FARFIELD_PYTHON_BINDINGS_ON_GPU_H
+#define FARFIELD_PYTHON_BINDINGS_ON_GPU_H
+
+#include <cuda_runtime_api.h>
+
+#include "farfield/farfield_cuda.h"
+
+#include "python_solver.h"
+
+namespace farfield
+{
+
+template<class Real>
+using PositionsOnGpu = nb::ndarray<const Real, nb::shape<-1, 3>, nb::c_contig, nb::device::cuda>;
+//! What is returned: an object that any package takes by from_dlpack().
+template<class Real, int dimensions>
+using OnGpu = nb::ndarray<nb::array_api, Real, nb::ndim<dimensions>, nb::device::cuda>;
+
+inline void checkCuda(cudaError_t status, const char* what)
+{
+    if (status != cudaSuccess)
+    {
+        (void)cudaGetLastError();
+        throw Error(status == cudaErrorMemoryAllocation ? ErrorCode::OutOfMemory
+                                                        : ErrorCode::DeviceFailure,
+                    std::string("CUDA reports '") + cudaGetErrorString(status) + "' while " + what
+                            + ".");
+    }
+}
+
+//! Memory of the GPU of an array, which Python owns from here on.
+template<class Real, int dimensions>
+OnGpu<Real, dimensions> makeOnGpu(const std::array<size_t, dimensions>& shape, int device)
+{
+    size_t size = sizeof(Real);
+    for (const size_t extent : shape)
+    {
+        size *= extent;
+    }
+    void* memory = nullptr;
+    checkCuda(cudaMallocAsync(&memory, std::max<size_t>(size, 1), nullptr), "allocating memory");
+    const nb::capsule owner(memory, [](void* p) noexcept { (void)cudaFreeAsync(p, nullptr); });
+    return OnGpu<Real, dimensions>(memory,
+                                   dimensions,
+                                   shape.data(),
+                                   owner,
+                                   nullptr,
+                                   nb::dtype<Real>(),
+                                   nb::device::cuda::value,
+                                   device);
+}
+
+//! That positions are where a solver reads them; makes that GPU the current one, and what other
+//! streams do there is complete.
+template<class Real>
+void checkGpu(PythonSolver<Real>& python, const PositionsOnGpu<Real>& x)
+{
+    const int device = python.solver().setup().deviceId;
+    if (device >= 0 && device != x.device_id())
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The positions are on the GPU " + std::to_string(x.device_id())
+                            + ", but the solver has the GPU " + std::to_string(device) + ".");
+    }
+    checkCuda(cudaSetDevice(x.device_id()), "choosing a GPU");
+    checkCuda(cudaDeviceSynchronize(), "waiting for the arrays");
+}
+
+//! As PythonSolver::evaluate(). \returns energy, virial, dV/dlambda, forces, potentials
+template<class Real>
+std::tuple<double, Matrix, double, OnGpu<Real, 2>, std::optional<OnGpu<Real, 1>>>
+evaluateOnGpu(PythonSolver<Real>& python,
+              const PositionsOnGpu<Real>& x,
+              const Box& box,
+              bool withPotentials,
+              bool virial,
+              const std::array<double, 3>& gridOffset,
+              double lambda,
+              bool slope)
+{
+    checkSize(x.shape(0), python.count(), "positions");
+    Request request       = requestOf(virial, gridOffset, lambda, slope);
+    request.mayHaveJumped = true;
+    checkGpu(python, x);
+    OnGpu<Real, 2> forces = makeOnGpu<Real, 2>({ x.shape(0), 3 }, x.device_id());
+    std::optional<OnGpu<Real, 1>> potentials;
+    if (withPotentials)
+    {
+        potentials = makeOnGpu<Real, 1>({ x.shape(0) }, x.device_id());
+    }
+    Totals totals;
+    {
+        Real* const values = potentials ? potentials->data() : nullptr;
+        const nb::gil_scoped_release release;
+        enqueue(python.solver(), x.data(), rows(box), forces.data(), request, nullptr, values);
+        totals = wait(python.solver());
+    }
+    return { totals.energy, virialOf(totals), totals.dEnergyDLambda, forces, potentials };
+}
+
+//! As PythonSolver::evaluateAt(). \returns potentials and fields
+template<class Real>
+std::pair<OnGpu<Real, 1>, OnGpu<Real, 2>> evaluateAtOnGpu(PythonSolver<Real>& python,
+                                                          const PositionsOnGpu<Real>& x,
+                                                          const Box& box,
+                                                          const PositionsOnGpu<Real>& at,
+                                                          const std::array<double, 3>& gridOffset)
+{
+    checkSize(x.shape(0), python.count(), "positions");
+    Request request;
+    request.gridOffset = gridOffset;
+    checkGpu(python, x);
+    checkGpu(python, at);
+    OnGpu<Real, 1> potentials = makeOnGpu<Real, 1>({ at.shape(0) }, x.device_id());
+    OnGpu<Real, 2> fields     = makeOnGpu<Real, 2>({ at.shape(0), 3 }, x.device_id());
+    {
+        const nb::gil_scoped_release release;
+        evaluateAt(python.solver(),
+                   x.data(),
+                   rows(box),
+                   at.data(),
+                   sizeOf(at.shape(0)),
+                   potentials.data(),
+                   fields.data(),
+                   request,
+                   nullptr);
+    }
+    return { potentials, fields };
+}
+
+template<class Real>
+void bindOnGpu(nb::class_<PythonSolver<Real>>* solver)
+{
+    solver->def("evaluate_on_gpu", &evaluateOnGpu<Real>);
+    solver->def("evaluate_at_on_gpu", &evaluateAtOnGpu<Real>);
+}
+
+} // namespace farfield
+
+#endif

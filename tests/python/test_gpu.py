@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Arrays in the memory of a GPU: results stay there, and are those of arrays of the host."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+import farfield
+
+try:
+    farfield.Solver(device="gpu")
+except RuntimeError as reason:
+    pytest.skip(f"no GPU: {reason}", allow_module_level=True)
+
+N = 300
+BOX = [3.0, 3.2, 3.4]
+
+
+def on_gpu(package, values):
+    if package == "torch":
+        return importlib.import_module("torch").as_tensor(values, device="cuda")
+    if package == "jax":
+        jax = importlib.import_module("jax")
+        jax.config.update("jax_enable_x64", True)
+        return jax.device_put(values, jax.devices("gpu")[0])
+    return importlib.import_module("cupy").asarray(values)
+
+
+def on_host(array):
+    return np.asarray(array.get() if hasattr(array, "get") else
+                      array.cpu() if hasattr(array, "cpu") else array)
+
+
+def package_of(array):
+    return type(array).__module__.partition(".")[0].replace("jaxlib", "jax")
+
+
+@pytest.fixture(params=["float32", "float64"])
+def dtype(request):
+    return request.param
+
+
+@pytest.fixture
+def system(dtype):
+    random = np.random.default_rng(3)
+    x = (random.random((N, 3)) * BOX).astype(dtype)
+    return x, random.choice([-1.0, 1.0], N), (random.random((50, 3)) * 9 - 3).astype(dtype)
+
+
+def solver(dtype, q, **options):
+    result = farfield.Solver(dtype=dtype, device="gpu", reproducible=True, **options)
+    result.set_charges(q)
+    return result
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "slab", "open"])
+@pytest.mark.parametrize("package", ["torch", "cupy", "jax"])
+def test_results_are_those_of_arrays_of_the_host(system, dtype, package, boundary):
+    pytest.importorskip(package)
+    x, q, points = system
+    one = solver(dtype, q, boundary=boundary)
+    expected = one.evaluate(x, BOX, virial=True, potentials=True)
+    own = one.evaluate(on_gpu(package, x), BOX, virial=True, potentials=True)
+    rounding = 1e-5 if dtype == "float32" else 1e-12
+    assert own.energy == pytest.approx(expected.energy, rel=rounding)
+    np.testing.assert_allclose(own.virial, expected.virial, atol=rounding * abs(own.energy))
+    for ours, theirs in (
+        (own.forces, expected.forces),
+        (own.potentials, expected.potentials),
+        *zip(one.evaluate_at(on_gpu(package, x), BOX, on_gpu(package, points)),
+             one.evaluate_at(x, BOX, points)),
+    ):
+        assert package_of(ours) == package
+        assert str(ours.dtype).endswith(dtype)
+        assert ours.__dlpack_device__()[0] == 2
+        np.testing.assert_allclose(on_host(ours), theirs, atol=rounding * np.abs(theirs).max())
+
+
+def test_work_on_other_streams_is_complete_first(system, dtype):
+    torch = pytest.importorskip("torch")
+    x, q, _ = system
+    one = solver(dtype, q)
+    expected = one.evaluate(x, BOX).forces
+    with torch.cuda.stream(torch.cuda.Stream()):
+        large = torch.ones(4096, 4096, device="cuda")
+        for _ in range(20):
+            large = large @ large / 4096
+        late = torch.as_tensor(x, device="cuda") + (large[0, 0] - 1).to(getattr(torch, dtype))
+        forces = one.evaluate(late, BOX).forces
+    np.testing.assert_allclose(forces.cpu(), expected, atol=1e-3 * np.abs(expected).max())
+
+
+def test_results_outlive_the_solver(system, dtype):
+    torch = pytest.importorskip("torch")
+    x, q, _ = system
+    one = solver(dtype, q)
+    forces = one.evaluate(torch.as_tensor(x, device="cuda"), BOX).forces
+    before = forces.cpu().numpy().copy()
+    one.evaluate(torch.as_tensor(x[::-1].copy(), device="cuda"), BOX)
+    del one
+    assert np.array_equal(forces.cpu(), before)
+
+
+def test_memory_is_returned(system, dtype):
+    torch = pytest.importorskip("torch")
+    x, q, _ = system
+    one = solver(dtype, np.tile(q, 400))
+    tall = torch.as_tensor(np.tile(x, (400, 1)), device="cuda")
+    tall += torch.randn_like(tall) * 0.01
+    free = []
+    for _ in range(60):
+        one.evaluate(tall, np.multiply(BOX, 8))
+        free.append(torch.cuda.mem_get_info()[0])
+    # 60 results are 86 MB, or twice that
+    assert free[5] - free[-1] < 30e6
+
+
+def test_errors_are_clear(system, dtype):
+    torch = pytest.importorskip("torch")
+    x, q, points = system
+    one = solver(dtype, q)
+    broken = x.copy()
+    broken[7, 1] = np.nan
+    with pytest.raises(ValueError, match="particle 7"):
+        one.evaluate(torch.as_tensor(broken, device="cuda"), BOX)
+    with pytest.raises(ValueError, match="299 positions, but 300"):
+        one.evaluate(torch.as_tensor(x[1:], device="cuda"), BOX)
+    on_cpu = farfield.Solver(dtype=dtype, device="cpu")
+    on_cpu.set_charges(q)
+    with pytest.raises(RuntimeError, match="device 'gpu'"):
+        on_cpu.evaluate(torch.as_tensor(x, device="cuda"), BOX)
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+def test_gradients_in_torch_stay_on_the_gpu(system, dtype, periodic):
+    torch = pytest.importorskip("torch")
+    from farfield.torch import Coulomb
+
+    x, q, _ = system
+    cell = np.diag(BOX) + 0.1 * np.eye(3)[::-1]
+    gradients = []
+    for device in ("cpu", "cuda"):
+        inputs = [
+            torch.tensor(a, dtype=getattr(torch, dtype), device=device, requires_grad=True)
+            for a in ((x, q, cell) if periodic else (x, q))
+        ]
+        Coulomb(device="gpu", reproducible=True)(*inputs).backward()
+        assert all(tensor.grad.device == tensor.device for tensor in inputs)
+        gradients.append([tensor.grad.cpu().numpy() for tensor in inputs])
+    for ours, theirs in zip(*gradients):
+        np.testing.assert_allclose(ours, theirs, atol=1e-3 * np.abs(theirs).max())
