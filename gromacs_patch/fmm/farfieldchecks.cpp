@@ -130,9 +130,8 @@ void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
     if (ir.ewald_geometry != EwaldGeometry::ThreeD)
     {
         wi->addError(
-                "coulombtype = FMM needs no slab correction, set ewald-geometry = 3d. With pbc = "
-                "xy "
-                "there are no images along z.");
+                "coulombtype = FMM needs no slab correction, set ewald-geometry = 3d. With "
+                "pbc = xy there are no images along z.");
     }
     if (ir.epsilon_surface != 0)
     {
@@ -143,16 +142,6 @@ void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
     if (ir.useMts)
     {
         wi->addError("coulombtype = FMM does not support multiple time stepping, set mts = no.");
-    }
-}
-
-void checkDevice(const FarfieldOptions& options, const t_inputrec& ir, WarningHandler* wi)
-{
-    if (ir.pbcType == PbcType::XY && options.values.device == farfield::Device::Gpu)
-    {
-        wi->addError(formatString(
-                "With pbc = xy coulombtype = FMM runs on the CPU, set %s = auto or cpu.",
-                farfieldSetting("device")));
     }
 }
 
@@ -185,26 +174,14 @@ void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler*
     {
         // What topologies have by rounding moves a pressure by less than one bar
         constexpr double c_roundingOfCharges = 0.05;
-        const auto       hasNetCharge        = [&mtop](const auto charge)
-        {
-            double sum = 0;
-            for (const gmx_molblock_t& molblock : mtop.molblock)
-            {
-                const t_atoms& atoms = mtop.moltype[molblock.type].atoms;
-                for (int i = 0; i < atoms.nr; i++)
-                {
-                    sum += static_cast<double>(molblock.nmol) * atoms.atom[i].*charge;
-                }
-            }
-            return std::abs(sum) > c_roundingOfCharges;
-        };
+        const auto       hasNetCharge        = [&mtop](real t_atom::*charge)
+        { return std::abs(netCharge(mtop, charge)) > c_roundingOfCharges; };
         if (hasNetCharge(&t_atom::q)
             || (ir.efep != FreeEnergyPerturbationType::No && hasNetCharge(&t_atom::qB)))
         {
             wi->addError(
                     "With pbc = xy a net charge has no pressure that pcoupl could follow: the "
-                    "energy "
-                    "of charged planes has no zero. Add counter-ions, or set pcoupl = no.");
+                    "energy of charged planes has no zero. Add counter-ions, or set pcoupl = no.");
         }
     }
     if (haveEnergyGroups(mtop))

@@ -58,9 +58,6 @@ struct FarfieldOptions;
 //! Reports all of \p ir that FMM does not support; \p ir has coulombtype = FMM.
 void checkInputRecord(const t_inputrec& ir, WarningHandler* wi);
 
-//! Reports a device that does not have the periodicity of \p ir
-void checkDevice(const FarfieldOptions& options, const t_inputrec& ir, WarningHandler* wi);
-
 //! Reports all of \p mtop that FMM does not support.
 void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler* wi);
 

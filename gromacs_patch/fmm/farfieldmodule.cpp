@@ -178,7 +178,6 @@ public:
             if (info.coulombInteractionType == CoulombInteractionType::Fmm)
             {
                 checkInputRecord(*inputrec_, wi_);
-                checkDevice(options_.farfieldOptions(), *inputrec_, wi_);
             }
             return;
         }

@@ -144,6 +144,12 @@ FarfieldExclusions collectExclusions(const gmx_mtop_t& mtop, const std::vector<i
 
 } // namespace
 
+double netCharge(const gmx_mtop_t& mtop, real t_atom::*charge)
+{
+    const std::vector<real> charges = collectCharges(mtop, charge);
+    return std::accumulate(charges.begin(), charges.end(), 0.0);
+}
+
 bool haveEnergyGroups(const gmx_mtop_t& mtop)
 {
     return !mtop.groups.groupNumbers[SimulationAtomGroupType::EnergyOutput].empty();

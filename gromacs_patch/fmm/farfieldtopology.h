@@ -47,6 +47,7 @@
 #include "gromacs/utility/vectypes.h"
 
 struct gmx_mtop_t;
+struct t_atom;
 
 namespace gmx
 {
@@ -59,6 +60,9 @@ struct FarfieldExclusions
     std::vector<int> offsets = { 0 };
     std::vector<int> partners;
 };
+
+//! The net charge, e, of a state, t_atom::q or t_atom::qB
+double netCharge(const gmx_mtop_t& mtop, real t_atom::*charge);
 
 //! Whether atoms are in several energy groups; those of walls have none
 bool haveEnergyGroups(const gmx_mtop_t& mtop);

@@ -145,6 +145,7 @@ def simulate(
     grompp_flags=(),
     program=None,
     time_limit=None,
+    variables=None,
 ):
     """grompp and mdrun, both of which must succeed.
 
@@ -152,7 +153,8 @@ def simulate(
     """
     allowed = ["-maxwarn", system.warnings + warnings, *grompp_flags]
     grompp(folder, name, entries, system.conf, system.top, allowed, program=program).ok()
-    mdrun(folder, name, flags, program=program, time_limit=time_limit).ok()
+    options = {"program": program, "time_limit": time_limit, "variables": variables}
+    mdrun(folder, name, flags, **options).ok()
     return Run(Path(folder), name)
 
 

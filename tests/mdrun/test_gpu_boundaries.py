@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""pbc = no and pbc = xy on a GPU: forces of many steps of a run, with and without energies, against a
+rerun on the CPU, and what a step with energies has."""
+
+import numpy as np
+import pytest
+
+from tests.support.gmx import environment, mdp, simulation, systems
+from tests.support.gmx.mdp import settings
+from tests.support.gmx.simulation import force_error, simulate
+
+pytestmark = pytest.mark.skipif(not environment.on_gpu(), reason="no GPU, or gmx without CUDA")
+
+WALLS = {"nwall": 2, "wall-type": "9-3", "wall-atomtype": "OW OW", "wall-density": "33 33"}
+SCENES = {
+    "droplet": mdp.VACUUM,
+    "protein": mdp.VACUUM,
+    "film": mdp.SLAB,
+    "between walls": settings(mdp.SLAB, WALLS, {"wall-r-linpot": 0.05}),
+}
+ON_GPU = ["-nb", "gpu", "-update", "gpu"]
+# Some hundred terms of single precision, added in another order.
+ROUNDING = 1e-5
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory):
+    film = systems.film(tmp_path_factory.mktemp("film"))
+    folder = tmp_path_factory.mktemp("walls")
+    s = systems.read_gro(film.conf)
+    low, high = s.x[:, 2].min(), s.x[:, 2].max()
+    s.x[:, 2] += 0.3 - low
+    s.box[2] = [0, 0, high - low + 0.6]
+    systems.write_gro(folder / "conf.gro", systems.snap_to_grid(s))
+    return {
+        "droplet": systems.droplet(tmp_path_factory.mktemp("droplet"), radius=2.0, steps=100),
+        "protein": systems.vacuum_protein(tmp_path_factory.mktemp("protein")),
+        "film": film,
+        "between walls": systems.System(folder, folder / "conf.gro", film.top, film.atoms, 0),
+    }
+
+
+@pytest.mark.parametrize("update", ["gpu", "cpu"])
+@pytest.mark.parametrize("scene", SCENES)
+def test_forces_of_a_run_are_those_of_a_rerun_on_the_cpu(work, scenes, scene, update):
+    system = scenes[scene]
+    hot = {"gen-vel": "yes", "gen-temp": 600, "dt": 0.001, "nsteps": 400, "nstlist": 50}
+    rare = {"nstxout": 4, "nstfout": 4, "nstenergy": 100, "nstcalcenergy": 100}
+    cells = {"fmm-farfield-cell-size": 0.5}
+    run = simulate(
+        work,
+        "run",
+        settings(SCENES[scene], hot, rare, cells),
+        system,
+        flags=["-nb", "gpu", "-update", update],
+    )
+    often = {"nstcalcenergy": 1, "nstenergy": 1, "nstfout": 1, "nstxout": 1}
+    exact = settings(SCENES[scene], often, {"fmm-farfield-accuracy": 1e-5})
+    flags = ["-nb", "cpu", "-rerun", "run.trr"]
+    rerun = simulate(work, "rerun", exact, system, flags=flags)
+    assert len(run.frames) == len(rerun.frames) == 101
+    errors = [force_error(a.f, b.f) for a, b in zip(run.frames, rerun.frames, strict=True)]
+    print(f"{scene}: {max(errors):.2e} at step {4 * int(np.argmax(errors))}")
+    assert max(errors) <= 3e-4
+    energies = rerun.energies["Potential"][::25]
+    assert run.energies["Potential"] == pytest.approx(energies, abs=5e-3 * system.atoms)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_totals_are_those_of_the_cpu(work, scenes, scene):
+    """Energies and the pressure, whose components need the whole virial."""
+    entries = settings(mdp.ONE_STEP, SCENES[scene], {"fmm-farfield-accuracy": 1e-5})
+    system = scenes[scene]
+    runs = [
+        simulate(work, name, entries, system, flags=flags)
+        for name, flags in (("gpu", ON_GPU), ("cpu", ["-nb", "cpu"]))
+    ]
+    assert "stay on the GPU" in runs[0].log
+    assert force_error(runs[0].forces, runs[1].forces) < 2e-5
+    assert runs[0].coulomb() == pytest.approx(runs[1].coulomb(), rel=1e-5)
+    for direction in ("XX", "YY", "ZZ", "XY", "XZ", "YZ"):
+        ours, theirs = (r.energies[f"Vir-{direction}"][0] for r in runs)
+        scale = max(abs(r.energies[f"Vir-{d}"][0]) for r in runs for d in ("XX", "YY", "ZZ"))
+        assert ours == pytest.approx(theirs, abs=2e-4 * scale), direction
+
+
+@pytest.mark.parametrize("scene", ["droplet", "film"])
+def test_a_restart_continues_bit_by_bit(work, scenes, scene):
+    system = scenes[scene]
+    """GROMACS's own kernels on a GPU are not reproducible; the FMM is."""
+    times = {"gen-vel": "yes", "gen-temp": 400, "nstxout": 5, "nstfout": 5, "nsteps": 40}
+    entries = settings(SCENES[scene], times, {"fmm-farfield-device": "gpu"})
+    flags = simulation.reproducible()
+    whole = simulate(work, "whole", entries, system, flags=flags)
+    simulation.grompp(work, "part", entries, system.conf, system.top).ok()
+    simulation.mdrun(work, "part", [*flags, "-nsteps", 20]).ok()
+    simulation.mdrun(work, "part", [*flags, "-cpi", "part.cpt", "-noappend", "-nsteps", 20]).ok()
+    continued = simulation.Run(work, "part.part0002")
+    assert np.array_equal(continued.frames[-1].f, whole.frames[-1].f)
+    assert np.array_equal(continued.frames[-1].x, whole.frames[-1].x)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_energy_is_conserved(work, scenes, scene):
+    """Over 1 ps, several lists; a pair that is missing or found late costs tens of kJ/mol."""
+    length = {"gen-vel": "yes", "gen-temp": 300, "nsteps": 1000, "dt": 0.001, "nstenergy": 10}
+    exact = {"verlet-buffer-tolerance": 1e-5, "fmm-farfield-accuracy": 1e-5}
+    if scene == "protein":
+        exact |= {"constraints": "h-bonds"}
+    run = simulate(
+        work, "run", settings(SCENES[scene], length, exact), scenes[scene], flags=ON_GPU
+    )
+    energy = run.energies["Total Energy"]
+    assert np.abs(energy - energy[0]).max() < 4e-3 * scenes[scene].atoms
+
+
+def test_graphs_are_not_recorded_and_the_log_says_so(work, scenes):
+    entries = settings(SCENES["film"], {"nsteps": 20, "gen-vel": "yes"})
+    run = simulate(
+        work, "run", entries, scenes["film"], flags=ON_GPU, variables={"GMX_CUDA_GRAPH": "1"}
+    )
+    assert "GMX_CUDA_GRAPH has no effect" in " ".join(run.log.split())
