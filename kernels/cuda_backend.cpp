@@ -196,14 +196,14 @@ Totals CudaBackend<Real>::wait()
 }
 
 template<class Real>
-std::vector<Real> CudaBackend<Real>::positions(const Real* x, int n, void* stream)
+std::vector<Real> CudaBackend<Real>::onHost(const Real* vectors, int n, void* stream)
 {
     std::vector<Real> result(3 * static_cast<size_t>(n));
     const cudaStream_t s = static_cast<cudaStream_t>(stream);
     check(cudaMemcpyAsync(
-                  result.data(), x, result.size() * sizeof(Real), cudaMemcpyDeviceToHost, s),
-          "copying positions from the GPU");
-    check(cudaStreamSynchronize(s), "waiting for the positions");
+                  result.data(), vectors, result.size() * sizeof(Real), cudaMemcpyDeviceToHost, s),
+          "copying positions or forces from the GPU");
+    check(cudaStreamSynchronize(s), "waiting for positions or forces");
     return result;
 }
 
@@ -214,8 +214,8 @@ Vec3 CudaBackend<Real>::extent(const Real* x, void* stream)
     if (isCapturing(s))
     {
         throw Error(ErrorCode::Unsupported,
-                    "Evaluations with the boundary 'open' cannot be recorded into CUDA graphs: "
-                    "cells follow the extent of the particles, which has to be looked at.",
+                    "Evaluations with the boundary 'open' or 'slab' cannot be recorded into CUDA "
+                    "graphs: cells follow the extent of the particles, which has to be looked at.",
                     "boundary");
     }
     return extent_.find(x, arrays_.order(), arrays_.takingPart(), s);

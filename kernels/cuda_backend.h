@@ -20,6 +20,7 @@
 #include "near_field.h"
 #include "particle_arrays.h"
 #include "perturbed/perturbed.h"
+#include "points/points.h"
 #include "potentials/potentials.h"
 #include "runtime/devices.h"
 #include "runtime/evaluation_history.h"
@@ -77,7 +78,7 @@ public:
 
     bool mayUpdateGraphs() const override { return tree().levels() == 1; }
 
-    std::vector<Real> positions(const Real* x, int n, void* stream) override;
+    std::vector<Real> onHost(const Real* vectors, int n, void* stream) override;
     Vec3 extent(const Real* x, void* stream) override;
 
     typename GpuBackend<Real>::DeviceArrays place(const Real* x) override;
@@ -89,8 +90,13 @@ public:
     {
         return farfield::makePerturbed<Real>();
     }
+    std::unique_ptr<PointsOnDevice<Real>> makePoints() const override
+    {
+        return farfield::makePoints<Real>();
+    }
 
     std::string deviceName() const override { return name_; }
+    int deviceId() const override { return device_; }
 
     int makeCurrent() const override { return exchangeDevice(device_); }
     void restoreCurrent(int device) const noexcept override { returnToDevice(device, device_); }

@@ -27,6 +27,20 @@ Totals wait(Solver<Real>& solver)
 }
 
 template<class Real>
+void evaluateAt(Solver<Real>& solver,
+                const Real* x,
+                const double box[3][3],
+                const Real* at,
+                int points,
+                Real* potentials,
+                Real* fields,
+                const Request& request,
+                cudaStream_t stream)
+{
+    DeviceEntry<Real>::evaluateAt(solver, x, box, at, points, potentials, fields, request, stream);
+}
+
+template<class Real>
 bool mustRecordAgain(const Solver<Real>& solver)
 {
     return DeviceEntry<Real>::mustRecordAgain(solver);
@@ -58,6 +72,15 @@ std::vector<StageTime> measureStages(Solver<Real>& solver,
                                                 cudaStream_t,                                      \
                                                 Real*);                                            \
     template FARFIELD_EXPORT Totals wait<Real>(Solver<Real>&);                                     \
+    template FARFIELD_EXPORT void evaluateAt<Real>(Solver<Real>&,                                  \
+                                                   const Real*,                                    \
+                                                   const double[3][3],                             \
+                                                   const Real*,                                    \
+                                                   int,                                            \
+                                                   Real*,                                          \
+                                                   Real*,                                          \
+                                                   const Request&,                                 \
+                                                   cudaStream_t);                                  \
     template FARFIELD_EXPORT bool mustRecordAgain<Real>(const Solver<Real>&);                      \
     template FARFIELD_EXPORT bool mayUpdateGraphs<Real>(const Solver<Real>&);                      \
     template FARFIELD_EXPORT std::vector<StageTime> measureStages<Real>(                           \

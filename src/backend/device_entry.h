@@ -24,6 +24,15 @@ struct DeviceEntry
                         void* stream,
                         Real* potentials);
     static Totals wait(Solver<Real>& solver);
+    static void evaluateAt(Solver<Real>& solver,
+                           const Real* x,
+                           const double box[3][3],
+                           const Real* at,
+                           int points,
+                           Real* potentials,
+                           Real* fields,
+                           const Request& request,
+                           void* stream);
     static bool mustRecordAgain(const Solver<Real>& solver);
     static bool mayUpdateGraphs(const Solver<Real>& solver);
     static std::vector<StageTime> measureStages(Solver<Real>& solver,

@@ -16,6 +16,7 @@
 
 #include "backend/backend.h"
 #include "backend/perturbed_on_device.h"
+#include "backend/points_on_device.h"
 
 namespace farfield
 {
@@ -53,8 +54,8 @@ public:
     virtual bool mustRecordAgain() const = 0;
     //! Whether graphs of evaluations may be updated to later ones, as farfield_cuda.h says.
     virtual bool mayUpdateGraphs() const = 0;
-    //! Copies positions, [n][3], from device memory to the host, in order with a stream.
-    virtual std::vector<Real> positions(const Real* x, int n, void* stream) = 0;
+    //! Copies positions or forces, [n][3], from device memory to the host, in order with a stream.
+    virtual std::vector<Real> onHost(const Real* vectors, int n, void* stream) = 0;
     /*! \brief How far apart particles that take part are in each dimension, nm.
      *
      *  Waits for the work of the stream.
@@ -89,8 +90,12 @@ public:
                                         const std::function<void()>& evaluate) = 0;
     //! For charges of two states; for the device of this backend.
     virtual std::unique_ptr<PerturbedOnDevice<Real>> makePerturbed() const = 0;
+    //! For potentials and fields at points; for the device of this backend.
+    virtual std::unique_ptr<PointsOnDevice<Real>> makePoints() const = 0;
     //! Name of the GPU in use.
     virtual std::string deviceName() const = 0;
+    //! Its number.
+    virtual int deviceId() const = 0;
     //! Makes its device the current one of this thread. \returns the one that was
     virtual int makeCurrent() const = 0;
     //! Makes that one current again.

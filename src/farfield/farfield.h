@@ -140,6 +140,7 @@ struct Setup
     Device chosenFor = Device::Auto;
     int threads      = 0;   //!< OpenMP threads
     std::string deviceName; //!< processor: SIMD target or GPU name
+    int deviceId = -1;      //!< CUDA device; -1 on the CPU
     //! What was timed, in the order of predicted cost; empty unless Options::tune.
     std::vector<TimedSetting> timed;
 };

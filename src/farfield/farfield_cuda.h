@@ -32,8 +32,9 @@ namespace farfield
  *  An evaluation with forces alone that differs from the one before in its step only is launched as
  *  a graph, which the solver records the first time, unless the caller records evaluations himself.
  *
- *  With the boundary Open every evaluation waits for the work of the stream, as the extent of the
- *  particles is looked at; it cannot be captured, and has no virial.
+ *  With the boundaries Open and Slab every evaluation waits for the work of the stream, as the
+ *  extent of the particles is looked at; it cannot be captured. With Open one with a virial waits
+ *  for the forces, too, which must replace those before.
  *
  *  With charges of two states another Request::lambda than that of the evaluation before waits for
  *  the device, too, and a graph keeps the one that it was recorded with.
@@ -47,7 +48,8 @@ namespace farfield
  *  \param[out]    potentials  as for Solver::evaluate(), [n], device memory, or null
  *  \throws Error  as Solver::evaluate(); what is found on the device (a position that is not
  *                 finite) is thrown by wait() or by a later call. Unsupported: the device is Cpu;
- *                 open boundaries with a virial, or while the stream is captured */
+ *                 open boundaries with a virial of forces that are added; open or slab boundaries
+ *                 while the stream is captured */
 template<class Real>
 FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
                              const Real* x,
@@ -56,6 +58,28 @@ FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
                              const Request& request,
                              cudaStream_t stream,
                              Real* potentials = nullptr);
+
+/*! \brief Solver::evaluateAt() with arrays in device memory, in order with a stream.
+ *
+ *  Returns when potentials and fields are there.
+ *  \param[in]  solver      with the device Gpu
+ *  \param[in]  x           positions of the particles, nm, [n][3], device memory
+ *  \param[in]  box         as for enqueue(), host memory
+ *  \param[in]  at          points, nm, [points][3], any periodic image, device memory
+ *  \param[out] potentials  kJ/mol/e, [points], device memory, or null
+ *  \param[out] fields      kJ/mol/nm/e, [points][3], device memory, or null
+ *  \param[in]  stream      any stream of the current device that is not captured
+ *  \throws Error  as Solver::evaluateAt(); Unsupported: the device is Cpu */
+template<class Real>
+FARFIELD_EXPORT void evaluateAt(Solver<Real>& solver,
+                                const Real* x,
+                                const double box[3][3],
+                                const Real* at,
+                                int points,
+                                Real* potentials,
+                                Real* fields,
+                                const Request& request,
+                                cudaStream_t stream);
 
 /*! \brief Whether graphs that hold evaluations must be recorded again before the next launch.
  *

@@ -77,7 +77,7 @@ enum class Boundary
 {
     Periodic, //!< those along all box vectors
     Open,     //!< none; the box is not read
-    Slab      //!< those along the first two box vectors; the third is not read. On the CPU
+    Slab      //!< those along the first two box vectors; the third is not read
 };
 
 //! Settings of a Solver. All are checked by its constructor.

@@ -26,9 +26,8 @@ struct ChosenBackend
     ChosenBackend(const Options& options, int threads)
     {
         checkOptions<Real>(options);
-        checkBoundary(options.boundary, options.device);
-        const bool mayUseGpu = options.device == Device::Auto && options.boundary != Boundary::Slab;
-        if (options.device == Device::Gpu || (mayUseGpu && gpuIsUsable(options.deviceId)))
+        const bool mayUseGpu = options.device == Device::Auto && gpuIsUsable(options.deviceId);
+        if (options.device == Device::Gpu || mayUseGpu)
         {
             auto onGpu = makeGpuBackend<Real>(
                     options.coulombConstant, threads, options.reproducible, options.deviceId);

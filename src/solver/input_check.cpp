@@ -77,16 +77,6 @@ void checkOnGpu(bool isOnGpu)
     }
 }
 
-void checkBoundary(Boundary boundary, Device device)
-{
-    if (boundary == Boundary::Slab && device == Device::Gpu)
-    {
-        throw Error(ErrorCode::Unsupported,
-                    "The boundary 'slab', pbc = xy in GROMACS, exists on the device 'cpu' only.",
-                    "device");
-    }
-}
-
 Mat3 checkedBox(const double box[3][3], Boundary boundary)
 {
     Mat3 B = Mat3::Identity();
@@ -269,13 +259,13 @@ void checkExtent(const Vec3& extent)
     }
 }
 
-void checkOpenOnDevice(const Request& request)
+void checkOpenVirialOnDevice(const Request& request)
 {
-    if (request.virial)
+    if (request.virial && !request.replaceForces)
     {
         throw Error(ErrorCode::Unsupported,
-                    "With the boundary 'open' there is no virial of arrays in device memory: leave "
-                    "Request::virial out, or use arrays in host memory.",
+                    "With the boundary 'open' the virial of arrays in device memory is that of the "
+                    "forces there: set Request::replaceForces, or leave Request::virial out.",
                     "boundary");
     }
 }

@@ -24,8 +24,6 @@ template<class Real>
 void checkOptions(const Options& options);
 //! That the device has what the options ask for. \throws Error  Unsupported
 void checkEngine(M2lEngine engine, Device device);
-//! The same for the boundary. \throws Error  Unsupported
-void checkBoundary(Boundary boundary, Device device);
 //! That the backend is a GPU's. \throws Error  Unsupported
 void checkOnGpu(bool isOnGpu);
 /*! \brief The box as a matrix.
@@ -60,9 +58,9 @@ template<class Real>
 Vec3 checkedExtent(const Real* x, const std::vector<char>& counts, const char* what = "particle");
 //! That the extent, nm, of particles without images is within a box of the largest size.
 void checkExtent(const Vec3& extent);
-//! That a request has what there is of arrays in device memory without images.
-//! \throws Error  Unsupported
-void checkOpenOnDevice(const Request& request);
+//! That a virial of particles without any images is one of forces in device memory that are theirs
+//! alone. \throws Error  Unsupported
+void checkOpenVirialOnDevice(const Request& request);
 //! The offset of the grid: 0 to 1 each.
 void checkRequest(const Request& request);
 

@@ -233,7 +233,7 @@ void PerturbedCharges<Real>::enqueue(const Real* x,
         }
         catch (const Error&)
         {
-            nameBadPosition(gpu_->positions(x, charges_->count(), stream).data(), box);
+            nameBadPosition(gpu_->onHost(x, charges_->count(), stream).data(), box);
             throw;
         }
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "backend/device_entry.h"
 #include "operators/scaled_charges.h"
 #include "solver/solver_access.h"
 
@@ -60,19 +61,15 @@ void PointFields<Real>::evaluate(const ChargeSet<Real>& charges,
     const size_t particles = charges.count(), all = particles + points;
     std::vector<Real> positions(x, x + 3 * particles);
     positions.insert(positions.end(), at, at + 3 * static_cast<size_t>(points));
-    std::vector<Real> forces(3 * all), ofAll(potentials != nullptr ? all : 0);
-    Request own       = request;
-    own.energy        = false;
-    own.virial        = false;
-    own.replaceForces = true;
+    std::vector<Real> forces(3 * all), own(potentials != nullptr ? all : 0);
     solver_->evaluate(positions.data(),
                       box,
                       forces.data(),
-                      own,
-                      potentials != nullptr ? ofAll.data() : nullptr);
+                      ofAll(request),
+                      potentials != nullptr ? own.data() : nullptr);
     if (potentials != nullptr)
     {
-        std::copy(ofAll.begin() + particles, ofAll.end(), potentials);
+        std::copy(own.begin() + particles, own.end(), potentials);
     }
     if (fields != nullptr)
     {
@@ -82,6 +79,53 @@ void PointFields<Real>::evaluate(const ChargeSet<Real>& charges,
                        [](Real force)
                        { return static_cast<Real>(static_cast<double>(force) / c_idleCharge); });
     }
+}
+
+template<class Real>
+void PointFields<Real>::evaluateOnDevice(const ChargeSet<Real>& charges,
+                                         const GpuBackend<Real>& gpu,
+                                         const Real* x,
+                                         const double box[3][3],
+                                         const Real* at,
+                                         int points,
+                                         const Request& request,
+                                         Real* potentials,
+                                         Real* fields,
+                                         void* stream)
+{
+    if (!onDevice_)
+    {
+        onDevice_ = gpu.makePoints();
+    }
+    if (charges.charged() == 0 || points == 0)
+    {
+        onDevice_->clear(potentials, fields, points, stream);
+        return;
+    }
+    setUp(charges, points);
+    onDevice_->place(x, charges.count(), at, points, stream);
+    Request own = ofAll(request);
+    // other points may be anywhere
+    own.mayHaveJumped = true;
+    DeviceEntry<Real>::enqueue(*solver_,
+                               onDevice_->positions(),
+                               box,
+                               onDevice_->forces(),
+                               own,
+                               stream,
+                               potentials != nullptr ? onDevice_->potentials() : nullptr);
+    onDevice_->collect(c_idleCharge, potentials, fields, stream);
+    DeviceEntry<Real>::wait(*solver_);
+}
+
+template<class Real>
+Request PointFields<Real>::ofAll(const Request& request)
+{
+    Request own       = request;
+    own.energy        = false;
+    own.virial        = false;
+    own.replaceForces = true;
+    return own;
 }
 
 template class PointFields<float>;

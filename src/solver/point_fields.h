@@ -11,6 +11,7 @@
 
 #include "farfield/farfield.h"
 
+#include "backend/gpu_backend.h"
 #include "solver/charge_set.h"
 
 namespace farfield
@@ -40,15 +41,32 @@ public:
                   const Request& request,
                   Real* potentials,
                   Real* fields);
+    /*! \brief The same with arrays in device memory, in order with a stream.
+     *
+     *  Without charges or points, too.
+     *  \param[in] stream  cudaStream_t; potentials and fields are complete in it */
+    void evaluateOnDevice(const ChargeSet<Real>& charges,
+                          const GpuBackend<Real>& gpu,
+                          const Real* x,
+                          const double box[3][3],
+                          const Real* at,
+                          int points,
+                          const Request& request,
+                          Real* potentials,
+                          Real* fields,
+                          void* stream);
 
 private:
     static constexpr int c_stale = -1;
 
     void setUp(const ChargeSet<Real>& charges, int points);
+    //! What the solver of all is asked for.
+    static Request ofAll(const Request& request);
 
     Options options_;
     std::unique_ptr<Solver<Real>> solver_;
-    int points_ = c_stale; //!< that the solver has, behind the particles
+    std::unique_ptr<PointsOnDevice<Real>> onDevice_; //!< null until it is needed
+    int points_ = c_stale;                           //!< that the solver has, behind the particles
 };
 
 } // namespace farfield

@@ -115,15 +115,7 @@ public:
         const DeviceScope<Real> scope(gpu_); // of the solver that is made here
         checkPoints(points, perturbed_.any());
         checkRequest(request);
-        const std::vector<char> all(points, 1);
-        if (options_.boundary != Boundary::Periodic)
-        {
-            checkedExtent(at, all, "point");
-        }
-        if (options_.boundary != Boundary::Open)
-        {
-            checkPositions(at, all, checkedBox(boxVectors, options_.boundary), "point");
-        }
+        checkPlaces(at, points, boxVectors);
         if (charges_.charged() == 0 || points == 0)
         {
             const auto clear = [points](Real* values, int each)
@@ -133,6 +125,43 @@ public:
             return;
         }
         pointFields_.evaluate(charges_, x, boxVectors, at, points, request, potentials, fields);
+    }
+
+    void evaluateAtOnDevice(const Real* x,
+                            const double boxVectors[3][3],
+                            const Real* at,
+                            int points,
+                            Real* potentials,
+                            Real* fields,
+                            const Request& request,
+                            void* stream)
+    {
+        checkOnGpu(gpu_ != nullptr);
+        const DeviceScope<Real> scope(gpu_);
+        checkPoints(points, perturbed_.any());
+        checkRequest(request);
+        try
+        {
+            pointFields_.evaluateOnDevice(charges_,
+                                          *gpu_,
+                                          x,
+                                          boxVectors,
+                                          at,
+                                          points,
+                                          request,
+                                          potentials,
+                                          fields,
+                                          stream);
+        }
+        catch (const Error& error)
+        {
+            if (error.code() == ErrorCode::InvalidArgument)
+            {
+                // the solver of all takes points for particles
+                checkPlaces(gpu_->onHost(at, points, stream).data(), points, boxVectors);
+            }
+            throw;
+        }
     }
 
     void prepare(const Real* x, const double boxVectors[3][3])
@@ -231,20 +260,27 @@ public:
         std::vector<Real> onHost;
         const auto positions = [&]
         {
-            onHost = gpu_->positions(x, charges_.count(), stream);
+            onHost = gpu_->onHost(x, charges_.count(), stream);
             checkPositions(onHost.data(), charges_.isCharged(), place.box);
             return static_cast<const Real*>(onHost.data());
         };
         follow(place, positions);
+        const Request staged  = ofStages(request);
         const auto evaluation = [&](Real* to)
-        { pipeline_.runOnDevice(x, forces, request, stream, to); };
+        { pipeline_.runOnDevice(x, forces, staged, stream, to); };
         if (perturbed_.any())
         {
-            perturbed_.enqueue(x, boxVectors, forces, request, stream, potentials, evaluation);
+            perturbed_.enqueue(x, boxVectors, forces, staged, stream, potentials, evaluation);
         }
         else
         {
             evaluation(potentials);
+        }
+        openX_.clear();
+        if (needsOpenVirial(request))
+        {
+            openX_      = gpu_->onHost(x, charges_.count(), stream);
+            openForces_ = gpu_->onHost(forces, charges_.count(), stream);
         }
     }
 
@@ -256,8 +292,16 @@ public:
         {
             return {};
         }
-        const Totals totals = gpu_->wait();
-        return perturbed_.any() ? perturbed_.wait(totals) : totals;
+        Totals totals = gpu_->wait();
+        if (perturbed_.any())
+        {
+            totals = perturbed_.wait(totals);
+        }
+        if (!openX_.empty())
+        {
+            setOpenVirial(openX_.data(), openForces_, charges_.isCharged(), &totals);
+        }
+        return totals;
     }
 
     bool mustRecordAgain() const
@@ -308,6 +352,7 @@ public:
         s.threads    = threads_;
         s.timed      = timed_;
         s.deviceName = gpu_ != nullptr ? gpu_->deviceName() : cpuTargetName();
+        s.deviceId   = gpu_ != nullptr ? gpu_->deviceId() : -1;
         if (operators_.exist())
         {
             const Discretisation& d = operators_.discretisation();
@@ -448,6 +493,20 @@ private:
         }
     }
 
+    //! That points, [points][3] in host memory, are somewhere.
+    void checkPlaces(const Real* at, int points, const double boxVectors[3][3]) const
+    {
+        const std::vector<char> all(points, 1);
+        if (options_.boundary != Boundary::Periodic)
+        {
+            checkedExtent(at, all, "point");
+        }
+        if (options_.boundary != Boundary::Open)
+        {
+            checkPositions(at, all, checkedBox(boxVectors, options_.boundary), "point");
+        }
+    }
+
     //! Where particles are on the caller's terms; the box of those without images is ours.
     Place placeOf(const Real* x, const double boxVectors[3][3]) const
     {
@@ -470,12 +529,15 @@ private:
         {
             return { box, Vec3::Zero() };
         }
-        checkOpenOnDevice(request);
+        if (options_.boundary == Boundary::Open)
+        {
+            checkOpenVirialOnDevice(request);
+        }
         const Vec3 extent = gpu_->extent(x, stream);
         if (!extent.allFinite())
         {
             // says which of them is not finite
-            charges_.extent(gpu_->positions(x, charges_.count(), stream).data());
+            charges_.extent(gpu_->onHost(x, charges_.count(), stream).data());
         }
         checkExtent(extent);
         return openPlace(box, extent);
@@ -490,17 +552,33 @@ private:
         return { ours, extentInBox(options_.boundary, box, extent) };
     }
 
+    //! Whether a virial is that of forces, see setOpenVirial(); the stages have none.
+    bool needsOpenVirial(const Request& request) const
+    {
+        return options_.boundary == Boundary::Open && request.virial;
+    }
+
+    //! What the stages are asked for.
+    Request ofStages(const Request& request) const
+    {
+        Request own = request;
+        if (needsOpenVirial(request))
+        {
+            own.virial = false;
+            own.energy = true;
+        }
+        return own;
+    }
+
     //! The stages, and the virial where they have none.
     Totals run(const Real* x, Real* forces, const Request& request, Real* potentials)
     {
-        if (options_.boundary != Boundary::Open || !request.virial)
+        if (!needsOpenVirial(request))
         {
             return pipeline_.run(x, forces, request, potentials);
         }
         std::vector<Real> own(3 * static_cast<size_t>(charges_.count()));
-        Request withoutVirial       = request;
-        withoutVirial.virial        = false;
-        withoutVirial.energy        = true;
+        Request withoutVirial       = ofStages(request);
         withoutVirial.replaceForces = true;
         Totals totals               = pipeline_.run(x, own.data(), withoutVirial, potentials);
         setOpenVirial(x, own, charges_.isCharged(), &totals);
@@ -570,6 +648,8 @@ private:
     PerturbedCharges<Real> perturbed_;
     PointFields<Real> pointFields_;
     std::vector<TimedSetting> timed_;
+    //! Of what was enqueued last, if it needs them for its virial.
+    std::vector<Real> openX_, openForces_;
     Device chosenFor_      = Device::Auto; //!< the device whose costs decided on the cells
     long long chosenCount_ = 0;            //!< the number of particles that they were chosen for
     //! In a state that was restored: those that come with the next evaluation.
@@ -679,6 +759,23 @@ template<class Real>
 Totals DeviceEntry<Real>::wait(Solver<Real>& solver)
 {
     return withMemoryErrors([&] { return solver.impl_->wait(); });
+}
+template<class Real>
+void DeviceEntry<Real>::evaluateAt(Solver<Real>& solver,
+                                   const Real* x,
+                                   const double box[3][3],
+                                   const Real* at,
+                                   int points,
+                                   Real* potentials,
+                                   Real* fields,
+                                   const Request& request,
+                                   void* stream)
+{
+    withMemoryErrors(
+            [&] {
+                solver.impl_->evaluateAtOnDevice(
+                        x, box, at, points, potentials, fields, request, stream);
+            });
 }
 template<class Real>
 bool DeviceEntry<Real>::mustRecordAgain(const Solver<Real>& solver)

@@ -36,10 +36,11 @@ protected:
 using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 TYPED_TEST_SUITE(DeviceOpen, GpuConfigurations);
 
-Request withoutVirial(long long step)
+Request withTotals(long long step)
 {
     Request request = forcesAt(step);
     request.energy  = true;
+    request.virial  = true;
     return request;
 }
 
@@ -58,19 +59,22 @@ TYPED_TEST(DeviceOpen, FollowsTheParticles)
             const System system    = rounded<Real>(spread(block, scale, { way, -way, 0 }));
             const Evaluation exact = allPairs(system);
             caller.put(system);
-            for (const bool energy : { false, true })
+            for (const bool totalsToo : { false, true })
             {
-                Request request       = energy ? withoutVirial(step) : forcesAt(step);
+                Request request       = totalsToo ? withTotals(step) : forcesAt(step);
                 request.mayHaveJumped = true;
                 caller.enqueue(request);
                 const Totals totals = caller.wait();
                 SCOPED_TRACE(describe(system, caller.setup()) + ", times " + std::to_string(scale));
                 EXPECT_LE(relativeError(caller.forces(), exact.forces), c_accuracy);
-                if (energy)
+                if (totalsToo)
                 {
-                    EXPECT_NEAR(totals.energy,
-                                exact.energy,
-                                c_deviations * energyError(exact.forces, c_accuracy));
+                    const double tolerance = c_deviations * energyError(exact.forces, c_accuracy);
+                    EXPECT_NEAR(totals.energy, exact.energy, tolerance);
+                    const Matrix virial = evaluationOf(totals, std::vector<Real>()).virial;
+                    // about a particle, so the levers of errors are those of the system
+                    EXPECT_LE(largestDifference(virial, exact.virial),
+                              std::max(1.0, scale) * 10 * tolerance);
                 }
                 ++step;
             }
@@ -103,7 +107,7 @@ TYPED_TEST(DeviceOpen, HasChargesOfTwoStates)
     qB[9] -= 1;
     Caller<Real> caller(system, TestFixture::options(M2lEngine::Auto));
     caller.solver().setPerturbedCharges(qA.data(), qB.data(), system.size());
-    Request request        = withoutVirial(3);
+    Request request        = withTotals(3);
     request.lambda         = 0.3;
     request.dEnergyDLambda = true;
     caller.enqueue(request);
@@ -123,6 +127,12 @@ TYPED_TEST(DeviceOpen, HasChargesOfTwoStates)
     const double tolerance = c_deviations * energyError(mixed, c_accuracy);
     EXPECT_NEAR(totals.energy, 0.7 * a.energy + 0.3 * b.energy, tolerance);
     EXPECT_NEAR(totals.dEnergyDLambda, b.energy - a.energy, tolerance);
+    for (int k = 0; k < 3; ++k)
+    {
+        EXPECT_NEAR(
+                totals.virial[k][k], 0.7 * a.virial[k][k] + 0.3 * b.virial[k][k], 10 * tolerance)
+                << k;
+    }
 }
 
 TYPED_TEST(DeviceOpen, HasClearErrors)
@@ -131,9 +141,11 @@ TYPED_TEST(DeviceOpen, HasClearErrors)
     const System system = rounded<Real>(molecules("a few", { 0, 0, 0 }, { 6, 5, 5 }));
     Caller<Real> caller(system, TestFixture::options(M2lEngine::Auto));
     const Evaluation exact = allPairs(system);
-    Request withVirial     = withoutVirial(0);
-    withVirial.virial      = true;
-    expectError(ErrorCode::Unsupported, { "open", "virial" }, [&] { caller.enqueue(withVirial); });
+    Request added          = withTotals(0);
+    added.replaceForces    = false;
+    expectError(ErrorCode::Unsupported,
+                { "'open'", "virial", "replaceForces" },
+                [&] { caller.enqueue(added); });
     caller.prepare(system);
     expectError(
             ErrorCode::Unsupported, { "open", "CUDA graphs" }, [&] { caller.record(forcesAt(0)); });

@@ -26,16 +26,6 @@ namespace
 
 constexpr double c_nan = std::numeric_limits<double>::quiet_NaN();
 
-//! A film of molecules; the third vector is not to be read.
-System film(const std::string& name, const int (&counts)[3], double skew = 0, double net = 0)
-{
-    System system = molecules(name, { 0.1, 0.1, -0.4 }, counts, net);
-    system.box    = { { { counts[0] * c_molecularDistance, 0, 0 },
-                        { skew * counts[0] * c_molecularDistance, counts[1] * c_molecularDistance, 0 },
-                        { c_nan, c_nan, -1 } } };
-    return system;
-}
-
 //! A film between two charged plates, which see each other as well as the film.
 System capacitor()
 {
@@ -76,9 +66,6 @@ std::vector<System> systems()
              polar() };
 }
 
-//! Slabs are computed on the CPU.
-using SlabConfigurations = ::testing::Types<CpuFloat, CpuDouble>;
-
 template<class Config>
 class Slab : public ConfiguredTest<Config>
 {
@@ -98,7 +85,7 @@ protected:
                 result.energy, exact.energy, c_deviations * energyError(exact.forces, accuracy));
     }
 };
-TYPED_TEST_SUITE(Slab, SlabConfigurations);
+TYPED_TEST_SUITE(Slab, Configurations);
 
 TYPED_TEST(Slab, HasTheForcesOfSumsOverThePlane)
 {
@@ -443,10 +430,6 @@ TYPED_TEST(Slab, HasClearErrors)
     broken.box[1] = { 0.1, -1, 0 };
     expectError(ErrorCode::InvalidArgument, { "box vectors" }, [&] { evaluate(solver, broken); });
     expectSameBits(evaluate(solver, system), before);
-    options.device = Device::Gpu;
-    expectError(ErrorCode::Unsupported,
-                { "'slab'", "'cpu'" },
-                [&] { const Solver<Real> none(options); });
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 #include <set>
 #include <utility>
@@ -105,6 +106,16 @@ System molecules(const std::string& name, const Vector& origin, const int (&coun
             }
         }
     }
+    return system;
+}
+
+System film(const std::string& name, const int (&counts)[3], double skew, double net)
+{
+    constexpr double c_nan = std::numeric_limits<double>::quiet_NaN();
+    System system          = molecules(name, { 0.1, 0.1, -0.4 }, counts, net);
+    system.box             = { { { counts[0] * c_molecularDistance, 0, 0 },
+                                 { skew * counts[0] * c_molecularDistance, counts[1] * c_molecularDistance, 0 },
+                                 { c_nan, c_nan, -1 } } };
     return system;
 }
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief Particles without images, and sums over all pairs of them.
+ *  \brief Particles without images along some axes or any, and sums over all pairs of them.
  */
 #ifndef FARFIELD_TESTS_OPEN_SYSTEMS_H
 #define FARFIELD_TESTS_OPEN_SYSTEMS_H
@@ -37,6 +37,12 @@ double energyError(const std::vector<Vector>& forces, double accuracy);
  *  \param[in] net     of every molecule, e */
 System
 molecules(const std::string& name, const Vector& origin, const int (&counts)[3], double net = 0);
+
+/*! \brief Such molecules with images along the first two box vectors.
+ *
+ *  The third vector is not to be read.
+ *  \param[in] skew  of the second vector along x, in units of the first */
+System film(const std::string& name, const int (&counts)[3], double skew = 0, double net = 0);
 
 //! The same molecules, which keep their shape, farther apart and elsewhere.
 System spread(const System& molecules, double scale, const Vector& shift);
