@@ -5,7 +5,7 @@ rerun on the CPU, and what a step with energies has."""
 import numpy as np
 import pytest
 
-from tests.support.gmx import environment, mdp, simulation, systems
+from tests.support.gmx import boundary_checks, environment, mdp, systems
 from tests.support.gmx.mdp import settings
 from tests.support.gmx.simulation import force_error, simulate
 
@@ -19,8 +19,6 @@ SCENES = {
     "between walls": settings(mdp.SLAB, WALLS, {"wall-r-linpot": 0.05}),
 }
 ON_GPU = ["-nb", "gpu", "-update", "gpu"]
-# Some hundred terms of single precision, added in another order.
-ROUNDING = 1e-5
 
 
 @pytest.fixture(scope="module")
@@ -86,32 +84,14 @@ def test_totals_are_those_of_the_cpu(work, scenes, scene):
 
 @pytest.mark.parametrize("scene", ["droplet", "film"])
 def test_a_restart_continues_bit_by_bit(work, scenes, scene):
-    system = scenes[scene]
-    """GROMACS's own kernels on a GPU are not reproducible; the FMM is."""
-    times = {"gen-vel": "yes", "gen-temp": 400, "nstxout": 5, "nstfout": 5, "nsteps": 40}
-    entries = settings(SCENES[scene], times, {"fmm-farfield-device": "gpu"})
-    flags = simulation.reproducible()
-    whole = simulate(work, "whole", entries, system, flags=flags)
-    simulation.grompp(work, "part", entries, system.conf, system.top).ok()
-    simulation.mdrun(work, "part", [*flags, "-nsteps", 20]).ok()
-    simulation.mdrun(work, "part", [*flags, "-cpi", "part.cpt", "-noappend", "-nsteps", 20]).ok()
-    continued = simulation.Run(work, "part.part0002")
-    assert np.array_equal(continued.frames[-1].f, whole.frames[-1].f)
-    assert np.array_equal(continued.frames[-1].x, whole.frames[-1].x)
+    boundary_checks.expect_exact_restart(work, SCENES[scene], scenes[scene])
 
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_energy_is_conserved(work, scenes, scene):
-    """Over 1 ps, several lists; a pair that is missing or found late costs tens of kJ/mol."""
-    length = {"gen-vel": "yes", "gen-temp": 300, "nsteps": 1000, "dt": 0.001, "nstenergy": 10}
-    exact = {"verlet-buffer-tolerance": 1e-5, "fmm-farfield-accuracy": 1e-5}
-    if scene == "protein":
-        exact |= {"constraints": "h-bonds"}
-    run = simulate(
-        work, "run", settings(SCENES[scene], length, exact), scenes[scene], flags=ON_GPU
-    )
-    energy = run.energies["Total Energy"]
-    assert np.abs(energy - energy[0]).max() < 4e-3 * scenes[scene].atoms
+    system = scenes[scene]
+    tolerance = 4e-3 * system.atoms
+    boundary_checks.expect_constant_energy(work, SCENES[scene], system, tolerance, flags=ON_GPU)
 
 
 def test_graphs_are_not_recorded_and_the_log_says_so(work, scenes):

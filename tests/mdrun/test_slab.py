@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.support.gmx import environment, mdp, reference, simulation, systems
+from tests.support.gmx import boundary_checks, environment, mdp, reference, simulation, systems
 from tests.support.gmx.mdp import settings
 from tests.support.gmx.simulation import force_error, simulate
 
@@ -142,25 +142,11 @@ def test_neither_the_box_nor_the_place_along_z_matters(work, film, height):
 
 
 def test_energy_is_conserved(work, film):
-    """Over 1 ps, several lists; a pair that is missing or found late costs tens of kJ/mol."""
-    length = {"gen-vel": "yes", "gen-temp": 300, "nsteps": 1000, "dt": 0.001, "nstenergy": 10}
-    exact = {"verlet-buffer-tolerance": 1e-5, **accuracy(1e-5)}
-    run = simulate(work, "run", settings(mdp.SLAB, length, exact), film)
-    energy = run.energies["Total Energy"]
-    assert np.abs(energy - energy[0]).max() < 2
+    boundary_checks.expect_constant_energy(work, mdp.SLAB, film, tolerance=2)
 
 
 def test_a_restart_continues_bit_by_bit(work, film):
-    times = {"nstxout": 5, "nstfout": 5, "nsteps": 40}
-    entries = settings(mdp.SLAB, {"gen-vel": "yes", "gen-temp": 400}, times)
-    whole = simulate(work, "whole", entries, film, flags=["-reprod"])
-    simulation.grompp(work, "part", entries, film.conf, film.top).ok()
-    simulation.mdrun(work, "part", ["-reprod", "-nsteps", 20]).ok()
-    flags = ["-reprod", "-cpi", "part.cpt", "-noappend", "-nsteps", 20]
-    simulation.mdrun(work, "part", flags).ok()
-    continued = simulation.Run(work, "part.part0002")
-    assert np.array_equal(continued.frames[-1].f, whole.frames[-1].f)
-    assert np.array_equal(continued.frames[-1].x, whole.frames[-1].x)
+    boundary_checks.expect_exact_restart(work, mdp.SLAB, film)
 
 
 def test_pressure_along_walls_is_coupled(work, film):
@@ -246,10 +232,4 @@ def test_the_log_says_where_boundaries_are_open(work, film):
 
 
 def test_pme_can_not_be_set_in_such_a_file(work, film):
-    simulation.grompp(work, "fmm", settings(mdp.ONE_STEP, mdp.SLAB), film.conf, film.top).ok()
-    mdp.write(work / "pme.mdp", {"coulombtype": "PME"})
-    files = ["-s", "fmm.tpr", "-f", "pme.mdp", "-o", "pme.tpr"]
-    done = environment.gmx().attempt("convert-tpr", *files, folder=work)
-    assert done.status != 0
-    assert "pbc = xy" in done.text
-    assert not (work / "pme.tpr").exists()
+    boundary_checks.expect_no_way_to_pme(work, mdp.SLAB, film, "pbc = xy")

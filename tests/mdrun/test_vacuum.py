@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from tests.support.gmx import environment, mdp, reference, simulation, systems
+from tests.support.gmx import boundary_checks, environment, mdp, reference, simulation, systems
 from tests.support.gmx.mdp import settings
 from tests.support.gmx.simulation import force_error, simulate
 
@@ -146,12 +146,7 @@ def test_the_pair_search_does_not_see_the_box(work, request, name, box):
 
 
 def test_energy_is_conserved(work, droplet):
-    """Over 1 ps, several lists; a pair that is missing or found late costs tens of kJ/mol."""
-    length = {"gen-vel": "yes", "gen-temp": 300, "nsteps": 1000, "dt": 0.001, "nstenergy": 10}
-    exact = {"verlet-buffer-tolerance": 1e-5, **accuracy(1e-5)}
-    run = simulate(work, "run", settings(mdp.VACUUM, length, exact), droplet)
-    energy = run.energies["Total Energy"]
-    assert np.abs(energy - energy[0]).max() < 2
+    boundary_checks.expect_constant_energy(work, mdp.VACUUM, droplet, tolerance=2)
 
 
 def test_particles_in_a_plane(work):
@@ -175,18 +170,7 @@ def test_particles_in_a_plane(work):
 
 
 def test_a_restart_continues_bit_by_bit(work, droplet):
-    entries = settings(
-        mdp.VACUUM, {"gen-vel": "yes", "gen-temp": 400, "nstxout": 5, "nstfout": 5, "nsteps": 40}
-    )
-    simulate(work, "whole", entries, droplet, flags=["-reprod"])
-    whole = simulation.Run(work, "whole")
-    simulation.grompp(work, "part", entries, droplet.conf, droplet.top).ok()
-    simulation.mdrun(work, "part", ["-reprod", "-nsteps", 20]).ok()
-    flags = ["-reprod", "-cpi", "part.cpt", "-noappend", "-nsteps", 20]
-    simulation.mdrun(work, "part", flags).ok()
-    continued = simulation.Run(work, "part.part0002")
-    assert np.array_equal(continued.frames[-1].f, whole.frames[-1].f)
-    assert np.array_equal(continued.frames[-1].x, whole.frames[-1].x)
+    boundary_checks.expect_exact_restart(work, mdp.VACUUM, droplet)
 
 
 def test_a_structure_can_be_minimised(work, protein):
@@ -217,11 +201,4 @@ def test_the_log_says_that_boundaries_are_open(work, droplet):
 
 
 def test_pme_can_not_be_set_in_such_a_file(work, droplet):
-    entries = settings(mdp.ONE_STEP, mdp.VACUUM)
-    simulation.grompp(work, "fmm", entries, droplet.conf, droplet.top).ok()
-    mdp.write(work / "pme.mdp", {"coulombtype": "PME"})
-    files = ["-s", "fmm.tpr", "-f", "pme.mdp", "-o", "pme.tpr"]
-    done = environment.gmx().attempt("convert-tpr", *files, folder=work)
-    assert done.status != 0
-    assert "pbc = no" in done.text
-    assert not (work / "pme.tpr").exists()
+    boundary_checks.expect_no_way_to_pme(work, mdp.VACUUM, droplet, "pbc = no")
