@@ -16,7 +16,7 @@ SCENES = {
     "droplet": mdp.VACUUM,
     "protein": mdp.VACUUM,
     "film": mdp.SLAB,
-    "between walls": settings(mdp.SLAB, WALLS, {"wall-r-linpot": 0.05}),
+    "between walls": {**mdp.SLAB, **WALLS, "wall-r-linpot": 0.05},
 }
 ON_GPU = ["-nb", "gpu", "-update", "gpu"]
 
@@ -90,8 +90,11 @@ def test_a_restart_continues_bit_by_bit(work, scenes, scene):
 @pytest.mark.parametrize("scene", SCENES)
 def test_energy_is_conserved(work, scenes, scene):
     system = scenes[scene]
-    tolerance = 4e-3 * system.atoms
-    boundary_checks.expect_constant_energy(work, SCENES[scene], system, tolerance, flags=ON_GPU)
+    # The integrator's own error, with angles of hydrogens: 5 kJ/mol at 0.5 fs, 21 at 1 fs
+    dt = 0.0005 if scene == "protein" else 0.001
+    boundary_checks.expect_constant_energy(
+        work, SCENES[scene], system, 4e-3 * system.atoms, flags=ON_GPU, dt=dt
+    )
 
 
 def test_graphs_are_not_recorded_and_the_log_says_so(work, scenes):

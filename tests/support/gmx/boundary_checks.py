@@ -21,9 +21,10 @@ def expect_exact_restart(work, boundary, system):
     assert np.array_equal(continued.frames[-1].x, whole.frames[-1].x)
 
 
-def expect_constant_energy(work, boundary, system, tolerance, flags=()):
+def expect_constant_energy(work, boundary, system, tolerance, flags=(), dt=0.001):
     """Over 1 ps, several lists; a pair that is missing or found late costs tens of kJ/mol."""
-    length = {"gen-vel": "yes", "gen-temp": 300, "nsteps": 1000, "dt": 0.001, "nstenergy": 10}
+    steps = round(1 / dt)
+    length = {"gen-vel": "yes", "gen-temp": 300, "nsteps": steps, "dt": dt, "nstenergy": 10}
     exact = {"verlet-buffer-tolerance": 1e-5, "fmm-farfield-accuracy": 1e-5}
     run = simulation.simulate(work, "run", settings(boundary, length, exact), system, flags=flags)
     energy = run.energies["Total Energy"]
