@@ -33,7 +33,6 @@ UNSUPPORTED = {
     ),
     "slab, pressure": ({"pbc": "xy", "pcoupl": "C-rescale"}, "pressure coupling"),
     "slab, acceleration": ({"pbc": "xy", "cos-acceleration": 0.1}, "cos-acceleration"),
-    "slab, GPU": ({"pbc": "xy", "fmm-farfield-device": "gpu"}, "fmm-farfield-device"),
     "no periodicity, PME": ({"pbc": "no", "coulombtype": "PME"}, "pbc"),
     "no periodicity, other backend": ({"pbc": "no", "fmm-backend": "exafmm"}, "pbc"),
     "no periodicity, Lennard-Jones PME": ({"pbc": "no", "vdwtype": "PME"}, "pbc"),
