@@ -69,6 +69,8 @@ public:
         };
         clear(potentials, points);
         clear(fields, 3 * static_cast<size_t>(points));
+        check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)),
+              "clearing potentials and fields");
     }
 
 private:

@@ -46,8 +46,9 @@ OnGpu<Real, dimensions> makeOnGpu(const std::array<size_t, dimensions>& shape, i
         size *= extent;
     }
     void* memory = nullptr;
-    checkCuda(cudaMallocAsync(&memory, std::max<size_t>(size, 1), nullptr), "allocating memory");
-    const nb::capsule owner(memory, [](void* p) noexcept { (void)cudaFreeAsync(p, nullptr); });
+    checkCuda(cudaMalloc(&memory, std::max<size_t>(size, 1)), "allocating memory");
+    // Unlike cudaFreeAsync() this waits for whoever still reads it, in any stream
+    const nb::capsule owner(memory, [](void* p) noexcept { (void)cudaFree(p); });
     return OnGpu<Real, dimensions>(memory,
                                    dimensions,
                                    shape.data(),
@@ -58,19 +59,41 @@ OnGpu<Real, dimensions> makeOnGpu(const std::array<size_t, dimensions>& shape, i
                                    device);
 }
 
-//! That positions are where a solver reads them; makes that GPU the current one, and what other
-//! streams do there is complete.
+//! While it lives, a GPU is the current one of this thread.
+class CurrentGpu
+{
+public:
+    explicit CurrentGpu(int device)
+    {
+        checkCuda(cudaGetDevice(&before_), "looking for the GPU in use");
+        checkCuda(cudaSetDevice(device), "choosing a GPU");
+    }
+    ~CurrentGpu() { (void)cudaSetDevice(before_); }
+    CurrentGpu(const CurrentGpu&)            = delete;
+    CurrentGpu& operator=(const CurrentGpu&) = delete;
+
+private:
+    int before_ = 0;
+};
+
+//! That an array is where a solver reads it. \param[in] what  is in the array
 template<class Real>
-void checkGpu(PythonSolver<Real>& python, const PositionsOnGpu<Real>& x)
+void checkGpu(PythonSolver<Real>& python, const PositionsOnGpu<Real>& array, const char* what)
 {
     const int device = python.solver().setup().deviceId;
-    if (device >= 0 && device != x.device_id())
+    if (device >= 0 && device != array.device_id())
     {
         throw Error(ErrorCode::InvalidArgument,
-                    "The positions are on the GPU " + std::to_string(x.device_id())
-                            + ", but the solver has the GPU " + std::to_string(device) + ".");
+                    std::string("The ") + what + " are on the GPU "
+                            + std::to_string(array.device_id()) + ", but the solver has the GPU "
+                            + std::to_string(device) + ".");
     }
-    checkCuda(cudaSetDevice(x.device_id()), "choosing a GPU");
+}
+
+//! Waits for what any stream of the GPU does with the arrays.
+inline void waitForArrays()
+{
+    const nb::gil_scoped_release release;
     checkCuda(cudaDeviceSynchronize(), "waiting for the arrays");
 }
 
@@ -89,7 +112,9 @@ evaluateOnGpu(PythonSolver<Real>& python,
     checkSize(x.shape(0), python.count(), "positions");
     Request request       = requestOf(virial, gridOffset, lambda, slope);
     request.mayHaveJumped = true;
-    checkGpu(python, x);
+    checkGpu(python, x, "positions");
+    const CurrentGpu current(x.device_id());
+    waitForArrays();
     OnGpu<Real, 2> forces = makeOnGpu<Real, 2>({ x.shape(0), 3 }, x.device_id());
     std::optional<OnGpu<Real, 1>> potentials;
     if (withPotentials)
@@ -117,8 +142,10 @@ std::pair<OnGpu<Real, 1>, OnGpu<Real, 2>> evaluateAtOnGpu(PythonSolver<Real>& py
     checkSize(x.shape(0), python.count(), "positions");
     Request request;
     request.gridOffset = gridOffset;
-    checkGpu(python, x);
-    checkGpu(python, at);
+    checkGpu(python, x, "positions");
+    checkGpu(python, at, "points");
+    const CurrentGpu current(x.device_id());
+    waitForArrays();
     OnGpu<Real, 1> potentials = makeOnGpu<Real, 1>({ at.shape(0) }, x.device_id());
     OnGpu<Real, 2> fields     = makeOnGpu<Real, 2>({ at.shape(0), 3 }, x.device_id());
     {

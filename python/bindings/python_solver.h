@@ -237,6 +237,7 @@ public:
         result["m2l"]             = nameOf(s.m2l);
         result["device"]          = nameOf(s.device);
         result["device_name"]     = s.deviceName;
+        result["device_id"]       = s.deviceId;
         result["cells"]           = s.cells;
         result["leaf_cells"]      = s.leafCells;
         result["levels"]          = s.levels;

@@ -30,9 +30,10 @@ class Solver:
     A net charge in a periodic box is neutralised by a uniform background. One solver is used by one
     thread at a time.
 
-    Positions and points may be arrays in the memory of a GPU that speak DLPack, of PyTorch, CuPy or
-    JAX, if the solver has that GPU: they are read there, and what is returned is of the same package
-    and stays there. All that was asked of the GPU before is complete first. Charges are of the host.
+    evaluate() and evaluate_at() take arrays in the memory of a GPU, too, if they speak DLPack, as those
+    of PyTorch, CuPy and JAX, have the solver's dtype, and the solver has that GPU: they are read there,
+    and what is returned is of the same package and stays there. All that was asked of the GPU before
+    is complete first. Everything else is of the host.
 
     Args:
         accuracy: wanted error of the forces: their RMS error over all particles is at most this
@@ -159,10 +160,10 @@ class Solver:
         """
         offset = tuple(map(float, grid_offset))
         if _is_on_gpu(x):
-            energy, matrix, derivative, forces, values = self._on_gpu("evaluate_on_gpu")(
+            take, function = _importer(x), self._on_gpu("evaluate_on_gpu", x)
+            energy, matrix, derivative, forces, values = function(
                 x, _box(box), bool(potentials), bool(virial), offset, lambda_, bool(slope)
             )
-            take = _importer(x)
             forces, values = take(forces), take(values) if potentials else None
         else:
             x = self._reals(x)
@@ -197,9 +198,11 @@ class Solver:
             points: nm, [m, 3], any periodic image.
         """
         offset = tuple(map(float, grid_offset))
-        if _is_on_gpu(x) or _is_on_gpu(points):
-            results = self._on_gpu("evaluate_at_on_gpu")(x, _box(box), points, offset)
-            potentials, fields = map(_importer(points), results)
+        if _is_on_gpu(x) != _is_on_gpu(points):
+            raise ValueError("Positions and points must both be on a GPU, or both on the host.")
+        if _is_on_gpu(x):
+            take, function = _importer(points), self._on_gpu("evaluate_at_on_gpu", x, points)
+            potentials, fields = map(take, function(x, _box(box), points, offset))
             return potentials, fields
         points = self._reals(points)
         potentials, fields = np.empty(len(points), self.dtype), np.empty_like(points)
@@ -232,9 +235,17 @@ class Solver:
         """Seconds per stage so far, in the order of the pipeline."""
         return dict(self._core.timings())
 
-    def _on_gpu(self, name: str) -> Callable:
+    def _on_gpu(self, name: str, *arrays: Any) -> Callable:
+        """A function of the core, if it can read the arrays."""
         if not hasattr(self._core, name):
             raise RuntimeError("This farfield was built without CUDA: pass arrays of the host.")
+        for array in arrays:
+            dtype, shape = str(array.dtype).rpartition(".")[2], tuple(array.shape)
+            if dtype != self.dtype.name or shape[1:] != (3,):
+                raise ValueError(
+                    f"An array on the GPU has the type {dtype} and the shape {shape}, but must have "
+                    f"{self.dtype.name} and (n, 3)."
+                )
         return getattr(self._core, name)
 
     def _reals(self, values: ArrayLike) -> NDArray:
@@ -250,7 +261,8 @@ def _importer(like: Any) -> Callable:
     """The function of the package of an array that takes arrays of others."""
     if hasattr(like, "__array_namespace__"):
         return like.__array_namespace__().from_dlpack
-    return sys.modules[type(like).__module__.partition(".")[0]].from_dlpack
+    packages = (sys.modules[kind.__module__.partition(".")[0]] for kind in type(like).__mro__)
+    return next(package.from_dlpack for package in packages if hasattr(package, "from_dlpack"))
 
 
 def _box(box: Optional[ArrayLike]) -> NDArray:

@@ -76,7 +76,8 @@ class _Energy(torch.autograd.Function):
         box, turned = (None, np.eye(3)) if cell is None else _lower_triangular(_on_host(cell))
         solver.set_charges(charges.detach().cpu().numpy())
         solver.set_exclusions(exclusions)
-        place = x.device if solver.setup["device"] == "gpu" else "cpu"
+        is_there = x.is_cuda and x.device.index == solver.setup["device_id"]
+        place = x.device if is_there else "cpu"
         turn = torch.as_tensor(turned, device=place)
         moved = (x.to(turn) @ turn.T).to(x.dtype)
         wanted = {"virial": needs_cell, "potentials": needs_charges}

@@ -36,7 +36,7 @@ public:
      *  \param[out] potentials  kJ/mol/e, [points], device memory, or null
      *  \param[out] fields      kJ/mol/nm/e, [points][3], device memory, or null */
     virtual void collect(double charge, Real* potentials, Real* fields, void* stream) = 0;
-    //! Sets both to zero, of so many points.
+    //! Sets both to zero, of so many points, and waits.
     virtual void clear(Real* potentials, Real* fields, int points, void* stream) = 0;
 };
 

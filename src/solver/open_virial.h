@@ -16,17 +16,12 @@
 namespace farfield
 {
 
-/*! \brief -1/2 sum r (x) f with the trace that follows from the energy; without images there is
- *         nothing else in a virial.
- *  \param[in]     x          [n][3], nm
- *  \param[in]     forces     [n][3], kJ/mol/nm
- *  \param[in]     isCharged  [n]; others have no forces
- *  \param[in,out] totals     energy; gets the virial */
+/*! \brief -1/2 sum r (x) f, symmetric, kJ/mol; without images there is nothing else in a virial.
+ *  \param[in] x          [n][3], nm
+ *  \param[in] forces     [n][3], kJ/mol/nm
+ *  \param[in] isCharged  [n]; others have no forces */
 template<class Real>
-void setOpenVirial(const Real* x,
-                   const std::vector<Real>& forces,
-                   const std::vector<char>& isCharged,
-                   Totals* totals)
+Mat3 openVirial(const Real* x, const std::vector<Real>& forces, const std::vector<char>& isCharged)
 {
     const auto row = [](const Real* values, size_t i)
     { return Vec3(values[3 * i], values[3 * i + 1], values[3 * i + 2]); };
@@ -43,7 +38,13 @@ void setOpenVirial(const Real* x,
             sum += (row(x, i) - centre) * row(forces.data(), i).transpose();
         }
     }
-    Mat3 virial = -0.25 * (sum + sum.transpose());
+    return -0.25 * (sum + sum.transpose());
+}
+
+/*! \brief Sets that virial, with the trace that follows from the energy.
+ *  \param[in,out] totals  energy; gets the virial */
+inline void setOpenVirial(Mat3 virial, Totals* totals)
+{
     virial += (-0.5 * totals->energy - virial.trace()) / 3 * Mat3::Identity();
     for (int k = 0; k < 9; k++)
     {

@@ -8,6 +8,7 @@
 #include "farfield/farfield.h"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <omp.h>
@@ -255,6 +256,7 @@ public:
         {
             return;
         }
+        enqueuedVirial_.reset();
         const Place place = placeOnDevice(x, boxVectors, request, stream);
         gpu_->await(stream);
         std::vector<Real> onHost;
@@ -276,11 +278,12 @@ public:
         {
             evaluation(potentials);
         }
-        openX_.clear();
         if (needsOpenVirial(request))
         {
-            openX_      = gpu_->onHost(x, charges_.count(), stream);
-            openForces_ = gpu_->onHost(forces, charges_.count(), stream);
+            const int n     = charges_.count();
+            enqueuedVirial_ = openVirial(gpu_->onHost(x, n, stream).data(),
+                                         gpu_->onHost(forces, n, stream),
+                                         charges_.isCharged());
         }
     }
 
@@ -297,9 +300,9 @@ public:
         {
             totals = perturbed_.wait(totals);
         }
-        if (!openX_.empty())
+        if (enqueuedVirial_)
         {
-            setOpenVirial(openX_.data(), openForces_, charges_.isCharged(), &totals);
+            setOpenVirial(*enqueuedVirial_, &totals);
         }
         return totals;
     }
@@ -326,7 +329,8 @@ public:
         // the first evaluation sets up what must not happen while recording
         enqueue(x, boxVectors, forces, request, nullptr, nullptr);
         wait();
-        const auto evaluation = [&] { pipeline_.runOnDevice(x, forces, request, nullptr); };
+        const Request staged  = ofStages(request);
+        const auto evaluation = [&] { pipeline_.runOnDevice(x, forces, staged, nullptr); };
         std::vector<double> seconds =
                 gpu_->measure(GpuBackend<Real>::Measure::Stages, repeats, evaluation);
         if (perturbed_.any())
@@ -423,6 +427,7 @@ private:
         if (gpu_ != nullptr)
         {
             gpu_->settle();
+            enqueuedVirial_.reset();
         }
     }
 
@@ -581,7 +586,7 @@ private:
         Request withoutVirial       = ofStages(request);
         withoutVirial.replaceForces = true;
         Totals totals               = pipeline_.run(x, own.data(), withoutVirial, potentials);
-        setOpenVirial(x, own, charges_.isCharged(), &totals);
+        setOpenVirial(openVirial(x, own, charges_.isCharged()), &totals);
         for (size_t k = 0; k < own.size(); k++)
         {
             forces[k] = request.replaceForces ? own[k] : forces[k] + own[k];
@@ -648,8 +653,7 @@ private:
     PerturbedCharges<Real> perturbed_;
     PointFields<Real> pointFields_;
     std::vector<TimedSetting> timed_;
-    //! Of what was enqueued last, if it needs them for its virial.
-    std::vector<Real> openX_, openForces_;
+    std::optional<Mat3> enqueuedVirial_;   //!< of what was enqueued last, if the stages have none
     Device chosenFor_      = Device::Auto; //!< the device whose costs decided on the cells
     long long chosenCount_ = 0;            //!< the number of particles that they were chosen for
     //! In a state that was restored: those that come with the next evaluation.

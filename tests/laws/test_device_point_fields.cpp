@@ -50,7 +50,10 @@ Fields<Real> onDevice(Solver<Real>& solver, const System& system, const std::vec
     const size_t points = at.size() / 3;
     const Clock clock;
     DeviceArray<Real> x(flatPositions<Real>(system)), places(at);
-    DeviceArray<Real> potentials(points), fields(at.size());
+    // nothing that is left is taken for a result
+    const Real none = std::numeric_limits<Real>::quiet_NaN();
+    DeviceArray<Real> potentials(std::vector<Real>(points, none)),
+            fields(std::vector<Real>(at.size(), none));
     evaluateAt(solver,
                x.data(),
                Box(system.box).rows,

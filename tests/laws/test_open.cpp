@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "open_systems.h"
-#include "test_support.h"
+#include "two_states.h"
 
 namespace farfield
 {
@@ -224,44 +224,20 @@ TYPED_TEST(Open, HasPotentialsAndEnergiesOfGroups)
 
 TYPED_TEST(Open, HasChargesOfTwoStates)
 {
-    using Real    = typename TypeParam::Real;
-    System exact  = molecules("block", { 0, 0, 0 }, { 8, 8, 8 });
-    exact.box     = {};
-    System system = rounded<Real>(exact), other = system;
-    for (int i = 0; i < 9; ++i)
-    {
-        other.charges[i] = 0;
-    }
-    other.charges[9] -= 1; // the net charge changes, too
-    other           = rounded<Real>(other);
-    Options options = TestFixture::options();
-    Solver<Real> solver(options);
-    load(solver, system);
-    const std::vector<Real> qA(system.charges.begin(), system.charges.end()),
-            qB(other.charges.begin(), other.charges.end());
-    solver.setPerturbedCharges(qA.data(), qB.data(), system.size());
-    const Evaluation a = allPairs(system), b = allPairs(other);
+    using Real             = typename TypeParam::Real;
+    System exact           = molecules("block", { 0, 0, 0 }, { 8, 8, 8 });
+    exact.box              = {};
+    const TwoStates states = discharged<Real>(exact, 9);
+    Solver<Real> solver(TestFixture::options());
+    load(solver, states);
+    const Evaluation a = allPairs(states.a), b = allPairs(states.b);
     Request request;
-    request.lambda         = 0.3;
-    request.dEnergyDLambda = true;
-    Evaluation mixed;
-    mixed.energy = 0.7 * a.energy + 0.3 * b.energy;
-    mixed.forces = a.forces;
-    for (int i = 0; i < system.size(); ++i)
-    {
-        for (int k = 0; k < 3; ++k)
-        {
-            mixed.forces[i][k] = 0.7 * a.forces[i][k] + 0.3 * b.forces[i][k];
-        }
-    }
-    for (int k = 0; k < 9; ++k)
-    {
-        mixed.virial[k / 3][k % 3] = 0.7 * a.virial[k / 3][k % 3] + 0.3 * b.virial[k / 3][k % 3];
-    }
-    const std::vector<Real> x = flatPositions<Real>(system);
+    request.lambda            = 0.3;
+    request.dEnergyDLambda    = true;
+    const std::vector<Real> x = flatPositions<Real>(states.a);
     std::vector<Real> forces(x.size());
-    const Totals totals = solver.evaluate(x.data(), Box(system.box).rows, forces.data(), request);
-    TestFixture::expectAccurate(evaluationOf(totals, forces), system, mixed, 3e-4);
+    const Totals totals = solver.evaluate(x.data(), Box(exact.box).rows, forces.data(), request);
+    TestFixture::expectAccurate(evaluationOf(totals, forces), states.a, mixed(a, b, 0.3), 3e-4);
     EXPECT_NEAR(
             totals.dEnergyDLambda, b.energy - a.energy, c_deviations * energyError(a.forces, 3e-4));
 }

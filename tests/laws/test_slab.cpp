@@ -15,7 +15,7 @@
 
 #include "open_systems.h"
 #include "slab_sum.h"
-#include "test_support.h"
+#include "two_states.h"
 
 namespace farfield
 {
@@ -337,34 +337,18 @@ TYPED_TEST(Slab, HasPotentialsAndFieldsAnywhere)
 
 TYPED_TEST(Slab, HasChargesOfTwoStates)
 {
-    using Real          = typename TypeParam::Real;
-    const System system = rounded<Real>(film("film", { 5, 5, 3 }));
-    System other        = system;
-    std::fill_n(other.charges.begin(), 3, 0.0);
-    other.charges[9] -= 1; // the net charge changes, too
-    other = rounded<Real>(other);
+    using Real             = typename TypeParam::Real;
+    const TwoStates states = discharged<Real>(film("film", { 5, 5, 3 }), 3);
     Solver<Real> solver(TestFixture::options());
-    load(solver, system);
-    const std::vector<Real> qA(system.charges.begin(), system.charges.end()),
-            qB(other.charges.begin(), other.charges.end());
-    solver.setPerturbedCharges(qA.data(), qB.data(), system.size());
-    const Evaluation a = slabSum(system, 2), b = slabSum(other, 2);
+    load(solver, states);
+    const Evaluation a = slabSum(states.a, 2), b = slabSum(states.b, 2);
     Request request;
-    request.lambda         = 0.3;
-    request.dEnergyDLambda = true;
-    Evaluation mixed       = a;
-    mixed.energy           = 0.7 * a.energy + 0.3 * b.energy;
-    for (int i = 0; i < system.size(); ++i)
-    {
-        for (int k = 0; k < 3; ++k)
-        {
-            mixed.forces[i][k] = 0.7 * a.forces[i][k] + 0.3 * b.forces[i][k];
-        }
-    }
-    const std::vector<Real> x = flatPositions<Real>(system);
+    request.lambda            = 0.3;
+    request.dEnergyDLambda    = true;
+    const std::vector<Real> x = flatPositions<Real>(states.a);
     std::vector<Real> forces(x.size());
-    const Totals totals = solver.evaluate(x.data(), Box(system.box).rows, forces.data(), request);
-    TestFixture::expectAccurate(evaluationOf(totals, forces), mixed, 3e-4);
+    const Totals totals = solver.evaluate(x.data(), Box(states.a.box).rows, forces.data(), request);
+    TestFixture::expectAccurate(evaluationOf(totals, forces), mixed(a, b, 0.3), 3e-4);
     EXPECT_NEAR(
             totals.dEnergyDLambda, b.energy - a.energy, c_deviations * energyError(a.forces, 3e-4));
 }

@@ -9,6 +9,7 @@
 #ifndef FARFIELD_TESTS_TWO_STATES_H
 #define FARFIELD_TESTS_TWO_STATES_H
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,38 @@ std::vector<TwoStates> twoStates()
     {
         states.a = rounded<Real>(states.a);
         states.b = rounded<Real>(states.b);
+    }
+    return result;
+}
+
+//! The first particles lose their charges, and the net charge changes, too.
+template<class Real>
+TwoStates discharged(const System& system, int particles)
+{
+    TwoStates states = { system.name, rounded<Real>(system), system };
+    std::fill_n(states.b.charges.begin(), particles, 0.0);
+    states.b.charges[particles] -= 1;
+    states.b = rounded<Real>(states.b);
+    return states;
+}
+
+//! With charges in between; all of it is linear in lambda.
+inline Evaluation mixed(const Evaluation& a, const Evaluation& b, double lambda)
+{
+    const auto between = [lambda](double ofA, double ofB)
+    { return (1 - lambda) * ofA + lambda * ofB; };
+    Evaluation result = a;
+    result.energy     = between(a.energy, b.energy);
+    for (size_t i = 0; i < a.forces.size(); ++i)
+    {
+        for (int k = 0; k < 3; ++k)
+        {
+            result.forces[i][k] = between(a.forces[i][k], b.forces[i][k]);
+        }
+    }
+    for (int k = 0; k < 9; ++k)
+    {
+        result.virial[k / 3][k % 3] = between(a.virial[k / 3][k % 3], b.virial[k / 3][k % 3]);
     }
     return result;
 }
