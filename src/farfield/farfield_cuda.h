@@ -66,8 +66,10 @@ FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
  *  \param[in]  x           positions of the particles, nm, [n][3], device memory
  *  \param[in]  box         as for enqueue(), host memory
  *  \param[in]  at          points, nm, [points][3], any periodic image, device memory
+ *  \param[in]  points      how many they are
  *  \param[out] potentials  kJ/mol/e, [points], device memory, or null
  *  \param[out] fields      kJ/mol/nm/e, [points][3], device memory, or null
+ *  \param[in]  request     position of the grid; points get nothing else
  *  \param[in]  stream      any stream of the current device that is not captured
  *  \throws Error  as Solver::evaluateAt(); Unsupported: the device is Cpu */
 template<class Real>
