@@ -6,10 +6,10 @@
     build/python-package/bin/python3 -m pip install fmm3dpy
     build/python-package/bin/python3 -m tests.bench.open_speed
 
-Potentials and fields of random charges, uniform in a cube or in clusters, in turn with farfield in
-both precisions and with FMM3D (fmm3dpy, if it is installed), for several errors that are asked for.
-Errors are relative in the 2-norm, over points for which all pairs are summed. farfield chooses order
-and cells in its first evaluation; that time is listed by itself, as it is spent once in a simulation.
+Potentials and fields of random charges, in a cube, in clusters, in a sheet or along a line, in turn with
+farfield in both precisions and with FMM3D (fmm3dpy, if it is installed), for several errors that are
+asked for. Errors are relative in the 2-norm, over points for which all pairs are summed. farfield chooses
+order and cells in its first evaluation; that time is listed by itself, as it is spent once in a simulation.
 FMM3D makes its tree in every call. Writes open_speed.json.
 """
 
@@ -23,18 +23,24 @@ import numpy as np
 from tests.bench import results
 
 KINDS = ("cube", "clusters")
+THIN_KINDS = ("sheet", "line")
 COULOMB = 138.935458  # of the package; divided out
 
 
 def points(kind, count, random):
-    """[n, 3] at a density of 100 per nm^3, and charges of both signs, [n]."""
+    """[n, 3] and charges of both signs, [n]: 100 points per nm^3 of a cube, nm^2 of a sheet, nm of a line."""
     edge = (count / 100) ** (1 / 3)
     if kind == "cube":
         x = random.random((count, 3)) * edge
-    else:
+    elif kind == "clusters":
         # Gaussian clusters of 1000 about random points of a cube ten times as long
         centres = random.random((max(1, count // 1000), 3)) * 10 * edge
         x = centres[random.integers(len(centres), size=count)] + random.normal(size=(count, 3))
+    else:
+        # Of Gaussian thickness, 1 nm
+        along = THIN_KINDS[::-1].index(kind) + 1
+        x = random.normal(size=(count, 3))
+        x[:, :along] = random.random((count, along)) * (count / 100) ** (1 / along)
     return x, random.uniform(-1, 1, count)
 
 
@@ -114,7 +120,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--counts", type=int, nargs="+", default=[10_000, 100_000])
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS + THIN_KINDS, default=KINDS)
     parser.add_argument("--accuracies", type=float, nargs="+", default=[1e-2, 1e-3, 1e-4, 1e-6])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
