@@ -78,6 +78,25 @@ def test_results_are_those_of_arrays_of_the_host(system, dtype, package, boundar
         np.testing.assert_allclose(on_host(ours), theirs, atol=rounding * np.abs(theirs).max())
 
 
+@pytest.mark.parametrize("m2l", ["hierarchy", "fft", "naive", "symmetric", "gemm"])
+@pytest.mark.parametrize("boundary", ["open", "slab"])
+def test_all_engines_do_without_images(dtype, boundary, m2l):
+    """The engine "dynamic" is not everywhere: CUDA refuses it to programs that share a GPU."""
+    random = np.random.default_rng(4)
+    x = (random.random((4000, 3)) * BOX).astype(dtype)
+    q = random.uniform(-1, 1, len(x))
+    exact = farfield.Solver(1e-7, boundary=boundary, device="cpu")
+    one = farfield.Solver(1e-4, dtype, boundary=boundary, device="gpu", cell_size=0.4, m2l=m2l)
+    forces = []
+    for own in (exact, one):
+        own.set_charges(q)
+        forces.append(own.evaluate(x, BOX).forces)
+    assert one.setup["m2l"] == m2l
+    assert one.setup["levels"] > 1 or m2l == "fft"
+    error = np.linalg.norm(forces[1] - forces[0]) / np.linalg.norm(forces[0])
+    assert error <= 1e-4
+
+
 def test_work_on_other_streams_is_complete_first(system, dtype):
     torch = pytest.importorskip("torch")
     x, q, _ = system
