@@ -5,9 +5,9 @@
 
 Water of three and of four sites, salt water, rock salt, at constant volume, pressure (isotropic and fully
 anisotropic) and energy, and a protein in a dodecahedron are made, equilibrated with PME, and handed to
-"farfield report". --short leaves the protein out; --long adds a cube of 23 000 atoms of water and the
-protein, at constant energy and pressure, for a GPU. Needs the packages of farfield[tools]. With --keep and
---resume a run that was ended, as by --mdrun "... -maxh 0.1", goes on.
+"farfield report". --short leaves the protein out; --long adds, for a GPU, a cube of 23 000 atoms of water
+at constant pressure and energy, and the protein at constant energy. Needs the packages of farfield[tools]. With --keep and --resume a run that was ended, as by
+--mdrun "... -maxh 0.1", goes on.
 Environment: see tests/support/gmx/environment.py.
 """
 
@@ -50,8 +50,9 @@ ANISOTROPIC = {
     "compressibility": "4e-6 4e-6 4e-6 1e-6 1e-6 1e-6",
 }
 CONSTANT_ENERGY = {"tcoupl": "no", **{k: v for k, v in nve_drift.COMMON.items() if not k.startswith("nst")}}
-# Pair searches are what takes longest on a GPU
-LARGE = {"nstlist": 40, "nstcalcenergy": 40, "nstenergy": 200}
+# On a GPU what takes longest are pair searches, and steps with energies
+LARGE = {"nstlist": 50, "nstcalcenergy": 100, "nstenergy": 200}
+LARGE_CONSTANT_PRESSURE = {**CONSTANT_PRESSURE, **LARGE, "nsttcouple": 50, "nstpcouple": 50}
 LARGE_CONSTANT_ENERGY = {**CONSTANT_ENERGY, **LARGE, "rlist": 1.1, "lincs-iter": 2}
 
 # What makes the system, and the ensemble
@@ -63,10 +64,10 @@ SYSTEMS = {
     "four-site-water-npt": (lambda folder: systems.four_site_water(folder, 3.0), CONSTANT_PRESSURE),
     "salt-water-npt": (lambda folder: systems.salt_water(folder, 3.0), CONSTANT_PRESSURE),
     "rock-salt-anisotropic": (lambda folder: systems.ion_crystal(folder, 5), ANISOTROPIC),
-    "protein-npt": (systems.protein, {**CONSTANT_PRESSURE, "pcoupl": "Parrinello-Rahman"}),
+    "protein-npt": (systems.protein, {**LARGE_CONSTANT_PRESSURE, "pcoupl": "Parrinello-Rahman"}),
 }
 LARGE_SYSTEMS = {
-    "large-water-npt": (lambda folder: systems.water(folder, 6.2), {**CONSTANT_PRESSURE, **LARGE}),
+    "large-water-npt": (lambda folder: systems.water(folder, 6.2), LARGE_CONSTANT_PRESSURE),
     "large-water-nve": (lambda folder: systems.water(folder, 6.2), LARGE_CONSTANT_ENERGY),
     "protein-nve": (systems.protein, LARGE_CONSTANT_ENERGY),
 }
@@ -102,12 +103,14 @@ def main():
     which.add_argument("--systems", nargs="+", choices=ALL_SYSTEMS, help="some of them")
     parser.add_argument("--output", type=Path, default=Path("report.html"))
     parser.add_argument("--pdf", type=Path)
-    parser.add_argument("--mdrun", default=f"-ntmpi 1 -ntomp {usable_cores()}", help="flags of mdrun")
+    parser.add_argument("--mdrun", help="flags of mdrun (-ntmpi 1 -ntomp, a job's share of the cores)")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the cores")
     parser.add_argument("--keep", type=Path, help="folder for the runs; kept")
     parser.add_argument("--resume", action="store_true", help="go on with the runs in that folder")
     arguments = parser.parse_args()
     if arguments.resume and not arguments.keep:
         parser.error("--resume goes on with the runs in a folder: name it by --keep")
+    flags = arguments.mdrun or f"-ntmpi 1 -ntomp {max(1, usable_cores() // max(1, arguments.jobs))}"
     folder = arguments.keep or Path(tempfile.mkdtemp(prefix="farfield-report-"))
     names = arguments.systems or list(ALL_SYSTEMS if arguments.long else SYSTEMS)
     if arguments.short:
@@ -122,7 +125,7 @@ def main():
         made = equilibrated(folder / name, *ALL_SYSTEMS[name])
         paths[-1].write_bytes(made.read_bytes())
     words = ["report", *paths, "--gmx", environment.gmx().program, "--length", arguments.length]
-    words += ["--output", arguments.output, f"--mdrun={arguments.mdrun}"]
+    words += ["--output", arguments.output, f"--mdrun={flags}", "--jobs", arguments.jobs]
     words += ["--pdf", arguments.pdf] if arguments.pdf else []
     words += ["--keep", folder / "runs"] if arguments.keep else []
     words += ["--resume"] if arguments.resume else []

@@ -10,6 +10,7 @@ import pytest
 from farfield.command import main
 from farfield.gromacs import mdp as files
 from farfield.gromacs import tpr
+from farfield.gromacs.machine import usable_cores
 from tests.support.gmx import environment, simulation
 from tests.support.gmx.mdp import STANDARD_PME, TIGHT_PME, settings
 
@@ -75,7 +76,9 @@ def test_tune_finds_settings_that_are_as_accurate_as_it_says(work, request, kind
 def test_report_tells_of_both_methods(work, salt_water):
     path = run_input(work, salt_water)
     page = work / "report.html"
-    words = ["report", str(path), *GMX, *MDRUN, "--length", "4", "--output", str(page)]
+    # Side by side, each on its share of the cores: as many threads as mdrun takes there
+    together = ["--jobs", str(min(2, usable_cores())), "--mdrun", "-ntmpi 1 -nb cpu"]
+    words = ["report", str(path), *GMX, *together, "--length", "4", "--output", str(page)]
     assert main([*words, "--keep", str(work / "kept")]) == 0
     text = page.read_text()
     assert "src=" not in text and "href=\"http" not in text  # it needs no network

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The statistics of "farfield report"."""
+"""The statistics of "farfield report", and how it deals out the cores."""
+
+import os
+import threading
 
 import numpy as np
 import pytest
 
 from farfield.gromacs import log
-from farfield.report import dynamics, forces, series
+from farfield.gromacs.program import GmxError
+from farfield.report import dynamics, forces, jobs, series
 
 
 def autoregressive(random, n, memory):
@@ -75,6 +79,16 @@ def test_the_start_does_not_count():
     assert series.mean(values).value == 1
 
 
+def test_fluctuations_are_variances_about_the_mean_of_the_run():
+    random = np.random.default_rng(5)
+    vectors = 7 + np.array([1.0, 2.0, 3.0]) * random.standard_normal((20000, 3))
+    found = series.fluctuation(vectors)
+    assert abs(found.value - 14) <= 4 * found.error
+    # Of squares of normal variables with these widths
+    assert found.error == pytest.approx(np.sqrt(2 * (1 + 16 + 81) / 18000), rel=0.5)
+    assert series.fluctuation(vectors[:, 2]).value == pytest.approx(9, rel=0.05)
+
+
 def test_a_series_that_is_too_short_is_refused():
     with pytest.raises(ValueError, match="too short"):
         series.mean(np.ones(5))
@@ -132,3 +146,45 @@ Performance:      {1}        0.1
 """
     path.write_text(part.format(30.0, 100.0) + part.replace("100.0\n", "100.0\n          1:30\n", 1).format(90.0, 200.0))
     assert log.speed(path) == pytest.approx((30 * 100 + 90 * 200) / 120)
+
+
+@pytest.mark.parametrize("cores, number", [(8, 3), (4, 4), (5, 1)])
+def test_every_core_belongs_to_one_job(cores, number):
+    dealt = jobs.shares(list(range(cores)), number)
+    assert [core for share in dealt for core in share] == list(range(cores))
+    assert {len(share) for share in dealt} <= {cores // number, cores // number + 1}
+
+
+def test_jobs_run_at_a_time_on_cores_of_their_own():
+    """Two threads meet, which have half of the cores each; this thread keeps all."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        pytest.skip("one core")
+    met = threading.Barrier(2, timeout=60)
+
+    def cores_of(number):
+        met.wait()
+        return number, os.sched_getaffinity(0)
+
+    first, second = jobs.do_all([lambda: cores_of(1), lambda: cores_of(2)], 2)
+    assert (first[0], second[0]) == (1, 2)
+    assert not first[1] & second[1]
+    assert sorted(first[1] | second[1]) == cores == sorted(os.sched_getaffinity(0))
+
+
+def test_after_an_error_no_job_is_begun():
+    begun = []
+
+    def fail():
+        raise GmxError("ended")
+
+    with pytest.raises(GmxError, match="ended"):
+        jobs.do_all([fail, lambda: begun.append(1)], 1)
+    assert not begun
+
+
+def test_more_jobs_than_cores_are_refused():
+    with pytest.raises(GmxError, match=r"--jobs 100000 is out of range"):
+        jobs.do_all([], 100000)
+    with pytest.raises(GmxError, match=r"--jobs 0 is out of range"):
+        jobs.do_all([], 0)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Averages over runs: energies, densities, structure and motion of water and of ions."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyedr
 
-from ..gromacs import xvg
+from ..gromacs import trr, xvg
+from ..gromacs.machine import usable_cores
 from . import series
 from .forces import coulomb_energy
 
@@ -15,7 +17,13 @@ BAR = 16.6053906717  # kJ/mol/nm^3 (CODATA 2018)
 DEBYE = 0.0208194  # e nm
 COULOMB = 138.935458  # kJ/mol nm/e^2
 WATERS = ("SOL", "HOH", "WAT", "TIP3", "TIP4")
-OXYGENS = "OW OH2 O"
+OXYGEN = f"resname {' '.join(WATERS)} and name OW OH2 O"
+WATER = f"resname {' '.join(WATERS)}"
+# Selections whose pairs show the structure, where a system has both
+PAIRS = {
+    "oxygen of water": (OXYGEN, OXYGEN),
+    "sodium and chloride": ("resname NA and name NA", "resname CL and name CL"),
+}
 # Averages of the energy file: title, unit, per atom
 TERMS = {
     "Potential": ("potential energy", "kJ/mol per atom", True),
@@ -62,7 +70,11 @@ class Trajectory:
     temperature: float
     length: float  # ps
     interval: float  # of its frames, ps
-    terms: dict = field(default_factory=dict)
+    terms: dict = field(default_factory=dict, init=False)
+    # What measure() sets
+    averages: dict = field(default_factory=dict, init=False)
+    curves: dict = field(default_factory=dict, init=False)
+    of_water: dict = field(default_factory=dict, init=False)
 
     def __post_init__(self):
         self.terms = pyedr.edr_to_dict(str(self.folder / f"{self.name}.edr"))
@@ -78,7 +90,35 @@ class Trajectory:
         edges = np.linspace(begin, end, series.BLOCKS + 1)
         return list(zip(edges[:-1], edges[1:]))
 
-    def averages(self):
+    def measure(self):
+        """Sets averages, {title and unit: Estimate}, curves, {title: g(r)}, and what is known of water."""
+        self.averages = self.energies()
+        self.curves = {
+            title: self.rdf(*selections) for title, selections in PAIRS.items() if all(map(self.count, selections))
+        }
+        if self.count(OXYGEN):
+            self.of_water["diffusion of water", "1e-5 cm²/s"] = self.diffusion(OXYGEN)
+            if self.count(WATER) == self.atoms:
+                title = "dielectric constant, from dipole fluctuations"
+                self.of_water[title, ""] = self.dielectric_constant()
+
+    def count(self, selection):
+        """Number of atoms that are selected."""
+        words = ("-s", f"{self.name}.tpr", "-select", selection, "-os", f"{self.name}-size.xvg")
+        done = self.gmx.attempt("select", *words, folder=self.folder)
+        if "never matches any atoms" in " ".join(done.text.split()):
+            return 0
+        done.ok()
+        return int(float((self.folder / f"{self.name}-size.xvg").read_text().split()[-1]))
+
+    def volume(self):
+        """The mean of the run, nm^3."""
+        if "Volume" in self.terms:
+            return series.mean(self.terms["Volume"]).value
+        frame = next(iter(trr.frames(self.folder / f"{self.name}.trr")))
+        return abs(np.linalg.det(np.array(frame.box).reshape(3, 3)))
+
+    def energies(self):
         """{title and unit: Estimate} of the energy file; what does not vary is left out."""
         found = {}
         for term, (title, unit, per_atom) in TERMS.items():
@@ -99,45 +139,44 @@ class Trajectory:
         scale = 1000 / (KB * self.temperature * self.atoms)
         return series.slope(self.terms["Time"], self.conserved * scale)
 
+    def of_blocks(self, command, *words):
+        """The first two columns of what an analysis of each block writes; blocks go side by side."""
+
+        def analyse(block):
+            number, (begin, end) = block
+            output = f"{self.name}-{command}-{number}.xvg"
+            self.gmx(command, *self.files, "-b", begin, "-e", end, *words, "-o", output, folder=self.folder)
+            return list(xvg.columns(self.folder / output).values())[:2]
+
+        with ThreadPoolExecutor(usable_cores()) as pool:
+            return list(pool.map(analyse, enumerate(self.blocks())))
+
     def rdf(self, reference, selection):
         """Radii, nm, and g(r) of each block [series.BLOCKS, radii]."""
-        rows = []
-        for begin, end in self.blocks():
-            self.gmx(
-                "rdf", *self.files, "-b", begin, "-e", end, "-bin", 0.005, "-rmax", 0.9,
-                "-ref", reference, "-sel", selection, "-o", "rdf.xvg", folder=self.folder,
-            )  # fmt: skip
-            radii, values = list(xvg.columns(self.folder / "rdf.xvg").values())[:2]
-            rows.append(values)
-        return radii, np.array(rows)
+        words = ("-bin", 0.005, "-rmax", 0.9, "-ref", reference, "-sel", selection)
+        columns = self.of_blocks("rdf", *words)
+        return columns[0][0], np.array([values for _, values in columns])
 
     def diffusion(self, selection):
         """Of atoms, 1e-5 cm^2/s: mean square displacements over 10 to 60 % of each block, by Einstein."""
+        columns = self.of_blocks("msd", "-sel", selection, "-trestart", f"{2 * self.interval:.6g}")
         values = []
-        for begin, end in self.blocks():
-            self.gmx(
-                "msd", *self.files, "-b", begin, "-e", end, "-sel", selection, "-o", "msd.xvg",
-                "-trestart", f"{2 * self.interval:.6g}", folder=self.folder,
-            )  # fmt: skip
-            times, squares = list(xvg.columns(self.folder / "msd.xvg").values())[:2]
+        for (begin, end), (times, squares) in zip(self.blocks(), columns):
             fitted = (times >= 0.1 * (end - begin)) & (times <= 0.6 * (end - begin))
             slope = np.polyfit(times[fitted], squares[fitted], 1)[0]
             values.append(1000 * slope / 6)  # of nm^2/ps
         return series.of_blocks(values)
 
-    def dielectric_constant(self, volume):
+    def dielectric_constant(self):
         """1 + (<M^2> - <M>^2) / (3 eps0 V kT), with its error from blocks of the fluctuation."""
         self.gmx(
-            "dipoles", *self.files, "-temp", self.temperature, "-o", "dipole.xvg", "-eps", "eps.xvg",
-            "-a", "aver.xvg", "-d", "dist.xvg", folder=self.folder, answer="0\n",
+            "dipoles", *self.files, "-temp", self.temperature, "-o", f"{self.name}-dipole.xvg",
+            "-eps", f"{self.name}-eps.xvg", "-a", f"{self.name}-aver.xvg", "-d", f"{self.name}-dist.xvg",
+            folder=self.folder, answer="0\n",
         )  # fmt: skip
-        columns = list(xvg.columns(self.folder / "dipole.xvg").values())
-        moments = series.equilibrated(np.array(columns[1:4]).T) * DEBYE
-        deviations = ((moments - moments.mean(axis=0)) ** 2).sum(axis=1)
-        factor = 4 * np.pi * COULOMB / (3 * volume * KB * self.temperature)
-        length = len(deviations) // series.BLOCKS
-        parts = deviations[: length * series.BLOCKS].reshape(series.BLOCKS, length).mean(axis=1)
-        fluctuation = series.of_blocks(parts)
+        columns = list(xvg.columns(self.folder / f"{self.name}-dipole.xvg").values())
+        fluctuation = series.fluctuation(np.array(columns[1:4]).T * DEBYE)
+        factor = 4 * np.pi * COULOMB / (3 * self.volume() * KB * self.temperature)
         return series.Estimate(1 + factor * fluctuation.value, factor * fluctuation.error)
 
 

@@ -73,7 +73,7 @@ def of_system(system):
         "title": system.path.stem,
         "atoms": system.atoms,
         "file": system.path.name,
-        "hash": hashlib.sha256(system.path.read_bytes()).hexdigest()[:16],
+        "hash": hashlib.sha256(system.path.read_bytes()).hexdigest(),
         "box": system.box_text,
         "ensemble": f"{p['integrator']}, {system.dt * 1000:g} fs, thermostat {coupling[0]}, barostat {coupling[1]}",
         "errors": {kind: f"{error.rms:.1e}" for kind, error in system.errors.items()},
@@ -100,8 +100,8 @@ def summary(systems):
     return f"Beyond their bounds are lines of: {', '.join(failed)}."
 
 
-def render(systems, gmx, length):
-    """The text of the page; systems: of_system() of each; length: of the runs, ps."""
+def render(systems, gmx, arguments):
+    """The text of the page; systems: of_system() of each; arguments: of the command."""
     template = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
     page = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(template)
     version = gmx.version()
@@ -111,7 +111,8 @@ def render(systems, gmx, length):
         machine=machine.describe(),
         program=f"GROMACS {version['GROMACS version']}, {version['Precision']} precision",
         date=time.strftime("%Y-%m-%d"),
-        length=f"{length:g}",
+        length=f"{arguments.length:g}",
+        jobs=arguments.jobs,
         positions=len(forces.STEPS),
         discarded=round(100 * series.DISCARDED),
         blocks=series.BLOCKS,

@@ -2,13 +2,14 @@
 """The command "report"."""
 
 import tempfile
-from contextlib import nullcontext
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from ..gromacs.program import Gmx, GmxError
-from . import page
+from . import jobs, page
 from .system import Comparison
 
 
@@ -28,6 +29,7 @@ def add_parser(subparsers):
     parser.add_argument("--accuracy", type=float, default=3e-4, help="wanted of FMM (3e-4)")
     parser.add_argument("--gmx", type=Path, default=Path("gmx"), help="the patched program (gmx)")
     parser.add_argument("--mdrun", default="", metavar="FLAGS", help='of mdrun, as "-ntomp 8 -nb gpu"')
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the cores (1)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep inputs, logs and trajectories")
     parser.add_argument(
         "--resume",
@@ -42,20 +44,28 @@ def run(arguments):
         raise GmxError("--resume goes on with the runs in a folder: name it by --keep")
     console = Console(soft_wrap=True, highlight=False)
     gmx = Gmx(arguments.gmx)
-    systems = []
-    for index, path in enumerate(arguments.tpr):
-        keep = arguments.keep / f"{index + 1}-{path.stem}" if arguments.keep else None
-        with nullcontext(keep) if keep else tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            folder.mkdir(parents=True, exist_ok=True)
-            system = Comparison(gmx, path, folder, arguments, console.print)
-            system.measure_forces()
-            if arguments.length > 0:
-                system.measure_runs(arguments.length)
-            systems.append(page.of_system(system))
-    text = page.render(systems, gmx, arguments.length)
+    with ExitStack() as temporary:
+        systems = []
+        for index, path in enumerate(arguments.tpr):
+            if arguments.keep:
+                folder = arguments.keep / f"{index + 1}-{path.stem}"
+                folder.mkdir(parents=True, exist_ok=True)
+            else:
+                folder = Path(temporary.enter_context(tempfile.TemporaryDirectory()))
+            systems.append(Comparison(gmx, path, folder, arguments, console.print))
+        runs = [(system, kind) for system in systems for kind in system.kinds]
+        if not arguments.length > 0:
+            runs = []
+        # Runs first: what goes on with them does not measure forces again and again
+        tasks = [partial(system.run, kind) for system, kind in runs]
+        tasks += [system.measure_forces for system in systems]
+        done = dict(zip(runs, jobs.do_all(tasks, arguments.jobs)))
+        for system in systems if runs else []:
+            system.compare({kind: done[system, kind] for kind in system.kinds})
+        pages = [page.of_system(system) for system in systems]
+    text = page.render(pages, gmx, arguments)
     arguments.output.write_text(text, encoding="utf-8")
-    console.print(f"{page.summary(systems)} {arguments.output}")
+    console.print(f"{page.summary(pages)} {arguments.output}")
     if arguments.pdf:
         page.make_pdf(text, arguments.pdf)
         console.print(str(arguments.pdf))

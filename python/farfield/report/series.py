@@ -44,12 +44,16 @@ def equilibrated(values):
     return values[int(DISCARDED * len(values)) :]
 
 
-def _block_means(values):
-    values = np.asarray(equilibrated(values), dtype=float)
+def _blocks(values):
+    """[BLOCKS, values of each]; a rest is left out."""
     length = len(values) // BLOCKS
     if length < 1:
         raise ValueError(f"a series of {len(values)} values is too short for {BLOCKS} blocks")
-    return values[: length * BLOCKS].reshape(BLOCKS, length).mean(axis=1)
+    return values[: length * BLOCKS].reshape(BLOCKS, length)
+
+
+def _block_means(values):
+    return _blocks(np.asarray(equilibrated(values), dtype=float)).mean(axis=1)
 
 
 def mean(values):
@@ -61,6 +65,12 @@ def of_blocks(values):
     """The mean of independent values, with its error."""
     values = np.asarray(values, dtype=float)
     return Estimate(float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))))
+
+
+def fluctuation(values):
+    """The mean square deviation of a series, or of vectors [n, 3], from its mean, with its error from blocks."""
+    values = equilibrated(np.asarray(values, dtype=float).reshape(len(values), -1))
+    return of_blocks(_blocks(((values - values.mean(axis=0)) ** 2).sum(axis=1)).mean(axis=1))
 
 
 def slope(times, values):

@@ -14,14 +14,7 @@ from . import dynamics, forces, series
 
 # Frames of a trajectory and of the energy file: this often, ps, or so many in a short run and at most so
 # many in a long one
-FRAME_INTERVAL, ENERGY_INTERVAL, FRAMES, MOST_FRAMES = 0.5, 0.2, 100, 2000
-OXYGEN = f"resname {' '.join(dynamics.WATERS)} and name {dynamics.OXYGENS}"
-WATER = f"resname {' '.join(dynamics.WATERS)}"
-# Selections whose pairs show the structure, where a system has both
-PAIRS = {
-    "oxygen of water": (OXYGEN, OXYGEN),
-    "sodium and chloride": ("resname NA and name NA", "resname CL and name CL"),
-}
+FRAME_INTERVAL, ENERGY_INTERVAL, FRAMES, MOST_FRAMES, MOST_ENERGIES = 0.5, 0.2, 100, 1000, 10000
 
 
 class Comparison:
@@ -49,7 +42,7 @@ class Comparison:
                 "fmm-farfield-m2l": "auto",
             },
         }
-        self.lines, self.speeds = [], {}
+        self.lines, self.curves, self.speeds = [], {}, {}
 
     def measure_forces(self):
         """Errors at the starting structure."""
@@ -64,13 +57,16 @@ class Comparison:
         """Steps in so many ps, at least one multiple."""
         return max(1, round(interval / self.dt / multiple)) * multiple
 
-    def run(self, kind, length):
-        """One run of so many ps."""
+    def run(self, kind):
+        """A run with one method, and what is averaged over it."""
+        length = self.arguments.length
         name = f"run-{kind}"
         calculated = max(1, int(self.parameters["nstcalcenergy"]))
         output = {
             "nstxout": self.steps(max(min(FRAME_INTERVAL, length / FRAMES), length / MOST_FRAMES)),
-            "nstenergy": self.steps(min(ENERGY_INTERVAL, length / FRAMES), calculated),
+            "nstenergy": self.steps(
+                max(min(ENERGY_INTERVAL, length / FRAMES), length / MOST_ENERGIES), calculated
+            ),
         }
         if self.steps(length) < 2 * series.BLOCKS * max(output.values()):
             raise GmxError(
@@ -100,6 +96,7 @@ class Comparison:
         )
         if not run.temperature > 0:  # at constant energy
             run.temperature = float(np.mean(run.terms["Temperature"]))
+        run.measure()
         return run
 
     def note(self, path, settings):
@@ -112,47 +109,28 @@ class Comparison:
             )
         path.write_text(text, encoding="utf-8")
 
-    def measure_runs(self, length):
-        """Averages over a run of each method."""
-        self.runs = {kind: self.run(kind, length) for kind in self.kinds}
-        averages = {kind: run.averages() for kind, run in self.runs.items()}
-        for key in averages["PME"]:
-            if key in averages["FMM"]:
-                self.add(*key, {kind: averages[kind][key] for kind in averages})
-        drifts = {k: run.drift() for k, run in self.runs.items()}
+    def compare(self, runs):
+        """Sets the lines that compare two runs, {kind: run}, and their curves of g(r)."""
+        self.runs = runs
+        self.add_common({kind: run.averages for kind, run in runs.items()})
+        drifts = {kind: run.drift() for kind, run in runs.items()}
         self.add("drift of the conserved energy", "kT/ns per atom", drifts, is_error=True)
-        self.curves = {}
-        for title, selections in PAIRS.items():
-            if all(map(self.count, selections)):
-                self.curves[title] = {k: run.rdf(*selections) for k, run in self.runs.items()}
-                peaks = dynamics.first_peak(self.curves[title])
-                for i, (what, unit) in enumerate((("position", "nm"), ("height", ""))):
-                    name = f"first peak of g(r), {title}: {what}"
-                    self.add(name, unit, {k: peak[i] for k, peak in peaks.items()})
-        if self.count(OXYGEN):
-            name = "diffusion of water"
-            self.add(name, "1e-5 cm²/s", {k: r.diffusion(OXYGEN) for k, r in self.runs.items()})
-            if self.count(WATER) == self.atoms:
-                volume = abs(np.linalg.det(np.array(self.box())))
-                values = {k: r.dielectric_constant(volume) for k, r in self.runs.items()}
-                self.add("dielectric constant, from dipole fluctuations", "", values)
+        for title in runs["PME"].curves:
+            self.curves[title] = {kind: run.curves[title] for kind, run in runs.items()}
+            peaks = dynamics.first_peak(self.curves[title])
+            for i, (what, unit) in enumerate((("position", "nm"), ("height", ""))):
+                name = f"first peak of g(r), {title}: {what}"
+                self.add(name, unit, {kind: peak[i] for kind, peak in peaks.items()})
+        self.add_common({kind: run.of_water for kind, run in runs.items()})
 
     def add(self, title, unit, values, is_error=False):
         self.lines.append(dynamics.Line(title, unit, values["PME"], values["FMM"], is_error))
 
-    def count(self, selection):
-        """Number of atoms that are selected."""
-        folder = self.run_input.folder
-        words = ("-s", "run-PME.tpr", "-select", selection, "-os", "size.xvg")
-        done = self.gmx.attempt("select", *words, folder=folder)
-        if "never matches any atoms" in " ".join(done.text.split()):
-            return 0
-        done.ok()
-        return int(float((folder / "size.xvg").read_text().split()[-1]))
-
-    def box(self):
-        frame = next(iter(tpr.trr.frames(self.run_input.folder / "run-PME.trr")))
-        return np.array(frame.box).reshape(3, 3)
+    def add_common(self, estimates):
+        """Lines of what both have; estimates: {kind: {(title, unit): Estimate}}."""
+        for key in estimates["PME"]:
+            if key in estimates["FMM"]:
+                self.add(*key, {kind: of_kind[key] for kind, of_kind in estimates.items()})
 
     @property
     def box_text(self):
