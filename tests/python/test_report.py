@@ -66,6 +66,14 @@ def test_lines_are_beyond_their_bounds_where_methods_differ():
     assert not line(1.0, 0.3).passes
 
 
+def test_what_differs_on_one_structure_is_no_difference_of_averages():
+    estimates = series.Estimate(1.0, 0.1), series.Estimate(1.7, 0.1)
+    assert not dynamics.Line("", "", *estimates).passes
+    assert dynamics.Line("", "", *estimates, off=0.2).passes
+    assert dynamics.Line("", "", *estimates, off=0.2).apart == pytest.approx(0.5 / np.hypot(0.1, 0.1))
+    assert dynamics.Line("", "", *estimates, off=0.8).apart == 0
+
+
 def test_of_errors_the_size_counts():
     assert line(1.0, -1.05, is_error=True).passes
     assert line(-1.0, 0.0, is_error=True).passes

@@ -24,6 +24,7 @@ def of_system(system):
         numbers = [error.rms, *error.components, np.quantile(error.lengths, 0.99), error.lengths.max()]
         texts = [f"{value:.1e}" for value in numbers]
         texts += [f"{error.coulomb:+.1e}", f"{np.trace(error.pressure) / 3:+.2f}"]
+        texts.append(f"{np.abs(error.pressure).max():.2f}")
         error_rows.append({"kind": kind, "numbers": texts})
     fmm = system.errors["FMM"]
     force_figures = [

@@ -93,9 +93,10 @@ def slope(times, values):
     return Estimate(fitted, float(np.hypot(wandering, scattering)))
 
 
-def differ(a, b):
-    """How many standard errors two estimates are apart."""
+def differ(a, b, known=0.0):
+    """How many standard errors two estimates are apart, beside a difference that is known."""
+    apart = max(0.0, abs(a.value - b.value) - known)
     error = np.hypot(a.error, b.error)
     if error == 0:
-        return 0.0 if a.value == b.value else np.inf
-    return abs(a.value - b.value) / error
+        return 0.0 if apart == 0 else np.inf
+    return apart / error

@@ -112,6 +112,16 @@ class Comparison:
     def compare(self, runs):
         """Sets the lines that compare two runs, {kind: run}, and their curves of g(r)."""
         self.runs = runs
+        # PME's energies have the rounding of mixed precision, at the start as in the mean of a run
+        pme, fmm = self.errors["PME"], self.errors["FMM"]
+        energy = abs(pme.coulomb - fmm.coulomb)
+        pressure = pme.pressure - fmm.pressure
+        self.off = {
+            "potential energy": energy,
+            "Coulomb energy": energy,
+            "pressure": abs(np.trace(pressure)) / 3,
+            **{f"pressure, {a}{b}": abs(pressure["xyz".index(a), "xyz".index(b)]) for a, b in dynamics.TENSOR},
+        }
         self.add_common({kind: run.averages for kind, run in runs.items()})
         drifts = {kind: run.drift() for kind, run in runs.items()}
         self.add("drift of the conserved energy", "kT/ns per atom", drifts, is_error=True)
@@ -124,7 +134,8 @@ class Comparison:
         self.add_common({kind: run.of_water for kind, run in runs.items()})
 
     def add(self, title, unit, values, is_error=False):
-        self.lines.append(dynamics.Line(title, unit, values["PME"], values["FMM"], is_error))
+        off = self.off.get(title, 0.0)
+        self.lines.append(dynamics.Line(title, unit, values["PME"], values["FMM"], is_error, off))
 
     def add_common(self, estimates):
         """Lines of what both have; estimates: {kind: {(title, unit): Estimate}}."""
