@@ -131,6 +131,11 @@ class Trajectory:
                 found[title, unit] = series.mean(values)
         coulomb = coulomb_energy(self.terms) / self.atoms
         found["Coulomb energy", "kJ/mol per atom"] = series.mean(coulomb)
+        if "Volume" in self.terms:
+            fluctuation = series.fluctuation(self.terms["Volume"])
+            factor = 1e5 / (BAR * KB * self.temperature * self.volume())
+            title = "compressibility, from fluctuations of the volume"
+            found[title, "1e-5/bar"] = series.Estimate(factor * fluctuation.value, factor * fluctuation.error)
         return found
 
     @property
