@@ -6,7 +6,8 @@
 Water of three and of four sites, salt water, rock salt, at constant volume, pressure (isotropic and fully
 anisotropic) and energy, and a protein in a dodecahedron are made, equilibrated with PME, and handed to
 "farfield report". --short leaves the protein out; --long adds, for a GPU, a cube of 23 000 atoms of water
-at constant pressure and energy, and the protein at constant energy. Needs the packages of farfield[tools]. With --keep and --resume a run that was ended, as by
+at constant pressure and energy, the protein at constant energy, and a membrane under semi-isotropic
+pressure. Needs the packages of farfield[tools]. With --keep and --resume a run that was ended, as by
 --mdrun "... -maxh 0.1", goes on.
 Environment: see tests/support/gmx/environment.py.
 """
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from farfield import command
 from farfield.gromacs.machine import usable_cores
+from examples import membrane
 from tests.bench import nve_drift
 from tests.support.gmx import environment, mdp, simulation, systems
 
@@ -55,6 +57,26 @@ LARGE = {"nstlist": 50, "nstcalcenergy": 100, "nstenergy": 200}
 LARGE_CONSTANT_PRESSURE = {**CONSTANT_PRESSURE, **LARGE, "nsttcouple": 50, "nstpcouple": 50}
 LARGE_CONSTANT_ENERGY = {**CONSTANT_ENERGY, **LARGE, "rlist": 1.1, "lincs-iter": 2}
 
+# As CHARMM's lipids want it
+SEMI_ISOTROPIC = {
+    **LARGE_CONSTANT_PRESSURE,
+    "rcoulomb": 1.2,
+    "rvdw": 1.2,
+    "vdw-modifier": "Force-switch",
+    "rvdw-switch": 1.0,
+    "DispCorr": "no",
+    "pcoupltype": "semiisotropic",
+    "ref-p": "1 1",
+    "compressibility": "4.5e-5 4.5e-5",
+}
+
+
+def bilayer(folder):
+    """A membrane of POPC in water."""
+    membrane.prepare(environment.gmx(), argparse.Namespace(threads=environment.threads()), folder)
+    return systems.system(folder, "patch.gro", "patch.top")
+
+
 # What makes the system, and the ensemble
 SYSTEMS = {
     "water-nvt": (lambda folder: systems.water(folder, 3.0), {}),
@@ -70,6 +92,7 @@ LARGE_SYSTEMS = {
     "large-water-npt": (lambda folder: systems.water(folder, 6.2), LARGE_CONSTANT_PRESSURE),
     "large-water-nve": (lambda folder: systems.water(folder, 6.2), LARGE_CONSTANT_ENERGY),
     "protein-nve": (systems.protein, LARGE_CONSTANT_ENERGY),
+    "membrane-npt": (bilayer, SEMI_ISOTROPIC),
 }
 ALL_SYSTEMS = {**SYSTEMS, **LARGE_SYSTEMS}
 
