@@ -86,7 +86,7 @@ SYSTEMS = {
     "four-site-water-npt": (lambda folder: systems.four_site_water(folder, 3.0), CONSTANT_PRESSURE),
     "salt-water-npt": (lambda folder: systems.salt_water(folder, 3.0), CONSTANT_PRESSURE),
     "rock-salt-anisotropic": (lambda folder: systems.ion_crystal(folder, 5), ANISOTROPIC),
-    "protein-npt": (systems.protein, {**LARGE_CONSTANT_PRESSURE, "pcoupl": "Parrinello-Rahman"}),
+    "protein-npt": (systems.protein, {**LARGE_CONSTANT_PRESSURE, "pcoupl": "Parrinello-Rahman", "tau-p": 5.0}),
 }
 LARGE_SYSTEMS = {
     "large-water-npt": (lambda folder: systems.water(folder, 6.2), LARGE_CONSTANT_PRESSURE),
