@@ -154,8 +154,13 @@ def at_constant_energy(runs):
 
 
 def judge(runs):
-    """All of it."""
-    return {**at_constant_volume(runs), **at_constant_pressure(runs), **at_constant_energy(runs)}
+    """All of it, which is told as it comes."""
+    found = {}
+    for check in (at_constant_volume, at_constant_energy, at_constant_pressure):
+        new = check(runs)
+        print(f"{runs.method}: " + ", ".join(f"{what} {value:.2f}" for what, (value, _) in new.items()), flush=True)
+        found |= new
+    return found
 
 
 def main():
@@ -173,7 +178,7 @@ def main():
     folder = arguments.keep or Path(tempfile.mkdtemp(prefix="farfield-ensembles-"))
     folder.mkdir(parents=True, exist_ok=True)
     system = systems.water(folder, arguments.edge, 10000)
-    print(f"{system.atoms} atoms of water, runs of {arguments.length:g} ps; {machine.describe()}")
+    print(f"{system.atoms} atoms of water, runs of {arguments.length:g} ps; {machine.describe()}", flush=True)
     found = {m: judge(Runs(pv, folder, system, m, arguments.length)) for m in METHODS}
     print(f"{'':24}{'PME':>10}{'FMM':>10}{'bound':>10}")
     for what, (value, bound) in found["FMM"].items():
