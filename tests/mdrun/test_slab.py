@@ -202,6 +202,28 @@ def test_a_net_charge_has_no_pressure_to_couple(work, film):
     assert "a net charge has no pressure" in " ".join(done.text.split())
 
 
+@pytest.mark.parametrize("height", [0, 0.5, 5])
+def test_one_wall_stands_in_a_slab_without_a_height(work, film, height):
+    """Forces are those beside a second wall far above; there is a wall, and no pressure."""
+
+    def change(s):
+        s.box[2] = [0, 0, height]
+        s.x[:, 2] += np.round((0.2 - s.x[:, 2].min()) / systems.POSITION_GRID) * systems.POSITION_GRID
+
+    both = settings(mdp.ONE_STEP, mdp.FMM, WALLS, {"pbc": "xy"}, accuracy(1e-5))
+    one = settings(both, {"nwall": 1, "wall-atomtype": "OW", "wall-density": "33"})
+    low = changed(work, film, "low", change)
+    run = simulate(work, "one", one, low)
+    high = changed(work, low, "high", lambda s: s.box.__setitem__(2, [0, 0, 40]))
+    beside = simulate(work, "both", both, high)
+    assert force_error(run.forces, beside.forces) < 2e-5
+    without = simulate(work, "none", settings(mdp.ONE_STEP, mdp.SLAB, accuracy(1e-5)), low)
+    walls = run.forces - without.forces
+    assert np.abs(walls[:, 2]).max() > 10 * np.abs(walls[:, :2]).max()
+    assert run.energies["Pressure"][0] == 0
+    assert beside.energies["Pressure"][0] != 0
+
+
 def test_walls_may_be_nearer_than_the_cut_off(work):
     """A layer of ions 0.6 nm high; grompp and mdrun know the density of what is in there."""
     s = systems.ions_above_water(work, 0, 9, 0, (0, 0, 0))
