@@ -68,11 +68,12 @@ class Farfield:
 
     def settings(self, arguments):
         """What to ask for: {name: options of the solver}."""
+        engine = {"m2l": arguments.m2l}
         if arguments.orders:
-            return {f"p = {p}": {"order": p, "accuracy": 0.1} for p in arguments.orders}
+            return {f"p = {p}": {"order": p, "accuracy": 0.1, **engine} for p in arguments.orders}
         least = 2e-6 if self.dtype == np.float32 else 0
         wanted = [accuracy for accuracy in arguments.accuracies if accuracy >= least]
-        return {f"{accuracy:.0e}": {"accuracy": accuracy} for accuracy in wanted}
+        return {f"{accuracy:.0e}": {"accuracy": accuracy, **engine} for accuracy in wanted}
 
     def run(self, x, q, targets, options, repeats):
         import cupy
@@ -272,6 +273,7 @@ def main():
     parser.add_argument("--methods", nargs="+", choices=METHODS, help="default: all that are installed")
     parser.add_argument("--accuracies", type=float, nargs="+", default=[1e-2, 1e-3, 1e-4, 1e-6])
     parser.add_argument("--orders", type=int, nargs="+", help="of farfield, in place of accuracies")
+    parser.add_argument("--m2l", default="auto", help="engine of farfield; hierarchy has the shortest set-up")
     parser.add_argument("--jaxfmm", nargs="+", default=["kifmm:3", "kifmm:4", "kifmm:6", "flex:5:0.7"],
                         metavar="ENGINE:P[:THETA]", help="engines of jaxFMM and their orders")
     parser.add_argument("--repeats", type=int, default=5)

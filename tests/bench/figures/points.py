@@ -31,6 +31,8 @@ def floor_of(record):
 def draw(records, path):
     """A plot for each shape. records: of points_gpu; raises ImportError without matplotlib."""
     found = [record for record in records if "error" not in record]
+    if not found:
+        return
     kinds = list(dict.fromkeys(record["kind"] for record in found))
     counts = sorted({record["count"] for record in found})
     engines = list(dict.fromkeys(map(engine_of, found)))
