@@ -9,7 +9,7 @@ import pytest
 
 from farfield.gromacs import log
 from farfield.gromacs.program import GmxError
-from farfield.report import dynamics, forces, jobs, series
+from farfield.report import dynamics, forces, jobs, page, series
 
 
 def autoregressive(random, n, memory):
@@ -72,6 +72,12 @@ def test_what_differs_on_one_structure_is_no_difference_of_averages():
     assert dynamics.Line("", "", *estimates, off=0.2).passes
     assert dynamics.Line("", "", *estimates, off=0.2).apart == pytest.approx(0.5 / np.hypot(0.1, 0.1))
     assert dynamics.Line("", "", *estimates, off=0.8).apart == 0
+
+
+def test_the_summary_names_what_is_beyond_its_bound():
+    within, beyond = {"title": "water", "failed": []}, {"title": "salt", "failed": ["density", "pressure"]}
+    assert page.summary([within]) == "All lines are within their bounds."
+    assert page.summary([within, beyond]) == "Beyond their bounds: density (salt); pressure (salt)."
 
 
 def test_of_errors_the_size_counts():
@@ -142,6 +148,17 @@ def test_peaks_of_two_methods_are_found_with_the_same_points():
         assert series.differ(peaks["PME"][i], peaks["FMM"][i]) < series.TOLERATED
     assert peaks["FMM"][0].value == pytest.approx(0.28, abs=0.005)
     assert peaks["FMM"][1].value == pytest.approx(2.7, abs=0.1)
+
+
+def test_pairs_that_a_block_has_none_of_have_no_peak():
+    """Its height would be zero without an error."""
+    radii = np.arange(0.0, 0.9, 0.005)
+    rows = np.tile(np.exp(-(((radii - 0.28) / 0.02) ** 2)), (series.BLOCKS, 1))
+    rows[rows < 1e-3] = 0
+    missing = rows.copy()
+    missing[3] = 0
+    assert dynamics.first_peak({"PME": (radii, rows), "FMM": (radii, rows)})
+    assert dynamics.first_peak({"PME": (radii, rows), "FMM": (radii, missing)}) is None
 
 
 def test_speed_is_that_of_all_parts_of_a_run(tmp_path):

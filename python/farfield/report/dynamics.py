@@ -202,13 +202,15 @@ def first_peak(curves):
     """Position, nm, and height of the first peak of g(r), with errors from its blocks, of each kind.
 
     curves: {kind: (radii, rows)}. A parabola through the points about the highest one, the same points for all
-    kinds: the peak is not symmetric.
+    kinds: the peak is not symmetric. None if a block has no pairs there: they are too few for an error.
     """
     mean = np.mean([rows.mean(axis=0) for _, rows in curves.values()], axis=0)
     radii = next(iter(curves.values()))[0]
     # Between contact and the second shell
     at = int(mean[: np.searchsorted(radii, 0.42)].argmax())
     near = slice(max(0, at - 3), at + 4)
+    if not all((rows[:, near] > 0).any(axis=1).all() for _, rows in curves.values()):
+        return None
     found = {}
     for kind, (_, rows) in curves.items():
         positions, heights = [], []

@@ -42,7 +42,7 @@ class Comparison:
                 "fmm-farfield-m2l": "auto",
             },
         }
-        self.lines, self.curves, self.speeds = [], {}, {}
+        self.lines, self.curves, self.peaks, self.speeds = [], {}, {}, {}
 
     def measure_forces(self):
         """Errors at the starting structure."""
@@ -127,10 +127,12 @@ class Comparison:
         self.add("drift of the conserved energy", "kT/ns per atom", drifts, is_error=True)
         for title in runs["PME"].curves:
             self.curves[title] = {kind: run.curves[title] for kind, run in runs.items()}
-            peaks = dynamics.first_peak(self.curves[title])
+            self.peaks[title] = dynamics.first_peak(self.curves[title])
+            if self.peaks[title] is None:
+                continue
             for i, (what, unit) in enumerate((("position", "nm"), ("height", ""))):
                 name = f"first peak of g(r), {title}: {what}"
-                self.add(name, unit, {kind: peak[i] for kind, peak in peaks.items()})
+                self.add(name, unit, {kind: peak[i] for kind, peak in self.peaks[title].items()})
         self.add_common({kind: run.of_water for kind, run in runs.items()})
 
     def add(self, title, unit, values, is_error=False):
