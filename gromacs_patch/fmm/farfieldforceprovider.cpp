@@ -121,7 +121,7 @@ public:
     farfield::Totals evaluate(const RVec* x, const BoxRows& box, RVec* f, const farfield::Request& request, int64_t step)
     {
         return reference_ ? reference_->evaluate(x, box, f, request, step)
-                          : fmm_.solver().evaluate(x->as_vec(), box.rows, f->as_vec(), request);
+                          : fmm_.evaluate(x, box, f, request);
     }
 
     //! Adds the energies of groups to their terms, and returns the sum
@@ -208,7 +208,7 @@ bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
                                       const std::string&   obstacle,
                                       const std::string&   updateOnHost)
 {
-    if (impl_->fmm_.solver().setup().device != farfield::Device::Gpu || impl_->reference_)
+    if (impl_->fmm_.setup().device != farfield::Device::Gpu || impl_->reference_)
     {
         return false;
     }
@@ -377,7 +377,7 @@ void FarfieldForceProvider::waitAndReduce(const StepWorkload& stepWork,
 
 std::vector<double> FarfieldForceProvider::state() const
 {
-    return impl_->fmm_.solver().state();
+    return impl_->fmm_.state();
 }
 
 void FarfieldForceProvider::logTimings() const
@@ -389,7 +389,7 @@ void FarfieldForceProvider::logTimings() const
     std::string text;
     if (!impl_->device_)
     {
-        text = stageTable("FMM (farfield) wall-clock time per stage", impl_->fmm_.solver().timings());
+        text = impl_->fmm_.timings();
     }
     else if (impl_->launchedStep_ >= 0)
     {

@@ -49,6 +49,7 @@
 #include <vector>
 
 #include "gromacs/fileio/warninp.h"
+#include "gromacs/gmxlib/network.h"
 #include "gromacs/gpu_utils/device_stream_manager.h"
 #include "gromacs/hardware/device_information.h"
 #include "gromacs/math/units.h"
@@ -71,6 +72,8 @@
 #include "farfielddevice.h"
 #include "farfieldforceprovider.h"
 #include "farfieldperturbation.h"
+#include "farfieldreference.h"
+#include "farfieldtopology.h"
 #include "fmm_mdmodule.h"
 #include "fmm_mdpoptions.h"
 
@@ -129,6 +132,35 @@ void copyWithoutFarfield(const KeyValueTreeObject& tree, KeyValueTreeObjectBuild
     }
 }
 
+//! What of a run this backend can do on a single rank only, to follow "on a single rank only"; empty if nothing
+std::string whatNeedsOneRankWithFarfield(const PbcType     pbcType,
+                                         const bool        hasTwoStates,
+                                         const gmx_mtop_t& mtop,
+                                         const bool        mayUseDevice)
+{
+    if (pbcType != PbcType::Xyz)
+    {
+        return formatString("with pbc = %s", c_pbcTypeNames[pbcType].c_str());
+    }
+    if (hasTwoStates)
+    {
+        return "with perturbed charges";
+    }
+    if (haveEnergyGroups(mtop))
+    {
+        return "with energy groups";
+    }
+    if (farfieldReferenceIsWanted())
+    {
+        return "as the reference that GMX_FMM_REFERENCE asks for";
+    }
+    if (mayUseDevice)
+    {
+        return formatString("on a GPU (not with %s = cpu)", farfieldSetting("device"));
+    }
+    return {};
+}
+
 } // namespace
 
 bool usesFarfield(const t_inputrec& ir)
@@ -142,6 +174,16 @@ bool usesFarfield(const t_inputrec& ir)
     const KeyValueTreeValue& backend = (*options)[c_fmmActiveOptionName];
     return backend.isType<std::string>()
            && backend.cast<std::string>() == c_activeFmmBackendNames[ActiveFmmBackend::Farfield];
+}
+
+std::string whatNeedsOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop, const bool mayUseDevice)
+{
+    return usesFarfield(ir) ? whatNeedsOneRankWithFarfield(
+                   ir.pbcType,
+                   ir.efep != FreeEnergyPerturbationType::No && hasPerturbedCharges(mtop),
+                   mtop,
+                   mayUseDevice)
+                            : "";
 }
 
 void checkStartForFarfield(const t_inputrec& ir, ArrayRef<const RVec> x)
@@ -194,6 +236,20 @@ public:
         }
     }
 
+    //! Refuses several ranks where one is needed
+    void checkRanks() const
+    {
+        const std::string what = whatNeedsOneRankWithFarfield(
+                pbcType_, run_.hasTwoStates, *mtop_, run_.device.device != farfield::Device::Cpu);
+        if (run_.ranks != nullptr && !what.empty())
+        {
+            GMX_THROW(NotImplementedError(
+                    formatString("coulombtype = FMM runs on a single rank only %s, start gmx mdrun "
+                                 "with -ntmpi 1, or an MPI build with one rank.",
+                                 what.c_str())));
+        }
+    }
+
     // From IMDOutputProvider
     void initOutput(FILE* fplog,
                     int /* nfile */,
@@ -220,6 +276,8 @@ public:
     const MDLogger* logger_ = nullptr;
     //! What the run decides
     FarfieldRun run_;
+    //! The periodicity of mdrun
+    PbcType pbcType_ = PbcType::Xyz;
     //! What runs where
     const SimulationWorkload* simulationWork_ = nullptr;
     //! The device of this rank, if there is one
@@ -286,20 +344,13 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
     setupNotifier.subscribe(
             [impl](const PbcType& pbcType)
             {
+                impl->pbcType_      = pbcType;
                 impl->run_.boundary = pbcType == PbcType::No   ? farfield::Boundary::Open
                                       : pbcType == PbcType::XY ? farfield::Boundary::Slab
                                                                : farfield::Boundary::Periodic;
             });
-    setupNotifier.subscribe(
-            [](const MpiComm& mpiComm)
-            {
-                if (mpiComm.size() > 1)
-                {
-                    GMX_THROW(NotImplementedError(
-                            "coulombtype = FMM runs on a single rank only, start gmx mdrun with "
-                            "-ntmpi 1, or an MPI build with one rank."));
-                }
-            });
+    setupNotifier.subscribe([impl](const MpiComm& mpiComm)
+                            { impl->run_.ranks = mpiComm.isParallel() ? &mpiComm : nullptr; });
     setupNotifier.subscribe(
             [impl](MDModulesDirectProvider* directProvider)
             {
@@ -317,6 +368,7 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                                      GMX_GPU_CUDA && manager != nullptr ? manager->deviceInfo().id : -1,
                                      directProvider->availableDevices,
                                      directProvider->rankOnNode);
+                impl->checkRanks();
             });
 
     auto& checkpointNotifier = notifiers->checkpointingNotifier_;
@@ -327,6 +379,18 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                 for (const double value : impl->provider_->state())
                 {
                     array.addValue(value);
+                }
+            });
+    checkpointNotifier.subscribe(
+            [impl](MDModulesCheckpointReadingBroadcast checkpoint)
+            {
+                if (checkpoint.isParallelRun_)
+                {
+                    std::vector<double>& state = impl->run_.checkpointState;
+                    int                  size  = static_cast<int>(state.size());
+                    gmx_bcast(sizeof(size), &size, checkpoint.communicator_);
+                    state.resize(size);
+                    gmx_bcast(size * sizeof(double), state.data(), checkpoint.communicator_);
                 }
             });
     checkpointNotifier.subscribe(

@@ -43,10 +43,12 @@
 #define GMX_FMM_FARFIELDMODULE_H
 
 #include <memory>
+#include <string>
 
 #include "gromacs/utility/arrayref.h"
 #include "gromacs/utility/vectypes.h"
 
+struct gmx_mtop_t;
 struct t_inputrec;
 
 namespace gmx
@@ -90,6 +92,16 @@ private:
 
 //! Whether \p ir has coulombtype = FMM with this backend.
 bool usesFarfield(const t_inputrec& ir);
+
+/*! \brief Returns what of a run with this backend needs a single rank, empty if nothing does.
+ *
+ * To follow "FMM electrostatics".
+ *
+ * \param[in] ir            the input record, of any run
+ * \param[in] mtop          the global topology
+ * \param[in] mayUseDevice  whether mdrun has GPUs for non-bonded interactions
+ */
+std::string whatNeedsOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop, bool mayUseDevice);
 
 /*! \brief mdrun: refuses to start this backend with a position that is not finite or far too large.
  *

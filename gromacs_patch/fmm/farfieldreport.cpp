@@ -43,8 +43,9 @@
 
 #include <algorithm>
 
-#include <farfield/farfield.h>
+#include <farfield/farfield_parallel.h>
 
+#include "gromacs/utility/mpicomm.h"
 #include "gromacs/utility/stringutil.h"
 
 #include "farfieldrun.h"
@@ -141,6 +142,10 @@ std::string describeSetup(const farfield::Setup& setup,
     {
         text += formatString("  coordinates and forces   %s\n", dataPath.c_str());
     }
+    if (run.ranks != nullptr)
+    {
+        text += formatString("  ranks                    %d, each with its atoms\n", run.ranks->size());
+    }
     text += formatString("  excluded pairs           %d\n", numExclusions);
     return text + timedSettings(setup);
 }
@@ -185,6 +190,19 @@ std::string stageTable(const std::string& title, const std::vector<farfield::Sta
     }
     text += row("Total", maxCalls, total);
     return stripString(text);
+}
+
+std::string describeTraffic(const farfield::Traffic& traffic)
+{
+    const auto per = [](const long long total, const long long number)
+    { return static_cast<double>(total) / static_cast<double>(std::max(number, 1LL)); };
+    return formatString(
+            "  sent per evaluation      %.1f messages, %.1f kB\n"
+            "  exchanges planned        %lld times, with %.1f kB each",
+            per(traffic.messages, traffic.evaluations),
+            per(traffic.bytes, traffic.evaluations) / 1000,
+            traffic.plans,
+            per(traffic.planBytes, traffic.plans) / 1000);
 }
 
 } // namespace gmx

@@ -47,6 +47,7 @@ namespace farfield
 {
 struct Setup;
 struct StageTime;
+struct Traffic;
 } // namespace farfield
 
 namespace gmx
@@ -79,6 +80,9 @@ std::string noteOnOtherDevice(const farfield::Setup& setup);
  * \param[in] times  in the order of the pipeline
  */
 std::string stageTable(const std::string& title, const std::vector<farfield::StageTime>& times);
+
+//! Returns a sentence on what a rank has sent to others.
+std::string describeTraffic(const farfield::Traffic& traffic);
 
 } // namespace gmx
 

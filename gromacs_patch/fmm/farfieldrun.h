@@ -48,6 +48,8 @@
 namespace gmx
 {
 
+class MpiComm;
+
 //! Where the FMM of this rank runs.
 struct FarfieldDeviceChoice
 {
@@ -76,6 +78,8 @@ struct FarfieldRun
     bool hasTwoStates = false;
     //! Where the FMM runs
     FarfieldDeviceChoice device;
+    //! The ranks that have atoms; nullptr for one
+    const MpiComm* ranks = nullptr;
     //! What state() returned when the checkpoint was written, or empty
     std::vector<double> checkpointState;
 };

@@ -41,15 +41,26 @@
 
 #include "farfieldsolver.h"
 
+#include "config.h"
+
+#include <algorithm>
+
 #include "gromacs/mdlib/gmx_omp_nthreads.h"
 #include "gromacs/mdrunutility/mdmodulesnotifiers.h"
 #include "gromacs/mdtypes/simulation_workload.h"
+#include "gromacs/utility/gmxassert.h"
+#include "gromacs/utility/gmxmpi.h"
 #include "gromacs/utility/logger.h"
+#include "gromacs/utility/mpicomm.h"
 #include "gromacs/utility/stringutil.h"
 
 #include "farfielderrors.h"
 #include "farfieldoptions.h"
 #include "farfieldreport.h"
+
+#if GMX_MPI
+#    include <farfield/farfield_mpi.h>
+#endif
 
 namespace gmx
 {
@@ -72,17 +83,17 @@ farfield::Options solverOptions(const FarfieldOptions& mdp, const FarfieldRun& r
     return options;
 }
 
-//! Creates a solver; throws as rethrowFarfieldError().
-farfield::Solver<real> makeSolver(const FarfieldOptions& mdp, const FarfieldRun& run)
+//! The communicator of several ranks, nullptr for one
+std::unique_ptr<farfield::Communicator> makeCommunicator(const FarfieldRun& run)
 {
-    try
+#if GMX_MPI
+    if (run.ranks != nullptr)
     {
-        return farfield::Solver<real>(solverOptions(mdp, run));
+        return std::make_unique<farfield::MpiCommunicator>(run.ranks->comm());
     }
-    catch (const farfield::Error& error)
-    {
-        rethrowFarfieldError(error, "cannot be set up", run.device.option);
-    }
+#endif
+    GMX_RELEASE_ASSERT(run.ranks == nullptr, "Several ranks need MPI");
+    return nullptr;
 }
 
 } // namespace
@@ -91,8 +102,85 @@ FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
                                const gmx_mtop_t&      mtop,
                                const MDLogger&        logger,
                                const FarfieldRun&     run) :
-    logger_(logger), run_(run), particles_(mtop, run.hasTwoStates), solver_(makeSolver(options, run))
+    logger_(logger),
+    run_(run),
+    particles_(mtop, run.hasTwoStates, run.ranks != nullptr),
+    communicator_(makeCommunicator(run))
 {
+    try
+    {
+        const farfield::Options ofSolver = solverOptions(options, run);
+        if (communicator_)
+        {
+            distributed_ =
+                    std::make_unique<farfield::DistributedSolver<real>>(ofSolver, communicator_.get());
+        }
+        else
+        {
+            solver_ = std::make_unique<farfield::Solver<real>>(ofSolver);
+        }
+    }
+    catch (const farfield::Error& error)
+    {
+        rethrow(error, "cannot be set up");
+    }
+}
+
+farfield::Totals FarfieldSolver::evaluate(const RVec*              x,
+                                          const BoxRows&           box,
+                                          RVec*                    f,
+                                          const farfield::Request& request)
+{
+    return solver_ ? solver_->evaluate(x->as_vec(), box.rows, f->as_vec(), request)
+                   : distributed_->evaluate(x->as_vec(), box.rows, f->as_vec(), request);
+}
+
+farfield::Setup FarfieldSolver::setup() const
+{
+    return solver_ ? solver_->setup() : distributed_->setup();
+}
+
+std::vector<double> FarfieldSolver::state() const
+{
+    return solver_ ? solver_->state() : distributed_->state();
+}
+
+std::string FarfieldSolver::timings() const
+{
+    if (solver_)
+    {
+        return stageTable("FMM (farfield) wall-clock time per stage", solver_->timings());
+    }
+    return stageTable("FMM (farfield) wall-clock time per stage on the first rank, with what it waits for others",
+                      distributed_->timings())
+           + "\n" + describeTraffic(distributed_->traffic());
+}
+
+void FarfieldSolver::setParticles()
+{
+    const ArrayRef<const real> charges    = particles_.charges();
+    const FarfieldExclusions&  exclusions = particles_.exclusions();
+    const int                  number     = static_cast<int>(charges.size());
+    if (distributed_)
+    {
+        farfield::LocalParticles<real> local;
+        local.count             = number;
+        local.index             = particles_.globalAtoms().data();
+        local.charges           = charges.data();
+        local.exclusionOffsets  = exclusions.offsets.data();
+        local.exclusionPartners = exclusions.partners.data();
+        distributed_->setLocal(local);
+        return;
+    }
+    if (particles_.arePerturbed())
+    {
+        solver_->setPerturbedCharges(charges.data(), particles_.chargesB().data(), number);
+    }
+    else
+    {
+        solver_->setCharges(charges.data(), number);
+    }
+    solver_->setExclusions(exclusions.offsets.data(), exclusions.partners.data(), number);
 }
 
 void FarfieldSolver::follow(const MDModulesAtomsRedistributedSignal& signal, const std::string& dataPath)
@@ -101,18 +189,7 @@ void FarfieldSolver::follow(const MDModulesAtomsRedistributedSignal& signal, con
     {
         if (particles_.follow(signal))
         {
-            const ArrayRef<const real> charges    = particles_.charges();
-            const FarfieldExclusions&  exclusions = particles_.exclusions();
-            const int                  number     = static_cast<int>(charges.size());
-            if (particles_.arePerturbed())
-            {
-                solver_.setPerturbedCharges(charges.data(), particles_.chargesB().data(), number);
-            }
-            else
-            {
-                solver_.setCharges(charges.data(), number);
-            }
-            solver_.setExclusions(exclusions.offsets.data(), exclusions.partners.data(), number);
+            setParticles();
         }
         if (!isPrepared_)
         {
@@ -153,7 +230,14 @@ void FarfieldSolver::prepare(ArrayRef<const RVec> x, const Matrix3x3& box)
     {
         try
         {
-            solver_.restore(run_.checkpointState);
+            if (solver_)
+            {
+                solver_->restore(run_.checkpointState);
+            }
+            else
+            {
+                distributed_->restore(run_.checkpointState);
+            }
         }
         catch (const farfield::Error& error)
         {
@@ -166,17 +250,27 @@ void FarfieldSolver::prepare(ArrayRef<const RVec> x, const Matrix3x3& box)
                             describeFarfieldError(error, run_.device.option).c_str()));
         }
     }
-    solver_.prepare(particles_.positions(x)->as_vec(), BoxRows(box).rows);
+    // Of a rank without atoms there is no first one
+    const real* positions =
+            particles_.charges().empty() ? nullptr : particles_.positions(x)->as_vec();
+    if (solver_)
+    {
+        solver_->prepare(positions, BoxRows(box).rows);
+    }
+    else
+    {
+        distributed_->prepare(positions, BoxRows(box).rows);
+    }
     isPrepared_ = true;
 }
 
 void FarfieldSolver::logSetup(const std::string& dataPath)
 {
-    const farfield::Setup setup = solver_.setup();
+    const farfield::Setup setup = this->setup();
     if (setup.cells != loggedSetup_.cells || setup.order != loggedSetup_.order
         || setup.directRange != loggedSetup_.directRange || setup.m2l != loggedSetup_.m2l)
     {
-        const int numExclusions = static_cast<int>(particles_.exclusions().partners.size());
+        const int numExclusions = particles_.numExcludedPairs();
         GMX_LOG(logger_.info).asParagraph().appendText(describeSetup(setup, numExclusions, dataPath, run_));
         if (const std::string note = noteOnOtherDevice(setup); !note.empty())
         {

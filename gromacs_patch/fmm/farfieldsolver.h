@@ -42,9 +42,11 @@
 
 #include <cstdint>
 
+#include <memory>
 #include <string>
+#include <vector>
 
-#include <farfield/farfield.h>
+#include <farfield/farfield_parallel.h>
 
 #include "gromacs/math/matrix.h"
 #include "gromacs/utility/arrayref.h"
@@ -84,10 +86,11 @@ struct BoxRows
     double rows[DIM][DIM];
 };
 
-/*! \brief A farfield::Solver with the particles of a run.
+/*! \brief The solver of a run with its particles: a farfield::Solver, or on several ranks a
+ * farfield::DistributedSolver.
  *
  * Sets it up for the topology, the checkpoint and the local order of the atoms, logs what it has
- * chosen, and translates its errors. Evaluations are left to the caller.
+ * chosen, and translates its errors.
  */
 class FarfieldSolver
 {
@@ -98,8 +101,21 @@ public:
                    const MDLogger&        logger,
                    const FarfieldRun&     run);
 
-    farfield::Solver<real>& solver() { return solver_; }
+    /*! \brief Adds the forces on the particles, as farfield::Solver::evaluate().
+     *
+     * \returns the totals, or the part of them of this rank; throws farfield::Error
+     */
+    farfield::Totals evaluate(const RVec* x, const BoxRows& box, RVec* f, const farfield::Request& request);
+    //! The solver of one rank, for what several have not
+    farfield::Solver<real>& solver() { return *solver_; }
     FarfieldParticles&      particles() { return particles_; }
+
+    //! As of farfield::Solver
+    farfield::Setup setup() const;
+    //! As of farfield::Solver
+    std::vector<double> state() const;
+    //! The times of the stages on this rank, and what it has sent, for the log
+    std::string timings() const;
     //! Whether the operators have been set up
     bool isPrepared() const { return isPrepared_; }
 
@@ -124,6 +140,8 @@ public:
                                  const std::string&     when) const;
 
 private:
+    //! Hands charges and exclusions over; throws farfield::Error.
+    void setParticles();
     //! Chooses the discretisation, or takes it over from the checkpoint; throws farfield::Error.
     void prepare(ArrayRef<const RVec> x, const Matrix3x3& box);
     //! Writes the discretisation to the log when it has changed.
@@ -132,8 +150,14 @@ private:
     const MDLogger&   logger_;
     const FarfieldRun run_;
 
-    FarfieldParticles      particles_;
-    farfield::Solver<real> solver_;
+    FarfieldParticles particles_;
+
+    //! How the ranks talk to each other, if there are several
+    std::unique_ptr<farfield::Communicator> communicator_;
+    //! Of one rank; null if there are several
+    std::unique_ptr<farfield::Solver<real>> solver_;
+    //! Of several ranks; null if there is one
+    std::unique_ptr<farfield::DistributedSolver<real>> distributed_;
 
     bool isPrepared_ = false;
     //! The last step that was not a trial configuration

@@ -142,6 +142,35 @@ FarfieldExclusions collectExclusions(const gmx_mtop_t& mtop, const std::vector<i
     return result;
 }
 
+//! Returns the number of pairs of \p number atoms.
+size_t numPairsOf(const size_t number)
+{
+    return number == 0 ? 0 : number * (number - 1) / 2;
+}
+
+//! Returns the pairs of \p exclusions at the other of their two atoms.
+FarfieldExclusions reversed(const FarfieldExclusions& exclusions)
+{
+    const int          numAtoms = static_cast<int>(exclusions.offsets.size()) - 1;
+    FarfieldExclusions result;
+    result.offsets.resize(exclusions.offsets.size());
+    for (const int partner : exclusions.partners)
+    {
+        result.offsets[partner + 1]++;
+    }
+    std::partial_sum(result.offsets.begin(), result.offsets.end(), result.offsets.begin());
+    result.partners.resize(exclusions.partners.size());
+    std::vector<int> next(result.offsets.begin(), result.offsets.end() - 1);
+    for (int i = 0; i < numAtoms; i++)
+    {
+        for (int k = exclusions.offsets[i]; k < exclusions.offsets[i + 1]; k++)
+        {
+            result.partners[next[exclusions.partners[k]]++] = i;
+        }
+    }
+    return result;
+}
+
 } // namespace
 
 double netCharge(const gmx_mtop_t& mtop, real t_atom::*charge)
@@ -155,9 +184,10 @@ bool haveEnergyGroups(const gmx_mtop_t& mtop)
     return !mtop.groups.groupNumbers[SimulationAtomGroupType::EnergyOutput].empty();
 }
 
-FarfieldParticles::FarfieldParticles(const gmx_mtop_t& mtop, const bool hasTwoStates) :
+FarfieldParticles::FarfieldParticles(const gmx_mtop_t& mtop, const bool hasTwoStates, const bool areDivided) :
     mtop_(mtop),
     arePerturbed_(hasTwoStates),
+    areDivided_(areDivided),
     numEnergyGroups_(haveEnergyGroups(mtop) ? static_cast<int>(
                              mtop.groups.groups[SimulationAtomGroupType::EnergyOutput].size())
                                             : 1)
@@ -177,6 +207,12 @@ bool FarfieldParticles::follow(const MDModulesAtomsRedistributedSignal& signal)
         }
         globalGroup_      = collectExclusionGroup(mtop_, globalCharges_, globalChargesB_);
         globalExclusions_ = collectExclusions(mtop_, globalGroup_);
+        numExcludedPairs_ = static_cast<int>(globalExclusions_.partners.size()
+                                             + numPairsOf(globalGroup_.size()));
+        if (areDivided_)
+        {
+            reverseExclusions_ = reversed(globalExclusions_);
+        }
     }
 
     numHome_ = static_cast<int>(signal.x_.size());
@@ -196,7 +232,7 @@ bool FarfieldParticles::follow(const MDModulesAtomsRedistributedSignal& signal)
         std::iota(globalAtom_.begin(), globalAtom_.end(), 0);
         homeAtom_.clear();
     }
-    GMX_RELEASE_ASSERT(static_cast<int>(globalAtom_.size()) == mtop_.natoms,
+    GMX_RELEASE_ASSERT(areDivided_ || static_cast<int>(globalAtom_.size()) == mtop_.natoms,
                        "With a single rank all atoms of the system are home atoms");
     reorder();
     return true;
@@ -224,14 +260,17 @@ void FarfieldParticles::setOrder(ArrayRef<const int> globalAtomIndices)
 void FarfieldParticles::reorder()
 {
     const int numParticles = static_cast<int>(globalAtom_.size());
-    particleOfGlobalAtom_.resize(numParticles);
+    particleOfGlobalAtom_.resize(areDivided_ ? 0 : numParticles);
     charges_.resize(numParticles);
     chargesB_.resize(arePerturbed_ ? numParticles : 0);
     energyGroups_.resize(numEnergyGroups_ > 1 ? numParticles : 0);
     for (int i = 0; i < numParticles; i++)
     {
-        particleOfGlobalAtom_[globalAtom_[i]] = i;
-        charges_[i]                           = globalCharges_[globalAtom_[i]];
+        charges_[i] = globalCharges_[globalAtom_[i]];
+        if (!areDivided_)
+        {
+            particleOfGlobalAtom_[globalAtom_[i]] = i;
+        }
         if (arePerturbed_)
         {
             chargesB_[i] = globalChargesB_[globalAtom_[i]];
@@ -242,7 +281,37 @@ void FarfieldParticles::reorder()
                     getGroupType(mtop_.groups, SimulationAtomGroupType::EnergyOutput, globalAtom_[i]);
         }
     }
-    reorderExclusions();
+    if (areDivided_)
+    {
+        listGlobalPartners();
+    }
+    else
+    {
+        reorderExclusions();
+    }
+}
+
+void FarfieldParticles::listGlobalPartners()
+{
+    exclusions_.offsets.resize(1);
+    exclusions_.partners.clear();
+    for (const int atom : globalAtom_)
+    {
+        for (const FarfieldExclusions* exclusions : { &globalExclusions_, &reverseExclusions_ })
+        {
+            exclusions_.partners.insert(exclusions_.partners.end(),
+                                        exclusions->partners.begin() + exclusions->offsets[atom],
+                                        exclusions->partners.begin() + exclusions->offsets[atom + 1]);
+        }
+        if (std::binary_search(globalGroup_.begin(), globalGroup_.end(), atom))
+        {
+            std::copy_if(globalGroup_.begin(),
+                         globalGroup_.end(),
+                         std::back_inserter(exclusions_.partners),
+                         [atom](const int other) { return other != atom; });
+        }
+        exclusions_.offsets.push_back(static_cast<int>(exclusions_.partners.size()));
+    }
 }
 
 void FarfieldParticles::reorderExclusions()
@@ -256,9 +325,8 @@ void FarfieldParticles::reorderExclusions()
     std::sort(group.begin(), group.end());
 
     // A large group has so many pairs that there should be no room for more
-    const size_t numPairsOfGroup = group.size() * (group.size() - 1) / 2;
     exclusions_.partners.clear();
-    exclusions_.partners.reserve(globalExclusions_.partners.size() + numPairsOfGroup);
+    exclusions_.partners.reserve(globalExclusions_.partners.size() + numPairsOf(group.size()));
     exclusions_.offsets.resize(1);
     auto next = group.begin();
     for (size_t i = 0; i < globalAtom_.size(); i++)

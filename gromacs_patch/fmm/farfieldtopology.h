@@ -70,7 +70,7 @@ bool haveEnergyGroups(const gmx_mtop_t& mtop);
 /*! \brief The particles of the FMM: the home atoms without filler particles, in their order.
  *
  * Charges and exclusions come from the global topology, so that they cannot depend on what is
- * local. With a single rank all atoms are home atoms.
+ * local.
  */
 class FarfieldParticles
 {
@@ -79,8 +79,9 @@ public:
      *
      * \param[in] mtop          the global topology; must outlive this object
      * \param[in] hasTwoStates  whether charges differ between states that are mixed
+     * \param[in] areDivided    whether there are several ranks
      */
-    FarfieldParticles(const gmx_mtop_t& mtop, bool hasTwoStates);
+    FarfieldParticles(const gmx_mtop_t& mtop, bool hasTwoStates, bool areDivided);
 
     /*! \brief Takes over the local order of the atoms.
      *
@@ -98,8 +99,15 @@ public:
     int numEnergyGroups() const { return numEnergyGroups_; }
     //! Energy group of each particle, where there are several groups
     ArrayRef<const int> energyGroups() const { return energyGroups_; }
-    //! Excluded pairs of particles, each once, at either of the two
+    /*! \brief Excluded pairs of particles, each once, at either of the two.
+     *
+     * With several ranks each at both, and the partners are global atoms.
+     */
     const FarfieldExclusions& exclusions() const { return exclusions_; }
+    //! Number of excluded pairs in the whole system
+    int numExcludedPairs() const { return numExcludedPairs_; }
+    //! Global atom of each particle
+    ArrayRef<const int> globalAtoms() const { return globalAtom_; }
 
     //! Number of home atoms, filler particles included
     int numHome() const { return numHome_; }
@@ -125,9 +133,12 @@ private:
     void reorder();
     //! Sets exclusions_.
     void reorderExclusions();
+    //! Sets exclusions_ where there are several ranks.
+    void listGlobalPartners();
 
     const gmx_mtop_t& mtop_;
     const bool        arePerturbed_;
+    const bool        areDivided_;
     const int         numEnergyGroups_;
 
     //! Charges of the whole system, in global order
@@ -138,6 +149,9 @@ private:
     std::vector<int> globalGroup_;
     //! Other exclusions of the whole system, in global order, each pair at its first atom
     FarfieldExclusions globalExclusions_;
+    //! With several ranks those of globalExclusions_ at their second atoms, too
+    FarfieldExclusions reverseExclusions_;
+    int                numExcludedPairs_ = 0;
 
     int              numHome_ = 0;
     std::vector<int> homeAtom_;

@@ -64,6 +64,11 @@ public:
     //! Excluded pairs as compressed rows, for the number of particles of the charges. Nothing has
     //! changed if it throws.
     virtual void setExclusions(const int* offsets, const int* partners, int n) = 0;
+    /*! \brief With a Partition: the ghosts, which act on the particles of setCharges() and get no
+     *         forces. Excluded pairs, to be set after it, count them behind the particles.
+     *  \param[in] q    charges, e, [n]
+     *  \param[in] net  charge of all particles on all ranks, e */
+    virtual void setGhosts(const Real* /*q*/, int /*n*/, double /*net*/) {}
     //! Excluded pairs closer than this, nm, are left out where the near field meets them, others
     //! are subtracted; surelyNear() bounds it.
     virtual void setExclusionRange(double range) { exclusionRange_ = range; }
@@ -128,9 +133,13 @@ protected:
     double exclusionRange_ = c_exclusionRange; //!< nm
 };
 
-//! The CPU backend.
 template<class Real>
-std::unique_ptr<Backend<Real>> makeCpuBackend(double coulombConstant, int threads);
+class Partition;
+
+//! The CPU backend. \param[in] partition  of a system on several ranks, or null
+template<class Real>
+std::unique_ptr<Backend<Real>>
+makeCpuBackend(double coulombConstant, int threads, Partition<Real>* partition = nullptr);
 
 //! Name of the instruction set that the CPU backend uses.
 const char* cpuTargetName();

@@ -51,6 +51,8 @@ public:
     const std::vector<int>& start() const { return start_; }
     //! [particles with a charge] index before sorting.
     const std::vector<int>& atom() const { return atom_; }
+    //! Particles that were given, those without a charge among them.
+    int particlesGiven() const { return given_; }
 
 private:
     //! First particle that a histogram counts.
@@ -67,6 +69,7 @@ private:
     //! Copies particles to their positions.
     void place(const ScaledCharges<Real>& charges, int threads);
 
+    int given_ = 0;
     AlignedVector<Real> x_, y_, z_, q_;
     std::vector<int> start_, atom_, occupied_;
     std::vector<int> cell_;                //!< cell of each particle with a charge, before sorting

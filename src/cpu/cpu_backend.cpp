@@ -17,6 +17,7 @@
 #include "operators/background.h"
 #include "operators/reduction.h"
 #include "operators/scaled_charges.h"
+#include "parallel/partition.h"
 
 namespace farfield
 {
@@ -27,8 +28,9 @@ template<class Real>
 class CpuBackend final : public Backend<Real>
 {
 public:
-    CpuBackend(double coulombConstant, int threads) :
-        rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads), near_(threads)
+    CpuBackend(double coulombConstant, int threads, Partition<Real>* partition) :
+        rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads), partition_(partition),
+        near_(threads)
     {
     }
 
@@ -49,7 +51,15 @@ public:
 
     void setExclusions(const int* offsets, const int* partners, int n) override
     {
-        near_.setExclusions(offsets, partners, n);
+        near_.setExclusions(offsets, partners, n, static_cast<int>(charges_.q.size()));
+    }
+
+    void setGhosts(const Real* q, int n, double net) override
+    {
+        ghostCharges_ = ScaledCharges<Real>(q, n, rootCoulomb_);
+        charges_.net  = rootCoulomb_ * net;
+        allCharges_   = charges_.q;
+        allCharges_.insert(allCharges_.end(), ghostCharges_.q.begin(), ghostCharges_.q.end());
     }
 
     void build(const Discretisation& d) override
@@ -61,13 +71,20 @@ public:
         const Mat3 edges = coarse.scaledEdges();
         const Reduction reduction(d.order, d.leastSquares, edges);
         periodicM2l_ =
-                std::make_unique<PeriodicM2l<Real>>(coarse, d.boundary, d.ws, reduction, threads_);
+                std::make_unique<PeriodicM2l<Real>>(coarse,
+                                                    d.boundary,
+                                                    d.ws,
+                                                    reduction,
+                                                    threads_,
+                                                    partition_ ? partition_->share(d) : Share{});
         if (d.levels > 1)
         {
             tree_ = std::make_unique<Tree<Real>>(edges, d.ws, reduction, threads_);
         }
         levels_.clear();
         levels_.resize(d.levels);
+        sources_.clear();
+        sources_.resize(d.levels);
         box_      = d.referenceBox;
         rotation_ = Mat3::Identity();
         setGrids(box_);
@@ -103,9 +120,18 @@ public:
 
     void sort() override
     {
-        const Grid& leaf = leaves().grid;
-        list_.sort(
-                leaf, this->request_.gridOffset, rotation_, this->positions_, charges_, threads_);
+        const Grid& leaf   = leaves().grid;
+        const auto& offset = this->request_.gridOffset;
+        x_                 = this->positions_;
+        if (partition_ != nullptr)
+        {
+            const auto own = charges_.q.size();
+            partition_->ghosts().exchange(
+                    x_, static_cast<int>(own), &withGhosts_, &partition_->ranks());
+            x_ = withGhosts_.data();
+            ghosts_.sort(leaf, offset, rotation_, x_ + 3 * own, ghostCharges_, threads_);
+        }
+        list_.sort(leaf, offset, rotation_, x_, charges_, threads_);
         if (levels_.size() > 1)
         {
             findOccupied();
@@ -117,8 +143,8 @@ public:
     {
         sums_ = {};
         near_.subtract(box_,
-                       this->positions_,
-                       charges_.q.data(),
+                       x_,
+                       partition_ ? allCharges_.data() : charges_.q.data(),
                        closeDistance(),
                        wantsPotentials(),
                        &sums_);
@@ -144,11 +170,17 @@ public:
         Level<Real>& l                             = levels_[level];
         if (level == 0)
         {
-            periodicM2l_->apply(l.M.data(), l.L.data(), l.padded, virial);
+            closeLevel0(virial);
+        }
+        else if (partition_ != nullptr)
+        {
+            Level<Real>& sources = sources_[level];
+            partition_->expansions().complete(level, l, &sources, &partition_->ranks());
+            tree_->m2l(sources, &l, virial);
         }
         else
         {
-            tree_->m2l(&l, virial);
+            tree_->m2l(l, &l, virial);
         }
         for (int c = 0; c < StrainCount; c++)
         {
@@ -212,6 +244,7 @@ public:
     void p2p() override
     {
         near_.p2p(list_,
+                  partition_ ? &ghosts_ : nullptr,
                   leaves().grid,
                   discretisation_.ws,
                   closeDistance(),
@@ -280,6 +313,20 @@ private:
     Level<Real>& leaves()
     {
         return levels_.back();
+    }
+
+    //! The periodic M2L.
+    void closeLevel0(std::array<double, StrainCount>* virial)
+    {
+        Level<Real>& l = levels_[0];
+        if (partition_ != nullptr)
+        {
+            partition_->expansions().close(&l, periodicM2l_.get(), virial, &partition_->ranks());
+        }
+        else
+        {
+            periodicM2l_->apply(l.M.data(), l.L.data(), l.padded, virial);
+        }
     }
 
     //! Excluded pairs nearer than this are left out, nm.
@@ -462,7 +509,9 @@ private:
 
     double rootCoulomb_;
     int threads_;
+    Partition<Real>* partition_; //!< null if all particles are here
     ScaledCharges<Real> charges_;
+    const Real* x_ = nullptr; //!< positions at hand, with those of ghosts
 
     Discretisation discretisation_;
     Mat3 box_    = Mat3::Zero();
@@ -480,18 +529,28 @@ private:
     std::vector<Real> potentials_;   //!< of the far field, sorted; where they are wanted
     NearField<Real> near_;
 
+    //! \name Of a partition
+    //!@{
+    ScaledCharges<Real> ghostCharges_;
+    std::vector<Real> allCharges_; //!< scaled, of our particles and of the ghosts
+    std::vector<Real> withGhosts_; //!< positions of both, [n][3]
+    CellList<Real> ghosts_;
+    std::vector<Level<Real>> sources_; //!< of M2L, by level
+    //!@}
+
     StageSums sums_;
 };
 
 } // namespace
 
 template<class Real>
-std::unique_ptr<Backend<Real>> makeCpuBackend(double coulombConstant, int threads)
+std::unique_ptr<Backend<Real>>
+makeCpuBackend(double coulombConstant, int threads, Partition<Real>* partition)
 {
-    return std::make_unique<CpuBackend<Real>>(coulombConstant, threads);
+    return std::make_unique<CpuBackend<Real>>(coulombConstant, threads, partition);
 }
 
-template std::unique_ptr<Backend<float>> makeCpuBackend<float>(double, int);
-template std::unique_ptr<Backend<double>> makeCpuBackend<double>(double, int);
+template std::unique_ptr<Backend<float>> makeCpuBackend<float>(double, int, Partition<float>*);
+template std::unique_ptr<Backend<double>> makeCpuBackend<double>(double, int, Partition<double>*);
 
 } // namespace farfield

@@ -66,6 +66,14 @@ struct ExpansionTables
     std::vector<GradientEntry> gradient[3]; //!< [p^2], order of coefficientIndex
 };
 
+//! Partners with which a particle must not interact, as compressed rows of sorted particles, at both
+//! of the two; null if there are none.
+struct ClosePartners
+{
+    const int* offsets  = nullptr;
+    const int* partners = nullptr;
+};
+
 //! What a near-field pass needs.
 template<class Real>
 struct NearTask
@@ -74,10 +82,7 @@ struct NearTask
     const Grid* grid;
     int ws;
     const int* cells; //!< occupied cells
-    //! Partners with which a particle must not interact, as compressed rows of sorted particles,
-    //! both ways; null if there are none.
-    const int* closeOffsets  = nullptr;
-    const int* closePartners = nullptr;
+    ClosePartners close;
     //! nm^2: the image of a partner that is nearer is left out, those beyond are other ones.
     Real imageDistance2 = 0;
     bool energy;
@@ -161,6 +166,16 @@ struct CpuKernels
                        Real* potential);
     //! Near-field forces of the occupied cells [begin, end) with third law.
     void (*p2p)(const NearTask<Real>& task, int begin, int end, NearForces<Real>* forces);
+    /*! \brief Near-field forces of ghosts, particles of other ranks, on those of cells [begin, end).
+     *
+     *  Energy and virial are half of those of the pairs.
+     *  \param[in] task    its close partners are ghosts
+     *  \param[in] ghosts  sorted by the cells of the same grid */
+    void (*p2pOfGhosts)(const NearTask<Real>& task,
+                        const Particles<Real>& ghosts,
+                        int begin,
+                        int end,
+                        NearForces<Real>* forces);
     /*! \brief y = kappa x for as many wave vectors as there are lanes, kappa real and symmetric.
      *  \param[in]  kappa  in the order of forPackedPairs(), [n (n+1) / 2][lanes]
      *  \param[in]  x      [n][2][lanes]: real and imaginary parts

@@ -76,7 +76,7 @@ ExcludedPairs byFirst(const ExcludedPairs& listed, int n)
 } // namespace
 
 template<class Real>
-void Exclusions<Real>::set(const int* offsets, const int* partners, int n)
+void Exclusions<Real>::set(const int* offsets, const int* partners, int n, int own)
 {
     ExcludedPairs pairs = byFirst(bySecond(offsets, partners, n), n);
     // molecules end where no earlier pair reaches
@@ -92,9 +92,14 @@ void Exclusions<Real>::set(const int* offsets, const int* partners, int n)
         {
             cuts.push_back(i);
         }
-        reach = std::max(reach, pairs.partners[pairs.offsets[i + 1] - 1]);
+        // ghosts, which are last, are written to by nobody
+        const auto begin = pairs.partners.begin() + pairs.offsets[i];
+        const auto end   = pairs.partners.begin() + pairs.offsets[i + 1];
+        const auto ghost = std::lower_bound(begin, end, own);
+        reach            = ghost == begin ? std::max(reach, i) : std::max(reach, *(ghost - 1));
     }
     cuts.push_back(n);
+    own_ = own;
     std::swap(pairs_, pairs);
     cuts_.swap(cuts);
     close_.clear();
@@ -154,23 +159,31 @@ void Exclusions<Real>::subtract(const Mat3& box,
                      const double e    = qq / r;
                      const double f    = -e / r2;
                      const double F[3] = { f * dx[0], f * dx[1], f * dx[2] };
+                     const bool ghost  = j >= own_;
                      for (int d = 0; d < 3; d++)
                      {
                          forces[ofI + d] += static_cast<Real>(F[d]);
-                         forces[ofJ + d] -= static_cast<Real>(F[d]);
+                         if (!ghost)
+                         {
+                             forces[ofJ + d] -= static_cast<Real>(F[d]);
+                         }
                      }
                      if (potentials != nullptr)
                      {
                          potentials[i] -= static_cast<Real>(static_cast<double>(q[j]) / r);
-                         potentials[j] -= static_cast<Real>(static_cast<double>(q[i]) / r);
+                         if (!ghost)
+                         {
+                             potentials[j] -= static_cast<Real>(static_cast<double>(q[i]) / r);
+                         }
                      }
-                     sum[0] -= e;
-                     sum[1] -= 0.5 * dx[0] * F[0];
-                     sum[2] -= 0.5 * dx[1] * F[1];
-                     sum[3] -= 0.5 * dx[2] * F[2];
-                     sum[4] -= 0.5 * dx[0] * F[1];
-                     sum[5] -= 0.5 * dx[0] * F[2];
-                     sum[6] -= 0.5 * dx[1] * F[2];
+                     const double share = ghost ? 0.5 : 1;
+                     sum[0] -= share * e;
+                     sum[1] -= share * 0.5 * dx[0] * F[0];
+                     sum[2] -= share * 0.5 * dx[1] * F[1];
+                     sum[3] -= share * 0.5 * dx[2] * F[2];
+                     sum[4] -= share * 0.5 * dx[0] * F[1];
+                     sum[5] -= share * 0.5 * dx[0] * F[2];
+                     sum[6] -= share * 0.5 * dx[1] * F[2];
                  };
                  for (int i = begin[range]; i < begin[range + 1]; i++)
                  {

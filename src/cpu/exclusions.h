@@ -29,16 +29,18 @@ public:
      *
      *  In time and memory proportional to what is listed: a group of which all pairs are excluded
      *  may have more of them than anything else has elements. Ranges are validated by the caller.
-     *  Nothing has changed if memory is missing. */
-    void set(const int* offsets, const int* partners, int n);
+     *  Nothing has changed if memory is missing.
+     *  \param[in] own  particles from this one on are ghosts: they get no forces, energy and virial of
+     *                  pairs with them are halved, and there are no pairs of two */
+    void set(const int* offsets, const int* partners, int n, int own);
     //! Pairs, each of which subtract() visits once.
     size_t count() const { return pairs_.partners.size(); }
 
     /*! \brief Subtracts the pairs that are not close, and lists those that are.
      *  \param[in]     x, q    positions, nm, [n][3], any image, and scaled charges [n]
      *  \param[in]     closeDistance  pairs nearer than this are close, nm; at most surelyNear()
-     *  \param[in,out] forces  [n][3]
-     *  \param[in,out] potentials  [n], or null
+     *  \param[in,out] forces  [own][3]
+     *  \param[in,out] potentials  [own], or null
      *  \param[in,out] energy, virial  added to: the virial as xx yy zz xy xz yz */
     void subtract(const Mat3& box,
                   const Real* x,
@@ -58,6 +60,7 @@ private:
     std::vector<int> ranges(int threads) const;
 
     ExcludedPairs pairs_   = { { 0 }, {} }; //!< at the first of the two, ascending
+    int own_               = 0;
     std::vector<int> cuts_ = { 0 };         //!< rows whose particles are in no row before; the end
     std::vector<std::pair<int, int>> close_;
 };

@@ -16,9 +16,10 @@ PeriodicM2l<Real>::PeriodicM2l(const Grid& grid,
                                Boundary boundary,
                                int ws,
                                const Reduction& reduction,
-                               int threads) :
+                               int threads,
+                               const Share& share) :
     operators_(grid, boundary, ws, reduction, 2 * virialOrder(reduction), threads),
-    threads_(threads), lanes_(cpuKernels<Real>().lanes),
+    threads_(threads), lanes_(cpuKernels<Real>().lanes), share_(share),
     products_(virialOrder(reduction), reduction), transform_(grid.lengths())
 {
     listBlocks();
@@ -33,8 +34,9 @@ PeriodicM2l<Real>::PeriodicM2l(const Grid& grid,
 template<class Real>
 void PeriodicM2l<Real>::listBlocks()
 {
-    const int count = operators_.representatives();
-    blocks_.resize((count + lanes_ - 1) / lanes_);
+    first_          = share_.begin(allBlocks()) * lanes_;
+    const int count = operators_.representatives() - first_;
+    blocks_.resize(share_.end(allBlocks()) - share_.begin(allBlocks()));
     for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
     {
         Block& block  = blocks_[b];
@@ -44,10 +46,29 @@ void PeriodicM2l<Real>::listBlocks()
         {
             for (int copy = 0; copy < operators_.copies(); copy++)
             {
-                block.waves[copy][lane] = operators_.wave(b * lanes_ + lane, copy);
+                block.waves[copy][lane] = operators_.wave(first_ + b * lanes_ + lane, copy);
             }
         }
     }
+}
+
+template<class Real>
+std::vector<int> PeriodicM2l<Real>::waves(const Share& share) const
+{
+    std::vector<int> all;
+    const int end = std::min(share.end(allBlocks()) * lanes_, operators_.representatives());
+    for (int k = share.begin(allBlocks()) * lanes_; k < end; k++)
+    {
+        for (int copy = 0; copy < operators_.copies(); copy++)
+        {
+            const int wave = operators_.wave(k, copy);
+            if (wave >= 0)
+            {
+                all.push_back(wave);
+            }
+        }
+    }
+    return all;
 }
 
 template<class Real>
@@ -56,14 +77,16 @@ void PeriodicM2l<Real>::packStrainSums()
     const size_t harmonics = coefficientCount(operators_.strainDegree());
     const Real factor = static_cast<Real>(1.0 / static_cast<double>(operators_.grid().count()));
     strainSums_.assign(blocks_.size() * harmonics * StrainCount * lanes_, Real(0));
-    for (int k = 0; k < operators_.representatives(); k++)
+    const int members = std::min(static_cast<int>(blocks_.size()) * lanes_,
+                                 operators_.representatives() - first_);
+    for (int k = 0; k < members; k++)
     {
         Real* out = strainSums_.data() + k / lanes_ * harmonics * StrainCount * lanes_ + k % lanes_;
         for (size_t i = 0; i < harmonics; i++)
         {
             for (int c = 0; c < StrainCount; c++, out += lanes_)
             {
-                *out = factor * operators_.strainSums()[c](k, i);
+                *out = factor * operators_.strainSums()[c](first_ + k, i);
             }
         }
     }
@@ -76,10 +99,13 @@ void PeriodicM2l<Real>::packOperators()
     const int n        = coefficientCount(operators_.reduction().order());
     const size_t pairs = static_cast<size_t>(n) * (n + 1) / 2;
     kappa_.assign(blocks_.size() * pairs * lanes_, Real(0));
-    operators_.forEachKappa(0,
-                            operators_.representatives(),
-                            [&](int k, const Matrix& K)
+    const int end = std::min(first_ + static_cast<int>(blocks_.size()) * lanes_,
+                             operators_.representatives());
+    operators_.forEachKappa(first_,
+                            std::max(first_, end),
+                            [&](int representative, const Matrix& K)
                             {
+                                const int k = representative - first_;
                                 Real* out =
                                         kappa_.data() + k / lanes_ * pairs * lanes_ + k % lanes_;
                                 forPackedPairs(n,
@@ -304,24 +330,39 @@ void PeriodicM2l<Real>::Scratch::resize(int coefficients, int lanes, int harmoni
 }
 
 template<class Real>
-void PeriodicM2l<Real>::apply(const Real* M,
-                              Real* L,
-                              int stride,
-                              std::array<double, StrainCount>* virial)
+void PeriodicM2l<Real>::forward(const Real* fields, int stride, int first, int last)
+{
+    const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
+#pragma omp parallel for schedule(static) num_threads(threads_)
+    for (int i = first; i < last; i++)
+    {
+        transform_.forward(fields + static_cast<size_t>(i - first) * stride,
+                           spectrum_.data() + i * width);
+    }
+}
+
+template<class Real>
+void PeriodicM2l<Real>::backward(Real* fields, int stride, int first, int last)
+{
+    const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
+#pragma omp parallel for schedule(static) num_threads(threads_)
+    for (int i = first; i < last; i++)
+    {
+        transform_.backward(spectrum_.data() + i * width,
+                            fields + static_cast<size_t>(i - first) * stride);
+    }
+}
+
+template<class Real>
+void PeriodicM2l<Real>::multiply(std::array<double, StrainCount>* virial)
 {
     const int n         = coefficientCount(operators_.reduction().order());
     const int harmonics = virial != nullptr ? coefficientCount(operators_.strainDegree()) : 0;
-    const size_t width  = 2 * static_cast<size_t>(transform_.spectrumStride());
     // by block, not by thread: the sum does not depend on the team
     std::vector<std::array<double, StrainCount>> partial(virial != nullptr ? blocks_.size() : 0);
     FirstException failure;
 #pragma omp parallel num_threads(threads_)
     {
-#pragma omp for schedule(static)
-        for (int i = 0; i < n; i++)
-        {
-            transform_.forward(M + static_cast<size_t>(i) * stride, spectrum_.data() + i * width);
-        }
         Scratch scratch;
         failure.run([&] { scratch.resize(n, lanes_, harmonics, products_.places); });
 #pragma omp for schedule(static)
@@ -329,23 +370,27 @@ void PeriodicM2l<Real>::apply(const Real* M,
         {
             failure.run([&] { multiply(b, &scratch, virial != nullptr ? &partial[b] : nullptr); });
         }
-#pragma omp for schedule(static)
-        for (int i = 0; i < n; i++)
-        {
-            transform_.backward(spectrum_.data() + i * width, L + static_cast<size_t>(i) * stride);
-        }
     }
     failure.rethrow();
-    if (virial != nullptr)
+    for (const auto& own : partial)
     {
-        for (const auto& own : partial)
+        for (int c = 0; c < StrainCount; c++)
         {
-            for (int c = 0; c < StrainCount; c++)
-            {
-                (*virial)[c] += own[c];
-            }
+            (*virial)[c] += own[c];
         }
     }
+}
+
+template<class Real>
+void PeriodicM2l<Real>::apply(const Real* M,
+                              Real* L,
+                              int stride,
+                              std::array<double, StrainCount>* virial)
+{
+    const int n = coefficientCount(operators_.reduction().order());
+    forward(M, stride, 0, n);
+    multiply(virial);
+    backward(L, stride, 0, n);
 }
 
 template class PeriodicM2l<float>;

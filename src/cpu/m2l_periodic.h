@@ -36,6 +36,16 @@
 namespace farfield
 {
 
+//! A part of what is cut into equal ones.
+struct Share
+{
+    int part = 0, parts = 1;
+
+    //! First of count items that are in this part; the next one begins where it ends.
+    int begin(int count) const { return static_cast<int>(1LL * count * part / parts); }
+    int end(int count) const { return static_cast<int>(1LL * count * (part + 1) / parts); }
+};
+
 //! The convolution for one grid of cells.
 template<class Real>
 class PeriodicM2l
@@ -46,12 +56,14 @@ public:
      *  \param[in] boundary   which images they have
      *  \param[in] ws         direct range
      *  \param[in] reduction  order and least-squares operators
-     *  \param[in] threads    OpenMP threads */
+     *  \param[in] threads    OpenMP threads
+     *  \param[in] share      the wave vectors that multiply() works on */
     PeriodicM2l(const Grid& grid,
                 Boundary boundary,
                 int ws,
                 const Reduction& reduction,
-                int threads);
+                int threads,
+                const Share& share = {});
 
     /*! \brief Local expansions of all cells from their multipoles.
      *  \param[in]  M  multipoles in units of Grid::unit(), [coefficients][stride]
@@ -60,6 +72,23 @@ public:
      *  \param[out] virial  if not null, 1/2 dE / d strain of displacements, deviatoric part, in
      *                      1 / Grid::unit(), is added; periodic boundaries only */
     void apply(const Real* M, Real* L, int stride, std::array<double, StrainCount>* virial);
+
+    /*! \name The three steps of apply(), for ranks that deal fields and wave vectors out among them
+     *
+     *  Spectra are complex numbers, spectrumStride() apart; multiply() needs those of all
+     *  coefficients at the wave vectors of the share, and leaves the products there. */
+    //!@{
+    //! \param[in] fields  [last - first][stride] of the coefficients [first, last)
+    void forward(const Real* fields, int stride, int first, int last);
+    void multiply(std::array<double, StrainCount>* virial);
+    //! \param[out] fields  [last - first][stride]
+    void backward(Real* fields, int stride, int first, int last);
+    //! [coefficients][2 spectrumStride()]
+    Real* spectrum() { return spectrum_.data(); }
+    int spectrumStride() const { return transform_.spectrumStride(); }
+    //! The wave vectors of a share, in an order that is the same for whoever asks.
+    std::vector<int> waves(const Share& share) const;
+    //!@}
 
     /*! \brief Follows a small change of the cell shape to first order.
      *  \param[in] strain  symmetric, traceless, from the shape at construction */
@@ -83,6 +112,8 @@ private:
         //! \param[in] harmonics  of the strain derivatives; 0: no virial
         void resize(int coefficients, int lanes, int harmonics, int places);
     };
+    //! Blocks of wave vectors in all shares.
+    int allBlocks() const { return (operators_.representatives() + lanes_ - 1) / lanes_; }
     void listBlocks();
     void packStrainSums();
     void packOperators();
@@ -98,9 +129,11 @@ private:
     PeriodicM2lOperators<Real> operators_;
     int threads_;
     int lanes_;
+    Share share_;
     ProductTable<Real> products_;
     RealTransform<Real> transform_;
-    std::vector<Block> blocks_;
+    std::vector<Block> blocks_; //!< of the share
+    int first_ = 0;             //!< representative of the first one
     AlignedVector<Real> kappa_; //!< packed operators in use
     //! [blocks][coefficientCount(strainDegree())][StrainCount][lanes], times 1 / cells
     AlignedVector<Real> strainSums_;

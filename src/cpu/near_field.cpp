@@ -38,6 +38,7 @@ void NearField<Real>::subtract(const Mat3& box,
 
 template<class Real>
 void NearField<Real>::p2p(const CellList<Real>& list,
+                          const CellList<Real>* ghosts,
                           const Grid& grid,
                           int ws,
                           double closeDistance,
@@ -53,12 +54,14 @@ void NearField<Real>::p2p(const CellList<Real>& list,
     task.energy     = request.energy;
     task.virial     = request.virial;
     task.potentials = potentials;
+    NearTask<Real> withGhosts = task;
     if (!exclusions_.close().empty())
     {
-        sortClosePairs(list.atom());
-        task.closeOffsets   = closeOffsets_.data();
-        task.closePartners  = closePartners_.data();
+        sortClosePairs(list, ghosts);
+        task.close          = close_.view();
         task.imageDistance2 = static_cast<Real>(closeInCells(closeDistance));
+        withGhosts          = task;
+        withGhosts.close    = closeGhosts_.view();
     }
     const int n     = static_cast<int>(list.atom().size());
     const int cells = static_cast<int>(list.occupied().size());
@@ -81,7 +84,13 @@ void NearField<Real>::p2p(const CellList<Real>& list,
              [&](int range)
              {
                  near_[range].resize(n, potentials);
-                 cpuKernels<Real>().p2p(task, boundary(range), boundary(range + 1), &near_[range]);
+                 const int begin = boundary(range), end = boundary(range + 1);
+                 cpuKernels<Real>().p2p(task, begin, end, &near_[range]);
+                 if (ghosts != nullptr)
+                 {
+                     cpuKernels<Real>().p2pOfGhosts(
+                             withGhosts, ghosts->particles(), begin, end, &near_[range]);
+                 }
              });
     for (const auto& own : near_)
     {
@@ -94,29 +103,65 @@ void NearField<Real>::p2p(const CellList<Real>& list,
 }
 
 template<class Real>
-void NearField<Real>::sortClosePairs(const std::vector<int>& atom)
+void NearField<Real>::sortClosePairs(const CellList<Real>& list, const CellList<Real>* ghosts)
 {
-    const int n       = static_cast<int>(atom.size());
-    const auto& pairs = exclusions_.close();
-    rank_.resize(excludedForces_.size() / 3);
+    const int own      = static_cast<int>(excludedForces_.size() / 3);
+    const auto& pairs  = exclusions_.close();
+    const auto setRank = [&](const std::vector<int>& atom, int particles, std::vector<int>* rank)
+    {
+        rank->resize(particles);
 #pragma omp parallel for schedule(static) num_threads(threads_)
-    for (int i = 0; i < n; i++)
+        for (int i = 0; i < static_cast<int>(atom.size()); i++)
+        {
+            (*rank)[atom[i]] = i;
+        }
+    };
+    setRank(list.atom(), own, &rank_);
+    if (ghosts != nullptr)
     {
-        rank_[atom[i]] = i;
+        setRank(ghosts->atom(), ghosts->particlesGiven(), &ghostRank_);
     }
-    closeOffsets_.assign(static_cast<size_t>(n) + 2, 0);
-    closePartners_.resize(2 * pairs.size());
-    // counts one row ahead, so that filling moves the offsets to where they belong
-    for (const auto& [i, j] : pairs)
+    const auto fill = [&](ClosePairs* rows, const auto& forEntries)
     {
-        closeOffsets_[rank_[i] + 2]++;
-        closeOffsets_[rank_[j] + 2]++;
-    }
-    std::partial_sum(closeOffsets_.begin(), closeOffsets_.end(), closeOffsets_.begin());
-    for (const auto& [i, j] : pairs)
+        rows->offsets.assign(list.atom().size() + 2, 0);
+        size_t entries = 0;
+        // counts one row ahead, so that filling moves the offsets to where they belong
+        forEntries(
+                [&](int row, int /*partner*/)
+                {
+                    rows->offsets[row + 2]++;
+                    entries++;
+                });
+        std::partial_sum(rows->offsets.begin(), rows->offsets.end(), rows->offsets.begin());
+        rows->partners.resize(entries);
+        forEntries([&](int row, int partner)
+                   { rows->partners[rows->offsets[row + 1]++] = partner; });
+    };
+    fill(&close_,
+         [&](const auto& visit)
+         {
+             for (const auto& [i, j] : pairs)
+             {
+                 if (j < own)
+                 {
+                     visit(rank_[i], rank_[j]);
+                     visit(rank_[j], rank_[i]);
+                 }
+             }
+         });
+    if (ghosts != nullptr)
     {
-        closePartners_[closeOffsets_[rank_[i] + 1]++] = rank_[j];
-        closePartners_[closeOffsets_[rank_[j] + 1]++] = rank_[i];
+        fill(&closeGhosts_,
+             [&](const auto& visit)
+             {
+                 for (const auto& [i, j] : pairs)
+                 {
+                     if (j >= own)
+                     {
+                         visit(rank_[i], ghostRank_[j - own]);
+                     }
+                 }
+             });
     }
 }
 

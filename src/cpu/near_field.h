@@ -29,14 +29,16 @@ public:
     void reserve(int n) { excludedForces_.reserve(3 * static_cast<size_t>(n)); }
     //! The number of particles; nothing fails after reserve().
     void resize(int n) { excludedForces_.resize(3 * static_cast<size_t>(n)); }
-    //! As Backend::setExclusions().
-    void setExclusions(const int* offsets, const int* partners, int n)
+    /*! \brief As Backend::setExclusions().
+     *  \param[in] n    particles, ghosts of other ranks among them
+     *  \param[in] own  those that are none, the first */
+    void setExclusions(const int* offsets, const int* partners, int n, int own)
     {
-        exclusions_.set(offsets, partners, n);
+        exclusions_.set(offsets, partners, n, own);
     }
 
     /*! \brief Subtracts excluded pairs.
-     *  \param[in] x, q  [n][3] and [n], before sorting
+     *  \param[in] x, q  [n][3] and [n], before sorting, with ghosts
      *  \param[in] closeDistance  nm: nearer pairs are left out by p2p()
      *  \param[in] potentials     whether theirs are wanted */
     void subtract(const Mat3& box,
@@ -46,8 +48,10 @@ public:
                   bool potentials,
                   StageSums* sums);
     /*! \brief Pairs of particles in near cells.
+     *  \param[in] ghosts  of other ranks, or null: they act on ours, and get nothing
      *  \param[in] closeDistance  that of subtract() */
     void p2p(const CellList<Real>& list,
+             const CellList<Real>* ghosts,
              const Grid& grid,
              int ws,
              double closeDistance,
@@ -63,16 +67,22 @@ public:
     const std::vector<NearForces<Real>>& parts() const { return near_; }
 
 private:
-    //! Close pairs as compressed rows, both ways, in the order of the sorted particles.
-    void sortClosePairs(const std::vector<int>& atom);
+    //! Close pairs as compressed rows of sorted particles.
+    struct ClosePairs
+    {
+        std::vector<int> offsets, partners;
+        ClosePartners view() const { return { offsets.data(), partners.data() }; }
+    };
+    //! Lists the close pairs: of two of ours at both, of one and a ghost at ours.
+    void sortClosePairs(const CellList<Real>& list, const CellList<Real>* ghosts);
 
     int threads_;
     Exclusions<Real> exclusions_;
     std::vector<Real> excludedForces_, excludedPotentials_;
     std::vector<NearForces<Real>> near_; //!< of ranges of cells, one for each thread
     //! Position of each particle with a charge among the sorted ones, for close pairs.
-    std::vector<int> rank_;
-    std::vector<int> closeOffsets_, closePartners_; //!< see sortClosePairs()
+    std::vector<int> rank_, ghostRank_;
+    ClosePairs close_, closeGhosts_; //!< see sortClosePairs()
 };
 
 } // namespace farfield

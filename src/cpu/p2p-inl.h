@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief P2P: the near field of a cell with the third law.
+ *  \brief P2P: the near field of a cell with the third law, and of ghosts without it.
  *
  *  Compiled once per instruction set, see cpu_kernels.cpp.
  */
@@ -44,7 +44,7 @@ HWY_INLINE Vec<double> scaledInverseRoot(Vec<double> r2)
 template<class Real>
 constexpr Real c_rootScale = sizeof(Real) == 4 ? 2 : 1;
 
-//! Sources of one cell: its own particles first, then those of the forward neighbours.
+//! Sources of one cell: its own particles first, then those of others.
 template<class Real>
 struct Staged
 {
@@ -52,6 +52,7 @@ struct Staged
     Real* potential; //!< where it is wanted
     int count;       //!< sources
     int own;         //!< particles of the cell itself
+    int others;      //!< where sources begin, a multiple of the lanes; 0: all behind a target are
 };
 
 //! What is computed beside the forces.
@@ -164,10 +165,13 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task,
             sum              = grown;
         }
     };
-    int j = (i0 / L) * L;
-    for (; j < i0 + Targets; j += L)
+    int j = s.others;
+    if (j == 0)
     {
-        step(j, std::true_type(), std::bool_constant<Close>());
+        for (j = (i0 / L) * L; j < i0 + Targets; j += L)
+        {
+            step(j, std::true_type(), std::bool_constant<Close>());
+        }
     }
     while (j < s.count)
     {
@@ -216,7 +220,7 @@ double cellForces(const NearTask<Real>& task, const Staged<Real>& s, NearForces<
     const auto block = [&](auto targets, int i) HWY_ATTR
     {
         constexpr int c_targets = decltype(targets)::value;
-        if (task.closeOffsets != nullptr)
+        if (task.close.offsets != nullptr)
         {
             ClosePair* begin = forces->closePairs.data() + forces->closePairsOf[i];
             ClosePair* end   = forces->closePairs.data() + forces->closePairsOf[i + c_targets];
@@ -261,41 +265,44 @@ template<class Real>
 class Stretches
 {
 public:
-    explicit Stretches(const NearTask<Real>& task) :
-        task_(task), all_(nearDisplacements(task.ws)),
-        forward_(1 + (static_cast<int>(all_.size()) - 1) / 2), stretches_(forward_)
+    //! \param[in] start  first particle of each cell
+    //! \param[in] third  whether the third law leaves half of the near cells
+    Stretches(const NearTask<Real>& task, const int* start, bool third) :
+        task_(task), start_(start), all_(nearDisplacements(task.ws)),
+        count_(third ? 1 + (static_cast<int>(all_.size()) - 1) / 2
+                     : static_cast<int>(all_.size())),
+        stretches_(count_)
     {
-        for (int k = 0; k < forward_; k++)
+        for (int k = 0; k < count_; k++)
         {
             shifts_.push_back(task.grid->displacement(all_[k]));
         }
     }
-    //! Lists those of a cell.
-    void find(int cell)
+    //! Lists those of a cell. \param[in] position  of the first particle among the staged ones
+    void find(int cell, int position)
     {
         const Grid& grid    = *task_.grid;
-        const int* start    = task_.particles.start;
         const int ws        = task_.ws;
         const Int3 n        = { grid.H()[0][0], grid.H()[1][1], grid.H()[2][2] };
         const Int3 c        = grid.cell(cell);
-        const bool interior = c[0] >= ws && c[1] >= ws && c[0] < n[0] - ws && c[1] < n[1] - ws
-                              && c[2] < n[2] - ws;
-        particles_ = 0;
-        used_      = 0;
-        for (int k = 0; k < forward_; k++)
+        const bool interior = c[0] >= ws && c[1] >= ws && c[2] >= ws && c[0] < n[0] - ws
+                              && c[1] < n[1] - ws && c[2] < n[2] - ws;
+        end_                = position;
+        used_               = 0;
+        for (int k = 0; k < count_; k++)
         {
             const Int3 to       = { c[0] + all_[k][0], c[1] + all_[k][1], c[2] + all_[k][2] };
             const int neighbour = grid.index(interior ? to : grid.reduce(to));
-            const int first     = start[neighbour];
-            const int count     = start[neighbour + 1] - first;
+            const int first     = start_[neighbour];
+            const int count     = start_[neighbour + 1] - first;
             if (count > 0)
             {
-                stretches_[used_++] = { first, count, particles_, k };
-                particles_ += count;
+                stretches_[used_++] = { first, count, end_, k };
+                end_ += count;
             }
         }
     }
-    int particles() const { return particles_; } //!< in all of them
+    int endOfStaged() const { return end_; } //!< position behind all of them
     const Stretch* begin() const { return stretches_.data(); }
     const Stretch* end() const { return stretches_.data() + used_; }
     //! Position of a neighbour's centre relative to the cell's, nm.
@@ -303,30 +310,32 @@ public:
 
 private:
     const NearTask<Real>& task_;
+    const int* start_;
     std::vector<Int3> all_;
-    int forward_; //!< of them, the cell itself and the half that the third law leaves
+    int count_; //!< of these, the cell itself and the half that the third law leaves, or all
     std::vector<Vec3> shifts_;
     std::vector<Stretch> stretches_;
-    int used_ = 0, particles_ = 0;
+    int used_ = 0, end_ = 0;
 };
 
-//! Finds the pairs of a cell that must not interact among its staged sources. In small boxes there
-//! are several images of a source.
+/*! \brief Finds the pairs of a cell that must not interact among its staged sources.
+ *
+ *  In small boxes there are several images of a source.
+ *  \param[in] own  particles of the cell itself, the targets */
 template<class Real>
-void findClosePairs(const NearTask<Real>& task,
+void findClosePairs(const ClosePartners& close,
+                    const Stretch& own,
                     const Stretches<Real>& stretches,
                     NearForces<Real>* forces)
 {
-    const Stretch& own = *stretches.begin();
     forces->closePairs.clear();
     forces->closePairsOf.resize(own.count + 1);
     for (int i = 0; i < own.count; i++)
     {
         forces->closePairsOf[i] = static_cast<int>(forces->closePairs.size());
-        for (int k = task.closeOffsets[own.first + i]; k < task.closeOffsets[own.first + i + 1];
-             k++)
+        for (int k = close.offsets[own.first + i]; k < close.offsets[own.first + i + 1]; k++)
         {
-            const int partner = task.closePartners[k];
+            const int partner = close.partners[k];
             for (const Stretch& t : stretches)
             {
                 const int source = t.position + partner - t.first;
@@ -343,7 +352,7 @@ void findClosePairs(const NearTask<Real>& task,
 
 //! Room for the sources of a cell, aligned to vectors.
 template<class Real>
-Staged<Real> stagedRoom(int total, int own, std::vector<Real>* room)
+Staged<Real> stagedRoom(int total, int own, int others, std::vector<Real>* room)
 {
     const int L = lanesOf<Real>();
     // room for whole vectors behind the last source, and for a row of padding
@@ -364,11 +373,45 @@ Staged<Real> stagedRoom(int total, int own, std::vector<Real>* room)
              base + 6 * capacity,
              base + 7 * capacity,
              total,
-             own };
+             own,
+             others };
 }
 
-//! Copies the sources of a cell to one place, relative to its centre, and clears their forces and
-//! potentials.
+//! A row that is padding: far away, without a charge.
+template<class Real>
+HWY_INLINE void padStaged(const Staged<Real>& s, int begin, int end)
+{
+    for (int i = begin; i < end; i++)
+    {
+        s.x[i] = s.y[i] = s.z[i] = Real(1e3);
+        s.q[i]                   = 0;
+    }
+}
+
+//! Copies particles of a cell to their place among the staged ones. \param[in] shift  of the cell
+template<class Real>
+HWY_INLINE void
+stageStretch(const Particles<Real>& p, const Stretch& t, const Vec3& shift, const Staged<Real>& s)
+{
+    const Tag<Real> d;
+    const int L            = lanesOf<Real>();
+    const Real cube        = c_rootScale<Real> * c_rootScale<Real> * c_rootScale<Real>;
+    const auto sourceScale = hn::Set(d, 1 / cube);
+    const auto dx          = hn::Set(d, static_cast<Real>(shift[0]));
+    const auto dy          = hn::Set(d, static_cast<Real>(shift[1]));
+    const auto dz          = hn::Set(d, static_cast<Real>(shift[2]));
+    // whole vectors: what is written too much is overwritten by the next stretch
+    for (int i = 0; i < t.count; i += L)
+    {
+        hn::StoreU(hn::Add(hn::LoadU(d, p.x + t.first + i), dx), d, s.x + t.position + i);
+        hn::StoreU(hn::Add(hn::LoadU(d, p.y + t.first + i), dy), d, s.y + t.position + i);
+        hn::StoreU(hn::Add(hn::LoadU(d, p.z + t.first + i), dz), d, s.z + t.position + i);
+        hn::StoreU(hn::Mul(sourceScale, hn::LoadU(d, p.q + t.first + i)), d, s.q + t.position + i);
+    }
+}
+
+//! Copies sources to one place, relative to the centre of the cell that sees them, and clears the
+//! forces and potentials of all that is staged.
 template<class Real>
 HWY_INLINE void stage(const Particles<Real>& p,
                       const Stretches<Real>& stretches,
@@ -376,31 +419,13 @@ HWY_INLINE void stage(const Particles<Real>& p,
                       const Staged<Real>& s)
 {
     const Tag<Real> d;
-    const int L            = lanesOf<Real>();
-    const int total        = stretches.particles();
-    const Real cube        = c_rootScale<Real> * c_rootScale<Real> * c_rootScale<Real>;
-    const auto sourceScale = hn::Set(d, 1 / cube);
+    const int L     = lanesOf<Real>();
+    const int total = s.count;
     for (const Stretch& t : stretches)
     {
-        const Vec3& shift = stretches.shift(t);
-        const auto dx     = hn::Set(d, static_cast<Real>(shift[0]));
-        const auto dy     = hn::Set(d, static_cast<Real>(shift[1]));
-        const auto dz     = hn::Set(d, static_cast<Real>(shift[2]));
-        // whole vectors: what is written too much is overwritten by the next stretch
-        for (int i = 0; i < t.count; i += L)
-        {
-            hn::StoreU(hn::Add(hn::LoadU(d, p.x + t.first + i), dx), d, s.x + t.position + i);
-            hn::StoreU(hn::Add(hn::LoadU(d, p.y + t.first + i), dy), d, s.y + t.position + i);
-            hn::StoreU(hn::Add(hn::LoadU(d, p.z + t.first + i), dz), d, s.z + t.position + i);
-            hn::StoreU(
-                    hn::Mul(sourceScale, hn::LoadU(d, p.q + t.first + i)), d, s.q + t.position + i);
-        }
+        stageStretch(p, t, stretches.shift(t), s);
     }
-    for (int i = 0; i < L; i++)
-    {
-        s.x[total + i] = s.y[total + i] = s.z[total + i] = Real(1e3);
-        s.q[total + i]                                   = 0;
-    }
+    padStaged(s, total, total + L);
     for (int i = 0; i < total + L; i += L)
     {
         hn::Store(hn::Zero(d), d, s.fx + i);
@@ -413,33 +438,28 @@ HWY_INLINE void stage(const Particles<Real>& p,
     }
 }
 
-//! Adds the forces and potentials of the sources of a cell to those of the particles.
+//! Adds the forces and potentials of a staged stretch to those of its particles.
 template<class Real>
-HWY_INLINE void addStaged(const Stretches<Real>& stretches,
-                          const Staged<Real>& s,
-                          bool potentials,
-                          NearForces<Real>* forces)
+HWY_INLINE void
+addStaged(const Stretch& t, const Staged<Real>& s, bool potentials, NearForces<Real>* forces)
 {
     const Tag<Real> d;
     const int L = lanesOf<Real>();
-    for (const Stretch& t : stretches)
+    forces->touch(t.first, t.first + t.count);
+    const auto add = [&](Real* to, const Real* from) HWY_ATTR
     {
-        forces->touch(t.first, t.first + t.count);
-        const auto add = [&](Real* to, const Real* from) HWY_ATTR
+        for (int i = 0; i < t.count; i += L)
         {
-            for (int i = 0; i < t.count; i += L)
-            {
-                const auto sum = hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i));
-                hn::BlendedStore(sum, hn::FirstN(d, std::min(L, t.count - i)), d, to + i);
-            }
-        };
-        add(forces->x.get() + t.first, s.fx + t.position);
-        add(forces->y.get() + t.first, s.fy + t.position);
-        add(forces->z.get() + t.first, s.fz + t.position);
-        if (potentials)
-        {
-            add(forces->potential.get() + t.first, s.potential + t.position);
+            const auto sum = hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i));
+            hn::BlendedStore(sum, hn::FirstN(d, std::min(L, t.count - i)), d, to + i);
         }
+    };
+    add(forces->x.get() + t.first, s.fx + t.position);
+    add(forces->y.get() + t.first, s.fy + t.position);
+    add(forces->z.get() + t.first, s.fz + t.position);
+    if (potentials)
+    {
+        add(forces->potential.get() + t.first, s.potential + t.position);
     }
 }
 
@@ -465,27 +485,81 @@ HWY_INLINE void addVirial(const Staged<Real>& s, double* virial)
     sum.addVirial(virial);
 }
 
+//! The pairs of what is staged. \returns the energy
+template<class Real>
+double stagedForces(const NearTask<Real>& task, const Staged<Real>& s, NearForces<Real>* forces)
+{
+    return task.potentials ? cellForces<Besides::Potentials>(task, s, forces)
+           : task.energy   ? cellForces<Besides::Energy>(task, s, forces)
+                           : cellForces<Besides::Nothing>(task, s, forces);
+}
+
 template<class Real>
 void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* forces)
 {
-    Stretches<Real> stretches(task);
+    Stretches<Real> stretches(task, task.particles.start, true);
     for (int item = begin; item < end; item++)
     {
-        stretches.find(task.cells[item]);
-        const Staged<Real> s =
-                stagedRoom(stretches.particles(), stretches.begin()->count, &forces->staging);
+        stretches.find(task.cells[item], 0);
+        const Staged<Real> s = stagedRoom(
+                stretches.endOfStaged(), stretches.begin()->count, 0, &forces->staging);
         stage(task.particles, stretches, task.potentials, s);
-        if (task.closeOffsets != nullptr)
+        if (task.close.offsets != nullptr)
         {
-            findClosePairs(task, stretches, forces);
+            findClosePairs(task.close, *stretches.begin(), stretches, forces);
         }
-        forces->energy += task.potentials ? cellForces<Besides::Potentials>(task, s, forces)
-                          : task.energy   ? cellForces<Besides::Energy>(task, s, forces)
-                                          : cellForces<Besides::Nothing>(task, s, forces);
-        addStaged(stretches, s, task.potentials, forces);
+        forces->energy += stagedForces(task, s, forces);
+        for (const Stretch& t : stretches)
+        {
+            addStaged(t, s, task.potentials, forces);
+        }
         if (task.virial)
         {
             addVirial(s, forces->virial);
+        }
+    }
+}
+
+template<class Real>
+void p2pOfGhosts(const NearTask<Real>& task,
+                 const Particles<Real>& ghosts,
+                 int begin,
+                 int end,
+                 NearForces<Real>* forces)
+{
+    const int L      = lanesOf<Real>();
+    const int* start = task.particles.start;
+    Stretches<Real> stretches(task, ghosts.start, false);
+    for (int item = begin; item < end; item++)
+    {
+        const int cell    = task.cells[item];
+        const Stretch own = { start[cell], start[cell + 1] - start[cell], 0, 0 };
+        const int others  = (own.count + L - 1) / L * L;
+        stretches.find(cell, others);
+        if (stretches.begin() == stretches.end())
+        {
+            continue;
+        }
+        const Staged<Real> s =
+                stagedRoom(stretches.endOfStaged(), own.count, others, &forces->staging);
+        stageStretch(task.particles, own, Vec3::Zero(), s);
+        padStaged(s, own.count, others);
+        stage(ghosts, stretches, task.potentials, s);
+        if (task.close.offsets != nullptr)
+        {
+            findClosePairs(task.close, own, stretches, forces);
+        }
+        // whoever has the ghosts sees the same pairs
+        forces->energy += 0.5 * stagedForces(task, s, forces);
+        addStaged(own, s, task.potentials, forces);
+        if (task.virial)
+        {
+            double ofPairs[6] = { 0, 0, 0, 0, 0, 0 };
+            addVirial(s, ofPairs);
+            for (int c = 0; c < 6; c++)
+            {
+                forces->virial[c] += 0.5 * ofPairs[c];
+            }
         }
     }
 }

@@ -53,6 +53,10 @@ public:
     //! Adds them to the given slots.
     void scatterAdd(const std::vector<int>& slots, int padded, AlignedVector<Real>* to) const
     {
+        if (slots.empty())
+        {
+            return; // of a rank without particles
+        }
         const int given = static_cast<int>(to->size() / padded);
         for (int i = 0; i < std::min(rows_, given); i++)
         {
@@ -262,7 +266,8 @@ namespace
 
 //! Pairs of cells that an operator joins, among targets [begin, end).
 template<class Real, class Operator>
-void findPairs(const Level<Real>& level,
+void findPairs(const Level<Real>& sources,
+               const Level<Real>& level,
                const Operator& op,
                int begin,
                int end,
@@ -279,7 +284,7 @@ void findPairs(const Level<Real>& level,
             continue;
         }
         const Int3 source = level.grid.reduce({ c[0] - op.D[0], c[1] - op.D[1], c[2] - op.D[2] });
-        const int other   = level.slotOf[level.grid.index(source)];
+        const int other   = sources.slotOf[level.grid.index(source)];
         if (other >= 0)
         {
             from->push_back(other);
@@ -303,7 +308,9 @@ void addPairs(const Vec3& D, const Vec3& force, std::array<double, StrainCount>*
 } // namespace
 
 template<class Real>
-void Tree<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* virial) const
+void Tree<Real>::m2l(const Level<Real>& sources,
+                     Level<Real>* level,
+                     std::array<double, StrainCount>* virial) const
 {
     const auto& operators = operators_.operators();
     // rows of the local expansions
@@ -325,13 +332,13 @@ void Tree<Real>::m2l(Level<Real>* level, std::array<double, StrainCount>* virial
             const int end = std::min(cells, (stretch + 1) * c_stretch);
             for (const auto& op : operators)
             {
-                findPairs(*level, op, stretch * c_stretch, end, &from, &to);
+                findPairs(sources, *level, op, stretch * c_stretch, end, &from, &to);
                 if (from.empty())
                 {
                     continue;
                 }
                 X.resize(n, from.size());
-                X.gather(level->M, level->padded, from);
+                X.gather(sources.M, sources.padded, from);
                 Y.resize(rows, from.size());
                 Y.transform(op.T, X);
                 Y.scatterAdd(to, level->padded, &level->L);

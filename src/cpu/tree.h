@@ -55,9 +55,12 @@ public:
 
     //! M of the parents, all of its slots set, from M of the children.
     void m2m(const Level<Real>& child, Level<Real>* parent) const;
-    /*! \brief L of a level from its M, over the interaction lists; adds to L.
+    /*! \brief L of a level from the multipoles of sources, over the interaction lists; adds to L.
+     *  \param[in]  sources  the same cells; with several ranks those of others, too, and complete
      *  \param[out] virial  as PeriodicM2l::apply() */
-    void m2l(Level<Real>* level, std::array<double, StrainCount>* virial) const;
+    void m2l(const Level<Real>& sources,
+             Level<Real>* level,
+             std::array<double, StrainCount>* virial) const;
     /*! \brief Sets L of the children from L of the parents.
      *  \param[in] background  backgroundStrength() of the children
      *  \param[out] virial     if not null, -1/2 s (x) F of the children, s their centres

@@ -21,6 +21,31 @@ double OperatorsInUse<Real>::error(const Grid& leaf) const
 }
 
 template<class Real>
+Setup OperatorsInUse<Real>::setup() const
+{
+    const Discretisation& d = *discretisation_;
+    const Grid leaf         = d.leafGrid(box_);
+    Setup s;
+    s.order          = d.order;
+    s.directRange    = d.ws;
+    s.m2l            = d.engineInUse();
+    s.leastSquares   = d.leastSquares;
+    s.cells          = d.leafCells;
+    s.levels         = d.levels;
+    s.leafCells      = leaf.count();
+    s.cellSize       = leaf.unit();
+    s.estimatedError = error(leaf);
+    return s;
+}
+
+template<class Real>
+void OperatorsInUse<Real>::build(const Discretisation& d, const Mat3& strain)
+{
+    build(d);
+    setBox(d.referenceBox, strain, Mat3::Identity());
+}
+
+template<class Real>
 void OperatorsInUse<Real>::build(const Discretisation& d)
 {
     stand_ = false;

@@ -35,11 +35,15 @@ public:
     const Mat3& strain() const { return strain_; }
     //! Relative error of the forces: measured, or as predicted for water.
     double error(const Grid& leaf) const;
+    //! What of Setup follows from them; only if they exist.
+    Setup setup() const;
 
     //! \name Only in the work of change()
     //!@{
     //! \throws Error  OutOfMemory: they do not fit
     void build(const Discretisation& discretisation);
+    //! The same, corrected for a strain of the reference box.
+    void build(const Discretisation& discretisation, const Mat3& strain);
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation);
     //! Pairs nearer than this, nm, are left out of the near field instead of being subtracted.
     void setExclusionRange(double range);

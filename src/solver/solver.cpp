@@ -352,26 +352,16 @@ public:
     Setup setup() const
     {
         Setup s;
+        if (operators_.exist())
+        {
+            s           = operators_.setup();
+            s.chosenFor = chosenFor_;
+        }
         s.device     = device_;
         s.threads    = threads_;
         s.timed      = timed_;
         s.deviceName = gpu_ != nullptr ? gpu_->deviceName() : cpuTargetName();
         s.deviceId   = gpu_ != nullptr ? gpu_->deviceId() : -1;
-        if (operators_.exist())
-        {
-            const Discretisation& d = operators_.discretisation();
-            const Grid leaf         = d.leafGrid(operators_.box());
-            s.order                 = d.order;
-            s.directRange           = d.ws;
-            s.m2l                   = d.engineInUse();
-            s.leastSquares          = d.leastSquares;
-            s.cells                 = d.leafCells;
-            s.levels                = d.levels;
-            s.leafCells             = leaf.count();
-            s.cellSize              = leaf.unit();
-            s.estimatedError        = operators_.error(leaf);
-            s.chosenFor             = chosenFor_;
-        }
         return s;
     }
 
@@ -403,13 +393,7 @@ public:
             decodeState(ofDifference, options_, device_, sizeof(Real));
         }
         const SavedState saved = decodeState(array, options_, device_, sizeof(Real));
-        operators_.change(
-                [&]
-                {
-                    const Mat3& box = saved.discretisation.referenceBox;
-                    operators_.build(saved.discretisation);
-                    operators_.setBox(box, saved.strain, Mat3::Identity());
-                });
+        operators_.change([&] { operators_.build(saved.discretisation, saved.strain); });
         chosenFor_      = saved.chosenFor;
         chosenCount_    = saved.particles;
         chosenPartners_ = c_notKnown;

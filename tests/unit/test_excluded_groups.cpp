@@ -108,7 +108,7 @@ TEST(ExcludedGroups, HaveEachPairOnceHoweverItIsListed)
     for (const ExcludedPairs& listed : group.listings())
     {
         Exclusions<double> exclusions;
-        exclusions.set(listed.offsets.data(), listed.partners.data(), group.n);
+        exclusions.set(listed.offsets.data(), listed.partners.data(), group.n, group.n);
         EXPECT_EQ(exclusions.count(), group.pairs()) << listed.partners.size() << " entries";
     }
 }
@@ -123,7 +123,7 @@ TEST(ExcludedGroups, AreSubtractedAlikeHoweverTheyAreListed)
         Subtracted first;
         for (const ExcludedPairs& listed : group.listings())
         {
-            exclusions.set(listed.offsets.data(), listed.partners.data(), group.n);
+            exclusions.set(listed.offsets.data(), listed.partners.data(), group.n, group.n);
             const Subtracted result = subtract(group, &exclusions, threads);
             if (first.forces.empty())
             {
@@ -141,7 +141,7 @@ TEST(ExcludedGroups, LoseTheEnergyOfEachPairOnce)
     const Group group;
     const ExcludedPairs listed = group.listings().front();
     Exclusions<double> exclusions;
-    exclusions.set(listed.offsets.data(), listed.partners.data(), group.n);
+    exclusions.set(listed.offsets.data(), listed.partners.data(), group.n, group.n);
     double energy = 0, magnitude = 0;
     for (int i = 1; i < group.n; i++)
     {

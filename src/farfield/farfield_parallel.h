@@ -1,0 +1,141 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief One system on several ranks: processes, or threads, that send each other messages.
+ */
+#ifndef FARFIELD_FARFIELD_PARALLEL_H
+#define FARFIELD_FARFIELD_PARALLEL_H
+
+#include <cstddef>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "farfield/farfield.h"
+
+namespace farfield
+{
+
+/*! \brief How the ranks that share a system talk to each other; farfield_mpi.h has one over MPI.
+ *
+ *  A function that throws on one rank leaves the others waiting for it: a caller ends them, as
+ *  MPI_Abort() does. */
+class Communicator
+{
+public:
+    virtual ~Communicator() = default;
+    //! This rank, from 0 to size() - 1.
+    virtual int rank() const = 0;
+    //! Number of ranks.
+    virtual int size() const = 0;
+    /*! \brief Sends a part of a buffer to every rank, and receives one from each; all ranks call it.
+     *
+     *  Sizes agree between sender and receiver; where they are zero there need be no message.
+     *  \param[in]  send            bytes
+     *  \param[in]  sendOffsets     [size() + 1]: rank r gets those from sendOffsets[r] on, up to
+     *                              sendOffsets[r + 1]
+     *  \param[out] receive         bytes
+     *  \param[in]  receiveOffsets  [size() + 1], likewise */
+    virtual void exchange(const char* send,
+                          const size_t* sendOffsets,
+                          char* receive,
+                          const size_t* receiveOffsets) = 0;
+};
+
+//! The particles of a rank.
+template<class Real>
+struct LocalParticles
+{
+    int count           = 0;
+    const int* index    = nullptr; //!< [count] in the whole system, each on one rank only
+    const Real* charges = nullptr; //!< e, [count]
+    //! [count + 1], ascending from 0: where the excluded partners of a particle begin
+    const int* exclusionOffsets = nullptr;
+    //! Indices in the whole system. Each pair is listed at both of its particles
+    const int* exclusionPartners = nullptr;
+};
+
+//! What this rank has sent to others.
+struct Traffic
+{
+    long long evaluations = 0;
+    long long messages    = 0; //!< in evaluations
+    long long bytes       = 0; //!< in evaluations
+    long long plans       = 0; //!< how often particles had moved so far that exchanges were planned anew
+    long long planBytes   = 0; //!< in plans
+};
+
+/*! \brief Solver of a system whose particles are divided among ranks, on their CPUs.
+ *
+ *  Every rank has some particles, and gets their forces. Divisions in space, one domain for each
+ *  rank, are what it is made for; with any other results are the same and messages more. A rank may
+ *  have no particles at all.
+ *
+ *  The near field takes positions of the particles of others that are near ours; none of them gets
+ *  a force back. A cell that holds particles of several ranks has a part of its multipoles on each:
+ *  M2L takes their sum, M2M, L2L and all else are of the particles of the rank alone. The coarsest
+ *  level is closed by a transform of which each rank has a part of the coefficients, then of the
+ *  wave vectors, if it holds the leaves, and by all ranks alike above a tree.
+ *
+ *  Results are those of Solver to rounding, and bitwise reproducible for the same ranks and threads.
+ *  All functions but those that are const are called by all ranks together, with the same options,
+ *  box and request.
+ *
+ *  \tparam Real  as of Solver */
+template<class Real>
+class FARFIELD_EXPORT DistributedSolver
+{
+public:
+    /*! \brief Checks the options.
+     *  \param[in] options       periodic boundaries; Device::Auto is the CPU
+     *  \param[in] communicator  outlives the solver
+     *  \throws Error  as Solver; Unsupported: a GPU, or boundaries without images, are asked for */
+    DistributedSolver(const Options& options, Communicator* communicator);
+    ~DistributedSolver();
+    DistributedSolver(DistributedSolver&&) noexcept;
+    DistributedSolver& operator=(DistributedSolver&&) noexcept;
+
+    /*! \brief Sets the particles of this rank; to be called when they change, and may be called when
+     *         they have moved.
+     *  \throws Error  InvalidArgument: a charge is not finite */
+    void setLocal(const LocalParticles<Real>& particles);
+
+    /*! \brief As Solver::evaluate(), for the particles of this rank.
+     *
+     *  Where particles have moved by a third of a cell since the exchanges were planned, or
+     *  setLocal() was called, these are planned anew.
+     *  \param[in]     x        positions, nm, [count][3]
+     *  \param[in,out] forces   of these particles
+     *  \param[in]     request  lambda has no meaning
+     *  \returns the part of this rank: the sums over ranks are the totals of the system
+     *  \throws Error  as Solver::evaluate(), on all ranks what is wrong on one */
+    Totals evaluate(const Real* x,
+                    const double box[3][3],
+                    Real* forces,
+                    const Request& request = {});
+
+    /*! \brief As Solver::prepare(). The first rank chooses, with all particles, for all of them.
+     *  \throws Error  on all ranks what is wrong on one */
+    void prepare(const Real* x, const double box[3][3]);
+
+    Setup setup() const;
+    //! The same on all ranks, and exchangeable with that of a Solver.
+    std::vector<double> state() const;
+    void restore(const std::vector<double>& state);
+    std::vector<StageTime> timings() const;
+    void resetTimings();
+    Traffic traffic() const;
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+extern template class DistributedSolver<float>;
+extern template class DistributedSolver<double>;
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,398 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The public interface of a system on several ranks: the first of them chooses order and
+ *         cells, all plan what they exchange, and evaluate.
+ */
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <omp.h>
+
+#include "backend/backend.h"
+#include "parallel/agreement.h"
+#include "parallel/partition.h"
+#include "solver/box_follower.h"
+#include "solver/input_check.h"
+#include "solver/memory_errors.h"
+#include "solver/pipeline.h"
+#include "solver/saved_state.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! The options for a rank, checked.
+template<class Real>
+Options checkedForRanks(Options options)
+{
+    checkOptions<Real>(options);
+    if (options.device == Device::Gpu)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "Several ranks evaluate on CPUs only: set device = cpu, or use one rank.",
+                    "device");
+    }
+    if (options.boundary != Boundary::Periodic)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "Several ranks have periodic boundaries only: use one rank.",
+                    "boundary");
+    }
+    options.device = Device::Cpu;
+    options.tune   = false;
+    checkEngine(options.m2l, Device::Cpu);
+    return options;
+}
+
+//! All particles of all ranks, in the order of their indices.
+template<class Real>
+struct WholeSystem
+{
+    std::vector<Real> x, charges;
+    ExcludedPairs excluded;
+};
+
+/*! \brief Brings the particles of all ranks to all of them.
+ *  \throws Error  InvalidArgument: an excluded partner does not exist */
+template<class Real>
+WholeSystem<Real> gatherSystem(const OwnParticles<Real>& own, const Real* x, Ranks* ranks)
+{
+    std::vector<int> partnersOf(own.count());
+    for (int i = 0; i < own.count(); i++)
+    {
+        partnersOf[i] = own.excluded.offsets[i + 1] - own.excluded.offsets[i];
+    }
+    const auto positions = ranks->gather(std::vector<Real>(x, x + 3 * own.index.size())).values;
+    const auto charges   = ranks->gather(own.charges).values;
+    const auto index     = ranks->gather(own.index).values;
+    const auto counts    = ranks->gather(partnersOf).values;
+    const auto partners  = ranks->gather(own.excluded.partners).values;
+
+    const auto n = static_cast<int>(index.size());
+    std::vector<int> order(n);
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](int a, int b) { return index[a] < index[b]; });
+    std::vector<int> sorted(n);
+    std::transform(order.begin(), order.end(), sorted.begin(), [&](int i) { return index[i]; });
+    std::vector<int> first(n + 1, 0); // of the partners
+    std::partial_sum(counts.begin(), counts.end(), first.begin() + 1);
+
+    WholeSystem<Real> all;
+    all.excluded.offsets.push_back(0);
+    for (const int i : order)
+    {
+        all.x.insert(all.x.end(), positions.begin() + 3LL * i, positions.begin() + 3LL * i + 3);
+        all.charges.push_back(charges[i]);
+        for (int k = first[i]; k < first[i + 1]; k++)
+        {
+            const auto at = std::lower_bound(sorted.begin(), sorted.end(), partners[k]);
+            if (at == sorted.end() || *at != partners[k])
+            {
+                throw Error(ErrorCode::InvalidArgument,
+                            "The excluded partner " + std::to_string(partners[k]) + " of particle "
+                                    + std::to_string(index[i]) + " is on no rank.");
+            }
+            all.excluded.partners.push_back(static_cast<int>(at - sorted.begin()));
+        }
+        all.excluded.offsets.push_back(static_cast<int>(all.excluded.partners.size()));
+    }
+    return all;
+}
+
+} // namespace
+
+template<class Real>
+class DistributedSolver<Real>::Impl
+{
+public:
+    Impl(const Options& options, Communicator* communicator) :
+        options_(checkedForRanks<Real>(options)),
+        threads_(options.threads > 0 ? options.threads : omp_get_max_threads()),
+        ranks_(communicator), partition_(&ranks_),
+        backend_(makeCpuBackend<Real>(options.coulombConstant, threads_, &partition_)),
+        operators_(backend_.get()), pipeline_(backend_.get(), nullptr, &operators_, &times_)
+    {
+        options_.threads = threads_;
+    }
+
+    void setLocal(const LocalParticles<Real>& particles)
+    {
+        const int n = particles.count;
+        agree(&ranks_, [&] { checkCharges(particles.charges, n); });
+        own_.index.assign(particles.index, particles.index + n);
+        own_.charges.assign(particles.charges, particles.charges + n);
+        const bool excludes = particles.exclusionOffsets != nullptr;
+        own_.excluded.offsets.assign(static_cast<size_t>(n) + 1, 0);
+        own_.excluded.partners.clear();
+        if (excludes)
+        {
+            own_.excluded = {
+                { particles.exclusionOffsets, particles.exclusionOffsets + n + 1 },
+                { particles.exclusionPartners,
+                  particles.exclusionPartners + particles.exclusionOffsets[n] }
+            };
+        }
+        double net        = 0;
+        long long charged = 0;
+        for (const Real q : own_.charges)
+        {
+            net += static_cast<double>(q);
+            charged += q != 0 ? 1 : 0;
+        }
+        net_     = ranks_.sum(net);
+        charged_ = ranks_.sum(charged);
+        partition_.forget();
+    }
+
+    Totals
+    evaluate(const Real* x, const double boxVectors[3][3], Real* forces, const Request& request)
+    {
+        const Mat3 box = checkedBox(boxVectors, options_.boundary);
+        checkRequest(request);
+        if (charged_ == 0)
+        {
+            std::fill_n(forces, request.replaceForces ? 3 * own_.index.size() : 0, Real(0));
+            return {};
+        }
+        times_.add(Stage::SetUp, [&] { follow(x, box); });
+        times_.add(Stage::Sort, [&] { planIfNeeded(x, box); });
+        const long long messages = ranks_.messages(), bytes = ranks_.bytes();
+        Totals totals;
+        times_.evaluation(*backend_, [&] { totals = pipeline_.run(x, forces, request); });
+        traffic_.evaluations++;
+        traffic_.messages += ranks_.messages() - messages;
+        traffic_.bytes += ranks_.bytes() - bytes;
+        return totals;
+    }
+
+    void prepare(const Real* x, const double boxVectors[3][3])
+    {
+        const Mat3 box = checkedBox(boxVectors, options_.boundary);
+        if (charged_ > 0)
+        {
+            times_.add(Stage::SetUp, [&] { follow(x, box); });
+        }
+    }
+
+    Setup setup() const
+    {
+        Setup s;
+        if (operators_.exist())
+        {
+            s           = operators_.setup();
+            s.chosenFor = chosenFor_;
+        }
+        s.device     = Device::Cpu;
+        s.threads    = threads_;
+        s.deviceName = cpuTargetName();
+        return s;
+    }
+
+    std::vector<double> state() const
+    {
+        if (!operators_.exist())
+        {
+            return {};
+        }
+        return encodeState(
+                { operators_.discretisation(), chosenFor_, charged_, operators_.strain() },
+                options_,
+                sizeof(Real));
+    }
+
+    void restore(const std::vector<double>& state)
+    {
+        agree(&ranks_,
+              [&]
+              {
+                  const SavedState saved = decodeState(state, options_, Device::Cpu, sizeof(Real));
+                  operators_.change([&] { operators_.build(saved.discretisation, saved.strain); });
+                  chosenFor_ = saved.chosenFor;
+              });
+        partition_.forget();
+    }
+
+    std::vector<StageTime> timings() const { return times_.all(); }
+    void resetTimings() { times_.reset(); }
+    Traffic traffic() const { return traffic_; }
+
+private:
+    //! Makes the operators those of a box.
+    void follow(const Real* x, const Mat3& box)
+    {
+        if (!operators_.exist())
+        {
+            choose(x, box);
+        }
+        else
+        {
+            followBox(box, Device::Cpu, &operators_, [&] { choose(x, box); });
+        }
+    }
+
+    //! The first rank chooses order and cells, with all particles, by measured errors.
+    void choose(const Real* x, const Mat3& box)
+    {
+        std::vector<double> state;
+        const WholeSystem<Real> all = gatherSystem(own_, x, &ranks_);
+        agree(&ranks_,
+              [&]
+              {
+                  if (ranks_.rank() > 0)
+                  {
+                      return;
+                  }
+                  const int n = static_cast<int>(all.charges.size());
+                  double rows[3][3];
+                  for (int i = 0; i < 9; i++)
+                  {
+                      rows[i / 3][i % 3] = box(i / 3, i % 3);
+                  }
+                  Solver<Real> chooser(options_);
+                  chooser.setCharges(all.charges.data(), n);
+                  chooser.setExclusions(
+                          all.excluded.offsets.data(), all.excluded.partners.data(), n);
+                  chooser.prepare(all.x.data(), rows);
+                  state = chooser.state();
+              });
+        restore(ranks_.gather(state).values);
+        // a box that is rotated from the one that the operators are for, or strained
+        followBox(box,
+                  Device::Cpu,
+                  &operators_,
+                  []
+                  {
+                      throw Error(ErrorCode::InvalidArgument,
+                                  "No cells fit the box that they were chosen for.");
+                  });
+    }
+
+    //! Plans the exchanges anew where a rank needs it.
+    void planIfNeeded(const Real* x, const Mat3& box)
+    {
+        const Discretisation& d = operators_.discretisation();
+        int lost                = 0;
+        char needs              = 0;
+        agree(&ranks_,
+              [&]
+              {
+                  lost = partition_.locate(own_, x, d, box);
+                  if (lost >= 0)
+                  {
+                      throw Error(ErrorCode::InvalidArgument,
+                                  "The position of particle " + std::to_string(own_.index[lost])
+                                          + " is not finite or lies more than a billion cells "
+                                            "outside the box.");
+                  }
+                  needs = partition_.needsPlan(d) ? 1 : 0;
+              });
+        const std::vector<char> any = ranks_.gatherOne(needs);
+        if (std::find(any.begin(), any.end(), 1) == any.end())
+        {
+            return;
+        }
+        const long long bytes = ranks_.bytes();
+        partition_.plan(own_);
+        const Ghosts<Real>& ghosts = partition_.ghosts();
+        const int n                = own_.count() + ghosts.count();
+        std::vector<char> isCharged(n);
+        for (int i = 0; i < n; i++)
+        {
+            const Real q = i < own_.count() ? own_.charges[i] : ghosts.charges()[i - own_.count()];
+            isCharged[i] = q != 0;
+        }
+        const ExcludedPairs pairs = chargedPairs(ghosts.excluded(), isCharged);
+        backend_->setCharges(own_.charges.data(), own_.count());
+        backend_->setGhosts(ghosts.charges().data(), ghosts.count(), net_);
+        backend_->setExclusions(pairs.offsets.data(), pairs.partners.data(), n);
+        traffic_.plans++;
+        traffic_.planBytes += ranks_.bytes() - bytes;
+    }
+
+    Options options_;
+    int threads_;
+    Ranks ranks_;
+    Partition<Real> partition_;
+    std::unique_ptr<Backend<Real>> backend_;
+    StageTimes times_;
+    OperatorsInUse<Real> operators_;
+    Pipeline<Real> pipeline_;
+    OwnParticles<Real> own_;
+    double net_        = 0; //!< of all ranks, e
+    long long charged_ = 0; //!< particles with a charge, of all ranks
+    Device chosenFor_  = Device::Cpu;
+    Traffic traffic_;
+};
+
+template<class Real>
+DistributedSolver<Real>::DistributedSolver(const Options& options, Communicator* communicator) :
+    impl_(withMemoryErrors([&] { return std::make_unique<Impl>(options, communicator); }))
+{
+}
+template<class Real>
+DistributedSolver<Real>::~DistributedSolver() = default;
+template<class Real>
+DistributedSolver<Real>::DistributedSolver(DistributedSolver&&) noexcept = default;
+template<class Real>
+DistributedSolver<Real>&
+DistributedSolver<Real>::operator=(DistributedSolver&&) noexcept = default;
+
+template<class Real>
+void DistributedSolver<Real>::setLocal(const LocalParticles<Real>& particles)
+{
+    withMemoryErrors([&] { impl_->setLocal(particles); });
+}
+template<class Real>
+Totals DistributedSolver<Real>::evaluate(const Real* x,
+                                         const double box[3][3],
+                                         Real* forces,
+                                         const Request& request)
+{
+    return withMemoryErrors([&] { return impl_->evaluate(x, box, forces, request); });
+}
+template<class Real>
+void DistributedSolver<Real>::prepare(const Real* x, const double box[3][3])
+{
+    withMemoryErrors([&] { impl_->prepare(x, box); });
+}
+template<class Real>
+Setup DistributedSolver<Real>::setup() const
+{
+    return withMemoryErrors([&] { return impl_->setup(); });
+}
+template<class Real>
+std::vector<double> DistributedSolver<Real>::state() const
+{
+    return withMemoryErrors([&] { return impl_->state(); });
+}
+template<class Real>
+void DistributedSolver<Real>::restore(const std::vector<double>& state)
+{
+    withMemoryErrors([&] { impl_->restore(state); });
+}
+template<class Real>
+std::vector<StageTime> DistributedSolver<Real>::timings() const
+{
+    return withMemoryErrors([&] { return impl_->timings(); });
+}
+template<class Real>
+void DistributedSolver<Real>::resetTimings()
+{
+    impl_->resetTimings();
+}
+template<class Real>
+Traffic DistributedSolver<Real>::traffic() const
+{
+    return impl_->traffic();
+}
+
+template class DistributedSolver<float>;
+template class DistributedSolver<double>;
+
+} // namespace farfield

@@ -1,0 +1,92 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Ghosts: particles of other ranks that act on ours in the near field.
+ *
+ *  Who they are, and their charges, is exchanged when it is planned; their positions at every
+ *  evaluation. Excluded partners are among them wherever they are, since excluded pairs are
+ *  subtracted from exact positions.
+ */
+#ifndef FARFIELD_PARALLEL_GHOSTS_H
+#define FARFIELD_PARALLEL_GHOSTS_H
+
+#include <vector>
+
+#include "cells/excluded_pairs.h"
+#include "parallel/regions.h"
+
+namespace farfield
+{
+
+//! The particles of this rank.
+template<class Real>
+struct OwnParticles
+{
+    std::vector<int> index;    //!< of each in the whole system
+    std::vector<Real> charges; //!< e
+    ExcludedPairs excluded;    //!< partners by their index in the whole system, every pair at both
+
+    int count() const { return static_cast<int>(index.size()); }
+};
+
+//! Which ghosts there are, and how positions get to them.
+template<class Real>
+class Ghosts
+{
+public:
+    /*! \brief Finds out who needs whose particles.
+     *  \param[in] takePart  our particles that are in cells
+     *  \param[in] u         their cell coordinates, [takePart][3]
+     *  \throws Error  InvalidArgument: an excluded partner is on no rank */
+    void plan(const OwnParticles<Real>& own,
+              const std::vector<int>& takePart,
+              const std::vector<double>& u,
+              const Regions& regions,
+              int ws,
+              Ranks* ranks);
+
+    int count() const { return static_cast<int>(charges_.size()); }
+    //! e, [count()].
+    const std::vector<Real>& charges() const { return charges_; }
+    //! Excluded pairs of ours, then of ghosts: partners are numbered likewise.
+    const ExcludedPairs& excluded() const { return excluded_; }
+
+    /*! \brief Exchanges positions.
+     *  \param[in]  x    of our particles, nm, [own][3]
+     *  \param[out] all  of ours, then of the ghosts */
+    void exchange(const Real* x, int own, std::vector<Real>* all, Ranks* ranks);
+
+private:
+    //! What is told of a particle when it becomes a ghost.
+    struct Introduction
+    {
+        int index;
+        Real charge;
+    };
+    //! Numbers of particles here by their index in the whole system.
+    using Directory = std::vector<std::pair<int, int>>;
+    static int find(const Directory& directory, int index);
+    //! Our particles that are near cells of other ranks, by rank.
+    static std::vector<std::vector<int>> nearOthers(const std::vector<int>& takePart,
+                                                    const std::vector<double>& u,
+                                                    const Regions& regions,
+                                                    int ws,
+                                                    const Ranks& ranks);
+    //! Adds those that are excluded partners of the particles of others, wherever they are.
+    void addPartners(const OwnParticles<Real>& own,
+                     const Directory& directory,
+                     std::vector<std::vector<int>>* sent,
+                     Ranks* ranks);
+    void setExcluded(const OwnParticles<Real>& own, const Directory& all);
+
+    ByRank<int> sent_; //!< our particles that are ghosts elsewhere
+    std::vector<Real> charges_;
+    std::vector<size_t> offsets_; //!< ghosts of each rank
+    ExcludedPairs excluded_ = { { 0 }, {} };
+    std::vector<Real> packed_;
+};
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The part of a system that a rank has, and what it exchanges with others.
+ */
+#ifndef FARFIELD_PARALLEL_PARTITION_H
+#define FARFIELD_PARALLEL_PARTITION_H
+
+#include <vector>
+
+#include "parallel/ghosts.h"
+#include "parallel/regions.h"
+#include "parallel/shared_expansions.h"
+
+namespace farfield
+{
+
+//! Plans exchanges, and tells when they have to be planned anew.
+template<class Real>
+class Partition
+{
+public:
+    explicit Partition(Ranks* ranks) : ranks_(ranks) {}
+    Partition(const Partition&)            = delete;
+    Partition& operator=(const Partition&) = delete;
+
+    Ranks& ranks() { return *ranks_; }
+    Ghosts<Real>& ghosts() { return ghosts_; }
+    SharedExpansions<Real>& expansions() { return expansions_; }
+    //! The wave vectors of level 0 that this rank multiplies.
+    Share share(const Discretisation& d) const
+    {
+        return SharedExpansions<Real>::shareOf(ranks_->rank(), ranks_->size(), d.levels);
+    }
+
+    /*! \brief Where our particles are, in cells; to be called before every evaluation.
+     *  \param[in] own  those with a charge count, or all if none has one
+     *  \returns the number of the first that is nowhere: not finite, or too far away; or -1 */
+    int locate(const OwnParticles<Real>& own,
+               const Real* x,
+               const Discretisation& d,
+               const Mat3& box);
+    //! Whether there is no plan, or one for other cells, or a particle has moved too far.
+    bool needsPlan(const Discretisation& d) const;
+    //! Plans for the particles where they were located. All ranks together.
+    void plan(const OwnParticles<Real>& own);
+    //! Gives the plan up: other particles will come.
+    void forget() { isPlanned_ = false; }
+
+private:
+    Ranks* ranks_;
+    Ghosts<Real> ghosts_;
+    SharedExpansions<Real> expansions_;
+    Regions regions_;
+    bool isPlanned_ = false;
+    Discretisation planned_, located_; //!< cells of the plan, and of where_
+    Mat3 box_ = Mat3::Zero();
+    std::vector<int> takePart_;
+    //! Cell coordinates of those that take part, [takePart_][3]: at the time of the plan, and now.
+    std::vector<double> plannedWhere_, where_;
+};
+
+} // namespace farfield
+
+#endif

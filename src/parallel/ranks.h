@@ -1,0 +1,152 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The ranks of a system: what they send each other, by element instead of byte, and counted.
+ */
+#ifndef FARFIELD_PARALLEL_RANKS_H
+#define FARFIELD_PARALLEL_RANKS_H
+
+#include <numeric>
+#include <type_traits>
+#include <vector>
+
+#include "farfield/farfield_parallel.h"
+
+namespace farfield
+{
+
+//! Elements for, or from, every rank: those of rank r from offsets[r] on.
+template<class T>
+struct ByRank
+{
+    std::vector<T> values;
+    std::vector<size_t> offsets; //!< [ranks + 1]
+
+    const T* begin(int rank) const { return values.data() + offsets[rank]; }
+    T* begin(int rank) { return values.data() + offsets[rank]; }
+    const T* end(int rank) const { return values.data() + offsets[rank + 1]; }
+    size_t count(int rank) const { return offsets[rank + 1] - offsets[rank]; }
+
+    //! Room for so many elements for each rank. \param[in] countOf  (rank)
+    template<class Count>
+    void resize(int ranks, const Count& countOf)
+    {
+        offsets.assign(ranks + 1, 0);
+        for (int r = 0; r < ranks; r++)
+        {
+            offsets[r + 1] = offsets[r] + countOf(r);
+        }
+        values.resize(offsets[ranks]);
+    }
+};
+
+//! A Communicator and what went through it. Functions that send are called by all ranks together.
+class Ranks
+{
+public:
+    explicit Ranks(Communicator* communicator) : communicator_(communicator) {}
+    int rank() const { return communicator_->rank(); }
+    int size() const { return communicator_->size(); }
+
+    //! Every rank gets what there is for it; room for what comes is there.
+    template<class T>
+    void exchange(const ByRank<T>& send, ByRank<T>* receive)
+    {
+        exchange(send.values.data(), send.offsets, receive->values.data(), receive->offsets);
+    }
+    //! The same to and from arrays. \param[in] sendOffsets, receiveOffsets  as of ByRank
+    template<class T>
+    void exchange(const T* send,
+                  const std::vector<size_t>& sendOffsets,
+                  T* receive,
+                  const std::vector<size_t>& receiveOffsets)
+    {
+        static_assert(std::is_trivially_copyable_v<T>);
+        inBytes(sendOffsets, sizeof(T), &sendBytes_);
+        inBytes(receiveOffsets, sizeof(T), &receiveBytes_);
+        for (int r = 0; r < size(); r++)
+        {
+            const size_t bytes = r == rank() ? 0 : sendBytes_[r + 1] - sendBytes_[r];
+            messages_ += bytes > 0 ? 1 : 0;
+            bytes_ += static_cast<long long>(bytes);
+        }
+        communicator_->exchange(reinterpret_cast<const char*>(send),
+                                sendBytes_.data(),
+                                reinterpret_cast<char*>(receive),
+                                receiveBytes_.data());
+    }
+    //! The same where the receiver does not know how much comes.
+    template<class T>
+    ByRank<T> exchangeAny(const ByRank<T>& send)
+    {
+        const std::vector<size_t> one = offsetsOfOne();
+        std::vector<size_t> counts(size()), incoming(size());
+        for (int r = 0; r < size(); r++)
+        {
+            counts[r] = send.count(r);
+        }
+        exchange(counts.data(), one, incoming.data(), one);
+        ByRank<T> receive;
+        receive.resize(size(), [&](int r) { return incoming[r]; });
+        exchange(send, &receive);
+        return receive;
+    }
+    //! What each rank has, for all.
+    template<class T>
+    ByRank<T> gather(const std::vector<T>& own)
+    {
+        ByRank<T> send;
+        send.resize(size(), [&](int /*rank*/) { return own.size(); });
+        for (int r = 0; r < size(); r++)
+        {
+            std::copy(own.begin(), own.end(), send.begin(r));
+        }
+        return exchangeAny(send);
+    }
+    //! The same for one element each: [ranks].
+    template<class T>
+    std::vector<T> gatherOne(const T& own)
+    {
+        const std::vector<size_t> one = offsetsOfOne();
+        const std::vector<T> send(size(), own);
+        std::vector<T> receive(size());
+        exchange(send.data(), one, receive.data(), one);
+        return receive;
+    }
+    //! The sum over ranks, the same on each of them.
+    template<class T>
+    T sum(const T& own)
+    {
+        const std::vector<T> all = gatherOne(own);
+        return std::accumulate(all.begin(), all.end(), T(0));
+    }
+
+    //! Messages to other ranks, and bytes in them.
+    long long messages() const { return messages_; }
+    long long bytes() const { return bytes_; }
+
+private:
+    std::vector<size_t> offsetsOfOne() const
+    {
+        std::vector<size_t> offsets(size() + 1);
+        std::iota(offsets.begin(), offsets.end(), size_t(0));
+        return offsets;
+    }
+    static void inBytes(const std::vector<size_t>& offsets, size_t element, std::vector<size_t>* bytes)
+    {
+        bytes->resize(offsets.size());
+        for (size_t r = 0; r < offsets.size(); r++)
+        {
+            (*bytes)[r] = element * offsets[r];
+        }
+    }
+
+    Communicator* communicator_;
+    long long messages_ = 0, bytes_ = 0;
+    std::vector<size_t> sendBytes_, receiveBytes_;
+};
+
+} // namespace farfield
+
+#endif

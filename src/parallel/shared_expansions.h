@@ -1,0 +1,84 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Multipoles of cells whose particles are on several ranks, summed where M2L needs them.
+ *
+ *  A rank has the multipoles of its own particles, in cells that others may hold particles of, too.
+ *  As multipoles are linear in the charges, and so is M2M, only M2L has to see sums. On levels above
+ *  0 each rank gets what others have in the cells near its own. Level 0 is closed in one of two ways:
+ *
+ *  - below it is a tree, and it is small: every rank gets all of it, and closes it by itself.
+ *  - it holds the leaves: coefficients are dealt out over ranks for the transforms, and wave vectors
+ *    for the products of operators; between them everybody sends a part of his part to everybody. Local
+ *    expansions come back for the cells of the particles.
+ */
+#ifndef FARFIELD_PARALLEL_SHARED_EXPANSIONS_H
+#define FARFIELD_PARALLEL_SHARED_EXPANSIONS_H
+
+#include <array>
+#include <vector>
+
+#include "cpu/m2l_periodic.h"
+#include "cpu/tree.h"
+#include "parallel/regions.h"
+
+namespace farfield
+{
+
+//! The exchanges of expansions between ranks.
+template<class Real>
+class SharedExpansions
+{
+public:
+    //! Plans them for the regions, which outlive this.
+    void plan(const Regions* regions, int ws, int coefficients, const Ranks& ranks);
+
+    /*! \brief Multipoles of all particles in the cells near ours; on a level above 0.
+     *  \param[in]  own      those of our particles
+     *  \param[out] sources  the same cells, and those of others that are near, with the sums */
+    void complete(int level, const Level<Real>& own, Level<Real>* sources, Ranks* ranks);
+
+    /*! \brief Local expansions of our cells of level 0.
+     *  \param[in,out] own     M of our particles; gets L in the cells of our region
+     *  \param         m2l     made for this rank's share of wave vectors, or for all of them where
+     *                         there is a tree below
+     *  \param[out]    virial  if not null, our part of PeriodicM2l::apply()'s is added */
+    void close(Level<Real>* own,
+               PeriodicM2l<Real>* m2l,
+               std::array<double, StrainCount>* virial,
+               Ranks* ranks);
+
+    //! The share of wave vectors of a rank.
+    static Share shareOf(int rank, int ranks, int levels)
+    {
+        return levels > 1 ? Share{} : Share{ rank, ranks };
+    }
+
+private:
+    //! Cells of one level that pass from rank to rank.
+    struct Passed
+    {
+        ByRank<int> sent, received;
+        std::vector<Int3> sources; //!< cells of others that are near ours
+    };
+    void closeAlike(Level<Real>* own,
+                    PeriodicM2l<Real>* m2l,
+                    std::array<double, StrainCount>* virial,
+                    Ranks* ranks);
+    void closeInShares(Level<Real>* own,
+                       PeriodicM2l<Real>* m2l,
+                       std::array<double, StrainCount>* virial,
+                       Ranks* ranks);
+
+    const Regions* regions_ = nullptr;
+    int coefficients_       = 0;
+    std::vector<Passed> passed_;          //!< by level
+    std::vector<std::vector<int>> waves_; //!< wave vectors of each rank, once they are needed
+    ByRank<Real> out_, in_;
+    std::vector<Real> fields_;
+};
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,436 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Systems on several ranks: the results of one.
+ */
+#include <cmath>
+
+#include <limits>
+#include <random>
+
+#include "in_process_ranks.h"
+#include "test_support.h"
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+//! Which rank has each particle.
+using Division = std::vector<int>;
+
+//! Domains: slabs along the first box vector, then along the second in each of them.
+Division domains(const System& system, int ranks)
+{
+    const int across = ranks % 2 == 0 && ranks > 2 ? 2 : 1;
+    Division rankOf;
+    for (const Vector& x : system.positions)
+    {
+        const double b = x[2] / system.box[2][2];
+        const double a = (x[1] - b * system.box[2][1]) / system.box[1][1];
+        const auto part = [](double s, int parts)
+        { return std::min(parts - 1, static_cast<int>(parts * (s - std::floor(s)))); };
+        rankOf.push_back(part(a, ranks / across) * across + part(b, across));
+    }
+    return rankOf;
+}
+
+//! Neighbours on different ranks, none on the last one if there are several.
+Division scattered(const System& system, int ranks)
+{
+    Division rankOf;
+    for (int i = 0; i < system.size(); i++)
+    {
+        rankOf.push_back(i % std::max(1, ranks - 1));
+    }
+    return rankOf;
+}
+
+Options optionsFor(M2lEngine engine)
+{
+    Options options;
+    options.device  = Device::Cpu;
+    options.threads = 1;
+    options.m2l     = engine;
+    return options;
+}
+
+//! A water film, or a droplet, in vacuum.
+System inVacuum(const Matrix& filled, const Vector& room)
+{
+    System system = pseudoWater(filled, 5);
+    for (int k = 0; k < 3; k++)
+    {
+        system.box[k][k] *= room[k];
+    }
+    return system;
+}
+
+//! Water with a site without charge in every molecule, and all pairs of far ions excluded.
+System withoutSomeCharges()
+{
+    System system = pseudoWater(namedBox("dodecahedron_square", 12), 6);
+    const int n   = system.size();
+    for (int i = 0; i < n; i += 3)
+    {
+        system.positions.push_back(system.positions[i]);
+        system.charges.push_back(0);
+        system.exclusions.emplace_back(i, system.size() - 1);
+        system.exclusions.emplace_back(i + 1, system.size() - 1);
+    }
+    for (int i = 0; i < 12; i++)
+    {
+        for (int j = i + 1; j < 12; j++)
+        {
+            system.exclusions.emplace_back(i * (n / 12), j * (n / 12));
+        }
+    }
+    return system;
+}
+
+//! Eight kinds of systems.
+std::vector<System> systems()
+{
+    System pair;
+    pair.box       = namedBox("cube", 27);
+    pair.positions = { { 0.1, 0.2, 2.9 }, { 2.8, 0.1, 0.2 } };
+    pair.charges   = { 1, -0.5 };
+    std::vector<System> all = {
+        pseudoWater(namedBox("cube", 16), 1),
+        pseudoWater(namedBox("triclinic", 10), 2),
+        randomCharges(namedBox("long", 20), 700, 3, 5.0),
+        inVacuum(namedBox("flat", 10), { 1, 1, 4 }),
+        inVacuum(namedBox("cube", 8), { 4, 4, 4 }),
+        rockSalt(3, 0.28),
+        withoutSomeCharges(),
+        pair,
+    };
+    const char* names[] = { "water",   "water, triclinic", "charged, long",        "film",
+                            "droplet", "rock salt",        "without some charges", "two ions" };
+    for (size_t k = 0; k < all.size(); k++)
+    {
+        all[k].name = names[k];
+    }
+    return all;
+}
+
+//! What the ranks have found, together.
+struct Together
+{
+    Evaluation evaluation;
+    Setup setup;
+    Traffic traffic; //!< of the first rank
+};
+
+//! Evaluates states of a system that differ in positions and box, one after the other, with cells
+//! of a saved state if there is one.
+template<class Real>
+std::vector<Together> evaluateOnRanks(const std::vector<System>& states,
+                              const Division& rankOf,
+                              int ranks,
+                              const Options& options,
+                              const Request& first             = {},
+                              const std::vector<double>& state = {})
+{
+    std::vector<Together> all(states.size());
+    for (size_t k = 0; k < states.size(); k++)
+    {
+        all[k].evaluation.forces.resize(states[k].size());
+    }
+    std::mutex mutex;
+    onRanks(ranks,
+                  [&](Communicator& communicator)
+                  {
+                      DistributedSolver<Real> solver(options, &communicator);
+                      const Portion<Real> portion(states[0], rankOf, communicator.rank());
+                      portion.giveTo(&solver);
+                      if (!state.empty())
+                      {
+                          solver.restore(state);
+                      }
+                      Request request = first;
+                      for (size_t k = 0; k < states.size(); k++)
+                      {
+                          const std::vector<Real> x = portion.positions(states[k]);
+                          std::vector<Real> f(x.size(), Real(1));
+                          const Totals totals = solver.evaluate(
+                                  x.data(), Box(states[k].box).rows, f.data(), request);
+                          request.step += request.step >= 0 ? 1 : 0;
+                          const std::lock_guard<std::mutex> lock(mutex);
+                          Evaluation& result    = all[k].evaluation;
+                          const Evaluation part = evaluationOf(totals, f);
+                          result.energy += part.energy;
+                          for (size_t i = 0; i < portion.index.size(); i++)
+                          {
+                              for (int c = 0; c < 3; c++)
+                              {
+                                  // were added to ones
+                                  result.forces[portion.index[i]][c] = part.forces[i][c] - 1;
+                              }
+                          }
+                          for (int i = 0; i < 9; i++)
+                          {
+                              result.virial[i / 3][i % 3] += part.virial[i / 3][i % 3];
+                          }
+                          if (communicator.rank() == 0)
+                          {
+                              all[k].setup   = solver.setup();
+                              all[k].traffic = solver.traffic();
+                          }
+                      }
+                  });
+    return all;
+}
+
+/*! \brief Expects two results to differ by rounding: that of both. */
+template<class Real>
+void expectEqualToRounding(const Evaluation& result, const Evaluation& expected, const System& system)
+{
+    const double rms      = rootMeanSquare(expected.forces);
+    const double pairs    = pairEnergies(system) / std::max(1, system.size());
+    const double rounding = 2 * roundingFloor<Real>() * (rms + pairs);
+    EXPECT_LE(relativeError(result.forces, expected.forces) * rms, rounding);
+    const double ofTotals = 2 * roundingFloor<Real>() * pairEnergies(system);
+    EXPECT_NEAR(result.energy, expected.energy, ofTotals);
+    EXPECT_LE(largestDifference(result.virial, expected.virial), ofTotals);
+}
+
+template<class Real>
+class Ranks : public ::testing::Test
+{
+};
+using Precisions = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(Ranks, Precisions);
+
+TYPED_TEST(Ranks, AnyNumberGivesWhatOneGives)
+{
+    using Real = TypeParam;
+    for (const System& exact : systems())
+    {
+        const System system = rounded<Real>(exact);
+        for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+        {
+            const Options options = optionsFor(engine);
+            Solver<Real> single(options);
+            load(single, system);
+            const Evaluation expected = evaluate(single, system);
+            for (const int ranks : { 1, 2, 3, 4, 5, 8, 12 })
+            {
+                for (const Division& rankOf :
+                     { domains(system, ranks), scattered(system, ranks) })
+                {
+                    const Together all = evaluateOnRanks<Real>(
+                            { system }, rankOf, ranks, options, {}, single.state())[0];
+                    SCOPED_TRACE(describe(system, all.setup) + ", ranks "
+                                 + std::to_string(ranks));
+                    expectEqualToRounding<Real>(all.evaluation, expected, system);
+                }
+            }
+        }
+    }
+}
+
+TYPED_TEST(Ranks, FollowMotionByPlanningAnewWhereParticlesHaveMovedFar)
+{
+    using Real = TypeParam;
+    std::mt19937 random(11);
+    std::normal_distribution<double> kick(0, 0.02);
+    std::vector<System> states = { rounded<Real>(pseudoWater(namedBox("triclinic", 12), 7)) };
+    for (int step = 1; step < 16; step++)
+    {
+        states.push_back(states.back());
+        for (Vector& x : states.back().positions)
+        {
+            for (double& component : x)
+            {
+                component += kick(random);
+            }
+        }
+        if (step == 9) // as GROMACS does between pair searches: into the box
+        {
+            states.back().positions[3][0] += states[0].box[0][0];
+        }
+        states.back() = rounded<Real>(states.back());
+    }
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        const Options options = optionsFor(engine);
+        Request request;
+        request.step   = 100;
+        const auto all = evaluateOnRanks<Real>(states, domains(states[0], 4), 4, options, request);
+        Solver<Real> single(options);
+        load(single, states[0]);
+        for (size_t k = 0; k < states.size(); k++)
+        {
+            SCOPED_TRACE("step " + std::to_string(k) + " with " + nameOf(all[k].setup.m2l));
+            expectEqualToRounding<Real>(
+                    all[k].evaluation, evaluate(single, states[k], request), states[k]);
+            request.step++;
+        }
+        EXPECT_GT(all.back().traffic.plans, 2);
+        EXPECT_LT(all.back().traffic.plans, static_cast<long long>(states.size()));
+    }
+}
+
+TYPED_TEST(Ranks, FollowTheBox)
+{
+    using Real         = TypeParam;
+    const System start = rounded<Real>(pseudoWater(namedBox("cube", 12), 8));
+    std::vector<System> states = { start };
+    for (const double strain : { 0.002, 0.02, 0.2, 1.0, 0.0 })
+    {
+        Matrix deformation = unitMatrix();
+        deformation[0][0] += strain;
+        deformation[1][0] = 0.3 * strain;
+        states.push_back(rounded<Real>(deformed(start, deformation)));
+    }
+    const Options options = optionsFor(M2lEngine::Auto);
+    const auto all        = evaluateOnRanks<Real>(states, domains(start, 3), 3, options);
+    Solver<Real> single(options);
+    load(single, start);
+    for (size_t k = 0; k < states.size(); k++)
+    {
+        SCOPED_TRACE(describe(states[k], all[k].setup));
+        const Evaluation expected = evaluate(single, states[k]);
+        EXPECT_EQ(all[k].setup.cells, single.setup().cells);
+        expectEqualToRounding<Real>(all[k].evaluation, expected, states[k]);
+    }
+}
+
+TYPED_TEST(Ranks, ChooseWhatOneChooses)
+{
+    using Real            = TypeParam;
+    const System system   = rounded<Real>(withoutSomeCharges());
+    const Options options = optionsFor(M2lEngine::Auto);
+    Solver<Real> single(options);
+    load(single, system);
+    const Evaluation expected = evaluate(single, system);
+    const Together all = evaluateOnRanks<Real>({ system }, scattered(system, 3), 3, options)[0];
+    EXPECT_EQ(all.setup.cells, single.setup().cells);
+    EXPECT_EQ(all.setup.order, single.setup().order);
+    EXPECT_EQ(all.setup.estimatedError, single.setup().estimatedError);
+    expectEqualToRounding<Real>(all.evaluation, expected, system);
+}
+
+TYPED_TEST(Ranks, ContinueFromTheStateOfAnotherNumber)
+{
+    using Real            = TypeParam;
+    const System system   = rounded<Real>(pseudoWater(namedBox("cube", 10), 9));
+    const Options options = optionsFor(M2lEngine::Auto);
+    Solver<Real> single(options);
+    load(single, system);
+    const Evaluation expected = evaluate(single, system);
+    onRanks(3,
+                  [&](Communicator& communicator)
+                  {
+                      DistributedSolver<Real> solver(options, &communicator);
+                      solver.restore(single.state());
+                      const Portion<Real> portion(system, domains(system, 3), communicator.rank());
+                      portion.giveTo(&solver);
+                      const std::vector<Real> x = portion.positions(system);
+                      std::vector<Real> f(x.size());
+                      solver.evaluate(x.data(), Box(system.box).rows, f.data());
+                      EXPECT_EQ(solver.state(), single.state());
+                      for (size_t i = 0; i < portion.index.size(); i++)
+                      {
+                          for (int c = 0; c < 3; c++)
+                          {
+                              EXPECT_NEAR(f[3 * i + c],
+                                          expected.forces[portion.index[i]][c],
+                                          1e3 * roundingFloor<Real>()
+                                                  * rootMeanSquare(expected.forces));
+                          }
+                      }
+                  });
+}
+
+TYPED_TEST(Ranks, GiveTheSameBitsAgain)
+{
+    using Real          = TypeParam;
+    const System system = rounded<Real>(pseudoWater(namedBox("cube", 4), 10));
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        const auto run = [&] {
+            return evaluateOnRanks<Real>({ system }, domains(system, 4), 4, optionsFor(engine))[0]
+                    .evaluation.forces;
+        };
+        EXPECT_EQ(run(), run());
+    }
+}
+
+TEST(RanksErrors, OfOneRankAreThrownByAll)
+{
+    const System system = pseudoWater(namedBox("cube", 8), 12);
+    for (const bool inTheFirst : { true, false })
+    {
+        std::mutex mutex;
+        std::vector<std::string> messages;
+        onRanks(3,
+                [&](Communicator& communicator)
+                {
+                    DistributedSolver<double> solver(optionsFor(M2lEngine::Auto), &communicator);
+                    const Portion<double> portion(system, domains(system, 3), communicator.rank());
+                    portion.giveTo(&solver);
+                    std::vector<double> x = portion.positions(system);
+                    std::vector<double> f(x.size());
+                    if (!inTheFirst)
+                    {
+                        solver.evaluate(x.data(), Box(system.box).rows, f.data());
+                    }
+                    if (communicator.rank() == 1)
+                    {
+                        x[4] = std::numeric_limits<double>::quiet_NaN();
+                    }
+                    try
+                    {
+                        solver.evaluate(x.data(), Box(system.box).rows, f.data());
+                    }
+                    catch (const Error& error)
+                    {
+                        const std::lock_guard<std::mutex> lock(mutex);
+                        messages.emplace_back(error.what());
+                    }
+                });
+        ASSERT_EQ(messages.size(), 3u);
+        EXPECT_EQ(messages[0], messages[1]);
+        EXPECT_EQ(messages[0], messages[2]);
+        EXPECT_NE(messages[0].find("is not finite"), std::string::npos) << messages[0];
+    }
+}
+
+TEST(RanksErrors, NameWhatSeveralRanksCanNot)
+{
+    onRanks(2,
+            [](Communicator& communicator)
+            {
+                Options options = optionsFor(M2lEngine::Auto);
+                options.device  = Device::Gpu;
+                expectError(ErrorCode::Unsupported,
+                            { "device = cpu", "one rank" },
+                            [&] { const DistributedSolver<float> solver(options, &communicator); });
+                options          = optionsFor(M2lEngine::Auto);
+                options.boundary = Boundary::Open;
+                expectError(ErrorCode::Unsupported,
+                            { "one rank" },
+                            [&] { const DistributedSolver<float> solver(options, &communicator); });
+                DistributedSolver<float> solver(optionsFor(M2lEngine::Auto), &communicator);
+                const int index[]   = { communicator.rank() };
+                const float q[]     = { 1 };
+                const int offsets[] = { 0, 1 }, partners[] = { 7 };
+                LocalParticles<float> local{ 1, index, q, offsets, partners };
+                solver.setLocal(local);
+                const float x[] = { 0.1F, 0.2F, 0.3F };
+                float f[3];
+                const double box[3][3] = { { 3, 0, 0 }, { 0, 3, 0 }, { 0, 0, 3 } };
+                expectError(ErrorCode::InvalidArgument,
+                            { "partner 7" },
+                            [&] { solver.evaluate(x, box, f); });
+            });
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield

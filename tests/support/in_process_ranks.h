@@ -1,0 +1,196 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Ranks that are threads of one process, and a system divided among them.
+ */
+#ifndef FARFIELD_TESTS_IN_PROCESS_RANKS_H
+#define FARFIELD_TESTS_IN_PROCESS_RANKS_H
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "farfield/farfield_parallel.h"
+
+#include "solver_input.h"
+
+namespace farfield
+{
+namespace test
+{
+
+//! Where the threads of a run meet.
+class Meeting
+{
+public:
+    explicit Meeting(int ranks) : buffers_(ranks), ranks_(ranks) {}
+
+    //! What a rank sends while all are in exchange().
+    struct Buffer
+    {
+        const char* send;
+        const size_t* offsets;
+    };
+    Buffer& buffer(int rank) { return buffers_[rank]; }
+    //! Waits for all ranks; throws if one of them has given up.
+    void wait()
+    {
+        std::unique_lock<std::mutex> lock(mutex_);
+        const long long round = round_;
+        if (++waiting_ == ranks_)
+        {
+            waiting_ = 0;
+            round_++;
+            all_.notify_all();
+        }
+        all_.wait(lock, [&] { return round_ != round || isOver_; });
+        if (round_ == round)
+        {
+            throw std::runtime_error("another rank has given up");
+        }
+    }
+    void giveUp()
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        isOver_ = true;
+        all_.notify_all();
+    }
+
+private:
+    std::vector<Buffer> buffers_;
+    int ranks_, waiting_ = 0;
+    long long round_ = 0;
+    bool isOver_     = false;
+    std::mutex mutex_;
+    std::condition_variable all_;
+};
+
+//! One of the threads.
+class ThreadRank final : public Communicator
+{
+public:
+    ThreadRank(Meeting* meeting, int rank, int ranks) : meeting_(*meeting), rank_(rank), size_(ranks) {}
+    int rank() const override { return rank_; }
+    int size() const override { return size_; }
+    void exchange(const char* send,
+                  const size_t* sendOffsets,
+                  char* receive,
+                  const size_t* receiveOffsets) override
+    {
+        meeting_.buffer(rank_) = { send, sendOffsets };
+        meeting_.wait();
+        for (int r = 0; r < size_; r++)
+        {
+            const Meeting::Buffer& from = meeting_.buffer(r);
+            const size_t bytes          = from.offsets[rank_ + 1] - from.offsets[rank_];
+            if (bytes != receiveOffsets[r + 1] - receiveOffsets[r])
+            {
+                throw std::runtime_error("ranks do not agree on the size of a message");
+            }
+            std::copy_n(from.send + from.offsets[rank_], bytes, receive + receiveOffsets[r]);
+        }
+        meeting_.wait();
+    }
+
+private:
+    Meeting& meeting_;
+    int rank_, size_;
+};
+
+//! Runs work(communicator) on so many ranks; rethrows what the first of them has thrown by itself.
+inline void onRanks(int ranks, const std::function<void(Communicator&)>& work)
+{
+    Meeting meeting(ranks);
+    std::vector<std::exception_ptr> failures;
+    std::mutex mutex;
+    std::vector<std::thread> threads;
+    for (int r = 0; r < ranks; r++)
+    {
+        threads.emplace_back(
+                [&, r]
+                {
+                    try
+                    {
+                        ThreadRank own(&meeting, r, ranks);
+                        work(own);
+                    }
+                    catch (...)
+                    {
+                        const std::lock_guard<std::mutex> lock(mutex);
+                        failures.push_back(std::current_exception());
+                        meeting.giveUp();
+                    }
+                });
+    }
+    for (auto& thread : threads)
+    {
+        thread.join();
+    }
+    if (!failures.empty())
+    {
+        std::rethrow_exception(failures.front());
+    }
+}
+
+//! The particles of one rank.
+template<class Real>
+struct Portion
+{
+    std::vector<int> index;
+    std::vector<Real> charges;
+    std::vector<int> offsets, partners;
+
+    //! \param[in] rankOf  of each particle of the system
+    Portion(const System& system, const std::vector<int>& rankOf, int rank)
+    {
+        std::vector<int> allOffsets, allPartners;
+        compressedRows(system, true, &allOffsets, &allPartners);
+        offsets.push_back(0);
+        for (int i = 0; i < system.size(); i++)
+        {
+            if (rankOf[i] == rank)
+            {
+                index.push_back(i);
+                charges.push_back(static_cast<Real>(system.charges[i]));
+                partners.insert(partners.end(),
+                                allPartners.begin() + allOffsets[i],
+                                allPartners.begin() + allOffsets[i + 1]);
+                offsets.push_back(static_cast<int>(partners.size()));
+            }
+        }
+    }
+    void giveTo(DistributedSolver<Real>* solver) const
+    {
+        LocalParticles<Real> local;
+        local.count             = static_cast<int>(index.size());
+        local.index             = index.data();
+        local.charges           = charges.data();
+        local.exclusionOffsets  = offsets.data();
+        local.exclusionPartners = partners.data();
+        solver->setLocal(local);
+    }
+    //! Of the system's positions, [particles][3].
+    std::vector<Real> positions(const System& system) const
+    {
+        std::vector<Real> x;
+        for (const int i : index)
+        {
+            for (const double component : system.positions[i])
+            {
+                x.push_back(static_cast<Real>(component));
+            }
+        }
+        return x;
+    }
+};
+
+} // namespace test
+} // namespace farfield
+
+#endif
