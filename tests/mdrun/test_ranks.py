@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Domain decomposition: what several ranks compute is what one does.
+
+Forces at every step of moving runs, through pair searches and changes of domains, are compared with a
+rerun on one rank, whose FMM has the same cells at the same steps.
+"""
+
+import numpy as np
+import pytest
+
+from tests.mdrun.test_gpu_sparse import placed
+from tests.support.gmx import environment, simulation, systems
+from tests.support.gmx.mdp import FMM, UNTUNED_FMM, settings
+
+STEPS = 40
+MOTION = {
+    "nsteps": STEPS,
+    "nstlist": 10,
+    "nstxout": 1,
+    "nstfout": 1,
+    "nstenergy": 1,
+    "gen-vel": "yes",
+    "gen-temp": 400,
+    "fmm-farfield-device": "cpu",
+}
+TREE = {"fmm-farfield-m2l": "hierarchy", "fmm-farfield-cell-size": 0.4}
+THERMOSTAT = {"tcoupl": "v-rescale", "tc-grps": "System", "tau-t": 0.2, "ref-t": 400}
+BAROSTAT = {
+    "pcoupl": "C-rescale",
+    "tau-p": 0.5,
+    "compressibility": 4.5e-5,
+    "ref-p": 500,
+    "nstpcouple": 5,
+}
+# Some hundred terms of single precision, added in another order; a rerun on the ranks of the run
+# differs by as much.
+ROUNDING = 2e-5
+
+
+def run(work, name, system, entries, ranks, flags=()):
+    simulation.grompp(work, name, entries, system.conf, system.top, ["-maxwarn", system.warnings + 1]).ok()
+    flags = ["-nb", "cpu", *flags]
+    simulation.mdrun(work, name, flags, ntmpi=ranks, ntomp=1).ok()
+    return simulation.Run(work, name)
+
+
+def expect_forces_of_one_rank(work, system, entries, ranks, flags=()):
+    """At every step; energies, and virials as pressures, at those that have them."""
+    several = run(work, "several", system, entries, ranks, ["-dlb", "yes", *flags])
+    one = run(work, "one", system, entries, 1, ["-rerun", "several.trr"])
+    assert len(several.frames) == STEPS + 1
+    errors = [simulation.force_error(a.f, b.f) for a, b in zip(several.frames, one.frames, strict=True)]
+    print(f"{ranks} ranks: {max(errors):.1e} at step {int(np.argmax(errors))}")
+    assert max(errors) < ROUNDING
+    energies, expected = several.coulomb(), one.coulomb()
+    # that of the rounding of energies in single precision, in units of a whole one
+    assert np.abs(energies - expected).max() < 1e-6 * np.abs(expected).max() + 1e-5 * system.atoms
+    return several
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("engine", [{}, TREE], ids=["auto", "tree"])
+def test_water(work, water, ranks, engine):
+    several = expect_forces_of_one_rank(work, water, settings(MOTION, UNTUNED_FMM, engine), ranks)
+    assert f"ranks                    {ranks}" in several.log
+    assert "sent per evaluation" in several.log
+
+
+def test_four_site_water_at_constant_pressure(work, four_site_water):
+    """Particles without charge, virtual sites, another box at every fifth step."""
+    entries = settings(MOTION, UNTUNED_FMM, THERMOSTAT, BAROSTAT)
+    several = expect_forces_of_one_rank(work, four_site_water, entries, 3)
+    assert several.frames[0].box is not None
+    assert not np.array_equal(several.frames[0].box, several.frames[-1].box)
+
+
+def test_a_net_charge(work, charged_water):
+    expect_forces_of_one_rank(work, charged_water, settings(MOTION, UNTUNED_FMM), 4)
+
+
+def test_a_protein_in_a_dodecahedron(work, protein):
+    expect_forces_of_one_rank(work, protein, settings(MOTION, UNTUNED_FMM), 4)
+
+
+def test_a_film_and_domains_without_atoms(work):
+    """Two of four domains along z are in vacuum."""
+    (work / "water").mkdir()
+    film = placed(work, systems.water(work / "water", 2.8, steps=200), (1, 1, 1), 2, 16)
+    flags = ["-dd", 1, 1, 4]
+    expect_forces_of_one_rank(work, film, settings(MOTION, UNTUNED_FMM, TREE), 4, flags)
+
+
+def test_pressure_and_energy(work, salt_water):
+    """With all that GROMACS adds up over ranks, at one structure."""
+    entries = settings(MOTION, {"nsteps": 0, "gen-vel": "no", "continuation": "yes"}, UNTUNED_FMM)
+    one, several = (run(work, f"ranks{n}", salt_water, entries, n) for n in (1, 4))
+    for term in ("Potential", "Coul. recip.", "Pressure"):
+        expected = one.energies[term][0]
+        # one bar in the pressure is 1e-5 of the sum of its terms
+        assert several.energies[term][0] == pytest.approx(expected, rel=1e-5, abs=1.0)
+    for term in (f"Pres-{a}{b}" for a in "XYZ" for b in "XYZ"):
+        if term in one.energies:
+            assert several.energies[term][0] == pytest.approx(one.energies[term][0], abs=3.0)
+
+
+def test_a_run_continues_on_another_number_of_ranks(work, water):
+    entries = settings(MOTION, UNTUNED_FMM)
+    run(work, "run", water, entries, 2, ["-nsteps", 20])
+    flags = ["-nb", "cpu", "-cpi", "run.cpt", "-noappend", "-nsteps", 20]
+    simulation.mdrun(work, "run", flags, ntmpi=4, ntomp=1).ok()
+    part = simulation.Run(work, "run.part0002")
+    assert "is not used" not in part.log  # the cells of the checkpoint
+    run(work, "one", water, entries, 1, ["-rerun", "run.part0002.trr"])
+    one = simulation.Run(work, "one")
+    errors = [simulation.force_error(a.f, b.f) for a, b in zip(part.frames, one.frames, strict=True)]
+    assert len(errors) == 21
+    assert max(errors) < ROUNDING
+
+
+def test_runs_are_reproducible(work, water):
+    """With -reprod bit for bit."""
+    entries = settings(MOTION, UNTUNED_FMM)
+    first, second = (
+        run(work, name, water, entries, 3, ["-reprod"]) for name in ("first", "second")
+    )
+    assert np.array_equal(first.frames[-1].x, second.frames[-1].x)
+    assert np.array_equal(first.frames[-1].f, second.frames[-1].f)
+
+
+def test_energy_is_conserved(work, water):
+    """0.4 ps: a pair that is missing, or found late, costs tens of kJ/mol."""
+    length = {"gen-vel": "yes", "gen-temp": 300, "nsteps": 400, "dt": 0.001, "nstenergy": 10}
+    exact = {"verlet-buffer-tolerance": 1e-5, "fmm-farfield-accuracy": 1e-5}
+    several = run(work, "run", water, settings(FMM, length, exact), 2)
+    energy = several.energies["Total Energy"]
+    assert np.abs(energy - energy[0]).max() < 10
+
+
+def test_a_minimiser(work, water):
+    steps = {"integrator": "steep", "nsteps": 10, "emtol": 1, "constraints": "none"}
+    entries = settings(steps, UNTUNED_FMM, {"nstenergy": 1})
+    one, several = (run(work, f"ranks{n}", water, entries, n) for n in (1, 2))
+    assert several.energies["Potential"][-1] == pytest.approx(one.energies["Potential"][-1], rel=1e-5)
+
+
+REFUSED = {
+    "slab": ({"pbc": "xy", "nwall": 0, "comm-mode": "linear"}, "with pbc = xy"),
+    "groups": ({"energygrps": "SOL Ion"}, "with energy groups"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_needs_one_rank_says_so(work, salt_water, what):
+    changes, words = REFUSED[what]
+    entries = settings(MOTION, FMM, changes)
+    flags = ["-maxwarn", 2]
+    simulation.grompp(work, "run", entries, salt_water.conf, salt_water.top, flags).ok()
+    done = simulation.mdrun(work, "run", ["-nb", "cpu"], ntmpi=2, ntomp=1)
+    text = " ".join(done.text.split())
+    assert done.status != 0
+    assert f"FMM electrostatics {words} only supports a single rank" in text
+
+
+def test_mdrun_chooses_one_rank_by_itself(work, water):
+    simulation.grompp(work, "run", settings(FMM), water.conf, water.top).ok()
+    environment.gmx()("mdrun", "-deffnm", "run", "-nb", "cpu", "-pin", "off", folder=work)
+    assert "mdrun chooses one rank with all threads" in " ".join(simulation.Run(work, "run").log.split())
