@@ -12,6 +12,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${FARFIELD_CACHE:-${XDG_CACHE_HOME:-${HOME:?HOME or FARFIELD_CACHE must be set}/.cache}/farfield}
 build=$root/build
+mpi=${FARFIELD_MPI:-OFF}
 
 usage()
 {
@@ -35,6 +36,7 @@ Environment:
   FARFIELD_CACHE           cache folder, now $cache
   FARFIELD_CUDA            CUDA backend: ON, OFF or AUTO; default AUTO: with an NVIDIA GPU and nvcc,
                            and compiled for "test" in any case. Without nvcc one comes from PyPI
+  FARFIELD_MPI             ON: also build, and test, build/bin/gmx_mpi with the system's MPI library; default OFF
   CUDA_HOME                CUDA toolkit; default: nvcc on PATH, /usr/local/cuda
   FARFIELD_JOBS            parallel compilations; default: what cores and memory allow
   CC, CXX                  compilers
@@ -174,6 +176,7 @@ runTests()
     fetchRegressionTests
 
     export GMX=$build/bin/gmx
+    [ "$mpi" = OFF ] || export GMX_MPI=$build/bin/gmx_mpi
     export GROMACS_REGRESSIONTESTS_DIR=$regressionTests
     GROMACS_SOURCE_DIR=$(cat "$build/share/gromacs/origin")/gromacs-patched
     export GROMACS_SOURCE_DIR
@@ -206,6 +209,7 @@ case ${1:-help} in
         trap 'printf "\nInterrupted; the same command continues where this one stopped.\n" >&2; exit 130' INT TERM
         mkdir -p "$cache" "$build" || fail "cannot write to $cache or $build."
         checkGivenSources
+        case $mpi in ON | OFF) ;; *) fail "FARFIELD_MPI is '$mpi', set it to ON or OFF." ;; esac
         jobs=$(numJobs)
         # ccache takes the locale for a reason to compile anew, and messages are read by scripts.
         unset LC_ALL LC_CTYPE LC_MESSAGES

@@ -188,10 +188,25 @@ gromacsKey()
     } | sha256sum | cut -c 1-16
 }
 
-# Leaves the patched program at build/bin/gmx, with the force fields where it looks for them.
+# Leaves the patched program at build/bin/gmx, with the force fields where it looks for them, and if
+# FARFIELD_MPI is ON also one with an MPI library at build/bin/gmx_mpi.
 buildGromacs()
 {
     chooseGromacsGpu
+    buildProgram gmx
+    if [ "$mpi" = ON ]; then
+        (
+            gromacsOptions=("${gromacsOptions[@]/GMX_MPI=OFF/GMX_MPI=ON}")
+            gromacsOptions=("${gromacsOptions[@]/GMX_THREAD_MPI=ON/GMX_THREAD_MPI=OFF}")
+            buildProgram gmx_mpi
+        )
+    fi
+}
+
+# $1: name of the program, as the options make it
+buildProgram()
+{
+    local name=$1 folder
     (
         if ! flock -n 9; then
             note "waiting for another quickstart.sh that builds GROMACS"
@@ -199,18 +214,18 @@ buildGromacs()
         fi
         folder=$cache/gromacs-$gromacsVersion-$(gromacsKey)
         if [ ! -e "$folder/complete" ]; then
-            buildPatchedGromacs "$folder"
+            buildPatchedGromacs "$folder" "$name"
         fi
         touch "$folder"
         pruneGromacs
-        collectGmx "$folder"
+        collectGmx "$folder" "$name"
     ) 9> "$cache/gromacs.lock"
 }
 
-# $1: folder of this key
+# $1: folder of this key, $2: name of the program
 buildPatchedGromacs()
 {
-    local folder=$1 launcher=() archive
+    local folder=$1 name=$2 launcher=() archive
     # This name, and that of the build folder's parent, enter ccache's hashes.
     local source=$folder/gromacs-patched
     step "GROMACS $gromacsVersion: source"
@@ -242,41 +257,41 @@ buildPatchedGromacs()
         -Dfarfield_DIR="$folder/build/farfield/lib/cmake/farfield" >> "$folder/configure.log" 2>&1 \
         || { tail -n 30 "$folder/configure.log" >&2; fail "configuring GROMACS failed; see $folder/configure.log"; }
 
-    step "GROMACS $gromacsVersion: building gmx with $jobs jobs (once; a quarter of an hour on two cores)"
+    step "GROMACS $gromacsVersion: building $name with $jobs jobs (once; a quarter of an hour on two cores)"
     compile "$folder/build" --target gmx || fail "building GROMACS failed; the messages are above."
     touch "$folder/complete"
 }
 
-# Keeps the two newest builds and no unfinished leftovers of others.
+# Keeps the newest builds, two of each program, and no unfinished leftovers of others.
 pruneGromacs()
 {
     local old
     while read -r old; do
         note "removing the old build $old"
         rm -rf "$old"
-    done < <(find "$cache" -maxdepth 1 -type d -name "gromacs-*" -printf '%T@ %p\n' | sort -rn | tail -n +3 | cut -d ' ' -f 2-)
+    done < <(find "$cache" -maxdepth 1 -type d -name "gromacs-*" -printf '%T@ %p\n' | sort -rn | tail -n +5 | cut -d ' ' -f 2-)
 }
 
 # Copies only what differs; a gmx that is running keeps its file.
-# $1: folder of this key
+# $1: folder of this key, $2: name of the program
 collectGmx()
 {
-    local folder=$1
+    local folder=$1 name=$2
     mkdir -p "$build/bin" "$build/share/gromacs" "$build/share/farfield"
-    if ! cmp -s "$folder/build/bin/gmx" "$build/bin/gmx"; then
-        cp "$folder/build/bin/gmx" "$build/bin/gmx.new"
-        mv "$build/bin/gmx.new" "$build/bin/gmx"
+    if ! cmp -s "$folder/build/bin/$name" "$build/bin/$name"; then
+        cp "$folder/build/bin/$name" "$build/bin/$name.new"
+        mv "$build/bin/$name.new" "$build/bin/$name"
     fi
-    if [ "$(cat "$build/share/gromacs/origin" 2> /dev/null)" != "$folder" ]; then
+    if [ "$name" = gmx ] && [ "$(cat "$build/share/gromacs/origin" 2> /dev/null)" != "$folder" ]; then
         rm -rf "$build/share/gromacs/top"
         cp -R "$folder/gromacs-patched/share/top" "$build/share/gromacs/top"
         # Ribonuclease A, an input of GROMACS's own tests: the protein of the main job.
         cp "$folder/gromacs-patched/src/gromacs/trajectoryanalysis/tests/RNAseA.pdb" "$build/share/farfield/protein.pdb"
         echo "$folder" > "$build/share/gromacs/origin"
     fi
-    "$build/bin/gmx" -quiet -version > "$build/gmx-version.log" 2>&1 \
-        || { cat "$build/gmx-version.log" >&2; fail "$build/bin/gmx does not start."; }
-    note "$build/bin/gmx"
+    "$build/bin/$name" -quiet -version > "$build/$name-version.log" 2>&1 \
+        || { cat "$build/$name-version.log" >&2; fail "$build/bin/$name does not start."; }
+    note "$build/bin/$name"
 }
 
 # Test programs of GROMACS: of the parts that the patches touch, and of mdrun.

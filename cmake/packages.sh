@@ -28,6 +28,8 @@ missingPackages()
     command -v make > /dev/null || echo make
     [ -e /etc/ssl/certs/ca-certificates.crt ] || [ ! -d /etc/apt ] || echo ca-certificates
     python3 -c 'import venv, ensurepip' 2> /dev/null || echo python3-venv
+    [ "$mpi" = OFF ] || command -v mpicxx > /dev/null || echo libopenmpi-dev
+    [ "$mpi" = OFF ] || command -v mpirun > /dev/null || echo openmpi-bin
     hasHeader fftw3.h || echo libfftw3-dev
     hasHeader Eigen/Core || echo libeigen3-dev
     hasHeader hwy/highway.h || echo libhwy-dev

@@ -64,8 +64,9 @@ public:
     //! Excluded pairs as compressed rows, for the number of particles of the charges. Nothing has
     //! changed if it throws.
     virtual void setExclusions(const int* offsets, const int* partners, int n) = 0;
-    /*! \brief With a Partition: the ghosts, which act on the particles of setCharges() and get no
-     *         forces. Excluded pairs, to be set after it, count them behind the particles.
+    /*! \brief With a Partition, whenever it has planned: the ghosts, which act on the particles of
+     *         setCharges() and get no forces. Excluded pairs, to be set after it, count them behind
+     *         the particles.
      *  \param[in] q    charges, e, [n]
      *  \param[in] net  charge of all particles on all ranks, e */
     virtual void setGhosts(const Real* /*q*/, int /*n*/, double /*net*/) {}

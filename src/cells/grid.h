@@ -32,6 +32,17 @@ inline int floorDivide(int a, int b)
     return q - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 
+//! Parent of a cell.
+inline Int3 parentOf(const Int3& c)
+{
+    return { floorDivide(c[0], 2), floorDivide(c[1], 2), floorDivide(c[2], 2) };
+}
+//! Which of the eight children of its parent a cell is.
+inline int octantOf(const Int3& c)
+{
+    return (c[0] & 1) | ((c[1] & 1) << 1) | ((c[2] & 1) << 2);
+}
+
 /*! \brief How many of n cells a particle may be apart from another along an axis without images.
  *
  *  Each displacement then stands for one of the cells, and those of opposite sign have their own. */

@@ -13,6 +13,7 @@
 #include "cpu/leaf_ranges.h"
 #include "cpu/m2l_periodic.h"
 #include "cpu/near_field.h"
+#include "cpu/shared_expansions.h"
 #include "cpu/tree.h"
 #include "operators/background.h"
 #include "operators/reduction.h"
@@ -60,6 +61,10 @@ public:
         charges_.net  = rootCoulomb_ * net;
         allCharges_   = charges_.q;
         allCharges_.insert(allCharges_.end(), ghostCharges_.q.begin(), ghostCharges_.q.end());
+        shared_.plan(&partition_->regions(),
+                     discretisation_.ws,
+                     coefficientCount(discretisation_.order),
+                     partition_->ranks());
     }
 
     void build(const Discretisation& d) override
@@ -76,7 +81,7 @@ public:
                                                     d.ws,
                                                     reduction,
                                                     threads_,
-                                                    partition_ ? partition_->share(d) : Share{});
+                                                    partition_ ? ownShare(d) : Share{});
         if (d.levels > 1)
         {
             tree_ = std::make_unique<Tree<Real>>(edges, d.ws, reduction, threads_);
@@ -175,7 +180,7 @@ public:
         else if (partition_ != nullptr)
         {
             Level<Real>& sources = sources_[level];
-            partition_->expansions().complete(level, l, &sources, &partition_->ranks());
+            shared_.complete(level, l, &sources, &partition_->ranks());
             tree_->m2l(sources, &l, virial);
         }
         else
@@ -315,13 +320,20 @@ private:
         return levels_.back();
     }
 
+    //! The wave vectors of level 0 that this rank multiplies.
+    Share ownShare(const Discretisation& d) const
+    {
+        const Ranks& ranks = partition_->ranks();
+        return SharedExpansions<Real>::shareOf(ranks.rank(), ranks.size(), d.levels);
+    }
+
     //! The periodic M2L.
     void closeLevel0(std::array<double, StrainCount>* virial)
     {
         Level<Real>& l = levels_[0];
         if (partition_ != nullptr)
         {
-            partition_->expansions().close(&l, periodicM2l_.get(), virial, &partition_->ranks());
+            shared_.close(&l, periodicM2l_.get(), virial, &partition_->ranks());
         }
         else
         {
@@ -535,6 +547,7 @@ private:
     std::vector<Real> allCharges_; //!< scaled, of our particles and of the ghosts
     std::vector<Real> withGhosts_; //!< positions of both, [n][3]
     CellList<Real> ghosts_;
+    SharedExpansions<Real> shared_;
     std::vector<Level<Real>> sources_; //!< of M2L, by level
     //!@}
 

@@ -32,19 +32,10 @@
 #include "base/fft.h"
 #include "cpu/cpu_kernels.h"
 #include "operators/m2l_periodic_operators.h"
+#include "parallel/share.h"
 
 namespace farfield
 {
-
-//! A part of what is cut into equal ones.
-struct Share
-{
-    int part = 0, parts = 1;
-
-    //! First of count items that are in this part; the next one begins where it ends.
-    int begin(int count) const { return static_cast<int>(1LL * count * part / parts); }
-    int end(int count) const { return static_cast<int>(1LL * count * (part + 1) / parts); }
-};
 
 //! The convolution for one grid of cells.
 template<class Real>

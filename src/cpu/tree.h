@@ -87,17 +87,6 @@ private:
     std::array<AlignedVector<Real>, 8> up_, down_;
 };
 
-//! Parent of a cell.
-inline Int3 parentOf(const Int3& c)
-{
-    return { floorDivide(c[0], 2), floorDivide(c[1], 2), floorDivide(c[2], 2) };
-}
-//! Which of the eight children of its parent a cell is.
-inline int octantOf(const Int3& c)
-{
-    return (c[0] & 1) | ((c[1] & 1) << 1) | ((c[2] & 1) << 2);
-}
-
 } // namespace farfield
 
 #endif

@@ -87,7 +87,6 @@ void Partition<Real>::plan(const OwnParticles<Real>& own)
     }
     regions_ = Regions(located_, box_, ranks_->gather(cells));
     ghosts_.plan(own, takePart_, where_, regions_, located_.ws, ranks_);
-    expansions_.plan(&regions_, located_.ws, coefficientCount(located_.order), *ranks_);
     planned_      = located_;
     plannedWhere_ = where_;
     isPlanned_    = true;

@@ -11,7 +11,6 @@
 
 #include "parallel/ghosts.h"
 #include "parallel/regions.h"
-#include "parallel/shared_expansions.h"
 
 namespace farfield
 {
@@ -27,12 +26,8 @@ public:
 
     Ranks& ranks() { return *ranks_; }
     Ghosts<Real>& ghosts() { return ghosts_; }
-    SharedExpansions<Real>& expansions() { return expansions_; }
-    //! The wave vectors of level 0 that this rank multiplies.
-    Share share(const Discretisation& d) const
-    {
-        return SharedExpansions<Real>::shareOf(ranks_->rank(), ranks_->size(), d.levels);
-    }
+    //! The cells of all ranks, of the last plan.
+    const Regions& regions() const { return regions_; }
 
     /*! \brief Where our particles are, in cells; to be called before every evaluation.
      *  \param[in] own  those with a charge count, or all if none has one
@@ -51,7 +46,6 @@ public:
 private:
     Ranks* ranks_;
     Ghosts<Real> ghosts_;
-    SharedExpansions<Real> expansions_;
     Regions regions_;
     bool isPlanned_ = false;
     Discretisation planned_, located_; //!< cells of the plan, and of where_

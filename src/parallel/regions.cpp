@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "cpu/tree.h"
-
 namespace farfield
 {
 

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include "parallel/shared_expansions.h"
+#include "cpu/shared_expansions.h"
 
 #include <algorithm>
 

@@ -13,8 +13,8 @@
  *    for the products of operators; between them everybody sends a part of his part to everybody. Local
  *    expansions come back for the cells of the particles.
  */
-#ifndef FARFIELD_PARALLEL_SHARED_EXPANSIONS_H
-#define FARFIELD_PARALLEL_SHARED_EXPANSIONS_H
+#ifndef FARFIELD_CPU_SHARED_EXPANSIONS_H
+#define FARFIELD_CPU_SHARED_EXPANSIONS_H
 
 #include <array>
 #include <vector>
