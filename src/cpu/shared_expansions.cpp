@@ -4,6 +4,7 @@
 #include "cpu/shared_expansions.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace farfield
 {
@@ -39,6 +40,7 @@ void SharedExpansions<Real>::plan(const Regions* regions,
     regions_      = regions;
     coefficients_ = coefficients;
     waves_.clear();
+    slots_.clear();
     passed_.clear();
     passed_.resize(regions->levels());
     const int me = ranks.rank();
@@ -171,124 +173,155 @@ void SharedExpansions<Real>::closeAlike(Level<Real>* own,
                ranks->rank() == 0 ? virial : nullptr);
 }
 
+Places::Places(std::vector<int> indices) : count_(indices.size())
+{
+    std::sort(indices.begin(), indices.end());
+    for (const int i : indices)
+    {
+        if (runs_.empty() || runs_.back().first + runs_.back().second != i)
+        {
+            runs_.emplace_back(i, 0);
+        }
+        runs_.back().second++;
+    }
+}
+
+template<class Real>
+void SharedExpansions<Real>::planShares(const Level<Real>& own, const PeriodicM2l<Real>& m2l, int ranks)
+{
+    for (int r = 0; r < ranks; r++)
+    {
+        waves_.emplace_back(m2l.waves(Share{ r, ranks }));
+        std::vector<int> slots;
+        for (const int cell : regions_->cells(0, r))
+        {
+            slots.push_back(own.slotOf[cell]);
+        }
+        slots_.emplace_back(std::move(slots));
+    }
+}
+
 template<class Real>
 void SharedExpansions<Real>::closeInShares(Level<Real>* own,
                                            PeriodicM2l<Real>* m2l,
                                            std::array<double, StrainCount>* virial,
                                            Ranks* ranks)
 {
-    const int n        = coefficients_;
-    const int stride   = own->padded;
-    const int all      = ranks->size();
-    const auto first   = [&](int r) { return Share{ r, all }.begin(n); };
-    const auto number  = [&](int r) { return static_cast<size_t>(Share{ r, all }.end(n) - first(r)); };
-    const int me       = ranks->rank();
-    const int begin    = first(me);
-    const int end      = begin + static_cast<int>(number(me));
-    const auto cellsOf = [&](int r) -> const std::vector<int>& { return regions_->cells(0, r); };
+    const int all       = ranks->size();
+    const int me        = ranks->rank();
+    const size_t stride = own->padded;
+    if (waves_.empty())
+    {
+        planShares(*own, *m2l, all);
+    }
+    // the coefficients of a rank
+    const auto first  = [&](int r) { return Share{ r, all }.begin(coefficients_); };
+    const auto number = [&](int r)
+    { return static_cast<size_t>(Share{ r, all }.end(coefficients_) - first(r)); };
+    // Room for what goes to others, and comes from them; nothing is sent to oneself.
+    const auto makeRoom = [&](const auto& sent, const auto& received)
+    {
+        out_.resize(all, [&](int r) { return r == me ? 0 : sent(r); });
+        in_.resize(all, [&](int r) { return r == me ? 0 : received(r); });
+    };
+    const auto forOthers = [&](const auto& f)
+    {
+        for (int r = 0; r < all; r++)
+        {
+            if (r != me)
+            {
+                f(r);
+            }
+        }
+    };
 
     // multipoles of our cells to those who have the coefficients
-    out_.resize(all, [&](int r) { return number(r) * cellsOf(me).size(); });
-    in_.resize(all, [&](int r) { return number(me) * cellsOf(r).size(); });
-    for (int r = 0; r < all; r++)
-    {
-        Real* to = out_.begin(r);
-        for (int i = first(r); i < first(r) + static_cast<int>(number(r)); i++)
-        {
-            const Real* M = own->M.data() + static_cast<size_t>(i) * stride;
-            for (const int cell : cellsOf(me))
+    makeRoom([&](int r) { return number(r) * slots_[me].count(); },
+             [&](int r) { return number(me) * slots_[r].count(); });
+    forOthers(
+            [&](int r)
             {
-                *to++ = M[own->slotOf[cell]];
-            }
-        }
-    }
+                Real* to      = out_.begin(r);
+                const Real* M = own->M.data() + first(r) * stride;
+                for (size_t i = 0; i < number(r); i++, M += stride)
+                {
+                    to = slots_[me].pack(M, 1, to);
+                }
+            });
     ranks->exchange(out_, &in_);
-    fields_.assign(number(me) * stride, Real(0));
-    for (int r = 0; r < all; r++)
-    {
-        const Real* from = in_.begin(r);
-        for (size_t i = 0; i < number(me); i++)
-        {
-            Real* field = fields_.data() + i * stride;
-            for (const int cell : cellsOf(r))
+    fields_.assign(own->M.begin() + first(me) * stride,
+                   own->M.begin() + (first(me) + number(me)) * stride);
+    forOthers(
+            [&](int r)
             {
-                field[own->slotOf[cell]] += *from++;
-            }
-        }
-    }
-    m2l->forward(fields_.data(), stride, begin, end);
+                const Real* from = in_.begin(r);
+                Real* field      = fields_.data();
+                for (size_t i = 0; i < number(me); i++, field += stride)
+                {
+                    from = slots_[r].add(from, field);
+                }
+            });
+    const int begin = first(me), end = begin + static_cast<int>(number(me));
+    m2l->forward(fields_.data(), static_cast<int>(stride), begin, end);
 
     // the spectra of our coefficients to those who have the wave vectors, and the products back
-    const size_t width = 2 * static_cast<size_t>(m2l->spectrumStride());
-    for (int r = static_cast<int>(waves_.size()); r < all; r++)
+    const size_t width  = 2 * static_cast<size_t>(m2l->spectrumStride());
+    const auto spectrum = [&](int coefficientsOf) { return m2l->spectrum() + first(coefficientsOf) * width; };
+    const auto pack     = [&](int coefficientsOf, int wavesOf, Real* to)
     {
-        waves_.push_back(m2l->waves(Share{ r, all }));
-    }
-    out_.resize(all, [&](int r) { return 2 * number(me) * waves_[r].size(); });
-    in_.resize(all, [&](int r) { return 2 * number(r) * waves_[me].size(); });
-    // calls f(numbers of a wave vector, coefficient by coefficient, both parts)
-    const auto forSpectrum = [&](int coefficientsOf, int wavesOf, const auto& f)
-    {
-        for (int i = first(coefficientsOf);
-             i < first(coefficientsOf) + static_cast<int>(number(coefficientsOf));
-             i++)
+        const Real* from = spectrum(coefficientsOf);
+        for (size_t i = 0; i < number(coefficientsOf); i++, from += width)
         {
-            for (const int w : waves_[wavesOf])
-            {
-                Real* at = m2l->spectrum() + i * width + 2 * static_cast<size_t>(w);
-                f(at);
-                f(at + 1);
-            }
+            to = waves_[wavesOf].pack(from, 2, to);
         }
     };
-    const auto send = [&](bool forth)
+    const auto unpack = [&](int coefficientsOf, int wavesOf, const Real* from)
     {
-        for (int r = 0; r < all; r++)
+        Real* to = spectrum(coefficientsOf);
+        for (size_t i = 0; i < number(coefficientsOf); i++, to += width)
         {
-            Real* to = out_.begin(r);
-            forSpectrum(forth ? me : r, forth ? r : me, [&](const Real* at) { *to++ = *at; });
-        }
-        ranks->exchange(out_, &in_);
-        for (int r = 0; r < all; r++)
-        {
-            const Real* from = in_.begin(r);
-            forSpectrum(forth ? r : me, forth ? me : r, [&](Real* at) { *at = *from++; });
+            from = waves_[wavesOf].unpack(from, 2, to);
         }
     };
-    send(true);
+    const auto ofOurs   = [&](int r) { return 2 * number(me) * waves_[r].count(); };
+    const auto ofOthers = [&](int r) { return 2 * number(r) * waves_[me].count(); };
+    makeRoom(ofOurs, ofOthers);
+    forOthers([&](int r) { pack(me, r, out_.begin(r)); });
+    ranks->exchange(out_, &in_);
+    forOthers([&](int r) { unpack(r, me, in_.begin(r)); });
     m2l->multiply(virial);
-    std::swap(out_, in_);
-    send(false);
-    m2l->backward(fields_.data(), stride, begin, end);
+    makeRoom(ofOthers, ofOurs);
+    forOthers([&](int r) { pack(r, me, out_.begin(r)); });
+    ranks->exchange(out_, &in_);
+    forOthers([&](int r) { unpack(me, r, in_.begin(r)); });
+    m2l->backward(fields_.data(), static_cast<int>(stride), begin, end);
 
     // local expansions of the coefficients that we have to those who have the cells
-    out_.resize(all, [&](int r) { return number(me) * cellsOf(r).size(); });
-    in_.resize(all, [&](int r) { return number(r) * cellsOf(me).size(); });
-    for (int r = 0; r < all; r++)
-    {
-        Real* to = out_.begin(r);
-        for (size_t i = 0; i < number(me); i++)
-        {
-            for (const int cell : cellsOf(r))
+    makeRoom([&](int r) { return number(me) * slots_[r].count(); },
+             [&](int r) { return number(r) * slots_[me].count(); });
+    forOthers(
+            [&](int r)
             {
-                *to++ = fields_[i * stride + own->slotOf[cell]];
-            }
-        }
-    }
+                Real* to          = out_.begin(r);
+                const Real* field = fields_.data();
+                for (size_t i = 0; i < number(me); i++, field += stride)
+                {
+                    to = slots_[r].pack(field, 1, to);
+                }
+            });
     ranks->exchange(out_, &in_);
-    std::fill(own->L.begin(), own->L.end(), Real(0));
-    for (int r = 0; r < all; r++)
-    {
-        const Real* from = in_.begin(r);
-        for (int i = first(r); i < first(r) + static_cast<int>(number(r)); i++)
-        {
-            Real* L = own->L.data() + static_cast<size_t>(i) * stride;
-            for (const int cell : cellsOf(me))
+    // cells without particles of ours keep what they have, which nothing of ours meets
+    std::copy(fields_.begin(), fields_.end(), own->L.begin() + first(me) * stride);
+    forOthers(
+            [&](int r)
             {
-                L[own->slotOf[cell]] = *from++;
-            }
-        }
-    }
+                const Real* from = in_.begin(r);
+                Real* L          = own->L.data() + first(r) * stride;
+                for (size_t i = 0; i < number(r); i++, L += stride)
+                {
+                    from = slots_[me].unpack(from, 1, L);
+                }
+            });
 }
 
 template class SharedExpansions<float>;

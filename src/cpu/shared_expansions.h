@@ -16,7 +16,9 @@
 #ifndef FARFIELD_CPU_SHARED_EXPANSIONS_H
 #define FARFIELD_CPU_SHARED_EXPANSIONS_H
 
+#include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "cpu/m2l_periodic.h"
@@ -25,6 +27,53 @@
 
 namespace farfield
 {
+
+//! Places in an array, as stretches of neighbours that are copied at once, ascending.
+class Places
+{
+public:
+    explicit Places(std::vector<int> indices);
+    size_t count() const { return count_; } //!< places
+
+    //! Copies elements of so many numbers from their places. \returns the end of the copies
+    template<class Real>
+    Real* pack(const Real* from, int numbers, Real* to) const
+    {
+        for (const auto& [first, length] : runs_)
+        {
+            to = std::copy_n(from + static_cast<size_t>(numbers) * first, numbers * length, to);
+        }
+        return to;
+    }
+    //! Copies them to their places. \returns the end of what was read
+    template<class Real>
+    const Real* unpack(const Real* from, int numbers, Real* to) const
+    {
+        for (const auto& [first, length] : runs_)
+        {
+            std::copy_n(from, numbers * length, to + static_cast<size_t>(numbers) * first);
+            from += numbers * length;
+        }
+        return from;
+    }
+    //! Adds single numbers to those at their places. \returns the end of what was read
+    template<class Real>
+    const Real* add(const Real* from, Real* to) const
+    {
+        for (const auto& [first, length] : runs_)
+        {
+            for (int i = 0; i < length; i++)
+            {
+                to[first + i] += *from++;
+            }
+        }
+        return from;
+    }
+
+private:
+    std::vector<std::pair<int, int>> runs_; //!< first place and length
+    size_t count_;
+};
 
 //! The exchanges of expansions between ranks.
 template<class Real>
@@ -66,6 +115,8 @@ private:
                     PeriodicM2l<Real>* m2l,
                     std::array<double, StrainCount>* virial,
                     Ranks* ranks);
+    //! Lists what passes from rank to rank in closeInShares().
+    void planShares(const Level<Real>& own, const PeriodicM2l<Real>& m2l, int ranks);
     void closeInShares(Level<Real>* own,
                        PeriodicM2l<Real>* m2l,
                        std::array<double, StrainCount>* virial,
@@ -74,7 +125,8 @@ private:
     const Regions* regions_ = nullptr;
     int coefficients_       = 0;
     std::vector<Passed> passed_;          //!< by level
-    std::vector<std::vector<int>> waves_; //!< wave vectors of each rank, once they are needed
+    //! Wave vectors of each rank, and slots of its cells of level 0, once they are needed
+    std::vector<Places> waves_, slots_;
     ByRank<Real> out_, in_;
     std::vector<Real> fields_;
 };

@@ -30,29 +30,31 @@ inline const char* optionNamed(const std::string& name)
     return "";
 }
 
-/*! \brief Does work() on every rank; all ranks together, work() itself is not.
+/*! \brief Asks every rank, which needs no others for its answer; all ranks together.
+ *  \returns whether question() was true on any of them
  *  \throws Error  on all ranks, what the first of those threw where it threw */
-template<class Work>
-void agree(Ranks* ranks, const Work& work)
+template<class Question>
+bool isTrueOnAny(Ranks* ranks, const Question& question)
 {
     struct Report
     {
-        int failed;
+        char failed, answer;
         ErrorCode code;
     };
-    Report report = { 0, ErrorCode::InvalidArgument };
+    Report report = { 0, 0, ErrorCode::InvalidArgument };
     std::string text, parameter;
     try
     {
-        withMemoryErrors(work);
+        report.answer = withMemoryErrors(question) ? 1 : 0;
     }
     catch (const Error& error)
     {
-        report    = { 1, error.code() };
+        report    = { 1, 0, error.code() };
         text      = error.what();
         parameter = error.parameter();
     }
     const std::vector<Report> reports = ranks->gatherOne(report);
+    bool any                          = false;
     for (int r = 0; r < ranks->size(); r++)
     {
         if (reports[r].failed != 0)
@@ -63,7 +65,21 @@ void agree(Ranks* ranks, const Work& work)
                         std::string(texts.begin(r), texts.end(r)),
                         optionNamed(std::string(parameters.begin(r), parameters.end(r))));
         }
+        any = any || reports[r].answer != 0;
     }
+    return any;
+}
+
+//! Does work() on every rank, which needs no others for it. \throws Error  as isTrueOnAny()
+template<class Work>
+void agree(Ranks* ranks, const Work& work)
+{
+    isTrueOnAny(ranks,
+                [&]
+                {
+                    work();
+                    return false;
+                });
 }
 
 } // namespace farfield

@@ -17,7 +17,7 @@ void markNear(const Grid& grid, const std::vector<int>& cells, int ws, std::vect
         const Int3 c = grid.cell(cell);
         for (const Int3& D : near)
         {
-            (*marked)[grid.index(grid.reduce({ c[0] + D[0], c[1] + D[1], c[2] + D[2] }))] = 1;
+            (*marked)[grid.indexOfImage({ c[0] + D[0], c[1] + D[1], c[2] + D[2] })] = 1;
         }
     }
 }

@@ -41,7 +41,7 @@ void forReachedCells(const Grid& grid, const double* u, const Function& f)
         {
             for (int x = low[0]; x <= high[0]; x++)
             {
-                f(grid.index(grid.reduce({ x, y, z })));
+                f(grid.indexOfImage({ x, y, z }));
             }
         }
     }

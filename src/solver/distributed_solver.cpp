@@ -277,23 +277,19 @@ private:
     void planIfNeeded(const Real* x, const Mat3& box)
     {
         const Discretisation& d = operators_.discretisation();
-        int lost                = 0;
-        char needs              = 0;
-        agree(&ranks_,
-              [&]
-              {
-                  lost = partition_.locate(own_, x, d, box);
-                  if (lost >= 0)
-                  {
-                      throw Error(ErrorCode::InvalidArgument,
-                                  "The position of particle " + std::to_string(own_.index[lost])
-                                          + " is not finite or lies more than a billion cells "
-                                            "outside the box.");
-                  }
-                  needs = partition_.needsPlan(d) ? 1 : 0;
-              });
-        const std::vector<char> any = ranks_.gatherOne(needs);
-        if (std::find(any.begin(), any.end(), 1) == any.end())
+        const auto needsPlan    = [&]
+        {
+            const int lost = partition_.locate(own_, x, d, box);
+            if (lost >= 0)
+            {
+                throw Error(ErrorCode::InvalidArgument,
+                            "The position of particle " + std::to_string(own_.index[lost])
+                                    + " is not finite or lies more than a billion cells outside "
+                                      "the box.");
+            }
+            return partition_.needsPlan(d);
+        };
+        if (!isTrueOnAny(&ranks_, needsPlan))
         {
             return;
         }

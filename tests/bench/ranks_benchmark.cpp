@@ -1,0 +1,204 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Several ranks of one process beside one rank with as many threads: times, and what is sent.
+ *
+ *  farfield_ranks_benchmark [atoms [ranks ...]]: water, a line per engine and number of ranks. Ranks have
+ *  a thread each, and exchanges are planned anew at every 20th evaluation, as at pair searches of mdrun.
+ */
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <vector>
+
+#include "farfield/farfield_parallel.h"
+
+#include "bench_systems.h"
+#include "in_process_ranks.h"
+
+namespace farfield
+{
+namespace bench
+{
+namespace
+{
+
+constexpr int c_interval    = 20; //!< evaluations from plan to plan
+constexpr int c_evaluations = 10 * c_interval;
+
+Options optionsFor(M2lEngine engine, int threads)
+{
+    Options options;
+    options.device  = Device::Cpu;
+    options.m2l     = engine;
+    options.threads = threads;
+    return options;
+}
+
+//! Evaluates so often, with the grid at another place each time; returns ms per evaluation.
+template<class Evaluate>
+double milliseconds(const Evaluate& evaluate)
+{
+    Request request;
+    request.energy = request.virial = false;
+    request.replaceForces           = true;
+    std::vector<double> blocks;
+    for (int i = -c_interval; i < c_evaluations; i += c_interval)
+    {
+        const auto begin = std::chrono::steady_clock::now();
+        for (int k = 0; k < c_interval; k++)
+        {
+            request.step = i + k + c_interval;
+            evaluate(request, k == 0);
+        }
+        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+        if (i >= 0)
+        {
+            blocks.push_back(1e3 * spent.count() / c_interval);
+        }
+    }
+    return *std::min_element(blocks.begin(), blocks.end());
+}
+
+//! Domains as nearly cubic as the number of ranks allows.
+std::vector<int> domainsOf(const System& system, int ranks)
+{
+    int parts[3] = { 1, 1, 1 };
+    for (int left = ranks, axis = 2; left > 1; axis = (axis + 2) % 3)
+    {
+        int factor = 2;
+        while (left % factor != 0)
+        {
+            factor++;
+        }
+        parts[axis] *= factor;
+        left /= factor;
+    }
+    std::vector<int> rankOf(system.size());
+    for (int i = 0; i < system.size(); i++)
+    {
+        int rank = 0;
+        for (int k = 0; k < 3; k++)
+        {
+            const double s = system.x[3 * i + k] / system.box[k][k];
+            rank = rank * parts[k]
+                   + std::min(parts[k] - 1, static_cast<int>(parts[k] * (s - std::floor(s))));
+        }
+        rankOf[i] = rank;
+    }
+    return rankOf;
+}
+
+void compare(const System& system, M2lEngine engine, int ranks)
+{
+    const std::vector<float> x = converted<float>(system.x);
+    std::vector<float> forces(x.size());
+    Solver<float> one(optionsFor(engine, ranks));
+    load(one, system);
+    one.prepare(x.data(), system.box);
+    const double ofOne = milliseconds([&](const Request& request, bool /*isFirst*/)
+                                      { one.evaluate(x.data(), system.box, forces.data(), request); });
+    const std::vector<int> rankOf = domainsOf(system, ranks);
+    double ofSeveral              = 0;
+    Traffic traffic;
+    std::vector<StageTime> times, timesOfOne = one.timings();
+    test::onRanks(ranks,
+                  [&](Communicator& communicator)
+                  {
+                      std::vector<int> index, offsets = { 0 }, partners;
+                      std::vector<float> ownX, ownQ;
+                      for (int i = 0; i < system.size(); i++)
+                      {
+                          if (rankOf[i] != communicator.rank())
+                          {
+                              continue;
+                          }
+                          index.push_back(i);
+                          ownX.insert(ownX.end(), x.begin() + 3 * i, x.begin() + 3 * i + 3);
+                          ownQ.push_back(static_cast<float>(system.q[i]));
+                          partners.insert(partners.end(),
+                                          system.partners.begin() + system.offsets[i],
+                                          system.partners.begin() + system.offsets[i + 1]);
+                          offsets.push_back(static_cast<int>(partners.size()));
+                      }
+                      LocalParticles<float> local;
+                      local.count             = static_cast<int>(index.size());
+                      local.index             = index.data();
+                      local.charges           = ownQ.data();
+                      local.exclusionOffsets  = offsets.data();
+                      local.exclusionPartners = partners.data();
+                      DistributedSolver<float> solver(optionsFor(engine, 1), &communicator);
+                      solver.restore(one.state());
+                      std::vector<float> own(ownX.size());
+                      const double spent = milliseconds(
+                              [&](const Request& request, bool isFirst)
+                              {
+                                  if (isFirst)
+                                  {
+                                      solver.setLocal(local);
+                                  }
+                                  solver.evaluate(ownX.data(), system.box, own.data(), request);
+                              });
+                      if (communicator.rank() == 0)
+                      {
+                          ofSeveral = spent;
+                          traffic   = solver.traffic();
+                          times     = solver.timings();
+                      }
+                  });
+    const Setup setup = one.setup();
+    const auto per    = static_cast<double>(traffic.evaluations);
+    std::printf("%-9s %2d %5d %8lld | %8.3f %8.3f %6.2f | %6.1f %9.1f %9.1f |",
+                nameOf(setup.m2l),
+                setup.order,
+                ranks,
+                setup.leafCells,
+                ofOne,
+                ofSeveral,
+                ofSeveral / ofOne,
+                static_cast<double>(traffic.messages) / per,
+                1e-3 * static_cast<double>(traffic.bytes) / per,
+                1e-3 * static_cast<double>(traffic.planBytes) / static_cast<double>(traffic.plans));
+    for (const auto* stages : { &timesOfOne, &times })
+    {
+        std::printf("\n         ");
+        for (const StageTime& t : *stages)
+        {
+            std::printf(" %s %.3f", t.name.c_str(), 1e3 * t.seconds / per);
+        }
+    }
+    std::printf("\n");
+    std::fflush(stdout);
+}
+
+} // namespace
+} // namespace bench
+} // namespace farfield
+
+int main(int argc, char** argv)
+{
+    using namespace farfield;
+    const bench::System water = bench::waterBox(argc > 1 ? std::atoi(argv[1]) : 23262, 1);
+    std::vector<int> ranks    = { 2 };
+    if (argc > 2)
+    {
+        ranks.clear();
+        std::transform(argv + 2, argv + argc, std::back_inserter(ranks), std::atoi);
+    }
+    std::printf("%d atoms of water; ms per evaluation of forces, one rank with as many threads and ranks "
+                "with one each;\nsent by the first rank per evaluation and per plan; stages of one, and of the first rank, ms\n"
+                "engine     p ranks    cells |      one    ranks  ratio | messages    kB   kB/plan |\n",
+                water.size());
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        for (const int number : ranks)
+        {
+            bench::compare(water, engine, number);
+        }
+    }
+    return 0;
+}
