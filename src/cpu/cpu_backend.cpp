@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "base/threads.h"
 #include "cells/excluded_pairs.h"
@@ -65,6 +67,7 @@ public:
                      discretisation_.ws,
                      coefficientCount(discretisation_.order),
                      partition_->ranks());
+        setLevel0(partition_->regions().cells(0, partition_->ranks().rank()));
     }
 
     void build(const Discretisation& d) override
@@ -93,14 +96,12 @@ public:
         box_      = d.referenceBox;
         rotation_ = Mat3::Identity();
         setGrids(box_);
-        // level 0 holds every cell, in the order of the transform
-        std::vector<Int3> all(coarse.count());
-        for (int index = 0; index < static_cast<int>(coarse.count()); index++)
+        if (partition_ == nullptr)
         {
-            const Int3 c        = coarse.cell(index);
-            all[coarse.slot(c)] = c;
+            std::vector<int> all(coarse.count());
+            std::iota(all.begin(), all.end(), 0);
+            setLevel0(all);
         }
-        levels_[0].setCells(std::move(all), coefficientCount(d.order));
         strain_ = Mat3::Zero();
     }
 
@@ -215,7 +216,6 @@ public:
         slots_.forRanges(threads_,
                          [&](int begin, int end, int range)
                          {
-                             double own[6] = { 0, 0, 0, 0, 0, 0 };
                              cpuKernels<Real>().l2p(list_.particles(),
                                                     slots_.view(),
                                                     tables_,
@@ -226,8 +226,8 @@ public:
                                                     fx_.data(),
                                                     fy_.data(),
                                                     fz_.data(),
-                                                    this->request_.virial ? own : nullptr);
-                             std::copy_n(own, 6, virials[range].begin());
+                                                    this->request_.virial ? virials[range].data()
+                                                                          : nullptr);
                          });
         for (const auto& own : virials)
         {
@@ -318,6 +318,26 @@ private:
     Level<Real>& leaves()
     {
         return levels_.back();
+    }
+
+    //! Level 0 holds cells, whether there are particles in them or not, in the order of the
+    //! transform. \param[in] cells  indices, ascending
+    void setLevel0(const std::vector<int>& cells)
+    {
+        Level<Real>& level = levels_[0];
+        std::vector<std::pair<int, Int3>> bySlot;
+        for (const int index : cells)
+        {
+            const Int3 c = level.grid.cell(index);
+            bySlot.emplace_back(level.grid.slot(c), c);
+        }
+        std::sort(bySlot.begin(), bySlot.end());
+        std::vector<Int3> ordered;
+        for (const auto& [slot, c] : bySlot)
+        {
+            ordered.push_back(c);
+        }
+        level.setCells(std::move(ordered), coefficientCount(discretisation_.order));
     }
 
     //! The wave vectors of level 0 that this rank multiplies.

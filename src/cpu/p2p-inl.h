@@ -65,10 +65,11 @@ enum class Besides
 
 /*! \brief Forces between Targets particles of the cell, from i0, and all staged sources behind
  *         them.
+ *  \tparam Third  sources get forces, too
  *  \tparam Close  there are pairs to leave out
  *  \param[in] close, closeEnd  those of these targets, by ascending source
  *  \returns the energy */
-template<int Targets, Besides besides, bool Close, class Real>
+template<int Targets, Besides besides, bool Third, bool Close, class Real>
 HWY_INLINE double targetBlock(const NearTask<Real>& task,
                               const Staged<Real>& s,
                               int i0,
@@ -104,9 +105,9 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task,
         const auto sy  = hn::Load(d, s.y + j);
         const auto sz  = hn::Load(d, s.z + j);
         const auto sq  = hn::Load(d, s.q + j);
-        auto gx        = hn::Load(d, s.fx + j);
-        auto gy        = hn::Load(d, s.fy + j);
-        auto gz        = hn::Load(d, s.fz + j);
+        auto gx        = Third ? hn::Load(d, s.fx + j) : hn::Zero(d);
+        auto gy        = Third ? hn::Load(d, s.fy + j) : hn::Zero(d);
+        auto gz        = Third ? hn::Load(d, s.fz + j) : hn::Zero(d);
         auto potential = hn::Zero(d); // of the targets at the source
         for (int t = 0; t < Targets; t++)
         {
@@ -143,13 +144,19 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task,
             fx[t]        = hn::MulAdd(f, dx, fx[t]);
             fy[t]        = hn::MulAdd(f, dy, fy[t]);
             fz[t]        = hn::MulAdd(f, dz, fz[t]);
-            gx           = hn::NegMulAdd(f, dx, gx);
-            gy           = hn::NegMulAdd(f, dy, gy);
-            gz           = hn::NegMulAdd(f, dz, gz);
+            if (Third)
+            {
+                gx = hn::NegMulAdd(f, dx, gx);
+                gy = hn::NegMulAdd(f, dy, gy);
+                gz = hn::NegMulAdd(f, dz, gz);
+            }
         }
-        hn::Store(gx, d, s.fx + j);
-        hn::Store(gy, d, s.fy + j);
-        hn::Store(gz, d, s.fz + j);
+        if (Third)
+        {
+            hn::Store(gx, d, s.fx + j);
+            hn::Store(gy, d, s.fy + j);
+            hn::Store(gz, d, s.fz + j);
+        }
         if (Potentials)
         {
             const auto before = hn::Load(d, s.potential + j);
@@ -214,7 +221,7 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task,
     return energy;
 }
 
-template<Besides besides, class Real>
+template<Besides besides, bool Third, class Real>
 double cellForces(const NearTask<Real>& task, const Staged<Real>& s, NearForces<Real>* forces)
 {
     const auto block = [&](auto targets, int i) HWY_ATTR
@@ -230,10 +237,10 @@ double cellForces(const NearTask<Real>& task, const Staged<Real>& s, NearForces<
                           end,
                           [](const ClosePair& a, const ClosePair& b)
                           { return a.source < b.source; });
-                return targetBlock<c_targets, besides, true>(task, s, i, begin, end);
+                return targetBlock<c_targets, besides, Third, true>(task, s, i, begin, end);
             }
         }
-        return targetBlock<c_targets, besides, false>(task, s, i, nullptr, nullptr);
+        return targetBlock<c_targets, besides, Third, false>(task, s, i, nullptr, nullptr);
     };
     double energy = 0;
     int i         = 0;
@@ -489,9 +496,9 @@ HWY_INLINE void addVirial(const Staged<Real>& s, double* virial)
 template<class Real>
 double stagedForces(const NearTask<Real>& task, const Staged<Real>& s, NearForces<Real>* forces)
 {
-    return task.potentials ? cellForces<Besides::Potentials>(task, s, forces)
-           : task.energy   ? cellForces<Besides::Energy>(task, s, forces)
-                           : cellForces<Besides::Nothing>(task, s, forces);
+    return task.potentials ? cellForces<Besides::Potentials, true>(task, s, forces)
+           : task.energy   ? cellForces<Besides::Energy, true>(task, s, forces)
+                           : cellForces<Besides::Nothing, true>(task, s, forces);
 }
 
 template<class Real>
@@ -549,8 +556,15 @@ void p2pOfGhosts(const NearTask<Real>& task,
         {
             findClosePairs(task.close, own, stretches, forces);
         }
-        // whoever has the ghosts sees the same pairs
-        forces->energy += 0.5 * stagedForces(task, s, forces);
+        // whoever has the ghosts sees the same pairs; forces on them are for the virial alone
+        if (task.energy)
+        {
+            forces->energy += 0.5 * stagedForces(task, s, forces);
+        }
+        else
+        {
+            cellForces<Besides::Nothing, false>(task, s, forces);
+        }
         addStaged(own, s, task.potentials, forces);
         if (task.virial)
         {

@@ -31,6 +31,19 @@ ByRank<int> cellsByRank(const Ranks& ranks, const Cells& cellsOf)
 
 } // namespace
 
+Places::Places(std::vector<int> indices) : count_(indices.size())
+{
+    std::sort(indices.begin(), indices.end());
+    for (const int i : indices)
+    {
+        if (runs_.empty() || runs_.back().first + runs_.back().second != i)
+        {
+            runs_.emplace_back(i, 0);
+        }
+        runs_.back().second++;
+    }
+}
+
 template<class Real>
 void SharedExpansions<Real>::plan(const Regions* regions,
                                   int ws,
@@ -43,7 +56,18 @@ void SharedExpansions<Real>::plan(const Regions* regions,
     slots_.clear();
     passed_.clear();
     passed_.resize(regions->levels());
-    const int me = ranks.rank();
+    const int me      = ranks.rank();
+    const Grid& grid0 = regions->grid(0);
+    fieldStride_      = static_cast<size_t>((grid0.count() + c_slotPadding - 1) / c_slotPadding) * c_slotPadding;
+    for (int r = 0; r < ranks.size(); r++)
+    {
+        std::vector<int> slots;
+        for (const int cell : regions->cells(0, r))
+        {
+            slots.push_back(grid0.slot(grid0.cell(cell)));
+        }
+        slots_.emplace_back(std::move(slots));
+    }
     std::vector<char> isNear;
     for (int level = 1; level < regions->levels(); level++)
     {
@@ -133,71 +157,64 @@ void SharedExpansions<Real>::close(Level<Real>* own,
 }
 
 template<class Real>
+Real* SharedExpansions<Real>::packRows(const Real* rows, size_t stride, size_t count, size_t length, Real* to)
+{
+    for (size_t i = 0; i < count; i++)
+    {
+        to = std::copy_n(rows + i * stride, length, to);
+    }
+    return to;
+}
+
+template<class Real>
+void SharedExpansions<Real>::addToFields(const Real* rows, size_t stride, size_t count, const Places& cells)
+{
+    for (size_t i = 0; i < count; i++)
+    {
+        cells.add(rows + i * stride, fields_.data() + i * fieldStride_);
+    }
+}
+
+template<class Real>
 void SharedExpansions<Real>::closeAlike(Level<Real>* own,
                                         PeriodicM2l<Real>* m2l,
                                         std::array<double, StrainCount>* virial,
                                         Ranks* ranks)
 {
-    const auto n                     = static_cast<size_t>(coefficients_);
-    const size_t stride              = own->padded;
-    const std::vector<int>& ourCells = regions_->cells(0, ranks->rank());
-    out_.resize(ranks->size(), [&](int /*rank*/) { return n * ourCells.size(); });
-    in_.resize(ranks->size(), [&](int r) { return n * regions_->cells(0, r).size(); });
+    const auto n       = static_cast<size_t>(coefficients_);
+    const int me       = ranks->rank();
+    const size_t cells = slots_[me].count();
+    out_.resize(ranks->size(), [&](int r) { return r == me ? 0 : n * cells; });
+    in_.resize(ranks->size(), [&](int r) { return r == me ? 0 : n * slots_[r].count(); });
     for (int r = 0; r < ranks->size(); r++)
     {
-        Real* to = out_.begin(r);
-        for (const int cell : ourCells)
+        if (r != me)
         {
-            for (size_t i = 0; i < n; i++)
-            {
-                *to++ = own->M[i * stride + own->slotOf[cell]];
-            }
+            packRows(own->M.data(), own->padded, n, cells, out_.begin(r));
         }
     }
     ranks->exchange(out_, &in_);
-    fields_.assign(n * stride, Real(0));
+    fields_.assign(n * fieldStride_, Real(0));
     for (int r = 0; r < ranks->size(); r++)
     {
-        const Real* from = in_.begin(r);
-        for (const int cell : regions_->cells(0, r))
+        // in the order of ranks, so that all have the same sums
+        if (r == me)
         {
-            for (size_t i = 0; i < n; i++)
-            {
-                fields_[i * stride + own->slotOf[cell]] += *from++;
-            }
+            addToFields(own->M.data(), own->padded, n, slots_[me]);
+        }
+        else
+        {
+            addToFields(in_.begin(r), slots_[r].count(), n, slots_[r]);
         }
     }
+    locals_.resize(fields_.size());
     m2l->apply(fields_.data(),
-               own->L.data(),
-               static_cast<int>(stride),
+               locals_.data(),
+               static_cast<int>(fieldStride_),
                ranks->rank() == 0 ? virial : nullptr);
-}
-
-Places::Places(std::vector<int> indices) : count_(indices.size())
-{
-    std::sort(indices.begin(), indices.end());
-    for (const int i : indices)
+    for (size_t i = 0; i < n; i++)
     {
-        if (runs_.empty() || runs_.back().first + runs_.back().second != i)
-        {
-            runs_.emplace_back(i, 0);
-        }
-        runs_.back().second++;
-    }
-}
-
-template<class Real>
-void SharedExpansions<Real>::planShares(const Level<Real>& own, const PeriodicM2l<Real>& m2l, int ranks)
-{
-    for (int r = 0; r < ranks; r++)
-    {
-        waves_.emplace_back(m2l.waves(Share{ r, ranks }));
-        std::vector<int> slots;
-        for (const int cell : regions_->cells(0, r))
-        {
-            slots.push_back(own.slotOf[cell]);
-        }
-        slots_.emplace_back(std::move(slots));
+        slots_[me].pack(locals_.data() + i * fieldStride_, 1, own->L.data() + i * own->padded);
     }
 }
 
@@ -210,9 +227,10 @@ void SharedExpansions<Real>::closeInShares(Level<Real>* own,
     const int all       = ranks->size();
     const int me        = ranks->rank();
     const size_t stride = own->padded;
-    if (waves_.empty())
+    const size_t cells  = slots_[me].count();
+    for (int r = static_cast<int>(waves_.size()); r < all; r++)
     {
-        planShares(*own, *m2l, all);
+        waves_.emplace_back(m2l->waves(Share{ r, all }));
     }
     // the coefficients of a rank
     const auto first  = [&](int r) { return Share{ r, all }.begin(coefficients_); };
@@ -236,51 +254,33 @@ void SharedExpansions<Real>::closeInShares(Level<Real>* own,
     };
 
     // multipoles of our cells to those who have the coefficients
-    makeRoom([&](int r) { return number(r) * slots_[me].count(); },
+    makeRoom([&](int r) { return number(r) * cells; },
              [&](int r) { return number(me) * slots_[r].count(); });
-    forOthers(
-            [&](int r)
-            {
-                Real* to      = out_.begin(r);
-                const Real* M = own->M.data() + first(r) * stride;
-                for (size_t i = 0; i < number(r); i++, M += stride)
-                {
-                    to = slots_[me].pack(M, 1, to);
-                }
-            });
+    forOthers([&](int r)
+              { packRows(own->M.data() + first(r) * stride, stride, number(r), cells, out_.begin(r)); });
     ranks->exchange(out_, &in_);
-    fields_.assign(own->M.begin() + first(me) * stride,
-                   own->M.begin() + (first(me) + number(me)) * stride);
-    forOthers(
-            [&](int r)
-            {
-                const Real* from = in_.begin(r);
-                Real* field      = fields_.data();
-                for (size_t i = 0; i < number(me); i++, field += stride)
-                {
-                    from = slots_[r].add(from, field);
-                }
-            });
+    fields_.assign(number(me) * fieldStride_, Real(0));
+    addToFields(own->M.data() + first(me) * stride, stride, number(me), slots_[me]);
+    forOthers([&](int r) { addToFields(in_.begin(r), slots_[r].count(), number(me), slots_[r]); });
     const int begin = first(me), end = begin + static_cast<int>(number(me));
-    m2l->forward(fields_.data(), static_cast<int>(stride), begin, end);
+    m2l->forward(fields_.data(), static_cast<int>(fieldStride_), begin, end);
 
     // the spectra of our coefficients to those who have the wave vectors, and the products back
     const size_t width  = 2 * static_cast<size_t>(m2l->spectrumStride());
-    const auto spectrum = [&](int coefficientsOf) { return m2l->spectrum() + first(coefficientsOf) * width; };
-    const auto pack     = [&](int coefficientsOf, int wavesOf, Real* to)
+    const auto spectrum = [&](int coefficientsOf)
+    { return m2l->spectrum() + first(coefficientsOf) * width; };
+    const auto pack = [&](int coefficientsOf, int wavesOf, Real* to)
     {
-        const Real* from = spectrum(coefficientsOf);
-        for (size_t i = 0; i < number(coefficientsOf); i++, from += width)
+        for (size_t i = 0; i < number(coefficientsOf); i++)
         {
-            to = waves_[wavesOf].pack(from, 2, to);
+            to = waves_[wavesOf].pack(spectrum(coefficientsOf) + i * width, 2, to);
         }
     };
     const auto unpack = [&](int coefficientsOf, int wavesOf, const Real* from)
     {
-        Real* to = spectrum(coefficientsOf);
-        for (size_t i = 0; i < number(coefficientsOf); i++, to += width)
+        for (size_t i = 0; i < number(coefficientsOf); i++)
         {
-            from = waves_[wavesOf].unpack(from, 2, to);
+            from = waves_[wavesOf].unpack(from, 2, spectrum(coefficientsOf) + i * width);
         }
     };
     const auto ofOurs   = [&](int r) { return 2 * number(me) * waves_[r].count(); };
@@ -294,32 +294,34 @@ void SharedExpansions<Real>::closeInShares(Level<Real>* own,
     forOthers([&](int r) { pack(r, me, out_.begin(r)); });
     ranks->exchange(out_, &in_);
     forOthers([&](int r) { unpack(me, r, in_.begin(r)); });
-    m2l->backward(fields_.data(), static_cast<int>(stride), begin, end);
+    m2l->backward(fields_.data(), static_cast<int>(fieldStride_), begin, end);
 
     // local expansions of the coefficients that we have to those who have the cells
     makeRoom([&](int r) { return number(me) * slots_[r].count(); },
-             [&](int r) { return number(r) * slots_[me].count(); });
+             [&](int r) { return number(r) * cells; });
     forOthers(
             [&](int r)
             {
-                Real* to          = out_.begin(r);
-                const Real* field = fields_.data();
-                for (size_t i = 0; i < number(me); i++, field += stride)
+                Real* to = out_.begin(r);
+                for (size_t i = 0; i < number(me); i++)
                 {
-                    to = slots_[r].pack(field, 1, to);
+                    to = slots_[r].pack(fields_.data() + i * fieldStride_, 1, to);
                 }
             });
     ranks->exchange(out_, &in_);
-    // cells without particles of ours keep what they have, which nothing of ours meets
-    std::copy(fields_.begin(), fields_.end(), own->L.begin() + first(me) * stride);
+    for (size_t i = 0; i < number(me); i++)
+    {
+        slots_[me].pack(
+                fields_.data() + i * fieldStride_, 1, own->L.data() + (first(me) + i) * stride);
+    }
     forOthers(
             [&](int r)
             {
-                const Real* from = in_.begin(r);
-                Real* L          = own->L.data() + first(r) * stride;
-                for (size_t i = 0; i < number(r); i++, L += stride)
+                for (size_t i = 0; i < number(r); i++)
                 {
-                    from = slots_[me].unpack(from, 1, L);
+                    std::copy_n(in_.begin(r) + i * cells,
+                                cells,
+                                own->L.data() + (first(r) + i) * stride);
                 }
             });
 }

@@ -89,7 +89,8 @@ public:
     void complete(int level, const Level<Real>& own, Level<Real>* sources, Ranks* ranks);
 
     /*! \brief Local expansions of our cells of level 0.
-     *  \param[in,out] own     M of our particles; gets L in the cells of our region
+     *  \param[in,out] own     cells of our region in the order of Grid::slot(), M of our particles;
+     *                         gets L
      *  \param         m2l     made for this rank's share of wave vectors, or for all of them where
      *                         there is a tree below
      *  \param[out]    virial  if not null, our part of PeriodicM2l::apply()'s is added */
@@ -115,8 +116,10 @@ private:
                     PeriodicM2l<Real>* m2l,
                     std::array<double, StrainCount>* virial,
                     Ranks* ranks);
-    //! Lists what passes from rank to rank in closeInShares().
-    void planShares(const Level<Real>& own, const PeriodicM2l<Real>& m2l, int ranks);
+    //! Copies the beginnings of rows, one behind the other. \returns the end of the copies
+    static Real* packRows(const Real* rows, size_t stride, size_t count, size_t length, Real* to);
+    //! Adds rows of a rank's cells to the first fields.
+    void addToFields(const Real* rows, size_t stride, size_t count, const Places& cells);
     void closeInShares(Level<Real>* own,
                        PeriodicM2l<Real>* m2l,
                        std::array<double, StrainCount>* virial,
@@ -125,10 +128,11 @@ private:
     const Regions* regions_ = nullptr;
     int coefficients_       = 0;
     std::vector<Passed> passed_;          //!< by level
-    //! Wave vectors of each rank, and slots of its cells of level 0, once they are needed
-    std::vector<Places> waves_, slots_;
+    std::vector<Places> slots_; //!< of the cells of level 0 of each rank, in the order of Grid::slot()
+    std::vector<Places> waves_; //!< wave vectors of each rank, once they are needed
     ByRank<Real> out_, in_;
-    std::vector<Real> fields_;
+    size_t fieldStride_ = 0;             //!< all cells of level 0, padded
+    AlignedVector<Real> fields_, locals_; //!< [coefficients][fieldStride_]
 };
 
 } // namespace farfield
