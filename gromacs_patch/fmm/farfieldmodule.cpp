@@ -180,10 +180,7 @@ bool usesFarfield(const t_inputrec& ir)
 std::string whatNeedsOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop, const bool mayUseDevice)
 {
     return usesFarfield(ir) ? whatNeedsOneRankWithFarfield(
-                   ir.pbcType,
-                   ir.efep != FreeEnergyPerturbationType::No && hasPerturbedCharges(mtop),
-                   mtop,
-                   mayUseDevice)
+                   ir.pbcType, ir.efep != FreeEnergyPerturbationType::No && hasPerturbedCharges(mtop), mtop, mayUseDevice)
                             : "";
 }
 

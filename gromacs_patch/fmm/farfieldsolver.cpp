@@ -126,10 +126,7 @@ FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
     }
 }
 
-farfield::Totals FarfieldSolver::evaluate(const RVec*              x,
-                                          const BoxRows&           box,
-                                          RVec*                    f,
-                                          const farfield::Request& request)
+farfield::Totals FarfieldSolver::evaluate(const RVec* x, const BoxRows& box, RVec* f, const farfield::Request& request)
 {
     return solver_ ? solver_->evaluate(x->as_vec(), box.rows, f->as_vec(), request)
                    : distributed_->evaluate(x->as_vec(), box.rows, f->as_vec(), request);
@@ -151,8 +148,10 @@ std::string FarfieldSolver::timings() const
     {
         return stageTable("FMM (farfield) wall-clock time per stage", solver_->timings());
     }
-    return stageTable("FMM (farfield) wall-clock time per stage on the first rank, with what it waits for others",
-                      distributed_->timings())
+    return stageTable(
+                   "FMM (farfield) wall-clock time per stage on the first rank, with what it waits "
+                   "for others",
+                   distributed_->timings())
            + "\n" + describeTraffic(distributed_->traffic());
 }
 
@@ -251,8 +250,7 @@ void FarfieldSolver::prepare(ArrayRef<const RVec> x, const Matrix3x3& box)
         }
     }
     // Of a rank without atoms there is no first one
-    const real* positions =
-            particles_.charges().empty() ? nullptr : particles_.positions(x)->as_vec();
+    const real* positions = particles_.charges().empty() ? nullptr : particles_.positions(x)->as_vec();
     if (solver_)
     {
         solver_->prepare(positions, BoxRows(box).rows);

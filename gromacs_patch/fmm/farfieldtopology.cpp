@@ -207,8 +207,8 @@ bool FarfieldParticles::follow(const MDModulesAtomsRedistributedSignal& signal)
         }
         globalGroup_      = collectExclusionGroup(mtop_, globalCharges_, globalChargesB_);
         globalExclusions_ = collectExclusions(mtop_, globalGroup_);
-        numExcludedPairs_ = static_cast<int>(globalExclusions_.partners.size()
-                                             + numPairsOf(globalGroup_.size()));
+        numExcludedPairs_ =
+                static_cast<int>(globalExclusions_.partners.size() + numPairsOf(globalGroup_.size()));
         if (areDivided_)
         {
             reverseExclusions_ = reversed(globalExclusions_);

@@ -139,8 +139,9 @@ class Partition;
 
 //! The CPU backend. \param[in] partition  of a system on several ranks, or null
 template<class Real>
-std::unique_ptr<Backend<Real>>
-makeCpuBackend(double coulombConstant, int threads, Partition<Real>* partition = nullptr);
+std::unique_ptr<Backend<Real>> makeCpuBackend(double coulombConstant,
+                                              int threads,
+                                              Partition<Real>* partition = nullptr);
 
 //! Name of the instruction set that the CPU backend uses.
 const char* cpuTargetName();

@@ -86,8 +86,8 @@ public:
     //! The same of a cell that need not be reduced; quick inside the box.
     int indexOfImage(const Int3& c) const
     {
-        const bool inside = c[0] >= 0 && c[0] < H_[0][0] && c[1] >= 0 && c[1] < H_[1][1] && c[2] >= 0
-                            && c[2] < H_[2][2];
+        const bool inside = c[0] >= 0 && c[0] < H_[0][0] && c[1] >= 0 && c[1] < H_[1][1]
+                            && c[2] >= 0 && c[2] < H_[2][2];
         return index(inside ? c : reduce(c));
     }
     //! The reduced cell at a position.

@@ -78,13 +78,8 @@ public:
         const Grid coarse(d.coarseCells(), d.referenceBox);
         const Mat3 edges = coarse.scaledEdges();
         const Reduction reduction(d.order, d.leastSquares, edges);
-        periodicM2l_ =
-                std::make_unique<PeriodicM2l<Real>>(coarse,
-                                                    d.boundary,
-                                                    d.ws,
-                                                    reduction,
-                                                    threads_,
-                                                    partition_ ? ownShare(d) : Share{});
+        periodicM2l_ = std::make_unique<PeriodicM2l<Real>>(
+                coarse, d.boundary, d.ws, reduction, threads_, partition_ ? ownShare(d) : Share{});
         if (d.levels > 1)
         {
             tree_ = std::make_unique<Tree<Real>>(edges, d.ws, reduction, threads_);
@@ -577,8 +572,9 @@ private:
 } // namespace
 
 template<class Real>
-std::unique_ptr<Backend<Real>>
-makeCpuBackend(double coulombConstant, int threads, Partition<Real>* partition)
+std::unique_ptr<Backend<Real>> makeCpuBackend(double coulombConstant,
+                                              int threads,
+                                              Partition<Real>* partition)
 {
     return std::make_unique<CpuBackend<Real>>(coulombConstant, threads, partition);
 }

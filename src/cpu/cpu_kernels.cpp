@@ -25,11 +25,10 @@ namespace HWY_NAMESPACE
 template<class Real>
 const CpuKernels<Real>& kernels()
 {
-    static const CpuKernels<Real> table = {
-        lanesOf<Real>(),   p2m<Real>,      l2p<Real>,      potentials<Real>, p2p<Real>,
-        p2pOfGhosts<Real>, multiply<Real>, products<Real>, contract<Real>,   transform<Real>,
-        dot<Real>,         exactDot<Real>
-    };
+    static const CpuKernels<Real> table = { lanesOf<Real>(),  p2m<Real>,      l2p<Real>,
+                                            potentials<Real>, p2p<Real>,      p2pOfGhosts<Real>,
+                                            multiply<Real>,   products<Real>, contract<Real>,
+                                            transform<Real>,  dot<Real>,      exactDot<Real> };
     return table;
 }
 const CpuKernels<float>& kernelsFloat()

@@ -61,7 +61,7 @@ private:
 
     ExcludedPairs pairs_   = { { 0 }, {} }; //!< at the first of the two, ascending
     int own_               = 0;
-    std::vector<int> cuts_ = { 0 };         //!< rows whose particles are in no row before; the end
+    std::vector<int> cuts_ = { 0 }; //!< rows whose particles are in no row before; the end
     std::vector<std::pair<int, int>> close_;
 };
 

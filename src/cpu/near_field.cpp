@@ -47,13 +47,13 @@ void NearField<Real>::p2p(const CellList<Real>& list,
                           StageSums* sums)
 {
     NearTask<Real> task;
-    task.particles  = list.particles();
-    task.grid       = &grid;
-    task.ws         = ws;
-    task.cells      = list.occupied().data();
-    task.energy     = request.energy;
-    task.virial     = request.virial;
-    task.potentials = potentials;
+    task.particles            = list.particles();
+    task.grid                 = &grid;
+    task.ws                   = ws;
+    task.cells                = list.occupied().data();
+    task.energy               = request.energy;
+    task.virial               = request.virial;
+    task.potentials           = potentials;
     NearTask<Real> withGhosts = task;
     if (!exclusions_.close().empty())
     {

@@ -276,8 +276,7 @@ public:
     //! \param[in] third  whether the third law leaves half of the near cells
     Stretches(const NearTask<Real>& task, const int* start, bool third) :
         task_(task), start_(start), all_(nearDisplacements(task.ws)),
-        count_(third ? 1 + (static_cast<int>(all_.size()) - 1) / 2
-                     : static_cast<int>(all_.size())),
+        count_(third ? 1 + (static_cast<int>(all_.size()) - 1) / 2 : static_cast<int>(all_.size())),
         stretches_(count_)
     {
         for (int k = 0; k < count_; k++)
@@ -294,8 +293,8 @@ public:
         const Int3 c        = grid.cell(cell);
         const bool interior = c[0] >= ws && c[1] >= ws && c[2] >= ws && c[0] < n[0] - ws
                               && c[1] < n[1] - ws && c[2] < n[2] - ws;
-        end_                = position;
-        used_               = 0;
+        end_  = position;
+        used_ = 0;
         for (int k = 0; k < count_; k++)
         {
             const Int3 to       = { c[0] + all_[k][0], c[1] + all_[k][1], c[2] + all_[k][2] };
@@ -508,8 +507,8 @@ void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* force
     for (int item = begin; item < end; item++)
     {
         stretches.find(task.cells[item], 0);
-        const Staged<Real> s = stagedRoom(
-                stretches.endOfStaged(), stretches.begin()->count, 0, &forces->staging);
+        const Staged<Real> s =
+                stagedRoom(stretches.endOfStaged(), stretches.begin()->count, 0, &forces->staging);
         stage(task.particles, stretches, task.potentials, s);
         if (task.close.offsets != nullptr)
         {

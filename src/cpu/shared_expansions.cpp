@@ -58,7 +58,8 @@ void SharedExpansions<Real>::plan(const Regions* regions,
     passed_.resize(regions->levels());
     const int me      = ranks.rank();
     const Grid& grid0 = regions->grid(0);
-    fieldStride_      = static_cast<size_t>((grid0.count() + c_slotPadding - 1) / c_slotPadding) * c_slotPadding;
+    fieldStride_      = static_cast<size_t>((grid0.count() + c_slotPadding - 1) / c_slotPadding)
+                   * c_slotPadding;
     for (int r = 0; r < ranks.size(); r++)
     {
         std::vector<int> slots;
@@ -157,7 +158,11 @@ void SharedExpansions<Real>::close(Level<Real>* own,
 }
 
 template<class Real>
-Real* SharedExpansions<Real>::packRows(const Real* rows, size_t stride, size_t count, size_t length, Real* to)
+Real* SharedExpansions<Real>::packRows(const Real* rows,
+                                       size_t stride,
+                                       size_t count,
+                                       size_t length,
+                                       Real* to)
 {
     for (size_t i = 0; i < count; i++)
     {
@@ -167,7 +172,10 @@ Real* SharedExpansions<Real>::packRows(const Real* rows, size_t stride, size_t c
 }
 
 template<class Real>
-void SharedExpansions<Real>::addToFields(const Real* rows, size_t stride, size_t count, const Places& cells)
+void SharedExpansions<Real>::addToFields(const Real* rows,
+                                         size_t stride,
+                                         size_t count,
+                                         const Places& cells)
 {
     for (size_t i = 0; i < count; i++)
     {
@@ -234,8 +242,9 @@ void SharedExpansions<Real>::closeInShares(Level<Real>* own,
     }
     // the coefficients of a rank
     const auto first  = [&](int r) { return Share{ r, all }.begin(coefficients_); };
-    const auto number = [&](int r)
-    { return static_cast<size_t>(Share{ r, all }.end(coefficients_) - first(r)); };
+    const auto number = [&](int r) {
+        return static_cast<size_t>(Share{ r, all }.end(coefficients_) - first(r));
+    };
     // Room for what goes to others, and comes from them; nothing is sent to oneself.
     const auto makeRoom = [&](const auto& sent, const auto& received)
     {
@@ -256,8 +265,11 @@ void SharedExpansions<Real>::closeInShares(Level<Real>* own,
     // multipoles of our cells to those who have the coefficients
     makeRoom([&](int r) { return number(r) * cells; },
              [&](int r) { return number(me) * slots_[r].count(); });
-    forOthers([&](int r)
-              { packRows(own->M.data() + first(r) * stride, stride, number(r), cells, out_.begin(r)); });
+    forOthers(
+            [&](int r) {
+                packRows(
+                        own->M.data() + first(r) * stride, stride, number(r), cells, out_.begin(r));
+            });
     ranks->exchange(out_, &in_);
     fields_.assign(number(me) * fieldStride_, Real(0));
     addToFields(own->M.data() + first(me) * stride, stride, number(me), slots_[me]);

@@ -127,11 +127,12 @@ private:
 
     const Regions* regions_ = nullptr;
     int coefficients_       = 0;
-    std::vector<Passed> passed_;          //!< by level
-    std::vector<Places> slots_; //!< of the cells of level 0 of each rank, in the order of Grid::slot()
+    std::vector<Passed> passed_; //!< by level
+    std::vector<Places>
+            slots_; //!< of the cells of level 0 of each rank, in the order of Grid::slot()
     std::vector<Places> waves_; //!< wave vectors of each rank, once they are needed
     ByRank<Real> out_, in_;
-    size_t fieldStride_ = 0;             //!< all cells of level 0, padded
+    size_t fieldStride_ = 0;              //!< all cells of level 0, padded
     AlignedVector<Real> fields_, locals_; //!< [coefficients][fieldStride_]
 };
 

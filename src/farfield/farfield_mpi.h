@@ -44,22 +44,37 @@ public:
         for (int k = 1; k < size_; k++)
         {
             const int from = (rank_ + size_ - k) % size_;
-            forPieces(receiveOffsets, from, [&](size_t begin, int count) {
-                requests_.emplace_back();
-                MPI_Irecv(receive + begin, count, MPI_BYTE, from, c_tag, comm_, &requests_.back());
-            });
+            forPieces(receiveOffsets,
+                      from,
+                      [&](size_t begin, int count)
+                      {
+                          requests_.emplace_back();
+                          MPI_Irecv(receive + begin,
+                                    count,
+                                    MPI_BYTE,
+                                    from,
+                                    c_tag,
+                                    comm_,
+                                    &requests_.back());
+                      });
         }
         for (int k = 1; k < size_; k++)
         {
             const int to = (rank_ + k) % size_;
-            forPieces(sendOffsets, to, [&](size_t begin, int count) {
-                requests_.emplace_back();
-                // without const in MPI 2, which thread-MPI follows
-                char* bytes = const_cast<char*>(send) + begin; // NOLINT(cppcoreguidelines-pro-type-const-cast)
-                MPI_Isend(bytes, count, MPI_BYTE, to, c_tag, comm_, &requests_.back());
-            });
+            forPieces(sendOffsets,
+                      to,
+                      [&](size_t begin, int count)
+                      {
+                          requests_.emplace_back();
+                          // without const in MPI 2, which thread-MPI follows
+                          char* bytes = const_cast<char*>(send)
+                                        + begin; // NOLINT(cppcoreguidelines-pro-type-const-cast)
+                          MPI_Isend(bytes, count, MPI_BYTE, to, c_tag, comm_, &requests_.back());
+                      });
         }
-        std::copy(send + sendOffsets[rank_], send + sendOffsets[rank_ + 1], receive + receiveOffsets[rank_]);
+        std::copy(send + sendOffsets[rank_],
+                  send + sendOffsets[rank_ + 1],
+                  receive + receiveOffsets[rank_]);
         MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
     }
 

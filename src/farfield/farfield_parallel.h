@@ -63,8 +63,8 @@ struct Traffic
     long long evaluations = 0;
     long long messages    = 0; //!< in evaluations
     long long bytes       = 0; //!< in evaluations
-    long long plans       = 0; //!< how often particles had moved so far that exchanges were planned anew
-    long long planBytes   = 0; //!< in plans
+    long long plans = 0; //!< how often particles had moved so far that exchanges were planned anew
+    long long planBytes = 0; //!< in plans
 };
 
 /*! \brief Solver of a system whose particles are divided among ranks, on their CPUs.
@@ -111,10 +111,8 @@ public:
      *  \param[in]     request  lambda has no meaning
      *  \returns the part of this rank: the sums over ranks are the totals of the system
      *  \throws Error  as Solver::evaluate(), on all ranks what is wrong on one */
-    Totals evaluate(const Real* x,
-                    const double box[3][3],
-                    Real* forces,
-                    const Request& request = {});
+    Totals
+    evaluate(const Real* x, const double box[3][3], Real* forces, const Request& request = {});
 
     /*! \brief As Solver::prepare(). The first rank chooses, with all particles, for all of them.
      *  \throws Error  on all ranks what is wrong on one */

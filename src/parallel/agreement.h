@@ -59,8 +59,9 @@ bool isTrueOnAny(Ranks* ranks, const Question& question)
     {
         if (reports[r].failed != 0)
         {
-            const auto texts      = ranks->gather(std::vector<char>(text.begin(), text.end()));
-            const auto parameters = ranks->gather(std::vector<char>(parameter.begin(), parameter.end()));
+            const auto texts = ranks->gather(std::vector<char>(text.begin(), text.end()));
+            const auto parameters =
+                    ranks->gather(std::vector<char>(parameter.begin(), parameter.end()));
             throw Error(reports[r].code,
                         std::string(texts.begin(r), texts.end(r)),
                         optionNamed(std::string(parameters.begin(r), parameters.end(r))));

@@ -38,7 +38,8 @@ void forPartners(const OwnParticles<Real>& own, const Function& f)
 {
     for (int i = 0; i < own.count(); i++)
     {
-        for (int k = own.excluded.offsets[i]; own.charges[i] != 0 && k < own.excluded.offsets[i + 1];
+        for (int k = own.excluded.offsets[i];
+             own.charges[i] != 0 && k < own.excluded.offsets[i + 1];
              k++)
         {
             f(i, own.excluded.partners[k]);
@@ -149,8 +150,7 @@ void Ghosts<Real>::setExcluded(const OwnParticles<Real>& own, const Directory& a
                     excluded_.partners.push_back(find(all, partner));
                     excluded_.offsets[particle + 1]++;
                 });
-    std::partial_sum(
-            excluded_.offsets.begin(), excluded_.offsets.end(), excluded_.offsets.begin());
+    std::partial_sum(excluded_.offsets.begin(), excluded_.offsets.end(), excluded_.offsets.begin());
 }
 
 template<class Real>

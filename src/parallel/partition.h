@@ -32,10 +32,8 @@ public:
     /*! \brief Where our particles are, in cells; to be called before every evaluation.
      *  \param[in] own  those with a charge count, or all if none has one
      *  \returns the number of the first that is nowhere: not finite, or too far away; or -1 */
-    int locate(const OwnParticles<Real>& own,
-               const Real* x,
-               const Discretisation& d,
-               const Mat3& box);
+    int
+    locate(const OwnParticles<Real>& own, const Real* x, const Discretisation& d, const Mat3& box);
     //! Whether there is no plan, or one for other cells, or a particle has moved too far.
     bool needsPlan(const Discretisation& d) const;
     //! Plans for the particles where they were located. All ranks together.

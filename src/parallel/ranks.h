@@ -133,7 +133,9 @@ private:
         std::iota(offsets.begin(), offsets.end(), size_t(0));
         return offsets;
     }
-    static void inBytes(const std::vector<size_t>& offsets, size_t element, std::vector<size_t>* bytes)
+    static void inBytes(const std::vector<size_t>& offsets,
+                        size_t element,
+                        std::vector<size_t>* bytes)
     {
         bytes->resize(offsets.size());
         for (size_t r = 0; r < offsets.size(); r++)

@@ -55,8 +55,9 @@ int Regions::parentIndex(int level, int cell) const
     return grids_[level - 1].index(parentOf(grids_[level].cell(cell)));
 }
 
-std::vector<int>
-Regions::cellsUnder(int level, int rank, const std::vector<char>& nearParents) const
+std::vector<int> Regions::cellsUnder(int level,
+                                     int rank,
+                                     const std::vector<char>& nearParents) const
 {
     std::vector<int> under;
     for (const int cell : cells_[level][rank])

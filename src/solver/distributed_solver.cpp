@@ -132,11 +132,9 @@ public:
         own_.excluded.partners.clear();
         if (excludes)
         {
-            own_.excluded = {
-                { particles.exclusionOffsets, particles.exclusionOffsets + n + 1 },
-                { particles.exclusionPartners,
-                  particles.exclusionPartners + particles.exclusionOffsets[n] }
-            };
+            own_.excluded = { { particles.exclusionOffsets, particles.exclusionOffsets + n + 1 },
+                              { particles.exclusionPartners,
+                                particles.exclusionPartners + particles.exclusionOffsets[n] } };
         }
         double net        = 0;
         long long charged = 0;
@@ -266,8 +264,7 @@ private:
         followBox(box,
                   Device::Cpu,
                   &operators_,
-                  []
-                  {
+                  [] {
                       throw Error(ErrorCode::InvalidArgument,
                                   "No cells fit the box that they were chosen for.");
                   });
@@ -336,8 +333,7 @@ DistributedSolver<Real>::~DistributedSolver() = default;
 template<class Real>
 DistributedSolver<Real>::DistributedSolver(DistributedSolver&&) noexcept = default;
 template<class Real>
-DistributedSolver<Real>&
-DistributedSolver<Real>::operator=(DistributedSolver&&) noexcept = default;
+DistributedSolver<Real>& DistributedSolver<Real>::operator=(DistributedSolver&&) noexcept = default;
 
 template<class Real>
 void DistributedSolver<Real>::setLocal(const LocalParticles<Real>& particles)

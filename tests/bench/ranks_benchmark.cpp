@@ -85,7 +85,7 @@ std::vector<int> domainsOf(const System& system, int ranks)
         for (int k = 0; k < 3; k++)
         {
             const double s = system.x[3 * i + k] / system.box[k][k];
-            rank = rank * parts[k]
+            rank           = rank * parts[k]
                    + std::min(parts[k] - 1, static_cast<int>(parts[k] * (s - std::floor(s))));
         }
         rankOf[i] = rank;
@@ -100,8 +100,9 @@ void compare(const System& system, M2lEngine engine, int ranks)
     Solver<float> one(optionsFor(engine, ranks));
     load(one, system);
     one.prepare(x.data(), system.box);
-    const double ofOne = milliseconds([&](const Request& request, bool /*isFirst*/)
-                                      { one.evaluate(x.data(), system.box, forces.data(), request); });
+    const double ofOne =
+            milliseconds([&](const Request& request, bool /*isFirst*/)
+                         { one.evaluate(x.data(), system.box, forces.data(), request); });
     const std::vector<int> rankOf = domainsOf(system, ranks);
     double ofSeveral              = 0;
     Traffic traffic;
@@ -189,10 +190,13 @@ int main(int argc, char** argv)
         ranks.clear();
         std::transform(argv + 2, argv + argc, std::back_inserter(ranks), std::atoi);
     }
-    std::printf("%d atoms of water; ms per evaluation of forces, one rank with as many threads and ranks "
-                "with one each;\nsent by the first rank per evaluation and per plan; stages of one, and of the first rank, ms\n"
-                "engine     p ranks    cells |      one    ranks  ratio | messages    kB   kB/plan |\n",
-                water.size());
+    std::printf(
+            "%d atoms of water; ms per evaluation of forces, one rank with as many threads and "
+            "ranks "
+            "with one each;\nsent by the first rank per evaluation and per plan; stages of one, "
+            "and of the first rank, ms\n"
+            "engine     p ranks    cells |      one    ranks  ratio | messages    kB   kB/plan |\n",
+            water.size());
     for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
     {
         for (const int number : ranks)

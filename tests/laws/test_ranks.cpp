@@ -29,8 +29,8 @@ Division domains(const System& system, int ranks)
     Division rankOf;
     for (const Vector& x : system.positions)
     {
-        const double b = x[2] / system.box[2][2];
-        const double a = (x[1] - b * system.box[2][1]) / system.box[1][1];
+        const double b  = x[2] / system.box[2][2];
+        const double a  = (x[1] - b * system.box[2][1]) / system.box[1][1];
         const auto part = [](double s, int parts)
         { return std::min(parts - 1, static_cast<int>(parts * (s - std::floor(s)))); };
         rankOf.push_back(part(a, ranks / across) * across + part(b, across));
@@ -95,9 +95,9 @@ System withoutSomeCharges()
 std::vector<System> systems()
 {
     System pair;
-    pair.box       = namedBox("cube", 27);
-    pair.positions = { { 0.1, 0.2, 2.9 }, { 2.8, 0.1, 0.2 } };
-    pair.charges   = { 1, -0.5 };
+    pair.box                = namedBox("cube", 27);
+    pair.positions          = { { 0.1, 0.2, 2.9 }, { 2.8, 0.1, 0.2 } };
+    pair.charges            = { 1, -0.5 };
     std::vector<System> all = {
         pseudoWater(namedBox("cube", 16), 1),
         pseudoWater(namedBox("triclinic", 10), 2),
@@ -129,11 +129,11 @@ struct Together
 //! of a saved state if there is one.
 template<class Real>
 std::vector<Together> evaluateOnRanks(const std::vector<System>& states,
-                              const Division& rankOf,
-                              int ranks,
-                              const Options& options,
-                              const Request& first             = {},
-                              const std::vector<double>& state = {})
+                                      const Division& rankOf,
+                                      int ranks,
+                                      const Options& options,
+                                      const Request& first             = {},
+                                      const std::vector<double>& state = {})
 {
     std::vector<Together> all(states.size());
     for (size_t k = 0; k < states.size(); k++)
@@ -142,52 +142,54 @@ std::vector<Together> evaluateOnRanks(const std::vector<System>& states,
     }
     std::mutex mutex;
     onRanks(ranks,
-                  [&](Communicator& communicator)
-                  {
-                      DistributedSolver<Real> solver(options, &communicator);
-                      const Portion<Real> portion(states[0], rankOf, communicator.rank());
-                      portion.giveTo(&solver);
-                      if (!state.empty())
-                      {
-                          solver.restore(state);
-                      }
-                      Request request = first;
-                      for (size_t k = 0; k < states.size(); k++)
-                      {
-                          const std::vector<Real> x = portion.positions(states[k]);
-                          std::vector<Real> f(x.size(), Real(1));
-                          const Totals totals = solver.evaluate(
-                                  x.data(), Box(states[k].box).rows, f.data(), request);
-                          request.step += request.step >= 0 ? 1 : 0;
-                          const std::lock_guard<std::mutex> lock(mutex);
-                          Evaluation& result    = all[k].evaluation;
-                          const Evaluation part = evaluationOf(totals, f);
-                          result.energy += part.energy;
-                          for (size_t i = 0; i < portion.index.size(); i++)
-                          {
-                              for (int c = 0; c < 3; c++)
-                              {
-                                  // were added to ones
-                                  result.forces[portion.index[i]][c] = part.forces[i][c] - 1;
-                              }
-                          }
-                          for (int i = 0; i < 9; i++)
-                          {
-                              result.virial[i / 3][i % 3] += part.virial[i / 3][i % 3];
-                          }
-                          if (communicator.rank() == 0)
-                          {
-                              all[k].setup   = solver.setup();
-                              all[k].traffic = solver.traffic();
-                          }
-                      }
-                  });
+            [&](Communicator& communicator)
+            {
+                DistributedSolver<Real> solver(options, &communicator);
+                const Portion<Real> portion(states[0], rankOf, communicator.rank());
+                portion.giveTo(&solver);
+                if (!state.empty())
+                {
+                    solver.restore(state);
+                }
+                Request request = first;
+                for (size_t k = 0; k < states.size(); k++)
+                {
+                    const std::vector<Real> x = portion.positions(states[k]);
+                    std::vector<Real> f(x.size(), Real(1));
+                    const Totals totals =
+                            solver.evaluate(x.data(), Box(states[k].box).rows, f.data(), request);
+                    request.step += request.step >= 0 ? 1 : 0;
+                    const std::lock_guard<std::mutex> lock(mutex);
+                    Evaluation& result    = all[k].evaluation;
+                    const Evaluation part = evaluationOf(totals, f);
+                    result.energy += part.energy;
+                    for (size_t i = 0; i < portion.index.size(); i++)
+                    {
+                        for (int c = 0; c < 3; c++)
+                        {
+                            // were added to ones
+                            result.forces[portion.index[i]][c] = part.forces[i][c] - 1;
+                        }
+                    }
+                    for (int i = 0; i < 9; i++)
+                    {
+                        result.virial[i / 3][i % 3] += part.virial[i / 3][i % 3];
+                    }
+                    if (communicator.rank() == 0)
+                    {
+                        all[k].setup   = solver.setup();
+                        all[k].traffic = solver.traffic();
+                    }
+                }
+            });
     return all;
 }
 
 /*! \brief Expects two results to differ by rounding: that of both. */
 template<class Real>
-void expectEqualToRounding(const Evaluation& result, const Evaluation& expected, const System& system)
+void expectEqualToRounding(const Evaluation& result,
+                           const Evaluation& expected,
+                           const System& system)
 {
     const double rms      = rootMeanSquare(expected.forces);
     const double pairs    = pairEnergies(system) / std::max(1, system.size());
@@ -219,13 +221,11 @@ TYPED_TEST(Ranks, AnyNumberGivesWhatOneGives)
             const Evaluation expected = evaluate(single, system);
             for (const int ranks : { 1, 2, 3, 4, 5, 8, 12 })
             {
-                for (const Division& rankOf :
-                     { domains(system, ranks), scattered(system, ranks) })
+                for (const Division& rankOf : { domains(system, ranks), scattered(system, ranks) })
                 {
                     const Together all = evaluateOnRanks<Real>(
                             { system }, rankOf, ranks, options, {}, single.state())[0];
-                    SCOPED_TRACE(describe(system, all.setup) + ", ranks "
-                                 + std::to_string(ranks));
+                    SCOPED_TRACE(describe(system, all.setup) + ", ranks " + std::to_string(ranks));
                     expectEqualToRounding<Real>(all.evaluation, expected, system);
                 }
             }
@@ -277,8 +277,8 @@ TYPED_TEST(Ranks, FollowMotionByPlanningAnewWhereParticlesHaveMovedFar)
 
 TYPED_TEST(Ranks, FollowTheBox)
 {
-    using Real         = TypeParam;
-    const System start = rounded<Real>(pseudoWater(namedBox("cube", 12), 8));
+    using Real                 = TypeParam;
+    const System start         = rounded<Real>(pseudoWater(namedBox("cube", 12), 8));
     std::vector<System> states = { start };
     for (const double strain : { 0.002, 0.02, 0.2, 1.0, 0.0 })
     {
@@ -324,27 +324,26 @@ TYPED_TEST(Ranks, ContinueFromTheStateOfAnotherNumber)
     load(single, system);
     const Evaluation expected = evaluate(single, system);
     onRanks(3,
-                  [&](Communicator& communicator)
-                  {
-                      DistributedSolver<Real> solver(options, &communicator);
-                      solver.restore(single.state());
-                      const Portion<Real> portion(system, domains(system, 3), communicator.rank());
-                      portion.giveTo(&solver);
-                      const std::vector<Real> x = portion.positions(system);
-                      std::vector<Real> f(x.size());
-                      solver.evaluate(x.data(), Box(system.box).rows, f.data());
-                      EXPECT_EQ(solver.state(), single.state());
-                      for (size_t i = 0; i < portion.index.size(); i++)
-                      {
-                          for (int c = 0; c < 3; c++)
-                          {
-                              EXPECT_NEAR(f[3 * i + c],
-                                          expected.forces[portion.index[i]][c],
-                                          1e3 * roundingFloor<Real>()
-                                                  * rootMeanSquare(expected.forces));
-                          }
-                      }
-                  });
+            [&](Communicator& communicator)
+            {
+                DistributedSolver<Real> solver(options, &communicator);
+                solver.restore(single.state());
+                const Portion<Real> portion(system, domains(system, 3), communicator.rank());
+                portion.giveTo(&solver);
+                const std::vector<Real> x = portion.positions(system);
+                std::vector<Real> f(x.size());
+                solver.evaluate(x.data(), Box(system.box).rows, f.data());
+                EXPECT_EQ(solver.state(), single.state());
+                for (size_t i = 0; i < portion.index.size(); i++)
+                {
+                    for (int c = 0; c < 3; c++)
+                    {
+                        EXPECT_NEAR(f[3 * i + c],
+                                    expected.forces[portion.index[i]][c],
+                                    1e3 * roundingFloor<Real>() * rootMeanSquare(expected.forces));
+                    }
+                }
+            });
 }
 
 TYPED_TEST(Ranks, GiveTheSameBitsAgain)
@@ -353,7 +352,8 @@ TYPED_TEST(Ranks, GiveTheSameBitsAgain)
     const System system = rounded<Real>(pseudoWater(namedBox("cube", 4), 10));
     for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
     {
-        const auto run = [&] {
+        const auto run = [&]
+        {
             return evaluateOnRanks<Real>({ system }, domains(system, 4), 4, optionsFor(engine))[0]
                     .evaluation.forces;
         };

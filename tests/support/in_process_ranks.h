@@ -75,7 +75,10 @@ private:
 class ThreadRank final : public Communicator
 {
 public:
-    ThreadRank(Meeting* meeting, int rank, int ranks) : meeting_(*meeting), rank_(rank), size_(ranks) {}
+    ThreadRank(Meeting* meeting, int rank, int ranks) :
+        meeting_(*meeting), rank_(rank), size_(ranks)
+    {
+    }
     int rank() const override { return rank_; }
     int size() const override { return size_; }
     void exchange(const char* send,
