@@ -5,9 +5,12 @@ Forces at every step of moving runs, through pair searches and changes of domain
 rerun on one rank, whose FMM has the same cells at the same steps.
 """
 
+import subprocess
+
 import numpy as np
 import pytest
 
+from farfield.gromacs import program
 from tests.mdrun.test_gpu_sparse import placed
 from tests.support.gmx import environment, simulation, systems
 from tests.support.gmx.mdp import FMM, UNTUNED_FMM, settings
@@ -141,6 +144,27 @@ def test_a_minimiser(work, water):
     entries = settings(steps, UNTUNED_FMM, {"nstenergy": 1})
     one, several = (run(work, f"ranks{n}", water, entries, n) for n in (1, 2))
     assert several.energies["Potential"][-1] == pytest.approx(one.energies["Potential"][-1], rel=1e-5)
+
+
+@pytest.mark.skipif(environment.gmx_mpi() is None, reason="GMX_MPI is not set")
+def test_an_mpi_library_gives_what_thread_mpi_gives(work, salt_water):
+    """Messages between processes; the same program otherwise."""
+    entries = settings(MOTION, UNTUNED_FMM)
+    threads = run(work, "threads", salt_water, entries, 3, ["-reprod"])
+    simulation.grompp(work, "processes", entries, salt_water.conf, salt_water.top, ["-maxwarn", 1]).ok()
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", environment.gmx_mpi(), "-nobackup"]
+    command += ["mdrun", "-deffnm", "processes", "-ntomp", "1", "-pin", "off", "-nb", "cpu", "-reprod"]
+    subprocess.run(
+        command, check=True, cwd=work, env=program.clean_environment(), timeout=environment.TIME_LIMIT
+    )
+    processes = simulation.Run(work, "processes")
+    errors = [
+        simulation.force_error(a.f, b.f)
+        for a, b in zip(processes.frames[:10], threads.frames[:10], strict=True)
+    ]
+    # the same structures to rounding, which grows with time
+    assert errors[0] < ROUNDING
+    assert max(errors) < 1e-3
 
 
 REFUSED = {
