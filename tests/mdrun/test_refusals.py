@@ -239,11 +239,3 @@ def test_gpu_without_a_gpu(work, water):
     done = simulation.mdrun(work, "gpu", time_limit=60)
     assert_clean_failure(done, "fmm-farfield-device")
     assert_nothing_written(work, "gpu")
-
-
-def test_two_ranks_with_energy_groups(work, water):
-    entries = settings(FMM, WRITE_ALL, {"energygrps": "OW HW1"})
-    simulation.grompp(work, "ranks", entries, water.conf, water.top, ["-maxwarn", 2]).ok()
-    done = simulation.mdrun(work, "ranks", ["-nb", "cpu"], time_limit=60, ntmpi=2, ntomp=1)
-    assert_clean_failure(done, "single rank")
-    assert_nothing_written(work, "ranks")
