@@ -43,8 +43,8 @@ DOXYGEN = ROOT / "build/doxygen"
 breathe_projects = {"farfield": str(DOXYGEN / "xml")}
 breathe_default_project = "farfield"
 breathe_show_include = False
-# The namespace, and types of the standard library and of CUDA
-nitpick_ignore_regex = [("cpp:identifier", r"farfield|(std|cuda).*")]
+# The namespace, and types of the standard library, of CUDA and of MPI
+nitpick_ignore_regex = [("cpp:identifier", r"farfield|size_t|(std|cuda|MPI_).*")]
 
 
 def run_doxygen():

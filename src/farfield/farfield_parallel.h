@@ -18,7 +18,7 @@
 namespace farfield
 {
 
-/*! \brief How the ranks that share a system talk to each other; farfield_mpi.h has one over MPI.
+/*! \brief How the ranks that share a system talk to each other; MpiCommunicator does over MPI.
  *
  *  A function that throws on one rank leaves the others waiting for it: a caller ends them, as
  *  MPI_Abort() does. */
@@ -107,6 +107,7 @@ public:
      *  Where particles have moved by a third of a cell since the exchanges were planned, or
      *  setLocal() was called, these are planned anew.
      *  \param[in]     x        positions, nm, [count][3]
+     *  \param[in]     box      as for Solver::evaluate(), the same on all ranks
      *  \param[in,out] forces   of these particles
      *  \param[in]     request  lambda has no meaning
      *  \returns the part of this rank: the sums over ranks are the totals of the system
