@@ -20,13 +20,7 @@ ByRank<int> cellsByRank(const Ranks& ranks, const Cells& cellsOf)
     {
         lists.push_back(r == ranks.rank() ? std::vector<int>() : cellsOf(r));
     }
-    ByRank<int> all;
-    all.resize(ranks.size(), [&](int r) { return lists[r].size(); });
-    for (int r = 0; r < ranks.size(); r++)
-    {
-        std::copy(lists[r].begin(), lists[r].end(), all.begin(r));
-    }
-    return all;
+    return joined(lists);
 }
 
 } // namespace

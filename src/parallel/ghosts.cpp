@@ -20,18 +20,6 @@ std::vector<size_t> ofPositions(const std::vector<size_t>& offsets)
     return three;
 }
 
-//! Lists for each rank, one behind the other.
-ByRank<int> joined(const std::vector<std::vector<int>>& lists)
-{
-    ByRank<int> all;
-    all.resize(static_cast<int>(lists.size()), [&](int r) { return lists[r].size(); });
-    for (size_t r = 0; r < lists.size(); r++)
-    {
-        std::copy(lists[r].begin(), lists[r].end(), all.begin(static_cast<int>(r)));
-    }
-    return all;
-}
-
 //! Calls f(particle, index of a partner) for the excluded partners of those that have a charge.
 template<class Real, class Function>
 void forPartners(const OwnParticles<Real>& own, const Function& f)

@@ -7,6 +7,7 @@
 #ifndef FARFIELD_PARALLEL_RANKS_H
 #define FARFIELD_PARALLEL_RANKS_H
 
+#include <algorithm>
 #include <numeric>
 #include <type_traits>
 #include <vector>
@@ -40,6 +41,19 @@ struct ByRank
         values.resize(offsets[ranks]);
     }
 };
+
+//! Lists for each rank, one behind the other.
+template<class T>
+ByRank<T> joined(const std::vector<std::vector<T>>& lists)
+{
+    ByRank<T> all;
+    all.resize(static_cast<int>(lists.size()), [&](int r) { return lists[r].size(); });
+    for (size_t r = 0; r < lists.size(); r++)
+    {
+        std::copy(lists[r].begin(), lists[r].end(), all.begin(static_cast<int>(r)));
+    }
+    return all;
+}
 
 //! A Communicator and what went through it. Functions that send are called by all ranks together.
 class Ranks

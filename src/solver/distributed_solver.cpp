@@ -14,8 +14,8 @@
 #include <omp.h>
 
 #include "backend/backend.h"
-#include "parallel/agreement.h"
 #include "parallel/partition.h"
+#include "solver/agreement.h"
 #include "solver/box_follower.h"
 #include "solver/input_check.h"
 #include "solver/memory_errors.h"
@@ -162,7 +162,15 @@ public:
         times_.add(Stage::Sort, [&] { planIfNeeded(x, box); });
         const long long messages = ranks_.messages(), bytes = ranks_.bytes();
         Totals totals;
-        times_.evaluation(*backend_, [&] { totals = pipeline_.run(x, forces, request); });
+        try
+        {
+            times_.evaluation(*backend_, [&] { totals = pipeline_.run(x, forces, request); });
+        }
+        catch (...)
+        {
+            partition_.forget(); // operators that are built again have no plan
+            throw;
+        }
         traffic_.evaluations++;
         traffic_.messages += ranks_.messages() - messages;
         traffic_.bytes += ranks_.bytes() - bytes;

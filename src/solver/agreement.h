@@ -4,10 +4,9 @@
 /*! \file
  *  \brief Errors of one rank, told to all, so that none waits for another that has given up.
  */
-#ifndef FARFIELD_PARALLEL_AGREEMENT_H
-#define FARFIELD_PARALLEL_AGREEMENT_H
+#ifndef FARFIELD_SOLVER_AGREEMENT_H
+#define FARFIELD_SOLVER_AGREEMENT_H
 
-#include <new>
 #include <string>
 #include <vector>
 
