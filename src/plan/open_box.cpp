@@ -13,8 +13,9 @@ namespace farfield
 namespace
 {
 
-//! By how much particles may spread before cells are chosen anew, and how much they may shrink to.
-constexpr double c_reserve = 1.1, c_leastShare = 0.5;
+//! By how much particles may spread before cells are chosen anew, and how much they may shrink to:
+//! to half of what they were when their box was doubled.
+constexpr double c_reserve = 1.1, c_leastShare = 0.25;
 //! Lengths of the box over the longest: flat and long systems need a few cells across.
 constexpr double c_thinnest = 0.1;
 //! More than what rounding of a position may be in cells.
@@ -73,6 +74,29 @@ Mat3 openBoxLike(Boundary boundary, const Mat3& periodic, const Mat3& chosen)
     Mat3 box        = periodic;
     box.row(2)      = chosen.row(2) * std::max(1.0, std::sqrt(area(periodic) / area(chosen)));
     return box;
+}
+
+Growth growthFor(Boundary boundary, const Vec3& extent, const Vec3& chosen)
+{
+    // particles that have gone farther are other ones
+    constexpr int c_most = 256;
+    const Vec3 held      = largestLike(chosen);
+    Growth growth;
+    growth.extent = extent;
+    for (int k = 0; k < 3; k++)
+    {
+        if (!isOpenAlong(boundary, k))
+        {
+            continue;
+        }
+        int& factor = growth.factors[k];
+        while (extent[k] > factor * held[k] && factor < c_most)
+        {
+            factor *= 2;
+        }
+        growth.extent[k] = std::max(extent[k], factor * held[k] / c_reserve);
+    }
+    return growth;
 }
 
 Vec3 extentInBox(Boundary boundary, const Mat3& periodic, const Vec3& extent)

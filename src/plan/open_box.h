@@ -54,6 +54,21 @@ Mat3 openBox(Boundary boundary,
  *  \param[in] chosen  a box as openBox() makes it, which cells were chosen for */
 Mat3 openBoxLike(Boundary boundary, const Mat3& periodic, const Mat3& chosen);
 
+/*! \brief How a box grows that particles have left.
+ *
+ *  It is doubled, not made to fit: what evaporates leaves it as often as its distance doubles, not at
+ *  every tenth, and the cells of what stays behind may be what they were. */
+struct Growth
+{
+    Int3 factors = { 1, 1, 1 };  //!< of the box along its axes, powers of two
+    Vec3 extent  = Vec3::Zero(); //!< that it has to hold then, nm
+
+    bool any() const { return factors[0] * factors[1] * factors[2] > 1; }
+};
+/*! \param[in] extent  of the particles, nm, see extentInBox()
+ *  \param[in] chosen  the one that cells were chosen for */
+Growth growthFor(Boundary boundary, const Vec3& extent, const Vec3& chosen);
+
 //! The extent, nm, with those of a box along periodic axes.
 Vec3 extentInBox(Boundary boundary, const Mat3& periodic, const Vec3& extent);
 

@@ -109,13 +109,12 @@ private:
 } // namespace
 
 template<class Real>
-void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox, const Real* x)
+void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
+                                            const Real* x,
+                                            const Vec3& extent)
 {
     const bool isPeriodic = options_.boundary == Boundary::Periodic;
-    const Vec3 extent     = isPeriodic
-                                    ? Vec3::Zero()
-                                    : extentInBox(options_.boundary, periodicBox, charges_->extent(x));
-    const Mat3 box        = isPeriodic ? periodicBox : openBoxFor(x, periodicBox, extent);
+    const Mat3 box        = isPeriodic ? periodicBox : openBoxFor(options_, x, periodicBox, extent);
     look(x, box);
     const double request   = c_margin * options_.accuracy;
     const bool orderIsOpen = options_.order < 0;
@@ -127,14 +126,7 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox, const Real*
     {
         Options ofWater  = options_;
         ofWater.accuracy = options_.accuracy / search.factor();
-        Discretisation d = chooseDiscretisation({ ofWater,
-                                                  device_,
-                                                  box,
-                                                  charges_->takingPart(),
-                                                  occupied_,
-                                                  sizeof(Real),
-                                                  largestCell(),
-                                                  extent });
+        Discretisation d = choice(ofWater, box, occupied_, extent);
         if (last)
         {
             d.exclusionRange = operators_->discretisation().exclusionRange;
@@ -195,12 +187,77 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox, const Real*
 }
 
 template<class Real>
-Mat3 AccuracyControl<Real>::openBoxFor(const Real* x,
+std::optional<Discretisation> AccuracyControl<Real>::moreCells(const Mat3& box,
+                                                               const Real* x,
+                                                               const Growth& growth) const
+{
+    //! Predicted costs that differ by less are no reason for other cells.
+    constexpr double c_doubt = 1.25;
+
+    Discretisation more = operators_->discretisation();
+    more.referenceBox   = box;
+    more.extent         = growth.extent;
+    for (int k = 0; k < 3; k++)
+    {
+        more.referenceBox.row(k) *= growth.factors[k];
+        for (int& entry : more.leafCells[k])
+        {
+            entry *= growth.factors[k];
+        }
+    }
+    if (!OpenCells::of(more.coarseCells(), more.ws, more.boundary)
+                 .hold(more.referenceBox, largestLike(more.extent))
+        || static_cast<double>(more.leafGrid(more.referenceBox).count()) > c_maxCells
+        || !whyTooLarge(more, device_, sizeof(Real)).empty())
+    {
+        return {};
+    }
+    Options ofWater   = options_;
+    ofWater.accuracy  = options_.accuracy / std::max(more.systemFactor, 1.0);
+    const double cost = costOf(more, charges_->occupancy(x, more.referenceBox));
+    try
+    {
+        const Mat3 other        = openBoxFor(ofWater, x, box, more.extent);
+        const Occupancy inOther = charges_->occupancy(x, other);
+        const double best       = costOf(choice(ofWater, other, inOther, more.extent), inOther);
+        return cost <= c_doubt * best ? std::optional(more) : std::nullopt;
+    }
+    catch (const Error&)
+    {
+        return more; // there are no others
+    }
+}
+
+template<class Real>
+Discretisation AccuracyControl<Real>::choice(const Options& options,
+                                             const Mat3& box,
+                                             const Occupancy& occupied,
+                                             const Vec3& extent) const
+{
+    return chooseDiscretisation({ options,
+                                  device_,
+                                  box,
+                                  charges_->takingPart(),
+                                  occupied,
+                                  sizeof(Real),
+                                  largestCell(),
+                                  extent });
+}
+
+template<class Real>
+double AccuracyControl<Real>::costOf(const Discretisation& d, const Occupancy& occupied) const
+{
+    return predictedCost(device_, Work(d, occupied, static_cast<double>(charges_->takingPart())));
+}
+
+template<class Real>
+Mat3 AccuracyControl<Real>::openBoxFor(const Options& options,
+                                       const Real* x,
                                        const Mat3& periodicBox,
                                        const Vec3& extent) const
 {
     const Occupancy none(0.0);
-    return chooseOpenBox({ options_,
+    return chooseOpenBox({ options,
                            device_,
                            periodicBox,
                            charges_->takingPart(),
@@ -350,10 +407,7 @@ int AccuracyControl<Real>::positionsToMeasure() const
     int most                     = c_most;
     if (!exact_.empty())
     {
-        const Work work(operators_->discretisation(),
-                        occupied_,
-                        static_cast<double>(charges_->takingPart()));
-        const double affordable = c_timeOfFew / predictedCost(device_, work);
+        const double affordable = c_timeOfFew / costOf(operators_->discretisation(), occupied_);
         most = static_cast<int>(std::clamp<double>(affordable, c_most, c_mostOfFew));
     }
     return static_cast<int>(std::clamp<long long>(

@@ -12,9 +12,11 @@
 #define FARFIELD_SOLVER_ACCURACY_CONTROL_H
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "plan/occupancy.h"
+#include "plan/open_box.h"
 #include "solver/charge_set.h"
 #include "solver/force_spread.h"
 #include "solver/pipeline.h"
@@ -50,8 +52,19 @@ public:
      *  chooseDiscretisation(). What takes longer is not tried.
      *  \param[in] periodicBox  only its vectors along periodic axes have a meaning
      *  \param[in] x  [n][3], nm, host memory
+     *  \param[in] extent  that cells have to hold, nm, see extentInBox(); without images
      *  \throws Error  InvalidArgument: the accuracy cannot be met; the best that can is named */
-    void buildSufficient(const Mat3& periodicBox, const Real* x);
+    void buildSufficient(const Mat3& periodicBox, const Real* x, const Vec3& extent);
+
+    /*! \brief More of the cells in use, for particles that have spread; nothing if others would do
+     *         much better, or if they cannot be had.
+     *
+     *  Errors do not depend on how many cells there are, so none are measured.
+     *  \param[in] box     that the operators in use are for, without images along some axes
+     *  \param[in] growth  of it */
+    std::optional<Discretisation> moreCells(const Mat3& box,
+                                            const Real* x,
+                                            const Growth& growth) const;
 
     //! Error of the forces, relative to what Options::accuracy says.
     struct MeasuredError
@@ -73,8 +86,20 @@ public:
 private:
     //! Takes in what does not depend on operators: where particles are, and what their forces are.
     void look(const Real* x, const Mat3& box);
-    //! The box that suits particles without images. \param[in] extent  see extentInBox()
-    Mat3 openBoxFor(const Real* x, const Mat3& periodicBox, const Vec3& extent) const;
+    /*! \brief The box that suits particles without images.
+     *  \param[in] options  the accuracy in terms of water
+     *  \param[in] extent   see extentInBox() */
+    Mat3 openBoxFor(const Options& options,
+                    const Real* x,
+                    const Mat3& periodicBox,
+                    const Vec3& extent) const;
+    //! The choice for a box. \param[in] options  the accuracy in terms of water
+    Discretisation choice(const Options& options,
+                          const Mat3& box,
+                          const Occupancy& occupied,
+                          const Vec3& extent) const;
+    //! Predicted time of an evaluation, ns.
+    double costOf(const Discretisation& d, const Occupancy& occupied) const;
     //! measure(), noted with the operators, which may leave out more excluded pairs for it.
     //! \param[in] predicted  error in water
     MeasuredError measureAndNote(const Real* x, const Mat3& box, double predicted);

@@ -460,21 +460,39 @@ private:
     {
         const Mat3& box = place.box;
         charges_.completePairs();
-        const auto choose = [&](bool mayTune)
+        const auto choose = [&](bool mayTune, const Vec3& extent)
         {
             const Real* x = positions();
-            operators_.change([&] { times_.notCounted([&] { build(box, x, mayTune); }); });
+            operators_.change([&] { times_.notCounted([&] { build(box, x, extent, mayTune); }); });
             chosenFor_      = device_;
             chosenCount_    = charges_.takingPart();
             chosenPartners_ = charges_.withPartners();
         };
-        if (!operators_.exist() || !areChosenForCount() || !areChosenFor(place))
+        if (!operators_.exist() || !areChosenForCount())
         {
-            choose(options_.tune);
+            choose(options_.tune, place.extent);
+        }
+        else if (!areChosenFor(place))
+        {
+            const Growth growth =
+                    growthFor(options_.boundary, place.extent, operators_.discretisation().extent);
+            if (!growth.any())
+            {
+                choose(options_.tune, place.extent);
+            }
+            else if (const auto more = accuracy_.moreCells(box, positions(), growth))
+            {
+                operators_.change([&] { operators_.build(*more); });
+                timed_.clear();
+            }
+            else
+            {
+                choose(options_.tune, growth.extent);
+            }
         }
         else
         {
-            followBox(box, device_, &operators_, [&] { choose(false); });
+            followBox(box, device_, &operators_, [&] { choose(false, place.extent); });
         }
         if (chosenPartners_ == c_notKnown)
         {
@@ -589,14 +607,15 @@ private:
         times_.add(Stage::SetUp, [&] { follow(place, positions); });
     }
 
-    //! Chooses and builds operators that meet the accuracy.
-    void build(const Mat3& box, const Real* x, bool mayTune)
+    //! Chooses and builds operators that meet the accuracy. \param[in] extent  for particles so far
+    //! apart, nm
+    void build(const Mat3& box, const Real* x, const Vec3& extent, bool mayTune)
     {
         if (perturbed_.any())
         {
             perturbed_.mixForChoice();
         }
-        accuracy_.buildSufficient(box, x);
+        accuracy_.buildSufficient(box, x, extent);
         if (gpu_ != nullptr && mayTune)
         {
             const Mat3 inUse = options_.boundary == Boundary::Periodic ? box : operators_.box();

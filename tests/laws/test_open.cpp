@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "evaporation.h"
 #include "open_systems.h"
 #include "two_states.h"
 
@@ -150,6 +151,26 @@ TYPED_TEST(Open, FollowsTheParticles)
                          + std::to_string(motion.scale));
             TestFixture::expectAccurate(result, moved, allPairs(moved), 3e-4);
         }
+    }
+}
+
+//! What evaporates costs other cells as often as its distance doubles, not at every step.
+TYPED_TEST(Open, SeldomHasOtherCellsForWhatEvaporates)
+{
+    using Real           = typename TypeParam::Real;
+    const System rest    = molecules("block", { 0, 0, 0 }, { 9, 9, 9 });
+    const double doubled = 6;
+    for (const M2lEngine engine : { M2lEngine::Auto, M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        Options options = TestFixture::options();
+        options.m2l     = engine;
+        Solver<Real> solver(options);
+        load(solver, rest);
+        expectFewChoices(solver,
+                         rest,
+                         doubled,
+                         [](const System& moved, const Evaluation& result)
+                         { TestFixture::expectAccurate(result, moved, allPairs(moved), 3e-4); });
     }
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "evaporation.h"
 #include "open_systems.h"
 #include "slab_sum.h"
 #include "two_states.h"
@@ -248,6 +249,26 @@ TYPED_TEST(Slab, FollowsTheParticlesAndTheBox)
                          + std::to_string(motion.ofHeight));
             TestFixture::expectAccurate(evaluate(solver, moved), slabSum(moved, 2), 3e-4);
         }
+    }
+}
+
+//! What evaporates costs other cells as often as its distance doubles, not at every step.
+TYPED_TEST(Slab, SeldomHasOtherCellsForWhatEvaporates)
+{
+    using Real           = typename TypeParam::Real;
+    const System rest    = film("film", { 6, 6, 3 });
+    const double doubled = 4;
+    for (const M2lEngine engine : { M2lEngine::Auto, M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        Options options = TestFixture::options();
+        options.m2l     = engine;
+        Solver<Real> solver(options);
+        load(solver, rest);
+        expectFewChoices(solver,
+                         rest,
+                         doubled,
+                         [](const System& moved, const Evaluation& result)
+                         { TestFixture::expectAccurate(result, slabSum(moved, 2), 3e-4); });
     }
 }
 

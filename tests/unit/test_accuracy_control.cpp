@@ -83,7 +83,9 @@ protected:
         StageTimes times;
         Pipeline<double> pipeline(&backend, nullptr, &operators, &times);
         AccuracyControl<double> accuracy(options, device, &charges, &operators, &pipeline);
-        operators.change([&] { accuracy.buildSufficient(c_edge * Mat3::Identity(), x.data()); });
+        operators.change(
+                [&]
+                { accuracy.buildSufficient(c_edge * Mat3::Identity(), x.data(), Vec3::Zero()); });
     }
     ErringBackend backend;
     Options options;

@@ -67,9 +67,9 @@ TEST(OpenBox, LeavesRoomToMove)
     const Vec3 extent(3, 2, 0);
     EXPECT_TRUE(isLikeExtent(extent, extent));
     EXPECT_TRUE(isLikeExtent(1.09 * extent, extent));
-    EXPECT_TRUE(isLikeExtent(0.51 * extent, extent));
+    EXPECT_TRUE(isLikeExtent(0.26 * extent, extent));
     EXPECT_FALSE(isLikeExtent(1.11 * extent, extent));
-    EXPECT_FALSE(isLikeExtent(0.49 * extent, extent));
+    EXPECT_FALSE(isLikeExtent(0.24 * extent, extent));
     EXPECT_TRUE(isLikeExtent(Vec3(3, 2, 0.3), extent)) << "a sheet that has undulations";
     EXPECT_FALSE(isLikeExtent(Vec3(3, 2, 1), extent));
     EXPECT_TRUE(isLikeExtent(Vec3::Zero(), Vec3::Zero()));
@@ -79,6 +79,34 @@ TEST(OpenBox, LeavesRoomToMove)
     EXPECT_GT(box(2, 2), 0);
     EXPECT_GE(openBox(Boundary::Open, Mat3::Identity(), Vec3::Zero(), 0.7, 3)(0, 0), 3 * 0.7)
             << "the cell that was asked for";
+}
+
+//! What has grown holds the particles, has room for more and for less, and no axis grows for another.
+TEST(OpenBox, DoublesForWhatLeavesIt)
+{
+    const Vec3 chosen(3, 2, 0);
+    for (const Boundary boundary : { Boundary::Open, Boundary::Slab })
+    {
+        EXPECT_FALSE(growthFor(boundary, chosen, chosen).any());
+        EXPECT_FALSE(growthFor(boundary, 0.1 * chosen, chosen).any());
+        for (const double height : { 0.34, 0.6, 1.0, 17.0 })
+        {
+            const Vec3 extent(3, 2, height);
+            const Growth growth = growthFor(boundary, extent, chosen);
+            EXPECT_TRUE(growth.any());
+            EXPECT_EQ(growth.factors[0] * growth.factors[1], 1);
+            EXPECT_TRUE(isLikeExtent(extent, growth.extent)) << height;
+            EXPECT_LE(growth.extent[2], 2 * height);
+            const double factor = growth.factors[2];
+            EXPECT_EQ(std::exp2(std::round(std::log2(factor))), factor);
+            EXPECT_LE(growth.extent[2], factor * 0.3 * (1 + 1e-12)) << "of a sheet this is held";
+            EXPECT_GT(height, 0.5 * factor * 0.3);
+        }
+    }
+    EXPECT_FALSE(growthFor(Boundary::Slab, Vec3(9, 9, 0), chosen).any()) << "its box is another";
+    EXPECT_GT(growthFor(Boundary::Open, Vec3(9, 2, 0), chosen).factors[0], 2);
+    const Growth beyond = growthFor(Boundary::Open, Vec3(3e6, 2, 1), Vec3::Zero());
+    EXPECT_GE(beyond.extent[0], 3e6) << "of a single particle";
 }
 
 } // namespace
