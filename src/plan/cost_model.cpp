@@ -70,10 +70,9 @@ double gpuCost(const Work& w)
     else
     {
         // families are not full at surfaces; 8/7 for the coarser levels
-        const double coarse = std::pow(coarseCells(Device::Gpu), 3);
-        m2l                 = 8.0 / 7 * 2 * w.occupied * w.coefficients
+        m2l = 8.0 / 7 * 2 * w.occupied * w.coefficients
                       * (0.1 + 8e-5 * w.nearCells * w.coefficients)
-              + coarse * w.coefficients * 0.02 + 6e4;
+              + w.coarse * w.coefficients * 0.02 + 6e4;
     }
     return p2p + expansion + m2l;
 }

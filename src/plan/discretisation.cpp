@@ -38,6 +38,29 @@ int levelsFor(Device device, const Mat3& box, double edge)
     return 1 + std::max(1, static_cast<int>(std::lround(std::log2(ratio))));
 }
 
+/*! \brief Numbers of levels that suit cells of such an edge; 1: a convolution over the leaves.
+ *
+ *  A slab may be much longer along z than it is wide, if something has evaporated: a coarsest level
+ *  of a few cells in the plane, or one, keeps it small. */
+std::vector<int> levelsThatSuit(Device device, const Mat3& box, const Options& options, double edge)
+{
+    std::vector<int> result;
+    if (options.m2l == M2lEngine::Auto || options.m2l == M2lEngine::Fft)
+    {
+        result.push_back(1);
+    }
+    if (options.m2l != M2lEngine::Fft)
+    {
+        result.push_back(levelsFor(device, box, edge));
+        const double inPlane = std::min(box(0, 0), box(1, 1)) / edge;
+        while (options.boundary == Boundary::Slab && (1 << result.back()) <= inPlane)
+        {
+            result.push_back(result.back() + 1);
+        }
+    }
+    return result;
+}
+
 } // namespace
 
 IntMat Discretisation::coarseCells() const
@@ -131,7 +154,7 @@ struct Candidate
     double edge; //!< wanted, nm
     double cells;
     double cost, error; //!< predicted
-    bool fft;           //!< no levels above the periodic M2L
+    int levels;         //!< 1: none above the periodic M2L
     double memory;      //!< predicted, bytes
     double setUp;       //!< predicted, ns of one core
 };
@@ -200,16 +223,10 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
             {
                 const double wanted =
                         options.cellSize > 0 ? options.cellSize : std::min(edge, shortest);
-                for (bool fft : { true, false })
+                for (const int levels : levelsThatSuit(task.device, box, options, wanted))
                 {
-                    if ((options.m2l == M2lEngine::Fft && !fft)
-                        || (options.m2l != M2lEngine::Fft && options.m2l != M2lEngine::Auto && fft))
-                    {
-                        continue;
-                    }
                     // as chooseCells() rounds: a tree splits cells of its coarsest level
-                    const int levels = fft ? 1 : levelsFor(task.device, box, wanted);
-                    const int split  = 1 << (levels - 1);
+                    const int split = 1 << (levels - 1);
                     Int3 lengths;
                     for (int k = 0; k < 3; k++)
                     {
@@ -238,7 +255,7 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
                                            cells,
                                            predictedCost(task.device, work),
                                            error,
-                                           fft,
+                                           levels,
                                            predictedMemory(work, kind, threads, task.realSize),
                                            predictedSetUp(work, kind) });
                 }
@@ -316,23 +333,22 @@ class Layouts
 {
 public:
     explicit Layouts(const PlanTask& task) :
-        options_(task.options), device_(task.device), box_(task.box), extent_(task.extent)
+        options_(task.options), box_(task.box), extent_(task.extent)
     {
     }
     //! The discretisation of a candidate, and its predicted error.
     std::pair<Discretisation, double> complete(const Candidate& candidate)
     {
         const auto& c = candidate;
-        auto found    = known_.find({ c.edge, c.ws, c.fft });
+        auto found    = known_.find({ c.edge, c.ws, c.levels });
         if (found == known_.end())
         {
             Layout layout;
-            layout.levels = c.fft ? 1 : levelsFor(device_, box_, c.edge);
-            layout.cells  = chooseCells(box_, c.edge, c.ws, 1 << (layout.levels - 1));
+            layout.cells = chooseCells(box_, c.edge, c.ws, 1 << (c.levels - 1));
             const Grid grid(layout.cells, box_);
             layout.unit  = grid.unit();
             layout.ratio = shapeRatio(grid.edges(), c.ws);
-            found        = known_.insert({ { c.edge, c.ws, c.fft }, layout }).first;
+            found        = known_.insert({ { c.edge, c.ws, c.levels }, layout }).first;
         }
         const Layout& layout = found->second;
         Discretisation d;
@@ -343,7 +359,7 @@ public:
         d.boundary     = options_.boundary;
         d.extent       = extent_;
         d.accuracy     = options_.accuracy;
-        d.levels       = layout.levels;
+        d.levels       = c.levels;
         d.referenceBox = box_;
         d.leafCells    = layout.cells;
         return {
@@ -355,14 +371,12 @@ private:
     struct Layout
     {
         IntMat cells;
-        int levels;
         double unit, ratio;
     };
     const Options& options_;
-    Device device_;
     const Mat3& box_;
     const Vec3& extent_;
-    std::map<std::tuple<double, int, bool>, Layout> known_;
+    std::map<std::tuple<double, int, int>, Layout> known_;
 };
 
 //! Whether a setting of about the same cost is among those that were taken.
@@ -374,7 +388,7 @@ bool hasAlike(const std::vector<Candidate>& taken, const Candidate& c)
                        taken.end(),
                        [&](const Candidate& t)
                        {
-                           return t.fft == c.fft && t.ws == c.ws
+                           return (t.levels == 1) == (c.levels == 1) && t.ws == c.ws
                                   && std::abs(std::log(t.cells / c.cells)) < std::log(c_likeCells);
                        });
 }
@@ -504,8 +518,10 @@ Mat3 chooseOpenBox(const PlanTask& task, const std::function<Occupancy(const Mat
 {
     // the closer to 2, the less is empty, and the more cells the coarsest level needs
     constexpr std::array<double, 6> c_factors = { 2.2, 2.5, 3.1, 4.2, 7, 20 };
-    Mat3 best                                 = Mat3::Zero();
-    double least                              = std::numeric_limits<double>::infinity();
+    // what larger boxes seem to gain may be where their cells happen to lie
+    constexpr double c_gain = 0.97;
+    Mat3 best               = Mat3::Zero();
+    double least            = std::numeric_limits<double>::infinity();
     std::optional<Error> failure;
     for (const double factor : c_factors)
     {
@@ -524,7 +540,7 @@ Mat3 chooseOpenBox(const PlanTask& task, const std::function<Occupancy(const Mat
                                                             task.extent });
             const double cost      = predictedCost(
                     task.device, Work(d, occupied, static_cast<double>(task.particles)));
-            if (cost < least)
+            if (cost < c_gain * least)
             {
                 least = cost;
                 best  = box;

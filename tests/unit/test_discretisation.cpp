@@ -69,6 +69,27 @@ TEST(DiscretisationsToTime, MeetTheAccuracyAndDiffer)
     }
 }
 
+//! Of a film from which something has gone far along z: the coarsest level follows all of that.
+TEST(ChooseDiscretisation, KeepsTheCoarsestLevelOfLongSlabsSmall)
+{
+    const Vec3 extent(9.6, 9.6, 400);
+    const double filled = 9.6 * 9.6 * 8.4;
+    Options options;
+    options.boundary = Boundary::Slab;
+    options.threads  = 1;
+    for (const Device device : { Device::Cpu, Device::Gpu })
+    {
+        const Mat3 box         = Vec3(9.6, 9.6, 1000).asDiagonal();
+        PlanTask task          = { options, device, box, 70000, Occupancy(filled) };
+        task.extent            = extent;
+        const Discretisation d = chooseDiscretisation(task);
+        const IntMat coarse    = d.coarseCells();
+        EXPECT_GT(d.levels, 2);
+        EXPECT_LT(coarse[0][0] * coarse[1][1] * coarse[2][2], 10000)
+                << coarse[0][0] << " x " << coarse[1][1] << " x " << coarse[2][2];
+    }
+}
+
 TEST(DiscretisationsToTime, AreWhatTheOptionsLeaveOpen)
 {
     Options options;
