@@ -140,15 +140,16 @@ def kinds_on_cpu(film, seconds):
     return dict.fromkeys(INPUTS, ["-nb", "cpu", *HALF, "-nsteps", steps])
 
 
-def kinds_on_gpu(folder, seconds, update, has_bonded):
+def kinds_on_gpu(folder, arguments, has_bonded):
     """The same on a GPU, with tuned PME."""
-    common = ["-nb", "gpu", "-update", update, "-pin", "on"]
+    common = ["-nb", "gpu", "-update", arguments.update, "-pin", "on"]
+    common += ["-pinoffset", arguments.pin_offset]
     if has_bonded:  # mdrun refuses it where there are none
         common += ["-bonded", "gpu"]
     pme = [*common, "-pme", "gpu", "-nstlist", NSTLIST]
     shutil.copy(folder / "PME.tpr", folder / "PME tuned.tpr")
     speed = steps_per_second(folder, [*pme, "-notunepme"])
-    steps = round(seconds * speed)
+    steps = round(arguments.seconds * speed)
     delay = round(TUNING_DELAY * speed) + TUNING_INTERVALS * NSTLIST
     return {
         "FMM": [*common, *HALF, "-nsteps", steps],
@@ -164,7 +165,7 @@ def measure(folder, film, arguments, has_bonded):
         files = (system.conf, system.top, ["-maxwarn", 1])
         simulation.grompp(folder, kind, entries, *files).ok()
     if arguments.gpu:
-        kinds = kinds_on_gpu(folder, arguments.seconds, arguments.update, has_bonded)
+        kinds = kinds_on_gpu(folder, arguments, has_bonded)
     else:
         kinds = kinds_on_cpu(film, arguments.seconds)
     record = in_turn(folder, kinds, arguments.rounds)
@@ -190,6 +191,8 @@ def main():
                         help="copies of a patch of 4.8 nm along x and along y")
     parser.add_argument("--gpu", action="store_true", help="everything on a GPU")
     parser.add_argument("--update", default="gpu", help="where mdrun integrates, with --gpu")
+    parser.add_argument("--pin-offset", type=int, default=0, metavar="CORE",
+                        help="first core, with --gpu: mdrun does not mind taskset")
     arguments = parser.parse_args()
     makers = {
         f"film, {edge} x {edge} x {arguments.thickness} nm":
