@@ -54,12 +54,13 @@ def error_by_distance(error, bins=10):
     axes.plot(*zip(*rows), "o-", color=COLOURS["FMM"], markersize=4)
     axes.axhline(error.rms, color="grey", linewidth=0.8, linestyle=":")
     axes.set_ylim(bottom=0)
+    axes.ticklabel_format(axis="y", scilimits=(0, 0), useMathText=True)
     return _svg(figure)
 
 
 def conserved_energy(runs):
     """Conserved energy from its start, per atom; runs: {kind: Trajectory}."""
-    figure, axes = _figure("time, ps", "conserved energy, kJ/mol per atom")
+    figure, axes = _figure("time, ps", "change, kJ/mol per atom")
     for kind, run in runs.items():
         values = (run.conserved - run.conserved[0]) / run.atoms
         axes.plot(run.terms["Time"], values, color=COLOURS[kind], label=kind, linewidth=1)
@@ -68,10 +69,22 @@ def conserved_energy(runs):
 
 
 def radial_distribution(title, curves):
-    """curves: {kind: (radii, rows)}."""
-    figure, axes = _figure("r, nm", f"g(r), {title}")
+    """g(r) of both, and below the difference with two standard errors; curves: {kind: (radii, rows)}."""
+    figure, (axes, below) = plt.subplots(
+        2, figsize=SIZE, sharex=True, height_ratios=(3, 1.2), layout="constrained"
+    )
     for kind, (radii, rows) in curves.items():
         style = "-" if kind == "PME" else "--"
         axes.plot(radii, rows.mean(axis=0), style, color=COLOURS[kind], label=kind, linewidth=1.2)
+    means = {kind: rows.mean(axis=0) for kind, (_, rows) in curves.items()}
+    error = np.sqrt(sum(rows.var(axis=0, ddof=1) / len(rows) for _, rows in curves.values()))
+    below.fill_between(radii, -2 * error, 2 * error, color="0.85", linewidth=0)
+    below.plot(radii, means["FMM"] - means["PME"], color=COLOURS["FMM"], linewidth=0.8)
+    axes.set_ylabel(f"g(r), {title}")
+    below.set_ylabel("FMM - PME")
+    below.set_xlabel("r, nm")
+    for part in (axes, below):
+        part.spines[["top", "right"]].set_visible(False)
+    figure.align_ylabels()
     axes.legend(frameon=False)
     return _svg(figure)

@@ -49,7 +49,7 @@ def of_system(system):
             }
         )
         for title, curves in system.curves.items():
-            caption = f"Radial distribution function, {title}."
+            caption = f"Radial distribution function, {title}; grey: two standard errors of the difference."
             if system.peaks[title] is None:
                 caption += " Pairs are too few to compare peaks."
             run_figures.append({"svg": Markup(figures.radial_distribution(title, curves)), "caption": caption})

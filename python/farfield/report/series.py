@@ -30,7 +30,7 @@ def describe(value, error):
     if not np.isfinite(error) or error <= 0:
         return f"{value:.5g}"
     decimals = 1 - int(np.floor(np.log10(error)))
-    if decimals > 6 or abs(value) >= 1e7:
+    if (decimals > 6 and max(abs(value), error) < 0.01) or abs(value) >= 1e7:
         exponent = int(np.floor(np.log10(max(abs(value), error))))
         scale = 10.0**exponent
         inner = max(0, decimals + exponent)
