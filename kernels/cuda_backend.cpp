@@ -21,9 +21,15 @@ constexpr double c_roundingOfNetCharge = 1e-9;
 } // namespace
 
 template<class Real>
-CudaBackend<Real>::CudaBackend(double coulombConstant, int threads, bool reproducible, int device) :
-    device_(device), rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads),
-    reproducible_(reproducible), nearField_(reproducible), totals_(far())
+CudaBackend<Real>::CudaBackend(double coulombConstant,
+                               int threads,
+                               bool reproducible,
+                               int device,
+                               const DeviceRanks<Real>* ranks) :
+    device_(device),
+    rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads), reproducible_(reproducible),
+    nearField_(reproducible), totals_(far()),
+    ranks_(ranks != nullptr ? std::make_unique<RanksOnDevice<Real>>(*ranks) : nullptr)
 {
     potentials_.prepare(far());
 }
@@ -31,22 +37,50 @@ CudaBackend<Real>::CudaBackend(double coulombConstant, int threads, bool reprodu
 template<class Real>
 void CudaBackend<Real>::setCharges(const Real* q, int n)
 {
+    if (ranks_)
+    {
+        ranks_->setOwnCharges(q, n); // ghosts are to come
+        return;
+    }
     const ScaledCharges<Real> scaled(q, n, rootCoulomb_);
-    const bool sameParticles = n == arrays_.size() && scaled.count() == arrays_.takingPart();
+    setCharges(scaled, scaled.net, n);
+}
+
+template<class Real>
+void CudaBackend<Real>::setGhosts(const Real* q, int n, double net)
+{
+    settle(); // evaluations that nobody has waited for use what the plan replaces
+    const std::vector<Real> all = ranks_->allCharges(q, n);
+    const ScaledCharges<Real> scaled(all.data(), static_cast<int>(all.size()), rootCoulomb_);
+    setCharges(scaled, rootCoulomb_ * net, ranks_->own());
+    ranks_->plan(coefficientCount(farField_.discretisation().order), tree().view(0).stride, far());
+    history_.replace();
+}
+
+template<class Real>
+void CudaBackend<Real>::setCharges(const ScaledCharges<Real>& scaled, double net, int own)
+{
+    const int n = static_cast<int>(scaled.q.size());
+    const bool sameParticles =
+            n == arrays_.size() && own == arrays_.own() && scaled.count() == arrays_.takingPart();
     if (!sameParticles)
     {
         // what has no memory leaves all as it was
         nearField_.resize(scaled.count());
         farForces_.resize(scaled.count());
-        resizeCells(scaled.count(), n);
+        resizeCells(scaled.count(), n, own);
     }
-    if (!sameParticles || std::abs(scaled.net - netCharge_) > c_roundingOfNetCharge)
+    if (!sameParticles || std::abs(net - netCharge_) > c_roundingOfNetCharge)
     {
         history_.replace(); // the net charge is an argument of kernels
     }
-    arrays_.setCharges(scaled, far());
+    arrays_.setCharges(scaled, own, far());
     setParticles();
-    netCharge_ = scaled.net;
+    if (!sameParticles && !ranks_)
+    {
+        forgetOccupancy(); // a plan of ranks changes it little
+    }
+    netCharge_ = net;
 }
 
 template<class Real>
@@ -69,7 +103,8 @@ void CudaBackend<Real>::build(const Discretisation& d)
     {
         farField_.build(d, threads_, reproducible_, far());
         potentials_.setOrder(d.order, far());
-        resizeCells(arrays_.takingPart(), arrays_.size());
+        resizeCells(arrays_.takingPart(), arrays_.size(), arrays_.own());
+        forgetOccupancy();
         setParticles();
     }
     catch (...)
@@ -148,7 +183,7 @@ bool CudaBackend<Real>::mayRepeat(const Request& request, cudaStream_t stream) c
 {
     return measuring_ == Measure::None && !request.energy && !request.virial
            && !request.mayHaveJumped && history_.isNext(request.step) && !history_.hasRecording()
-           && !isCapturing(stream) && !tree().needsRoom();
+           && !isCapturing(stream) && !tree().needsRoom() && (!ranks_ || ranks_->mayBeCaptured());
 }
 
 template<class Real>
@@ -159,7 +194,13 @@ void CudaBackend<Real>::repeat(const Real* x,
                                const Real* potentials,
                                const std::function<void()>& evaluate)
 {
-    const cudaStream_t s                = static_cast<cudaStream_t>(stream);
+    const cudaStream_t s = static_cast<cudaStream_t>(stream);
+    if (ranks_ && !ranks_->mayBeCaptured() && isCapturing(s))
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "Evaluations of several ranks cannot be recorded into CUDA graphs where their "
+                    "messages pass through the hosts.");
+    }
     const EvaluationArguments arguments = {
         x, forces, request.replaceForces, this->exclusionRange_, history_.generation()
     };
@@ -252,14 +293,22 @@ std::vector<double> CudaBackend<Real>::measure(Measure what,
 }
 
 template<class Real>
-void CudaBackend<Real>::resizeCells(int n, int all)
+void CudaBackend<Real>::resizeCells(int n, int all, int own)
 {
-    if (tree().levels() > 0 && n > 0)
+    if (tree().levels() > 0 && (n > 0 || ranks_))
+    {
+        cells_.resize(n, all, own, leafGrid().cells, ranks_ != nullptr);
+        history_.forgetPositions();
+    }
+}
+
+template<class Real>
+void CudaBackend<Real>::forgetOccupancy()
+{
+    if (tree().levels() > 0)
     {
         const int cells = leafGrid().cells;
-        cells_.resize(n, all, cells);
-        nearField_.forgetOccupancy(cells, n / cells);
-        history_.forgetPositions();
+        nearField_.forgetOccupancy(cells, arrays_.takingPart() / cells, ranks_ != nullptr);
     }
 }
 
@@ -273,16 +322,19 @@ void CudaBackend<Real>::setParticles()
 }
 
 template<class Real>
-std::unique_ptr<GpuBackend<Real>>
-makeGpuBackend(double coulombConstant, int threads, bool reproducible, int deviceId)
+std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
+                                                 int threads,
+                                                 bool reproducible,
+                                                 int deviceId,
+                                                 const DeviceRanks<Real>* ranks)
 {
     const int device = requireUsableGpu(deviceId);
     const int before = exchangeDevice(device);
     std::unique_ptr<GpuBackend<Real>> backend;
     try
     {
-        backend =
-                std::make_unique<CudaBackend<Real>>(coulombConstant, threads, reproducible, device);
+        backend = std::make_unique<CudaBackend<Real>>(
+                coulombConstant, threads, reproducible, device, ranks);
     }
     catch (...)
     {
@@ -293,7 +345,11 @@ makeGpuBackend(double coulombConstant, int threads, bool reproducible, int devic
     return backend;
 }
 
-template std::unique_ptr<GpuBackend<float>> makeGpuBackend<float>(double, int, bool, int);
-template std::unique_ptr<GpuBackend<double>> makeGpuBackend<double>(double, int, bool, int);
+#define FARFIELD_INSTANTIATE(Real)                                                                 \
+    template std::unique_ptr<GpuBackend<Real>> makeGpuBackend<Real>(                               \
+            double, int, bool, int, const DeviceRanks<Real>*)
+FARFIELD_INSTANTIATE(float);
+FARFIELD_INSTANTIATE(double);
+#undef FARFIELD_INSTANTIATE
 
 } // namespace farfield

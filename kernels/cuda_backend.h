@@ -22,6 +22,7 @@
 #include "perturbed/perturbed.h"
 #include "points/points.h"
 #include "potentials/potentials.h"
+#include "ranks/ranks_on_device.h"
 #include "runtime/devices.h"
 #include "runtime/evaluation_history.h"
 #include "runtime/evaluation_streams.h"
@@ -38,9 +39,15 @@ class CudaBackend final : public GpuBackend<Real>
 public:
     using typename GpuBackend<Real>::Measure;
 
-    CudaBackend(double coulombConstant, int threads, bool reproducible, int device);
+    //! \param[in] ranks  of a system on several ranks, or null
+    CudaBackend(double coulombConstant,
+                int threads,
+                bool reproducible,
+                int device,
+                const DeviceRanks<Real>* ranks);
 
     void setCharges(const Real* q, int n) override;
+    void setGhosts(const Real* q, int n, double net) override;
     void setExclusions(const int* offsets, const int* partners, int n) override;
     void build(const Discretisation& d) override;
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override;
@@ -49,7 +56,7 @@ public:
     void p2p() override;
     void p2m() override { farField_.p2m(cells_.particles(), far()); }
     void m2m(int level) override { farField_.m2m(level, far()); }
-    void m2l(int level) override { farField_.m2l(level, farSums(), far()); }
+    void m2l(int level) override;
     void l2l(int level) override { farField_.l2l(level, netCharge_, farSums(), far()); }
 
     void l2p() override;
@@ -77,6 +84,10 @@ public:
     bool mustRecordAgain() const override { return history_.isOutdated() || tree().needsRoom(); }
 
     bool mayUpdateGraphs() const override { return tree().levels() == 1; }
+    SentPerEvaluation sentPerEvaluation() const override
+    {
+        return ranks_ ? ranks_->sentPerEvaluation() : SentPerEvaluation();
+    }
 
     std::vector<Real> onHost(const Real* vectors, int n, void* stream) override;
     Vec3 extent(const Real* x, void* stream) override;
@@ -123,8 +134,14 @@ private:
     //! Whether a graph may take the place of an evaluation of this request.
     bool mayRepeat(const Request& request, cudaStream_t stream) const;
 
+    /*! \brief Takes the charges of all particles here.
+     *  \param[in] net  charge of all particles that there are, scaled
+     *  \param[in] own  those from here on are ghosts */
+    void setCharges(const ScaledCharges<Real>& scaled, double net, int own);
     //! Makes room for n of all particles, those that take part.
-    void resizeCells(int n, int all);
+    void resizeCells(int n, int all, int own);
+    //! How full cells are is to be found out by the next evaluation.
+    void forgetOccupancy();
     //! Says which these are.
     void setParticles();
 
@@ -173,6 +190,7 @@ private:
     DeviceBuffer<Real4<Real>> farForces_;
     DeviceTotals<Real> totals_;
     DevicePotentials<Real> potentials_;
+    std::unique_ptr<RanksOnDevice<Real>> ranks_; //!< null: all particles are here
 };
 
 } // namespace farfield

@@ -61,10 +61,7 @@ void CudaBackend<Real>::exclusions()
     streams_.awaitIn(stream, Point::Placed);
     if (replacesForces())
     {
-        clearForces(arrays_.order() + arrays_.takingPart(),
-                    arrays_.size() - arrays_.takingPart(),
-                    forces(),
-                    stream);
+        clearForces(arrays_.idle(), arrays_.idleCount(), forces(), stream);
     }
     const NearGrid where = nearGrid();
     nearField_.exclusions().subtract(where.box,
@@ -72,6 +69,7 @@ void CudaBackend<Real>::exclusions()
                                      arrays_.positions(),
                                      arrays_.q(),
                                      arrays_.size(),
+                                     arrays_.own(),
                                      nearResults(),
                                      stream);
     streams_.awaitIn(stream, Point::Sorted);
@@ -88,6 +86,19 @@ void CudaBackend<Real>::p2p()
 }
 
 template<class Real>
+void CudaBackend<Real>::m2l(int level)
+{
+    FarSums sums     = farSums();
+    Real* ofAllRanks = nullptr;
+    if (ranks_)
+    {
+        ofAllRanks      = ranks_->completeMultipoles(tree().view(level).M, far());
+        sums.deviatoric = ranks_->isFirst() ? sums.deviatoric : nullptr; // all of it
+    }
+    farField_.m2l(level, ofAllRanks, sums, far());
+}
+
+template<class Real>
 void CudaBackend<Real>::l2p()
 {
     streams_.awaitIn(far(), Point::NearDone);
@@ -98,7 +109,7 @@ void CudaBackend<Real>::l2p()
     arrays.replace = replacesForces();
     arrays.all     = forces();
     arrays.far     = this->request_.virial ? farForces_.data() : nullptr;
-    arrays.poison  = tree().poison();
+    arrays.poison  = ranks_ ? ranks_->poison() : tree().poison();
     farField_.l2p(cells_.particles(), netCharge_, arrays, far());
     if (wantedSums() != NearSums::None)
     {
@@ -233,6 +244,11 @@ void CudaBackend<Real>::setPositions()
     {
         arrays_.copyPositions(this->positions_, far());
     }
+    if (ranks_)
+    {
+        const Mat3 toCells = farField_.discretisation().leafGrid(farField_.box()).inverseEdges();
+        arrays_.usePositions(ranks_->exchangePositions(arrays_.positions(), toCells, far()));
+    }
     streams_.reach(Point::Placed, far());
 }
 
@@ -272,6 +288,13 @@ bool CudaBackend<Real>::overflowed()
 template<class Real>
 void CudaBackend<Real>::throwIfOverflowed()
 {
+    if (ranks_ && ranks_->haveMovedFar())
+    {
+        throw Error(ErrorCode::DeviceFailure,
+                    "Particles have moved by a third of a cell since their exchange between ranks "
+                    "was planned, and the forces since then are not numbers. Call setLocal() more "
+                    "often.");
+    }
     if (overflowed())
     {
         throw Error(ErrorCode::DeviceFailure,
@@ -286,6 +309,7 @@ void CudaBackend<Real>::throwIfOverflowed()
     template void CudaBackend<Real>::sort();                                                       \
     template void CudaBackend<Real>::exclusions();                                                 \
     template void CudaBackend<Real>::p2p();                                                        \
+    template void CudaBackend<Real>::m2l(int);                                                     \
     template void CudaBackend<Real>::l2p();                                                        \
     template void CudaBackend<Real>::addPotentials();                                              \
     template Totals CudaBackend<Real>::collect();                                                  \

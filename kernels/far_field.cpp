@@ -117,12 +117,17 @@ void DeviceFarField<Real>::m2m(int level, cudaStream_t stream)
 }
 
 template<class Real>
-void DeviceFarField<Real>::m2l(int level, const FarSums& sums, cudaStream_t stream)
+void DeviceFarField<Real>::m2l(int level,
+                               Real* multipoles,
+                               const FarSums& sums,
+                               cudaStream_t stream)
 {
     const double scale = 1 / tree_.unit(level);
     if (level == 0)
     {
-        periodicM2l_->apply(tree_.view(0), scale, sums.deviatoric, stream);
+        LevelView<Real> view = tree_.view(0);
+        view.M               = multipoles != nullptr ? multipoles : view.M;
+        periodicM2l_->apply(view, scale, sums.deviatoric, stream);
         return;
     }
     engine_->apply(tree_.view(level), tree_.families(level), stream);

@@ -47,7 +47,8 @@ public:
 
     void p2m(const SortedParticles<Real>& particles, cudaStream_t stream);
     void m2m(int level, cudaStream_t stream);
-    void m2l(int level, const FarSums& sums, cudaStream_t stream);
+    //! \param[in] multipoles  if not null, those of level 0, instead of ours
+    void m2l(int level, Real* multipoles, const FarSums& sums, cudaStream_t stream);
     void l2l(int level, double netCharge, const FarSums& sums, cudaStream_t stream);
     void l2p(const SortedParticles<Real>& particles,
              double netCharge,

@@ -4,6 +4,7 @@
 #include "farfield/farfield_cuda.h"
 
 #include "backend/device_entry.h"
+#include "backend/distributed_device_entry.h"
 
 namespace farfield
 {
@@ -63,6 +64,36 @@ std::vector<StageTime> measureStages(Solver<Real>& solver,
     return DeviceEntry<Real>::measureStages(solver, x, box, forces, request, repeats);
 }
 
+template<class Real>
+void enqueue(DistributedSolver<Real>& solver,
+             const Real* x,
+             const double box[3][3],
+             Real* forces,
+             const Request& request,
+             cudaStream_t stream,
+             const Real* onHost)
+{
+    DistributedDeviceEntry<Real>::enqueue(solver, x, box, forces, request, stream, onHost);
+}
+
+template<class Real>
+Totals wait(DistributedSolver<Real>& solver)
+{
+    return DistributedDeviceEntry<Real>::wait(solver);
+}
+
+template<class Real>
+bool mustRecordAgain(const DistributedSolver<Real>& solver)
+{
+    return DistributedDeviceEntry<Real>::mustRecordAgain(solver);
+}
+
+template<class Real>
+bool mayUpdateGraphs(const DistributedSolver<Real>& solver)
+{
+    return DistributedDeviceEntry<Real>::mayUpdateGraphs(solver);
+}
+
 #define FARFIELD_INSTANTIATE(Real)                                                                 \
     template FARFIELD_EXPORT void enqueue<Real>(Solver<Real>&,                                     \
                                                 const Real*,                                       \
@@ -84,7 +115,17 @@ std::vector<StageTime> measureStages(Solver<Real>& solver,
     template FARFIELD_EXPORT bool mustRecordAgain<Real>(const Solver<Real>&);                      \
     template FARFIELD_EXPORT bool mayUpdateGraphs<Real>(const Solver<Real>&);                      \
     template FARFIELD_EXPORT std::vector<StageTime> measureStages<Real>(                           \
-            Solver<Real>&, const Real*, const double[3][3], Real*, const Request&, int);
+            Solver<Real>&, const Real*, const double[3][3], Real*, const Request&, int);           \
+    template FARFIELD_EXPORT void enqueue<Real>(DistributedSolver<Real>&,                          \
+                                                const Real*,                                       \
+                                                const double[3][3],                                \
+                                                Real*,                                             \
+                                                const Request&,                                    \
+                                                cudaStream_t,                                      \
+                                                const Real*);                                      \
+    template FARFIELD_EXPORT Totals wait<Real>(DistributedSolver<Real>&);                          \
+    template FARFIELD_EXPORT bool mustRecordAgain<Real>(const DistributedSolver<Real>&);           \
+    template FARFIELD_EXPORT bool mayUpdateGraphs<Real>(const DistributedSolver<Real>&);
 
 FARFIELD_INSTANTIATE(float)
 FARFIELD_INSTANTIATE(double)

@@ -14,10 +14,11 @@ constexpr double c_sparse = 0.5;
 } // namespace
 
 template<class Real>
-void DeviceNearField<Real>::forgetOccupancy(int cells, int usual)
+void DeviceNearField<Real>::forgetOccupancy(int cells, int usual, bool hasGhosts)
 {
     occupancyKnown_ = false;
     occupancy_      = { cells, usual };
+    lists_          = hasGhosts;
 }
 
 template<class Real>
@@ -29,8 +30,9 @@ void DeviceNearField<Real>::findOccupancy(DeviceCells<Real>* particles, cudaStre
     }
     const auto now  = particles->occupancy(stream);
     occupancyKnown_ = true;
-    if (now.cells < c_sparse * occupancy_.cells)
+    if (lists_ || now.cells < c_sparse * occupancy_.cells)
     {
+        lists_     = true;
         occupancy_ = { now.cells, reproducible_ ? occupancy_.usual : now.usual };
         particles->makeRoomForList();
     }
@@ -38,13 +40,15 @@ void DeviceNearField<Real>::findOccupancy(DeviceCells<Real>* particles, cudaStre
 
 template<class Real>
 OccupiedCells DeviceNearField<Real>::occupied(DeviceCells<Real>* particles,
-                                              int cells,
+                                              const NearGrid& where,
                                               cudaStream_t stream) const
 {
-    OccupiedCells result = { nullptr, nullptr, cells, occupancy_.cells, occupancy_.usual };
-    if (result.expected < result.all)
+    OccupiedCells result = {
+        nullptr, nullptr, where.grid.cells, occupancy_.cells, occupancy_.usual
+    };
+    if (lists_)
     {
-        particles->listOccupied(stream);
+        particles->listOccupied(where.grid, where.ws, stream);
         result.cells = particles->occupied();
         result.count = particles->occupiedCount();
     }
@@ -62,7 +66,7 @@ void DeviceNearField<Real>::p2p(DeviceCells<Real>* particles,
     task.grid          = where.grid;
     task.frame         = where.frame;
     task.ws            = where.ws;
-    task.occupied      = occupied(particles, where.grid.cells, stream);
+    task.occupied      = occupied(particles, where, stream);
     task.exclusions    = exclusions_.view();
     task.closeDistance = where.closeDistance;
     task.reproducible  = reproducible_;

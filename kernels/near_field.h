@@ -31,8 +31,10 @@ public:
 
     //! Room for the forces of n particles.
     void resize(int n) { forces_.resize(n); }
-    //! How full cells are is to be found out anew. \param[in] usual  particles of a cell until then
-    void forgetOccupancy(int cells, int usual);
+    /*! \brief How full cells are is to be found out anew.
+     *  \param[in] usual      particles of a cell until then
+     *  \param[in] hasGhosts  a list of the cells is visited in any case, see listOccupied() */
+    void forgetOccupancy(int cells, int usual, bool hasGhosts);
     DeviceExclusions<Real>& exclusions() { return exclusions_; }
 
     /*! \brief Finds out after a sort how full the cells are, where that is not known; waits.
@@ -51,7 +53,9 @@ public:
 
 private:
     //! The cells to visit; a list of them is made where many are empty.
-    OccupiedCells occupied(DeviceCells<Real>* particles, int cells, cudaStream_t stream) const;
+    OccupiedCells occupied(DeviceCells<Real>* particles,
+                           const NearGrid& where,
+                           cudaStream_t stream) const;
 
     bool reproducible_;
     DeviceExclusions<Real> exclusions_;
@@ -59,6 +63,7 @@ private:
     //! All cells, and the mean of them, unless a list is visited.
     typename DeviceCells<Real>::Occupancy occupancy_ = { 0, 0 };
     bool occupancyKnown_                             = false;
+    bool lists_                                      = false; //!< whether a list is visited
 };
 
 } // namespace farfield

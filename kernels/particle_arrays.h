@@ -21,9 +21,10 @@ template<class Real>
 class ParticleArrays
 {
 public:
-    //! Takes charges; sets the number of particles. Where there is no memory for them, all stays as
-    //! it was.
-    void setCharges(const ScaledCharges<Real>& charges, cudaStream_t stream)
+    /*! \brief Takes charges; sets the number of particles. Where there is no memory for them, all
+     *         stays as it was.
+     *  \param[in] own  those from here on are ghosts */
+    void setCharges(const ScaledCharges<Real>& charges, int own, cudaStream_t stream)
     {
         const std::vector<int> order = charges.order();
         if (order.size() > order_.size())
@@ -36,17 +37,26 @@ public:
         q_.upload(charges.q.data(), charges.q.size(), stream);
         order_.upload(order.data(), order.size(), stream);
         n_          = static_cast<int>(order.size());
+        own_        = own;
         takingPart_ = charges.count();
+        // ghosts are the last of the others, too
+        idle_ = static_cast<int>(std::count_if(order.begin() + takingPart_,
+                                               order.end(),
+                                               [own](int particle) { return particle < own; }));
     }
     int size() const { return n_; }
+    int own() const { return own_; }
     int takingPart() const { return takingPart_; } //!< see ScaledCharges
     const Real* q() const { return q_.data(); }
     //! [n] Those that take part, ascending, then the others; device memory.
     const int* order() const { return order_.data(); }
+    //! Ours that do not take part, ascending; device memory.
+    const int* idle() const { return order_.data() + takingPart_; }
+    int idleCount() const { return idle_; }
 
     //! \param[in] x  [n][3] device memory
     void usePositions(const Real* x) { positions_ = x; }
-    //! \param[in] x  [n][3] host memory
+    //! \param[in] x  [own][3] host memory
     void copyPositions(const Real* x, cudaStream_t stream)
     {
         x_.resize(values());
@@ -54,28 +64,28 @@ public:
               "copying positions to the GPU");
         positions_ = x_.data();
     }
-    //! [n][3] of this evaluation.
+    //! [n][3] of this evaluation, with those of ghosts.
     const Real* positions() const { return positions_; }
 
-    //! [n][3] room for forces.
+    //! [own][3] room for forces.
     Real* forces()
     {
         forces_.resize(values());
         return forces_.data();
     }
-    //! [n] room for potentials.
+    //! [own] room for potentials.
     Real* potentials()
     {
-        potentials_.resize(n_);
+        potentials_.resize(own_);
         return potentials_.data();
     }
     //! Brings potentials() to the host; they are there when the stream has come to its end.
     void fetchPotentials(cudaStream_t stream)
     {
-        potentialsOnHost_.resize(n_);
+        potentialsOnHost_.resize(own_);
         check(cudaMemcpyAsync(potentialsOnHost_.data(),
                               potentials_.data(),
-                              n_ * sizeof(Real),
+                              own_ * sizeof(Real),
                               cudaMemcpyDeviceToHost,
                               stream),
               "copying potentials from the GPU");
@@ -83,7 +93,7 @@ public:
     //! Gives them to the caller.
     void deliverPotentials(Real* potentials) const
     {
-        std::copy_n(potentialsOnHost_.data(), n_, potentials);
+        std::copy_n(potentialsOnHost_.data(), own_, potentials);
     }
     //! Brings forces() to the host; they are there when the stream has come to its end.
     void fetchForces(cudaStream_t stream)
@@ -113,9 +123,9 @@ public:
     }
 
 private:
-    size_t values() const { return 3 * static_cast<size_t>(n_); }
+    size_t values() const { return 3 * static_cast<size_t>(own_); }
 
-    int n_ = 0, takingPart_ = 0;
+    int n_ = 0, own_ = 0, takingPart_ = 0, idle_ = 0;
     const Real* positions_ = nullptr;
     DeviceBuffer<Real> q_, x_, forces_, potentials_;
     DeviceBuffer<int> order_;

@@ -86,15 +86,22 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
     // cells by rank among those of the block
     int own       = -1;
     int left      = -1;
+    int atom      = 0;
+    bool isOurs   = false;
     Real4<Real> a = { 0, 0, 0, 0 };
     Real* to      = nullptr;
     Real sum[3]   = { 0, 0, 0 };
     if (i < task.particles.n)
     {
-        own                    = __ldg(task.particles.cell + i);
-        left                   = (thread > 0) ? __ldg(task.particles.cell + i - 1) : -1;
+        own    = __ldg(task.particles.cell + i);
+        left   = (thread > 0) ? __ldg(task.particles.cell + i - 1) : -1;
+        atom   = __ldg(task.particles.atom + i);
+        isOurs = atom < task.particles.own;
+    }
+    if (isOurs)
+    {
         a                      = load(task.particles.xq + i);
-        const size_t at        = 3 * static_cast<size_t>(__ldg(task.particles.atom + i));
+        const size_t at        = 3 * static_cast<size_t>(atom);
         const Real4<Real> near = out.near[i];
         to                     = out.all + at;
         for (int k = 0; k < 3; k++)
@@ -164,7 +171,7 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
             }
         }
         __syncthreads();
-        if (i < task.particles.n && rank >= begin && rank < begin + room && slots[rank] >= 0)
+        if (isOurs && rank >= begin && rank < begin + room && slots[rank] >= 0)
         {
             Real g[3];
             localGradient<P>(Expansion<Real>{ staged + (rank - begin) * Shape::c_pitch },
@@ -179,7 +186,7 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
             force.z          = a.w * (task.pull * a.z - scale * g[2]);
         }
     }
-    if (i < task.particles.n)
+    if (isOurs)
     {
         const Real poison = (out.poison != nullptr) ? *out.poison : Real(0);
         for (int k = 0; k < 3; k++)

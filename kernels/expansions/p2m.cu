@@ -89,8 +89,7 @@ __device__ void shareSums(Real* sums, int lane)
 template<class Real>
 struct MultipoleTask
 {
-    const Real4<Real>* __restrict__ xq;
-    const int* __restrict__ start;
+    SortedParticles<Real> particles;
     const int* __restrict__ cellOf;
     int stride;
     Real inverseUnit;
@@ -123,8 +122,9 @@ __device__ void sumPart(const MultipoleTask<Real>& task, Target<Real>* targets)
     int end        = 0;
     if (cell >= 0)
     {
-        k   = task.start[cell] + lane;
-        end = task.start[cell + 1];
+        const int* bins = task.particles.bins(cell);
+        k               = bins[0] + lane;
+        end             = bins[1]; // ghosts are in the multipoles of another rank
     }
     for (int i = threadIdx.x; i < c_count; i += c_threads)
     {
@@ -139,7 +139,7 @@ __device__ void sumPart(const MultipoleTask<Real>& task, Target<Real>* targets)
     Real4<Real> next = { 0, 0, 0, 0 };
     if (k < end)
     {
-        next = task.xq[k];
+        next = task.particles.xq[k];
     }
     while (k < end)
     {
@@ -147,7 +147,7 @@ __device__ void sumPart(const MultipoleTask<Real>& task, Target<Real>* targets)
         k += c_lanes;
         if (k < end)
         {
-            next = task.xq[k];
+            next = task.particles.xq[k];
         }
         addMultipoles<P, c_first, c_end>(
                 a.x * task.inverseUnit, a.y * task.inverseUnit, a.z * task.inverseUnit, a.w, sums);
@@ -188,9 +188,9 @@ void p2m(const DeviceExpansionTables<Real>& tables,
     {
         return;
     }
-    const MultipoleTask<Real> task = { particles.xq,  particles.start,      leaves.cellOf,
-                                       leaves.stride, tables.inverseUnit(), tables.scale(),
-                                       leaves.M };
+    const MultipoleTask<Real> task = { particles,      leaves.cellOf,
+                                       leaves.stride,  tables.inverseUnit(),
+                                       tables.scale(), leaves.M };
     dispatchOrder(tables.order(),
                   [&](auto order)
                   {

@@ -23,7 +23,7 @@ struct ExclusionTask
 {
     MinimumImage image;
     Real safe2, close2;
-    int n;
+    int n, own;
     const Real* x;
     const Real* q;
     const int* offsets;
@@ -96,13 +96,13 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
                 F[0] += f * dx;
                 F[1] += f * dy;
                 F[2] += f * dz;
-                if (Energy)
+                if (Energy && i < task.own)
                 {
                     // half of the pair; the other half is its partner's
                     sums[0] -= 0.5 * static_cast<double>(q) * static_cast<double>(qj)
                                * static_cast<double>(root);
                 }
-                if (Virial)
+                if (Virial && i < task.own)
                 {
                     sums[1] -= 0.25 * static_cast<double>(dx * (f * dx));
                     sums[2] -= 0.25 * static_cast<double>(dy * (f * dy));
@@ -270,6 +270,7 @@ void DeviceExclusions<Real>::subtract(const Mat3& box,
                                       const Real* x,
                                       const Real* q,
                                       int n,
+                                      int own,
                                       const NearResults& results,
                                       cudaStream_t stream)
 {
@@ -284,6 +285,7 @@ void DeviceExclusions<Real>::subtract(const Mat3& box,
     task.x                   = x;
     task.q                   = q;
     task.n                   = n;
+    task.own                 = own;
     task.offsets             = offsets_.data();
     task.partners            = partners_.data();
     task.close               = close_.data();

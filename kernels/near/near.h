@@ -56,12 +56,14 @@ public:
      *  Pairs nearer than closeDistance are noted instead, and the near field leaves them out
      *  (compare Exclusions<Real>). Needs no sorted particles, so it can run beside the sorting.
      *  \param[in] box   rows, lower triangular, nm
-     *  \param[in] x, q  [n][3] positions, any image, and [n] scaled charges; device memory */
+     *  \param[in] x, q  [n][3] positions, any image, and [n] scaled charges; device memory
+     *  \param[in] own   those from here on are ghosts: sums leave their half of a pair out */
     void subtract(const Mat3& box,
                   double closeDistance,
                   const Real* x,
                   const Real* q,
                   int n,
+                  int own,
                   const NearResults& results,
                   cudaStream_t stream);
 
@@ -124,7 +126,7 @@ struct DeviceNearTask
     NearResults results;
 };
 
-/*! \brief Near-field forces on sorted particles, added to forces, [n].
+/*! \brief Near-field forces on sorted particles, added to forces, [n]; what ghosts get has no meaning.
  *
  *  Energies and virials are added up in a fixed order; forces are if that is asked for and the
  *  particles are sorted reproducibly. */

@@ -156,15 +156,18 @@ void p2p(const DeviceNearTask<Real>& task, Real4<Real>* forces, cudaStream_t str
     arguments.sums       = (sums == NearSums::None) ? OrderedSums::View{ nullptr, nullptr }
                                                     : task.results.scratch->view();
     arguments.logShares  = 0; // launchShape() decides
+    // with ghosts, half of a pair's energy is that of another rank
+    const bool oneSided =
+            task.reproducible || (task.particles.logBins > 0 && sums != NearSums::None);
     if (task.ws == 1)
     {
-        task.reproducible ? launch<Real, 1, false>(arguments, sums, stream)
-                          : launch<Real, 1, true>(arguments, sums, stream);
+        oneSided ? launch<Real, 1, false>(arguments, sums, stream)
+                 : launch<Real, 1, true>(arguments, sums, stream);
     }
     else
     {
-        task.reproducible ? launch<Real, 2, false>(arguments, sums, stream)
-                          : launch<Real, 2, true>(arguments, sums, stream);
+        oneSided ? launch<Real, 2, false>(arguments, sums, stream)
+                 : launch<Real, 2, true>(arguments, sums, stream);
     }
 }
 

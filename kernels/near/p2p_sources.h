@@ -67,7 +67,8 @@ public:
     {
         constexpr int c_lookUps = Shape::c_pieces <= 16 ? 16 : c_warp; // lanes that do
         const int lane          = self.lane;
-        int listed              = 0;
+        const int binsPerCell   = 1 << task.particles.logBins;
+        int listed = 0, targets = 0;
         int c[3];
         task.grid.cell(cell, c);
 #pragma unroll
@@ -79,9 +80,13 @@ public:
             if (piece < Shape::c_pieces)
             {
                 Shape::Pieces::displacement(piece, D);
-                const int* start = task.particles.start + task.grid.neighbour(c, D);
-                begin            = __ldg(start);
-                length           = __ldg(start + 1) - begin;
+                const int* bins = task.particles.bins(task.grid.neighbour(c, D));
+                begin           = __ldg(bins);
+                length          = __ldg(bins + binsPerCell) - begin;
+                if (!Shape::c_thirdLaw && piece == 0)
+                {
+                    targets = __ldg(bins + 1) - begin; // ours: ghosts get no forces
+                }
             }
             int reached = length;
 #pragma unroll
@@ -106,7 +111,7 @@ public:
             if (r == 0)
             {
                 first_ = uniform(begin, 0);
-                own_   = uniform(length, 0);
+                own_   = uniform(Shape::c_thirdLaw ? length : targets, 0);
             }
         }
     }
@@ -122,7 +127,7 @@ public:
     __device__ __forceinline__ int own() const
     {
         return own_;
-    } //!< particles of the cell
+    } //!< particles of the cell that are targets: with the third law all of them
 
     //! The source of this lane in the batch that starts at a position of the sequence; behind its
     //! end, one without charge.

@@ -92,17 +92,18 @@ __device__ Real ofNearCells(const PotentialTask<Real>& task, int i, const Real4<
         {
             for (int dx = -task.ws; dx <= task.ws; dx++)
             {
-                const int D[3]   = { dx, dy, dz };
-                const int* start = task.particles.start + task.finder.neighbour(c, D);
-                const bool own   = dx == 0 && dy == 0 && dz == 0;
-                Real to[3]       = { a.x, a.y, a.z };
+                const int D[3]  = { dx, dy, dz };
+                const int* bins = task.particles.bins(task.finder.neighbour(c, D));
+                const int end   = task.particles.endOf(bins);
+                const bool own  = dx == 0 && dy == 0 && dz == 0;
+                Real to[3]      = { a.x, a.y, a.z };
                 for (int d = 0; d < 3; d++)
                 {
                     to[d] -= static_cast<Real>(dx) * task.edges[0][d]
                              + static_cast<Real>(dy) * task.edges[1][d]
                              + static_cast<Real>(dz) * task.edges[2][d];
                 }
-                for (int j = start[0] + lane; j < start[1]; j += c_warp)
+                for (int j = bins[0] + lane; j < end; j += c_warp)
                 {
                     const Real4<Real> s = load(task.particles.xq + j);
                     const Real x = to[0] - s.x, y = to[1] - s.y, z = to[2] - s.z;

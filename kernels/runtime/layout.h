@@ -23,16 +23,28 @@ struct alignas(16) Real4
 //! Slots come in multiples of this: a warp takes as many neighbouring slots.
 constexpr int c_warp = 32;
 
-//! Particles sorted by leaf cell, in device memory.
+/*! \brief Particles sorted by leaf cell, in device memory.
+ *
+ *  Of a system on several ranks, ours and ghosts: a cell has a bin of ours, and one of its ghosts
+ *  behind it. */
 template<class Real>
 struct SortedParticles
 {
     int n;
     const Real4<Real>* xq; //!< [n] position relative to the centre of the cell, nm; charge (scaled)
-    const int* start;      //!< [cells + 1] first particle of each cell, storage order
+    const int* start;      //!< [bins + 1] first particle of each bin, storage order of cells
     const int* atom;       //!< [n] index before sorting
     const int* cell;       //!< [n] cell of each particle, storage order
     const int* position;   //!< where a particle is after sorting, by its index before
+    int logBins;           //!< binary logarithm of the bins of a cell: 1 with ghosts, else 0
+    int own;               //!< particles from this index before sorting on are ghosts
+
+    //! Where the bins of a cell begin.
+    FARFIELD_HD const int* bins(int c) const { return start + (c << logBins); }
+    //! Where the particles of a cell end, from bins() on.
+    FARFIELD_HD int endOf(const int* bins) const { return bins[1 << logBins]; }
+    //! Whether a sorted particle is ours.
+    FARFIELD_HD bool isOurs(int i) const { return atom[i] < own; }
 };
 
 /*! \brief Expansions of the cells of one level, in device memory.

@@ -18,6 +18,7 @@
 #include <thrust/iterator/counting_iterator.h>
 
 #include "cells/grid.h"
+#include "near/near_pieces.h"
 
 namespace farfield
 {
@@ -78,10 +79,11 @@ __global__ void __launch_bounds__(c_threads) bin(CellGrid grid,
         atomicMax(v.state + StateWorst, INT_MAX - particle);
         charge = 0;
     }
-    v.walk[i]   = particle;
-    v.place[i]  = make_int2(cell, atomicAdd(v.counts + cell, 1));
-    v.binned[i] = { relative[0], relative[1], relative[2], charge };
-    cleared[i]  = { 0, 0, 0, 0 };
+    const int bin = (cell << v.logBins) + (particle < v.own ? 0 : 1);
+    v.walk[i]     = particle;
+    v.place[i]    = make_int2(bin, atomicAdd(v.counts + bin, 1));
+    v.binned[i]   = { relative[0], relative[1], relative[2], charge };
+    cleared[i]    = { 0, 0, 0, 0 };
 }
 
 //! A particle that has been binned.
@@ -89,7 +91,7 @@ template<class Real>
 struct Binned
 {
     Real4<Real> xq;
-    int2 place; //!< cell and rank within it
+    int2 place; //!< bin and rank within it
     int index;  //!< of the caller
 
     //! Reads number i of the walk.
@@ -104,7 +106,7 @@ struct Binned
     {
         v.xq[to]          = xq;
         v.atom[to]        = index;
-        v.cell[to]        = place.x;
+        v.cell[to]        = place.x >> v.logBins;
         v.position[index] = to;
     }
 };
@@ -176,7 +178,7 @@ __global__ void __launch_bounds__(c_scanThreads)
     for (int k = 0; k < Items; k++)
     {
         const int cell = k * c_scanThreads + thread;
-        start[cell]    = (cell < v.cells) ? v.counts[cell] : 0;
+        start[cell]    = (cell < v.bins) ? v.counts[cell] : 0;
     }
     const int i = blockIdx.x * c_scanThreads + thread;
     Binned<Real> particle;
@@ -217,14 +219,14 @@ __global__ void __launch_bounds__(c_scanThreads)
     __syncthreads();
     if (blockIdx.x == 0)
     {
-        for (int cell = thread; cell <= v.cells; cell += c_scanThreads)
+        for (int cell = thread; cell <= v.bins; cell += c_scanThreads)
         {
             v.start[cell] = start[cell];
         }
     }
     if (last)
     {
-        for (int cell = thread; cell < v.cells; cell += c_scanThreads)
+        for (int cell = thread; cell < v.bins; cell += c_scanThreads)
         {
             v.counts[cell] = 0;
         }
@@ -269,11 +271,38 @@ __global__ void __launch_bounds__(c_threads) order(typename DeviceCells<Real>::V
     particle.put(v, to);
 }
 
-//! Whether a cell holds particles.
+//! Whether a cell is to be listed, see listOccupied().
 struct IsOccupied
 {
     const int* start;
-    __device__ bool operator()(int cell) const { return start[cell + 1] > start[cell]; }
+    int logBins, ws;
+    NeighbourFinder grid;
+
+    template<int Ws>
+    __device__ bool meetsOurs(int cell) const
+    {
+        using Pieces = NearPieces<Ws, true>;
+        int c[3];
+        grid.cell(cell, c);
+        bool any = false;
+        for (int piece = 0; piece < Pieces::c_count && !any; piece++)
+        {
+            int D[3];
+            Pieces::displacement(piece, D);
+            const int* bins = start + (grid.neighbour(c, D) << 1);
+            any             = bins[1] > bins[0];
+        }
+        return any;
+    }
+    __device__ bool operator()(int cell) const
+    {
+        const int* bins = start + (cell << logBins);
+        if (bins[1 << logBins] == bins[0])
+        {
+            return false;
+        }
+        return logBins == 0 || (ws == 1 ? meetsOurs<1>(cell) : meetsOurs<2>(cell));
+    }
 };
 
 } // namespace
@@ -287,8 +316,10 @@ GridPosition gridPosition(const std::array<double, 3>& offset, long long step, c
 }
 
 template<class Real>
-void DeviceCells<Real>::resize(int n, int all, int cells)
+void DeviceCells<Real>::resize(int n, int all, int own, int cells, bool hasGhosts)
 {
+    const int logBins = hasGhosts ? 1 : 0;
+    const int bins    = cells << logBins;
     binned_.resize(n);
     xq_.resize(n);
     place_.resize(n);
@@ -297,16 +328,19 @@ void DeviceCells<Real>::resize(int n, int all, int cells)
     atom_.resize(n);
     cell_.resize(n);
     position_.resize(all);
-    counts_.resize(static_cast<size_t>(cells) + 1);
-    start_.resize(static_cast<size_t>(cells) + 1);
+    counts_.resize(static_cast<size_t>(bins) + 1);
+    start_.resize(static_cast<size_t>(bins) + 1);
     size_t space = 0;
-    check(cub::DeviceScan::ExclusiveSum(nullptr, space, counts_.data(), start_.data(), cells + 1),
+    check(cub::DeviceScan::ExclusiveSum(nullptr, space, counts_.data(), start_.data(), bins + 1),
           "sizing a prefix sum");
     scanSpace_.resize(space);
     state_.resize(StateCount);
     evaluation_.resize(1);
-    n_     = n;
-    cells_ = cells;
+    n_       = n;
+    cells_   = cells;
+    bins_    = bins;
+    logBins_ = logBins;
+    own_     = own;
     state_.clear(cudaStreamPerThread);
     counts_.clear(cudaStreamPerThread);
     evaluation_.clear(cudaStreamPerThread);
@@ -327,7 +361,9 @@ template<class Real>
 typename DeviceCells<Real>::View DeviceCells<Real>::view(bool reproducible)
 {
     return { n_,
-             cells_,
+             bins_,
+             logBins_,
+             own_,
              reproducible,
              particles_,
              walk_.data(),
@@ -360,9 +396,9 @@ void DeviceCells<Real>::sort(const CellGrid& grid,
     bin<Real><<<blocks, c_threads, 0, stream>>>(grid, frame, where, x, q, cleared, v);
     checkLaunch("binning particles");
     const int scanBlocks = std::max(1, blocksFor(n_, c_scanThreads));
-    if (cells_ < c_scanThreads * c_moreItems && scanBlocks <= c_maxScanBlocks)
+    if (bins_ < c_scanThreads * c_moreItems && scanBlocks <= c_maxScanBlocks)
     {
-        if (cells_ < c_scanThreads * c_fewItems)
+        if (bins_ < c_scanThreads * c_fewItems)
         {
             scanAndScatter<c_fewItems, Real>
                     <<<scanBlocks, c_scanThreads, 0, stream>>>(where, sums, v);
@@ -378,7 +414,7 @@ void DeviceCells<Real>::sort(const CellGrid& grid,
     {
         size_t space = scanSpace_.size();
         check(cub::DeviceScan::ExclusiveSum(
-                      scanSpace_.data(), space, v.counts, v.start, cells_ + 1, stream),
+                      scanSpace_.data(), space, v.counts, v.start, bins_ + 1, stream),
               "summing the particles per cell");
         scatter<Real><<<blocks, c_threads, 0, stream>>>(where, sums, v);
         checkLaunch("sorting particles");
@@ -393,19 +429,21 @@ void DeviceCells<Real>::sort(const CellGrid& grid,
 template<class Real>
 SortedParticles<Real> DeviceCells<Real>::particles() const
 {
-    return { n_, xq_.data(), start_.data(), atom_.data(), cell_.data(), position_.data() };
+    return { n_,           xq_.data(),       start_.data(), atom_.data(),
+             cell_.data(), position_.data(), logBins_,      own_ };
 }
 
 template<class Real>
 typename DeviceCells<Real>::Occupancy DeviceCells<Real>::occupancy(cudaStream_t stream) const
 {
-    std::vector<int> start(static_cast<size_t>(cells_) + 1);
+    std::vector<int> start(static_cast<size_t>(bins_) + 1);
     start_.download(start.data(), start.size(), stream);
     Occupancy result = { 0, 0 };
     double squares   = 0;
-    for (int cell = 0; cell < cells_; cell++)
+    const int step   = 1 << logBins_;
+    for (int bin = 0; bin < bins_; bin += step)
     {
-        const int count = start[cell + 1] - start[cell];
+        const int count = start[bin + step] - start[bin];
         result.cells += count > 0 ? 1 : 0;
         squares += static_cast<double>(count) * count;
     }
@@ -414,7 +452,11 @@ typename DeviceCells<Real>::Occupancy DeviceCells<Real>::occupancy(cudaStream_t 
 }
 
 template<class Real>
-void DeviceCells<Real>::selectOccupied(void* space, size_t* bytes, cudaStream_t stream)
+void DeviceCells<Real>::selectOccupied(const CellGrid& grid,
+                                       int ws,
+                                       void* space,
+                                       size_t* bytes,
+                                       cudaStream_t stream)
 {
     check(cub::DeviceSelect::If(space,
                                 *bytes,
@@ -422,7 +464,7 @@ void DeviceCells<Real>::selectOccupied(void* space, size_t* bytes, cudaStream_t 
                                 occupied_.data(),
                                 occupiedCount_.data(),
                                 cells_,
-                                IsOccupied{ start_.data() },
+                                IsOccupied{ start_.data(), logBins_, ws, NeighbourFinder(grid) },
                                 stream),
           "listing the cells that hold particles");
 }
@@ -432,16 +474,17 @@ void DeviceCells<Real>::makeRoomForList()
 {
     occupied_.resize(cells_);
     occupiedCount_.resize(1);
-    size_t bytes = 0;
-    selectOccupied(nullptr, &bytes, nullptr);
+    size_t bytes             = 0;
+    constexpr CellGrid c_any = { { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } }, 1 };
+    selectOccupied(c_any, 1, nullptr, &bytes, nullptr);
     selectSpace_.resize(bytes);
 }
 
 template<class Real>
-void DeviceCells<Real>::listOccupied(cudaStream_t stream)
+void DeviceCells<Real>::listOccupied(const CellGrid& grid, int ws, cudaStream_t stream)
 {
     size_t bytes = selectSpace_.size();
-    selectOccupied(selectSpace_.data(), &bytes, stream);
+    selectOccupied(grid, ws, selectSpace_.data(), &bytes, stream);
 }
 
 template class DeviceCells<float>;

@@ -45,8 +45,10 @@ public:
     /*! \brief Makes room; where there is no memory for it, all stays as it was.
      *  \param[in] n      particles to sort
      *  \param[in] all    particles of the caller
-     *  \param[in] cells  leaf cells */
-    void resize(int n, int all, int cells);
+     *  \param[in] own    those from here on are ghosts
+     *  \param[in] cells  leaf cells
+     *  \param[in] hasGhosts  cells have bins for ghosts, whether there are any or not */
+    void resize(int n, int all, int own, int cells, bool hasGhosts);
     /*! \brief Says which particles are sorted; waits.
      *  \param[in] particles  [n] ascending, device memory that is read in every sort() */
     void setParticles(const int* particles, cudaStream_t stream);
@@ -77,8 +79,11 @@ public:
     Occupancy occupancy(cudaStream_t stream) const;
     //! Makes room for listOccupied().
     void makeRoomForList();
-    //! Lists the cells that hold particles after a sort(), in storage order.
-    void listOccupied(cudaStream_t stream);
+    /*! \brief Lists the cells that hold particles after a sort(), in storage order.
+     *
+     *  With ghosts, those alone where a pair of a particle of ours is met, see NearPieces: in the
+     *  cell, or in the half of its neighbours that follows it. */
+    void listOccupied(const CellGrid& grid, int ws, cudaStream_t stream);
     //! [cells] device memory, and [1] how many of these listOccupied() has set.
     const int* occupied() const { return occupied_.data(); }
     const int* occupiedCount() const { return occupiedCount_.data(); }
@@ -102,16 +107,16 @@ public:
     //! What the kernels share; plain pointers into the buffers below.
     struct View
     {
-        int n, cells;
+        int n, bins, logBins, own; //!< as SortedParticles
         bool reproducible;
         const int* particles;   //!< [n] ascending
         int* walk;              //!< [n] particles in the order in which they are binned
         Real4<Real>* binned;    //!< [n] as SortedParticles::xq, in the order of the walk
-        int2* place;            //!< [n] cell and rank within it, in the order of the walk
-        int* counts;            //!< [cells + 1] particles per cell; all zero between steps
+        int2* place;            //!< [n] bin and rank within it, in the order of the walk
+        int* counts;            //!< [bins + 1] particles per bin; all zero between steps
         int* state;             //!< see CellState
         Evaluation* evaluation; //!< [1]
-        int* unordered;         //!< [n] places in the walk by cell, in any order within cells
+        int* unordered;         //!< [n] places in the walk by bin, in any order within bins
         Real4<Real>* xq;
         int *start, *atom, *cell, *position;
     };
@@ -119,9 +124,10 @@ public:
 private:
     View view(bool reproducible);
     //! Lists them, or finds out how much space that takes if there is none.
-    void selectOccupied(void* space, size_t* bytes, cudaStream_t stream);
+    void
+    selectOccupied(const CellGrid& grid, int ws, void* space, size_t* bytes, cudaStream_t stream);
 
-    int n_ = 0, cells_ = 0;
+    int n_ = 0, cells_ = 0, bins_ = 0, logBins_ = 0, own_ = 0;
     const int* particles_ = nullptr;
     DeviceBuffer<Real4<Real>> binned_, xq_;
     DeviceBuffer<int2> place_;

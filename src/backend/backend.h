@@ -48,6 +48,9 @@ struct StageSums
     Totals totals(const Request& request, const Mat3& rotation) const;
 };
 
+template<class Real>
+class Partition;
+
 /*! \brief Stages of the FMM, in the order in which Solver::evaluate() calls them; the near field
  *         (exclusions, p2p) does not depend on the far field.
  *
@@ -133,9 +136,6 @@ protected:
     Request request_;
     double exclusionRange_ = c_exclusionRange; //!< nm
 };
-
-template<class Real>
-class Partition;
 
 //! The CPU backend. \param[in] partition  of a system on several ranks, or null
 template<class Real>

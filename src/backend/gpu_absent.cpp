@@ -13,8 +13,11 @@ bool gpuIsUsable(int /*deviceId*/)
 }
 
 template<class Real>
-std::unique_ptr<GpuBackend<Real>>
-makeGpuBackend(double /*coulombConstant*/, int /*threads*/, bool /*reproducible*/, int /*deviceId*/)
+std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double /*coulombConstant*/,
+                                                 int /*threads*/,
+                                                 bool /*reproducible*/,
+                                                 int /*deviceId*/,
+                                                 const DeviceRanks<Real>* /*ranks*/)
 {
     throw Error(ErrorCode::NotCompiled,
                 "The device is 'gpu', but the CUDA backend is not compiled into this libfarfield: "
@@ -22,7 +25,11 @@ makeGpuBackend(double /*coulombConstant*/, int /*threads*/, bool /*reproducible*
                 "device");
 }
 
-template std::unique_ptr<GpuBackend<float>> makeGpuBackend<float>(double, int, bool, int);
-template std::unique_ptr<GpuBackend<double>> makeGpuBackend<double>(double, int, bool, int);
+#define FARFIELD_INSTANTIATE(Real)                                                                 \
+    template std::unique_ptr<GpuBackend<Real>> makeGpuBackend<Real>(                               \
+            double, int, bool, int, const DeviceRanks<Real>*)
+FARFIELD_INSTANTIATE(float);
+FARFIELD_INSTANTIATE(double);
+#undef FARFIELD_INSTANTIATE
 
 } // namespace farfield

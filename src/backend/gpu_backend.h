@@ -17,9 +17,25 @@
 #include "backend/backend.h"
 #include "backend/perturbed_on_device.h"
 #include "backend/points_on_device.h"
+#include "farfield/farfield_parallel.h"
 
 namespace farfield
 {
+
+//! The part of a system that a GPU has, where others have the rest of it.
+template<class Real>
+struct DeviceRanks
+{
+    Partition<Real>* partition       = nullptr;
+    Communicator* host               = nullptr;
+    DeviceCommunicator* communicator = nullptr; //!< null: messages pass through the hosts
+};
+
+//! What an evaluation sends to others.
+struct SentPerEvaluation
+{
+    long long messages = 0, bytes = 0;
+};
 
 //! A backend that can also work on arrays in device memory.
 template<class Real>
@@ -63,6 +79,9 @@ public:
      *  \returns infinite where a position is not finite
      *  \throws Error  Unsupported: the stream is being recorded */
     virtual Vec3 extent(const Real* x, void* stream) = 0;
+
+    //! With ranks: what an evaluation of the last plan sends to others.
+    virtual SentPerEvaluation sentPerEvaluation() const = 0;
 
     //! Arrays in device memory.
     struct DeviceArrays
@@ -132,10 +151,14 @@ bool gpuIsUsable(int deviceId);
  *  \param[in] threads       OpenMP threads of the set-up
  *  \param[in] reproducible  as Options::reproducible
  *  \param[in] deviceId      as Options::deviceId
+ *  \param[in] ranks         of a system on several ranks, or null
  *  \throws Error  NotCompiled: built without CUDA; DeviceFailure: no usable GPU */
 template<class Real>
-std::unique_ptr<GpuBackend<Real>>
-makeGpuBackend(double coulombConstant, int threads, bool reproducible, int deviceId);
+std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
+                                                 int threads,
+                                                 bool reproducible,
+                                                 int deviceId,
+                                                 const DeviceRanks<Real>* ranks = nullptr);
 
 } // namespace farfield
 

@@ -44,6 +44,38 @@ public:
                           const size_t* receiveOffsets) = 0;
 };
 
+//! A part of a buffer.
+struct Stretch
+{
+    size_t begin = 0; //!< bytes
+    size_t size  = 0; //!< bytes; 0: there is no message
+};
+
+/*! \brief How GPUs of the ranks talk to each other; NcclCommunicator does over NCCL.
+ *
+ *  Ranks are those of a Communicator, one GPU each. */
+class DeviceCommunicator
+{
+public:
+    virtual ~DeviceCommunicator() = default;
+    /*! \brief Puts into a stream what sends a part of a buffer to every other rank, and receives one
+     *         from each; all ranks call it in the same order.
+     *
+     *  Sizes agree between sender and receiver.
+     *  \param[in]  send      device memory
+     *  \param[in]  sent      [ranks]; the one for this rank has no meaning; they may overlap
+     *  \param[out] receive   device memory
+     *  \param[in]  received  [ranks], likewise, apart from each other
+     *  \param[in]  stream    cudaStream_t of the current device */
+    virtual void exchange(const void* send,
+                          const Stretch* sent,
+                          void* receive,
+                          const Stretch* received,
+                          void* stream) = 0;
+    //! Whether exchange() may be captured into a CUDA graph.
+    virtual bool mayBeCaptured() const = 0;
+};
+
 //! The particles of a rank.
 template<class Real>
 struct LocalParticles
@@ -57,6 +89,9 @@ struct LocalParticles
     const int* exclusionPartners = nullptr;
 };
 
+template<class Real>
+struct DistributedDeviceEntry;
+
 //! What this rank has sent to others.
 struct Traffic
 {
@@ -67,7 +102,7 @@ struct Traffic
     long long planBytes = 0; //!< in plans
 };
 
-/*! \brief Solver of a system whose particles are divided among ranks, on their CPUs.
+/*! \brief Solver of a system whose particles are divided among ranks, on their CPUs or GPUs.
  *
  *  Every rank has some particles, and gets their forces. Divisions in space, one domain for each
  *  rank, are what it is made for; with any other results are the same and messages more. A rank may
@@ -77,7 +112,8 @@ struct Traffic
  *  a force back. A cell that holds particles of several ranks has a part of its multipoles on each:
  *  M2L takes their sum, M2M, L2L and all else are of the particles of the rank alone. The coarsest
  *  level is closed by a transform of which each rank has a part of the coefficients, then of the
- *  wave vectors, if it holds the leaves, and by all ranks alike above a tree.
+ *  wave vectors, if it holds the leaves, and by all ranks alike above a tree. On GPUs there is no
+ *  tree, and the one level is closed by all ranks alike.
  *
  *  Results are those of Solver to rounding, and bitwise reproducible for the same ranks and threads.
  *  All functions but those that are const are called by all ranks together, with the same options,
@@ -89,10 +125,13 @@ class FARFIELD_EXPORT DistributedSolver
 {
 public:
     /*! \brief Checks the options.
-     *  \param[in] options       periodic boundaries; Device::Auto is the CPU
+     *  \param[in] options       periodic boundaries; the same device, Cpu or Gpu, on all ranks
      *  \param[in] communicator  outlives the solver
-     *  \throws Error  as Solver; Unsupported: a GPU, or boundaries without images, are asked for */
-    DistributedSolver(const Options& options, Communicator* communicator);
+     *  \param[in] onDevice      between the GPUs, likewise; null: messages pass through the hosts
+     *  \throws Error  as Solver; Unsupported: boundaries without images, or trees of cells on GPUs */
+    DistributedSolver(const Options& options,
+                      Communicator* communicator,
+                      DeviceCommunicator* onDevice = nullptr);
     ~DistributedSolver();
     DistributedSolver(DistributedSolver&&) noexcept;
     DistributedSolver& operator=(DistributedSolver&&) noexcept;
@@ -128,6 +167,7 @@ public:
     Traffic traffic() const;
 
 private:
+    friend struct DistributedDeviceEntry<Real>;
     class Impl;
     std::unique_ptr<Impl> impl_;
 };

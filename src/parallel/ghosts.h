@@ -47,6 +47,10 @@ public:
               Ranks* ranks);
 
     int count() const { return static_cast<int>(charges_.size()); }
+    //! Our particles that are ghosts elsewhere, by rank.
+    const ByRank<int>& sent() const { return sent_; }
+    //! [ranks + 1] Where the ghosts from a rank begin.
+    const std::vector<size_t>& offsets() const { return offsets_; }
     //! e, [count()].
     const std::vector<Real>& charges() const { return charges_; }
     //! Excluded pairs of ours, then of ghosts: partners are numbered likewise.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace farfield
@@ -54,7 +55,7 @@ int Partition<Real>::locate(const OwnParticles<Real>& own,
 template<class Real>
 bool Partition<Real>::needsPlan(const Discretisation& d) const
 {
-    if (!isPlanned_ || !planned_.hasSettingOf(d) || where_.size() != plannedWhere_.size())
+    if (!isPlannedFor(d) || where_.size() != plannedWhere_.size())
     {
         return true;
     }
@@ -65,6 +66,21 @@ bool Partition<Real>::needsPlan(const Discretisation& d) const
     }
     // a hundredth for rounding: cells are found from these coordinates in another way
     return farthest > 0.99 * c_drift;
+}
+
+template<class Real>
+std::vector<Real> Partition<Real>::plannedWhere(int own) const
+{
+    std::vector<Real> all(3 * static_cast<size_t>(own), std::numeric_limits<Real>::quiet_NaN());
+    for (size_t k = 0; k < takePart_.size(); k++)
+    {
+        for (int c = 0; c < 3; c++)
+        {
+            all[3 * static_cast<size_t>(takePart_[k]) + c] =
+                    static_cast<Real>(plannedWhere_[3 * k + c]);
+        }
+    }
+    return all;
 }
 
 template<class Real>

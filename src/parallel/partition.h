@@ -28,6 +28,9 @@ public:
     Ghosts<Real>& ghosts() { return ghosts_; }
     //! The cells of all ranks, of the last plan.
     const Regions& regions() const { return regions_; }
+    //! Cell coordinates of our particles at the time of the plan, [own][3]; not numbers of those that
+    //! are in no cell.
+    std::vector<Real> plannedWhere(int own) const;
 
     /*! \brief Where our particles are, in cells; to be called before every evaluation.
      *  \param[in] own  those with a charge count, or all if none has one
@@ -38,6 +41,11 @@ public:
     bool needsPlan(const Discretisation& d) const;
     //! Plans for the particles where they were located. All ranks together.
     void plan(const OwnParticles<Real>& own);
+    //! Whether there is a plan for these cells.
+    bool isPlannedFor(const Discretisation& d) const
+    {
+        return isPlanned_ && planned_.hasSettingOf(d);
+    }
     //! Gives the plan up: other particles will come.
     void forget() { isPlanned_ = false; }
 

@@ -23,21 +23,27 @@ struct ChosenBackend
     std::unique_ptr<Backend<Real>> backend;
     GpuBackend<Real>* gpu = nullptr;
 
-    ChosenBackend(const Options& options, int threads)
+    //! \param[in] ranks  of a system on several ranks, or null
+    ChosenBackend(const Options& options, int threads, const DeviceRanks<Real>* ranks = nullptr)
     {
         checkOptions<Real>(options);
         const bool mayUseGpu = options.device == Device::Auto && gpuIsUsable(options.deviceId);
         if (options.device == Device::Gpu || mayUseGpu)
         {
-            auto onGpu = makeGpuBackend<Real>(
-                    options.coulombConstant, threads, options.reproducible, options.deviceId);
-            gpu     = onGpu.get();
-            backend = std::move(onGpu);
+            auto onGpu = makeGpuBackend<Real>(options.coulombConstant,
+                                              threads,
+                                              options.reproducible,
+                                              options.deviceId,
+                                              ranks);
+            gpu        = onGpu.get();
+            backend    = std::move(onGpu);
         }
         else
         {
             checkEngine(options.m2l, Device::Cpu);
-            backend = makeCpuBackend<Real>(options.coulombConstant, threads);
+            backend = makeCpuBackend<Real>(options.coulombConstant,
+                                           threads,
+                                           ranks != nullptr ? ranks->partition : nullptr);
         }
     }
 };

@@ -13,10 +13,11 @@
 
 #include <omp.h>
 
-#include "backend/backend.h"
+#include "backend/distributed_device_entry.h"
 #include "parallel/partition.h"
 #include "solver/agreement.h"
 #include "solver/box_follower.h"
+#include "solver/chosen_backend.h"
 #include "solver/input_check.h"
 #include "solver/memory_errors.h"
 #include "solver/pipeline.h"
@@ -27,16 +28,14 @@ namespace farfield
 namespace
 {
 
-//! The options for a rank, checked.
+//! The options for a rank, checked; with the device that it has.
 template<class Real>
 Options checkedForRanks(Options options)
 {
     checkOptions<Real>(options);
-    if (options.device == Device::Gpu)
+    if (options.device == Device::Auto)
     {
-        throw Error(ErrorCode::Unsupported,
-                    "Several ranks evaluate on CPUs only: set device = cpu, or use one rank.",
-                    "device");
+        options.device = gpuIsUsable(options.deviceId) ? Device::Gpu : Device::Cpu;
     }
     if (options.boundary != Boundary::Periodic)
     {
@@ -44,9 +43,24 @@ Options checkedForRanks(Options options)
                     "Several ranks have periodic boundaries only: use one rank.",
                     "boundary");
     }
-    options.device = Device::Cpu;
-    options.tune   = false;
-    checkEngine(options.m2l, Device::Cpu);
+    if (options.device == Device::Gpu)
+    {
+        if (options.m2l != M2lEngine::Auto && options.m2l != M2lEngine::Fft)
+        {
+            throw Error(
+                    ErrorCode::Unsupported,
+                    std::string("On GPUs, several ranks have no tree of cells: set m2l = fft or "
+                                "auto instead of ")
+                            + nameOf(options.m2l) + ", device = cpu, or use one rank.",
+                    "m2l");
+        }
+        options.m2l = M2lEngine::Fft;
+    }
+    else
+    {
+        checkEngine(options.m2l, Device::Cpu);
+    }
+    options.tune = false;
     return options;
 }
 
@@ -111,18 +125,20 @@ template<class Real>
 class DistributedSolver<Real>::Impl
 {
 public:
-    Impl(const Options& options, Communicator* communicator) :
+    Impl(const Options& options, Communicator* communicator, DeviceCommunicator* onDevice) :
         options_(checkedForRanks<Real>(options)),
         threads_(options.threads > 0 ? options.threads : omp_get_max_threads()),
-        ranks_(communicator), partition_(&ranks_),
-        backend_(makeCpuBackend<Real>(options.coulombConstant, threads_, &partition_)),
-        operators_(backend_.get()), pipeline_(backend_.get(), nullptr, &operators_, &times_)
+        ranks_(communicator),
+        partition_(&ranks_), deviceRanks_{ &partition_, communicator, onDevice },
+        chosen_(options_, threads_, &deviceRanks_), backend_(chosen_.backend.get()),
+        gpu_(chosen_.gpu), operators_(backend_), pipeline_(backend_, gpu_, &operators_, &times_)
     {
         options_.threads = threads_;
     }
 
     void setLocal(const LocalParticles<Real>& particles)
     {
+        const DeviceScope<Real> scope(gpu_);
         const int n = particles.count;
         agree(&ranks_, [&] { checkCharges(particles.charges, n); });
         own_.index.assign(particles.index, particles.index + n);
@@ -151,6 +167,7 @@ public:
     Totals
     evaluate(const Real* x, const double boxVectors[3][3], Real* forces, const Request& request)
     {
+        const DeviceScope<Real> scope(gpu_);
         const Mat3 box = checkedBox(boxVectors, options_.boundary);
         checkRequest(request);
         if (charged_ == 0)
@@ -158,7 +175,7 @@ public:
             std::fill_n(forces, request.replaceForces ? 3 * own_.index.size() : 0, Real(0));
             return {};
         }
-        times_.add(Stage::SetUp, [&] { follow(x, box); });
+        times_.add(Stage::SetUp, [&] { follow([x] { return x; }, box); });
         times_.add(Stage::Sort, [&] { planIfNeeded(x, box); });
         const long long messages = ranks_.messages(), bytes = ranks_.bytes();
         Totals totals;
@@ -171,18 +188,71 @@ public:
             partition_.forget(); // operators that are built again have no plan
             throw;
         }
-        traffic_.evaluations++;
-        traffic_.messages += ranks_.messages() - messages;
-        traffic_.bytes += ranks_.bytes() - bytes;
+        countTraffic(messages, bytes);
         return totals;
+    }
+
+    //! \param[in] onHost  positions in host memory, or null
+    void enqueue(const Real* x,
+                 const double boxVectors[3][3],
+                 Real* forces,
+                 const Request& request,
+                 void* stream,
+                 const Real* onHost)
+    {
+        checkOnGpu(gpu_ != nullptr);
+        const DeviceScope<Real> scope(gpu_);
+        const Mat3 box = checkedBox(boxVectors, options_.boundary);
+        checkRequest(request);
+        if (charged_ == 0)
+        {
+            return;
+        }
+        gpu_->await(stream);
+        std::vector<Real> copy;
+        const auto positions = [&]
+        {
+            if (onHost == nullptr && copy.empty() && own_.count() > 0)
+            {
+                copy = gpu_->onHost(x, own_.count(), stream);
+            }
+            return onHost != nullptr ? onHost : copy.data();
+        };
+        times_.add(Stage::SetUp, [&] { follow(positions, box); });
+        if (!partition_.isPlannedFor(operators_.discretisation()))
+        {
+            times_.add(Stage::Sort, [&] { planIfNeeded(positions(), box); });
+        }
+        pipeline_.runOnDevice(x, forces, request, stream);
+        countTraffic(ranks_.messages(), ranks_.bytes());
+    }
+
+    Totals wait()
+    {
+        checkOnGpu(gpu_ != nullptr);
+        const DeviceScope<Real> scope(gpu_);
+        return charged_ == 0 ? Totals() : gpu_->wait();
+    }
+
+    bool mustRecordAgain() const
+    {
+        checkOnGpu(gpu_ != nullptr);
+        return gpu_->mustRecordAgain();
+    }
+
+    bool mayUpdateGraphs() const
+    {
+        checkOnGpu(gpu_ != nullptr);
+        return gpu_->mayUpdateGraphs();
     }
 
     void prepare(const Real* x, const double boxVectors[3][3])
     {
+        const DeviceScope<Real> scope(gpu_);
         const Mat3 box = checkedBox(boxVectors, options_.boundary);
         if (charged_ > 0)
         {
-            times_.add(Stage::SetUp, [&] { follow(x, box); });
+            times_.add(Stage::SetUp, [&] { follow([x] { return x; }, box); });
         }
     }
 
@@ -194,9 +264,10 @@ public:
             s           = operators_.setup();
             s.chosenFor = chosenFor_;
         }
-        s.device     = Device::Cpu;
+        s.device     = options_.device;
         s.threads    = threads_;
-        s.deviceName = cpuTargetName();
+        s.deviceName = gpu_ != nullptr ? gpu_->deviceName() : cpuTargetName();
+        s.deviceId   = gpu_ != nullptr ? gpu_->deviceId() : -1;
         return s;
     }
 
@@ -214,10 +285,13 @@ public:
 
     void restore(const std::vector<double>& state)
     {
+        const DeviceScope<Real> scope(gpu_);
+        settle();
         agree(&ranks_,
               [&]
               {
-                  const SavedState saved = decodeState(state, options_, Device::Cpu, sizeof(Real));
+                  const SavedState saved =
+                          decodeState(state, options_, options_.device, sizeof(Real));
                   operators_.change([&] { operators_.build(saved.discretisation, saved.strain); });
                   chosenFor_ = saved.chosenFor;
               });
@@ -229,16 +303,36 @@ public:
     Traffic traffic() const { return traffic_; }
 
 private:
-    //! Makes the operators those of a box.
-    void follow(const Real* x, const Mat3& box)
+    //! Waits for what the caller has put into streams of his own.
+    void settle()
+    {
+        if (gpu_ != nullptr)
+        {
+            gpu_->settle();
+        }
+    }
+
+    //! Counts an evaluation, and what it has sent. \param[in] messages, bytes  of the host before it
+    void countTraffic(long long messages, long long bytes)
+    {
+        const SentPerEvaluation onDevice =
+                gpu_ != nullptr ? gpu_->sentPerEvaluation() : SentPerEvaluation();
+        traffic_.evaluations++;
+        traffic_.messages += ranks_.messages() - messages + onDevice.messages;
+        traffic_.bytes += ranks_.bytes() - bytes + onDevice.bytes;
+    }
+
+    //! Makes the operators those of a box. \param[in] positions  returns those in host memory
+    template<class Positions>
+    void follow(const Positions& positions, const Mat3& box)
     {
         if (!operators_.exist())
         {
-            choose(x, box);
+            choose(positions(), box);
         }
         else
         {
-            followBox(box, Device::Cpu, &operators_, [&] { choose(x, box); });
+            followBox(box, options_.device, &operators_, [&] { choose(positions(), box); });
         }
     }
 
@@ -270,7 +364,7 @@ private:
         restore(ranks_.gather(state).values);
         // a box that is rotated from the one that the operators are for, or strained
         followBox(box,
-                  Device::Cpu,
+                  options_.device,
                   &operators_,
                   [] {
                       throw Error(ErrorCode::InvalidArgument,
@@ -320,7 +414,10 @@ private:
     int threads_;
     Ranks ranks_;
     Partition<Real> partition_;
-    std::unique_ptr<Backend<Real>> backend_;
+    DeviceRanks<Real> deviceRanks_;
+    ChosenBackend<Real> chosen_;
+    Backend<Real>* backend_;
+    GpuBackend<Real>* gpu_; //!< the same, if it is one of a GPU, else null
     StageTimes times_;
     OperatorsInUse<Real> operators_;
     Pipeline<Real> pipeline_;
@@ -332,8 +429,10 @@ private:
 };
 
 template<class Real>
-DistributedSolver<Real>::DistributedSolver(const Options& options, Communicator* communicator) :
-    impl_(withMemoryErrors([&] { return std::make_unique<Impl>(options, communicator); }))
+DistributedSolver<Real>::DistributedSolver(const Options& options,
+                                           Communicator* communicator,
+                                           DeviceCommunicator* onDevice) :
+    impl_(withMemoryErrors([&] { return std::make_unique<Impl>(options, communicator, onDevice); }))
 {
 }
 template<class Real>
@@ -392,7 +491,36 @@ Traffic DistributedSolver<Real>::traffic() const
     return impl_->traffic();
 }
 
+template<class Real>
+void DistributedDeviceEntry<Real>::enqueue(DistributedSolver<Real>& solver,
+                                           const Real* x,
+                                           const double box[3][3],
+                                           Real* forces,
+                                           const Request& request,
+                                           void* stream,
+                                           const Real* onHost)
+{
+    withMemoryErrors([&] { solver.impl_->enqueue(x, box, forces, request, stream, onHost); });
+}
+template<class Real>
+Totals DistributedDeviceEntry<Real>::wait(DistributedSolver<Real>& solver)
+{
+    return withMemoryErrors([&] { return solver.impl_->wait(); });
+}
+template<class Real>
+bool DistributedDeviceEntry<Real>::mustRecordAgain(const DistributedSolver<Real>& solver)
+{
+    return withMemoryErrors([&] { return solver.impl_->mustRecordAgain(); });
+}
+template<class Real>
+bool DistributedDeviceEntry<Real>::mayUpdateGraphs(const DistributedSolver<Real>& solver)
+{
+    return withMemoryErrors([&] { return solver.impl_->mayUpdateGraphs(); });
+}
+
 template class DistributedSolver<float>;
 template class DistributedSolver<double>;
+template struct DistributedDeviceEntry<float>;
+template struct DistributedDeviceEntry<double>;
 
 } // namespace farfield

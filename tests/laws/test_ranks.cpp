@@ -19,25 +19,6 @@ namespace test
 namespace
 {
 
-//! Which rank has each particle.
-using Division = std::vector<int>;
-
-//! Domains: slabs along the first box vector, then along the second in each of them.
-Division domains(const System& system, int ranks)
-{
-    const int across = ranks % 2 == 0 && ranks > 2 ? 2 : 1;
-    Division rankOf;
-    for (const Vector& x : system.positions)
-    {
-        const double b  = x[2] / system.box[2][2];
-        const double a  = (x[1] - b * system.box[2][1]) / system.box[1][1];
-        const auto part = [](double s, int parts)
-        { return std::min(parts - 1, static_cast<int>(parts * (s - std::floor(s)))); };
-        rankOf.push_back(part(a, ranks / across) * across + part(b, across));
-    }
-    return rankOf;
-}
-
 //! Neighbours on different ranks, none on the last one if there are several.
 Division scattered(const System& system, int ranks)
 {
@@ -49,13 +30,20 @@ Division scattered(const System& system, int ranks)
     return rankOf;
 }
 
-Options optionsFor(M2lEngine engine)
+Options optionsFor(M2lEngine engine, Device device = Device::Cpu)
 {
     Options options;
-    options.device  = Device::Cpu;
+    options.device  = device;
     options.threads = 1;
     options.m2l     = engine;
     return options;
+}
+
+//! What several ranks may use: GPUs of theirs have no tree.
+std::vector<M2lEngine> enginesOfRanks(Device device)
+{
+    return device == Device::Gpu ? std::vector<M2lEngine>{ M2lEngine::Fft }
+                                 : std::vector<M2lEngine>{ M2lEngine::Fft, M2lEngine::Hierarchy };
 }
 
 //! A water film, or a droplet, in vacuum.
@@ -89,6 +77,12 @@ System withoutSomeCharges()
         }
     }
     return system;
+}
+
+//! What is left to the solver, as far as ranks of the device have it.
+M2lEngine anyEngine(Device device)
+{
+    return device == Device::Gpu ? M2lEngine::Fft : M2lEngine::Auto;
 }
 
 //! Eight kinds of systems.
@@ -185,37 +179,21 @@ std::vector<Together> evaluateOnRanks(const std::vector<System>& states,
     return all;
 }
 
-/*! \brief Expects two results to differ by rounding: that of both. */
-template<class Real>
-void expectEqualToRounding(const Evaluation& result,
-                           const Evaluation& expected,
-                           const System& system)
-{
-    const double rms      = rootMeanSquare(expected.forces);
-    const double pairs    = pairEnergies(system) / std::max(1, system.size());
-    const double rounding = 2 * roundingFloor<Real>() * (rms + pairs);
-    EXPECT_LE(relativeError(result.forces, expected.forces) * rms, rounding);
-    const double ofTotals = 2 * roundingFloor<Real>() * pairEnergies(system);
-    EXPECT_NEAR(result.energy, expected.energy, ofTotals);
-    EXPECT_LE(largestDifference(result.virial, expected.virial), ofTotals);
-}
-
-template<class Real>
-class Ranks : public ::testing::Test
+template<class Config>
+class Ranks : public ConfiguredTest<Config>
 {
 };
-using Precisions = ::testing::Types<float, double>;
-TYPED_TEST_SUITE(Ranks, Precisions);
+TYPED_TEST_SUITE(Ranks, Configurations);
 
 TYPED_TEST(Ranks, AnyNumberGivesWhatOneGives)
 {
-    using Real = TypeParam;
+    using Real = typename TypeParam::Real;
     for (const System& exact : systems())
     {
         const System system = rounded<Real>(exact);
-        for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+        for (const M2lEngine engine : enginesOfRanks(TypeParam::device))
         {
-            const Options options = optionsFor(engine);
+            const Options options = optionsFor(engine, TypeParam::device);
             Solver<Real> single(options);
             load(single, system);
             const Evaluation expected = evaluate(single, system);
@@ -240,7 +218,7 @@ TYPED_TEST(Ranks, AnyNumberGivesWhatOneGives)
 
 TYPED_TEST(Ranks, FollowMotionByPlanningAnewWhereParticlesHaveMovedFar)
 {
-    using Real = TypeParam;
+    using Real = typename TypeParam::Real;
     std::mt19937 random(11);
     std::normal_distribution<double> kick(0, 0.02);
     std::vector<System> states = { rounded<Real>(pseudoWater(namedBox("triclinic", 12), 7)) };
@@ -260,9 +238,9 @@ TYPED_TEST(Ranks, FollowMotionByPlanningAnewWhereParticlesHaveMovedFar)
         }
         states.back() = rounded<Real>(states.back());
     }
-    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    for (const M2lEngine engine : enginesOfRanks(TypeParam::device))
     {
-        const Options options = optionsFor(engine);
+        const Options options = optionsFor(engine, TypeParam::device);
         Request request;
         request.step   = 100;
         const auto all = evaluateOnRanks<Real>(states, domains(states[0], 4), 4, options, request);
@@ -282,7 +260,7 @@ TYPED_TEST(Ranks, FollowMotionByPlanningAnewWhereParticlesHaveMovedFar)
 
 TYPED_TEST(Ranks, FollowTheBox)
 {
-    using Real                 = TypeParam;
+    using Real                 = typename TypeParam::Real;
     const System start         = rounded<Real>(pseudoWater(namedBox("cube", 12), 8));
     std::vector<System> states = { start };
     for (const double strain : { 0.002, 0.02, 0.2, 1.0, 0.0 })
@@ -292,7 +270,7 @@ TYPED_TEST(Ranks, FollowTheBox)
         deformation[1][0] = 0.3 * strain;
         states.push_back(rounded<Real>(deformed(start, deformation)));
     }
-    const Options options = optionsFor(M2lEngine::Auto);
+    const Options options = optionsFor(anyEngine(TypeParam::device), TypeParam::device);
     const auto all        = evaluateOnRanks<Real>(states, domains(start, 3), 3, options);
     Solver<Real> single(options);
     load(single, start);
@@ -307,9 +285,10 @@ TYPED_TEST(Ranks, FollowTheBox)
 
 TYPED_TEST(Ranks, ChooseWhatOneChooses)
 {
-    using Real            = TypeParam;
-    const System system   = rounded<Real>(withoutSomeCharges());
-    const Options options = optionsFor(M2lEngine::Auto);
+    using Real          = typename TypeParam::Real;
+    const System system = rounded<Real>(withoutSomeCharges());
+    Options options     = optionsFor(anyEngine(TypeParam::device), TypeParam::device);
+    options.tune        = false; // ranks do not time
     Solver<Real> single(options);
     load(single, system);
     const Evaluation expected = evaluate(single, system);
@@ -322,9 +301,9 @@ TYPED_TEST(Ranks, ChooseWhatOneChooses)
 
 TYPED_TEST(Ranks, ContinueFromTheStateOfAnotherNumber)
 {
-    using Real            = TypeParam;
+    using Real            = typename TypeParam::Real;
     const System system   = rounded<Real>(pseudoWater(namedBox("cube", 10), 9));
-    const Options options = optionsFor(M2lEngine::Auto);
+    const Options options = optionsFor(anyEngine(TypeParam::device), TypeParam::device);
     Solver<Real> single(options);
     load(single, system);
     const Evaluation expected = evaluate(single, system);
@@ -353,13 +332,14 @@ TYPED_TEST(Ranks, ContinueFromTheStateOfAnotherNumber)
 
 TYPED_TEST(Ranks, GiveTheSameBitsAgain)
 {
-    using Real          = TypeParam;
+    using Real          = typename TypeParam::Real;
     const System system = rounded<Real>(pseudoWater(namedBox("cube", 4), 10));
-    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    for (const M2lEngine engine : enginesOfRanks(TypeParam::device))
     {
-        const auto run = [&]
-        {
-            return evaluateOnRanks<Real>({ system }, domains(system, 4), 4, optionsFor(engine))[0]
+        Options options      = optionsFor(engine, TypeParam::device);
+        options.reproducible = true;
+        const auto run       = [&] {
+            return evaluateOnRanks<Real>({ system }, domains(system, 4), 4, options)[0]
                     .evaluation.forces;
         };
         EXPECT_EQ(run(), run());
@@ -411,10 +391,9 @@ TEST(RanksErrors, NameWhatSeveralRanksCanNot)
     onRanks(2,
             [](Communicator& communicator)
             {
-                Options options = optionsFor(M2lEngine::Auto);
-                options.device  = Device::Gpu;
+                Options options = optionsFor(M2lEngine::Hierarchy, Device::Gpu);
                 expectError(ErrorCode::Unsupported,
-                            { "device = cpu", "one rank" },
+                            { "fft", "hierarchy", "device = cpu", "one rank" },
                             [&] { const DistributedSolver<float> solver(options, &communicator); });
                 options          = optionsFor(M2lEngine::Auto);
                 options.boundary = Boundary::Open;

@@ -7,6 +7,8 @@
 #ifndef FARFIELD_TESTS_IN_PROCESS_RANKS_H
 #define FARFIELD_TESTS_IN_PROCESS_RANKS_H
 
+#include <cmath>
+
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
@@ -139,6 +141,25 @@ inline void onRanks(int ranks, const std::function<void(Communicator&)>& work)
     {
         std::rethrow_exception(failures.front());
     }
+}
+
+//! Which rank has each particle.
+using Division = std::vector<int>;
+
+//! Domains: slabs along the second box vector, then along the third in each of them.
+inline Division domains(const System& system, int ranks)
+{
+    const int across = ranks % 2 == 0 && ranks > 2 ? 2 : 1;
+    Division rankOf;
+    for (const Vector& x : system.positions)
+    {
+        const double b  = x[2] / system.box[2][2];
+        const double a  = (x[1] - b * system.box[2][1]) / system.box[1][1];
+        const auto part = [](double s, int parts)
+        { return std::min(parts - 1, static_cast<int>(parts * (s - std::floor(s)))); };
+        rankOf.push_back(part(a, ranks / across) * across + part(b, across));
+    }
+    return rankOf;
 }
 
 //! The particles of one rank.

@@ -363,6 +363,21 @@ inline std::string describe(const System& system, const Setup& setup)
     return text.str();
 }
 
+//! Expects two results to differ by rounding: that of both.
+template<class Real>
+void expectEqualToRounding(const Evaluation& result,
+                           const Evaluation& expected,
+                           const System& system)
+{
+    const double rms      = rootMeanSquare(expected.forces);
+    const double pairs    = pairEnergies(system) / std::max(1, system.size());
+    const double rounding = 2 * roundingFloor<Real>() * (rms + pairs);
+    EXPECT_LE(relativeError(result.forces, expected.forces) * rms, rounding);
+    const double ofTotals = 2 * roundingFloor<Real>() * pairEnergies(system);
+    EXPECT_NEAR(result.energy, expected.energy, ofTotals);
+    EXPECT_LE(largestDifference(result.virial, expected.virial), ofTotals);
+}
+
 //! Evaluates with \p options and checks everything against Ewald.
 template<class Real>
 void expectMatchesEwald(const System& exact, const Options& options)

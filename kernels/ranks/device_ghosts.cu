@@ -1,0 +1,139 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "ranks/device_ghosts.h"
+
+#include <limits>
+
+namespace farfield
+{
+namespace
+{
+
+constexpr int c_threads = 128;
+
+template<class Real>
+struct GatherTask
+{
+    int own, sent;
+    const Real* x;
+    const Real* planned;
+    const int* sentOf;
+    Real toCells[3][3];
+    Real limit; //!< cells
+    Real *positions, *packed;
+    Real* poison;
+    int* movedFar; //!< host memory
+};
+
+//! Copies positions of ours, and packs those that are sent.
+template<class Real>
+__global__ void __launch_bounds__(c_threads) gather(const __grid_constant__ GatherTask<Real> task)
+{
+    const int i = blockIdx.x * c_threads + threadIdx.x;
+    if (i >= task.own + task.sent)
+    {
+        return;
+    }
+    const bool isCopy = i < task.own;
+    const size_t from = 3 * static_cast<size_t>(isCopy ? i : task.sentOf[i - task.own]);
+    const Real r[3]   = { task.x[from], task.x[from + 1], task.x[from + 2] };
+    Real* to = isCopy ? task.positions + from : task.packed + 3 * static_cast<size_t>(i - task.own);
+    to[0]    = r[0];
+    to[1]    = r[1];
+    to[2]    = r[2];
+    if (isCopy)
+    {
+        bool isFar = false;
+        for (int c = 0; c < 3; c++)
+        {
+            const Real u = r[0] * task.toCells[0][c] + r[1] * task.toCells[1][c]
+                           + r[2] * task.toCells[2][c];
+            isFar = isFar || abs(u - task.planned[from + c]) > task.limit;
+        }
+        if (isFar)
+        {
+            // as bits: the compiler may take numbers for finite
+            *task.poison   = static_cast<Real>(__int_as_float(0x7fffffff));
+            *task.movedFar = 1;
+            __threadfence_system();
+        }
+    }
+}
+
+} // namespace
+
+template<class Real>
+void DeviceGhosts<Real>::plan(Partition<Real>* partition, int own, cudaStream_t stream)
+{
+    const Ghosts<Real>& ghosts      = partition->ghosts();
+    const int ranks                 = partition->ranks().size();
+    const int me                    = partition->ranks().rank();
+    own_                            = own;
+    const std::vector<Real> planned = partition->plannedWhere(own);
+    planned_.upload(planned.data(), planned.size(), stream);
+    sent_.upload(ghosts.sent().values.data(), ghosts.sent().values.size(), stream);
+    packed_.resize(3 * sent_.size());
+    positions_.resize(3 * (static_cast<size_t>(own) + ghosts.count()));
+    constexpr size_t c_bytes = 3 * sizeof(Real);
+    sentStretches_.assign(ranks, {});
+    receivedStretches_.assign(ranks, {});
+    messages_ = bytes_ = 0;
+    for (int r = 0; r < ranks; r++)
+    {
+        if (r == me)
+        {
+            continue;
+        }
+        sentStretches_[r]     = { c_bytes * ghosts.sent().offsets[r],
+                                  c_bytes * ghosts.sent().count(r) };
+        receivedStretches_[r] = { c_bytes * (own + ghosts.offsets()[r]),
+                                  c_bytes * (ghosts.offsets()[r + 1] - ghosts.offsets()[r]) };
+        messages_ += sentStretches_[r].size > 0 ? 1 : 0;
+        bytes_ += static_cast<long long>(sentStretches_[r].size);
+    }
+    poison_.resize(1);
+    poison_.clear(stream);
+    movedFar_.resize(1);
+    check(cudaStreamSynchronize(stream), "planning exchanges");
+    *movedFar_.data() = 0;
+}
+
+template<class Real>
+const Real* DeviceGhosts<Real>::exchange(const Real* x,
+                                         const Mat3& toCells,
+                                         DeviceCommunicator* communicator,
+                                         cudaStream_t stream)
+{
+    GatherTask<Real> task = {};
+    task.own              = own_;
+    task.sent             = static_cast<int>(sent_.size());
+    task.x                = x;
+    task.planned          = planned_.data();
+    task.sentOf           = sent_.data();
+    for (int i = 0; i < 9; i++)
+    {
+        task.toCells[i / 3][i % 3] = static_cast<Real>(toCells(i / 3, i % 3));
+    }
+    task.limit     = static_cast<Real>(0.99 * c_drift); // as Partition
+    task.positions = positions_.data();
+    task.packed    = packed_.data();
+    task.poison    = poison_.data();
+    task.movedFar  = movedFar_.data();
+    if (const int blocks = blocksFor(task.own + task.sent, c_threads); blocks > 0)
+    {
+        gather<Real><<<blocks, c_threads, 0, stream>>>(task);
+        checkLaunch("gathering positions");
+    }
+    communicator->exchange(packed_.data(),
+                           sentStretches_.data(),
+                           positions_.data(),
+                           receivedStretches_.data(),
+                           stream);
+    return positions_.data();
+}
+
+template class DeviceGhosts<float>;
+template class DeviceGhosts<double>;
+
+} // namespace farfield

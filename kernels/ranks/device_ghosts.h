@@ -1,0 +1,60 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Positions of ghosts on the device, and whether ours are still where exchanges were planned
+ *         for.
+ */
+#ifndef FARFIELD_KERNELS_RANKS_DEVICE_GHOSTS_H
+#define FARFIELD_KERNELS_RANKS_DEVICE_GHOSTS_H
+
+#include <vector>
+
+#include "base/vectors.h"
+#include "farfield/farfield_parallel.h"
+#include "parallel/partition.h"
+#include "runtime/device.h"
+
+namespace farfield
+{
+
+template<class Real>
+class DeviceGhosts
+{
+public:
+    //! Takes a plan, for so many particles of ours; waits.
+    void plan(Partition<Real>* partition, int own, cudaStream_t stream);
+
+    /*! \brief Exchanges positions, and looks how far ours have moved since the plan.
+     *  \param[in] x        of our particles, nm, [own][3], device memory
+     *  \param[in] toCells  columns give cell coordinates, 1/nm
+     *  \returns of ours, then of the ghosts, device memory; the same memory until the next plan */
+    const Real* exchange(const Real* x,
+                         const Mat3& toCells,
+                         DeviceCommunicator* communicator,
+                         cudaStream_t stream);
+
+    //! [1] device memory, to be added to all forces: zero, or not a number after particles have
+    //! moved too far.
+    const Real* poison() const { return poison_.data(); }
+    //! Whether particles have moved too far since the plan; does not wait.
+    bool haveMovedFar() const { return movedFar_.data() != nullptr && *movedFar_.data() != 0; }
+
+    //! What an exchange sends to others.
+    long long messages() const { return messages_; }
+    long long bytes() const { return bytes_; }
+
+private:
+    int own_ = 0;
+    DeviceBuffer<Real> planned_;            //!< cell coordinates of ours, [own][3]; NaN: not binned
+    DeviceBuffer<int> sent_;                //!< ours, by rank
+    DeviceBuffer<Real> packed_, positions_; //!< [sent][3]; [own + ghosts][3]
+    std::vector<Stretch> sentStretches_, receivedStretches_;
+    DeviceBuffer<Real> poison_;
+    PinnedBuffer<int> movedFar_;
+    long long messages_ = 0, bytes_ = 0;
+};
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Multipoles of level 0 of cells whose particles are on several ranks, on the device.
+ *
+ *  Every rank gets what all others have, and closes level 0 by itself: one exchange, where a
+ *  transform that is dealt out needs four.
+ */
+#ifndef FARFIELD_KERNELS_RANKS_SHARED_MULTIPOLES_H
+#define FARFIELD_KERNELS_RANKS_SHARED_MULTIPOLES_H
+
+#include <vector>
+
+#include "farfield/farfield_parallel.h"
+#include "parallel/regions.h"
+#include "runtime/device.h"
+#include "runtime/layout.h"
+
+namespace farfield
+{
+
+template<class Real>
+class SharedMultipoles
+{
+public:
+    /*! \brief Plans exchanges; waits.
+     *  \param[in] stride  of LevelView */
+    void plan(const Regions& regions,
+              const Ranks& ranks,
+              int coefficients,
+              int stride,
+              cudaStream_t stream);
+
+    /*! \brief Those of the particles of all ranks.
+     *  \param[in] M  of our particles, [coefficients][stride]
+     *  \returns [coefficients][stride], device memory */
+    Real* complete(const Real* M, DeviceCommunicator* communicator, cudaStream_t stream);
+
+    //! What complete() sends to others.
+    long long messages() const { return messages_; }
+    long long bytes() const { return bytes_; }
+
+private:
+    int coefficients_ = 0, stride_ = 0, others_ = 0;
+    DeviceBuffer<int> slots_;   //!< of our cells
+    DeviceBuffer<int> placeOf_; //!< [others][stride] of a slot among the cells of a rank, -1: none
+    DeviceBuffer<int> cellsOf_; //!< [others] cells, and where what comes begins, in elements
+    DeviceBuffer<Real> packed_, received_, total_;
+    std::vector<Stretch> sentStretches_, receivedStretches_;
+    long long messages_ = 0, bytes_ = 0;
+};
+
+} // namespace farfield
+
+#endif

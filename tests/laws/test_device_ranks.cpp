@@ -1,0 +1,227 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Systems on the GPUs of several ranks, with arrays in device memory: the results of one.
+ */
+#include "farfield/farfield_cuda.h"
+
+#include <cmath>
+
+#include <memory>
+
+#ifdef FARFIELD_TESTS_WITH_NCCL
+#include "farfield/farfield_nccl.h"
+#endif
+
+#include "device_caller.h"
+#include "in_process_ranks.h"
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+//! How messages pass between GPUs.
+enum class Way
+{
+    Hosts,
+    Nccl
+};
+
+int gpus()
+{
+    int count = 0;
+    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+//! Systems that move: those of a run at its steps.
+std::vector<System> trajectory(const System& start, int steps, double reach)
+{
+    std::vector<System> states = { start };
+    for (int step = 1; step < steps; step++)
+    {
+        states.push_back(states[0]);
+        for (int i = 0; i < start.size(); i++)
+        {
+            for (int k = 0; k < 3; k++)
+            {
+                states.back().positions[i][k] += reach * std::sin(0.7 * step + 0.01 * i + k);
+            }
+        }
+    }
+    return states;
+}
+
+/*! \brief Evaluates the states on arrays in device memory, each rank with its particles.
+ *  \param[in] replan  the steps before which ranks get their particles again
+ *  \returns forces, and totals where requests(step) asks for them */
+template<class Real, class Requests>
+std::vector<Evaluation> enqueueOnRanks(const std::vector<System>& states,
+                                       int ranks,
+                                       Way way,
+                                       const Options& given,
+                                       const Requests& requests,
+                                       const std::vector<double>& state,
+                                       int replan)
+{
+    std::vector<Evaluation> all(states.size());
+    for (size_t k = 0; k < states.size(); k++)
+    {
+        all[k].forces.resize(states[k].size());
+    }
+    std::mutex mutex;
+    onRanks(ranks,
+            [&](Communicator& communicator)
+            {
+                Options options  = given;
+                options.deviceId = way == Way::Nccl ? communicator.rank() : -1;
+                std::unique_ptr<DeviceCommunicator> between;
+                if (way == Way::Nccl)
+                {
+                    checkCuda(cudaSetDevice(communicator.rank()), "choosing a GPU");
+#ifdef FARFIELD_TESTS_WITH_NCCL
+                    between = std::make_unique<NcclCommunicator>(&communicator);
+#endif
+                }
+                DistributedSolver<Real> solver(options, &communicator, between.get());
+                solver.restore(state);
+                const Portion<Real> portion(
+                        states[0], domains(states[0], ranks), communicator.rank());
+                const Clock clock;
+                DeviceArray<Real> x(3 * portion.index.size()), f(3 * portion.index.size());
+                for (size_t k = 0; k < states.size(); k++)
+                {
+                    if (k % replan == 0)
+                    {
+                        portion.giveTo(&solver);
+                    }
+                    const Request request = requests(k);
+                    x.put(portion.positions(states[k]));
+                    enqueue(solver,
+                            x.data(),
+                            Box(states[k].box).rows,
+                            f.data(),
+                            request,
+                            clock.stream());
+                    checkCuda(cudaStreamSynchronize(clock.stream()), "waiting for the GPU");
+                    const Totals totals   = wait(solver);
+                    const Evaluation part = evaluationOf(totals, f.get());
+                    const std::lock_guard<std::mutex> lock(mutex);
+                    all[k].energy += part.energy;
+                    for (size_t i = 0; i < portion.index.size(); i++)
+                    {
+                        all[k].forces[portion.index[i]] = part.forces[i];
+                    }
+                    for (int i = 0; i < 9; i++)
+                    {
+                        all[k].virial[i / 3][i % 3] += part.virial[i / 3][i % 3];
+                    }
+                }
+            });
+    return all;
+}
+
+//! Evaluations of a run: totals at every third step.
+Request requestAt(size_t step)
+{
+    Request request = forcesAt(20 + static_cast<long long>(step));
+    request.energy  = step % 3 == 0;
+    request.virial  = step % 6 == 0;
+    return request;
+}
+
+template<class Config>
+class DeviceRanks : public ConfiguredTest<Config>
+{
+protected:
+    using Real = typename Config::Real;
+
+    static Options options()
+    {
+        Options result = Config::options();
+        result.m2l     = M2lEngine::Fft;
+        result.threads = 1;
+        return result;
+    }
+    //! A run on ranks, compared with one rank at every step.
+    static void expectRunOfOne(const System& start, int ranks, Way way)
+    {
+        const std::vector<System> exact = trajectory(start, 12, 0.02);
+        std::vector<System> states;
+        for (const System& s : exact)
+        {
+            states.push_back(rounded<Real>(s));
+        }
+        Solver<Real> single(options());
+        load(single, states[0]);
+        evaluate(single, states[0]);
+        const auto all =
+                enqueueOnRanks<Real>(states, ranks, way, options(), requestAt, single.state(), 8);
+        for (size_t k = 0; k < states.size(); k++)
+        {
+            SCOPED_TRACE(describe(states[k], single.setup()) + ", step " + std::to_string(k)
+                         + ", ranks " + std::to_string(ranks));
+            expectEqualToRounding<Real>(
+                    all[k], evaluate(single, states[k], requestAt(k)), states[k]);
+        }
+    }
+};
+using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
+TYPED_TEST_SUITE(DeviceRanks, GpuConfigurations);
+
+TYPED_TEST(DeviceRanks, RunAsOneDoes)
+{
+    for (const std::string box : { "cube", "triclinic" })
+    {
+        TestFixture::expectRunOfOne(pseudoWater(namedBox(box, 12.0), 40), 2, Way::Hosts);
+    }
+    TestFixture::expectRunOfOne(
+            pseudoWater(namedBox("dodecahedron_square", 10.0), 41), 3, Way::Hosts);
+}
+
+TYPED_TEST(DeviceRanks, RunAsOneDoesOverNccl)
+{
+#ifndef FARFIELD_TESTS_WITH_NCCL
+    GTEST_SKIP() << "built without NCCL";
+#endif
+    if (gpus() < 2)
+    {
+        GTEST_SKIP() << "there are no two GPUs";
+    }
+    for (const std::string box : { "cube", "triclinic" })
+    {
+        TestFixture::expectRunOfOne(pseudoWater(namedBox(box, 12.0), 42), 2, Way::Nccl);
+    }
+}
+
+TYPED_TEST(DeviceRanks, TellOfParticlesThatHaveMovedTooFar)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = rounded<Real>(pseudoWater(namedBox("cube", 8.0), 43));
+    std::vector<System> states(4, water);
+    Solver<Real> single(TestFixture::options());
+    load(single, water);
+    evaluate(single, water);
+    states[3].positions[0][1] += 0.5 * single.setup().cellSize;
+    expectError(ErrorCode::DeviceFailure,
+                { "third of a cell", "setLocal" },
+                [&]
+                {
+                    enqueueOnRanks<Real>(states,
+                                         2,
+                                         Way::Hosts,
+                                         TestFixture::options(),
+                                         requestAt,
+                                         single.state(),
+                                         100);
+                });
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield
