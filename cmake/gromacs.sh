@@ -176,9 +176,8 @@ gromacsKey()
             (cd "$GROMACS_SOURCE" && find . -type f -not -path './.git/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
         fi
         (cd "$root/gromacs_patch" && find . -type f -not -name '*.md' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
-        cat "$root/src/farfield/farfield.h" "$root/src/farfield/options.h" | sha256sum
+        cat "$root"/src/farfield/*.h | sha256sum
         if [ -n "$gpuFound" ]; then
-            sha256sum < "$root/src/farfield/farfield_cuda.h"
             "$CUDACXX" --version
         fi
         "${CC:-gcc}" --version | head -n 1

@@ -70,10 +70,9 @@ void enqueue(DistributedSolver<Real>& solver,
              const double box[3][3],
              Real* forces,
              const Request& request,
-             cudaStream_t stream,
-             const Real* onHost)
+             cudaStream_t stream)
 {
-    DistributedDeviceEntry<Real>::enqueue(solver, x, box, forces, request, stream, onHost);
+    DistributedDeviceEntry<Real>::enqueue(solver, x, box, forces, request, stream);
 }
 
 template<class Real>
@@ -121,8 +120,7 @@ bool mayUpdateGraphs(const DistributedSolver<Real>& solver)
                                                 const double[3][3],                                \
                                                 Real*,                                             \
                                                 const Request&,                                    \
-                                                cudaStream_t,                                      \
-                                                const Real*);                                      \
+                                                cudaStream_t);                                     \
     template FARFIELD_EXPORT Totals wait<Real>(DistributedSolver<Real>&);                          \
     template FARFIELD_EXPORT bool mustRecordAgain<Real>(const DistributedSolver<Real>&);           \
     template FARFIELD_EXPORT bool mayUpdateGraphs<Real>(const DistributedSolver<Real>&);

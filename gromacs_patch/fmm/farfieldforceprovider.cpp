@@ -223,7 +223,7 @@ bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
         return false;
     }
     GMX_RELEASE_ASSERT(deviceContext != nullptr, "Without a device there is an obstacle");
-    impl_->device_   = std::make_unique<FarfieldOnDevice>(&impl_->fmm_.solver(), *deviceContext);
+    impl_->device_   = std::make_unique<FarfieldOnDevice>(&impl_->fmm_, *deviceContext);
     impl_->dataPath_ = updateOnHost.empty() ? "stay on the GPU"
                                             : "on the GPU, copied at every step: " + updateOnHost;
     return true;
@@ -387,7 +387,7 @@ void FarfieldForceProvider::logTimings() const
         return;
     }
     std::string text;
-    if (!impl_->device_)
+    if (!impl_->device_ || impl_->fmm_.isDistributed())
     {
         text = impl_->fmm_.timings();
     }

@@ -136,8 +136,7 @@ void copyWithoutFarfield(const KeyValueTreeObject& tree, KeyValueTreeObjectBuild
 //! What of a run this backend can do on a single rank only, to follow "on a single rank only"; empty if nothing
 std::string whatNeedsOneRankWithFarfield(const PbcType     pbcType,
                                          const bool        hasTwoStates,
-                                         const gmx_mtop_t& mtop,
-                                         const bool        mayUseDevice)
+                                         const gmx_mtop_t& mtop)
 {
     if (pbcType != PbcType::Xyz)
     {
@@ -154,10 +153,6 @@ std::string whatNeedsOneRankWithFarfield(const PbcType     pbcType,
     if (farfieldReferenceIsWanted())
     {
         return "as the reference that GMX_FMM_REFERENCE asks for";
-    }
-    if (mayUseDevice)
-    {
-        return formatString("on a GPU (not with %s = cpu)", farfieldSetting("device"));
     }
     return {};
 }
@@ -177,10 +172,10 @@ bool usesFarfield(const t_inputrec& ir)
            && backend.cast<std::string>() == c_activeFmmBackendNames[ActiveFmmBackend::Farfield];
 }
 
-std::string whatNeedsOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop, const bool mayUseDevice)
+std::string whatNeedsOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop)
 {
     return usesFarfield(ir) ? whatNeedsOneRankWithFarfield(
-                   ir.pbcType, ir.efep != FreeEnergyPerturbationType::No && hasPerturbedCharges(mtop), mtop, mayUseDevice)
+                   ir.pbcType, ir.efep != FreeEnergyPerturbationType::No && hasPerturbedCharges(mtop), mtop)
                             : "";
 }
 
@@ -237,8 +232,7 @@ public:
     //! Refuses several ranks where one is needed
     void checkRanks() const
     {
-        const std::string what = whatNeedsOneRankWithFarfield(
-                pbcType_, run_.hasTwoStates, *mtop_, run_.device.device != farfield::Device::Cpu);
+        const std::string what = whatNeedsOneRankWithFarfield(pbcType_, run_.hasTwoStates, *mtop_);
         if (run_.ranks != nullptr && !what.empty())
         {
             GMX_THROW(NotImplementedError(

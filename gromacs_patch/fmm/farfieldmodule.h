@@ -97,11 +97,10 @@ bool usesFarfield(const t_inputrec& ir);
  *
  * To follow "FMM electrostatics".
  *
- * \param[in] ir            the input record, of any run
- * \param[in] mtop          the global topology
- * \param[in] mayUseDevice  whether mdrun has GPUs for non-bonded interactions
+ * \param[in] ir    the input record, of any run
+ * \param[in] mtop  the global topology
  */
-std::string whatNeedsOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop, bool mayUseDevice);
+std::string whatNeedsOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop);
 
 /*! \brief mdrun: refuses to start this backend with a position that is not finite or far too large.
  *

@@ -43,11 +43,15 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include <farfield/farfield_cuda.h>
+#if GMX_FARFIELD_NCCL
+#    include <farfield/farfield_nccl.h>
+#endif
 
 #include "gromacs/gpu_utils/device_context.h"
 #include "gromacs/gpu_utils/device_stream.h"
@@ -57,6 +61,8 @@
 #include "gromacs/mdtypes/state_propagator_data_gpu.h"
 #include "gromacs/utility/arrayref.h"
 #include "gromacs/utility/gmxassert.h"
+
+#include "farfieldsolver.h"
 
 namespace gmx
 {
@@ -83,10 +89,33 @@ void check(const cudaError_t status, const char* what)
 
 } // namespace
 
+std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::Communicator* host,
+                                                                     const int    deviceId,
+                                                                     std::string* way)
+{
+#if GMX_FARFIELD_NCCL
+    if (deviceId >= 0)
+    {
+        check(cudaSetDevice(deviceId), "choosing the GPU");
+    }
+    if (farfield::NcclCommunicator::haveOwnGpus(host))
+    {
+        *way = "by NCCL";
+        return std::make_unique<farfield::NcclCommunicator>(host);
+    }
+    *way = "through the host: NCCL needs a GPU of its own for every rank";
+#else
+    GMX_UNUSED_VALUE(host);
+    GMX_UNUSED_VALUE(deviceId);
+    *way = "through the host: GROMACS was built without NCCL";
+#endif
+    return nullptr;
+}
+
 class FarfieldOnDevice::Impl
 {
 public:
-    Impl(farfield::Solver<real>* solver, const DeviceContext& deviceContext) :
+    Impl(FarfieldSolver* solver, const DeviceContext& deviceContext) :
         solver_(*solver), stream_(deviceContext, DeviceStreamPriority::High, false)
     {
         changePinningPolicy(&forcesOnHost_, PinningPolicy::PinnedIfSupported);
@@ -101,7 +130,7 @@ public:
     //! Number of bytes of the coordinates, and of the forces
     size_t size() const { return numAtoms_ * sizeof(RVec); }
 
-    farfield::Solver<real>& solver_;
+    FarfieldSolver& solver_;
     //! The forces are what a step waits for: FMM goes before non-bonded interactions
     DeviceStream stream_;
     //! Marked when the forces are complete and are to be reduced on the device
@@ -121,7 +150,7 @@ public:
     HostVector<RVec> forcesOnHost_;
 };
 
-FarfieldOnDevice::FarfieldOnDevice(farfield::Solver<real>* solver, const DeviceContext& deviceContext) :
+FarfieldOnDevice::FarfieldOnDevice(FarfieldSolver* solver, const DeviceContext& deviceContext) :
     impl_(std::make_unique<Impl>(solver, deviceContext))
 {
 }
@@ -137,14 +166,15 @@ void FarfieldOnDevice::reinit(StatePropagatorDataGpu* stateGpu, GpuForceReductio
 {
     impl_->numAtoms_ = stateGpu->numAtomsLocal();
     impl_->x_        = reinterpret_cast<const real*>(stateGpu->getCoordinates());
-    if (impl_->numAtoms_ > impl_->capacity_)
+    if (impl_->numAtoms_ > impl_->capacity_ || impl_->forces_ == nullptr)
     {
         check(cudaStreamSynchronize(impl_->stream_.stream()), "waiting for FMM");
         check(cudaFree(impl_->forces_), "freeing memory");
         impl_->forces_   = nullptr;
         impl_->capacity_ = 0;
         void* memory     = nullptr;
-        check(cudaMalloc(&memory, impl_->size()), "allocating memory for forces");
+        // A domain may be empty
+        check(cudaMalloc(&memory, std::max(impl_->size(), sizeof(RVec))), "allocating memory for forces");
         impl_->forces_   = static_cast<real*>(memory);
         impl_->capacity_ = impl_->numAtoms_;
         // A library that computes nothing, to measure the rest of a step, leaves them so
@@ -167,9 +197,13 @@ void FarfieldOnDevice::launch(const double             box[DIM][DIM],
     farfield::Request complete = request;
     complete.replaceForces     = true;
     complete.mayHaveJumped     = std::exchange(impl_->mayHaveJumped_, false);
-    farfield::enqueue(impl_->solver_, impl_->x_, box, impl_->forces_, complete, stream);
-    // What this step has made room for can be recorded at the next
-    impl_->ranUnrecorded_ = farfield::mustRecordAgain(impl_->solver_);
+    impl_->solver_.with(
+            [&](auto& solver)
+            {
+                farfield::enqueue(solver, impl_->x_, box, impl_->forces_, complete, stream);
+                // What this step has made room for can be recorded at the next
+                impl_->ranUnrecorded_ = farfield::mustRecordAgain(solver);
+            });
     if (forcesToHost)
     {
         check(cudaMemcpyAsync(
@@ -184,17 +218,19 @@ void FarfieldOnDevice::launch(const double             box[DIM][DIM],
 
 bool FarfieldOnDevice::mustBeRecordedAgain() const
 {
-    return farfield::mustRecordAgain(impl_->solver_) && !impl_->ranUnrecorded_;
+    return impl_->solver_.with([](auto& solver) { return farfield::mustRecordAgain(solver); })
+           && !impl_->ranUnrecorded_;
 }
 
 bool FarfieldOnDevice::recordingsMayBeUpdated() const
 {
-    return farfield::mayUpdateGraphs(impl_->solver_);
+    return impl_->solver_.with([](auto& solver) { return farfield::mayUpdateGraphs(solver); });
 }
 
 farfield::Totals FarfieldOnDevice::wait()
 {
-    const farfield::Totals totals = farfield::wait(impl_->solver_);
+    const farfield::Totals totals =
+            impl_->solver_.with([](auto& solver) { return farfield::wait(solver); });
     check(cudaStreamSynchronize(impl_->stream_.stream()), "waiting for FMM");
     return totals;
 }
@@ -221,7 +257,7 @@ std::vector<farfield::StageTime> FarfieldOnDevice::measureStages(const double bo
     request.replaceForces = true;
     request.lambda        = lambda;
     return farfield::measureStages(
-            impl_->solver_, impl_->x_, box, impl_->forces_, request, c_numMeasurements);
+            impl_->solver_.solver(), impl_->x_, box, impl_->forces_, request, c_numMeasurements);
 }
 
 } // namespace gmx

@@ -41,6 +41,7 @@
 #define GMX_FMM_FARFIELDONDEVICE_H
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "gromacs/utility/real.h"
@@ -51,11 +52,11 @@ class GpuEventSynchronizer;
 
 namespace farfield
 {
+class Communicator;
+class DeviceCommunicator;
 struct Request;
 struct StageTime;
 struct Totals;
-template<class Real>
-class Solver;
 } // namespace farfield
 
 namespace gmx
@@ -63,8 +64,22 @@ namespace gmx
 
 template<typename>
 class ArrayRef;
+class FarfieldSolver;
 class GpuForceReduction;
 class StatePropagatorDataGpu;
+
+/*! \brief Returns what connects the GPUs of several ranks, nullptr if messages have to pass through the host.
+ *
+ * All ranks call it together.
+ *
+ * \param[in]  host      connects the ranks
+ * \param[in]  deviceId  CUDA device of this rank
+ * \param[out] way       how messages pass, for the log
+ * \throws farfield::Error
+ */
+std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::Communicator* host,
+                                                                     int          deviceId,
+                                                                     std::string* way);
 
 /*! \brief Stream, forces and calls of the library for coordinates in device memory.
  *
@@ -74,7 +89,7 @@ class FarfieldOnDevice
 {
 public:
     //! \param[in] solver  has the device Gpu; must outlive this object
-    FarfieldOnDevice(farfield::Solver<real>* solver, const DeviceContext& deviceContext);
+    FarfieldOnDevice(FarfieldSolver* solver, const DeviceContext& deviceContext);
     ~FarfieldOnDevice();
 
     //! Whether GROMACS and the library were both built with CUDA.
@@ -109,7 +124,7 @@ public:
     //! Copies the coordinates to the host, to tell what is wrong with them.
     std::vector<RVec> coordinates() const;
 
-    //! Device time of every stage at the current coordinates; overwrites the forces.
+    //! Device time of every stage at the current coordinates, of one rank; overwrites the forces.
     std::vector<farfield::StageTime> measureStages(const double box[DIM][DIM], real lambda);
 
 private:

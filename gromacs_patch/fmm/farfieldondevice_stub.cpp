@@ -39,7 +39,7 @@
  */
 #include "gmxpre.h"
 
-#include <farfield/farfield.h>
+#include <farfield/farfield_parallel.h>
 
 #include "gromacs/utility/arrayref.h"
 #include "gromacs/utility/gmxassert.h"
@@ -53,8 +53,15 @@ class FarfieldOnDevice::Impl
 {
 };
 
-FarfieldOnDevice::FarfieldOnDevice(farfield::Solver<real>* /* solver */,
-                                   const DeviceContext& /* deviceContext */)
+std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::Communicator* /* host */,
+                                                                     const int /* deviceId */,
+                                                                     std::string* way)
+{
+    *way = "through the host: GROMACS and the library were not both built with CUDA";
+    return nullptr;
+}
+
+FarfieldOnDevice::FarfieldOnDevice(FarfieldSolver* /* solver */, const DeviceContext& /* deviceContext */)
 {
     GMX_RELEASE_ASSERT(false, "Only to be used when isCompiled()");
 }

@@ -144,7 +144,10 @@ std::string describeSetup(const farfield::Setup& setup,
     }
     if (run.ranks != nullptr)
     {
-        text += formatString("  ranks                    %d, each with its atoms\n", run.ranks->size());
+        text += formatString("  ranks                    %d, each with its atoms%s%s\n",
+                             run.ranks->size(),
+                             run.messagesOfDevices.empty() ? "" : "; messages between GPUs ",
+                             run.messagesOfDevices.c_str());
     }
     text += formatString("  excluded pairs           %d\n", numExclusions);
     return text + timedSettings(setup);

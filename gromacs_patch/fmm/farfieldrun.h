@@ -80,6 +80,8 @@ struct FarfieldRun
     FarfieldDeviceChoice device;
     //! The ranks that have atoms; nullptr for one
     const MpiComm* ranks = nullptr;
+    //! How messages pass between the GPUs of several ranks, for the log
+    std::string messagesOfDevices;
     //! What state() returned when the checkpoint was written, or empty
     std::vector<double> checkpointState;
 };

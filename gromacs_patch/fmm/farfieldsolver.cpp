@@ -55,6 +55,7 @@
 #include "gromacs/utility/stringutil.h"
 
 #include "farfielderrors.h"
+#include "farfieldondevice.h"
 #include "farfieldoptions.h"
 #include "farfieldreport.h"
 
@@ -112,8 +113,13 @@ FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
         const farfield::Options ofSolver = solverOptions(options, run);
         if (communicator_)
         {
-            distributed_ =
-                    std::make_unique<farfield::DistributedSolver<real>>(ofSolver, communicator_.get());
+            if (ofSolver.device == farfield::Device::Gpu)
+            {
+                deviceCommunicator_ = makeDeviceCommunicator(
+                        communicator_.get(), ofSolver.deviceId, &run_.messagesOfDevices);
+            }
+            distributed_ = std::make_unique<farfield::DistributedSolver<real>>(
+                    ofSolver, communicator_.get(), deviceCommunicator_.get());
         }
         else
         {
@@ -190,7 +196,8 @@ void FarfieldSolver::follow(const MDModulesAtomsRedistributedSignal& signal, con
         {
             setParticles();
         }
-        if (!isPrepared_)
+        // Several ranks plan what they exchange whenever atoms have changed domains
+        if (!isPrepared_ || distributed_)
         {
             prepare(signal.x_, signal.box_);
         }
@@ -225,7 +232,7 @@ farfield::Request FarfieldSolver::request(const int64_t step, const StepWorkload
 
 void FarfieldSolver::prepare(ArrayRef<const RVec> x, const Matrix3x3& box)
 {
-    if (!run_.checkpointState.empty())
+    if (!isPrepared_ && !run_.checkpointState.empty())
     {
         try
         {

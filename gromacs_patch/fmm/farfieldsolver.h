@@ -108,6 +108,14 @@ public:
     farfield::Totals evaluate(const RVec* x, const BoxRows& box, RVec* f, const farfield::Request& request);
     //! The solver of one rank, for what several have not
     farfield::Solver<real>& solver() { return *solver_; }
+    //! Whether several ranks share the system
+    bool isDistributed() const { return distributed_ != nullptr; }
+    //! Returns \p function of the solver, of whichever kind it is
+    template<typename Function>
+    auto with(const Function& function)
+    {
+        return solver_ ? function(*solver_) : function(*distributed_);
+    }
     FarfieldParticles&      particles() { return particles_; }
 
     //! As of farfield::Solver
@@ -147,13 +155,15 @@ private:
     //! Writes the discretisation to the log when it has changed.
     void logSetup(const std::string& dataPath);
 
-    const MDLogger&   logger_;
-    const FarfieldRun run_;
+    const MDLogger& logger_;
+    FarfieldRun     run_;
 
     FarfieldParticles particles_;
 
     //! How the ranks talk to each other, if there are several
     std::unique_ptr<farfield::Communicator> communicator_;
+    //! How their GPUs do; null if messages pass through the host
+    std::unique_ptr<farfield::DeviceCommunicator> deviceCommunicator_;
     //! Of one rank; null if there are several
     std::unique_ptr<farfield::Solver<real>> solver_;
     //! Of several ranks; null if there is one

@@ -21,8 +21,7 @@ struct DistributedDeviceEntry
                         const double box[3][3],
                         Real* forces,
                         const Request& request,
-                        void* stream,
-                        const Real* onHost);
+                        void* stream);
     static Totals wait(DistributedSolver<Real>& solver);
     static bool mustRecordAgain(const DistributedSolver<Real>& solver);
     static bool mayUpdateGraphs(const DistributedSolver<Real>& solver);

@@ -126,21 +126,18 @@ FARFIELD_EXPORT std::vector<StageTime> measureStages(Solver<Real>& solver,
 /*! \name The same for a system on several ranks, whose GPUs each have some particles
  *
  *  All ranks call them together, with the same box, request and kind of stream. The first evaluation
- *  after setLocal() plans what is exchanged, and waits; later ones do not as long as
- *  DeviceCommunicator::mayBeCaptured(). Particles that move by a third of a cell until setLocal() is
+ *  after setLocal(), if it is not after prepare(), plans what is exchanged, and waits; later ones do
+ *  not as long as DeviceCommunicator::mayBeCaptured(). Particles that move by a third of a cell until setLocal() is
  *  called again get forces that are not numbers, which wait() or a later call throws. */
 //!@{
-/*! \brief As enqueue() above, for the particles of this rank.
- *  \param[in] onHost  the positions in host memory, which spares a copy where exchanges are planned,
- *                     or null */
+//! As enqueue() above, for the particles of this rank.
 template<class Real>
 FARFIELD_EXPORT void enqueue(DistributedSolver<Real>& solver,
                              const Real* x,
                              const double box[3][3],
                              Real* forces,
                              const Request& request,
-                             cudaStream_t stream,
-                             const Real* onHost = nullptr);
+                             cudaStream_t stream);
 //! \returns the part of this rank
 template<class Real>
 FARFIELD_EXPORT Totals wait(DistributedSolver<Real>& solver);

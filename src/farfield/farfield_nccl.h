@@ -10,10 +10,12 @@
 #define FARFIELD_FARFIELD_NCCL_H
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <nccl.h>
+#include <unistd.h>
 
 #include "farfield/farfield_parallel.h"
 
@@ -96,6 +98,35 @@ public:
         check(ncclGroupEnd(), "ending an exchange");
     }
     bool mayBeCaptured() const override { return true; }
+
+    //! Whether all ranks have GPUs of their own: the current ones of their threads. All ranks together.
+    static bool haveOwnGpus(Communicator* host)
+    {
+        constexpr size_t c_room = 320;
+        std::vector<char> name(c_room, 0);
+        int device = 0;
+        if (cudaGetDevice(&device) != cudaSuccess
+            || cudaDeviceGetPCIBusId(name.data(), 64, device) != cudaSuccess
+            || gethostname(name.data() + 64, c_room - 65) != 0)
+        {
+            name.assign(c_room, 0); // as any other that does not know
+        }
+        const auto ranks = static_cast<size_t>(host->size());
+        std::vector<char> send, receive(ranks * c_room);
+        std::vector<size_t> offsets = { 0 };
+        for (size_t r = 0; r < ranks; r++)
+        {
+            send.insert(send.end(), name.begin(), name.end());
+            offsets.push_back(send.size());
+        }
+        host->exchange(send.data(), offsets.data(), receive.data(), offsets.data());
+        std::set<std::string> names;
+        for (size_t r = 0; r < ranks; r++)
+        {
+            names.emplace(receive.data() + r * c_room, c_room);
+        }
+        return names.size() == ranks;
+    }
 
 private:
     void check(ncclResult_t status, const char* action) const

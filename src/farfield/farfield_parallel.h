@@ -154,7 +154,8 @@ public:
     Totals
     evaluate(const Real* x, const double box[3][3], Real* forces, const Request& request = {});
 
-    /*! \brief As Solver::prepare(). The first rank chooses, with all particles, for all of them.
+    /*! \brief As Solver::prepare(). The first rank chooses, with all particles, for all of them;
+     *         what is exchanged is planned.
      *  \throws Error  on all ranks what is wrong on one */
     void prepare(const Real* x, const double box[3][3]);
 

@@ -192,13 +192,11 @@ public:
         return totals;
     }
 
-    //! \param[in] onHost  positions in host memory, or null
     void enqueue(const Real* x,
                  const double boxVectors[3][3],
                  Real* forces,
                  const Request& request,
-                 void* stream,
-                 const Real* onHost)
+                 void* stream)
     {
         checkOnGpu(gpu_ != nullptr);
         const DeviceScope<Real> scope(gpu_);
@@ -209,14 +207,14 @@ public:
             return;
         }
         gpu_->await(stream);
-        std::vector<Real> copy;
+        std::vector<Real> onHost;
         const auto positions = [&]
         {
-            if (onHost == nullptr && copy.empty() && own_.count() > 0)
+            if (onHost.empty() && own_.count() > 0)
             {
-                copy = gpu_->onHost(x, own_.count(), stream);
+                onHost = gpu_->onHost(x, own_.count(), stream);
             }
-            return onHost != nullptr ? onHost : copy.data();
+            return static_cast<const Real*>(onHost.data());
         };
         times_.add(Stage::SetUp, [&] { follow(positions, box); });
         if (!partition_.isPlannedFor(operators_.discretisation()))
@@ -253,6 +251,7 @@ public:
         if (charged_ > 0)
         {
             times_.add(Stage::SetUp, [&] { follow([x] { return x; }, box); });
+            times_.add(Stage::Sort, [&] { planIfNeeded(x, box); });
         }
     }
 
@@ -292,6 +291,11 @@ public:
               {
                   const SavedState saved =
                           decodeState(state, options_, options_.device, sizeof(Real));
+                  if (gpu_ != nullptr && saved.discretisation.levels > 1)
+                  {
+                      throw Error(ErrorCode::Unsupported,
+                                  "On GPUs, several ranks have no tree of cells.");
+                  }
                   operators_.change([&] { operators_.build(saved.discretisation, saved.strain); });
                   chosenFor_ = saved.chosenFor;
               });
@@ -497,10 +501,9 @@ void DistributedDeviceEntry<Real>::enqueue(DistributedSolver<Real>& solver,
                                            const double box[3][3],
                                            Real* forces,
                                            const Request& request,
-                                           void* stream,
-                                           const Real* onHost)
+                                           void* stream)
 {
-    withMemoryErrors([&] { solver.impl_->enqueue(x, box, forces, request, stream, onHost); });
+    withMemoryErrors([&] { solver.impl_->enqueue(x, box, forces, request, stream); });
 }
 template<class Real>
 Totals DistributedDeviceEntry<Real>::wait(DistributedSolver<Real>& solver)
