@@ -210,11 +210,22 @@ void CudaBackend<Real>::repeat(const Real* x,
         repeated_.launch(s, far(), mayUpdateGraphs(), [&] { record(Measure::Whole, evaluate); });
         history_.enqueued();
         history_.add(request.step);
+        noteEvaluation(s);
         return;
     }
     evaluate();
+    noteEvaluation(s);
     repeated_.add(
             { x, forces, request.replaceForces, this->exclusionRange_, history_.generation() });
+}
+
+template<class Real>
+void CudaBackend<Real>::noteEvaluation(cudaStream_t stream)
+{
+    if (ranks_ && !isCapturing(stream))
+    {
+        ranks_->noteEvaluation(stream);
+    }
 }
 
 template<class Real>

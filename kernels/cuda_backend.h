@@ -84,6 +84,10 @@ public:
     bool mustRecordAgain() const override { return history_.isOutdated() || tree().needsRoom(); }
 
     bool mayUpdateGraphs() const override { return tree().levels() == 1; }
+    bool needsPlan(void* stream) override
+    {
+        return ranks_ && !isCapturing(static_cast<cudaStream_t>(stream)) && ranks_->needsPlan();
+    }
     SentPerEvaluation sentPerEvaluation() const override
     {
         return ranks_ ? ranks_->sentPerEvaluation() : SentPerEvaluation();
@@ -138,6 +142,8 @@ private:
      *  \param[in] net  charge of all particles that there are, scaled
      *  \param[in] own  those from here on are ghosts */
     void setCharges(const ScaledCharges<Real>& scaled, double net, int own);
+    //! With ranks: an evaluation has been put into a stream.
+    void noteEvaluation(cudaStream_t stream);
     //! Makes room for n of all particles, those that take part.
     void resizeCells(int n, int all, int own);
     //! How full cells are is to be found out by the next evaluation.

@@ -160,6 +160,7 @@ Totals CudaBackend<Real>::collect()
         onDevice_ = false;
         return {};
     }
+    noteEvaluation(far());
     arrays_.fetchForces(far());
     if (this->potentialsOut_ != nullptr)
     {
@@ -291,9 +292,10 @@ void CudaBackend<Real>::throwIfOverflowed()
     if (ranks_ && ranks_->haveMovedFar())
     {
         throw Error(ErrorCode::DeviceFailure,
-                    "Particles have moved by a third of a cell since their exchange between ranks "
-                    "was planned, and the forces since then are not numbers. Call setLocal() more "
-                    "often.");
+                    "Particles have moved by most of a cell within few evaluations, after their "
+                    "exchange "
+                    "between ranks was planned, and the forces since then are not numbers. Call "
+                    "setLocal() where positions do not follow from those before.");
     }
     if (overflowed())
     {

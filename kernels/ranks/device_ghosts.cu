@@ -3,14 +3,15 @@
  */
 #include "ranks/device_ghosts.h"
 
-#include <limits>
+#include "runtime/layout.h"
 
 namespace farfield
 {
 namespace
 {
 
-constexpr int c_threads = 128;
+constexpr int c_threads       = 128;
+constexpr unsigned c_allLanes = 0xffffffffU;
 
 template<class Real>
 struct GatherTask
@@ -22,19 +23,15 @@ struct GatherTask
     Real toCells[3][3];
     Real limit; //!< cells
     Real *positions, *packed;
+    float* farthest;
     Real* poison;
     int* movedFar; //!< host memory
 };
 
-//! Copies positions of ours, and packs those that are sent.
+//! Copies a position of ours, or packs one that is sent. \returns how far it has moved, cells
 template<class Real>
-__global__ void __launch_bounds__(c_threads) gather(const __grid_constant__ GatherTask<Real> task)
+__device__ Real copyPosition(const GatherTask<Real>& task, int i)
 {
-    const int i = blockIdx.x * c_threads + threadIdx.x;
-    if (i >= task.own + task.sent)
-    {
-        return;
-    }
     const bool isCopy = i < task.own;
     const size_t from = 3 * static_cast<size_t>(isCopy ? i : task.sentOf[i - task.own]);
     const Real r[3]   = { task.x[from], task.x[from + 1], task.x[from + 2] };
@@ -42,22 +39,48 @@ __global__ void __launch_bounds__(c_threads) gather(const __grid_constant__ Gath
     to[0]    = r[0];
     to[1]    = r[1];
     to[2]    = r[2];
-    if (isCopy)
+    if (!isCopy)
     {
-        bool isFar = false;
-        for (int c = 0; c < 3; c++)
-        {
-            const Real u = r[0] * task.toCells[0][c] + r[1] * task.toCells[1][c]
-                           + r[2] * task.toCells[2][c];
-            isFar = isFar || abs(u - task.planned[from + c]) > task.limit;
-        }
-        if (isFar)
-        {
-            // as bits: the compiler may take numbers for finite
-            *task.poison   = static_cast<Real>(__int_as_float(0x7fffffff));
-            *task.movedFar = 1;
-            __threadfence_system();
-        }
+        return 0;
+    }
+    Real moved = 0;
+    for (int c = 0; c < 3; c++)
+    {
+        const Real u =
+                r[0] * task.toCells[0][c] + r[1] * task.toCells[1][c] + r[2] * task.toCells[2][c];
+        const Real d = abs(u - task.planned[from + c]);
+        moved        = d > moved ? d : moved; // also where d is not a number
+    }
+    if (moved > task.limit)
+    {
+        // as bits: the compiler may take numbers for finite
+        *task.poison   = static_cast<Real>(__int_as_float(0x7fffffff));
+        *task.movedFar = 1;
+        __threadfence_system();
+    }
+    return moved;
+}
+
+//! Copies positions of ours, and packs those that are sent.
+template<class Real>
+__global__ void __launch_bounds__(c_threads) gather(const __grid_constant__ GatherTask<Real> task)
+{
+    const int i = blockIdx.x * c_threads + threadIdx.x;
+    Real moved  = 0;
+    if (i < task.own + task.sent)
+    {
+        moved = copyPosition(task, i);
+    }
+    float most = static_cast<float>(moved);
+    for (int offset = c_warp / 2; offset > 0; offset /= 2)
+    {
+        most = fmaxf(most, __shfl_xor_sync(c_allLanes, most, offset));
+    }
+    // few warps are ahead of the others
+    if (threadIdx.x % c_warp == 0 && most > *static_cast<volatile float*>(task.farthest))
+    {
+        // numbers that are not negative are in the order of their bits
+        atomicMax(reinterpret_cast<int*>(task.farthest), __float_as_int(most));
     }
 }
 
@@ -92,6 +115,9 @@ void DeviceGhosts<Real>::plan(Partition<Real>* partition, int own, cudaStream_t 
         messages_ += sentStretches_[r].size > 0 ? 1 : 0;
         bytes_ += static_cast<long long>(sentStretches_[r].size);
     }
+    limit_ = static_cast<Real>(0.99 * partition->drift()); // as Partition
+    farthest_.resize(1);
+    farthest_.clear(stream);
     poison_.resize(1);
     poison_.clear(stream);
     movedFar_.resize(1);
@@ -115,9 +141,10 @@ const Real* DeviceGhosts<Real>::exchange(const Real* x,
     {
         task.toCells[i / 3][i % 3] = static_cast<Real>(toCells(i / 3, i % 3));
     }
-    task.limit     = static_cast<Real>(0.99 * c_drift); // as Partition
+    task.limit     = limit_;
     task.positions = positions_.data();
     task.packed    = packed_.data();
+    task.farthest  = farthest_.data();
     task.poison    = poison_.data();
     task.movedFar  = movedFar_.data();
     if (const int blocks = blocksFor(task.own + task.sent, c_threads); blocks > 0)

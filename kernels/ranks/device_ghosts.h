@@ -34,6 +34,9 @@ public:
                          DeviceCommunicator* communicator,
                          cudaStream_t stream);
 
+    //! [1] device memory: how far one of ours has moved since the plan, cells, to be cleared by who
+    //! has read it.
+    float* farthest() { return farthest_.data(); }
     //! [1] device memory, to be added to all forces: zero, or not a number after particles have
     //! moved too far.
     const Real* poison() const { return poison_.data(); }
@@ -50,6 +53,8 @@ private:
     DeviceBuffer<int> sent_;                //!< ours, by rank
     DeviceBuffer<Real> packed_, positions_; //!< [sent][3]; [own + ghosts][3]
     std::vector<Stretch> sentStretches_, receivedStretches_;
+    Real limit_ = 0; //!< cells
+    DeviceBuffer<float> farthest_;
     DeviceBuffer<Real> poison_;
     PinnedBuffer<int> movedFar_;
     long long messages_ = 0, bytes_ = 0;

@@ -7,6 +7,7 @@
 #ifndef FARFIELD_KERNELS_RANKS_RANKS_ON_DEVICE_H
 #define FARFIELD_KERNELS_RANKS_RANKS_ON_DEVICE_H
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -48,6 +49,7 @@ public:
     {
         ghosts_.plan(partition_, own(), stream);
         multipoles_.plan(partition_->regions(), partition_->ranks(), coefficients, stride, stream);
+        evaluations_ = 0;
     }
     //! As DeviceGhosts::exchange().
     const Real* exchangePositions(const Real* x, const Mat3& toCells, cudaStream_t stream)
@@ -57,7 +59,25 @@ public:
     //! As SharedMultipoles::complete().
     Real* completeMultipoles(const Real* M, cudaStream_t stream)
     {
-        return multipoles_.complete(M, communicator_, stream);
+        return multipoles_.complete(M, ghosts_.farthest(), communicator_, stream);
+    }
+    //! An evaluation has been put into a stream.
+    void noteEvaluation(cudaStream_t stream)
+    {
+        put_[evaluations_ % c_lag].record(stream);
+        evaluations_++;
+    }
+    /*! \brief Whether particles of any rank had moved so far some evaluations ago that it is time for a
+     *         plan; the same on all ranks. */
+    bool needsPlan() const
+    {
+        if (evaluations_ < c_lag)
+        {
+            return false;
+        }
+        const long long past = evaluations_ - c_lag;
+        put_[past % c_lag].synchronize();
+        return multipoles_.largest(past) > c_mostOfDrift * partition_->drift();
     }
     //! Whether this rank adds up what all of them compute alike.
     bool isFirst() const { return partition_->ranks().rank() == 0; }
@@ -72,12 +92,20 @@ public:
     }
 
 private:
+    //! Evaluations that may be under way when one is looked at.
+    static constexpr int c_lag = 3;
+    static_assert(c_lag < SharedMultipoles<Real>::c_kept, "what is looked at is kept");
+    //! The part of the drift that particles may have used up by then.
+    static constexpr double c_mostOfDrift = 0.75;
+
     Partition<Real>* partition_;
     DeviceCommunicator* communicator_;
     std::unique_ptr<StagedCommunicator> staged_;
     std::vector<Real> charges_;
     DeviceGhosts<Real> ghosts_;
     SharedMultipoles<Real> multipoles_;
+    std::array<Event, c_lag> put_; //!< of the last evaluations, in turn
+    long long evaluations_ = 0;    //!< since the plan
 };
 
 } // namespace farfield

@@ -3,6 +3,8 @@
  */
 #include "ranks/shared_multipoles.h"
 
+#include <algorithm>
+
 namespace farfield
 {
 namespace
@@ -10,50 +12,75 @@ namespace
 
 constexpr int c_threads = 128;
 
-//! Copies the coefficients of our cells, one row after the other.
+//! Copies the coefficients of our cells, one row after the other, and a number, which is cleared.
 template<class Real>
 __global__ void __launch_bounds__(c_threads) pack(const Real* __restrict__ M,
                                                   int stride,
                                                   const int* __restrict__ slots,
                                                   int cells,
+                                                  float* __restrict__ number,
                                                   Real* __restrict__ packed)
 {
-    const int k = blockIdx.x * c_threads + threadIdx.x;
+    const int k      = blockIdx.x * c_threads + threadIdx.x;
+    const size_t row = blockIdx.y;
     if (k < cells)
     {
-        const size_t row        = blockIdx.y;
         packed[row * cells + k] = M[row * stride + slots[k]];
+    }
+    if (k == 0 && row == 0)
+    {
+        packed[static_cast<size_t>(gridDim.y) * cells] = static_cast<Real>(*number);
+        *number                                        = 0;
     }
 }
 
-//! Adds what others have to what we have, in the order of ranks.
 template<class Real>
-__global__ void __launch_bounds__(c_threads) combine(const Real* __restrict__ M,
-                                                     int stride,
-                                                     const Real* __restrict__ received,
-                                                     int others,
-                                                     const int* __restrict__ placeOf,
-                                                     const int* __restrict__ cellsOf,
-                                                     Real* __restrict__ total)
+struct CombineTask
 {
-    const int slot = blockIdx.x * c_threads + threadIdx.x;
-    if (slot >= stride)
+    const Real* M;
+    int stride;
+    const Real* received;
+    int others;
+    const int* placeOf;
+    const int* cellsOf;
+    Real* total;
+    const Real* ownNumber;
+    float* largest; //!< host memory
+    int* count;
+};
+
+//! Adds what others have to what we have, in the order of ranks; finds the largest number.
+template<class Real>
+__global__ void __launch_bounds__(c_threads) combine(const __grid_constant__ CombineTask<Real> task)
+{
+    const int slot   = blockIdx.x * c_threads + threadIdx.x;
+    const size_t row = blockIdx.y;
+    if (slot >= task.stride)
     {
         return;
     }
-    const size_t row = blockIdx.y;
-    Real sum         = M[row * stride + slot];
-    const Real* from = received;
-    for (int r = 0; r < others; r++)
+    const bool findsLargest = slot == 0 && row == 0;
+    Real sum                = task.M[row * task.stride + slot];
+    Real largest            = findsLargest ? *task.ownNumber : Real(0);
+    const Real* from        = task.received;
+    for (int r = 0; r < task.others; r++)
     {
-        const int place = placeOf[static_cast<size_t>(r) * stride + slot];
+        const int place = task.placeOf[static_cast<size_t>(r) * task.stride + slot];
         if (place >= 0)
         {
-            sum += from[row * cellsOf[r] + place];
+            sum += from[row * task.cellsOf[r] + place];
         }
-        from += static_cast<size_t>(gridDim.y) * cellsOf[r];
+        from += static_cast<size_t>(gridDim.y) * task.cellsOf[r];
+        largest = findsLargest && *from > largest ? *from : largest;
+        from++;
     }
-    total[row * stride + slot] = sum;
+    task.total[row * task.stride + slot] = sum;
+    if (findsLargest)
+    {
+        task.largest[*task.count % SharedMultipoles<Real>::c_kept] = static_cast<float>(largest);
+        *task.count += 1;
+        __threadfence_system();
+    }
 }
 
 } // namespace
@@ -80,11 +107,12 @@ void SharedMultipoles<Real>::plan(const Regions& regions,
         }
         return slots;
     };
-    const auto bytesOf = [&](size_t cells) { return coefficients * cells * sizeof(Real); };
+    const auto elementsOf = [&](size_t cells) { return coefficients * cells + 1; };
+    const auto bytesOf    = [&](size_t cells) { return elementsOf(cells) * sizeof(Real); };
 
     const std::vector<int> own = slotsOfRank(ranks.rank());
     slots_.upload(own.data(), own.size(), stream);
-    packed_.resize(coefficients * own.size());
+    packed_.resize(elementsOf(own.size()));
     total_.resize(static_cast<size_t>(coefficients) * stride);
     std::vector<int> placeOf, cellsOf;
     size_t bytes = 0;
@@ -109,29 +137,41 @@ void SharedMultipoles<Real>::plan(const Regions& regions,
     placeOf_.upload(placeOf.data(), placeOf.size(), stream);
     cellsOf_.upload(cellsOf.data(), cellsOf.size(), stream);
     received_.resize(bytes / sizeof(Real));
-    messages_ = own.empty() ? 0 : others_;
+    largest_.resize(c_kept);
+    count_.resize(1);
+    count_.clear(stream);
+    messages_ = others_;
     bytes_    = messages_ * static_cast<long long>(bytesOf(own.size()));
 }
 
 template<class Real>
 Real* SharedMultipoles<Real>::complete(const Real* M,
+                                       float* number,
                                        DeviceCommunicator* communicator,
                                        cudaStream_t stream)
 {
     const int cells = static_cast<int>(slots_.size());
-    if (cells > 0)
-    {
-        pack<Real><<<dim3(blocksFor(cells, c_threads), coefficients_), c_threads, 0, stream>>>(
-                M, stride_, slots_.data(), cells, packed_.data());
-        checkLaunch("packing multipoles");
-    }
+    const auto rows = [&](int count)
+    { return dim3(std::max(1, blocksFor(count, c_threads)), coefficients_); };
+    pack<Real><<<rows(cells), c_threads, 0, stream>>>(
+            M, stride_, slots_.data(), cells, number, packed_.data());
+    checkLaunch("packing multipoles");
     communicator->exchange(packed_.data(),
                            sentStretches_.data(),
                            received_.data(),
                            receivedStretches_.data(),
                            stream);
-    combine<Real><<<dim3(blocksFor(stride_, c_threads), coefficients_), c_threads, 0, stream>>>(
-            M, stride_, received_.data(), others_, placeOf_.data(), cellsOf_.data(), total_.data());
+    const CombineTask<Real> task = { M,
+                                     stride_,
+                                     received_.data(),
+                                     others_,
+                                     placeOf_.data(),
+                                     cellsOf_.data(),
+                                     total_.data(),
+                                     packed_.data() + packed_.size() - 1,
+                                     largest_.data(),
+                                     count_.data() };
+    combine<Real><<<rows(stride_), c_threads, 0, stream>>>(task);
     checkLaunch("adding multipoles of other ranks");
     return total_.data();
 }

@@ -33,9 +33,18 @@ public:
               cudaStream_t stream);
 
     /*! \brief Those of the particles of all ranks.
-     *  \param[in] M  of our particles, [coefficients][stride]
+     *
+     *  Another number goes along, of which every rank gets the largest.
+     *  \param[in]     M       of our particles, [coefficients][stride]
+     *  \param[in,out] number  [1] device memory, not negative; zero is left
      *  \returns [coefficients][stride], device memory */
-    Real* complete(const Real* M, DeviceCommunicator* communicator, cudaStream_t stream);
+    Real*
+    complete(const Real* M, float* number, DeviceCommunicator* communicator, cudaStream_t stream);
+
+    //! So many of the last largest numbers are kept.
+    static constexpr int c_kept = 8;
+    //! The largest number of a complete() that has ended, counted from the plan; of the last c_kept.
+    float largest(long long number) const { return largest_.data()[number % c_kept]; }
 
     //! What complete() sends to others.
     long long messages() const { return messages_; }
@@ -45,9 +54,13 @@ private:
     int coefficients_ = 0, stride_ = 0, others_ = 0;
     DeviceBuffer<int> slots_;   //!< of our cells
     DeviceBuffer<int> placeOf_; //!< [others][stride] of a slot among the cells of a rank, -1: none
-    DeviceBuffer<int> cellsOf_; //!< [others] cells, and where what comes begins, in elements
-    DeviceBuffer<Real> packed_, received_, total_;
+    DeviceBuffer<int> cellsOf_; //!< [others] cells
+    DeviceBuffer<Real> packed_,
+            received_; //!< for each rank, and behind the coefficients the number
+    DeviceBuffer<Real> total_;
     std::vector<Stretch> sentStretches_, receivedStretches_;
+    PinnedBuffer<float> largest_; //!< [c_kept] in turn
+    DeviceBuffer<int> count_;     //!< [1] calls of complete() since the plan
     long long messages_ = 0, bytes_ = 0;
 };
 

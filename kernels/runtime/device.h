@@ -244,6 +244,8 @@ public:
     {
         check(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event");
     }
+    //! The host waits for the recorded point.
+    void synchronize() const { check(cudaEventSynchronize(event_), "waiting for an event"); }
     //! Time to a later event, both recorded with timing; waits for it.
     double secondsUntil(const Event& later) const
     {

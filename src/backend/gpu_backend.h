@@ -80,6 +80,11 @@ public:
      *  \throws Error  Unsupported: the stream is being recorded */
     virtual Vec3 extent(const Real* x, void* stream) = 0;
 
+    /*! \brief With ranks: whether exchanges should be planned anew before the next evaluation on
+     *         arrays in device memory, as particles have moved far; the same on all ranks.
+     *
+     *  Waits for an evaluation some steps ago. */
+    virtual bool needsPlan(void* stream) = 0;
     //! With ranks: what an evaluation of the last plan sends to others.
     virtual SentPerEvaluation sentPerEvaluation() const = 0;
 

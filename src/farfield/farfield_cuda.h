@@ -127,8 +127,10 @@ FARFIELD_EXPORT std::vector<StageTime> measureStages(Solver<Real>& solver,
  *
  *  All ranks call them together, with the same box, request and kind of stream. The first evaluation
  *  after setLocal(), if it is not after prepare(), plans what is exchanged, and waits; later ones do
- *  not as long as DeviceCommunicator::mayBeCaptured(). Particles that move by a third of a cell until setLocal() is
- *  called again get forces that are not numbers, which wait() or a later call throws. */
+ *  not as long as DeviceCommunicator::mayBeCaptured(), but that the host is at most three evaluations
+ *  ahead: it looks how far particles have moved, and plans anew where that is more than half a cell.
+ *  Particles that move by most of a cell within three evaluations get forces that are not numbers,
+ *  which wait() or a later call throws. */
 //!@{
 //! As enqueue() above, for the particles of this rank.
 template<class Real>

@@ -55,6 +55,7 @@ std::vector<std::vector<int>> Ghosts<Real>::nearOthers(const std::vector<int>& t
                                                        const std::vector<double>& u,
                                                        const Regions& regions,
                                                        int ws,
+                                                       double drift,
                                                        const Ranks& ranks)
 {
     const int leaf   = regions.levels() - 1;
@@ -71,8 +72,10 @@ std::vector<std::vector<int>> Ghosts<Real>::nearOthers(const std::vector<int>& t
         for (size_t k = 0; k < takePart.size(); k++)
         {
             bool reaches = false;
-            forReachedCells(
-                    grid, u.data() + 3 * k, [&](int cell) { reaches = reaches || isNear[cell]; });
+            forReachedCells(grid,
+                            u.data() + 3 * k,
+                            drift,
+                            [&](int cell) { reaches = reaches || isNear[cell]; });
             if (reaches)
             {
                 sent[r].push_back(takePart[k]);
@@ -147,6 +150,7 @@ void Ghosts<Real>::plan(const OwnParticles<Real>& own,
                         const std::vector<double>& u,
                         const Regions& regions,
                         int ws,
+                        double drift,
                         Ranks* ranks)
 {
     Directory directory;
@@ -155,7 +159,7 @@ void Ghosts<Real>::plan(const OwnParticles<Real>& own,
         directory.emplace_back(own.index[i], i);
     }
     std::sort(directory.begin(), directory.end());
-    std::vector<std::vector<int>> sent = nearOthers(takePart, u, regions, ws, *ranks);
+    std::vector<std::vector<int>> sent = nearOthers(takePart, u, regions, ws, drift, *ranks);
     addPartners(own, directory, &sent, ranks);
     sent_ = joined(sent);
 

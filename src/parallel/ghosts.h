@@ -38,12 +38,14 @@ public:
     /*! \brief Finds out who needs whose particles.
      *  \param[in] takePart  our particles that are in cells
      *  \param[in] u         their cell coordinates, [takePart][3]
+     *  \param[in] drift     how far they may move, cells
      *  \throws Error  InvalidArgument: an excluded partner is on no rank */
     void plan(const OwnParticles<Real>& own,
               const std::vector<int>& takePart,
               const std::vector<double>& u,
               const Regions& regions,
               int ws,
+              double drift,
               Ranks* ranks);
 
     int count() const { return static_cast<int>(charges_.size()); }
@@ -76,6 +78,7 @@ private:
                                                     const std::vector<double>& u,
                                                     const Regions& regions,
                                                     int ws,
+                                                    double drift,
                                                     const Ranks& ranks);
     //! Adds those that are excluded partners of the particles of others, wherever they are.
     void addPartners(const OwnParticles<Real>& own,

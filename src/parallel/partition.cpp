@@ -65,7 +65,7 @@ bool Partition<Real>::needsPlan(const Discretisation& d) const
         farthest = std::max(farthest, std::abs(where_[k] - plannedWhere_[k]));
     }
     // a hundredth for rounding: cells are found from these coordinates in another way
-    return farthest > 0.99 * c_drift;
+    return farthest > 0.99 * drift_;
 }
 
 template<class Real>
@@ -91,7 +91,8 @@ void Partition<Real>::plan(const OwnParticles<Real>& own)
     std::vector<char> isReached(leaf.count(), 0);
     for (size_t k = 0; k < takePart_.size(); k++)
     {
-        forReachedCells(leaf, where_.data() + 3 * k, [&](int cell) { isReached[cell] = 1; });
+        forReachedCells(
+                leaf, where_.data() + 3 * k, drift_, [&](int cell) { isReached[cell] = 1; });
     }
     std::vector<int> cells;
     for (size_t cell = 0; cell < isReached.size(); cell++)
@@ -102,7 +103,7 @@ void Partition<Real>::plan(const OwnParticles<Real>& own)
         }
     }
     regions_ = Regions(located_, box_, ranks_->gather(cells));
-    ghosts_.plan(own, takePart_, where_, regions_, located_.ws, ranks_);
+    ghosts_.plan(own, takePart_, where_, regions_, located_.ws, drift_, ranks_);
     planned_      = located_;
     plannedWhere_ = where_;
     isPlanned_    = true;

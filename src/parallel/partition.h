@@ -20,11 +20,13 @@ template<class Real>
 class Partition
 {
 public:
-    explicit Partition(Ranks* ranks) : ranks_(ranks) {}
+    //! \param[in] drift  how far particles may move before exchanges are planned anew, cells
+    Partition(Ranks* ranks, double drift) : ranks_(ranks), drift_(drift) {}
     Partition(const Partition&)            = delete;
     Partition& operator=(const Partition&) = delete;
 
     Ranks& ranks() { return *ranks_; }
+    double drift() const { return drift_; }
     Ghosts<Real>& ghosts() { return ghosts_; }
     //! The cells of all ranks, of the last plan.
     const Regions& regions() const { return regions_; }
@@ -51,6 +53,7 @@ public:
 
 private:
     Ranks* ranks_;
+    double drift_;
     Ghosts<Real> ghosts_;
     Regions regions_;
     bool isPlanned_ = false;

@@ -22,18 +22,21 @@
 namespace farfield
 {
 
-//! How far particles may move before exchanges are planned anew, in cells along each axis.
-constexpr double c_drift = 0.35;
+/*! \brief How far particles may move before exchanges are planned anew, in cells along each axis.
+ *
+ *  A plan costs a GPU, whose particles the host has to ask for, more than what it exchanges: there it
+ *  should last from one pair search of a simulation to the next. */
+constexpr double c_drift = 0.35, c_driftOnDevice = 0.8;
 
 //! Calls f(index) for the cells in which a particle at cell coordinates u may come to be.
 template<class Function>
-void forReachedCells(const Grid& grid, const double* u, const Function& f)
+void forReachedCells(const Grid& grid, const double* u, double drift, const Function& f)
 {
     int low[3], high[3];
     for (int k = 0; k < 3; k++)
     {
-        low[k]  = static_cast<int>(std::floor(u[k] - 1 - c_drift));
-        high[k] = static_cast<int>(std::floor(u[k] + c_drift));
+        low[k]  = static_cast<int>(std::floor(u[k] - 1 - drift));
+        high[k] = static_cast<int>(std::floor(u[k] + drift));
     }
     for (int z = low[2]; z <= high[2]; z++)
     {

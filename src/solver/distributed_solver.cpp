@@ -129,7 +129,8 @@ public:
         options_(checkedForRanks<Real>(options)),
         threads_(options.threads > 0 ? options.threads : omp_get_max_threads()),
         ranks_(communicator),
-        partition_(&ranks_), deviceRanks_{ &partition_, communicator, onDevice },
+        partition_(&ranks_, options_.device == Device::Gpu ? c_driftOnDevice : c_drift),
+        deviceRanks_{ &partition_, communicator, onDevice },
         chosen_(options_, threads_, &deviceRanks_), backend_(chosen_.backend.get()),
         gpu_(chosen_.gpu), operators_(backend_), pipeline_(backend_, gpu_, &operators_, &times_)
     {
@@ -217,6 +218,10 @@ public:
             return static_cast<const Real*>(onHost.data());
         };
         times_.add(Stage::SetUp, [&] { follow(positions, box); });
+        if (gpu_->needsPlan(stream))
+        {
+            partition_.forget(); // on all ranks alike
+        }
         if (!partition_.isPlannedFor(operators_.discretisation()))
         {
             times_.add(Stage::Sort, [&] { planIfNeeded(positions(), box); });

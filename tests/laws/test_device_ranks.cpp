@@ -199,6 +199,32 @@ TYPED_TEST(DeviceRanks, RunAsOneDoesOverNccl)
     }
 }
 
+TYPED_TEST(DeviceRanks, PlanAnewWhereParticlesMoveFarBitByBit)
+{
+    using Real                 = typename TypeParam::Real;
+    std::vector<System> states = { rounded<Real>(pseudoWater(namedBox("triclinic", 10.0), 44)) };
+    Solver<Real> single(TestFixture::options());
+    load(single, states[0]);
+    evaluate(single, states[0]);
+    // some go far, by a sixteenth of a cell each step
+    for (int step = 1; step < 40; step++)
+    {
+        states.push_back(states.back());
+        for (int i = 0; i < states[0].size(); i += 7)
+        {
+            states.back().positions[i][i % 3] += single.setup().cellSize / 16;
+        }
+        states.back() = rounded<Real>(states.back());
+    }
+    const auto all = enqueueOnRanks<Real>(
+            states, 3, Way::Hosts, TestFixture::options(), requestAt, single.state(), 1000);
+    for (size_t k = 0; k < states.size(); k++)
+    {
+        SCOPED_TRACE("step " + std::to_string(k));
+        expectEqualToRounding<Real>(all[k], evaluate(single, states[k], requestAt(k)), states[k]);
+    }
+}
+
 TYPED_TEST(DeviceRanks, TellOfParticlesThatHaveMovedTooFar)
 {
     using Real         = typename TypeParam::Real;
@@ -207,9 +233,9 @@ TYPED_TEST(DeviceRanks, TellOfParticlesThatHaveMovedTooFar)
     Solver<Real> single(TestFixture::options());
     load(single, water);
     evaluate(single, water);
-    states[3].positions[0][1] += 0.5 * single.setup().cellSize;
+    states[3].positions[0][1] += 1.1 * single.setup().cellSize;
     expectError(ErrorCode::DeviceFailure,
-                { "third of a cell", "setLocal" },
+                { "most of a cell", "setLocal" },
                 [&]
                 {
                     enqueueOnRanks<Real>(states,
