@@ -86,7 +86,7 @@ void CudaBackend<Real>::setCharges(const ScaledCharges<Real>& scaled, double net
 template<class Real>
 void CudaBackend<Real>::setExclusions(const int* offsets, const int* partners, int n)
 {
-    nearField_.exclusions().set(offsets, partners, n, far());
+    nearField_.exclusions().set(offsets, partners, n, threads_, far());
     history_.replace();
 }
 
@@ -217,15 +217,6 @@ void CudaBackend<Real>::repeat(const Real* x,
     noteEvaluation(s);
     repeated_.add(
             { x, forces, request.replaceForces, this->exclusionRange_, history_.generation() });
-}
-
-template<class Real>
-void CudaBackend<Real>::noteEvaluation(cudaStream_t stream)
-{
-    if (ranks_ && !isCapturing(stream))
-    {
-        ranks_->noteEvaluation(stream);
-    }
 }
 
 template<class Real>

@@ -143,7 +143,13 @@ private:
      *  \param[in] own  those from here on are ghosts */
     void setCharges(const ScaledCharges<Real>& scaled, double net, int own);
     //! With ranks: an evaluation has been put into a stream.
-    void noteEvaluation(cudaStream_t stream);
+    void noteEvaluation(cudaStream_t stream)
+    {
+        if (ranks_ && !isCapturing(stream))
+        {
+            ranks_->noteEvaluation(stream);
+        }
+    }
     //! Makes room for n of all particles, those that take part.
     void resizeCells(int n, int all, int own);
     //! How full cells are is to be found out by the next evaluation.

@@ -47,9 +47,11 @@
 #include <iterator>
 #include <numeric>
 
+#include "gromacs/mdlib/gmx_omp_nthreads.h"
 #include "gromacs/mdrunutility/mdmodulesnotifiers.h"
 #include "gromacs/topology/atoms.h"
 #include "gromacs/topology/topology.h"
+#include "gromacs/utility/arrayref.h"
 #include "gromacs/utility/gmxassert.h"
 #include "gromacs/utility/listoflists.h"
 #include "gromacs/utility/vec.h"
@@ -293,24 +295,48 @@ void FarfieldParticles::reorder()
 
 void FarfieldParticles::listGlobalPartners()
 {
-    exclusions_.offsets.resize(1);
-    exclusions_.partners.clear();
-    for (const int atom : globalAtom_)
+    const int            numParticles = static_cast<int>(globalAtom_.size());
+    const int gmx_unused numThreads   = gmx_omp_nthreads_get(ModuleMultiThread::Default);
+    const auto           isOfGroup    = [this](const int atom)
     {
+        return !globalGroup_.empty()
+               && std::binary_search(globalGroup_.begin(), globalGroup_.end(), atom);
+    };
+    const auto rowOf = [](const FarfieldExclusions& exclusions, const int atom)
+    {
+        return makeConstArrayRef(exclusions.partners)
+                .subArray(exclusions.offsets[atom],
+                          exclusions.offsets[atom + 1] - exclusions.offsets[atom]);
+    };
+    exclusions_.offsets.assign(numParticles + 1, 0);
+#pragma omp parallel for num_threads(numThreads) schedule(static)
+    for (int i = 0; i < numParticles; i++)
+    {
+        const int atom = globalAtom_[i];
+        exclusions_.offsets[i + 1] =
+                static_cast<int>(rowOf(globalExclusions_, atom).size() + rowOf(reverseExclusions_, atom).size()
+                                 + (isOfGroup(atom) ? globalGroup_.size() - 1 : 0));
+    }
+    std::partial_sum(
+            exclusions_.offsets.begin(), exclusions_.offsets.end(), exclusions_.offsets.begin());
+    exclusions_.partners.resize(exclusions_.offsets.back());
+#pragma omp parallel for num_threads(numThreads) schedule(static)
+    for (int i = 0; i < numParticles; i++)
+    {
+        const int atom = globalAtom_[i];
+        auto      next = exclusions_.partners.begin() + exclusions_.offsets[i];
         for (const FarfieldExclusions* exclusions : { &globalExclusions_, &reverseExclusions_ })
         {
-            exclusions_.partners.insert(exclusions_.partners.end(),
-                                        exclusions->partners.begin() + exclusions->offsets[atom],
-                                        exclusions->partners.begin() + exclusions->offsets[atom + 1]);
+            const ArrayRef<const int> row = rowOf(*exclusions, atom);
+            next                          = std::copy(row.begin(), row.end(), next);
         }
-        if (std::binary_search(globalGroup_.begin(), globalGroup_.end(), atom))
+        if (isOfGroup(atom))
         {
             std::copy_if(globalGroup_.begin(),
                          globalGroup_.end(),
-                         std::back_inserter(exclusions_.partners),
+                         next,
                          [atom](const int other) { return other != atom; });
         }
-        exclusions_.offsets.push_back(static_cast<int>(exclusions_.partners.size()));
     }
 }
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "cells/minimum_image.h"
+#include "near/exclusion_rows.h"
 #include "near/near.h"
 
 namespace farfield
@@ -194,67 +195,16 @@ template<class Real>
 void DeviceExclusions<Real>::set(const int* offsets,
                                  const int* partners,
                                  int n,
+                                 int threads,
                                  cudaStream_t stream)
 {
-    std::vector<int> count(static_cast<size_t>(n) + 1, 0);
-    const auto forPairs = [&](const auto& visit)
-    {
-        for (int i = 0; i < n; i++)
-        {
-            for (int k = offsets[i]; k < offsets[i + 1]; k++)
-            {
-                if (partners[k] != i)
-                {
-                    visit(i, partners[k]);
-                    visit(partners[k], i);
-                }
-            }
-        }
-    };
-    long long entries = 0;
-    forPairs(
-            [&](int i, int /*j*/)
-            {
-                count[i + 1]++;
-                entries++;
-            });
-    if (entries > INT_MAX)
-    {
-        throw Error(
-                ErrorCode::Unsupported,
-                "More than a billion excluded pairs are not supported on the GPU; use the device "
-                "'cpu'.");
-    }
-    for (int i = 0; i < n; i++)
-    {
-        count[i + 1] += count[i];
-    }
-    std::vector<int> all(static_cast<size_t>(entries));
-    std::vector<int> next(count.begin(), count.end() - 1);
-    forPairs([&](int i, int j) { all[next[i]++] = j; });
-    // ascending, as the near field searches for partners
-    std::vector<int> rows = { 0 };
-    rows.reserve(static_cast<size_t>(n) + 1);
-    size_t kept = 0;
-    for (int i = 0; i < n; i++)
-    {
-        const auto begin = all.begin() + count[i];
-        const auto end   = all.begin() + count[i + 1];
-        std::sort(begin, end);
-        kept = static_cast<size_t>(std::copy(begin, std::unique(begin, end), all.begin() + kept)
-                                   - all.begin());
-        rows.push_back(static_cast<int>(kept));
-    }
-    length_  = kept;
-    longest_ = 0;
-    for (int i = 0; i < n; i++)
-    {
-        longest_ = std::max(longest_, rows[i + 1] - rows[i]);
-    }
+    const ExclusionRows rows = exclusionRows(offsets, partners, n, threads);
+    length_                  = rows.partners.size();
+    longest_                 = rows.longest;
     if (length_ > 0)
     {
-        offsets_.upload(rows.data(), rows.size(), stream);
-        partners_.upload(all.data(), length_, stream);
+        offsets_.upload(rows.offsets.data(), rows.offsets.size(), stream);
+        partners_.upload(rows.partners.data(), length_, stream);
         close_.resize(length_);
         close_.clear(stream);
         closeOf_.resize(n);

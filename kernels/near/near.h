@@ -48,8 +48,8 @@ class DeviceExclusions
 {
 public:
     //! Takes pairs in either or both directions (host memory); i-i entries are dropped, repeated
-    //! ones merged.
-    void set(const int* offsets, const int* partners, int n, cudaStream_t stream);
+    //! ones merged, by so many threads.
+    void set(const int* offsets, const int* partners, int n, int threads, cudaStream_t stream);
 
     /*! \brief Computes what excluded pairs contribute to the forces: minus their interaction.
      *

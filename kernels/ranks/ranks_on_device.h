@@ -96,7 +96,7 @@ private:
     static constexpr int c_lag = 3;
     static_assert(c_lag < SharedMultipoles<Real>::c_kept, "what is looked at is kept");
     //! The part of the drift that particles may have used up by then.
-    static constexpr double c_mostOfDrift = 0.75;
+    static constexpr double c_mostOfDrift = 0.8;
 
     Partition<Real>* partition_;
     DeviceCommunicator* communicator_;

@@ -20,21 +20,6 @@ std::vector<size_t> ofPositions(const std::vector<size_t>& offsets)
     return three;
 }
 
-//! Calls f(particle, index of a partner) for the excluded partners of those that have a charge.
-template<class Real, class Function>
-void forPartners(const OwnParticles<Real>& own, const Function& f)
-{
-    for (int i = 0; i < own.count(); i++)
-    {
-        for (int k = own.excluded.offsets[i];
-             own.charges[i] != 0 && k < own.excluded.offsets[i + 1];
-             k++)
-        {
-            f(i, own.excluded.partners[k]);
-        }
-    }
-}
-
 void sortUnique(std::vector<int>* values)
 {
     std::sort(values->begin(), values->end());
@@ -44,39 +29,30 @@ void sortUnique(std::vector<int>* values)
 } // namespace
 
 template<class Real>
-int Ghosts<Real>::find(const Directory& directory, int index)
-{
-    const auto at = std::lower_bound(directory.begin(), directory.end(), std::make_pair(index, 0));
-    return at != directory.end() && at->first == index ? at->second : -1;
-}
-
-template<class Real>
 std::vector<std::vector<int>> Ghosts<Real>::nearOthers(const std::vector<int>& takePart,
-                                                       const std::vector<double>& u,
+                                                       const std::vector<int>& places,
                                                        const Regions& regions,
+                                                       const Reach& reach,
                                                        int ws,
-                                                       double drift,
                                                        const Ranks& ranks)
 {
-    const int leaf   = regions.levels() - 1;
-    const Grid& grid = regions.grid(leaf);
+    const int leaf = regions.levels() - 1;
     std::vector<std::vector<int>> sent(ranks.size());
-    std::vector<char> isNear;
     for (int r = 0; r < ranks.size(); r++)
     {
         if (r == ranks.rank() || regions.cells(leaf, r).empty())
         {
             continue;
         }
-        markNear(grid, regions.cells(leaf, r), ws, &isNear);
+        std::vector<char> isTheirs(regions.grid(leaf).count(), 0);
+        for (const int cell : regions.cells(leaf, r))
+        {
+            isTheirs[cell] = 1;
+        }
+        const std::vector<char> reaches = reach.placesThatReach(reach.near(isTheirs, ws));
         for (size_t k = 0; k < takePart.size(); k++)
         {
-            bool reaches = false;
-            forReachedCells(grid,
-                            u.data() + 3 * k,
-                            drift,
-                            [&](int cell) { reaches = reaches || isNear[cell]; });
-            if (reaches)
+            if (reaches[places[k]])
             {
                 sent[r].push_back(takePart[k]);
             }
@@ -88,18 +64,25 @@ std::vector<std::vector<int>> Ghosts<Real>::nearOthers(const std::vector<int>& t
 template<class Real>
 void Ghosts<Real>::addPartners(const OwnParticles<Real>& own,
                                const Directory& directory,
+                               int threads,
                                std::vector<std::vector<int>>* sent,
                                Ranks* ranks)
 {
     std::vector<int> wanted;
-    forPartners(own,
-                [&](int /*particle*/, int partner)
-                {
-                    if (find(directory, partner) < 0)
-                    {
-                        wanted.push_back(partner);
-                    }
-                });
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int i = 0; i < own.count(); i++)
+    {
+        for (int k = own.excluded.offsets[i];
+             own.charges[i] != 0 && k < own.excluded.offsets[i + 1];
+             k++)
+        {
+            if (directory.find(own.excluded.partners[k]) < 0) // few are elsewhere
+            {
+#pragma omp critical(farfieldWantedPartners)
+                wanted.push_back(own.excluded.partners[k]);
+            }
+        }
+    }
     sortUnique(&wanted);
     const ByRank<int> wantedBy = ranks->gather(wanted);
     std::vector<int> found;
@@ -107,7 +90,7 @@ void Ghosts<Real>::addPartners(const OwnParticles<Real>& own,
     {
         for (const int* index = wantedBy.begin(r); index != wantedBy.end(r); index++)
         {
-            const int particle = find(directory, *index);
+            const int particle = directory.find(*index);
             if (particle >= 0 && r != ranks->rank())
             {
                 (*sent)[r].push_back(particle);
@@ -130,37 +113,53 @@ void Ghosts<Real>::addPartners(const OwnParticles<Real>& own,
 }
 
 template<class Real>
-void Ghosts<Real>::setExcluded(const OwnParticles<Real>& own, const Directory& all)
+void Ghosts<Real>::setExcluded(const OwnParticles<Real>& own, const Directory& all, int threads)
 {
-    excluded_.partners.clear();
-    // counts, then where rows end
-    excluded_.offsets.assign(static_cast<size_t>(own.count()) + count() + 1, 0);
-    forPartners(own,
-                [&](int particle, int partner)
-                {
-                    excluded_.partners.push_back(find(all, partner));
-                    excluded_.offsets[particle + 1]++;
-                });
+    const int n         = own.count();
+    const auto isMarked = [&](int particle)
+    { return (particle < n ? own.charges[particle] : charges_[particle - n]) != 0; };
+    // calls f(partner) for those of a particle
+    const auto forCharged = [&](int particle, const auto& f)
+    {
+        for (int k = own.excluded.offsets[particle];
+             own.charges[particle] != 0 && k < own.excluded.offsets[particle + 1];
+             k++)
+        {
+            if (const int partner = all.find(own.excluded.partners[k]); isMarked(partner))
+            {
+                f(partner);
+            }
+        }
+    };
+    // counts, then where rows end; those of ghosts are empty
+    excluded_.offsets.assign(static_cast<size_t>(n) + count() + 1, 0);
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int i = 0; i < n; i++)
+    {
+        forCharged(i, [&](int /*partner*/) { excluded_.offsets[i + 1]++; });
+    }
     std::partial_sum(excluded_.offsets.begin(), excluded_.offsets.end(), excluded_.offsets.begin());
+    excluded_.partners.resize(excluded_.offsets.back());
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int i = 0; i < n; i++)
+    {
+        int next = excluded_.offsets[i];
+        forCharged(i, [&](int partner) { excluded_.partners[next++] = partner; });
+    }
 }
 
 template<class Real>
 void Ghosts<Real>::plan(const OwnParticles<Real>& own,
                         const std::vector<int>& takePart,
-                        const std::vector<double>& u,
+                        const std::vector<int>& places,
                         const Regions& regions,
+                        const Reach& reach,
                         int ws,
-                        double drift,
+                        int threads,
                         Ranks* ranks)
 {
-    Directory directory;
-    for (int i = 0; i < own.count(); i++)
-    {
-        directory.emplace_back(own.index[i], i);
-    }
-    std::sort(directory.begin(), directory.end());
-    std::vector<std::vector<int>> sent = nearOthers(takePart, u, regions, ws, drift, *ranks);
-    addPartners(own, directory, &sent, ranks);
+    std::vector<std::vector<int>> sent = nearOthers(takePart, places, regions, reach, ws, *ranks);
+    addPartners(own, Directory(own.index), threads, &sent, ranks);
     sent_ = joined(sent);
 
     ByRank<Introduction> introductions;
@@ -173,13 +172,13 @@ void Ghosts<Real>::plan(const OwnParticles<Real>& own,
     const ByRank<Introduction> ghosts = ranks->exchangeAny(introductions);
     offsets_                          = ghosts.offsets;
     charges_.clear();
+    std::vector<int> index = own.index;
     for (const Introduction& ghost : ghosts.values)
     {
-        directory.emplace_back(ghost.index, own.count() + count());
+        index.push_back(ghost.index);
         charges_.push_back(ghost.charge);
     }
-    std::sort(directory.begin(), directory.end());
-    setExcluded(own, directory);
+    setExcluded(own, Directory(index), threads);
 }
 
 template<class Real>

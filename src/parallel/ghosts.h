@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "cells/excluded_pairs.h"
+#include "parallel/directory.h"
+#include "parallel/reach.h"
 #include "parallel/regions.h"
 
 namespace farfield
@@ -37,15 +39,15 @@ class Ghosts
 public:
     /*! \brief Finds out who needs whose particles.
      *  \param[in] takePart  our particles that are in cells
-     *  \param[in] u         their cell coordinates, [takePart][3]
-     *  \param[in] drift     how far they may move, cells
+     *  \param[in] places    where they are, see Reach, [takePart]
      *  \throws Error  InvalidArgument: an excluded partner is on no rank */
     void plan(const OwnParticles<Real>& own,
               const std::vector<int>& takePart,
-              const std::vector<double>& u,
+              const std::vector<int>& places,
               const Regions& regions,
+              const Reach& reach,
               int ws,
-              double drift,
+              int threads,
               Ranks* ranks);
 
     int count() const { return static_cast<int>(charges_.size()); }
@@ -55,7 +57,7 @@ public:
     const std::vector<size_t>& offsets() const { return offsets_; }
     //! e, [count()].
     const std::vector<Real>& charges() const { return charges_; }
-    //! Excluded pairs of ours, then of ghosts: partners are numbered likewise.
+    //! Excluded pairs of ours, then of ghosts, that both have a charge: partners are numbered likewise.
     const ExcludedPairs& excluded() const { return excluded_; }
 
     /*! \brief Exchanges positions.
@@ -70,22 +72,20 @@ private:
         int index;
         Real charge;
     };
-    //! Numbers of particles here by their index in the whole system.
-    using Directory = std::vector<std::pair<int, int>>;
-    static int find(const Directory& directory, int index);
     //! Our particles that are near cells of other ranks, by rank.
     static std::vector<std::vector<int>> nearOthers(const std::vector<int>& takePart,
-                                                    const std::vector<double>& u,
+                                                    const std::vector<int>& places,
                                                     const Regions& regions,
+                                                    const Reach& reach,
                                                     int ws,
-                                                    double drift,
                                                     const Ranks& ranks);
     //! Adds those that are excluded partners of the particles of others, wherever they are.
     void addPartners(const OwnParticles<Real>& own,
                      const Directory& directory,
+                     int threads,
                      std::vector<std::vector<int>>* sent,
                      Ranks* ranks);
-    void setExcluded(const OwnParticles<Real>& own, const Directory& all);
+    void setExcluded(const OwnParticles<Real>& own, const Directory& all, int threads);
 
     ByRank<int> sent_; //!< our particles that are ghosts elsewhere
     std::vector<Real> charges_;

@@ -8,6 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "parallel/reach.h"
+
 namespace farfield
 {
 
@@ -32,8 +34,11 @@ int Partition<Real>::locate(const OwnParticles<Real>& own,
         takePart_.push_back(i); // as ScaledCharges has it
     }
     const Mat3 toCells = d.leafGrid(box).inverseEdges();
+    const auto count   = static_cast<int>(takePart_.size());
     where_.resize(3 * takePart_.size());
-    for (size_t k = 0; k < takePart_.size(); k++)
+    int lost = count;
+#pragma omp parallel for schedule(static) num_threads(threads_) reduction(min : lost)
+    for (int k = 0; k < count; k++)
     {
         const Real* r = x + 3 * static_cast<size_t>(takePart_[k]);
         for (int c = 0; c < 3; c++)
@@ -41,15 +46,15 @@ int Partition<Real>::locate(const OwnParticles<Real>& own,
             const double u = static_cast<double>(r[0]) * toCells(0, c)
                              + static_cast<double>(r[1]) * toCells(1, c)
                              + static_cast<double>(r[2]) * toCells(2, c);
-            where_[3 * k + c] = u;
+            where_[3 * static_cast<size_t>(k) + c] = u;
             // as binPosition(), with room for the offset of the grid and the drift
-            if (!(std::abs(u) < 1e9 - 2))
+            if (!(std::abs(u) < 1e9 - 3))
             {
-                return takePart_[k];
+                lost = std::min(lost, k);
             }
         }
     }
-    return -1;
+    return lost < count ? takePart_[lost] : -1;
 }
 
 template<class Real>
@@ -59,8 +64,10 @@ bool Partition<Real>::needsPlan(const Discretisation& d) const
     {
         return true;
     }
-    double farthest = 0;
-    for (size_t k = 0; k < where_.size(); k++)
+    double farthest  = 0;
+    const auto count = static_cast<long long>(where_.size());
+#pragma omp parallel for schedule(static) num_threads(threads_) reduction(max : farthest)
+    for (long long k = 0; k < count; k++)
     {
         farthest = std::max(farthest, std::abs(where_[k] - plannedWhere_[k]));
     }
@@ -88,12 +95,20 @@ void Partition<Real>::plan(const OwnParticles<Real>& own)
 {
     isPlanned_      = false;
     const Grid leaf = located_.leafGrid(box_);
-    std::vector<char> isReached(leaf.count(), 0);
-    for (size_t k = 0; k < takePart_.size(); k++)
+    const Reach reach(leaf, drift_, threads_);
+    const auto count = static_cast<int>(takePart_.size());
+    std::vector<int> places(count);
+    std::vector<char> isHeld(reach.parts() * leaf.count(), 0);
+#pragma omp parallel for schedule(static) num_threads(threads_)
+    for (int k = 0; k < count; k++)
     {
-        forReachedCells(
-                leaf, where_.data() + 3 * k, drift_, [&](int cell) { isReached[cell] = 1; });
+        places[k] = reach.place(where_.data() + 3 * static_cast<size_t>(k));
     }
+    for (const int place : places)
+    {
+        isHeld[place] = 1;
+    }
+    const std::vector<char> isReached = reach.reached(isHeld);
     std::vector<int> cells;
     for (size_t cell = 0; cell < isReached.size(); cell++)
     {
@@ -103,7 +118,7 @@ void Partition<Real>::plan(const OwnParticles<Real>& own)
         }
     }
     regions_ = Regions(located_, box_, ranks_->gather(cells));
-    ghosts_.plan(own, takePart_, where_, regions_, located_.ws, drift_, ranks_);
+    ghosts_.plan(own, takePart_, places, regions_, reach, located_.ws, threads_, ranks_);
     planned_      = located_;
     plannedWhere_ = where_;
     isPlanned_    = true;

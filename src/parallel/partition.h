@@ -21,7 +21,10 @@ class Partition
 {
 public:
     //! \param[in] drift  how far particles may move before exchanges are planned anew, cells
-    Partition(Ranks* ranks, double drift) : ranks_(ranks), drift_(drift) {}
+    Partition(Ranks* ranks, double drift, int threads) :
+        ranks_(ranks), drift_(drift), threads_(threads)
+    {
+    }
     Partition(const Partition&)            = delete;
     Partition& operator=(const Partition&) = delete;
 
@@ -54,6 +57,7 @@ public:
 private:
     Ranks* ranks_;
     double drift_;
+    int threads_;
     Ghosts<Real> ghosts_;
     Regions regions_;
     bool isPlanned_ = false;

@@ -4,15 +4,11 @@
 /*! \file
  *  \brief The cells in which the particles of each rank may be until exchanges are planned anew.
  *
- *  The grid moves by up to a cell from step to step, and particles by a margin: a particle at cell
- *  coordinates u may be in the cells from floor(u - 1 - margin) to floor(u + margin) along each
- *  axis. Every rank knows these cells of all others, so all know who needs what of whom, and no
+ *  Every rank knows these cells of all others, see Reach, so all know who needs what of whom, and no
  *  message has to say so.
  */
 #ifndef FARFIELD_PARALLEL_REGIONS_H
 #define FARFIELD_PARALLEL_REGIONS_H
-
-#include <cmath>
 
 #include <vector>
 
@@ -26,29 +22,7 @@ namespace farfield
  *
  *  A plan costs a GPU, whose particles the host has to ask for, more than what it exchanges: there it
  *  should last from one pair search of a simulation to the next. */
-constexpr double c_drift = 0.35, c_driftOnDevice = 0.8;
-
-//! Calls f(index) for the cells in which a particle at cell coordinates u may come to be.
-template<class Function>
-void forReachedCells(const Grid& grid, const double* u, double drift, const Function& f)
-{
-    int low[3], high[3];
-    for (int k = 0; k < 3; k++)
-    {
-        low[k]  = static_cast<int>(std::floor(u[k] - 1 - drift));
-        high[k] = static_cast<int>(std::floor(u[k] + drift));
-    }
-    for (int z = low[2]; z <= high[2]; z++)
-    {
-        for (int y = low[1]; y <= high[1]; y++)
-        {
-            for (int x = low[0]; x <= high[0]; x++)
-            {
-                f(grid.indexOfImage({ x, y, z }));
-            }
-        }
-    }
-}
+constexpr double c_drift = 0.35, c_driftOnDevice = 1;
 
 /*! \brief Marks the cells that are near some.
  *  \param[in]  cells   indices

@@ -129,7 +129,7 @@ public:
         options_(checkedForRanks<Real>(options)),
         threads_(options.threads > 0 ? options.threads : omp_get_max_threads()),
         ranks_(communicator),
-        partition_(&ranks_, options_.device == Device::Gpu ? c_driftOnDevice : c_drift),
+        partition_(&ranks_, options_.device == Device::Gpu ? c_driftOnDevice : c_drift, threads_),
         deviceRanks_{ &partition_, communicator, onDevice },
         chosen_(options_, threads_, &deviceRanks_), backend_(chosen_.backend.get()),
         gpu_(chosen_.gpu), operators_(backend_), pipeline_(backend_, gpu_, &operators_, &times_)
@@ -405,15 +405,9 @@ private:
         partition_.plan(own_);
         const Ghosts<Real>& ghosts = partition_.ghosts();
         const int n                = own_.count() + ghosts.count();
-        std::vector<char> isCharged(n);
-        for (int i = 0; i < n; i++)
-        {
-            const Real q = i < own_.count() ? own_.charges[i] : ghosts.charges()[i - own_.count()];
-            isCharged[i] = q != 0;
-        }
-        const ExcludedPairs pairs = chargedPairs(ghosts.excluded(), isCharged);
         backend_->setCharges(own_.charges.data(), own_.count());
         backend_->setGhosts(ghosts.charges().data(), ghosts.count(), net_);
+        const ExcludedPairs& pairs = ghosts.excluded();
         backend_->setExclusions(pairs.offsets.data(), pairs.partners.data(), n);
         traffic_.plans++;
         traffic_.planBytes += ranks_.bytes() - bytes;
