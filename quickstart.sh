@@ -37,6 +37,8 @@ Environment:
   FARFIELD_CUDA            CUDA backend: ON, OFF or AUTO; default AUTO: with an NVIDIA GPU and nvcc,
                            and compiled for "test" in any case. Without nvcc one comes from PyPI
   FARFIELD_MPI             ON: also build, and test, build/bin/gmx_mpi with the system's MPI library; default OFF
+  FARFIELD_NCCL            messages between the GPUs of several ranks by NCCL, from PyPI, for CUDA 13: ON, OFF or AUTO;
+                           default AUTO: where there are two GPUs or more
   CUDA_HOME                CUDA toolkit; default: nvcc on PATH, /usr/local/cuda
   FARFIELD_JOBS            parallel compilations; default: what cores and memory allow
   CC, CXX                  compilers
@@ -210,6 +212,7 @@ case ${1:-help} in
         mkdir -p "$cache" "$build" || fail "cannot write to $cache or $build."
         checkGivenSources
         case $mpi in ON | OFF) ;; *) fail "FARFIELD_MPI is '$mpi', set it to ON or OFF." ;; esac
+        case ${FARFIELD_NCCL:-AUTO} in ON | OFF | AUTO) ;; *) fail "FARFIELD_NCCL is '$FARFIELD_NCCL', set it to ON, OFF or AUTO." ;; esac
         jobs=$(numJobs)
         # ccache takes the locale for a reason to compile anew, and messages are read by scripts.
         unset LC_ALL LC_CTYPE LC_MESSAGES

@@ -157,12 +157,22 @@ checkGivenSources()
         || checkGiven "$REGRESSIONTESTS_SOURCE" REGRESSIONTESTS_SOURCE regressiontests
 }
 
-# GROMACS itself uses the GPU that was found, if farfield does; see chooseCuda().
+# GROMACS itself uses the GPU that was found, if farfield does; see chooseCuda(). Where there are several,
+# or FARFIELD_NCCL is ON, ranks send each other messages from GPU to GPU.
 chooseGromacsGpu()
 {
+    local gpus folder
     if [ -n "$gpuFound" ]; then
         gromacsOptions+=(-DGMX_GPU=CUDA "-DCMAKE_CUDA_ARCHITECTURES=${gpuFound// /;}" "-DCMAKE_CUDA_COMPILER=$CUDACXX")
         note "GROMACS: with CUDA for ${gpuFound//-real/}"
+        gpus=$(nvidia-smi -L 2> /dev/null | grep -c '^GPU' || true)
+        if [ "${FARFIELD_NCCL:-AUTO}" = ON ] || { [ "${FARFIELD_NCCL:-AUTO}" = AUTO ] && [ "$gpus" -gt 1 ]; }; then
+            installPythonPackages "$root/cmake/nccl-cuda13.txt"
+            folder=$(echo "$pythonPrefix"/lib/python3*/site-packages/nvidia/nccl)
+            [ -e "$folder/lib/libnccl.so.2" ] || fail "NCCL is not where its package has it: $folder"
+            gromacsOptions+=("-DNCCL_INCLUDE_DIR=$folder/include" "-DNCCL_LIBRARY=$folder/lib/libnccl.so.2")
+            note "GROMACS: with NCCL"
+        fi
     fi
 }
 
