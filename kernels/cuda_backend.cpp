@@ -347,11 +347,9 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
     return backend;
 }
 
-#define FARFIELD_INSTANTIATE(Real)                                                                 \
-    template std::unique_ptr<GpuBackend<Real>> makeGpuBackend<Real>(                               \
-            double, int, bool, int, const DeviceRanks<Real>*)
-FARFIELD_INSTANTIATE(float);
-FARFIELD_INSTANTIATE(double);
-#undef FARFIELD_INSTANTIATE
+template std::unique_ptr<GpuBackend<float>>
+makeGpuBackend<float>(double, int, bool, int, const DeviceRanks<float>*);
+template std::unique_ptr<GpuBackend<double>>
+makeGpuBackend<double>(double, int, bool, int, const DeviceRanks<double>*);
 
 } // namespace farfield

@@ -134,9 +134,7 @@ void copyWithoutFarfield(const KeyValueTreeObject& tree, KeyValueTreeObjectBuild
 }
 
 //! What of a run this backend can do on a single rank only, to follow "on a single rank only"; empty if nothing
-std::string whatNeedsOneRankWithFarfield(const PbcType     pbcType,
-                                         const bool        hasTwoStates,
-                                         const gmx_mtop_t& mtop)
+std::string whatNeedsOneRankWithFarfield(const PbcType pbcType, const bool hasTwoStates, const gmx_mtop_t& mtop)
 {
     if (pbcType != PbcType::Xyz)
     {

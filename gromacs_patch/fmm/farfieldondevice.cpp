@@ -174,7 +174,8 @@ void FarfieldOnDevice::reinit(StatePropagatorDataGpu* stateGpu, GpuForceReductio
         impl_->capacity_ = 0;
         void* memory     = nullptr;
         // A domain may be empty
-        check(cudaMalloc(&memory, std::max(impl_->size(), sizeof(RVec))), "allocating memory for forces");
+        check(cudaMalloc(&memory, std::max(impl_->size(), sizeof(RVec))),
+              "allocating memory for forces");
         impl_->forces_   = static_cast<real*>(memory);
         impl_->capacity_ = impl_->numAtoms_;
         // A library that computes nothing, to measure the rest of a step, leaves them so

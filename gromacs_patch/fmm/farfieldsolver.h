@@ -116,7 +116,7 @@ public:
     {
         return solver_ ? function(*solver_) : function(*distributed_);
     }
-    FarfieldParticles&      particles() { return particles_; }
+    FarfieldParticles& particles() { return particles_; }
 
     //! As of farfield::Solver
     farfield::Setup setup() const;

@@ -299,8 +299,7 @@ void FarfieldParticles::listGlobalPartners()
     const int gmx_unused numThreads   = gmx_omp_nthreads_get(ModuleMultiThread::Default);
     const auto           isOfGroup    = [this](const int atom)
     {
-        return !globalGroup_.empty()
-               && std::binary_search(globalGroup_.begin(), globalGroup_.end(), atom);
+        return !globalGroup_.empty() && std::binary_search(globalGroup_.begin(), globalGroup_.end(), atom);
     };
     const auto rowOf = [](const FarfieldExclusions& exclusions, const int atom)
     {
@@ -312,13 +311,12 @@ void FarfieldParticles::listGlobalPartners()
 #pragma omp parallel for num_threads(numThreads) schedule(static)
     for (int i = 0; i < numParticles; i++)
     {
-        const int atom = globalAtom_[i];
-        exclusions_.offsets[i + 1] =
-                static_cast<int>(rowOf(globalExclusions_, atom).size() + rowOf(reverseExclusions_, atom).size()
-                                 + (isOfGroup(atom) ? globalGroup_.size() - 1 : 0));
+        const int atom             = globalAtom_[i];
+        exclusions_.offsets[i + 1] = static_cast<int>(
+                rowOf(globalExclusions_, atom).size() + rowOf(reverseExclusions_, atom).size()
+                + (isOfGroup(atom) ? globalGroup_.size() - 1 : 0));
     }
-    std::partial_sum(
-            exclusions_.offsets.begin(), exclusions_.offsets.end(), exclusions_.offsets.begin());
+    std::partial_sum(exclusions_.offsets.begin(), exclusions_.offsets.end(), exclusions_.offsets.begin());
     exclusions_.partners.resize(exclusions_.offsets.back());
 #pragma omp parallel for num_threads(numThreads) schedule(static)
     for (int i = 0; i < numParticles; i++)
