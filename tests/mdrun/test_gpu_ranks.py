@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Domain decomposition with the FMM on GPUs: forces at every step are those of one rank.
+
+The ranks share a GPU where there is one, and messages pass through the host; with a GPU for each they
+pass by NCCL, where gmx is built with it.
+"""
+
+import pytest
+
+from tests.mdrun.test_ranks import BAROSTAT, MOTION, THERMOSTAT
+from tests.mdrun.test_refusals import assert_clean_failure
+from tests.support.gmx import environment, simulation
+from tests.support.gmx.mdp import UNTUNED_FMM, settings
+
+pytestmark = pytest.mark.skipif(not environment.on_gpu(), reason="no GPU, or gmx without CUDA")
+
+# Energies at some steps only: forces alone take other kernels.
+ON_GPU = {
+    **MOTION,
+    "fmm-farfield-device": "gpu",
+    "fmm-farfield-m2l": "fft",
+    "nsteps": 120,
+    "nstlist": 20,
+    "nstcalcenergy": 10,
+    "nstenergy": 10,
+}
+ROUNDING = 1e-5
+
+
+def run(work, name, system, entries, ranks, flags):
+    simulation.grompp(work, name, entries, system.conf, system.top, ["-maxwarn", system.warnings + 1]).ok()
+    simulation.mdrun(work, name, flags, ntmpi=ranks, ntomp=1).ok()
+    return simulation.Run(work, name)
+
+
+def expect_forces_of_one_rank(work, system, entries, ranks, update="gpu"):
+    several = run(work, "several", system, entries, ranks, ["-nb", "gpu", "-update", update])
+    one = run(work, "one", system, entries, 1, ["-nb", "gpu", "-rerun", "several.trr"])
+    errors = [simulation.force_error(a.f, b.f) for a, b in zip(several.frames, one.frames, strict=True)]
+    assert len(errors) == entries["nsteps"] + 1
+    assert max(errors) < ROUNDING
+    assert "messages between GPUs" in several.log
+    assert "exchanges planned" in several.log
+    return several
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("update", ["gpu", "cpu"])
+def test_water(work, water, ranks, update):
+    expect_forces_of_one_rank(work, water, settings(ON_GPU, UNTUNED_FMM), ranks, update)
+
+
+def test_constant_pressure(work, salt_water):
+    expect_forces_of_one_rank(
+        work, salt_water, settings(ON_GPU, UNTUNED_FMM, THERMOSTAT, BAROSTAT), 2
+    )
+
+
+def test_a_net_charge(work, charged_water):
+    expect_forces_of_one_rank(work, charged_water, settings(ON_GPU, UNTUNED_FMM), 2)
+
+
+def test_a_protein_in_a_dodecahedron(work, protein):
+    expect_forces_of_one_rank(work, protein, settings(ON_GPU, UNTUNED_FMM), 2)
+
+
+def test_trees_are_refused(work, water):
+    entries = settings(ON_GPU, UNTUNED_FMM, {"fmm-farfield-m2l": "hierarchy"})
+    simulation.grompp(work, "tree", entries, water.conf, water.top, ["-maxwarn", 2]).ok()
+    done = simulation.mdrun(work, "tree", ["-nb", "gpu"], ntmpi=2, ntomp=1)
+    assert_clean_failure(done, "several ranks have no tree of cells")
