@@ -91,9 +91,12 @@ def prepare(folder, name, entries, program=None):
     return gmx.attempt("grompp", *files, *index, *options, folder=folder)
 
 
-def run(folder, name, entries, program=None):
+def run(folder, name, entries, program=None, ranks=1):
     prepare(folder, name, entries, program).ok()
-    simulation.mdrun(folder, name, ["-notunepme"], program=program).ok()
+    threads = None if ranks == 1 else 1
+    simulation.mdrun(
+        folder, name, ["-notunepme"], program=program, ntmpi=ranks, ntomp=threads
+    ).ok()
     return simulation.Run(folder, name)
 
 
@@ -133,13 +136,13 @@ def check_refusal(folder, entries, case, result):
     result.note = "refused, as it should be" if result.passed else "NOT refused as it should be"
 
 
-def check_against_pme(folder, entries, case, result):
+def check_against_pme(folder, entries, case, result, ranks):
     entries, result.note = adapted(entries)
     if "accuracy" in case:
         result.note += f"FMM with fmm-farfield-accuracy = {case['accuracy']:g}"
     options = {"fmm-farfield-accuracy": case.get("accuracy", 3e-4)}
     with_fmm = mdp.change(entries, {**FMM, **options})
-    fmm = run(folder, "fmm", with_fmm)
+    fmm = run(folder, "fmm", with_fmm, ranks=ranks)
     first = (fmm.coulomb()[0], fmm.energies["Potential"][0])
     if "grids" in case:
         first = energies_on_grids(folder, with_fmm, case["grids"])
@@ -193,7 +196,7 @@ def check_against_pme(folder, entries, case, result):
     result.judge()
 
 
-def run_case(name, case, source, keep):
+def run_case(name, case, source, keep, ranks):
     result = Result(name, case["group"])
     start = time.monotonic()
     folder = Path(keep) / name if keep else Path(tempfile.mkdtemp(prefix=f"farfield-{name}-"))
@@ -203,7 +206,7 @@ def run_case(name, case, source, keep):
         if "refused" in case:
             check_refusal(folder, entries, case, result)
         else:
-            check_against_pme(folder, entries, case, result)
+            check_against_pme(folder, entries, case, result, ranks)
     except (GmxError, OSError, KeyError, ValueError, subprocess.TimeoutExpired) as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         result.note = f"{type(error).__name__}: {' | '.join(lines[:1] + lines[-6:])}"
@@ -249,6 +252,9 @@ def main():
     parser.add_argument("--case", action="append", help="only this case; may be repeated")
     parser.add_argument("--json", type=Path, help="write the results to this file too")
     parser.add_argument("--keep", type=Path, help="keep the runs in this folder")
+    parser.add_argument(
+        "--ranks", type=int, default=1, help="of the runs with FMM, with one thread each"
+    )
     arguments = parser.parse_args()
 
     cases = tomllib.loads(Path(__file__).with_name("cases.toml").read_text())
@@ -270,7 +276,7 @@ def main():
     print(HEADER, flush=True)
     results = []
     for name, case in cases.items():
-        results.append(run_case(name, case, source, arguments.keep))
+        results.append(run_case(name, case, source, arguments.keep, arguments.ranks))
         print(line_of(results[-1]), flush=True)
     failed = [result.case for result in results if not result.passed]
     print(f"\n{len(results) - len(failed)} of {len(results)} cases as they should be")
