@@ -20,6 +20,18 @@ std::vector<size_t> ofPositions(const std::vector<size_t>& offsets)
     return three;
 }
 
+//! Calls f(index of a partner) for the excluded partners of a particle, if it has a charge.
+template<class Real, class Function>
+void forPartners(const OwnParticles<Real>& own, int particle, const Function& f)
+{
+    for (int k = own.excluded.offsets[particle];
+         own.charges[particle] != 0 && k < own.excluded.offsets[particle + 1];
+         k++)
+    {
+        f(own.excluded.partners[k]);
+    }
+}
+
 void sortUnique(std::vector<int>* values)
 {
     std::sort(values->begin(), values->end());
@@ -72,16 +84,16 @@ void Ghosts<Real>::addPartners(const OwnParticles<Real>& own,
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int i = 0; i < own.count(); i++)
     {
-        for (int k = own.excluded.offsets[i];
-             own.charges[i] != 0 && k < own.excluded.offsets[i + 1];
-             k++)
-        {
-            if (directory.find(own.excluded.partners[k]) < 0) // few are elsewhere
-            {
+        forPartners(own,
+                    i,
+                    [&](int partner)
+                    {
+                        if (directory.find(partner) < 0) // few are elsewhere
+                        {
 #pragma omp critical(farfieldWantedPartners)
-                wanted.push_back(own.excluded.partners[k]);
-            }
-        }
+                            wanted.push_back(partner);
+                        }
+                    });
     }
     sortUnique(&wanted);
     const ByRank<int> wantedBy = ranks->gather(wanted);
@@ -115,21 +127,21 @@ void Ghosts<Real>::addPartners(const OwnParticles<Real>& own,
 template<class Real>
 void Ghosts<Real>::setExcluded(const OwnParticles<Real>& own, const Directory& all, int threads)
 {
-    const int n         = own.count();
-    const auto isMarked = [&](int particle)
+    const int n          = own.count();
+    const auto isCharged = [&](int particle)
     { return (particle < n ? own.charges[particle] : charges_[particle - n]) != 0; };
     // calls f(partner) for those of a particle
     const auto forCharged = [&](int particle, const auto& f)
     {
-        for (int k = own.excluded.offsets[particle];
-             own.charges[particle] != 0 && k < own.excluded.offsets[particle + 1];
-             k++)
-        {
-            if (const int partner = all.find(own.excluded.partners[k]); isMarked(partner))
-            {
-                f(partner);
-            }
-        }
+        forPartners(own,
+                    particle,
+                    [&](int index)
+                    {
+                        if (const int partner = all.find(index); isCharged(partner))
+                        {
+                            f(partner);
+                        }
+                    });
     };
     // counts, then where rows end; those of ghosts are empty
     excluded_.offsets.assign(static_cast<size_t>(n) + count() + 1, 0);
