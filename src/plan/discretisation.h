@@ -47,7 +47,8 @@ struct Discretisation
     double measuredError  = 0;            //!< in this system, see ForceSpread; 0: not measured
     IntMat leafCells      = {};           //!< H of the leaf level
     Mat3 referenceBox     = Mat3::Zero(); //!< the box whose cell shape the operators have
-    Vec3 extent = Vec3::Zero(); //!< of particles without images that it was chosen for, nm
+    Vec3 extent         = Vec3::Zero(); //!< of particles without images that it was chosen for, nm
+    Vec3 measuredExtent = Vec3::Zero(); //!< that they had when the error was measured, nm
 
     //! Whether another one differs at most in the accuracy, as a part of the operators may.
     bool hasSettingOf(const Discretisation& d) const

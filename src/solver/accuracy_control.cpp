@@ -14,6 +14,7 @@
 #include "plan/cost_model.h"
 #include "plan/error_estimate.h"
 #include "plan/open_box.h"
+#include "solver/even_places.h"
 #include "solver/exact_forces.h"
 #include "solver/worst_positions.h"
 
@@ -115,7 +116,7 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
 {
     const bool isPeriodic = options_.boundary == Boundary::Periodic;
     const Mat3 box        = isPeriodic ? periodicBox : openBoxFor(options_, x, periodicBox, extent);
-    look(x, box);
+    look(x, box, extent);
     const double request   = c_margin * options_.accuracy;
     const bool orderIsOpen = options_.order < 0;
     Search search;
@@ -358,10 +359,13 @@ std::vector<Real> AccuracyControl<Real>::forcesAt(const Real* x, const Request& 
 }
 
 template<class Real>
-ForceSpread
-AccuracyControl<Real>::measureSpread(const Real* x, const Mat3& box, int positions, int corners)
+ForceSpread AccuracyControl<Real>::measureSpread(const Places& places,
+                                                 const Mat3& box,
+                                                 int positions,
+                                                 int corners)
 {
     const Discretisation& d = operators_->discretisation();
+    const Real* const x     = places.x;
     std::vector<std::vector<Real>> forces;
     Request request;
     for (int k = 0; k < positions; k++)
@@ -389,26 +393,27 @@ AccuracyControl<Real>::measureSpread(const Real* x, const Mat3& box, int positio
         const auto inMainPair = pointsInMainPair(*charges_, x, box, forces.front());
         std::for_each(inMainPair.begin(), inMainPair.end(), addAt);
     }
-    if (corners > 0 && !exact_.empty())
+    if (corners > 0 && !places.exact.empty())
     {
         const auto atFarPairs = pointsAtFarPairs(*charges_, x, box, d);
         std::for_each(atFarPairs.begin(), atFarPairs.end(), addAt);
     }
-    return exact_.empty() ? ForceSpread(forces, positions) : ForceSpread(forces, positions, exact_);
+    return places.exact.empty() ? ForceSpread(forces, positions)
+                                : ForceSpread(forces, positions, places.exact);
 }
 
 template<class Real>
-int AccuracyControl<Real>::positionsToMeasure() const
+int AccuracyControl<Real>::positionsToMeasure(const Places& places) const
 {
     // few particles meet few of the places in a cell at one position of the grid, and those of
     // a crystal meet the same ones
-    constexpr int c_samples = 12000, c_least = 6, c_most = 24, c_mostOfFew = 600;
+    constexpr int c_samples = 12000, c_least = 6, c_most = 24;
     constexpr double c_timeOfFew = 4e7; //!< of all positions, ns
     int most                     = c_most;
-    if (!exact_.empty())
+    if (!places.exact.empty())
     {
         const double affordable = c_timeOfFew / costOf(operators_->discretisation(), occupied_);
-        most = static_cast<int>(std::clamp<double>(affordable, c_most, c_mostOfFew));
+        most = static_cast<int>(std::clamp<double>(affordable, c_most, places.mostPositions));
     }
     return static_cast<int>(std::clamp<long long>(
             c_samples / std::max(charges_->acting(), 1LL) + 1, c_least, most));
@@ -417,6 +422,70 @@ int AccuracyControl<Real>::positionsToMeasure() const
 template<class Real>
 typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(const Real* x,
                                                                              const Mat3& box)
+{
+    //! Times the force between neighbours in a system that fills its room.
+    constexpr double c_crowded = 3;
+
+    here_.x                  = x;
+    const MeasuredError here = measureAt(here_, box);
+    // many particles in contact stay together, but for some
+    const bool mayPart = charges_->areFew() && crowding(here) > c_crowded;
+    if (charges_->charged() < 2 || !(mayPart || areAllNear(x, box)))
+    {
+        return here;
+    }
+    if (evenPlaces_.empty())
+    {
+        evenPlaces_ = evenPlaces<Real>(charges_->count(), room_);
+        even_.x     = evenPlaces_.data();
+        even_.exact = exactForces(even_.x, box);
+    }
+    const MeasuredError even = measureAt(even_, box);
+    return { here.usual, std::max(here.worst, even.worst), here.unit };
+}
+
+template<class Real>
+bool AccuracyControl<Real>::stillSuffices(const Real* x, const Mat3& box)
+{
+    const Discretisation d = operators_->discretisation();
+    look(x, box, d.extent);
+    const MeasuredError measured = measureAndNote(x, box, estimatedError(d, d.leafGrid(box)));
+    return measured.worst <= options_.accuracy || options_.order >= 0;
+}
+
+template<class Real>
+double AccuracyControl<Real>::pairForce() const
+{
+    const double charged  = static_cast<double>(charges_->charged());
+    const double distance = std::cbrt(room_.determinant() / charged);
+    return options_.coulombConstant * charges_->squaredCharges() / (charged * distance * distance);
+}
+
+template<class Real>
+double AccuracyControl<Real>::crowding(const MeasuredError& measured) const
+{
+    const double perCharged = static_cast<double>(charges_->count()) / charges_->charged();
+    return std::sqrt(perCharged) * measured.unit / pairForce();
+}
+
+template<class Real>
+bool AccuracyControl<Real>::areAllNear(const Real* x, const Mat3& box) const
+{
+    //! Cells across, more than the direct range, from which on most of what can be far is.
+    constexpr int c_more = 2;
+
+    const Discretisation& d = operators_->discretisation();
+    if (d.boundary != Boundary::Open)
+    {
+        return false; // images are far
+    }
+    const Vec3 across = charges_->extent(x).cwiseProduct(d.leafGrid(box).inverseEdges().diagonal());
+    return across.maxCoeff() < d.ws + c_more;
+}
+
+template<class Real>
+typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measureAt(const Places& places,
+                                                                               const Mat3& box)
 {
     constexpr int c_fewParticles = 20000, c_corners = 8, c_fewCorners = 2;
     //! Boxes of no more cells show an error that is the same at all positions.
@@ -427,20 +496,21 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(con
         return { 0, 0, 0 };
     }
     const long long count  = charges_->charged();
-    const int positions    = positionsToMeasure();
+    const bool areExact    = !places.exact.empty();
+    const int positions    = positionsToMeasure(places);
     const int corners      = static_cast<int>(std::min<long long>(
             count, charges_->acting() <= c_fewParticles ? c_corners : c_fewCorners));
-    ForceSpread spread     = measureSpread(x, box, positions, corners);
+    ForceSpread spread     = measureSpread(places, box, positions, corners);
     const Discretisation d = operators_->discretisation();
     // without dipoles there is no far field at any position
     const bool hasBias =
             d.order == 0 || (d.leafGrid(box).count() <= c_fewCells && d.order <= c_lowOrder);
-    if (hasBias && exact_.empty())
+    if (hasBias && !areExact)
     {
         Discretisation better = d;
         better.order          = d.order + c_higher;
         operators_->build(better);
-        spread.addBias(measureSpread(x, box, positions, 0), positions, positions);
+        spread.addBias(measureSpread(places, box, positions, 0), positions, positions);
         operators_->build(d);
     }
     const double charged  = static_cast<double>(count);
@@ -456,29 +526,49 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(con
 }
 
 template<class Real>
-void AccuracyControl<Real>::look(const Real* x, const Mat3& box)
+void AccuracyControl<Real>::look(const Real* x, const Mat3& box, const Vec3& extent)
 {
     occupied_ = charges_->occupancy(x, box);
-    exact_.clear();
+    room_     = box;
+    for (int k = 0; k < 3; k++)
+    {
+        if (isOpenAlong(options_.boundary, k))
+        {
+            room_.row(k) = largestLike(extent)[k] * Vec3::Unit(k);
+        }
+    }
+    here_.exact = exactForces(x, box);
+    evenPlaces_.clear();
+}
+
+template<class Real>
+std::vector<double> AccuracyControl<Real>::exactForces(const Real* x, const Mat3& box) const
+{
+    if (charges_->charged() == 0 || !charges_->areFew())
+    {
+        return {};
+    }
     const PointCharges<Real> particles = {
         x, charges_->charges().data(), charges_->count(), charges_->excluded()
     };
-    const bool areFew      = charges_->charged() > 0 && charges_->areFew();
-    const double thickness = isOpenAlong(options_.boundary, 2) ? charges_->extent(x)[2] : 0;
-    const ExactForces sum(options_.boundary, box, thickness, charges_->charged());
-    if (areFew && options_.boundary == Boundary::Open)
+    std::vector<double> forces;
+    if (options_.boundary == Boundary::Open)
     {
-        exact_ = ExactForces::ofOpen(particles, options_.coulombConstant);
+        forces = ExactForces::ofOpen(particles, options_.coulombConstant);
     }
-    else if (areFew && sum.areCheap())
+    else
     {
-        exact_ = sum(particles, options_.coulombConstant);
+        const double thickness = isOpenAlong(options_.boundary, 2) ? charges_->extent(x)[2] : 0;
+        const ExactForces sum(options_.boundary, box, thickness, charges_->charged());
+        if (sum.areCheap())
+        {
+            forces = sum(particles, options_.coulombConstant);
+        }
     }
     // charges at one place have no force between them that is a number
-    if (!std::all_of(exact_.begin(), exact_.end(), [](double f) { return std::isfinite(f); }))
-    {
-        exact_.clear();
-    }
+    const bool areNumbers =
+            std::all_of(forces.begin(), forces.end(), [](double f) { return std::isfinite(f); });
+    return areNumbers ? forces : std::vector<double>();
 }
 
 template class AccuracyControl<float>;

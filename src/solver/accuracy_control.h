@@ -59,7 +59,7 @@ public:
     /*! \brief More of the cells in use, for particles that have spread; nothing if others would do
      *         much better, or if they cannot be had.
      *
-     *  Errors do not depend on how many cells there are, so none are measured.
+     *  Errors hardly depend on how many cells there are, so none are measured.
      *  \param[in] box     that the operators in use are for, without images along some axes
      *  \param[in] growth  of it */
     std::optional<Discretisation> moreCells(const Mat3& box,
@@ -74,8 +74,16 @@ public:
         double unit;  //!< what they are relative to, kJ/mol/nm
     };
     /*! \brief Error of the operators in use, from evaluations at several positions of the grid.
+     *
+     *  Particles that are close to each other now, compared with what room they have, show little of
+     *  what expansions do, and their large forces hide the rest. So the worst error is also that of
+     *  the same charges spread evenly: molecules dissociate, clusters expand.
      *  \param[in] x, box  that the operators are for */
     MeasuredError measure(const Real* x, const Mat3& box);
+
+    /*! \brief Whether the operators in use still do for particles that have spread; notes their error.
+     *  \param[in] x, box  that the operators are for */
+    bool stillSuffices(const Real* x, const Mat3& box);
 
     /*! \brief Edge of the largest cell, nm, in which rounding leaves the accuracy.
      *
@@ -84,8 +92,26 @@ public:
     double largestCell() const;
 
 private:
+    //! Places of the particles, and their exact forces, [n][3]; none if these take too long.
+    struct Places
+    {
+        const Real* x; //!< [n][3], nm
+        std::vector<double> exact;
+        int mostPositions; //!< of the grid, where exact forces are known
+    };
     //! Takes in what does not depend on operators: where particles are, and what their forces are.
-    void look(const Real* x, const Mat3& box);
+    //! \param[in] extent  that cells have to hold, nm
+    void look(const Real* x, const Mat3& box, const Vec3& extent);
+    //! Exact forces, [n][3]; none where these take too long.
+    std::vector<double> exactForces(const Real* x, const Mat3& box) const;
+    //! measure() of these places alone.
+    MeasuredError measureAt(const Places& places, const Mat3& box);
+    //! A force between neighbours in the room that the particles have, kJ/mol/nm.
+    double pairForce() const;
+    //! How much larger forces are than those.
+    double crowding(const MeasuredError& measured) const;
+    //! Whether hardly any particles are far from each other in terms of cells, nor from images.
+    bool areAllNear(const Real* x, const Mat3& box) const;
     /*! \brief The box that suits particles without images.
      *  \param[in] options  the accuracy in terms of water
      *  \param[in] extent   see extentInBox() */
@@ -108,9 +134,9 @@ private:
     /*! \brief Forces at several positions of the grid: a number that are spread evenly, and some
      *         that put a particle into the corner of its cell, where errors are largest, or that
      *         part a pair. */
-    ForceSpread measureSpread(const Real* x, const Mat3& box, int positions, int corners);
+    ForceSpread measureSpread(const Places& places, const Mat3& box, int positions, int corners);
     //! How many positions of the grid an error is taken from.
-    int positionsToMeasure() const;
+    int positionsToMeasure(const Places& places) const;
     /*! \brief What subtracting excluded pairs may add to the error once they have moved, relative
      *         to the same as the accuracy.
      *
@@ -133,7 +159,12 @@ private:
     OperatorsInUse<Real>* operators_;
     Pipeline<Real>* pipeline_;
     bool countsAllPlaces_ = false;
-    std::vector<double> exact_; //!< forces, [n][3]; empty if they take too long
+    Mat3 room_ = Mat3::Zero(); //!< that particles may come to without another choice; rows, nm
+    //! The particles: what the log tells is a mean, which rare positions may decide on.
+    Places here_ = { nullptr, {}, 1200 };
+    //! The same charges spread evenly, for the worst position alone; empty until they are needed.
+    Places even_ = { nullptr, {}, 100 };
+    std::vector<Real> evenPlaces_;
     Occupancy occupied_{ 0.0 }; //!< where the particles are
 };
 

@@ -49,6 +49,8 @@ public:
     void setExclusionRange(double range);
     //! Notes what the error of these operators is here. \param[in] measured  0: it is not known
     void setError(double measured, double systemFactor);
+    //! Notes how far apart particles without images were then, nm.
+    void setMeasuredExtent(const Vec3& extent) { discretisation_->measuredExtent = extent; }
     //!@}
 
     //! Does what builds or changes the operators; if it fails, what was in use is in use.

@@ -24,7 +24,7 @@ namespace
 {
 
 //! Changes with the meaning of the array.
-constexpr double c_version = 4;
+constexpr double c_version = 5;
 //! Version and checksum.
 constexpr size_t c_header = 2;
 
@@ -120,6 +120,7 @@ void forNumbers(State& state, const Function& f)
     for (int k = 0; k < 3; k++)
     {
         f(d.extent[k]);
+        f(d.measuredExtent[k]);
     }
     for (auto* matrix : { &d.referenceBox, &state.strain })
     {

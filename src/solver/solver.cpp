@@ -444,6 +444,13 @@ private:
                               .hold(place.box, place.extent));
     }
 
+    //! Whether the error is that of particles without images that are about as far apart.
+    bool isMeasuredFor(const Place& place) const
+    {
+        return options_.boundary == Boundary::Periodic
+               || isLikeExtent(place.extent, operators_.discretisation().measuredExtent);
+    }
+
     //! With what the options have left to the machine.
     Options optionsInUse() const
     {
@@ -463,7 +470,12 @@ private:
         const auto choose = [&](bool mayTune, const Vec3& extent)
         {
             const Real* x = positions();
-            operators_.change([&] { times_.notCounted([&] { build(box, x, extent, mayTune); }); });
+            operators_.change(
+                    [&]
+                    {
+                        times_.notCounted([&] { build(box, x, extent, mayTune); });
+                        operators_.setMeasuredExtent(place.extent);
+                    });
             chosenFor_      = device_;
             chosenCount_    = charges_.takingPart();
             chosenPartners_ = charges_.withPartners();
@@ -493,6 +505,22 @@ private:
         else
         {
             followBox(box, device_, &operators_, [&] { choose(false, place.extent); });
+        }
+        if (!isMeasuredFor(place))
+        {
+            bool suffices = false;
+            operators_.change(
+                    [&]
+                    {
+                        const Real* x = positions();
+                        times_.notCounted(
+                                [&] { suffices = accuracy_.stillSuffices(x, operators_.box()); });
+                        operators_.setMeasuredExtent(place.extent);
+                    });
+            if (!suffices)
+            {
+                choose(options_.tune, operators_.discretisation().extent);
+            }
         }
         if (chosenPartners_ == c_notKnown)
         {

@@ -200,6 +200,42 @@ TYPED_TEST(FewParticles, KeepTheAccuracyWhereAPairIsJustFar)
     }
 }
 
+/*! Ions in contact have large forces, and no part of them is that of expansions: what is chosen then
+ *  has to do once they have parted, when nothing else is left. */
+TYPED_TEST(FewParticles, KeepTheAccuracyWhenTheyPart)
+{
+    using Real = typename TypeParam::Real;
+    for (const double edge : { 5.0, 30.0 })
+    {
+        for (const double accuracy : { 1e-3, 3e-5 })
+        {
+            Options options  = TypeParam::options();
+            options.accuracy = accuracy;
+            options.threads  = 1;
+            Solver<Real> solver(options);
+            for (const double distance : { 0.3, 0.06 * edge, 0.2 * edge, 0.35 * edge, 0.49 * edge })
+            {
+                const Vector one           = { 0.41 * edge, 0.32 * edge, 0.87 * edge };
+                const Vector other         = { one[0] + 0.8 * distance,
+                                               one[1] - 0.36 * distance,
+                                               one[2] + 0.48 * distance };
+                const System pair          = rounded<Real>(cubeOf(edge, { one, other }, { 1, -1 }));
+                const Evaluation reference = ewald(pair);
+                if (distance == 0.3)
+                {
+                    load(solver, pair);
+                }
+                double worst = 0;
+                for (int k = 0; k < 60; ++k)
+                {
+                    worst = std::max(worst, errorAt(solver, pair, reference, gridPosition(k)));
+                }
+                EXPECT_LE(worst, accuracy) << distance << " nm: " << describe(pair, solver.setup());
+            }
+        }
+    }
+}
+
 /*! Two ions that attract each other by millions of kJ/mol/nm, and next to nothing is left once the
  *  pair is excluded: the first choice of cells cannot know. */
 TYPED_TEST(FewParticles, KeepTheAccuracyOncePairsAreExcluded)

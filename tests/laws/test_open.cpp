@@ -154,6 +154,52 @@ TYPED_TEST(Open, FollowsTheParticles)
     }
 }
 
+/*! Ions that repel each other, and a pair that dissociates: first all of them are near each other, and
+ *  no part of what is measured then is that of expansions. */
+TYPED_TEST(Open, KeepsTheAccuracyOfWhatExpands)
+{
+    using Real           = typename TypeParam::Real;
+    const auto explosion = [](int edge)
+    {
+        System ball = ions({}, {});
+        for (int i = 0; i < edge * edge * edge; ++i)
+        {
+            // no two distances are the same
+            const double x = i % edge, y = i / edge % edge, z = i / (edge * edge);
+            ball.positions.push_back({ 0.30 * x + 0.011 * y, 0.31 * y + 0.013 * z, 0.32 * z });
+            ball.charges.push_back(1);
+        }
+        return ball;
+    };
+    const System pair = ions({ { 0, 0, 0 }, { 0.2, 0.15, 0.1 } }, { 1, -1 });
+    for (const System& start : { explosion(7), pair })
+    {
+        for (const double accuracy : { 1e-3, 1e-5 })
+        {
+            Options options  = TestFixture::options();
+            options.accuracy = accuracy;
+            options.threads  = 1;
+            Solver<Real> solver(options);
+            load(solver, start);
+            long long step = 0;
+            for (double scale = 1; scale < 8; scale *= 1.06, ++step)
+            {
+                System moved = start;
+                for (Vector& r : moved.positions)
+                {
+                    r = { scale * r[0], scale * r[1], scale * r[2] };
+                }
+                moved = rounded<Real>(moved);
+                Request request;
+                request.step            = step;
+                const Evaluation result = evaluate(solver, moved, request);
+                ASSERT_LE(relativeError(result.forces, allPairs(moved).forces), accuracy)
+                        << describe(moved, solver.setup()) << ", times " << scale;
+            }
+        }
+    }
+}
+
 //! What evaporates costs other cells as often as its distance doubles, not at every step.
 TYPED_TEST(Open, SeldomHasOtherCellsForWhatEvaporates)
 {
