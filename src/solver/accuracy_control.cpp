@@ -454,10 +454,10 @@ bool AccuracyControl<Real>::stillSuffices(const Real* x, const Mat3& box)
 }
 
 template<class Real>
-double AccuracyControl<Real>::pairForce() const
+double AccuracyControl<Real>::pairForce(const Mat3& room) const
 {
     const double charged  = static_cast<double>(charges_->charged());
-    const double distance = std::cbrt(room_.determinant() / charged);
+    const double distance = std::cbrt(room.determinant() / charged);
     return options_.coulombConstant * charges_->squaredCharges() / (charged * distance * distance);
 }
 
@@ -465,7 +465,7 @@ template<class Real>
 double AccuracyControl<Real>::crowding(const MeasuredError& measured) const
 {
     const double perCharged = static_cast<double>(charges_->count()) / charges_->charged();
-    return std::sqrt(perCharged) * measured.unit / pairForce();
+    return std::sqrt(perCharged) * measured.unit / pairForce(room_);
 }
 
 template<class Real>
@@ -513,12 +513,9 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measureAt(c
         spread.addBias(measureSpread(places, box, positions, 0), positions, positions);
         operators_->build(d);
     }
-    const double charged  = static_cast<double>(count);
-    const double distance = std::cbrt(box.determinant() / charged);
-    const double pair =
-            options_.coulombConstant * charges_->squaredCharges() / (charged * distance * distance);
     // all are sums over particles
-    const double scale = std::max(spread.square, charged * std::pow(0.01 * pair, 2));
+    const double least = static_cast<double>(count) * std::pow(0.01 * pairForce(box), 2);
+    const double scale = std::max(spread.square, least);
     const double usual = std::sqrt(spread.usual / scale);
     const double worst = std::sqrt(spread.worst / scale);
     // other positions may be worse than the worst of these: half as far again from the usual

@@ -106,9 +106,9 @@ private:
     std::vector<double> exactForces(const Real* x, const Mat3& box) const;
     //! measure() of these places alone.
     MeasuredError measureAt(const Places& places, const Mat3& box);
-    //! A force between neighbours in the room that the particles have, kJ/mol/nm.
-    double pairForce() const;
-    //! How much larger forces are than those.
+    //! A force between neighbours that fill a room evenly, kJ/mol/nm. \param[in] room  rows, nm
+    double pairForce(const Mat3& room) const;
+    //! How much larger forces are than those in the room that the particles have.
     double crowding(const MeasuredError& measured) const;
     //! Whether hardly any particles are far from each other in terms of cells, nor from images.
     bool areAllNear(const Real* x, const Mat3& box) const;

@@ -158,21 +158,18 @@ TYPED_TEST(Open, FollowsTheParticles)
  *  no part of what is measured then is that of expansions. */
 TYPED_TEST(Open, KeepsTheAccuracyOfWhatExpands)
 {
-    using Real           = typename TypeParam::Real;
-    const auto explosion = [](int edge)
+    using Real         = typename TypeParam::Real;
+    constexpr int edge = 7;
+    System ball        = ions({}, {});
+    for (int i = 0; i < edge * edge * edge; ++i)
     {
-        System ball = ions({}, {});
-        for (int i = 0; i < edge * edge * edge; ++i)
-        {
-            // no two distances are the same
-            const double x = i % edge, y = i / edge % edge, z = i / (edge * edge);
-            ball.positions.push_back({ 0.30 * x + 0.011 * y, 0.31 * y + 0.013 * z, 0.32 * z });
-            ball.charges.push_back(1);
-        }
-        return ball;
-    };
+        // no two distances are the same
+        const double x = i % edge, y = i / edge % edge, z = i / (edge * edge);
+        ball.positions.push_back({ 0.30 * x + 0.011 * y, 0.31 * y + 0.013 * z, 0.32 * z });
+        ball.charges.push_back(1);
+    }
     const System pair = ions({ { 0, 0, 0 }, { 0.2, 0.15, 0.1 } }, { 1, -1 });
-    for (const System& start : { explosion(7), pair })
+    for (const System& start : { ball, pair })
     {
         for (const double accuracy : { 1e-3, 1e-5 })
         {
@@ -184,12 +181,8 @@ TYPED_TEST(Open, KeepsTheAccuracyOfWhatExpands)
             long long step = 0;
             for (double scale = 1; scale < 8; scale *= 1.06, ++step)
             {
-                System moved = start;
-                for (Vector& r : moved.positions)
-                {
-                    r = { scale * r[0], scale * r[1], scale * r[2] };
-                }
-                moved = rounded<Real>(moved);
+                const Matrix stretch = { { { scale, 0, 0 }, { 0, scale, 0 }, { 0, 0, scale } } };
+                const System moved   = rounded<Real>(deformed(start, stretch));
                 Request request;
                 request.step            = step;
                 const Evaluation result = evaluate(solver, moved, request);
