@@ -2,12 +2,11 @@
 """Replica exchange in lambda, which needs an MPI library: see GMX_MPI in environment.py."""
 
 import re
-import subprocess
 
 import numpy as np
 import pytest
 
-from farfield.gromacs import program, xvg
+from farfield.gromacs import xvg
 from tests.support.gmx import environment, simulation
 from tests.support.gmx.limits import WATER_LIMIT
 from tests.support.gmx.mdp import UNTUNED_FMM, settings
@@ -60,16 +59,8 @@ def replicas(work, system):
 
 
 def exchange(folders):
-    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", len(folders)]
-    command += [environment.gmx_mpi(), "-nobackup", "mdrun", "-multidir", *folders]
-    command += ["-deffnm", "run", "-replex", INTERVAL, "-reseed", 3, "-ntomp", 1, "-pin", "off"]
-    subprocess.run(
-        list(map(str, command)),
-        check=True,
-        cwd=folders[0].parent,
-        env=program.clean_environment(),
-        timeout=environment.TIME_LIMIT,
-    )
+    flags = ["-multidir", *folders, "-replex", INTERVAL, "-reseed", 3]
+    simulation.mdrun_with_mpi(folders[0].parent, "run", len(folders), flags)
 
 
 def differences(folder):

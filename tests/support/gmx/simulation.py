@@ -12,7 +12,7 @@ import pyedr
 from farfield.gromacs import program, trr
 
 from . import mdp
-from .environment import gmx, on_gpu, threads
+from .environment import TIME_LIMIT, gmx, gmx_mpi, on_gpu, threads
 
 # kJ/mol/nm^3 in bar (CODATA 2018).
 BAR = 16.6053906717
@@ -108,6 +108,19 @@ def mdrun(
     return program.attempt(*command, folder=folder, variables=variables, time_limit=time_limit)
 
 
+def mdrun_with_mpi(folder, name, ranks, flags=(), time_limit=TIME_LIMIT):
+    """Runs NAME.tpr on ranks of an MPI library, processes of one thread each; it must succeed.
+
+    They may be more than there are processors.
+    """
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", ranks, gmx_mpi(), "-nobackup"]
+    command += ["mdrun", "-deffnm", name, "-ntomp", 1, "-pin", "off", *flags]
+    environment = program.clean_environment()
+    subprocess.run(
+        list(map(str, command)), check=True, cwd=folder, env=environment, timeout=time_limit
+    )
+
+
 def peak_memory(folder, name, flags=(), variables=None):
     """Largest resident set of an mdrun of NAME.tpr, bytes."""
     parallel = ["-ntmpi", "1", "-ntomp", str(threads()), "-pin", "off"]
@@ -146,14 +159,18 @@ def simulate(
     program=None,
     time_limit=None,
     variables=None,
+    ranks=None,
 ):
     """grompp and mdrun, both of which must succeed.
 
-    So many warnings are allowed beside the system's own.
+    So many warnings are allowed beside the system's own. ranks: of thread-MPI, with one thread each;
+    without it one rank has all threads.
     """
     allowed = ["-maxwarn", system.warnings + warnings, *grompp_flags]
     grompp(folder, name, entries, system.conf, system.top, allowed, program=program).ok()
     options = {"program": program, "time_limit": time_limit, "variables": variables}
+    if ranks:
+        options |= {"ntmpi": ranks, "ntomp": 1}
     mdrun(folder, name, flags, **options).ok()
     return Run(Path(folder), name)
 
