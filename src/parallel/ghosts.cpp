@@ -201,7 +201,10 @@ void Ghosts<Real>::exchange(const Real* x, int own, std::vector<Real>* all, Rank
     packed_.resize(3 * sent_.values.size());
     for (size_t k = 0; k < sent_.values.size(); k++)
     {
-        std::copy_n(x + 3 * static_cast<size_t>(sent_.values[k]), 3, packed_.begin() + 3 * k);
+        const Real* r      = x + 3 * static_cast<size_t>(sent_.values[k]);
+        packed_[3 * k]     = r[0]; // copy_n() would call a function for each
+        packed_[3 * k + 1] = r[1];
+        packed_[3 * k + 2] = r[2];
     }
     ranks->exchange(packed_.data(),
                     ofPositions(sent_.offsets),
