@@ -18,12 +18,6 @@
 namespace farfield
 {
 
-/*! \brief How far particles may move before exchanges are planned anew, in cells along each axis.
- *
- *  A plan costs a GPU, whose particles the host has to ask for, more than what it exchanges: there it
- *  should last from one pair search of a simulation to the next. */
-constexpr double c_drift = 0.35, c_driftOnDevice = 1;
-
 /*! \brief Marks the cells that are near some.
  *  \param[in]  cells   indices
  *  \param[out] marked  [cells of the grid] */

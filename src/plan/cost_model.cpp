@@ -27,54 +27,67 @@ double displacements(double nearCells)
     return std::pow(2 * width + 1, 3) - nearCells;
 }
 
-/*! \brief Predicted time of a step on one core of a CPU, in ns.
+//! Predicted times of the parts of a step, ns.
+struct Times
+{
+    double near;       //!< pairs of particles
+    double expansions; //!< of particles
+    double tables;     //!< of all cells
+    double lists;      //!< M2L over interaction lists
+    double closure;    //!< M2L of the coarsest level
+
+    double sum() const { return near + expansions + tables + lists + closure; }
+};
+
+/*! \brief On one core of a CPU.
  *
  *  The weights are stage times of an AVX-512 processor divided by the counts; only their ratios
  *  matter. */
-double cpuCost(const Work& w)
+Times timesOnCpu(const Work& w)
 {
+    Times t = {};
     // a box of few cells still sees all near images
-    const double pairs     = 0.5 * w.particles * w.nearby;
-    const double p2p       = 0.35 * pairs + 9.0 * w.nearCells * w.occupied;
-    const double expansion = (0.27 * w.particles + 2.0 * w.occupied) * w.coefficients;
+    const double pairs = 0.5 * w.particles * w.nearby;
+    t.near             = 0.35 * pairs + 9.0 * w.nearCells * w.occupied;
+    t.expansions       = (0.27 * w.particles + 2.0 * w.occupied) * w.coefficients;
     // tables over all cells of all levels, empty or not, are visited
-    const double tables = 1.5 * (w.levels == 1 ? 1 : 8.0 / 7) * w.cells;
-    const double cache  = w.coarse > 1e4 ? 1.3 : 1.0; // a field leaves the first-level cache
-    double m2l          = w.coarse * w.coefficients
-                 * (0.25 * w.penalty * cache * std::log2(std::max(w.coarse, 2.0))
-                    + 0.06 * w.coefficients);
+    t.tables           = 1.5 * (w.levels == 1 ? 1 : 8.0 / 7) * w.cells;
+    const double cache = w.coarse > 1e4 ? 1.3 : 1.0; // a field leaves the first-level cache
+    t.closure          = w.coarse * w.coefficients
+                * (0.25 * w.penalty * cache * std::log2(std::max(w.coarse, 2.0))
+                   + 0.06 * w.coefficients);
     if (w.levels > 1)
     {
         const double products =
                 (w.levels - 1) * std::min(displacements(w.nearCells), w.exchanges / (w.levels - 1));
-        m2l += w.coefficients
-               * (0.6 * w.exchanges
-                  + 0.02 * w.coefficients * std::max(w.exchanges, c_leastColumns * products));
+        t.lists = w.coefficients
+                  * (0.6 * w.exchanges
+                     + 0.02 * w.coefficients * std::max(w.exchanges, c_leastColumns * products));
     }
-    return p2p + expansion + tables + m2l;
+    return t;
 }
 
-/*! \brief Predicted time of a step on a GPU, in ns.
+/*! \brief On a GPU.
  *
  *  The weights are stage times of an H200 divided by the counts. */
-double gpuCost(const Work& w)
+Times timesOnGpu(const Work& w)
 {
+    Times t = {};
     // batches of 32 sources and groups of targets are not full in small cells
-    const double p2p       = 2.6e-4 * w.particles * w.nearCells * (w.perCell + 20);
-    const double expansion = 1e-3 * w.particles * w.coefficients;
-    double m2l             = 0;
+    t.near       = 2.6e-4 * w.particles * w.nearCells * (w.perCell + 20);
+    t.expansions = 1e-3 * w.particles * w.coefficients;
     if (w.levels == 1)
     {
-        m2l = w.cells * w.coefficients * (0.02 * w.penalty + 1.5e-4 * w.coefficients);
+        t.closure = w.cells * w.coefficients * (0.02 * w.penalty + 1.5e-4 * w.coefficients);
     }
     else
     {
         // families are not full at surfaces; 8/7 for the coarser levels
-        m2l = 8.0 / 7 * 2 * w.occupied * w.coefficients
-                      * (0.1 + 8e-5 * w.nearCells * w.coefficients)
-              + w.coarse * w.coefficients * 0.02 + 6e4;
+        t.lists = 8.0 / 7 * 2 * w.occupied * w.coefficients
+                  * (0.1 + 8e-5 * w.nearCells * w.coefficients);
+        t.closure = w.coarse * w.coefficients * 0.02 + 6e4;
     }
-    return p2p + expansion + m2l;
+    return t;
 }
 
 } // namespace
@@ -132,9 +145,22 @@ double coarseCells(Device device)
     return device == Device::Gpu ? 12 : 6;
 }
 
-double predictedCost(Device device, const Work& w)
+double predictedCost(Device device, const Work& w, const Network& network)
 {
-    return device == Device::Gpu ? gpuCost(w) : cpuCost(w);
+    const Times t   = device == Device::Gpu ? timesOnGpu(w) : timesOnCpu(w);
+    const int ranks = network.ranks();
+    if (ranks == 1)
+    {
+        return t.sum();
+    }
+    const double threads = device == Device::Gpu ? 1 : network.threads;
+    const double grown   = ranks * reachedCells(device, w, network) / w.cells;
+    // leaves are closed in shares, and by all alike above a tree and on GPUs
+    const bool isDealtOut = device == Device::Cpu && w.levels == 1;
+    const double own      = t.near * (1 + pairsAcross(w, network)) + t.expansions + t.lists * grown;
+    const PredictedTraffic traffic = predictedTraffic(device, w, network);
+    return own / (ranks * threads) + t.tables + t.closure / (isDealtOut ? ranks * threads : threads)
+           + traffic.messages * network.message + traffic.numbers * network.number;
 }
 
 double representatives(const Work& w, int copies)

@@ -12,6 +12,7 @@
 
 #include "cells/grid.h"
 #include "plan/discretisation.h"
+#include "plan/network.h"
 #include "plan/occupancy.h"
 
 namespace farfield
@@ -51,8 +52,10 @@ struct Work
 //! Cells of the coarse grid per dimension that the periodic M2L handles at next to no cost.
 double coarseCells(Device device);
 
-//! Predicted time of an evaluation, ns: only ratios matter.
-double predictedCost(Device device, const Work& w);
+/*! \brief Predicted time of an evaluation, ns.
+ *
+ *  On one rank only ratios matter: it is that of one core, or of one GPU. */
+double predictedCost(Device device, const Work& w, const Network& network = {});
 
 //! What operators are, for their number and size.
 struct OperatorKind

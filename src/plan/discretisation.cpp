@@ -253,7 +253,7 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
                                            ws,
                                            wanted,
                                            cells,
-                                           predictedCost(task.device, work),
+                                           predictedCost(task.device, work, task.network),
                                            error,
                                            levels,
                                            predictedMemory(work, kind, threads, task.realSize),

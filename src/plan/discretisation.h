@@ -16,6 +16,7 @@
 
 #include "cells/grid.h"
 #include "operators/background.h"
+#include "plan/network.h"
 #include "plan/occupancy.h"
 
 namespace farfield
@@ -92,6 +93,8 @@ struct PlanTask
     double largestCell = std::numeric_limits<double>::infinity();
     //! Of particles without images, nm, see extentInBox(): cells have to keep them apart.
     Vec3 extent = Vec3::Zero();
+    //! Ranks that share the work.
+    Network network = {};
 };
 
 /*! \brief Chooses what the options leave open: the cheapest setting whose predicted error suffices.

@@ -242,7 +242,8 @@ Discretisation AccuracyControl<Real>::choice(const Options& options,
                                   occupied,
                                   sizeof(Real),
                                   largestCell(),
-                                  extent });
+                                  extent,
+                                  network_ });
 }
 
 template<class Real>

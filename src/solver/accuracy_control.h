@@ -45,6 +45,8 @@ public:
      *  What is measured, which is forces on charges, may then ask for more than the estimate of
      *  water, but not for less: all charges may be near each other. */
     void countAllPlaces() { countsAllPlaces_ = true; }
+    //! What is chosen is for several ranks; errors are measured on this one.
+    void setNetwork(const Network& network) { network_ = network; }
 
     /*! \brief Chooses and builds operators that meet the accuracy, in these very positions.
      *
@@ -124,7 +126,7 @@ private:
                           const Mat3& box,
                           const Occupancy& occupied,
                           const Vec3& extent) const;
-    //! Predicted time of an evaluation, ns.
+    //! Predicted time of an evaluation on this rank alone, ns.
     double costOf(const Discretisation& d, const Occupancy& occupied) const;
     //! measure(), noted with the operators, which may leave out more excluded pairs for it.
     //! \param[in] predicted  error in water
@@ -159,6 +161,7 @@ private:
     OperatorsInUse<Real>* operators_;
     Pipeline<Real>* pipeline_;
     bool countsAllPlaces_ = false;
+    Network network_;          //!< of the ranks for which the choice is made
     Mat3 room_ = Mat3::Zero(); //!< that particles may come to without another choice; rows, nm
     //! The particles: what the log tells is a mean, which rare positions may decide on.
     Places here_ = { nullptr, {}, 1200 };

@@ -14,6 +14,7 @@
 #include <omp.h>
 
 #include "backend/distributed_device_entry.h"
+#include "parallel/measured_network.h"
 #include "parallel/partition.h"
 #include "solver/agreement.h"
 #include "solver/box_follower.h"
@@ -22,6 +23,7 @@
 #include "solver/memory_errors.h"
 #include "solver/pipeline.h"
 #include "solver/saved_state.h"
+#include "solver/solver_access.h"
 
 namespace farfield
 {
@@ -345,11 +347,24 @@ private:
         }
     }
 
+    //! The ranks, and what messages between them cost; the same on all.
+    Network networkFor(const Mat3& box)
+    {
+        Network network = options_.reproducible ? usualNetwork(sizeof(Real))
+                          : deviceRanks_.communicator != nullptr
+                                  ? networkOfGpus(sizeof(Real))
+                                  : measuredNetwork(&ranks_, sizeof(Real));
+        network.parts   = evenDomains(ranks_.size(), box);
+        network.threads = threads_;
+        return network;
+    }
+
     //! The first rank chooses order and cells, with all particles, by measured errors.
     void choose(const Real* x, const Mat3& box)
     {
         std::vector<double> state;
         const WholeSystem<Real> all = gatherSystem(own_, x, &ranks_);
+        const Network network       = networkFor(box);
         agree(&ranks_,
               [&]
               {
@@ -364,6 +379,7 @@ private:
                       rows[i / 3][i % 3] = box(i / 3, i % 3);
                   }
                   Solver<Real> chooser(options_);
+                  SolverAccess<Real>::setNetwork(chooser, network);
                   chooser.setCharges(all.charges.data(), n);
                   chooser.setExclusions(
                           all.excluded.offsets.data(), all.excluded.partners.data(), n);

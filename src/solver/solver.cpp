@@ -74,6 +74,7 @@ public:
     }
 
     void countAllPlaces() { accuracy_.countAllPlaces(); }
+    void setNetwork(const Network& network) { accuracy_.setNetwork(network); }
 
     void setCharges(const Real* q, int n)
     {
@@ -843,6 +844,11 @@ template<class Real>
 void SolverAccess<Real>::countAllPlaces(Solver<Real>& solver)
 {
     solver.impl_->countAllPlaces();
+}
+template<class Real>
+void SolverAccess<Real>::setNetwork(Solver<Real>& solver, const Network& network)
+{
+    solver.impl_->setNetwork(network);
 }
 template struct SolverAccess<float>;
 template struct SolverAccess<double>;

@@ -9,6 +9,8 @@
 
 #include "farfield/farfield.h"
 
+#include "plan/network.h"
+
 namespace farfield
 {
 
@@ -17,6 +19,8 @@ struct SolverAccess
 {
     //! As AccuracyControl::countAllPlaces(), before anything is chosen.
     static void countAllPlaces(Solver<Real>& solver);
+    //! As AccuracyControl::setNetwork(), before anything is chosen.
+    static void setNetwork(Solver<Real>& solver, const Network& network);
 };
 
 } // namespace farfield

@@ -8,7 +8,6 @@
  *  a thread each, and exchanges are planned anew at every 20th evaluation, as at pair searches of mdrun.
  */
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -20,6 +19,8 @@
 
 #include "bench_systems.h"
 #include "in_process_ranks.h"
+#include "parallel/measured_network.h"
+#include "plan/cost_model.h"
 
 namespace farfield
 {
@@ -65,25 +66,8 @@ double milliseconds(const Evaluate& evaluate)
     return *std::min_element(blocks.begin(), blocks.end());
 }
 
-//! Numbers of domains along each axis, as even as the number of ranks allows.
-std::array<int, 3> partsOf(int ranks)
-{
-    std::array<int, 3> parts = { 1, 1, 1 };
-    for (int left = ranks, axis = 2; left > 1; axis = (axis + 2) % 3)
-    {
-        int factor = 2;
-        while (left % factor != 0)
-        {
-            factor++;
-        }
-        parts[axis] *= factor;
-        left /= factor;
-    }
-    return parts;
-}
-
 //! The domain of each particle.
-std::vector<int> domainsOf(const System& system, const std::array<int, 3>& parts)
+std::vector<int> domainsOf(const System& system, const Int3& parts)
 {
     std::vector<int> rankOf(system.size());
     for (int i = 0; i < system.size(); i++)
@@ -100,55 +84,18 @@ std::vector<int> domainsOf(const System& system, const std::array<int, 3>& parts
     return rankOf;
 }
 
-/*! \brief Bytes that a rank sends per evaluation in a cube of even density, as docs/ranks.md has it.
- *
- *  \param[in] parts  domains along each axis */
-double predictedBytes(const System& system, const Setup& setup, const std::array<int, 3>& parts)
+//! What the library's cost model counts of evenly filled cells.
+Work workOf(const System& system, const Setup& setup)
 {
-    const double R = parts[0] * parts[1] * parts[2], n = (setup.order + 1.0) * (setup.order + 1);
-    const auto box = [&](int cells, double more)
-    {
-        double inside = 1;
-        for (const int part : parts)
-        {
-            inside *= part == 1 ? cells : std::min<double>(cells, double(cells) / part + more);
-        }
-        return inside;
-    };
-    const int leaf = setup.cells[0][0], ws = setup.directRange;
-    // cells that particles may be in reach beyond a domain by the offset of the grid, a cell, and the
-    // drift on both sides, and are whole
-    constexpr double c_drift = 0.35, c_reach = 1 + 2 * c_drift;
-    const double perCell = system.size() / std::pow(leaf, 3);
-    const double home    = system.size() / R;
-    const double ghosts =
-            std::min(perCell * box(leaf, 2 * (ws + 0.5 + c_reach)), double(system.size())) - home;
-    double numbers = 3 * ghosts;
-    if (setup.levels == 1)
-    {
-        const double waves = leaf * leaf * (leaf / 2 + 1);
-        numbers += n * (1 - 1 / R) * (2 * box(leaf, c_reach + 1) + 2 * 2 * waves / R);
-    }
-    else
-    {
-        int cells = leaf;
-        for (int level = setup.levels - 1; level > 0; level--, cells /= 2)
-        {
-            // to each neighbour, those of ours that are near parents of its cells: both reach beyond
-            // the border, parents are twice as large, and half a cell is lost to their grid
-            const double shared = c_reach + 1 + 2 * ws + 0.5;
-            double all          = 1;
-            for (const int part : parts)
-            {
-                const double own  = double(cells) / part + c_reach + 1;
-                const double most = part == 2 ? own : 2 * own;
-                all *= part == 1 ? cells : own + std::min(2 * shared, most);
-            }
-            numbers += n * (all - box(cells, c_reach + 1));
-        }
-        numbers += n * (R - 1) * box(cells, c_reach + 1);
-    }
-    return numbers * sizeof(float);
+    const double volume = system.box[0][0] * system.box[1][1] * system.box[2][2];
+    const Int3 lengths  = { setup.cells[0][0], setup.cells[1][1], setup.cells[2][2] };
+    return Work(setup.order,
+                setup.directRange,
+                lengths,
+                setup.levels,
+                volume,
+                Occupancy(volume),
+                system.size());
 }
 
 void compare(const System& system, M2lEngine engine, int ranks)
@@ -161,9 +108,15 @@ void compare(const System& system, M2lEngine engine, int ranks)
     const double ofOne =
             milliseconds([&](const Request& request, bool /*isFirst*/)
                          { one.evaluate(x.data(), system.box, forces.data(), request); });
-    const std::array<int, 3> parts = partsOf(ranks);
-    const std::vector<int> rankOf  = domainsOf(system, parts);
-    double ofSeveral               = 0;
+    Mat3 box = Mat3::Zero();
+    for (int k = 0; k < 3; k++)
+    {
+        box(k, k) = system.box[k][k];
+    }
+    const Int3 parts              = evenDomains(ranks, box);
+    const std::vector<int> rankOf = domainsOf(system, parts);
+    Network network;
+    double ofSeveral = 0;
     Traffic traffic;
     std::vector<StageTime> times, timesOfOne = one.timings();
     test::onRanks(ranks,
@@ -203,16 +156,22 @@ void compare(const System& system, M2lEngine engine, int ranks)
                                   }
                                   solver.evaluate(ownX.data(), system.box, own.data(), request);
                               });
+                      Ranks all(&communicator);
+                      const Network measured = measuredNetwork(&all, sizeof(float));
                       if (communicator.rank() == 0)
                       {
+                          network   = measured;
                           ofSeveral = spent;
                           traffic   = solver.traffic();
                           times     = solver.timings();
                       }
                   });
     const Setup setup = one.setup();
+    const Work work   = workOf(system, setup);
+    network.parts     = parts;
     const auto per    = static_cast<double>(traffic.evaluations);
-    std::printf("%-9s %2d %5d %8lld | %8.3f %8.3f %6.2f | %6.1f %9.1f %9.1f %9.1f |",
+    std::printf("%-9s %2d %5d %8lld | %8.3f %8.3f %6.2f | %8.3f %8.3f | %6.1f %9.1f %9.1f %9.1f | "
+                "%6.2f %6.2f",
                 nameOf(setup.m2l),
                 setup.order,
                 ranks,
@@ -220,10 +179,14 @@ void compare(const System& system, M2lEngine engine, int ranks)
                 ofOne,
                 ofSeveral,
                 ofSeveral / ofOne,
+                1e-6 * predictedCost(Device::Cpu, work) / ranks,
+                1e-6 * predictedCost(Device::Cpu, work, network),
                 static_cast<double>(traffic.messages) / per,
                 1e-3 * static_cast<double>(traffic.bytes) / per,
-                1e-3 * predictedBytes(system, setup, parts),
-                1e-3 * static_cast<double>(traffic.planBytes) / static_cast<double>(traffic.plans));
+                1e-3 * sizeof(float) * predictedTraffic(Device::Cpu, work, network).numbers,
+                1e-3 * static_cast<double>(traffic.planBytes) / static_cast<double>(traffic.plans),
+                1e-3 * network.message,
+                network.number / sizeof(float));
     for (const auto* stages : { &timesOfOne, &times })
     {
         std::printf("\n         ");
@@ -250,14 +213,17 @@ int main(int argc, char** argv)
         ranks.clear();
         std::transform(argv + 2, argv + argc, std::back_inserter(ranks), std::atoi);
     }
-    std::printf(
-            "%d atoms of water; ms per evaluation of forces, one rank with as many threads and "
-            "ranks "
-            "with one each;\nsent by the first rank per evaluation and per plan; stages of one, "
-            "and of the first rank, ms\n"
-            "engine     p ranks    cells |      one    ranks  ratio | messages       kB predicted  "
-            " kB/plan |\n",
-            water.size());
+    std::printf("%d atoms of water; ms per evaluation of forces, one rank with as many threads and "
+                "ranks "
+                "with one each,\nand both by the library's cost model; sent by the first rank per "
+                "evaluation and "
+                "per plan; the network, us per\nmessage and ns per byte; stages of one, and of the "
+                "first rank, "
+                "ms\n"
+                "engine     p ranks    cells |      one    ranks  ratio |    model    ranks | "
+                "messages       kB "
+                "    model   kB/plan | us/msg ns/byte\n",
+                water.size());
     for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
     {
         for (const int number : ranks)

@@ -283,20 +283,23 @@ TYPED_TEST(Ranks, FollowTheBox)
     }
 }
 
-TYPED_TEST(Ranks, ChooseWhatOneChooses)
+//! Choices depend on the number of ranks, not on where particles are among them.
+TYPED_TEST(Ranks, ChooseWhatMeetsTheAccuracy)
 {
     using Real          = typename TypeParam::Real;
     const System system = rounded<Real>(withoutSomeCharges());
     Options options     = optionsFor(anyEngine(TypeParam::device), TypeParam::device);
-    options.tune        = false; // ranks do not time
-    Solver<Real> single(options);
-    load(single, system);
-    const Evaluation expected = evaluate(single, system);
-    const Together all = evaluateOnRanks<Real>({ system }, scattered(system, 3), 3, options)[0];
-    EXPECT_EQ(all.setup.cells, single.setup().cells);
-    EXPECT_EQ(all.setup.order, single.setup().order);
-    EXPECT_EQ(all.setup.estimatedError, single.setup().estimatedError);
-    expectEqualToRounding<Real>(all.evaluation, expected, system);
+    options.accuracy    = 1e-4;
+    const Together all  = evaluateOnRanks<Real>({ system }, scattered(system, 3), 3, options)[0];
+    EXPECT_LE(all.setup.estimatedError, options.accuracy);
+    EXPECT_LE(relativeError(all.evaluation.forces, ewald(system).forces), options.accuracy);
+    const Together others = evaluateOnRanks<Real>({ system }, domains(system, 3), 3, options)[0];
+    if (TypeParam::device == Device::Gpu)
+    {
+        // messages between GPUs are not timed
+        EXPECT_EQ(others.setup.cells, all.setup.cells);
+    }
+    EXPECT_LE(relativeError(others.evaluation.forces, all.evaluation.forces), 2 * options.accuracy);
 }
 
 TYPED_TEST(Ranks, ContinueFromTheStateOfAnotherNumber)

@@ -7,7 +7,7 @@ pass by NCCL, where gmx is built with it.
 
 import pytest
 
-from tests.mdrun.test_ranks import BAROSTAT, MOTION, THERMOSTAT
+from tests.mdrun.test_ranks import BAROSTAT, CHOSEN, MOTION, THERMOSTAT
 from tests.mdrun.test_refusals import assert_clean_failure
 from tests.support.gmx import environment, simulation
 from tests.support.gmx.mdp import UNTUNED_FMM, settings
@@ -17,6 +17,7 @@ pytestmark = pytest.mark.skipif(not environment.on_gpu(), reason="no GPU, or gmx
 # Energies at some steps only: forces alone take other kernels.
 ON_GPU = {
     **MOTION,
+    **CHOSEN,
     "fmm-farfield-device": "gpu",
     "fmm-farfield-m2l": "fft",
     "nsteps": 120,
@@ -28,9 +29,7 @@ ROUNDING = 1e-5
 
 
 def run(work, name, system, entries, ranks, flags):
-    simulation.grompp(work, name, entries, system.conf, system.top, ["-maxwarn", system.warnings + 1]).ok()
-    simulation.mdrun(work, name, flags, ntmpi=ranks, ntomp=1).ok()
-    return simulation.Run(work, name)
+    return simulation.simulate(work, name, entries, system, flags, warnings=1, ranks=ranks)
 
 
 def expect_forces_of_one_rank(work, system, entries, ranks, update="gpu"):

@@ -2,15 +2,12 @@
 """Domain decomposition: what several ranks compute is what one does.
 
 Forces at every step of moving runs, through pair searches and changes of domains, are compared with a
-rerun on one rank, whose FMM has the same cells at the same steps.
+rerun on one rank, whose FMM has the same order, and the same cells at the same steps.
 """
-
-import subprocess
 
 import numpy as np
 import pytest
 
-from farfield.gromacs import program
 from tests.mdrun.test_gpu_sparse import placed
 from tests.support.gmx import environment, simulation, systems
 from tests.support.gmx.mdp import FMM, UNTUNED_FMM, settings
@@ -26,6 +23,8 @@ MOTION = {
     "gen-temp": 400,
     "fmm-farfield-device": "cpu",
 }
+# What is chosen depends on the number of ranks.
+CHOSEN = {"fmm-farfield-order": 8, "fmm-farfield-direct-range": 1, "fmm-farfield-cell-size": 0.5}
 TREE = {"fmm-farfield-m2l": "hierarchy", "fmm-farfield-cell-size": 0.4}
 THERMOSTAT = {"tcoupl": "v-rescale", "tc-grps": "System", "tau-t": 0.2, "ref-t": 400}
 BAROSTAT = {
@@ -41,14 +40,12 @@ ROUNDING = 2e-5
 
 
 def run(work, name, system, entries, ranks, flags=()):
-    simulation.grompp(work, name, entries, system.conf, system.top, ["-maxwarn", system.warnings + 1]).ok()
-    flags = ["-nb", "cpu", *flags]
-    simulation.mdrun(work, name, flags, ntmpi=ranks, ntomp=1).ok()
-    return simulation.Run(work, name)
+    return simulation.simulate(work, name, entries, system, ["-nb", "cpu", *flags], warnings=1, ranks=ranks)
 
 
 def expect_forces_of_one_rank(work, system, entries, ranks, flags=()):
     """At every step; energies, and virials as pressures, at those that have them."""
+    entries = {**CHOSEN, **entries}
     several = run(work, "several", system, entries, ranks, ["-dlb", "yes", *flags])
     one = run(work, "one", system, entries, 1, ["-rerun", "several.trr"])
     assert len(several.frames) == STEPS + 1
@@ -152,11 +149,7 @@ def test_an_mpi_library_gives_what_thread_mpi_gives(work, salt_water):
     entries = settings(MOTION, UNTUNED_FMM)
     threads = run(work, "threads", salt_water, entries, 3, ["-reprod"])
     simulation.grompp(work, "processes", entries, salt_water.conf, salt_water.top, ["-maxwarn", 1]).ok()
-    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", environment.gmx_mpi(), "-nobackup"]
-    command += ["mdrun", "-deffnm", "processes", "-ntomp", "1", "-pin", "off", "-nb", "cpu", "-reprod"]
-    subprocess.run(
-        command, check=True, cwd=work, env=program.clean_environment(), timeout=environment.TIME_LIMIT
-    )
+    simulation.mdrun_with_mpi(work, "processes", 3, ["-nb", "cpu", "-reprod"])
     processes = simulation.Run(work, "processes")
     errors = [
         simulation.force_error(a.f, b.f)

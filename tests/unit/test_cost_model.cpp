@@ -344,6 +344,94 @@ TEST(CostModel, GrowsWithTheWork)
     }
 }
 
+//! A network of ranks of one thread.
+Network networkOf(int ranks, double message, double number)
+{
+    Network network;
+    network.parts   = evenDomains(ranks, Mat3::Identity());
+    network.message = message;
+    network.number  = number;
+    return network;
+}
+
+TEST(CostModel, DomainsAreEven)
+{
+    const Mat3 cube  = 3 * Mat3::Identity();
+    const Mat3 plate = Vec3(10, 5, 1).asDiagonal();
+    EXPECT_EQ(evenDomains(1, cube), (Int3{ 1, 1, 1 }));
+    EXPECT_EQ(evenDomains(8, cube), (Int3{ 2, 2, 2 }));
+    EXPECT_EQ(evenDomains(12, cube), (Int3{ 3, 2, 2 }));
+    EXPECT_EQ(evenDomains(7, plate), (Int3{ 7, 1, 1 }));
+    EXPECT_EQ(evenDomains(8, plate), (Int3{ 4, 2, 1 }));
+}
+
+//! Without messages ranks gain, but never more than their number; messages cost what they are said to.
+TEST(CostModel, RanksShareTheWorkAndPayForMessages)
+{
+    const std::vector<double> x = positionsIn(0, 20000);
+    for (const Device device : { Device::Cpu, Device::Gpu })
+    {
+        for (const int levels : { 1, 2 })
+        {
+            const Work work   = workOf(x, 16, levels, 1);
+            const double cost = predictedCost(device, work);
+            for (const int ranks : { 2, 4, 8 })
+            {
+                SCOPED_TRACE(std::to_string(ranks) + " ranks");
+                const double free = predictedCost(device, work, networkOf(ranks, 0, 0));
+                EXPECT_LT(free, cost);
+                EXPECT_GT(free, cost / ranks);
+                const PredictedTraffic sent =
+                        predictedTraffic(device, work, networkOf(ranks, 0, 0));
+                EXPECT_GE(sent.messages, 2 * (ranks - 1));
+                EXPECT_NEAR(predictedCost(device, work, networkOf(ranks, 100, 0)) - free,
+                            100 * sent.messages,
+                            1e-9 * cost);
+                EXPECT_NEAR(predictedCost(device, work, networkOf(ranks, 0, 0.1)) - free,
+                            0.1 * sent.numbers,
+                            1e-9 * cost);
+            }
+        }
+    }
+}
+
+//! Pairs of cells of a cube whose centres two domains divide, counted one by one.
+TEST(CostModel, PairsAcrossAreCounted)
+{
+    constexpr int c_cells = 8;
+    Work work             = workOf(positionsIn(0, 100), c_cells, 1, 1);
+    int across = 0, all = 0;
+    for (int cell = 0; cell < c_cells; cell++)
+    {
+        for (int D = -1; D <= 1; D++)
+        {
+            const int partner = (cell + D + c_cells) % c_cells;
+            across += cell / 4 != partner / 4 ? 1 : 0;
+            all++;
+        }
+    }
+    EXPECT_NEAR(pairsAcross(work, networkOf(2, 0, 0)), double(across) / all, 1e-12);
+}
+
+//! A tree talks to neighbours, but for its top: what many ranks on slow networks take.
+TEST(CostModel, ManyRanksTakeATree)
+{
+    const Mat3 box = 22.5 * Mat3::Identity();
+    const Occupancy everywhere(box.determinant());
+    Options options;
+    options.threads       = 1;
+    const auto levelsWith = [&](const Network& network)
+    {
+        PlanTask task = { options, Device::Cpu, box, 1118844, everywhere };
+        task.network  = network;
+        return chooseDiscretisation(task).levels;
+    };
+    EXPECT_EQ(levelsWith(networkOf(1, 0, 0)), 1);
+    EXPECT_EQ(levelsWith(networkOf(8, 2e3, 0.8)), 1);
+    EXPECT_EQ(levelsWith(networkOf(128, 2e3, 0.8)), 1);
+    EXPECT_GT(levelsWith(networkOf(512, 2e4, 0.8)), 1);
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield

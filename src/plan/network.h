@@ -1,0 +1,59 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Ranks that share an evaluation, and what passes between them, for the choice of order and
+ *         cells.
+ */
+#ifndef FARFIELD_PLAN_NETWORK_H
+#define FARFIELD_PLAN_NETWORK_H
+
+#include "farfield/options.h"
+
+#include "base/vectors.h"
+
+namespace farfield
+{
+
+struct Work;
+
+/*! \brief How far particles may move before exchanges are planned anew, in cells along each axis.
+ *
+ *  A plan costs a GPU, whose particles the host has to ask for, more than what it exchanges: there it
+ *  should last from one pair search of a simulation to the next. */
+constexpr double c_drift = 0.35, c_driftOnDevice = 1;
+
+//! Domains of ranks, and what a message between them costs.
+struct Network
+{
+    Int3 parts     = { 1, 1, 1 }; //!< domains along the box vectors
+    int threads    = 1;           //!< of a rank
+    double message = 0;           //!< ns, until one without contents has been received
+    double number  = 0;           //!< ns for each number in it
+
+    int ranks() const { return parts[0] * parts[1] * parts[2]; }
+};
+
+//! Domains as even as their number allows. \param[in] box  rows, nm
+Int3 evenDomains(int ranks, const Mat3& box);
+
+//! What a rank sends in an evaluation.
+struct PredictedTraffic
+{
+    double messages, numbers;
+};
+
+/*! \brief Predicts it for domains that are filled evenly.
+ *
+ *  docs/ranks.md has the formulas. */
+PredictedTraffic predictedTraffic(Device device, const Work& w, const Network& network);
+
+//! Cells that a rank's particles may come to be in until exchanges are planned anew.
+double reachedCells(Device device, const Work& w, const Network& network);
+
+//! Part of the pairs of near particles that are of two ranks, and so are computed twice.
+double pairsAcross(const Work& w, const Network& network);
+
+} // namespace farfield
+
+#endif
