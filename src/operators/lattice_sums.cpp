@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/fft.h"
+#include "base/log_gamma.h"
 #include "base/threads.h"
 #include "operators/background.h"
 #include "operators/slab_sums.h"
@@ -26,7 +27,7 @@ struct GammaRatios
     {
         // term_l = x^(l+1/2) e^-x / Gamma(l+3/2) = P(l+1/2) - P(l+3/2)
         const auto term = [x](double l)
-        { return x > 0 ? std::exp((l + 0.5) * std::log(x) - x - std::lgamma(l + 1.5)) : 0.0; };
+        { return x > 0 ? std::exp((l + 0.5) * std::log(x) - x - logGamma(l + 1.5)) : 0.0; };
         Q[0] = std::erfc(std::sqrt(x));
         for (int l = 1; l < degree + 2; l++)
         {

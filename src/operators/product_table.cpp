@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/log_gamma.h"
+
 namespace farfield
 {
 namespace
@@ -22,8 +24,7 @@ constexpr double c_growth = 8;
 //! sqrt((l+m)! (l-m)!), times the square root of 2 for m = 0.
 double normalisation(int l, int m)
 {
-    return std::exp(0.5 * (std::lgamma(l + m + 1.0) + std::lgamma(l - m + 1.0)))
-           * (m == 0 ? std::sqrt(2.0) : 1.0);
+    return rootOfFactorials(l, m) * (m == 0 ? std::sqrt(2.0) : 1.0);
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/log_gamma.h"
 #include "operators/monic_recurrence.h"
 
 namespace farfield
@@ -47,12 +48,6 @@ void gaussLegendre(int n, std::vector<double>* x, std::vector<double>* w)
         (*x)[i] = node;
         (*w)[i] = 2 / ((1 - node * node) * derivative * derivative);
     }
-}
-
-//! sqrt((l+m)! (l-m)!)
-double normalisation(int l, int m)
-{
-    return std::exp(0.5 * (std::lgamma(l + m + 1.0) + std::lgamma(l - m + 1.0)));
 }
 
 } // namespace
@@ -151,7 +146,7 @@ std::vector<DerivativeTerm> derivativeTerms(int p)
     };
     // r^l C_lm = n_lm R_lm; u carries sqrt(2) unless m = 0
     const auto weight = [](int l, int m)
-    { return normalisation(l, m) * (m > 0 ? std::sqrt(2.0) : 1.0); };
+    { return rootOfFactorials(l, m) * (m > 0 ? std::sqrt(2.0) : 1.0); };
     for (int l = 1; l <= p; l++)
     {
         for (int m = 0; m <= l; m++)
@@ -209,7 +204,7 @@ std::vector<M2lEntry> m2lEntries(int p)
     {
         // v_J,+-k = sqrt(2) (Re, Im) of I_Jk / n_Jk, and I_J,-k = (-1)^k conj(I_Jk)
         const int kAbs = std::abs(k);
-        double f       = value * normalisation(J, kAbs);
+        double f       = value * rootOfFactorials(J, kAbs);
         if (k < 0)
         {
             f *= ((kAbs % 2) ? -1 : 1) * (imaginary ? -1 : 1);
@@ -235,9 +230,10 @@ std::vector<M2lEntry> m2lEntries(int p)
             {
                 for (int ms = 0; ms <= ls; ms++)
                 {
-                    const double norm = sign / (normalisation(lt, mt) * normalisation(ls, ms));
-                    const double odd  = (mt % 2) ? -1 : 1;
-                    const auto at     = [&](int st, int ss) -> M2lEntry*
+                    const double norm =
+                            sign / (rootOfFactorials(lt, mt) * rootOfFactorials(ls, ms));
+                    const double odd = (mt % 2) ? -1 : 1;
+                    const auto at    = [&](int st, int ss) -> M2lEntry*
                     {
                         const size_t row = coefficientIndex(lt, st * mt);
                         return &entries[row * n + coefficientIndex(ls, ss * ms)];
