@@ -198,8 +198,8 @@ void CudaBackend<Real>::repeat(const Real* x,
     if (ranks_ && !ranks_->mayBeCaptured() && isCapturing(s))
     {
         throw Error(ErrorCode::Unsupported,
-                    "Evaluations of several ranks cannot be recorded into CUDA graphs where their "
-                    "messages pass through the hosts.");
+                    "Evaluations of several ranks cannot be recorded into CUDA graphs where "
+                    "hosts take part in messages.");
     }
     const EvaluationArguments arguments = {
         x, forces, request.replaceForces, this->exclusionRange_, history_.generation()

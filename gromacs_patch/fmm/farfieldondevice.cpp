@@ -41,6 +41,8 @@
 
 #include "farfieldondevice.h"
 
+#include "config.h"
+
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -61,8 +63,14 @@
 #include "gromacs/mdtypes/state_propagator_data_gpu.h"
 #include "gromacs/utility/arrayref.h"
 #include "gromacs/utility/gmxassert.h"
+#include "gromacs/utility/gmxmpi.h"
+#include "gromacs/utility/mpiinfo.h"
 
 #include "farfieldsolver.h"
+
+#if GMX_LIB_MPI
+#    include <farfield/farfield_cuda_mpi.h>
+#endif
 
 namespace gmx
 {
@@ -93,6 +101,7 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
                                                                      const int    deviceId,
                                                                      std::string* way)
 {
+    std::string whyNotNccl = "GROMACS was built without NCCL";
 #if GMX_FARFIELD_NCCL
     if (deviceId >= 0)
     {
@@ -103,12 +112,23 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
         *way = "by NCCL";
         return std::make_unique<farfield::NcclCommunicator>(host);
     }
-    *way = "through the host: NCCL needs a GPU of its own for every rank";
+    whyNotNccl = "NCCL needs a GPU of its own for every rank";
+#else
+    GMX_UNUSED_VALUE(deviceId);
+#endif
+#if GMX_LIB_MPI
+    const GpuAwareMpiStatus ofMpi = checkMpiCudaAwareSupport();
+    if (ofMpi == GpuAwareMpiStatus::Supported || ofMpi == GpuAwareMpiStatus::Forced)
+    {
+        *way = "by GPU-aware MPI: " + whyNotNccl;
+        // With a library MPI the communicator is of this type, see makeCommunicator()
+        return std::make_unique<farfield::GpuAwareMpiCommunicator>(
+                &dynamic_cast<farfield::MpiCommunicator&>(*host));
+    }
 #else
     GMX_UNUSED_VALUE(host);
-    GMX_UNUSED_VALUE(deviceId);
-    *way = "through the host: GROMACS was built without NCCL";
 #endif
+    *way = "through the host: " + whyNotNccl;
     return nullptr;
 }
 

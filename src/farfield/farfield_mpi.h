@@ -39,13 +39,29 @@ public:
                   char* receive,
                   const size_t* receiveOffsets) override
     {
+        const auto stretch = [](const size_t* offsets) {
+            return [offsets](int r) { return Stretch{ offsets[r], offsets[r + 1] - offsets[r] }; };
+        };
+        exchangeWithOthers(send, stretch(sendOffsets), receive, stretch(receiveOffsets));
+        std::copy(send + sendOffsets[rank_],
+                  send + sendOffsets[rank_ + 1],
+                  receive + receiveOffsets[rank_]);
+    }
+
+    /*! \brief Sends a part of a buffer to every other rank, and receives one from each.
+     *
+     *  \param[in]  send, receive  in any memory that the MPI library takes
+     *  \param[in]  sent, received  (rank) as of DeviceCommunicator::exchange() */
+    template<class Sent, class Received>
+    void
+    exchangeWithOthers(const char* send, const Sent& sent, char* receive, const Received& received)
+    {
         requests_.clear();
         // the next neighbours first, so that not all send to one
         for (int k = 1; k < size_; k++)
         {
             const int from = (rank_ + size_ - k) % size_;
-            forPieces(receiveOffsets,
-                      from,
+            forPieces(received(from),
                       [&](size_t begin, int count)
                       {
                           requests_.emplace_back();
@@ -61,8 +77,7 @@ public:
         for (int k = 1; k < size_; k++)
         {
             const int to = (rank_ + k) % size_;
-            forPieces(sendOffsets,
-                      to,
+            forPieces(sent(to),
                       [&](size_t begin, int count)
                       {
                           requests_.emplace_back();
@@ -72,9 +87,6 @@ public:
                           MPI_Isend(bytes, count, MPI_BYTE, to, c_tag, comm_, &requests_.back());
                       });
         }
-        std::copy(send + sendOffsets[rank_],
-                  send + sendOffsets[rank_ + 1],
-                  receive + receiveOffsets[rank_]);
         MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
     }
 
@@ -83,12 +95,13 @@ private:
 
     //! Calls f(begin, count) for what goes to or comes from a rank, in pieces that an int can count.
     template<class Function>
-    static void forPieces(const size_t* offsets, int rank, const Function& f)
+    static void forPieces(const Stretch& all, const Function& f)
     {
         constexpr size_t c_most = std::numeric_limits<int>::max();
-        for (size_t begin = offsets[rank]; begin < offsets[rank + 1]; begin += c_most)
+        const size_t end        = all.begin + all.size;
+        for (size_t begin = all.begin; begin < end; begin += c_most)
         {
-            f(begin, static_cast<int>(std::min(c_most, offsets[rank + 1] - begin)));
+            f(begin, static_cast<int>(std::min(c_most, end - begin)));
         }
     }
 

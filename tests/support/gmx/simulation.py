@@ -14,6 +14,13 @@ from farfield.gromacs import program, trr
 from . import mdp
 from .environment import TIME_LIMIT, gmx, gmx_mpi, on_gpu, threads
 
+# More processes than processors, and root.
+OF_OPEN_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
 # kJ/mol/nm^3 in bar (CODATA 2018).
 BAR = 16.6053906717
 
@@ -113,9 +120,9 @@ def mdrun_with_mpi(folder, name, ranks, flags=(), time_limit=TIME_LIMIT):
 
     They may be more than there are processors.
     """
-    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", ranks, gmx_mpi(), "-nobackup"]
+    command = ["mpirun", "-np", ranks, gmx_mpi(), "-nobackup"]
     command += ["mdrun", "-deffnm", name, "-ntomp", 1, "-pin", "off", *flags]
-    environment = program.clean_environment()
+    environment = {**program.clean_environment(), **OF_OPEN_MPI}
     subprocess.run(
         list(map(str, command)), check=True, cwd=folder, env=environment, timeout=time_limit
     )
