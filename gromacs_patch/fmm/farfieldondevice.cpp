@@ -45,6 +45,8 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdlib>
+
 #include <algorithm>
 #include <string>
 #include <type_traits>
@@ -118,7 +120,8 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
 #endif
 #if GMX_LIB_MPI
     const GpuAwareMpiStatus ofMpi = checkMpiCudaAwareSupport();
-    if (ofMpi == GpuAwareMpiStatus::Supported || ofMpi == GpuAwareMpiStatus::Forced)
+    const bool isAware = ofMpi == GpuAwareMpiStatus::Supported || ofMpi == GpuAwareMpiStatus::Forced;
+    if (farfield::isTrueOnAll(host, isAware && std::getenv("GMX_DISABLE_DIRECT_GPU_COMM") == nullptr))
     {
         *way = "by GPU-aware MPI: " + whyNotNccl;
         // With a library MPI the communicator is of this type, see makeCommunicator()

@@ -9,7 +9,9 @@
 
 #include <cstddef>
 
+#include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,18 @@ public:
                           char* receive,
                           const size_t* receiveOffsets) = 0;
 };
+
+//! Whether something is true on all ranks. All ranks together.
+inline bool isTrueOnAll(Communicator* ranks, bool isTrueHere)
+{
+    const auto size = static_cast<size_t>(ranks->size());
+    const std::vector<char> mine(size, isTrueHere ? 1 : 0);
+    std::vector<char> all(size);
+    std::vector<size_t> offsets(size + 1);
+    std::iota(offsets.begin(), offsets.end(), size_t(0));
+    ranks->exchange(mine.data(), offsets.data(), all.data(), offsets.data());
+    return std::find(all.begin(), all.end(), 0) == all.end();
+}
 
 //! A part of a buffer.
 struct Stretch
@@ -115,7 +129,8 @@ struct Traffic
  *  wave vectors, if it holds the leaves, and by all ranks alike above a tree. On GPUs there is no
  *  tree, and the one level is closed by all ranks alike.
  *
- *  Results are those of Solver to rounding, and bitwise reproducible for the same ranks and threads.
+ *  The cost model that chooses order and cells counts the ranks and their messages. With the same cells
+ *  results are those of Solver to rounding, and bitwise reproducible for the same ranks and threads.
  *  All functions but those that are const are called by all ranks together, with the same options,
  *  box and request.
  *

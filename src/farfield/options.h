@@ -116,7 +116,7 @@ struct Options
     //! Bitwise equal results for equal input on the GPU too, at some cost; the CPU's always are.
     bool reproducible = false;
     /*! \brief On the GPU: times the settings that meet the accuracy before the first evaluation,
-     *         and takes the fastest.
+     *         and takes the fastest. On several ranks: times messages, for the cost model.
      *
      *  Otherwise a cost model decides, and its choice stands unless another setting is faster by
      *  more than the timing may err. Takes some seconds. What is chosen may differ between runs and

@@ -22,7 +22,7 @@ Network measuredNetwork(Ranks* ranks, int realSize);
 //! The same of a usual network, where nothing may depend on timings.
 Network usualNetwork(int realSize);
 
-//! Of GPUs of one host that pass messages by themselves.
+//! Of GPUs that pass messages by themselves, as those of one host do.
 Network networkOfGpus(int realSize);
 
 } // namespace farfield

@@ -34,9 +34,11 @@ struct Times
     double expansions; //!< of particles
     double tables;     //!< of all cells
     double lists;      //!< M2L over interaction lists
-    double closure;    //!< M2L of the coarsest level
+    double transforms; //!< of the coarsest level, there and back
+    double products;   //!< M2L of the coarsest level between them
 
-    double sum() const { return near + expansions + tables + lists + closure; }
+    double closure() const { return transforms + products; }
+    double sum() const { return near + expansions + tables + lists + closure(); }
 };
 
 /*! \brief On one core of a CPU.
@@ -51,11 +53,11 @@ Times timesOnCpu(const Work& w)
     t.near             = 0.35 * pairs + 9.0 * w.nearCells * w.occupied;
     t.expansions       = (0.27 * w.particles + 2.0 * w.occupied) * w.coefficients;
     // tables over all cells of all levels, empty or not, are visited
-    t.tables           = 1.5 * (w.levels == 1 ? 1 : 8.0 / 7) * w.cells;
-    const double cache = w.coarse > 1e4 ? 1.3 : 1.0; // a field leaves the first-level cache
-    t.closure          = w.coarse * w.coefficients
-                * (0.25 * w.penalty * cache * std::log2(std::max(w.coarse, 2.0))
-                   + 0.06 * w.coefficients);
+    t.tables            = 1.5 * (w.levels == 1 ? 1 : 8.0 / 7) * w.cells;
+    const double cache  = w.coarse > 1e4 ? 1.3 : 1.0; // a field leaves the first-level cache
+    const double fields = w.coarse * w.coefficients;
+    t.transforms        = fields * 0.25 * w.penalty * cache * std::log2(std::max(w.coarse, 2.0));
+    t.products          = fields * 0.06 * w.coefficients;
     if (w.levels > 1)
     {
         const double products =
@@ -78,14 +80,15 @@ Times timesOnGpu(const Work& w)
     t.expansions = 1e-3 * w.particles * w.coefficients;
     if (w.levels == 1)
     {
-        t.closure = w.cells * w.coefficients * (0.02 * w.penalty + 1.5e-4 * w.coefficients);
+        t.transforms = w.cells * w.coefficients * 0.02 * w.penalty;
+        t.products   = w.cells * w.coefficients * 1.5e-4 * w.coefficients;
     }
     else
     {
         // families are not full at surfaces; 8/7 for the coarser levels
         t.lists = 8.0 / 7 * 2 * w.occupied * w.coefficients
                   * (0.1 + 8e-5 * w.nearCells * w.coefficients);
-        t.closure = w.coarse * w.coefficients * 0.02 + 6e4;
+        t.transforms = w.coarse * w.coefficients * 0.02 + 6e4;
     }
     return t;
 }
@@ -154,13 +157,19 @@ double predictedCost(Device device, const Work& w, const Network& network)
         return t.sum();
     }
     const double threads = device == Device::Gpu ? 1 : network.threads;
+    const double teams   = ranks * threads;
     const double grown   = ranks * reachedCells(device, w, network) / w.cells;
-    // leaves are closed in shares, and by all alike above a tree and on GPUs
-    const bool isDealtOut = device == Device::Cpu && w.levels == 1;
-    const double own      = t.near * (1 + pairsAcross(w, network)) + t.expansions + t.lists * grown;
+    const double shared  = t.near * (1 + pairsAcross(w, network)) + t.expansions + t.lists * grown;
+    double closure       = t.closure() / threads; // above a tree and on GPUs by all alike
+    if (device == Device::Cpu && w.levels == 1)
+    {
+        // leaves in shares: whole fields for the transforms
+        const double fields = std::ceil(std::ceil(w.coefficients / ranks) / threads);
+        closure             = t.transforms * fields / w.coefficients + t.products / teams;
+    }
     const PredictedTraffic traffic = predictedTraffic(device, w, network);
-    return own / (ranks * threads) + t.tables + t.closure / (isDealtOut ? ranks * threads : threads)
-           + traffic.messages * network.message + traffic.numbers * network.number;
+    return shared / teams + t.tables + closure + traffic.messages * network.message
+           + traffic.numbers * network.number;
 }
 
 double representatives(const Work& w, int copies)

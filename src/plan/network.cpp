@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "plan/cost_model.h"
@@ -49,31 +50,40 @@ double cellsOfDomain(const Int3& lengths, const Int3& parts, double wider)
     return cells;
 }
 
-//! Other domains that touch one.
-int neighbours(const Int3& parts)
+/*! \brief Cells of a domain along an axis that the halo of another one reaches into.
+ *  \param[in] away   from domain to domain, going round
+ *  \param[in] halo   cells on each side of a domain
+ *  \param[in] width  of a domain with what its particles may come to be in */
+double reachedAlong(int length, int parts, int away, double halo, double width)
 {
-    int all = 1;
-    for (const int part : parts)
-    {
-        all *= std::min(part, 3);
-    }
-    return all - 1;
+    const double share  = static_cast<double>(length) / parts;
+    const double before = std::max(0.0, halo - (away - 1) * share);
+    const double behind = std::max(0.0, halo - (parts - away - 1) * share);
+    return std::min(before + behind, width);
 }
 
-/*! \brief Multipoles that a rank sends on a level of a tree: to each neighbour those of its cells that
- *         are near parents of the neighbour's cells. */
-double sentOnLevel(const Int3& lengths, const Int3& parts, double reach, double ws)
+/*! \brief What a rank sends to all others whose halos reach into its domain.
+ *  \param[in] wider  than its share a domain is, along the axes that are divided
+ *  \returns messages and cells */
+std::pair<double, double>
+sentIntoHalos(const Int3& lengths, const Int3& parts, double halo, double wider)
 {
-    // both reach beyond the border, parents are twice as large, and half a cell is lost to their grid
-    const double shared = reach + 1 + 2 * ws + 0.5;
-    double all          = 1;
+    double ranks = 1, cells = 1;
     for (int k = 0; k < 3; k++)
     {
-        const double own  = static_cast<double>(lengths[k]) / parts[k] + reach + 1;
-        const double most = parts[k] == 2 ? own : 2 * own;
-        all *= parts[k] == 1 ? lengths[k] : own + std::min(2 * shared, most);
+        const double share = static_cast<double>(lengths[k]) / parts[k];
+        const double width = parts[k] == 1 ? share : share + wider;
+        double reaching = 1, reached = width;
+        for (int away = 1; away < parts[k]; away++)
+        {
+            const double along = reachedAlong(lengths[k], parts[k], away, halo, width);
+            reaching += along > 0 ? 1 : 0;
+            reached += along;
+        }
+        ranks *= reaching;
+        cells *= reached;
     }
-    return all - cellsOfDomain(lengths, parts, reach + 1);
+    return { ranks - 1, cells - cellsOfDomain(lengths, parts, wider) };
 }
 
 } // namespace
@@ -133,10 +143,10 @@ PredictedTraffic predictedTraffic(Device device, const Work& w, const Network& n
     const double ws    = directRange(w);
     const double reach = reachOf(device);
     const double n     = w.coefficients;
+    const double halo  = ws + 0.5 + reach; // of positions
     const double received =
-            std::min(w.particles / w.cells * cellsOfDomain(leaves, parts, 2 * (ws + 0.5 + reach)),
-                     w.particles);
-    PredictedTraffic traffic = { static_cast<double>(neighbours(parts)),
+            std::min(w.particles / w.cells * cellsOfDomain(leaves, parts, 2 * halo), w.particles);
+    PredictedTraffic traffic = { sentIntoHalos(leaves, parts, halo, 0).first,
                                  3 * (received - w.particles / network.ranks()) };
     const double coarse      = cellsOfDomain(w.coarseLengths, parts, reach + 1);
     if (w.levels == 1 && device == Device::Cpu)
@@ -151,8 +161,11 @@ PredictedTraffic predictedTraffic(Device device, const Work& w, const Network& n
     Int3 lengths = leaves;
     for (int level = w.levels - 1; level > 0; level--)
     {
-        traffic.messages += neighbours(parts);
-        traffic.numbers += n * sentOnLevel(lengths, parts, reach, ws);
+        // both reach beyond the border, parents are twice as large, and half a cell is lost to
+        // their grid
+        const auto sent = sentIntoHalos(lengths, parts, reach + 1 + 2 * ws + 0.5, reach + 1);
+        traffic.messages += sent.first;
+        traffic.numbers += n * sent.second;
         for (int& length : lengths)
         {
             length /= 2;

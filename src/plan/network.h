@@ -28,7 +28,7 @@ struct Network
 {
     Int3 parts     = { 1, 1, 1 }; //!< domains along the box vectors
     int threads    = 1;           //!< of a rank
-    double message = 0;           //!< ns, until one without contents has been received
+    double message = 0;           //!< ns for each message of an exchange, whatever is in it
     double number  = 0;           //!< ns for each number in it
 
     int ranks() const { return parts[0] * parts[1] * parts[2]; }

@@ -128,7 +128,7 @@ class DistributedSolver<Real>::Impl
 {
 public:
     Impl(const Options& options, Communicator* communicator, DeviceCommunicator* onDevice) :
-        options_(checkedForRanks<Real>(options)),
+        options_(checkedForRanks<Real>(options)), timesMessages_(options.tune),
         threads_(options.threads > 0 ? options.threads : omp_get_max_threads()),
         ranks_(communicator),
         partition_(&ranks_, options_.device == Device::Gpu ? c_driftOnDevice : c_drift, threads_),
@@ -350,10 +350,10 @@ private:
     //! The ranks, and what messages between them cost; the same on all.
     Network networkFor(const Mat3& box)
     {
-        Network network = options_.reproducible ? usualNetwork(sizeof(Real))
-                          : deviceRanks_.communicator != nullptr
+        Network network = gpu_ != nullptr && deviceRanks_.communicator != nullptr
                                   ? networkOfGpus(sizeof(Real))
-                                  : measuredNetwork(&ranks_, sizeof(Real));
+                          : timesMessages_ ? measuredNetwork(&ranks_, sizeof(Real))
+                                           : usualNetwork(sizeof(Real));
         network.parts   = evenDomains(ranks_.size(), box);
         network.threads = threads_;
         return network;
@@ -430,6 +430,7 @@ private:
     }
 
     Options options_;
+    bool timesMessages_; //!< before order and cells are chosen
     int threads_;
     Ranks ranks_;
     Partition<Real> partition_;

@@ -7,19 +7,17 @@ pass by NCCL, where gmx is built with it.
 
 import pytest
 
-from tests.mdrun.test_ranks import BAROSTAT, CHOSEN, MOTION, THERMOSTAT
+from tests.mdrun.test_ranks import BAROSTAT, MOTION, THERMOSTAT
 from tests.mdrun.test_refusals import assert_clean_failure
 from tests.support.gmx import environment, simulation
-from tests.support.gmx.mdp import UNTUNED_FMM, settings
+from tests.support.gmx.mdp import FIXED_FMM, settings
 
 pytestmark = pytest.mark.skipif(not environment.on_gpu(), reason="no GPU, or gmx without CUDA")
 
 # Energies at some steps only: forces alone take other kernels.
 ON_GPU = {
     **MOTION,
-    **CHOSEN,
     "fmm-farfield-device": "gpu",
-    "fmm-farfield-m2l": "fft",
     "nsteps": 120,
     "nstlist": 20,
     "nstcalcenergy": 10,
@@ -46,25 +44,25 @@ def expect_forces_of_one_rank(work, system, entries, ranks, update="gpu"):
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("update", ["gpu", "cpu"])
 def test_water(work, water, ranks, update):
-    expect_forces_of_one_rank(work, water, settings(ON_GPU, UNTUNED_FMM), ranks, update)
+    expect_forces_of_one_rank(work, water, settings(ON_GPU, FIXED_FMM), ranks, update)
 
 
 def test_constant_pressure(work, salt_water):
     expect_forces_of_one_rank(
-        work, salt_water, settings(ON_GPU, UNTUNED_FMM, THERMOSTAT, BAROSTAT), 2
+        work, salt_water, settings(ON_GPU, FIXED_FMM, THERMOSTAT, BAROSTAT), 2
     )
 
 
 def test_a_net_charge(work, charged_water):
-    expect_forces_of_one_rank(work, charged_water, settings(ON_GPU, UNTUNED_FMM), 2)
+    expect_forces_of_one_rank(work, charged_water, settings(ON_GPU, FIXED_FMM), 2)
 
 
 def test_a_protein_in_a_dodecahedron(work, protein):
-    expect_forces_of_one_rank(work, protein, settings(ON_GPU, UNTUNED_FMM), 2)
+    expect_forces_of_one_rank(work, protein, settings(ON_GPU, FIXED_FMM), 2)
 
 
 def test_trees_are_refused(work, water):
-    entries = settings(ON_GPU, UNTUNED_FMM, {"fmm-farfield-m2l": "hierarchy"})
+    entries = settings(ON_GPU, FIXED_FMM, {"fmm-farfield-m2l": "hierarchy"})
     simulation.grompp(work, "tree", entries, water.conf, water.top, ["-maxwarn", 2]).ok()
     done = simulation.mdrun(work, "tree", ["-nb", "gpu"], ntmpi=2, ntomp=1)
     assert_clean_failure(done, "several ranks have no tree of cells")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.mdrun.test_gpu_sparse import placed
 from tests.support.gmx import environment, simulation, systems
-from tests.support.gmx.mdp import FMM, UNTUNED_FMM, settings
+from tests.support.gmx.mdp import FIXED_FMM, FMM, settings
 
 STEPS = 40
 MOTION = {
@@ -23,8 +23,6 @@ MOTION = {
     "gen-temp": 400,
     "fmm-farfield-device": "cpu",
 }
-# What is chosen depends on the number of ranks.
-CHOSEN = {"fmm-farfield-order": 8, "fmm-farfield-direct-range": 1, "fmm-farfield-cell-size": 0.5}
 TREE = {"fmm-farfield-m2l": "hierarchy", "fmm-farfield-cell-size": 0.4}
 THERMOSTAT = {"tcoupl": "v-rescale", "tc-grps": "System", "tau-t": 0.2, "ref-t": 400}
 BAROSTAT = {
@@ -45,7 +43,6 @@ def run(work, name, system, entries, ranks, flags=()):
 
 def expect_forces_of_one_rank(work, system, entries, ranks, flags=()):
     """At every step; energies, and virials as pressures, at those that have them."""
-    entries = {**CHOSEN, **entries}
     several = run(work, "several", system, entries, ranks, ["-dlb", "yes", *flags])
     one = run(work, "one", system, entries, 1, ["-rerun", "several.trr"])
     assert len(several.frames) == STEPS + 1
@@ -59,27 +56,27 @@ def expect_forces_of_one_rank(work, system, entries, ranks, flags=()):
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("engine", [{}, TREE], ids=["auto", "tree"])
+@pytest.mark.parametrize("engine", [{}, TREE], ids=["transforms", "tree"])
 def test_water(work, water, ranks, engine):
-    several = expect_forces_of_one_rank(work, water, settings(MOTION, UNTUNED_FMM, engine), ranks)
+    several = expect_forces_of_one_rank(work, water, settings(MOTION, FIXED_FMM, engine), ranks)
     assert f"ranks                    {ranks}" in several.log
     assert "sent per evaluation" in several.log
 
 
 def test_four_site_water_at_constant_pressure(work, four_site_water):
     """Particles without charge, virtual sites, another box at every fifth step."""
-    entries = settings(MOTION, UNTUNED_FMM, THERMOSTAT, BAROSTAT)
+    entries = settings(MOTION, FIXED_FMM, THERMOSTAT, BAROSTAT)
     several = expect_forces_of_one_rank(work, four_site_water, entries, 3)
     assert several.frames[0].box is not None
     assert not np.array_equal(several.frames[0].box, several.frames[-1].box)
 
 
 def test_a_net_charge(work, charged_water):
-    expect_forces_of_one_rank(work, charged_water, settings(MOTION, UNTUNED_FMM), 4)
+    expect_forces_of_one_rank(work, charged_water, settings(MOTION, FIXED_FMM), 4)
 
 
 def test_a_protein_in_a_dodecahedron(work, protein):
-    expect_forces_of_one_rank(work, protein, settings(MOTION, UNTUNED_FMM), 4)
+    expect_forces_of_one_rank(work, protein, settings(MOTION, FIXED_FMM), 4)
 
 
 def test_a_film_and_domains_without_atoms(work):
@@ -87,12 +84,12 @@ def test_a_film_and_domains_without_atoms(work):
     (work / "water").mkdir()
     film = placed(work, systems.water(work / "water", 2.8, steps=200), (1, 1, 1), 2, 16)
     flags = ["-dd", 1, 1, 4]
-    expect_forces_of_one_rank(work, film, settings(MOTION, UNTUNED_FMM, TREE), 4, flags)
+    expect_forces_of_one_rank(work, film, settings(MOTION, FIXED_FMM, TREE), 4, flags)
 
 
 def test_pressure_and_energy(work, salt_water):
     """With all that GROMACS adds up over ranks, at one structure."""
-    entries = settings(MOTION, {"nsteps": 0, "gen-vel": "no", "continuation": "yes"}, UNTUNED_FMM)
+    entries = settings(MOTION, {"nsteps": 0, "gen-vel": "no", "continuation": "yes"}, FIXED_FMM)
     one, several = (run(work, f"ranks{n}", salt_water, entries, n) for n in (1, 4))
     for term in ("Potential", "Coul. recip.", "Pressure"):
         expected = one.energies[term][0]
@@ -104,7 +101,7 @@ def test_pressure_and_energy(work, salt_water):
 
 
 def test_a_run_continues_on_another_number_of_ranks(work, water):
-    entries = settings(MOTION, UNTUNED_FMM)
+    entries = settings(MOTION, FIXED_FMM)
     run(work, "run", water, entries, 2, ["-nsteps", 20])
     flags = ["-nb", "cpu", "-cpi", "run.cpt", "-noappend", "-nsteps", 20]
     simulation.mdrun(work, "run", flags, ntmpi=4, ntomp=1).ok()
@@ -118,8 +115,8 @@ def test_a_run_continues_on_another_number_of_ranks(work, water):
 
 
 def test_runs_are_reproducible(work, water):
-    """With -reprod bit for bit."""
-    entries = settings(MOTION, UNTUNED_FMM)
+    """With -reprod bit for bit, with cells that do not depend on timings."""
+    entries = settings(MOTION, FMM)
     first, second = (
         run(work, name, water, entries, 3, ["-reprod"]) for name in ("first", "second")
     )
@@ -138,7 +135,7 @@ def test_energy_is_conserved(work, water):
 
 def test_a_minimiser(work, water):
     steps = {"integrator": "steep", "nsteps": 10, "emtol": 1, "constraints": "none"}
-    entries = settings(steps, UNTUNED_FMM, {"nstenergy": 1})
+    entries = settings(steps, FIXED_FMM, {"nstenergy": 1})
     one, several = (run(work, f"ranks{n}", water, entries, n) for n in (1, 2))
     assert several.energies["Potential"][-1] == pytest.approx(one.energies["Potential"][-1], rel=1e-5)
 
@@ -146,7 +143,7 @@ def test_a_minimiser(work, water):
 @pytest.mark.skipif(environment.gmx_mpi() is None, reason="GMX_MPI is not set")
 def test_an_mpi_library_gives_what_thread_mpi_gives(work, salt_water):
     """Messages between processes; the same program otherwise."""
-    entries = settings(MOTION, UNTUNED_FMM)
+    entries = settings(MOTION, FIXED_FMM)
     threads = run(work, "threads", salt_water, entries, 3, ["-reprod"])
     simulation.grompp(work, "processes", entries, salt_water.conf, salt_water.top, ["-maxwarn", 1]).ok()
     simulation.mdrun_with_mpi(work, "processes", 3, ["-nb", "cpu", "-reprod"])
