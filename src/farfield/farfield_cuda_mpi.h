@@ -43,10 +43,7 @@ public:
                                 + "' while waiting for what is sent to other ranks.");
         }
         host_.exchangeWithOthers(
-                static_cast<const char*>(send),
-                [sent](int r) { return sent[r]; },
-                static_cast<char*>(receive),
-                [received](int r) { return received[r]; });
+                static_cast<const char*>(send), sent, static_cast<char*>(receive), received);
     }
     bool mayBeCaptured() const override { return false; }
 

@@ -39,10 +39,9 @@ public:
                   char* receive,
                   const size_t* receiveOffsets) override
     {
-        const auto stretch = [](const size_t* offsets) {
-            return [offsets](int r) { return Stretch{ offsets[r], offsets[r + 1] - offsets[r] }; };
-        };
-        exchangeWithOthers(send, stretch(sendOffsets), receive, stretch(receiveOffsets));
+        setStretches(sendOffsets, &sent_);
+        setStretches(receiveOffsets, &received_);
+        exchangeWithOthers(send, sent_.data(), receive, received_.data());
         std::copy(send + sendOffsets[rank_],
                   send + sendOffsets[rank_ + 1],
                   receive + receiveOffsets[rank_]);
@@ -50,18 +49,19 @@ public:
 
     /*! \brief Sends a part of a buffer to every other rank, and receives one from each.
      *
-     *  \param[in]  send, receive  in any memory that the MPI library takes
-     *  \param[in]  sent, received  (rank) as of DeviceCommunicator::exchange() */
-    template<class Sent, class Received>
-    void
-    exchangeWithOthers(const char* send, const Sent& sent, char* receive, const Received& received)
+     *  \param[in] send, receive   in any memory that the MPI library takes
+     *  \param[in] sent, received  as of DeviceCommunicator::exchange() */
+    void exchangeWithOthers(const char* send,
+                            const Stretch* sent,
+                            char* receive,
+                            const Stretch* received)
     {
         requests_.clear();
         // the next neighbours first, so that not all send to one
         for (int k = 1; k < size_; k++)
         {
             const int from = (rank_ + size_ - k) % size_;
-            forPieces(received(from),
+            forPieces(received[from],
                       [&](size_t begin, int count)
                       {
                           requests_.emplace_back();
@@ -77,7 +77,7 @@ public:
         for (int k = 1; k < size_; k++)
         {
             const int to = (rank_ + k) % size_;
-            forPieces(sent(to),
+            forPieces(sent[to],
                       [&](size_t begin, int count)
                       {
                           requests_.emplace_back();
@@ -93,6 +93,14 @@ public:
 private:
     static constexpr int c_tag = 4321;
 
+    void setStretches(const size_t* offsets, std::vector<Stretch>* stretches) const
+    {
+        stretches->clear();
+        for (int r = 0; r < size_; r++)
+        {
+            stretches->push_back({ offsets[r], offsets[r + 1] - offsets[r] });
+        }
+    }
     //! Calls f(begin, count) for what goes to or comes from a rank, in pieces that an int can count.
     template<class Function>
     static void forPieces(const Stretch& all, const Function& f)
@@ -108,6 +116,7 @@ private:
     MPI_Comm comm_;
     int rank_ = 0, size_ = 1;
     std::vector<MPI_Request> requests_;
+    std::vector<Stretch> sent_, received_;
 };
 
 } // namespace farfield

@@ -111,21 +111,13 @@ public:
         {
             name.assign(c_room, 0); // as any other that does not know
         }
-        const auto ranks = static_cast<size_t>(host->size());
-        std::vector<char> send, receive(ranks * c_room);
-        std::vector<size_t> offsets = { 0 };
-        for (size_t r = 0; r < ranks; r++)
-        {
-            send.insert(send.end(), name.begin(), name.end());
-            offsets.push_back(send.size());
-        }
-        host->exchange(send.data(), offsets.data(), receive.data(), offsets.data());
+        const std::vector<char> all = fromAll(host, name);
         std::set<std::string> names;
-        for (size_t r = 0; r < ranks; r++)
+        for (size_t begin = 0; begin < all.size(); begin += c_room)
         {
-            names.emplace(receive.data() + r * c_room, c_room);
+            names.emplace(all.data() + begin, c_room);
         }
-        return names.size() == ranks;
+        return names.size() == static_cast<size_t>(host->size());
     }
 
 private:

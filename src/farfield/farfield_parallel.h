@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -46,15 +45,26 @@ public:
                           const size_t* receiveOffsets) = 0;
 };
 
+/*! \brief What all ranks have, one behind the other. All ranks together.
+ *  \param[in] mine  of the same size on all */
+inline std::vector<char> fromAll(Communicator* ranks, const std::vector<char>& mine)
+{
+    std::vector<char> send;
+    std::vector<size_t> offsets = { 0 };
+    for (int r = 0; r < ranks->size(); r++)
+    {
+        send.insert(send.end(), mine.begin(), mine.end());
+        offsets.push_back(send.size());
+    }
+    std::vector<char> all(send.size());
+    ranks->exchange(send.data(), offsets.data(), all.data(), offsets.data());
+    return all;
+}
+
 //! Whether something is true on all ranks. All ranks together.
 inline bool isTrueOnAll(Communicator* ranks, bool isTrueHere)
 {
-    const auto size = static_cast<size_t>(ranks->size());
-    const std::vector<char> mine(size, isTrueHere ? 1 : 0);
-    std::vector<char> all(size);
-    std::vector<size_t> offsets(size + 1);
-    std::iota(offsets.begin(), offsets.end(), size_t(0));
-    ranks->exchange(mine.data(), offsets.data(), all.data(), offsets.data());
+    const std::vector<char> all = fromAll(ranks, { static_cast<char>(isTrueHere ? 1 : 0) });
     return std::find(all.begin(), all.end(), 0) == all.end();
 }
 

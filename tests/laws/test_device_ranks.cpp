@@ -39,24 +39,6 @@ int gpus()
     return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
-//! Systems that move: those of a run at its steps.
-std::vector<System> trajectory(const System& start, int steps, double reach)
-{
-    std::vector<System> states = { start };
-    for (int step = 1; step < steps; step++)
-    {
-        states.push_back(states[0]);
-        for (int i = 0; i < start.size(); i++)
-        {
-            for (int k = 0; k < 3; k++)
-            {
-                states.back().positions[i][k] += reach * std::sin(0.7 * step + 0.01 * i + k);
-            }
-        }
-    }
-    return states;
-}
-
 /*! \brief Evaluates the states on arrays in device memory, each rank with its particles.
  *  \param[in] replan  the steps before which ranks get their particles again
  *  \returns forces, and totals where requests(step) asks for them */

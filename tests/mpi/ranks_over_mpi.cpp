@@ -8,8 +8,7 @@
  */
 #include <mpi.h>
 
-#include <cmath>
-#include <cstdio>
+#include <algorithm>
 
 #include <gtest/gtest.h>
 
@@ -34,23 +33,11 @@ namespace test
 namespace
 {
 
-//! Water whose molecules move by up to half a cell from state to state.
+//! Water whose molecules move by up to half a cell.
 std::vector<System> movingWater(int states)
 {
-    const System start = rounded<float>(pseudoWater(namedBox("triclinic", 12), 7));
-    std::vector<System> all;
-    for (int step = 0; step < states; step++)
-    {
-        all.push_back(start);
-        for (int i = 0; i < start.size(); i++)
-        {
-            for (int k = 0; k < 3; k++)
-            {
-                all.back().positions[i][k] += 0.15 * std::sin(0.7 * step + 0.01 * i + k);
-            }
-        }
-        all.back() = rounded<float>(all.back());
-    }
+    std::vector<System> all = trajectory(pseudoWater(namedBox("triclinic", 12), 7), states, 0.15);
+    std::transform(all.begin(), all.end(), all.begin(), rounded<float>);
     return all;
 }
 

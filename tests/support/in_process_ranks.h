@@ -143,6 +143,24 @@ inline void onRanks(int ranks, const std::function<void(Communicator&)>& work)
     }
 }
 
+//! Systems that move: those of a run at its steps.
+inline std::vector<System> trajectory(const System& start, int steps, double reach)
+{
+    std::vector<System> states = { start };
+    for (int step = 1; step < steps; step++)
+    {
+        states.push_back(states[0]);
+        for (int i = 0; i < start.size(); i++)
+        {
+            for (int k = 0; k < 3; k++)
+            {
+                states.back().positions[i][k] += reach * std::sin(0.7 * step + 0.01 * i + k);
+            }
+        }
+    }
+    return states;
+}
+
 //! Which rank has each particle.
 using Division = std::vector<int>;
 
