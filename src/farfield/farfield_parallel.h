@@ -46,7 +46,8 @@ public:
 };
 
 /*! \brief What all ranks have, one behind the other. All ranks together.
- *  \param[in] mine  of the same size on all */
+ *  \param[in] ranks  those that take part
+ *  \param[in] mine   bytes, of the same number on all */
 inline std::vector<char> fromAll(Communicator* ranks, const std::vector<char>& mine)
 {
     std::vector<char> send;
@@ -61,7 +62,9 @@ inline std::vector<char> fromAll(Communicator* ranks, const std::vector<char>& m
     return all;
 }
 
-//! Whether something is true on all ranks. All ranks together.
+/*! \brief Whether something is true on all ranks. All ranks together.
+ *  \param[in] ranks       those that take part
+ *  \param[in] isTrueHere  what this rank says */
 inline bool isTrueOnAll(Communicator* ranks, bool isTrueHere)
 {
     const std::vector<char> all = fromAll(ranks, { static_cast<char>(isTrueHere ? 1 : 0) });
