@@ -18,6 +18,9 @@ constexpr double c_familyReserve = 1.02;
 //! Motion that room is made for, and motion that must be left: leaf cells. What lies between keeps
 //! room from being made at every look.
 constexpr double c_reserveMargin = 0.25, c_leastMargin = 0.1;
+//! Room that is kept, as a factor of what is needed: particles that were spread, to measure errors
+//! or before a jump, leave more.
+constexpr double c_mostSlack = 2;
 static_assert(c_reserveMargin <= c_largestReachMargin, "counts are right up to that margin");
 
 int roundUp(long long count, int multiple)
@@ -129,6 +132,27 @@ bool DeviceTree<Real>::isTight() const
     return tight;
 }
 
+//! Whether there is far more room than for the families of the last count.
+template<class Real>
+bool DeviceTree<Real>::isLoose() const
+{
+    bool loose = false;
+    for (int level = 1; room_ && level < levels(); level++)
+    {
+        loose = loose || room_->lists.capacity(level) > c_mostSlack * capacityFor(level);
+    }
+    return loose;
+}
+
+//! Families of a level to have room for, by the last count.
+template<class Real>
+int DeviceTree<Real>::capacityFor(int level) const
+{
+    const double wanted = std::min<double>(levels_[level - 1].grid.cells,
+                                           c_familyReserve * reach_.families(level) + c_warp);
+    return roundUp(static_cast<long long>(wanted), c_warp);
+}
+
 template<class Real>
 bool DeviceTree<Real>::needsRoom() const
 {
@@ -155,9 +179,15 @@ bool DeviceTree<Real>::ensureRoom(const DeviceCells<Real>& particles,
 {
     if (room_ && !continues)
     {
+        count(particles, c_reserveMargin, stream);
+        const bool hasTooMuch = isLoose();
         count(particles, c_leastMargin, stream);
+        if (!hasTooMuch && !needsRoom())
+        {
+            return false;
+        }
     }
-    if (room_ && !needsRoom())
+    else if (room_ && !needsRoom())
     {
         return false;
     }
@@ -177,9 +207,7 @@ void DeviceTree<Real>::makeRoom(const DeviceCells<Real>& particles, cudaStream_t
     room->expansions.resize(levels_.size());
     for (int level = 1; level < levels(); level++)
     {
-        const double wanted     = std::min<double>(levels_[level - 1].grid.cells,
-                                               c_familyReserve * reach_.families(level) + c_warp);
-        capacities[level]       = roundUp(static_cast<long long>(wanted), c_warp);
+        capacities[level]       = capacityFor(level);
         room->expansions[level] = expansionsFor(8 * capacities[level], stream);
     }
     room->lists.resize(grids(), ws_, capacities, slotOf_.data(), stream);

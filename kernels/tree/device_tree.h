@@ -43,8 +43,9 @@ public:
 
     /*! \brief Sees to room for the families of the particles that have just been sorted.
      *
-     *  Where they may be anywhere, the host waits for a count. In a motion that goes on, the last
-     *  count is looked at, which is at most so many steps old that the margin covers them.
+     *  Where they may be anywhere, the host waits for counts, and room is made anew, too, where there
+     *  is far too much. In a motion that goes on, the last count is looked at, which is at most so
+     *  many steps old that the margin covers them.
      *  \returns whether there is new room: recorded evaluations use the one before */
     bool ensureRoom(const DeviceCells<Real>& particles, bool continues, cudaStream_t stream);
     //! Lists of the families of the particles that have just been sorted.
@@ -86,6 +87,8 @@ private:
     const Expansions& expansions(int level) const;
     std::vector<CellGrid> grids() const;
     bool isTight() const;
+    bool isLoose() const;
+    int capacityFor(int level) const;
     void count(const DeviceCells<Real>& particles, double margin, cudaStream_t stream);
     void makeRoom(const DeviceCells<Real>& particles, cudaStream_t stream);
     std::vector<double> byCell(int level,

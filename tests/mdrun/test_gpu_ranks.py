@@ -2,7 +2,7 @@
 """Domain decomposition with the FMM on GPUs: forces at every step are those of one rank.
 
 The ranks share a GPU where there is one, and messages pass through the host; with a GPU for each they
-pass by NCCL, where gmx is built with it.
+write into each other's memory.
 """
 
 import pytest
@@ -31,7 +31,10 @@ def run(work, name, system, entries, ranks, flags):
 
 
 def expect_forces_of_one_rank(work, system, entries, ranks, update="gpu"):
-    several = run(work, "several", system, entries, ranks, ["-nb", "gpu", "-update", update])
+    flags = ["-nb", "gpu", "-update", update]
+    if ranks % environment.gpu_count() > 0:
+        flags += ["-gpu_id", 0]  # mdrun gives every GPU as many ranks
+    several = run(work, "several", system, entries, ranks, flags)
     one = run(work, "one", system, entries, 1, ["-nb", "gpu", "-rerun", "several.trr"])
     errors = [simulation.force_error(a.f, b.f) for a, b in zip(several.frames, one.frames, strict=True)]
     assert len(errors) == entries["nsteps"] + 1
@@ -49,7 +52,7 @@ def test_water(work, water, ranks, update):
 
 def test_constant_pressure(work, salt_water):
     expect_forces_of_one_rank(
-        work, salt_water, settings(ON_GPU, FIXED_FMM, THERMOSTAT, BAROSTAT), 2
+        work, salt_water, settings(ON_GPU, FIXED_FMM, THERMOSTAT, BAROSTAT), 2, update="cpu"
     )
 
 
@@ -65,4 +68,4 @@ def test_trees_are_refused(work, water):
     entries = settings(ON_GPU, FIXED_FMM, {"fmm-farfield-m2l": "hierarchy"})
     simulation.grompp(work, "tree", entries, water.conf, water.top, ["-maxwarn", 2]).ok()
     done = simulation.mdrun(work, "tree", ["-nb", "gpu"], ntmpi=2, ntomp=1)
-    assert_clean_failure(done, "several ranks have no tree of cells")
+    assert_clean_failure(done, "fmm-farfield-m2l")
