@@ -50,7 +50,7 @@ template<class Real>
 void CudaBackend<Real>::setGhosts(const Real* q, int n, double net)
 {
     settle(); // evaluations that nobody has waited for use what the plan replaces
-    const std::vector<Real> all = ranks_->allCharges(q, n);
+    const std::vector<Real>& all = ranks_->allCharges(q, n);
     const ScaledCharges<Real> scaled(all.data(), static_cast<int>(all.size()), rootCoulomb_);
     setCharges(scaled, rootCoulomb_ * net, ranks_->own());
     ranks_->plan(coefficientCount(farField_.discretisation().order), tree().view(0).stride, far());
@@ -86,7 +86,9 @@ void CudaBackend<Real>::setCharges(const ScaledCharges<Real>& scaled, double net
 template<class Real>
 void CudaBackend<Real>::setExclusions(const int* offsets, const int* partners, int n)
 {
-    nearField_.exclusions().set(offsets, partners, n, threads_, far());
+    ExclusionRows once;
+    ExclusionRows* rows = ranks_ ? &ranks_->exclusionRows() : &once;
+    nearField_.exclusions().set(offsets, partners, n, threads_, rows, far());
     history_.replace();
 }
 

@@ -103,20 +103,23 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
                                                                      const int    deviceId,
                                                                      std::string* way)
 {
-    std::string whyNotNccl = "GROMACS was built without NCCL";
-#if GMX_FARFIELD_NCCL
     if (deviceId >= 0)
     {
         check(cudaSetDevice(deviceId), "choosing the GPU");
     }
+    if (auto peers = farfield::makePeerCommunicator(host))
+    {
+        *way = "by writing into each other's memory";
+        return peers;
+    }
+    std::string whyNotNccl = "GROMACS was built without NCCL";
+#if GMX_FARFIELD_NCCL
     if (farfield::NcclCommunicator::haveOwnGpus(host))
     {
         *way = "by NCCL";
         return std::make_unique<farfield::NcclCommunicator>(host);
     }
     whyNotNccl = "NCCL needs a GPU of its own for every rank";
-#else
-    GMX_UNUSED_VALUE(deviceId);
 #endif
 #if GMX_LIB_MPI
     const GpuAwareMpiStatus ofMpi = checkMpiCudaAwareSupport();
@@ -128,8 +131,6 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
         return std::make_unique<farfield::GpuAwareMpiCommunicator>(
                 &dynamic_cast<farfield::MpiCommunicator&>(*host));
     }
-#else
-    GMX_UNUSED_VALUE(host);
 #endif
     *way = "through the host: " + whyNotNccl;
     return nullptr;

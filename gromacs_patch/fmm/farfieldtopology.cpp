@@ -243,29 +243,32 @@ bool FarfieldParticles::follow(const MDModulesAtomsRedistributedSignal& signal)
 void FarfieldParticles::setOrder(ArrayRef<const int> globalAtomIndices)
 {
     homeAtom_.clear();
+    globalAtom_.assign(globalAtomIndices.begin(), globalAtomIndices.begin() + numHome_);
+    // Filler particles, which pad clusters, have no global atom
+    if (std::all_of(globalAtom_.begin(), globalAtom_.end(), [](const int global) { return global >= 0; }))
+    {
+        return;
+    }
     globalAtom_.clear();
     for (int i = 0; i < numHome_; i++)
     {
-        // Filler particles, which pad clusters, have no global atom
         if (const int global = globalAtomIndices[i]; global >= 0)
         {
             homeAtom_.push_back(i);
             globalAtom_.push_back(global);
         }
     }
-    if (static_cast<int>(globalAtom_.size()) == numHome_)
-    {
-        homeAtom_.clear();
-    }
 }
 
 void FarfieldParticles::reorder()
 {
-    const int numParticles = static_cast<int>(globalAtom_.size());
+    const int            numParticles = static_cast<int>(globalAtom_.size());
+    const int gmx_unused numThreads   = gmx_omp_nthreads_get(ModuleMultiThread::Default);
     particleOfGlobalAtom_.resize(areDivided_ ? 0 : numParticles);
     charges_.resize(numParticles);
     chargesB_.resize(arePerturbed_ ? numParticles : 0);
     energyGroups_.resize(numEnergyGroups_ > 1 ? numParticles : 0);
+#pragma omp parallel for num_threads(numThreads) schedule(static)
     for (int i = 0; i < numParticles; i++)
     {
         charges_[i] = globalCharges_[globalAtom_[i]];

@@ -13,7 +13,7 @@
 namespace farfield
 {
 
-ExclusionRows exclusionRows(const int* offsets, const int* partners, int n, int threads)
+void ExclusionRows::set(const int* offsets, const int* partners, int n, int threads)
 {
     if (n > 0 && offsets[n] > INT_MAX / 2)
     {
@@ -37,44 +37,43 @@ ExclusionRows exclusionRows(const int* offsets, const int* partners, int n, int 
             }
         }
     };
-    std::vector<int> first(static_cast<size_t>(n) + 1, 0);
+    first_.assign(static_cast<size_t>(n) + 1, 0);
     forPairs(
             [&](int i, int /*j*/)
             {
 #pragma omp atomic
-                first[i + 1]++;
+                first_[i + 1]++;
             });
-    std::partial_sum(first.begin(), first.end(), first.begin());
-    std::vector<int> next(first.begin(), first.end() - 1), all(first.back());
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    next_.assign(first_.begin(), first_.end() - 1);
+    all_.resize(first_.back());
     forPairs(
             [&](int i, int j)
             {
                 int at = 0;
 #pragma omp atomic capture
-                at      = next[i]++;
-                all[at] = j;
+                at       = next_[i]++;
+                all_[at] = j;
             });
     // in an order that no thread has a say in, and as the near field searches for partners
-    ExclusionRows rows;
-    rows.offsets.assign(static_cast<size_t>(n) + 1, 0);
+    offsets_.assign(static_cast<size_t>(n) + 1, 0);
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int i = 0; i < n; i++)
     {
-        const auto begin = all.begin() + first[i], end = all.begin() + first[i + 1];
+        const auto begin = all_.begin() + first_[i], end = all_.begin() + first_[i + 1];
         std::sort(begin, end);
-        rows.offsets[i + 1] = static_cast<int>(std::unique(begin, end) - begin);
+        offsets_[i + 1] = static_cast<int>(std::unique(begin, end) - begin);
     }
-    rows.longest = *std::max_element(rows.offsets.begin(), rows.offsets.end());
-    std::partial_sum(rows.offsets.begin(), rows.offsets.end(), rows.offsets.begin());
-    rows.partners.resize(rows.offsets.back());
+    longest_ = *std::max_element(offsets_.begin(), offsets_.end());
+    std::partial_sum(offsets_.begin(), offsets_.end(), offsets_.begin());
+    partners_.resize(offsets_.back());
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int i = 0; i < n; i++)
     {
-        std::copy_n(all.begin() + first[i],
-                    rows.offsets[i + 1] - rows.offsets[i],
-                    rows.partners.begin() + rows.offsets[i]);
+        std::copy_n(all_.begin() + first_[i],
+                    offsets_[i + 1] - offsets_[i],
+                    partners_.begin() + offsets_[i]);
     }
-    return rows;
 }
 
 } // namespace farfield

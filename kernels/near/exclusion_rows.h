@@ -12,16 +12,26 @@
 namespace farfield
 {
 
-struct ExclusionRows
+//! Rows in host memory, which stays for rows to come.
+class ExclusionRows
 {
-    std::vector<int> offsets;  //!< [n + 1]
-    std::vector<int> partners; //!< ascending in each row, without the particle itself
-    int longest = 0;           //!< most partners of a particle
-};
+public:
+    /*! \brief Takes pairs that are given in either or both directions, perhaps repeatedly.
+     *  \param[in] offsets   [n + 1]
+     *  \param[in] partners  of particle i from offsets[i] on
+     *  \throws Error  Unsupported: there are more than a billion */
+    void set(const int* offsets, const int* partners, int n, int threads);
 
-/*! \brief Makes rows of pairs that are given in either or both directions, perhaps repeatedly.
- *  \throws Error  Unsupported: there are more than a billion */
-ExclusionRows exclusionRows(const int* offsets, const int* partners, int n, int threads);
+    const std::vector<int>& offsets() const { return offsets_; } //!< [n + 1]
+    //! Ascending in each row, without the particle itself.
+    const std::vector<int>& partners() const { return partners_; }
+    int longest() const { return longest_; } //!< most partners of a particle
+
+private:
+    std::vector<int> offsets_, partners_;
+    int longest_ = 0;
+    std::vector<int> first_, next_, all_; //!< rows with what is repeated, and where the next goes
+};
 
 } // namespace farfield
 

@@ -196,15 +196,16 @@ void DeviceExclusions<Real>::set(const int* offsets,
                                  const int* partners,
                                  int n,
                                  int threads,
+                                 ExclusionRows* rows,
                                  cudaStream_t stream)
 {
-    const ExclusionRows rows = exclusionRows(offsets, partners, n, threads);
-    length_                  = rows.partners.size();
-    longest_                 = rows.longest;
+    rows->set(offsets, partners, n, threads);
+    length_  = rows->partners().size();
+    longest_ = rows->longest();
     if (length_ > 0)
     {
-        offsets_.upload(rows.offsets.data(), rows.offsets.size(), stream);
-        partners_.upload(rows.partners.data(), length_, stream);
+        offsets_.upload(rows->offsets().data(), rows->offsets().size(), stream);
+        partners_.upload(rows->partners().data(), length_, stream);
         close_.resize(length_);
         close_.clear(stream);
         closeOf_.resize(n);

@@ -11,6 +11,7 @@
 
 #include "base/vectors.h"
 #include "cells/binning.h"
+#include "near/exclusion_rows.h"
 #include "runtime/device.h"
 #include "runtime/layout.h"
 #include "runtime/ordered_sums.h"
@@ -48,8 +49,13 @@ class DeviceExclusions
 {
 public:
     //! Takes pairs in either or both directions (host memory); i-i entries are dropped, repeated
-    //! ones merged, by so many threads.
-    void set(const int* offsets, const int* partners, int n, int threads, cudaStream_t stream);
+    //! ones merged, by so many threads, in memory that may be used again.
+    void set(const int* offsets,
+             const int* partners,
+             int n,
+             int threads,
+             ExclusionRows* rows,
+             cudaStream_t stream);
 
     /*! \brief Computes what excluded pairs contribute to the forces: minus their interaction.
      *

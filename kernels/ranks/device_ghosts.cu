@@ -93,8 +93,10 @@ void DeviceGhosts<Real>::plan(Partition<Real>* partition, int own, cudaStream_t 
     const int ranks                 = partition->ranks().size();
     const int me                    = partition->ranks().rank();
     own_                            = own;
-    const std::vector<Real> planned = partition->plannedWhere(own);
-    planned_.upload(planned.data(), planned.size(), stream);
+    const size_t values             = 3 * static_cast<size_t>(own);
+    plannedOnHost_.resize(values);
+    partition->copyPlannedWhere(own, plannedOnHost_.data());
+    planned_.upload(plannedOnHost_.data(), values, stream);
     sent_.upload(ghosts.sent().values.data(), ghosts.sent().values.size(), stream);
     packed_.resize(3 * sent_.size());
     positions_.resize(3 * (static_cast<size_t>(own) + ghosts.count()));

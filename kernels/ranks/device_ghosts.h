@@ -46,9 +46,12 @@ public:
     //! What an exchange sends to others.
     long long messages() const { return messages_; }
     long long bytes() const { return bytes_; }
+    //! [ranks] what comes from each
+    const std::vector<Stretch>& received() const { return receivedStretches_; }
 
 private:
     int own_ = 0;
+    PinnedBuffer<Real> plannedOnHost_;
     DeviceBuffer<Real> planned_;            //!< cell coordinates of ours, [own][3]; NaN: not binned
     DeviceBuffer<int> sent_;                //!< ours, by rank
     DeviceBuffer<Real> packed_, positions_; //!< [sent][3]; [own + ghosts][3]

@@ -7,11 +7,13 @@
 #ifndef FARFIELD_KERNELS_RANKS_RANKS_ON_DEVICE_H
 #define FARFIELD_KERNELS_RANKS_RANKS_ON_DEVICE_H
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
 
 #include "backend/gpu_backend.h"
+#include "near/exclusion_rows.h"
 #include "ranks/device_ghosts.h"
 #include "ranks/shared_multipoles.h"
 #include "ranks/staged_communicator.h"
@@ -34,21 +36,36 @@ public:
     }
 
     //! Charges of our particles, e; they are used with those of the ghosts.
-    void setOwnCharges(const Real* q, int n) { charges_.assign(q, q + n); }
-    int own() const { return static_cast<int>(charges_.size()); }
-    //! With those of ghosts behind them.
-    std::vector<Real> allCharges(const Real* ofGhosts, int ghosts) const
+    void setOwnCharges(const Real* q, int n)
     {
-        std::vector<Real> all = charges_;
-        all.insert(all.end(), ofGhosts, ofGhosts + ghosts);
-        return all;
+        charges_.assign(q, q + n);
+        own_ = n;
     }
+    int own() const { return own_; }
+    //! With those of ghosts behind them.
+    const std::vector<Real>& allCharges(const Real* ofGhosts, int ghosts)
+    {
+        charges_.resize(own_);
+        charges_.insert(charges_.end(), ofGhosts, ofGhosts + ghosts);
+        return charges_;
+    }
+    //! Plans are many: the memory that they need on the host stays.
+    ExclusionRows& exclusionRows() { return exclusionRows_; }
 
     //! Takes the plan of the partition. \param[in] stride  of level 0
     void plan(int coefficients, int stride, cudaStream_t stream)
     {
         ghosts_.plan(partition_, own(), stream);
         multipoles_.plan(partition_->regions(), partition_->ranks(), coefficients, stride, stream);
+        size_t largest = 0;
+        for (const std::vector<Stretch>* received : { &ghosts_.received(), &multipoles_.received() })
+        {
+            for (const Stretch& stretch : *received)
+            {
+                largest = std::max(largest, stretch.size);
+            }
+        }
+        communicator_->reserve(largest);
         evaluations_ = 0;
     }
     //! As DeviceGhosts::exchange().
@@ -101,7 +118,9 @@ private:
     Partition<Real>* partition_;
     DeviceCommunicator* communicator_;
     std::unique_ptr<StagedCommunicator> staged_;
-    std::vector<Real> charges_;
+    std::vector<Real> charges_; //!< of ours, then of the ghosts
+    int own_ = 0;
+    ExclusionRows exclusionRows_;
     DeviceGhosts<Real> ghosts_;
     SharedMultipoles<Real> multipoles_;
     std::array<Event, c_lag> put_; //!< of the last evaluations, in turn

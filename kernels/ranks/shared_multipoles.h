@@ -49,6 +49,8 @@ public:
     //! What complete() sends to others.
     long long messages() const { return messages_; }
     long long bytes() const { return bytes_; }
+    //! [ranks] what comes from each
+    const std::vector<Stretch>& received() const { return receivedStretches_; }
 
 private:
     int coefficients_ = 0, stride_ = 0, others_ = 0;

@@ -12,6 +12,8 @@
 #ifndef FARFIELD_FARFIELD_CUDA_H
 #define FARFIELD_FARFIELD_CUDA_H
 
+#include <memory>
+
 #include <cuda_runtime_api.h>
 
 #include "farfield/farfield.h"
@@ -148,6 +150,15 @@ FARFIELD_EXPORT bool mustRecordAgain(const DistributedSolver<Real>& solver);
 template<class Real>
 FARFIELD_EXPORT bool mayUpdateGraphs(const DistributedSolver<Real>& solver);
 //!@}
+
+/*! \brief Connects the GPUs of ranks that are threads of one process and reach each other's memory.
+ *
+ *  Kernels write messages into the memory of the other GPUs; no host waits for another. All ranks
+ *  call it together, each with its device current.
+ *  \param[in] host  outlives what is returned
+ *  \returns null on all ranks if there are several processes, or GPUs are shared or do not reach each
+ *           other */
+FARFIELD_EXPORT std::unique_ptr<DeviceCommunicator> makePeerCommunicator(Communicator* host);
 
 } // namespace farfield
 

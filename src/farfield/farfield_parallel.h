@@ -101,6 +101,9 @@ public:
                           void* stream) = 0;
     //! Whether exchange() may be captured into a CUDA graph.
     virtual bool mayBeCaptured() const = 0;
+    /*! \brief Makes room for what is to come; all ranks call it together, when nothing is under way.
+     *  \param[in] bytes  of the largest message that this rank will receive */
+    virtual void reserve(size_t bytes) { (void)bytes; }
 };
 
 //! The particles of a rank.

@@ -18,23 +18,40 @@ namespace farfield
 class Directory
 {
 public:
-    //! \param[in] index  [n] of particle 0 to n - 1, each different
-    explicit Directory(const std::vector<int>& index)
+    //! Forgets all; memory stays for those to come.
+    void clear()
     {
-        const int end = index.empty() ? 0 : *std::max_element(index.begin(), index.end()) + 1;
-        if (static_cast<size_t>(end) <= c_sparse * index.size())
+        particles_ = 0;
+        table_.clear();
+        sorted_.clear();
+    }
+    //! \param[in] index  of the particles that follow those that are here, each different
+    void add(const std::vector<int>& index)
+    {
+        const int begin = particles_;
+        particles_ += static_cast<int>(index.size());
+        const int last = index.empty() ? -1 : *std::max_element(index.begin(), index.end());
+        const size_t end = std::max(table_.size(), static_cast<size_t>(last + 1));
+        if (sorted_.empty() && end <= c_sparse * particles_)
         {
-            table_.assign(end, -1);
+            table_.resize(end, -1);
             for (size_t i = 0; i < index.size(); i++)
             {
-                table_[index[i]] = static_cast<int>(i);
+                table_[index[i]] = begin + static_cast<int>(i);
             }
             return;
         }
-        sorted_.reserve(index.size());
+        for (size_t k = 0; k < table_.size(); k++)
+        {
+            if (table_[k] >= 0)
+            {
+                sorted_.emplace_back(static_cast<int>(k), table_[k]);
+            }
+        }
+        table_.clear();
         for (size_t i = 0; i < index.size(); i++)
         {
-            sorted_.emplace_back(index[i], static_cast<int>(i));
+            sorted_.emplace_back(index[i], begin + static_cast<int>(i));
         }
         std::sort(sorted_.begin(), sorted_.end());
     }
@@ -51,6 +68,7 @@ public:
 
 private:
     static constexpr size_t c_sparse = 64; //!< entries of a table per particle, at most
+    int particles_ = 0;
     std::vector<int> table_;
     std::vector<std::pair<int, int>> sorted_;
 };

@@ -75,7 +75,6 @@ std::vector<std::vector<int>> Ghosts<Real>::nearOthers(const std::vector<int>& t
 
 template<class Real>
 void Ghosts<Real>::addPartners(const OwnParticles<Real>& own,
-                               const Directory& directory,
                                int threads,
                                std::vector<std::vector<int>>* sent,
                                Ranks* ranks)
@@ -88,7 +87,7 @@ void Ghosts<Real>::addPartners(const OwnParticles<Real>& own,
                     i,
                     [&](int partner)
                     {
-                        if (directory.find(partner) < 0) // few are elsewhere
+                        if (directory_.find(partner) < 0) // few are elsewhere
                         {
 #pragma omp critical(farfieldWantedPartners)
                             wanted.push_back(partner);
@@ -102,7 +101,7 @@ void Ghosts<Real>::addPartners(const OwnParticles<Real>& own,
     {
         for (const int* index = wantedBy.begin(r); index != wantedBy.end(r); index++)
         {
-            const int particle = directory.find(*index);
+            const int particle = directory_.find(*index);
             if (particle >= 0 && r != ranks->rank())
             {
                 (*sent)[r].push_back(particle);
@@ -125,7 +124,7 @@ void Ghosts<Real>::addPartners(const OwnParticles<Real>& own,
 }
 
 template<class Real>
-void Ghosts<Real>::setExcluded(const OwnParticles<Real>& own, const Directory& all, int threads)
+void Ghosts<Real>::setExcluded(const OwnParticles<Real>& own, int threads)
 {
     const int n          = own.count();
     const auto isCharged = [&](int particle)
@@ -137,7 +136,7 @@ void Ghosts<Real>::setExcluded(const OwnParticles<Real>& own, const Directory& a
                     particle,
                     [&](int index)
                     {
-                        if (const int partner = all.find(index); isCharged(partner))
+                        if (const int partner = directory_.find(index); isCharged(partner))
                         {
                             f(partner);
                         }
@@ -171,7 +170,9 @@ void Ghosts<Real>::plan(const OwnParticles<Real>& own,
                         Ranks* ranks)
 {
     std::vector<std::vector<int>> sent = nearOthers(takePart, places, regions, reach, ws, *ranks);
-    addPartners(own, Directory(own.index), threads, &sent, ranks);
+    directory_.clear();
+    directory_.add(own.index);
+    addPartners(own, threads, &sent, ranks);
     sent_ = joined(sent);
 
     ByRank<Introduction> introductions;
@@ -184,13 +185,14 @@ void Ghosts<Real>::plan(const OwnParticles<Real>& own,
     const ByRank<Introduction> ghosts = ranks->exchangeAny(introductions);
     offsets_                          = ghosts.offsets;
     charges_.clear();
-    std::vector<int> index = own.index;
+    std::vector<int> index;
     for (const Introduction& ghost : ghosts.values)
     {
         index.push_back(ghost.index);
         charges_.push_back(ghost.charge);
     }
-    setExcluded(own, Directory(index), threads);
+    directory_.add(index);
+    setExcluded(own, threads);
 }
 
 template<class Real>

@@ -81,12 +81,12 @@ private:
                                                     const Ranks& ranks);
     //! Adds those that are excluded partners of the particles of others, wherever they are.
     void addPartners(const OwnParticles<Real>& own,
-                     const Directory& directory,
                      int threads,
                      std::vector<std::vector<int>>* sent,
                      Ranks* ranks);
-    void setExcluded(const OwnParticles<Real>& own, const Directory& all, int threads);
+    void setExcluded(const OwnParticles<Real>& own, int threads);
 
+    Directory directory_;
     ByRank<int> sent_; //!< our particles that are ghosts elsewhere
     std::vector<Real> charges_;
     std::vector<size_t> offsets_; //!< ghosts of each rank

@@ -76,18 +76,22 @@ bool Partition<Real>::needsPlan(const Discretisation& d) const
 }
 
 template<class Real>
-std::vector<Real> Partition<Real>::plannedWhere(int own) const
+void Partition<Real>::copyPlannedWhere(int own, Real* where) const
 {
-    std::vector<Real> all(3 * static_cast<size_t>(own), std::numeric_limits<Real>::quiet_NaN());
-    for (size_t k = 0; k < takePart_.size(); k++)
+    const auto count = static_cast<int>(takePart_.size());
+    if (count < own)
+    {
+        std::fill_n(where, 3 * static_cast<size_t>(own), std::numeric_limits<Real>::quiet_NaN());
+    }
+#pragma omp parallel for schedule(static) num_threads(threads_)
+    for (int k = 0; k < count; k++)
     {
         for (int c = 0; c < 3; c++)
         {
-            all[3 * static_cast<size_t>(takePart_[k]) + c] =
-                    static_cast<Real>(plannedWhere_[3 * k + c]);
+            where[3 * static_cast<size_t>(takePart_[k]) + c] =
+                    static_cast<Real>(plannedWhere_[3 * static_cast<size_t>(k) + c]);
         }
     }
-    return all;
 }
 
 template<class Real>
@@ -119,9 +123,9 @@ void Partition<Real>::plan(const OwnParticles<Real>& own)
     }
     regions_ = Regions(located_, box_, ranks_->gather(cells));
     ghosts_.plan(own, takePart_, places, regions_, reach, located_.ws, threads_, ranks_);
-    planned_      = located_;
-    plannedWhere_ = where_;
-    isPlanned_    = true;
+    planned_ = located_;
+    std::swap(plannedWhere_, where_);
+    isPlanned_ = true;
 }
 
 template class Partition<float>;

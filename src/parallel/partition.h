@@ -33,9 +33,9 @@ public:
     Ghosts<Real>& ghosts() { return ghosts_; }
     //! The cells of all ranks, of the last plan.
     const Regions& regions() const { return regions_; }
-    //! Cell coordinates of our particles at the time of the plan, [own][3]; not numbers of those that
-    //! are in no cell.
-    std::vector<Real> plannedWhere(int own) const;
+    /*! \brief Cell coordinates of our particles at the time of the plan.
+     *  \param[out] where  [own][3]; not numbers of those that are in no cell */
+    void copyPlannedWhere(int own, Real* where) const;
 
     /*! \brief Where our particles are, in cells; to be called before every evaluation.
      *  \param[in] own  those with a charge count, or all if none has one
@@ -64,7 +64,8 @@ private:
     Discretisation planned_, located_; //!< cells of the plan, and of where_
     Mat3 box_ = Mat3::Zero();
     std::vector<int> takePart_;
-    //! Cell coordinates of those that take part, [takePart_][3]: at the time of the plan, and now.
+    //! Cell coordinates of those that take part, [takePart_][3]: at the time of the plan, and of
+    //! locate(), where no plan has been made since.
     std::vector<double> plannedWhere_, where_;
 };
 

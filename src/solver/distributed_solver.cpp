@@ -151,9 +151,11 @@ public:
         own_.excluded.partners.clear();
         if (excludes)
         {
-            own_.excluded = { { particles.exclusionOffsets, particles.exclusionOffsets + n + 1 },
-                              { particles.exclusionPartners,
-                                particles.exclusionPartners + particles.exclusionOffsets[n] } };
+            own_.excluded.offsets.assign(particles.exclusionOffsets,
+                                         particles.exclusionOffsets + n + 1);
+            own_.excluded.partners.assign(
+                    particles.exclusionPartners,
+                    particles.exclusionPartners + particles.exclusionOffsets[n]);
         }
         double net        = 0;
         long long charged = 0;

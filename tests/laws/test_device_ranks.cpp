@@ -30,7 +30,8 @@ namespace
 enum class Way
 {
     Hosts,
-    Nccl
+    Nccl,
+    Peers
 };
 
 int gpus()
@@ -61,11 +62,19 @@ std::vector<Evaluation> enqueueOnRanks(const std::vector<System>& states,
             [&](Communicator& communicator)
             {
                 Options options  = given;
-                options.deviceId = way == Way::Nccl ? communicator.rank() : -1;
+                options.deviceId = way == Way::Hosts ? -1 : communicator.rank();
                 std::unique_ptr<DeviceCommunicator> between;
-                if (way == Way::Nccl)
+                if (way != Way::Hosts)
                 {
                     checkCuda(cudaSetDevice(communicator.rank()), "choosing a GPU");
+                }
+                if (way == Way::Peers)
+                {
+                    between = makePeerCommunicator(&communicator);
+                    ASSERT_NE(between, nullptr);
+                }
+                if (way == Way::Nccl)
+                {
 #ifdef FARFIELD_TESTS_WITH_NCCL
                     between = std::make_unique<NcclCommunicator>(&communicator);
 #endif
@@ -204,6 +213,18 @@ TYPED_TEST(DeviceRanks, PlanAnewWhereParticlesMoveFarBitByBit)
     {
         SCOPED_TRACE("step " + std::to_string(k));
         expectEqualToRounding<Real>(all[k], evaluate(single, states[k], requestAt(k)), states[k]);
+    }
+}
+
+TYPED_TEST(DeviceRanks, RunAsOneDoesThroughEachOthersMemory)
+{
+    if (gpus() < 2)
+    {
+        GTEST_SKIP() << "fewer than two GPUs";
+    }
+    for (const char* box : { "cube", "triclinic" })
+    {
+        TestFixture::expectRunOfOne(pseudoWater(namedBox(box, 12.0), 42), 2, Way::Peers);
     }
 }
 

@@ -134,7 +134,11 @@ TEST(Directory, FindsParticlesInATableAndBySearch)
         {
             index.push_back(distance * ((i * 17) % 50));
         }
-        const Directory directory(index);
+        Directory directory;
+        directory.add({ distance * 50 });
+        directory.clear();
+        directory.add({ index.begin(), index.begin() + 20 });
+        directory.add({ index.begin() + 20, index.end() });
         for (int i = 0; i < 50; i++)
         {
             EXPECT_EQ(directory.find(index[i]), i);
@@ -143,7 +147,15 @@ TEST(Directory, FindsParticlesInATableAndBySearch)
         EXPECT_EQ(directory.find(-1), -1);
         EXPECT_EQ(directory.find(1), distance == 1 ? 3 : -1);
     }
-    EXPECT_EQ(Directory({}).find(0), -1);
+    EXPECT_EQ(Directory().find(0), -1);
+    // a table that would become too long
+    Directory directory;
+    directory.add({ 2, 0, 1 });
+    directory.add({ 1000000, 7 });
+    EXPECT_EQ(directory.find(0), 1);
+    EXPECT_EQ(directory.find(1000000), 3);
+    EXPECT_EQ(directory.find(7), 4);
+    EXPECT_EQ(directory.find(3), -1);
 }
 
 } // namespace
