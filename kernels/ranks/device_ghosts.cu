@@ -89,11 +89,11 @@ __global__ void __launch_bounds__(c_threads) gather(const __grid_constant__ Gath
 template<class Real>
 void DeviceGhosts<Real>::plan(Partition<Real>* partition, int own, cudaStream_t stream)
 {
-    const Ghosts<Real>& ghosts      = partition->ghosts();
-    const int ranks                 = partition->ranks().size();
-    const int me                    = partition->ranks().rank();
-    own_                            = own;
-    const size_t values             = 3 * static_cast<size_t>(own);
+    const Ghosts<Real>& ghosts = partition->ghosts();
+    const int ranks            = partition->ranks().size();
+    const int me               = partition->ranks().rank();
+    own_                       = own;
+    const size_t values        = 3 * static_cast<size_t>(own);
     plannedOnHost_.resize(values);
     partition->copyPlannedWhere(own, plannedOnHost_.data());
     planned_.upload(plannedOnHost_.data(), values, stream);

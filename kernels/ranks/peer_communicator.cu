@@ -72,9 +72,9 @@ struct Message
 struct Messages
 {
     Message message[PeerCommunicator::c_mostRanks];
-    size_t room;            //!< bytes of a slot
-    unsigned* number;       //!< of exchanges that have ended
-    int* blocksDone;        //!< [messages] or [1]
+    size_t room;      //!< bytes of a slot
+    unsigned* number; //!< of exchanges that have ended
+    int* blocksDone;  //!< [messages] or [1]
 };
 
 //! Writes messages into mailboxes, a row of blocks each.
@@ -120,7 +120,8 @@ int blocksOf(const Stretch* stretches, int ranks, int me)
     {
         largest = std::max(largest, r == me ? 0 : stretches[r].size);
     }
-    return std::clamp(blocksFor(static_cast<long long>(largest / sizeof(uint4)), c_threads), 1, c_mostBlocks);
+    return std::clamp(
+            blocksFor(static_cast<long long>(largest / sizeof(uint4)), c_threads), 1, c_mostBlocks);
 }
 
 } // namespace
@@ -139,17 +140,19 @@ bool PeerCommunicator::isPossible(Communicator* host)
     bool isPossible = ranks.size() <= c_mostRanks
                       && gethostname(mine.node, sizeof(mine.node) - 1) == 0
                       && cudaGetDevice(&mine.device) == cudaSuccess;
-    mine.process    = getpid();
+    mine.process                    = getpid();
     const std::vector<Place> places = ranks.gatherOne(mine);
     for (int r = 0; r < ranks.size(); r++)
     {
         const Place& other = places[r];
         int reaches        = 0;
-        isPossible         = isPossible && std::equal(other.node, other.node + sizeof(other.node), mine.node)
+        isPossible         = isPossible
+                     && std::equal(other.node, other.node + sizeof(other.node), mine.node)
                      && other.process == mine.process
                      && (r == ranks.rank()
                          || (other.device != mine.device
-                             && cudaDeviceCanAccessPeer(&reaches, mine.device, other.device) == cudaSuccess
+                             && cudaDeviceCanAccessPeer(&reaches, mine.device, other.device)
+                                        == cudaSuccess
                              && reaches != 0));
     }
     return ranks.sum(isPossible ? 1 : 0) == ranks.size();
@@ -161,7 +164,8 @@ PeerCommunicator::PeerCommunicator(Communicator* host) : ranks_(host)
     check(cudaGetDevice(&mine), "finding the device");
     for (const int device : ranks_.gatherOne(mine))
     {
-        const cudaError_t status = device == mine ? cudaSuccess : cudaDeviceEnablePeerAccess(device, 0);
+        const cudaError_t status =
+                device == mine ? cudaSuccess : cudaDeviceEnablePeerAccess(device, 0);
         if (status == cudaErrorPeerAccessAlreadyEnabled)
         {
             (void)cudaGetLastError();
@@ -182,9 +186,10 @@ PeerCommunicator::PeerCommunicator(Communicator* host) : ranks_(host)
 
 void PeerCommunicator::reserve(size_t bytes)
 {
-    constexpr size_t c_unit = 256;
+    constexpr size_t c_unit       = 256;
     const std::vector<size_t> all = ranks_.gatherOne(bytes);
-    const size_t wanted = (*std::max_element(all.begin(), all.end()) + c_unit - 1) / c_unit * c_unit;
+    const size_t wanted =
+            (*std::max_element(all.begin(), all.end()) + c_unit - 1) / c_unit * c_unit;
     if (wanted <= room_)
     {
         return;

@@ -54,7 +54,8 @@ private:
     DeviceBuffer<char> slots_;
     DeviceBuffer<unsigned> arrived_;
     DeviceBuffer<unsigned> number_; //!< [1] of exchanges that have ended
-    DeviceBuffer<int> blocksDone_;  //!< [ranks + 1] of the one that sends to each, of the one that receives
+    DeviceBuffer<int>
+            blocksDone_; //!< [ranks + 1] of the one that sends to each, of the one that receives
     std::vector<Mailbox> mailboxes_;
 };
 

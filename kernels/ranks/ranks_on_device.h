@@ -58,7 +58,8 @@ public:
         ghosts_.plan(partition_, own(), stream);
         multipoles_.plan(partition_->regions(), partition_->ranks(), coefficients, stride, stream);
         size_t largest = 0;
-        for (const std::vector<Stretch>* received : { &ghosts_.received(), &multipoles_.received() })
+        for (const std::vector<Stretch>* received :
+             { &ghosts_.received(), &multipoles_.received() })
         {
             for (const Stretch& stretch : *received)
             {

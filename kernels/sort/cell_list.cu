@@ -305,6 +305,17 @@ struct IsOccupied
     }
 };
 
+//! A thread for each cell: one that listed several would look at their neighbours one after another.
+__global__ void __launch_bounds__(c_threads)
+        markOccupied(const __grid_constant__ IsOccupied isOccupied, int cells, unsigned char* marks)
+{
+    const int cell = blockIdx.x * c_threads + threadIdx.x;
+    if (cell < cells)
+    {
+        marks[cell] = isOccupied(cell) ? 1 : 0;
+    }
+}
+
 } // namespace
 
 GridPosition gridPosition(const std::array<double, 3>& offset, long long step, cudaStream_t stream)
@@ -452,20 +463,16 @@ typename DeviceCells<Real>::Occupancy DeviceCells<Real>::occupancy(cudaStream_t 
 }
 
 template<class Real>
-void DeviceCells<Real>::selectOccupied(const CellGrid& grid,
-                                       int ws,
-                                       void* space,
-                                       size_t* bytes,
-                                       cudaStream_t stream)
+void DeviceCells<Real>::selectMarked(void* space, size_t* bytes, cudaStream_t stream)
 {
-    check(cub::DeviceSelect::If(space,
-                                *bytes,
-                                thrust::counting_iterator<int>(0),
-                                occupied_.data(),
-                                occupiedCount_.data(),
-                                cells_,
-                                IsOccupied{ start_.data(), logBins_, ws, NeighbourFinder(grid) },
-                                stream),
+    check(cub::DeviceSelect::Flagged(space,
+                                     *bytes,
+                                     thrust::counting_iterator<int>(0),
+                                     marks_.data(),
+                                     occupied_.data(),
+                                     occupiedCount_.data(),
+                                     cells_,
+                                     stream),
           "listing the cells that hold particles");
 }
 
@@ -474,17 +481,21 @@ void DeviceCells<Real>::makeRoomForList()
 {
     occupied_.resize(cells_);
     occupiedCount_.resize(1);
-    size_t bytes             = 0;
-    constexpr CellGrid c_any = { { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } }, 1 };
-    selectOccupied(c_any, 1, nullptr, &bytes, nullptr);
+    marks_.resize(cells_);
+    size_t bytes = 0;
+    selectMarked(nullptr, &bytes, nullptr);
     selectSpace_.resize(bytes);
 }
 
 template<class Real>
 void DeviceCells<Real>::listOccupied(const CellGrid& grid, int ws, cudaStream_t stream)
 {
+    const IsOccupied isOccupied = { start_.data(), logBins_, ws, NeighbourFinder(grid) };
+    markOccupied<<<blocksFor(cells_, c_threads), c_threads, 0, stream>>>(
+            isOccupied, cells_, marks_.data());
+    checkLaunch("marking the cells that hold particles");
     size_t bytes = selectSpace_.size();
-    selectOccupied(grid, ws, selectSpace_.data(), &bytes, stream);
+    selectMarked(selectSpace_.data(), &bytes, stream);
 }
 
 template class DeviceCells<float>;

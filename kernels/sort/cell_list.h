@@ -123,9 +123,8 @@ public:
 
 private:
     View view(bool reproducible);
-    //! Lists them, or finds out how much space that takes if there is none.
-    void
-    selectOccupied(const CellGrid& grid, int ws, void* space, size_t* bytes, cudaStream_t stream);
+    //! Lists the cells that are marked, or finds out how much space that takes if there is none.
+    void selectMarked(void* space, size_t* bytes, cudaStream_t stream);
 
     int n_ = 0, cells_ = 0, bins_ = 0, logBins_ = 0, own_ = 0;
     const int* particles_ = nullptr;
@@ -135,7 +134,7 @@ private:
     DeviceBuffer<Evaluation> evaluation_;
     DeviceBuffer<unsigned char> scanSpace_;
     DeviceBuffer<int> occupied_, occupiedCount_;
-    DeviceBuffer<unsigned char> selectSpace_;
+    DeviceBuffer<unsigned char> marks_, selectSpace_;
 };
 
 } // namespace farfield

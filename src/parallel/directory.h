@@ -30,7 +30,7 @@ public:
     {
         const int begin = particles_;
         particles_ += static_cast<int>(index.size());
-        const int last = index.empty() ? -1 : *std::max_element(index.begin(), index.end());
+        const int last   = index.empty() ? -1 : *std::max_element(index.begin(), index.end());
         const size_t end = std::max(table_.size(), static_cast<size_t>(last + 1));
         if (sorted_.empty() && end <= c_sparse * particles_)
         {
@@ -68,7 +68,7 @@ public:
 
 private:
     static constexpr size_t c_sparse = 64; //!< entries of a table per particle, at most
-    int particles_ = 0;
+    int particles_                   = 0;
     std::vector<int> table_;
     std::vector<std::pair<int, int>> sorted_;
 };

@@ -47,6 +47,7 @@ public:
     void countAllPlaces() { countsAllPlaces_ = true; }
     //! What is chosen is for several ranks; errors are measured on this one.
     void setNetwork(const Network& network) { network_ = network; }
+    const Network& network() const { return network_; }
 
     /*! \brief Chooses and builds operators that meet the accuracy, in these very positions.
      *

@@ -128,7 +128,7 @@ class DistributedSolver<Real>::Impl
 {
 public:
     Impl(const Options& options, Communicator* communicator, DeviceCommunicator* onDevice) :
-        options_(checkedForRanks<Real>(options)), timesMessages_(options.tune),
+        options_(checkedForRanks<Real>(options)), mayTime_(options.tune),
         threads_(options.threads > 0 ? options.threads : omp_get_max_threads()),
         ranks_(communicator),
         partition_(&ranks_, options_.device == Device::Gpu ? c_driftOnDevice : c_drift, threads_),
@@ -153,9 +153,9 @@ public:
         {
             own_.excluded.offsets.assign(particles.exclusionOffsets,
                                          particles.exclusionOffsets + n + 1);
-            own_.excluded.partners.assign(
-                    particles.exclusionPartners,
-                    particles.exclusionPartners + particles.exclusionOffsets[n]);
+            own_.excluded.partners.assign(particles.exclusionPartners,
+                                          particles.exclusionPartners
+                                                  + particles.exclusionOffsets[n]);
         }
         double net        = 0;
         long long charged = 0;
@@ -354,8 +354,8 @@ private:
     {
         Network network = gpu_ != nullptr && deviceRanks_.communicator != nullptr
                                   ? networkOfGpus(sizeof(Real))
-                          : timesMessages_ ? measuredNetwork(&ranks_, sizeof(Real))
-                                           : usualNetwork(sizeof(Real));
+                          : mayTime_ ? measuredNetwork(&ranks_, sizeof(Real))
+                                     : usualNetwork(sizeof(Real));
         network.parts   = evenDomains(ranks_.size(), box);
         network.threads = threads_;
         return network;
@@ -380,7 +380,9 @@ private:
                   {
                       rows[i / 3][i % 3] = box(i / 3, i % 3);
                   }
-                  Solver<Real> chooser(options_);
+                  Options ofOne = options_;
+                  ofOne.tune    = mayTime_;
+                  Solver<Real> chooser(ofOne);
                   SolverAccess<Real>::setNetwork(chooser, network);
                   chooser.setCharges(all.charges.data(), n);
                   chooser.setExclusions(
@@ -432,7 +434,7 @@ private:
     }
 
     Options options_;
-    bool timesMessages_; //!< before order and cells are chosen
+    bool mayTime_; //!< messages and settings, before order and cells are chosen
     int threads_;
     Ranks ranks_;
     Partition<Real> partition_;

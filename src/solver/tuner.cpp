@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <numeric>
 
 #include "plan/error_estimate.h"
 
@@ -26,19 +27,35 @@ std::vector<Discretisation> settingsToTime(const Options& options,
                                            const Mat3& box,
                                            const Real* x,
                                            const Discretisation& sufficient,
-                                           double largestCell)
+                                           const AccuracyControl<Real>& accuracy)
 {
     Options ofWater          = options;
     ofWater.accuracy         = options.accuracy / std::max(sufficient.systemFactor, 1e-3);
     const Occupancy occupied = charges.occupancy(x, box);
-    auto settings            = discretisationsToTime({ ofWater,
-                                                       Device::Gpu,
-                                                       box,
-                                                       charges.takingPart(),
-                                                       occupied,
-                                                       sizeof(Real),
-                                                       largestCell,
-                                                       sufficient.extent });
+    PlanTask task            = { ofWater,
+                                 Device::Gpu,
+                                 box,
+                                 charges.takingPart(),
+                                 occupied,
+                                 sizeof(Real),
+                                 accuracy.largestCell(),
+                                 sufficient.extent,
+                                 accuracy.network() };
+    auto settings            = discretisationsToTime(task);
+    if (task.network.ranks() > 1)
+    {
+        // between these and those for one rank are all that may be the fastest
+        task.network = {};
+        for (const Discretisation& d : discretisationsToTime(task))
+        {
+            if (std::none_of(settings.begin(),
+                             settings.end(),
+                             [&](const Discretisation& other) { return d.hasSettingOf(other); }))
+            {
+                settings.push_back(d);
+            }
+        }
+    }
     for (Discretisation& d : settings)
     {
         d.exclusionRange = sufficient.exclusionRange;
@@ -46,9 +63,10 @@ std::vector<Discretisation> settingsToTime(const Options& options,
     return settings;
 }
 
-//! Time of an evaluation of forces with the operators that are built.
+//! Time of an evaluation of forces with the operators that are built, by so many ranks.
 template<class Real>
 double secondsOf(const typename GpuBackend<Real>::DeviceArrays& arrays,
+                 int ranks,
                  GpuBackend<Real>* gpu,
                  Pipeline<Real>* pipeline)
 {
@@ -62,7 +80,17 @@ double secondsOf(const typename GpuBackend<Real>::DeviceArrays& arrays,
     { pipeline->runOnDevice(arrays.x, arrays.forces, request, nullptr); };
     evaluation();
     gpu->wait();
-    return gpu->measure(GpuBackend<Real>::Measure::Whole, c_repeats, evaluation).front();
+    const double whole =
+            gpu->measure(GpuBackend<Real>::Measure::Whole, c_repeats, evaluation).front();
+    if (ranks == 1)
+    {
+        return whole;
+    }
+    const std::vector<double> stages =
+            gpu->measure(GpuBackend<Real>::Measure::Stages, c_repeats, evaluation);
+    const double all   = std::accumulate(stages.begin(), stages.end(), 0.0);
+    const double alike = stages[static_cast<int>(Stage::M2l)] / all; // of all ranks
+    return whole * (alike + (1 - alike) / ranks);
 }
 
 } // namespace
@@ -78,8 +106,7 @@ std::vector<TimedSetting> tune(const Options& options,
                                AccuracyControl<Real>* accuracy)
 {
     const Discretisation sufficient = operators->discretisation();
-    const auto settings =
-            settingsToTime(options, charges, box, x, sufficient, accuracy->largestCell());
+    const auto settings = settingsToTime(options, charges, box, x, sufficient, *accuracy);
     if (settings.size() < 2)
     {
         return {};
@@ -98,7 +125,7 @@ std::vector<TimedSetting> tune(const Options& options,
         {
             operators->build(d);
             const Grid leaf      = d.leafGrid(box);
-            const double seconds = secondsOf(arrays, gpu, pipeline);
+            const double seconds = secondsOf(arrays, accuracy->network().ranks(), gpu, pipeline);
             timed.push_back({ d.order,
                               d.ws,
                               d.levels,

@@ -17,7 +17,9 @@ namespace farfield
 /*! \brief Times settings about as cheap as the one that has been built, and builds the fastest.
  *
  *  The operators in use must meet the accuracy; they stay if nothing is faster by more than the
- *  timing may err, or if what is faster turns out not to meet it.
+ *  timing may err, or if what is faster turns out not to meet it. Where the choice is for several
+ *  ranks, all is timed on this one: M2L, which every GPU does for all cells, counts whole, the rest by
+ *  the share of a rank.
  *  \param[in] x  [n][3], nm, host memory
  *  \returns what was timed, in the order of predicted cost; empty if there was no choice */
 template<class Real>
