@@ -113,7 +113,8 @@ FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
         const farfield::Options ofSolver = solverOptions(options, run);
         if (communicator_)
         {
-            if (ofSolver.device == farfield::Device::Gpu)
+            // Auto is the GPU that mdrun has assigned, if there is one
+            if (ofSolver.device != farfield::Device::Cpu && ofSolver.deviceId >= 0)
             {
                 deviceCommunicator_ = makeDeviceCommunicator(
                         communicator_.get(), ofSolver.deviceId, &run_.messagesOfDevices);
