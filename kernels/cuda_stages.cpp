@@ -40,13 +40,13 @@ void CudaBackend<Real>::sort()
     {
         listFamilies(recording);
     }
-    if (recording)
+    if (recording && measuring_ == Measure::None)
     {
-        history_.addRecording();
-        if (measuring_ == Measure::None)
-        {
-            history_.keepRecording();
-        }
+        history_.keepRecording();
+    }
+    if (recording || !onDevice_)
+    {
+        history_.addWithoutStep();
     }
     else
     {

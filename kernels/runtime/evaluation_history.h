@@ -27,8 +27,9 @@ public:
 
     //! An evaluation of a step.
     void add(long long step) { lastStep_ = step; }
-    //! A recorded one: which steps its replays are is not seen here.
-    void addRecording() { lastStep_ = c_noStep; }
+    //! One that no step follows: a recorded one, whose replays are not seen here, or one of host
+    //! arrays, as errors are measured with, whose particles may have been anywhere.
+    void addWithoutStep() { lastStep_ = c_noStep; }
     //! It will be replayed by somebody else.
     void keepRecording() { recorded_ = generation_; }
     bool hasRecording() const { return recorded_ != c_notRecorded; }
