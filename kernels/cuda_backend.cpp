@@ -88,7 +88,8 @@ void CudaBackend<Real>::setExclusions(const int* offsets, const int* partners, i
 {
     ExclusionRows once;
     ExclusionRows* rows = ranks_ ? &ranks_->exclusionRows() : &once;
-    nearField_.exclusions().set(offsets, partners, n, threads_, rows, far());
+    const int complete  = ranks_ ? ranks_->own() : 0; // ours are listed at both particles
+    nearField_.exclusions().set(offsets, partners, n, complete, threads_, rows, far());
     history_.replace();
 }
 

@@ -150,24 +150,30 @@ size_t numPairsOf(const size_t number)
     return number == 0 ? 0 : number * (number - 1) / 2;
 }
 
-//! Returns the pairs of \p exclusions at the other of their two atoms.
-FarfieldExclusions reversed(const FarfieldExclusions& exclusions)
+//! Returns the pairs of \p exclusions at both of their atoms.
+FarfieldExclusions atBothAtoms(const FarfieldExclusions& exclusions)
 {
     const int          numAtoms = static_cast<int>(exclusions.offsets.size()) - 1;
     FarfieldExclusions result;
     result.offsets.resize(exclusions.offsets.size());
-    for (const int partner : exclusions.partners)
+    for (int i = 0; i < numAtoms; i++)
     {
-        result.offsets[partner + 1]++;
+        for (int k = exclusions.offsets[i]; k < exclusions.offsets[i + 1]; k++)
+        {
+            result.offsets[i + 1]++;
+            result.offsets[exclusions.partners[k] + 1]++;
+        }
     }
     std::partial_sum(result.offsets.begin(), result.offsets.end(), result.offsets.begin());
-    result.partners.resize(exclusions.partners.size());
+    result.partners.resize(result.offsets.back());
     std::vector<int> next(result.offsets.begin(), result.offsets.end() - 1);
     for (int i = 0; i < numAtoms; i++)
     {
         for (int k = exclusions.offsets[i]; k < exclusions.offsets[i + 1]; k++)
         {
-            result.partners[next[exclusions.partners[k]]++] = i;
+            const int j                = exclusions.partners[k];
+            result.partners[next[i]++] = j;
+            result.partners[next[j]++] = i;
         }
     }
     return result;
@@ -213,7 +219,7 @@ bool FarfieldParticles::follow(const MDModulesAtomsRedistributedSignal& signal)
                 static_cast<int>(globalExclusions_.partners.size() + numPairsOf(globalGroup_.size()));
         if (areDivided_)
         {
-            reverseExclusions_ = reversed(globalExclusions_);
+            globalExclusions_ = atBothAtoms(globalExclusions_);
         }
     }
 
@@ -304,20 +310,14 @@ void FarfieldParticles::listGlobalPartners()
     {
         return !globalGroup_.empty() && std::binary_search(globalGroup_.begin(), globalGroup_.end(), atom);
     };
-    const auto rowOf = [](const FarfieldExclusions& exclusions, const int atom)
-    {
-        return makeConstArrayRef(exclusions.partners)
-                .subArray(exclusions.offsets[atom],
-                          exclusions.offsets[atom + 1] - exclusions.offsets[atom]);
-    };
     exclusions_.offsets.assign(numParticles + 1, 0);
 #pragma omp parallel for num_threads(numThreads) schedule(static)
     for (int i = 0; i < numParticles; i++)
     {
         const int atom             = globalAtom_[i];
-        exclusions_.offsets[i + 1] = static_cast<int>(
-                rowOf(globalExclusions_, atom).size() + rowOf(reverseExclusions_, atom).size()
-                + (isOfGroup(atom) ? globalGroup_.size() - 1 : 0));
+        exclusions_.offsets[i + 1] =
+                globalExclusions_.offsets[atom + 1] - globalExclusions_.offsets[atom]
+                + (isOfGroup(atom) ? static_cast<int>(globalGroup_.size()) - 1 : 0);
     }
     std::partial_sum(exclusions_.offsets.begin(), exclusions_.offsets.end(), exclusions_.offsets.begin());
     exclusions_.partners.resize(exclusions_.offsets.back());
@@ -325,17 +325,16 @@ void FarfieldParticles::listGlobalPartners()
     for (int i = 0; i < numParticles; i++)
     {
         const int atom = globalAtom_[i];
-        auto      next = exclusions_.partners.begin() + exclusions_.offsets[i];
-        for (const FarfieldExclusions* exclusions : { &globalExclusions_, &reverseExclusions_ })
+        int       next = exclusions_.offsets[i];
+        for (int k = globalExclusions_.offsets[atom]; k < globalExclusions_.offsets[atom + 1]; k++)
         {
-            const ArrayRef<const int> row = rowOf(*exclusions, atom);
-            next                          = std::copy(row.begin(), row.end(), next);
+            exclusions_.partners[next++] = globalExclusions_.partners[k];
         }
         if (isOfGroup(atom))
         {
             std::copy_if(globalGroup_.begin(),
                          globalGroup_.end(),
-                         next,
+                         exclusions_.partners.begin() + next,
                          [atom](const int other) { return other != atom; });
         }
     }

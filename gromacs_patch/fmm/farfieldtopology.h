@@ -147,10 +147,9 @@ private:
     std::vector<real> globalChargesB_;
     //! Atoms of which all pairs are excluded, ascending
     std::vector<int> globalGroup_;
-    //! Other exclusions of the whole system, in global order, each pair at its first atom
+    //! Other exclusions of the whole system, in global order, each pair at its first atom; with
+    //! several ranks at both
     FarfieldExclusions globalExclusions_;
-    //! With several ranks those of globalExclusions_ at their second atoms, too
-    FarfieldExclusions reverseExclusions_;
     int                numExcludedPairs_ = 0;
 
     int              numHome_ = 0;

@@ -13,7 +13,7 @@
 namespace farfield
 {
 
-void ExclusionRows::set(const int* offsets, const int* partners, int n, int threads)
+void ExclusionRows::set(const int* offsets, const int* partners, int n, int complete, int threads)
 {
     if (n > 0 && offsets[n] > INT_MAX / 2)
     {
@@ -22,39 +22,54 @@ void ExclusionRows::set(const int* offsets, const int* partners, int n, int thre
                 "More than a billion excluded pairs are not supported on the GPU; use the device "
                 "'cpu'.");
     }
-    const auto forPairs = [&](const auto& visit)
+    // calls visit(i, j) for the partners j of i, and visitOther(j, i) where the row of j may lack i
+    const auto forRow = [&](int i, const auto& visit, const auto& visitOther)
     {
-#pragma omp parallel for schedule(static) num_threads(threads)
-        for (int i = 0; i < n; i++)
+        for (int k = offsets[i]; k < offsets[i + 1]; k++)
         {
-            for (int k = offsets[i]; k < offsets[i + 1]; k++)
+            const int j = partners[k];
+            if (j == i)
             {
-                if (partners[k] != i)
-                {
-                    visit(i, partners[k]);
-                    visit(partners[k], i);
-                }
+                continue;
+            }
+            visit(i, j);
+            if (i >= complete || j >= complete)
+            {
+                visitOther(j, i);
             }
         }
     };
     first_.assign(static_cast<size_t>(n) + 1, 0);
-    forPairs(
-            [&](int i, int /*j*/)
-            {
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int i = 0; i < n; i++)
+    {
+        int length = 0;
+        forRow(
+                i,
+                [&](int /*i*/, int /*j*/) { length++; },
+                [&](int j, int /*i*/)
+                {
 #pragma omp atomic
-                first_[i + 1]++;
-            });
+                    first_[j + 1]++;
+                });
+#pragma omp atomic
+        first_[i + 1] += length;
+    }
     std::partial_sum(first_.begin(), first_.end(), first_.begin());
     next_.assign(first_.begin(), first_.end() - 1);
     all_.resize(first_.back());
-    forPairs(
-            [&](int i, int j)
-            {
-                int at = 0;
+    const auto put = [&](int i, int j)
+    {
+        int at = 0;
 #pragma omp atomic capture
-                at       = next_[i]++;
-                all_[at] = j;
-            });
+        at       = next_[i]++;
+        all_[at] = j;
+    };
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int i = 0; i < n; i++)
+    {
+        forRow(i, put, put);
+    }
     // in an order that no thread has a say in, and as the near field searches for partners
     offsets_.assign(static_cast<size_t>(n) + 1, 0);
 #pragma omp parallel for schedule(static) num_threads(threads)

@@ -195,11 +195,12 @@ template<class Real>
 void DeviceExclusions<Real>::set(const int* offsets,
                                  const int* partners,
                                  int n,
+                                 int complete,
                                  int threads,
                                  ExclusionRows* rows,
                                  cudaStream_t stream)
 {
-    rows->set(offsets, partners, n, threads);
+    rows->set(offsets, partners, n, complete, threads);
     length_  = rows->partners().size();
     longest_ = rows->longest();
     if (length_ > 0)

@@ -49,10 +49,11 @@ class DeviceExclusions
 {
 public:
     //! Takes pairs in either or both directions (host memory); i-i entries are dropped, repeated
-    //! ones merged, by so many threads, in memory that may be used again.
+    //! ones merged, by so many threads, in memory that may be used again; see ExclusionRows.
     void set(const int* offsets,
              const int* partners,
              int n,
+             int complete,
              int threads,
              ExclusionRows* rows,
              cudaStream_t stream);

@@ -172,6 +172,8 @@ public:
     {
         if (size > size_)
         {
+            // what grows once by a little will again, and page-locked memory takes milliseconds
+            size      = std::max(size, size_ + size_ / 16);
             T* larger = nullptr;
             check(cudaMallocHost(&larger, size * sizeof(T)), "allocating page-locked memory");
             (void)cudaFreeHost(std::exchange(data_, larger));

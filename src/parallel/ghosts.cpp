@@ -20,18 +20,6 @@ std::vector<size_t> ofPositions(const std::vector<size_t>& offsets)
     return three;
 }
 
-//! Calls f(index of a partner) for the excluded partners of a particle, if it has a charge.
-template<class Real, class Function>
-void forPartners(const OwnParticles<Real>& own, int particle, const Function& f)
-{
-    for (int k = own.excluded.offsets[particle];
-         own.charges[particle] != 0 && k < own.excluded.offsets[particle + 1];
-         k++)
-    {
-        f(own.excluded.partners[k]);
-    }
-}
-
 void sortUnique(std::vector<int>* values)
 {
     std::sort(values->begin(), values->end());
@@ -79,20 +67,25 @@ void Ghosts<Real>::addPartners(const OwnParticles<Real>& own,
                                std::vector<std::vector<int>>* sent,
                                Ranks* ranks)
 {
-    std::vector<int> wanted;
+    partners_.resize(own.excluded.partners.size());
+    elsewhere_.clear();
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int i = 0; i < own.count(); i++)
     {
-        forPartners(own,
-                    i,
-                    [&](int partner)
-                    {
-                        if (directory_.find(partner) < 0) // few are elsewhere
-                        {
-#pragma omp critical(farfieldWantedPartners)
-                            wanted.push_back(partner);
-                        }
-                    });
+        for (int k = own.excluded.offsets[i]; k < own.excluded.offsets[i + 1]; k++)
+        {
+            partners_[k] = directory_.find(own.excluded.partners[k]);
+            if (partners_[k] < 0 && own.charges[i] != 0) // few are elsewhere
+            {
+#pragma omp critical(farfieldPartnersElsewhere)
+                elsewhere_.push_back(k);
+            }
+        }
+    }
+    std::vector<int> wanted;
+    for (const int k : elsewhere_)
+    {
+        wanted.push_back(own.excluded.partners[k]);
     }
     sortUnique(&wanted);
     const ByRank<int> wantedBy = ranks->gather(wanted);
@@ -132,15 +125,15 @@ void Ghosts<Real>::setExcluded(const OwnParticles<Real>& own, int threads)
     // calls f(partner) for those of a particle
     const auto forCharged = [&](int particle, const auto& f)
     {
-        forPartners(own,
-                    particle,
-                    [&](int index)
-                    {
-                        if (const int partner = directory_.find(index); isCharged(partner))
-                        {
-                            f(partner);
-                        }
-                    });
+        for (int k = own.excluded.offsets[particle];
+             own.charges[particle] != 0 && k < own.excluded.offsets[particle + 1];
+             k++)
+        {
+            if (isCharged(partners_[k]))
+            {
+                f(partners_[k]);
+            }
+        }
     };
     // counts, then where rows end; those of ghosts are empty
     excluded_.offsets.assign(static_cast<size_t>(n) + count() + 1, 0);
@@ -192,6 +185,10 @@ void Ghosts<Real>::plan(const OwnParticles<Real>& own,
         charges_.push_back(ghost.charge);
     }
     directory_.add(index);
+    for (const int k : elsewhere_)
+    {
+        partners_[k] = directory_.find(own.excluded.partners[k]);
+    }
     setExcluded(own, threads);
 }
 

@@ -79,7 +79,8 @@ private:
                                                     const Reach& reach,
                                                     int ws,
                                                     const Ranks& ranks);
-    //! Adds those that are excluded partners of the particles of others, wherever they are.
+    //! Looks for our excluded partners here, and adds those of ours that are partners of the particles
+    //! of others, wherever they are.
     void addPartners(const OwnParticles<Real>& own,
                      int threads,
                      std::vector<std::vector<int>>* sent,
@@ -87,7 +88,10 @@ private:
     void setExcluded(const OwnParticles<Real>& own, int threads);
 
     Directory directory_;
-    ByRank<int> sent_; //!< our particles that are ghosts elsewhere
+    std::vector<int>
+            partners_; //!< excluded partners of ours, numbered as ghosts are; -1: not known
+    std::vector<int> elsewhere_; //!< which of these are on other ranks
+    ByRank<int> sent_;           //!< our particles that are ghosts elsewhere
     std::vector<Real> charges_;
     std::vector<size_t> offsets_; //!< ghosts of each rank
     ExcludedPairs excluded_ = { { 0 }, {} };
