@@ -53,6 +53,7 @@ void CudaBackend<Real>::setGhosts(const Real* q, int n, double net)
     const std::vector<Real>& all = ranks_->allCharges(q, n);
     const ScaledCharges<Real> scaled(all.data(), static_cast<int>(all.size()), rootCoulomb_);
     setCharges(scaled, rootCoulomb_ * net, ranks_->own());
+    cells_.makeRoomForList(); // not between the exchanges of an evaluation
     ranks_->plan(coefficientCount(farField_.discretisation().order), tree().view(0).stride, far());
     history_.replace();
 }

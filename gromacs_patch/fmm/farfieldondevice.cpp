@@ -107,10 +107,16 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
     {
         check(cudaSetDevice(deviceId), "choosing the GPU");
     }
-    if (auto peers = farfield::makePeerCommunicator(host))
+    // The way out that GROMACS has where GPUs reach each other, but what they write gets lost
+    const bool mayBeDirect =
+            farfield::isTrueOnAll(host, std::getenv("GMX_DISABLE_DIRECT_GPU_COMM") == nullptr);
+    if (mayBeDirect)
     {
-        *way = "by writing into each other's memory";
-        return peers;
+        if (auto peers = farfield::makePeerCommunicator(host))
+        {
+            *way = "by writing into each other's memory";
+            return peers;
+        }
     }
     std::string whyNotNccl = "GROMACS was built without NCCL";
 #if GMX_FARFIELD_NCCL
@@ -124,7 +130,7 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
 #if GMX_LIB_MPI
     const GpuAwareMpiStatus ofMpi = checkMpiCudaAwareSupport();
     const bool isAware = ofMpi == GpuAwareMpiStatus::Supported || ofMpi == GpuAwareMpiStatus::Forced;
-    if (farfield::isTrueOnAll(host, isAware && std::getenv("GMX_DISABLE_DIRECT_GPU_COMM") == nullptr))
+    if (farfield::isTrueOnAll(host, isAware && mayBeDirect))
     {
         *way = "by GPU-aware MPI: " + whyNotNccl;
         // With a library MPI the communicator is of this type, see makeCommunicator()

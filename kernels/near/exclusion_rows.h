@@ -19,7 +19,9 @@ public:
     /*! \brief Takes pairs that are given in either or both directions, perhaps repeatedly.
      *  \param[in] offsets   [n + 1]
      *  \param[in] partners  of particle i from offsets[i] on
+     *  \param[in] n         particles
      *  \param[in] complete  the rows of so many particles, the first, name all their partners
+     *  \param[in] threads   of OpenMP
      *  \throws Error  Unsupported: there are more than a billion */
     void set(const int* offsets, const int* partners, int n, int complete, int threads);
 

@@ -5,10 +5,11 @@
 #include "ranks/peer_communicator.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <random>
 
 #include <cuda/atomic>
-#include <unistd.h>
 
 namespace farfield
 {
@@ -86,6 +87,7 @@ __global__ void __launch_bounds__(c_threads)
     copyTogether(m.slots + number % 2 * messages.room, buffer + m.stretch.begin, m.stretch.size);
     if (isLastBlock(messages.blocksDone + blockIdx.y, gridDim.x) && threadIdx.x == 0)
     {
+        // what other threads wrote, before their blocks were counted, comes before the number, too
         __threadfence_system();
         Arrived(*m.arrived).store(number + 1, cuda::memory_order_release);
     }
@@ -126,53 +128,50 @@ int blocksOf(const Stretch* stretches, int ranks, int me)
 
 } // namespace
 
-bool PeerCommunicator::isPossible(Communicator* host)
+bool PeerCommunicator::connect(Communicator* host)
 {
     //! Where a rank is.
     struct Place
     {
-        char node[256];
-        long process;
+        std::array<unsigned, 4> process; //!< the same for threads, and for nobody else
         int device;
     };
-    Place mine = {};
-    Ranks ranks(host);
-    bool isPossible = ranks.size() <= c_mostRanks
-                      && gethostname(mine.node, sizeof(mine.node) - 1) == 0
-                      && cudaGetDevice(&mine.device) == cudaSuccess;
-    mine.process                    = getpid();
-    const std::vector<Place> places = ranks.gatherOne(mine);
-    for (int r = 0; r < ranks.size(); r++)
+    static const std::array<unsigned, 4> process = []
     {
-        const Place& other = places[r];
-        int reaches        = 0;
-        isPossible         = isPossible
-                     && std::equal(other.node, other.node + sizeof(other.node), mine.node)
-                     && other.process == mine.process
-                     && (r == ranks.rank()
-                         || (other.device != mine.device
-                             && cudaDeviceCanAccessPeer(&reaches, mine.device, other.device)
-                                        == cudaSuccess
-                             && reaches != 0));
-    }
-    return ranks.sum(isPossible ? 1 : 0) == ranks.size();
+        std::random_device random;
+        return std::array<unsigned, 4>{ random(), random(), random(), random() };
+    }();
+    Place mine = { process, -1 };
+    Ranks ranks(host);
+    const bool hasDevice            = cudaGetDevice(&mine.device) == cudaSuccess;
+    const std::vector<Place> places = ranks.gatherOne(mine);
+    const auto onAll                = [&](const auto& isTrueFor)
+    {
+        bool isTrue = hasDevice && ranks.size() <= c_mostRanks;
+        for (int r = 0; r < ranks.size(); r++)
+        {
+            isTrue = isTrue && (r == ranks.rank() || isTrueFor(places[r]));
+        }
+        (void)cudaGetLastError(); // one that has been seen to
+        return isTrueOnAll(host, isTrue);
+    };
+    const auto reaches = [&](const Place& other)
+    {
+        int canAccess = 0;
+        return other.process == mine.process && other.device != mine.device
+               && cudaDeviceCanAccessPeer(&canAccess, mine.device, other.device) == cudaSuccess
+               && canAccess != 0;
+    };
+    const auto enables = [](const Place& other)
+    {
+        const cudaError_t status = cudaDeviceEnablePeerAccess(other.device, 0);
+        return status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
+    };
+    return onAll(reaches) && onAll(enables);
 }
 
 PeerCommunicator::PeerCommunicator(Communicator* host) : ranks_(host)
 {
-    int mine = 0;
-    check(cudaGetDevice(&mine), "finding the device");
-    for (const int device : ranks_.gatherOne(mine))
-    {
-        const cudaError_t status =
-                device == mine ? cudaSuccess : cudaDeviceEnablePeerAccess(device, 0);
-        if (status == cudaErrorPeerAccessAlreadyEnabled)
-        {
-            (void)cudaGetLastError();
-            continue;
-        }
-        check(status, "reaching the memory of another GPU");
-    }
     const Stream stream;
     arrived_.resize(ranks_.size());
     arrived_.clear(stream);
@@ -188,15 +187,16 @@ void PeerCommunicator::reserve(size_t bytes)
 {
     constexpr size_t c_unit       = 256;
     const std::vector<size_t> all = ranks_.gatherOne(bytes);
-    const size_t wanted =
-            (*std::max_element(all.begin(), all.end()) + c_unit - 1) / c_unit * c_unit;
-    if (wanted <= room_)
+    const size_t largest          = *std::max_element(all.begin(), all.end());
+    if (largest <= room_)
     {
         return;
     }
-    room_ = wanted;
-    slots_.resize(2 * room_ * ranks_.size());
+    // what grows by a little will again
+    const size_t room = (std::max(largest, room_ + room_ / 16) + c_unit - 1) / c_unit * c_unit;
+    slots_.resize(2 * room * ranks_.size());
     mailboxes_ = ranks_.gatherOne(Mailbox{ slots_.data(), arrived_.data() });
+    room_      = room;
 }
 
 void PeerCommunicator::exchange(const void* sendBuffer,
@@ -239,7 +239,7 @@ void PeerCommunicator::exchange(const void* sendBuffer,
 
 std::unique_ptr<DeviceCommunicator> makePeerCommunicator(Communicator* host)
 {
-    return PeerCommunicator::isPossible(host) ? std::make_unique<PeerCommunicator>(host) : nullptr;
+    return PeerCommunicator::connect(host) ? std::make_unique<PeerCommunicator>(host) : nullptr;
 }
 
 } // namespace farfield

@@ -19,15 +19,16 @@ namespace farfield
 /*! \brief Every rank has a mailbox with two slots for each other one, into which that one writes.
  *
  *  Neither hosts nor copy engines take part, so that an exchange takes little longer than its bytes
- *  need, and may be captured, also into a graph of several GPUs. In every exchange each rank sends to
+ *  need, and may be captured. In every exchange each rank sends to
  *  all and then waits for all. So one that sends its next message but one has received the last one
  *  of the other, who sent it after having emptied the slot that is now written to. */
 class PeerCommunicator final : public DeviceCommunicator
 {
 public:
-    //! Whether ranks are threads of one process whose GPUs reach each other. All ranks together.
-    static bool isPossible(Communicator* host);
-    //! For the current device. All ranks together.
+    /*! \brief Lets the GPUs that are current on the ranks reach each other's memory. All ranks together.
+     *  \returns whether all do: ranks are threads of one process, with a GPU each */
+    static bool connect(Communicator* host);
+    //! For the current device, after connect(). All ranks together.
     explicit PeerCommunicator(Communicator* host);
 
     void reserve(size_t bytes) override;

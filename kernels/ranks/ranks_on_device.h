@@ -26,7 +26,7 @@ class RanksOnDevice
 {
 public:
     explicit RanksOnDevice(const DeviceRanks<Real>& ranks) :
-        partition_(ranks.partition), communicator_(ranks.communicator)
+        partition_(ranks.partition), host_(ranks.host), communicator_(ranks.communicator)
     {
         if (communicator_ == nullptr)
         {
@@ -69,9 +69,17 @@ public:
         communicator_->reserve(largest);
         evaluations_ = 0;
     }
-    //! As DeviceGhosts::exchange().
+    /*! \brief As DeviceGhosts::exchange().
+     *
+     *  Before the first after a plan all hosts wait for each other. Memory is allocated there, by the
+     *  caller, too, which may wait for all GPUs that reach each other; a kernel that waits for a
+     *  message of that very host would let it wait for ever. */
     const Real* exchangePositions(const Real* x, const Mat3& toCells, cudaStream_t stream)
     {
+        if (evaluations_ == 0)
+        {
+            isTrueOnAll(host_, true);
+        }
         return ghosts_.exchange(x, toCells, communicator_, stream);
     }
     //! As SharedMultipoles::complete().
@@ -117,6 +125,7 @@ private:
     static constexpr double c_mostOfDrift = 0.8;
 
     Partition<Real>* partition_;
+    Communicator* host_;
     DeviceCommunicator* communicator_;
     std::unique_ptr<StagedCommunicator> staged_;
     std::vector<Real> charges_; //!< of ours, then of the ghosts

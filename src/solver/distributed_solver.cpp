@@ -175,6 +175,7 @@ public:
         const DeviceScope<Real> scope(gpu_);
         const Mat3 box = checkedBox(boxVectors, options_.boundary);
         checkRequest(request);
+        settle(); // exchanges of a rank go one after another
         if (charged_ == 0)
         {
             std::fill_n(forces, request.replaceForces ? 3 * own_.index.size() : 0, Real(0));
@@ -381,7 +382,7 @@ private:
                       rows[i / 3][i % 3] = box(i / 3, i % 3);
                   }
                   Options ofOne = options_;
-                  ofOne.tune    = mayTime_;
+                  ofOne.tune    = mayTime_ && !operators_.exist(); // not in the midst of a run
                   Solver<Real> chooser(ofOne);
                   SolverAccess<Real>::setNetwork(chooser, network);
                   chooser.setCharges(all.charges.data(), n);

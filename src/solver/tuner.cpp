@@ -20,7 +20,8 @@ constexpr double c_timingNoise = 0.03;
 //! No further setting is timed after so many seconds.
 constexpr double c_longestTuning = 20;
 
-//! Settings whose errors suffice, the cheapest first.
+//! Settings whose errors suffice, the cheapest first; for several ranks those that one would take
+//! follow.
 template<class Real>
 std::vector<Discretisation> settingsToTime(const Options& options,
                                            const ChargeSet<Real>& charges,

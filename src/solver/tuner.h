@@ -21,7 +21,7 @@ namespace farfield
  *  ranks, all is timed on this one: M2L, which every GPU does for all cells, counts whole, the rest by
  *  the share of a rank.
  *  \param[in] x  [n][3], nm, host memory
- *  \returns what was timed, in the order of predicted cost; empty if there was no choice */
+ *  \returns what was timed, in that order; empty if there was no choice */
 template<class Real>
 std::vector<TimedSetting> tune(const Options& options,
                                const ChargeSet<Real>& charges,
