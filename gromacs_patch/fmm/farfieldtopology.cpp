@@ -251,7 +251,8 @@ void FarfieldParticles::setOrder(ArrayRef<const int> globalAtomIndices)
     homeAtom_.clear();
     globalAtom_.assign(globalAtomIndices.begin(), globalAtomIndices.begin() + numHome_);
     // Filler particles, which pad clusters, have no global atom
-    if (std::all_of(globalAtom_.begin(), globalAtom_.end(), [](const int global) { return global >= 0; }))
+    if (std::all_of(
+                globalAtom_.begin(), globalAtom_.end(), [](const int global) { return global >= 0; }))
     {
         return;
     }
@@ -314,7 +315,7 @@ void FarfieldParticles::listGlobalPartners()
 #pragma omp parallel for num_threads(numThreads) schedule(static)
     for (int i = 0; i < numParticles; i++)
     {
-        const int atom             = globalAtom_[i];
+        const int atom = globalAtom_[i];
         exclusions_.offsets[i + 1] =
                 globalExclusions_.offsets[atom + 1] - globalExclusions_.offsets[atom]
                 + (isOfGroup(atom) ? static_cast<int>(globalGroup_.size()) - 1 : 0);
