@@ -19,9 +19,9 @@ namespace farfield
 /*! \brief Every rank has a mailbox with two slots for each other one, into which that one writes.
  *
  *  Neither hosts nor copy engines take part, so that an exchange takes little longer than its bytes
- *  need, and may be captured. In every exchange each rank sends to
- *  all and then waits for all. So one that sends its next message but one has received the last one
- *  of the other, who sent it after having emptied the slot that is now written to. */
+ *  need, and may be captured. In every exchange each rank sends to all and then waits for all. So one
+ *  that sends its next message but one has received the last one of the other, who sent it after
+ *  having emptied the slot that is now written to. */
 class PeerCommunicator final : public DeviceCommunicator
 {
 public:
@@ -55,8 +55,8 @@ private:
     DeviceBuffer<char> slots_;
     DeviceBuffer<unsigned> arrived_;
     DeviceBuffer<unsigned> number_; //!< [1] of exchanges that have ended
-    DeviceBuffer<int>
-            blocksDone_; //!< [ranks + 1] of the one that sends to each, of the one that receives
+    //! [ranks + 1] Blocks of those that send to each, then of the one that receives.
+    DeviceBuffer<int> blocksDone_;
     std::vector<Mailbox> mailboxes_;
 };
 

@@ -177,17 +177,17 @@ bool DeviceTree<Real>::ensureRoom(const DeviceCells<Real>& particles,
                                   bool continues,
                                   cudaStream_t stream)
 {
+    bool hasTooMuch = false;
     if (room_ && !continues)
     {
         count(particles, c_reserveMargin, stream);
-        const bool hasTooMuch = isLoose();
-        count(particles, c_leastMargin, stream);
-        if (!hasTooMuch && !needsRoom())
+        hasTooMuch = isLoose();
+        if (!hasTooMuch)
         {
-            return false;
+            count(particles, c_leastMargin, stream);
         }
     }
-    else if (room_ && !needsRoom())
+    if (room_ && !hasTooMuch && !needsRoom())
     {
         return false;
     }

@@ -88,8 +88,8 @@ private:
     void setExcluded(const OwnParticles<Real>& own, int threads);
 
     Directory directory_;
-    std::vector<int>
-            partners_; //!< excluded partners of ours, numbered as ghosts are; -1: not known
+    //! Excluded partners of ours, numbered as excluded() has them; -1: not looked for elsewhere.
+    std::vector<int> partners_;
     std::vector<int> elsewhere_; //!< which of these are on other ranks
     ByRank<int> sent_;           //!< our particles that are ghosts elsewhere
     std::vector<Real> charges_;
