@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
     {
         atomicOr(running, 1);
     }
-    if (lastBlock(done) && threadIdx.x == 0)
+    if (lastBlock(done, gridDim.x) && threadIdx.x == 0)
     {
         task.anyClose[0] = atomicExch(running, 0);
     }

@@ -11,6 +11,8 @@
 
 #include <cuda/atomic>
 
+#include "runtime/ordered_sums.h"
+
 namespace farfield
 {
 namespace
@@ -41,24 +43,6 @@ __device__ void copyTogether(char* to, const char* from, size_t bytes)
     }
 }
 
-//! Whether this block is the last of so many; all its threads call it, and all see what others wrote.
-__device__ bool isLastBlock(int* done, int blocks)
-{
-    __shared__ bool isLast;
-    __threadfence_system();
-    __syncthreads();
-    if (threadIdx.x == 0)
-    {
-        isLast = atomicAdd(done, 1) == blocks - 1;
-        if (isLast)
-        {
-            *done = 0;
-        }
-    }
-    __syncthreads();
-    return isLast;
-}
-
 using Arrived = cuda::atomic_ref<unsigned, cuda::thread_scope_system>;
 
 //! One message of an exchange.
@@ -73,9 +57,9 @@ struct Message
 struct Messages
 {
     Message message[PeerCommunicator::c_mostRanks];
-    size_t room;      //!< bytes of a slot
-    unsigned* number; //!< of exchanges that have ended
-    int* blocksDone;  //!< [messages] or [1]
+    size_t room;          //!< bytes of a slot
+    unsigned* number;     //!< of exchanges that have ended
+    unsigned* blocksDone; //!< [messages] or [1]
 };
 
 //! Writes messages into mailboxes, a row of blocks each.
@@ -85,7 +69,8 @@ __global__ void __launch_bounds__(c_threads)
     const Message& m      = messages.message[blockIdx.y];
     const unsigned number = *messages.number;
     copyTogether(m.slots + number % 2 * messages.room, buffer + m.stretch.begin, m.stretch.size);
-    if (isLastBlock(messages.blocksDone + blockIdx.y, gridDim.x) && threadIdx.x == 0)
+    __threadfence_system();
+    if (lastBlock(messages.blocksDone + blockIdx.y, gridDim.x) && threadIdx.x == 0)
     {
         // what other threads wrote, before their blocks were counted, comes before the number, too
         __threadfence_system();
@@ -109,7 +94,7 @@ __global__ void __launch_bounds__(c_threads)
     }
     __syncthreads();
     copyTogether(buffer + m.stretch.begin, m.slots + number % 2 * messages.room, m.stretch.size);
-    if (isLastBlock(messages.blocksDone, gridDim.x * gridDim.y) && threadIdx.x == 0)
+    if (lastBlock(messages.blocksDone, gridDim.x * gridDim.y) && threadIdx.x == 0)
     {
         *messages.number = number + 1;
     }
@@ -210,6 +195,14 @@ void PeerCommunicator::exchange(const void* sendBuffer,
     if (others == 0)
     {
         return;
+    }
+    for (int r = 0; r < ranks_.size(); r++)
+    {
+        if (r != me && std::max(sent[r].size, received[r].size) > room_)
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "A message between GPUs has more bytes than reserve() was told of.");
+        }
     }
     Messages outgoing   = {};
     outgoing.room       = room_;

@@ -56,7 +56,7 @@ private:
     DeviceBuffer<unsigned> arrived_;
     DeviceBuffer<unsigned> number_; //!< [1] of exchanges that have ended
     //! [ranks + 1] Blocks of those that send to each, then of the one that receives.
-    DeviceBuffer<int> blocksDone_;
+    DeviceBuffer<unsigned> blocksDone_;
     std::vector<Mailbox> mailboxes_;
 };
 

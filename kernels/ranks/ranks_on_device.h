@@ -57,16 +57,11 @@ public:
     {
         ghosts_.plan(partition_, own(), stream);
         multipoles_.plan(partition_->regions(), partition_->ranks(), coefficients, stride, stream);
-        size_t largest = 0;
-        for (const std::vector<Stretch>* received :
-             { &ghosts_.received(), &multipoles_.received() })
-        {
-            for (const Stretch& stretch : *received)
-            {
-                largest = std::max(largest, stretch.size);
-            }
-        }
-        communicator_->reserve(largest);
+        const auto smaller   = [](const Stretch& a, const Stretch& b) { return a.size < b.size; };
+        const auto largestOf = [&](const std::vector<Stretch>& all)
+        { return std::max_element(all.begin(), all.end(), smaller)->size; };
+        communicator_->reserve(
+                std::max(largestOf(ghosts_.received()), largestOf(multipoles_.received())));
         evaluations_ = 0;
     }
     /*! \brief As DeviceGhosts::exchange().

@@ -64,16 +64,16 @@ __device__ __forceinline__ double blockSum(double value)
     return value;
 }
 
-//! True in all threads of the block that is the last to come here; what the others have written
-//! before is visible to it.
-__device__ __forceinline__ bool lastBlock(unsigned int* done)
+//! True in all threads of the block that is the last of so many to come here; what the others have
+//! written before is visible to it. \param[in,out] done  zero before the first and after the last
+__device__ __forceinline__ bool lastBlock(unsigned int* done, unsigned int blocks)
 {
     __shared__ bool last;
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0)
     {
-        last = atomicInc(done, gridDim.x - 1) == gridDim.x - 1;
+        last = atomicInc(done, blocks - 1) == blocks - 1;
     }
     __syncthreads();
     __threadfence();
@@ -94,7 +94,7 @@ __device__ void addInOrder(const double* own, const OrderedSums::View& sums, dou
             sums.partial[k * gridDim.x + blockIdx.x] = total;
         }
     }
-    if (!lastBlock(sums.done))
+    if (!lastBlock(sums.done, gridDim.x))
     {
         return;
     }

@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(c_threads)
             atomicAdd(v.running + k, number);
         }
     }
-    if (lastBlock(v.done) && threadIdx.x == 0)
+    if (lastBlock(v.done, gridDim.x) && threadIdx.x == 0)
     {
         for (int level = 0; level < leaf; level++)
         {
