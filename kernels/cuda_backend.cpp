@@ -37,60 +37,67 @@ CudaBackend<Real>::CudaBackend(double coulombConstant,
 template<class Real>
 void CudaBackend<Real>::setCharges(const Real* q, int n)
 {
-    if (ranks_)
-    {
-        ranks_->setOwnCharges(q, n); // ghosts are to come
-        return;
-    }
     const ScaledCharges<Real> scaled(q, n, rootCoulomb_);
-    setCharges(scaled, scaled.net, n);
+    const bool areOthers = makeRoom({ n, n, scaled.count() }, scaled.net);
+    arrays_.setCharges(scaled, far());
+    netCharge_ = scaled.net;
+    setParticles();
+    if (areOthers)
+    {
+        forgetOccupancy();
+    }
 }
 
 template<class Real>
-void CudaBackend<Real>::setGhosts(const Real* q, int n, double net)
+bool CudaBackend<Real>::makeRoom(const ParticleCounts& counts, double net)
 {
-    settle(); // evaluations that nobody has waited for use what the plan replaces
-    const std::vector<Real>& all = ranks_->allCharges(q, n);
-    const ScaledCharges<Real> scaled(all.data(), static_cast<int>(all.size()), rootCoulomb_);
-    setCharges(scaled, rootCoulomb_ * net, ranks_->own());
-    cells_.makeRoomForList(); // not between the exchanges of an evaluation
-    ranks_->plan(coefficientCount(farField_.discretisation().order), tree().view(0).stride, far());
-    history_.replace();
-}
-
-template<class Real>
-void CudaBackend<Real>::setCharges(const ScaledCharges<Real>& scaled, double net, int own)
-{
-    const int n = static_cast<int>(scaled.q.size());
-    const bool sameParticles =
-            n == arrays_.size() && own == arrays_.own() && scaled.count() == arrays_.takingPart();
-    if (!sameParticles)
+    const bool areOthers = !(counts == arrays_.counts());
+    if (areOthers)
     {
         // what has no memory leaves all as it was
-        nearField_.resize(scaled.count());
-        farForces_.resize(scaled.count());
-        resizeCells(scaled.count(), n, own);
+        nearField_.resize(counts.takingPart);
+        farForces_.resize(counts.takingPart);
+        resizeCells(counts);
     }
-    if (!sameParticles || std::abs(net - netCharge_) > c_roundingOfNetCharge)
+    if (areOthers || std::abs(net - netCharge_) > c_roundingOfNetCharge)
     {
         history_.replace(); // the net charge is an argument of kernels
     }
-    arrays_.setCharges(scaled, own, far());
-    setParticles();
-    if (!sameParticles && !ranks_)
-    {
-        forgetOccupancy(); // a plan of ranks changes it little
-    }
-    netCharge_ = net;
+    return areOthers;
 }
 
 template<class Real>
 void CudaBackend<Real>::setExclusions(const int* offsets, const int* partners, int n)
 {
-    ExclusionRows once;
-    ExclusionRows* rows = ranks_ ? &ranks_->exclusionRows() : &once;
-    const int complete  = ranks_ ? ranks_->own() : 0; // ours are listed at both particles
-    nearField_.exclusions().set(offsets, partners, n, complete, threads_, rows, far());
+    nearField_.exclusions().set(offsets, partners, n, threads_, far());
+    history_.replace();
+}
+
+template<class Real>
+void CudaBackend<Real>::setSystem(const WholeSystem<Real>& system)
+{
+    ranks_->setSystem(system, rootCoulomb_, far());
+}
+
+template<class Real>
+int CudaBackend<Real>::locate(const std::vector<int>& index, const Real* x)
+{
+    settle(); // evaluations that nobody has waited for use what the plan replaces
+    return ranks_->locate(index, x, farField_.discretisation(), farField_.box(), far());
+}
+
+template<class Real>
+void CudaBackend<Real>::plan(double net)
+{
+    const DevicePlan<Real>& plan = ranks_->makePlan(far());
+    makeRoom(plan.counts(), rootCoulomb_ * net);
+    arrays_.setCharges(plan, far());
+    netCharge_ = rootCoulomb_ * net;
+    setParticles();
+    nearField_.exclusions().set(plan, far());
+    cells_.makeRoomForList(); // not between the exchanges of an evaluation
+    ranks_->planExchanges(
+            coefficientCount(farField_.discretisation().order), tree().view(0).stride, far());
     history_.replace();
 }
 
@@ -107,7 +114,7 @@ void CudaBackend<Real>::build(const Discretisation& d)
     {
         farField_.build(d, threads_, reproducible_, far());
         potentials_.setOrder(d.order, far());
-        resizeCells(arrays_.takingPart(), arrays_.size(), arrays_.own());
+        resizeCells(arrays_.counts());
         forgetOccupancy();
         setParticles();
     }
@@ -299,11 +306,12 @@ std::vector<double> CudaBackend<Real>::measure(Measure what,
 }
 
 template<class Real>
-void CudaBackend<Real>::resizeCells(int n, int all, int own)
+void CudaBackend<Real>::resizeCells(const ParticleCounts& counts)
 {
-    if (tree().levels() > 0 && (n > 0 || ranks_))
+    if (tree().levels() > 0 && (counts.takingPart > 0 || ranks_))
     {
-        cells_.resize(n, all, own, leafGrid().cells, ranks_ != nullptr);
+        cells_.resize(
+                counts.takingPart, counts.all, counts.own, leafGrid().cells, ranks_ != nullptr);
         history_.forgetPositions();
     }
 }

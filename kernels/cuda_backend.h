@@ -47,7 +47,6 @@ public:
                 const DeviceRanks<Real>* ranks);
 
     void setCharges(const Real* q, int n) override;
-    void setGhosts(const Real* q, int n, double net) override;
     void setExclusions(const int* offsets, const int* partners, int n) override;
     void build(const Discretisation& d) override;
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override;
@@ -84,6 +83,9 @@ public:
     bool mustRecordAgain() const override { return history_.isOutdated() || tree().needsRoom(); }
 
     bool mayUpdateGraphs() const override { return tree().levels() == 1; }
+    void setSystem(const WholeSystem<Real>& system) override;
+    int locate(const std::vector<int>& index, const Real* x) override;
+    void plan(double net) override;
     bool needsPlan(void* stream) override
     {
         return ranks_ && !isCapturing(static_cast<cudaStream_t>(stream)) && ranks_->needsPlan();
@@ -138,10 +140,10 @@ private:
     //! Whether a graph may take the place of an evaluation of this request.
     bool mayRepeat(const Request& request, cudaStream_t stream) const;
 
-    /*! \brief Takes the charges of all particles here.
+    /*! \brief Makes room for particles here; where there is no memory for them, all stays as it was.
      *  \param[in] net  charge of all particles that there are, scaled
-     *  \param[in] own  those from here on are ghosts */
-    void setCharges(const ScaledCharges<Real>& scaled, double net, int own);
+     *  \returns whether there were others before */
+    bool makeRoom(const ParticleCounts& counts, double net);
     //! With ranks: an evaluation has been put into a stream.
     void noteEvaluation(cudaStream_t stream)
     {
@@ -150,8 +152,8 @@ private:
             ranks_->noteEvaluation(stream);
         }
     }
-    //! Makes room for n of all particles, those that take part.
-    void resizeCells(int n, int all, int own);
+    //! Makes room for sorting.
+    void resizeCells(const ParticleCounts& counts);
     //! How full cells are is to be found out by the next evaluation.
     void forgetOccupancy();
     //! Says which these are.

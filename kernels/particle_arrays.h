@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "operators/scaled_charges.h"
+#include "ranks/device_plan.h"
 #include "runtime/device.h"
 
 namespace farfield
@@ -22,37 +23,29 @@ class ParticleArrays
 {
 public:
     /*! \brief Takes charges; sets the number of particles. Where there is no memory for them, all
-     *         stays as it was.
-     *  \param[in] own  those from here on are ghosts */
-    void setCharges(const ScaledCharges<Real>& charges, int own, cudaStream_t stream)
+     *         stays as it was. */
+    void setCharges(const ScaledCharges<Real>& charges, cudaStream_t stream)
     {
         const std::vector<int> order = charges.order();
-        if (order.size() > order_.size())
-        {
-            DeviceBuffer<int> larger;
-            larger.resize(order.size());
-            q_.resize(order.size());
-            order_ = std::move(larger);
-        }
-        q_.upload(charges.q.data(), charges.q.size(), stream);
-        order_.upload(order.data(), order.size(), stream);
-        n_          = static_cast<int>(order.size());
-        own_        = own;
-        takingPart_ = charges.count();
-        // ghosts are the last of the others, too
-        idle_ = static_cast<int>(std::count_if(order.begin() + takingPart_,
-                                               order.end(),
-                                               [own](int particle) { return particle < own; }));
+        const auto n                 = static_cast<int>(order.size());
+        setCharges(charges.q.data(), order.data(), { n, n, charges.count() }, stream);
+        check(cudaStreamSynchronize(stream), "copying charges to the GPU");
     }
-    int size() const { return n_; }
-    int own() const { return own_; }
-    int takingPart() const { return takingPart_; } //!< see ScaledCharges
+    //! The same of a plan of ranks.
+    void setCharges(const DevicePlan<Real>& plan, cudaStream_t stream)
+    {
+        setCharges(plan.q(), plan.order(), plan.counts(), stream);
+    }
+    const ParticleCounts& counts() const { return counts_; }
+    int size() const { return counts_.all; }
+    int own() const { return counts_.own; }
+    int takingPart() const { return counts_.takingPart; }
     const Real* q() const { return q_.data(); }
     //! [n] Those that take part, ascending, then the others; device memory.
     const int* order() const { return order_.data(); }
     //! Ours that do not take part, ascending; device memory.
-    const int* idle() const { return order_.data() + takingPart_; }
-    int idleCount() const { return idle_; }
+    const int* idle() const { return order_.data() + takingPart(); }
+    int idleCount() const { return size() - takingPart(); } // all ghosts take part
 
     //! \param[in] x  [n][3] device memory
     void usePositions(const Real* x) { positions_ = x; }
@@ -76,16 +69,16 @@ public:
     //! [own] room for potentials.
     Real* potentials()
     {
-        potentials_.resize(own_);
+        potentials_.resize(own());
         return potentials_.data();
     }
     //! Brings potentials() to the host; they are there when the stream has come to its end.
     void fetchPotentials(cudaStream_t stream)
     {
-        potentialsOnHost_.resize(own_);
+        potentialsOnHost_.resize(own());
         check(cudaMemcpyAsync(potentialsOnHost_.data(),
                               potentials_.data(),
-                              own_ * sizeof(Real),
+                              own() * sizeof(Real),
                               cudaMemcpyDeviceToHost,
                               stream),
               "copying potentials from the GPU");
@@ -93,7 +86,7 @@ public:
     //! Gives them to the caller.
     void deliverPotentials(Real* potentials) const
     {
-        std::copy_n(potentialsOnHost_.data(), own_, potentials);
+        std::copy_n(potentialsOnHost_.data(), own(), potentials);
     }
     //! Brings forces() to the host; they are there when the stream has come to its end.
     void fetchForces(cudaStream_t stream)
@@ -123,9 +116,29 @@ public:
     }
 
 private:
-    size_t values() const { return 3 * static_cast<size_t>(own_); }
+    size_t values() const { return 3 * static_cast<size_t>(own()); }
+    //! From host or device memory.
+    void
+    setCharges(const Real* q, const int* order, const ParticleCounts& counts, cudaStream_t stream)
+    {
+        const auto n = static_cast<size_t>(counts.all);
+        if (n > order_.size())
+        {
+            DeviceBuffer<int> larger;
+            larger.resize(n);
+            q_.resize(n);
+            order_ = std::move(larger);
+        }
+        q_.resize(n);
+        order_.resize(n);
+        check(cudaMemcpyAsync(q_.data(), q, n * sizeof(Real), cudaMemcpyDefault, stream),
+              "copying charges");
+        check(cudaMemcpyAsync(order_.data(), order, n * sizeof(int), cudaMemcpyDefault, stream),
+              "copying who takes part");
+        counts_ = counts;
+    }
 
-    int n_ = 0, own_ = 0, takingPart_ = 0, idle_ = 0;
+    ParticleCounts counts_;
     const Real* positions_ = nullptr;
     DeviceBuffer<Real> q_, x_, forces_, potentials_;
     DeviceBuffer<int> order_;

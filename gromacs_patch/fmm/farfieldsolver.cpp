@@ -164,20 +164,14 @@ std::string FarfieldSolver::timings() const
 
 void FarfieldSolver::setParticles()
 {
+    if (distributed_)
+    {
+        setParticlesOfRank();
+        return;
+    }
     const ArrayRef<const real> charges    = particles_.charges();
     const FarfieldExclusions&  exclusions = particles_.exclusions();
     const int                  number     = static_cast<int>(charges.size());
-    if (distributed_)
-    {
-        farfield::LocalParticles<real> local;
-        local.count             = number;
-        local.index             = particles_.globalAtoms().data();
-        local.charges           = charges.data();
-        local.exclusionOffsets  = exclusions.offsets.data();
-        local.exclusionPartners = exclusions.partners.data();
-        distributed_->setLocal(local);
-        return;
-    }
     if (particles_.arePerturbed())
     {
         solver_->setPerturbedCharges(charges.data(), particles_.chargesB().data(), number);
@@ -189,6 +183,21 @@ void FarfieldSolver::setParticles()
     solver_->setExclusions(exclusions.offsets.data(), exclusions.partners.data(), number);
 }
 
+void FarfieldSolver::setParticlesOfRank()
+{
+    if (!isPrepared_)
+    {
+        farfield::SystemOfRanks<real> system;
+        system.count             = static_cast<int>(particles_.globalCharges().size());
+        system.charges           = particles_.globalCharges().data();
+        system.exclusionOffsets  = particles_.globalExclusions().offsets.data();
+        system.exclusionPartners = particles_.globalExclusions().partners.data();
+        distributed_->setSystem(system);
+    }
+    distributed_->setLocal(particles_.globalAtoms().data(),
+                           static_cast<int>(particles_.globalAtoms().size()));
+}
+
 void FarfieldSolver::follow(const MDModulesAtomsRedistributedSignal& signal, const std::string& dataPath)
 {
     try
@@ -197,8 +206,8 @@ void FarfieldSolver::follow(const MDModulesAtomsRedistributedSignal& signal, con
         {
             setParticles();
         }
-        // Several ranks plan what they exchange whenever atoms have changed domains
-        if (!isPrepared_ || distributed_)
+        // Several ranks plan what they exchange at the first evaluation after atoms have changed domains
+        if (!isPrepared_)
         {
             prepare(signal.x_, signal.box_);
         }
@@ -258,7 +267,7 @@ void FarfieldSolver::prepare(ArrayRef<const RVec> x, const Matrix3x3& box)
         }
     }
     // Of a rank without atoms there is no first one
-    const real* positions = particles_.charges().empty() ? nullptr : particles_.positions(x)->as_vec();
+    const real* positions = particles_.globalAtoms().empty() ? nullptr : particles_.positions(x)->as_vec();
     if (solver_)
     {
         solver_->prepare(positions, BoxRows(box).rows);

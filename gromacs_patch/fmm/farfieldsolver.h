@@ -150,6 +150,8 @@ public:
 private:
     //! Hands charges and exclusions over; throws farfield::Error.
     void setParticles();
+    //! The same where there are several ranks.
+    void setParticlesOfRank();
     //! Chooses the discretisation, or takes it over from the checkpoint; throws farfield::Error.
     void prepare(ArrayRef<const RVec> x, const Matrix3x3& box);
     //! Writes the discretisation to the log when it has changed.

@@ -150,32 +150,48 @@ size_t numPairsOf(const size_t number)
     return number == 0 ? 0 : number * (number - 1) / 2;
 }
 
-//! Returns the pairs of \p exclusions at both of their atoms.
-FarfieldExclusions atBothAtoms(const FarfieldExclusions& exclusions)
+/*! \brief Returns all excluded pairs at both of their atoms.
+ *
+ * \param[in] exclusions  pairs at either of their atoms
+ * \param[in] group       atoms of which all pairs are excluded as well
+ */
+FarfieldExclusions atBothAtoms(const FarfieldExclusions& exclusions, const std::vector<int>& group)
 {
-    const int          numAtoms = static_cast<int>(exclusions.offsets.size()) - 1;
+    const int  numAtoms = static_cast<int>(exclusions.offsets.size()) - 1;
+    const auto forPairs = [&](const auto& visit)
+    {
+        for (int i = 0; i < numAtoms; i++)
+        {
+            for (int k = exclusions.offsets[i]; k < exclusions.offsets[i + 1]; k++)
+            {
+                visit(i, exclusions.partners[k]);
+            }
+        }
+        for (size_t i = 0; i < group.size(); i++)
+        {
+            for (size_t j = i + 1; j < group.size(); j++)
+            {
+                visit(group[i], group[j]);
+            }
+        }
+    };
     FarfieldExclusions result;
     result.offsets.resize(exclusions.offsets.size());
-    for (int i = 0; i < numAtoms; i++)
-    {
-        for (int k = exclusions.offsets[i]; k < exclusions.offsets[i + 1]; k++)
-        {
-            result.offsets[i + 1]++;
-            result.offsets[exclusions.partners[k] + 1]++;
-        }
-    }
+    forPairs(
+            [&](const int i, const int j)
+            {
+                result.offsets[i + 1]++;
+                result.offsets[j + 1]++;
+            });
     std::partial_sum(result.offsets.begin(), result.offsets.end(), result.offsets.begin());
     result.partners.resize(result.offsets.back());
     std::vector<int> next(result.offsets.begin(), result.offsets.end() - 1);
-    for (int i = 0; i < numAtoms; i++)
-    {
-        for (int k = exclusions.offsets[i]; k < exclusions.offsets[i + 1]; k++)
-        {
-            const int j                = exclusions.partners[k];
-            result.partners[next[i]++] = j;
-            result.partners[next[j]++] = i;
-        }
-    }
+    forPairs(
+            [&](const int i, const int j)
+            {
+                result.partners[next[i]++] = j;
+                result.partners[next[j]++] = i;
+            });
     return result;
 }
 
@@ -219,7 +235,7 @@ bool FarfieldParticles::follow(const MDModulesAtomsRedistributedSignal& signal)
                 static_cast<int>(globalExclusions_.partners.size() + numPairsOf(globalGroup_.size()));
         if (areDivided_)
         {
-            globalExclusions_ = atBothAtoms(globalExclusions_);
+            globalExclusions_ = atBothAtoms(globalExclusions_, globalGroup_);
         }
     }
 
@@ -242,7 +258,10 @@ bool FarfieldParticles::follow(const MDModulesAtomsRedistributedSignal& signal)
     }
     GMX_RELEASE_ASSERT(areDivided_ || static_cast<int>(globalAtom_.size()) == mtop_.natoms,
                        "With a single rank all atoms of the system are home atoms");
-    reorder();
+    if (!areDivided_)
+    {
+        reorder();
+    }
     return true;
 }
 
@@ -271,18 +290,15 @@ void FarfieldParticles::reorder()
 {
     const int            numParticles = static_cast<int>(globalAtom_.size());
     const int gmx_unused numThreads   = gmx_omp_nthreads_get(ModuleMultiThread::Default);
-    particleOfGlobalAtom_.resize(areDivided_ ? 0 : numParticles);
+    particleOfGlobalAtom_.resize(numParticles);
     charges_.resize(numParticles);
     chargesB_.resize(arePerturbed_ ? numParticles : 0);
     energyGroups_.resize(numEnergyGroups_ > 1 ? numParticles : 0);
 #pragma omp parallel for num_threads(numThreads) schedule(static)
     for (int i = 0; i < numParticles; i++)
     {
-        charges_[i] = globalCharges_[globalAtom_[i]];
-        if (!areDivided_)
-        {
-            particleOfGlobalAtom_[globalAtom_[i]] = i;
-        }
+        charges_[i]                           = globalCharges_[globalAtom_[i]];
+        particleOfGlobalAtom_[globalAtom_[i]] = i;
         if (arePerturbed_)
         {
             chargesB_[i] = globalChargesB_[globalAtom_[i]];
@@ -293,52 +309,7 @@ void FarfieldParticles::reorder()
                     getGroupType(mtop_.groups, SimulationAtomGroupType::EnergyOutput, globalAtom_[i]);
         }
     }
-    if (areDivided_)
-    {
-        listGlobalPartners();
-    }
-    else
-    {
-        reorderExclusions();
-    }
-}
-
-void FarfieldParticles::listGlobalPartners()
-{
-    const int            numParticles = static_cast<int>(globalAtom_.size());
-    const int gmx_unused numThreads   = gmx_omp_nthreads_get(ModuleMultiThread::Default);
-    const auto           isOfGroup    = [this](const int atom)
-    {
-        return !globalGroup_.empty() && std::binary_search(globalGroup_.begin(), globalGroup_.end(), atom);
-    };
-    exclusions_.offsets.assign(numParticles + 1, 0);
-#pragma omp parallel for num_threads(numThreads) schedule(static)
-    for (int i = 0; i < numParticles; i++)
-    {
-        const int atom = globalAtom_[i];
-        exclusions_.offsets[i + 1] =
-                globalExclusions_.offsets[atom + 1] - globalExclusions_.offsets[atom]
-                + (isOfGroup(atom) ? static_cast<int>(globalGroup_.size()) - 1 : 0);
-    }
-    std::partial_sum(exclusions_.offsets.begin(), exclusions_.offsets.end(), exclusions_.offsets.begin());
-    exclusions_.partners.resize(exclusions_.offsets.back());
-#pragma omp parallel for num_threads(numThreads) schedule(static)
-    for (int i = 0; i < numParticles; i++)
-    {
-        const int atom = globalAtom_[i];
-        int       next = exclusions_.offsets[i];
-        for (int k = globalExclusions_.offsets[atom]; k < globalExclusions_.offsets[atom + 1]; k++)
-        {
-            exclusions_.partners[next++] = globalExclusions_.partners[k];
-        }
-        if (isOfGroup(atom))
-        {
-            std::copy_if(globalGroup_.begin(),
-                         globalGroup_.end(),
-                         exclusions_.partners.begin() + next,
-                         [atom](const int other) { return other != atom; });
-        }
-    }
+    reorderExclusions();
 }
 
 void FarfieldParticles::reorderExclusions()

@@ -89,7 +89,12 @@ public:
      */
     bool follow(const MDModulesAtomsRedistributedSignal& signal);
 
-    //! Charges, e, one per particle; of state A where they are perturbed
+    //! Charges of the whole system, e, one per global atom
+    ArrayRef<const real> globalCharges() const { return globalCharges_; }
+    //! With several ranks: excluded pairs of global atoms, at both of them
+    const FarfieldExclusions& globalExclusions() const { return globalExclusions_; }
+
+    //! With one rank: charges, e, one per particle; of state A where they are perturbed
     ArrayRef<const real> charges() const { return charges_; }
     //! Charges of state B, e, one per particle, where they are perturbed
     ArrayRef<const real> chargesB() const { return chargesB_; }
@@ -99,10 +104,7 @@ public:
     int numEnergyGroups() const { return numEnergyGroups_; }
     //! Energy group of each particle, where there are several groups
     ArrayRef<const int> energyGroups() const { return energyGroups_; }
-    /*! \brief Excluded pairs of particles, each once, at either of the two.
-     *
-     * With several ranks each at both, and the partners are global atoms.
-     */
+    //! With one rank: excluded pairs of particles, each once, at either of the two
     const FarfieldExclusions& exclusions() const { return exclusions_; }
     //! Number of excluded pairs in the whole system
     int numExcludedPairs() const { return numExcludedPairs_; }
@@ -133,8 +135,6 @@ private:
     void reorder();
     //! Sets exclusions_.
     void reorderExclusions();
-    //! Sets exclusions_ where there are several ranks.
-    void listGlobalPartners();
 
     const gmx_mtop_t& mtop_;
     const bool        arePerturbed_;

@@ -13,7 +13,7 @@
 namespace farfield
 {
 
-void ExclusionRows::set(const int* offsets, const int* partners, int n, int complete, int threads)
+void ExclusionRows::set(const int* offsets, const int* partners, int n, int threads)
 {
     if (n > 0 && offsets[n] > INT_MAX / 2)
     {
@@ -22,20 +22,14 @@ void ExclusionRows::set(const int* offsets, const int* partners, int n, int comp
                 "More than a billion excluded pairs are not supported on the GPU; use the device "
                 "'cpu'.");
     }
-    // calls visit(i, j) for the partners j of i, and visitOther(j, i) where the row of j may lack i
-    const auto forRow = [&](int i, const auto& visit, const auto& visitOther)
+    // calls visit(i, j) for the partners j of i
+    const auto forRow = [&](int i, const auto& visit)
     {
         for (int k = offsets[i]; k < offsets[i + 1]; k++)
         {
-            const int j = partners[k];
-            if (j == i)
+            if (partners[k] != i)
             {
-                continue;
-            }
-            visit(i, j);
-            if (i >= complete || j >= complete)
-            {
-                visitOther(j, i);
+                visit(i, partners[k]);
             }
         }
     };
@@ -44,14 +38,13 @@ void ExclusionRows::set(const int* offsets, const int* partners, int n, int comp
     for (int i = 0; i < n; i++)
     {
         int length = 0;
-        forRow(
-                i,
-                [&](int /*i*/, int /*j*/) { length++; },
-                [&](int j, int /*i*/)
-                {
+        forRow(i,
+               [&](int /*i*/, int j)
+               {
+                   length++;
 #pragma omp atomic
-                    first_[j + 1]++;
-                });
+                   first_[j + 1]++;
+               });
 #pragma omp atomic
         first_[i + 1] += length;
     }
@@ -68,7 +61,12 @@ void ExclusionRows::set(const int* offsets, const int* partners, int n, int comp
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int i = 0; i < n; i++)
     {
-        forRow(i, put, put);
+        forRow(i,
+               [&](int one, int other)
+               {
+                   put(one, other);
+                   put(other, one);
+               });
     }
     // in an order that no thread has a say in, and as the near field searches for partners
     offsets_.assign(static_cast<size_t>(n) + 1, 0);

@@ -12,7 +12,7 @@
 namespace farfield
 {
 
-//! Rows in host memory, which stays for rows to come.
+//! Rows in host memory.
 class ExclusionRows
 {
 public:
@@ -20,10 +20,9 @@ public:
      *  \param[in] offsets   [n + 1]
      *  \param[in] partners  of particle i from offsets[i] on
      *  \param[in] n         particles
-     *  \param[in] complete  the rows of so many particles, the first, name all their partners
      *  \param[in] threads   of OpenMP
      *  \throws Error  Unsupported: there are more than a billion */
-    void set(const int* offsets, const int* partners, int n, int complete, int threads);
+    void set(const int* offsets, const int* partners, int n, int threads);
 
     const std::vector<int>& offsets() const { return offsets_; } //!< [n + 1]
     //! Ascending in each row, without the particle itself.

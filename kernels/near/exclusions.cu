@@ -195,18 +195,44 @@ template<class Real>
 void DeviceExclusions<Real>::set(const int* offsets,
                                  const int* partners,
                                  int n,
-                                 int complete,
                                  int threads,
-                                 ExclusionRows* rows,
                                  cudaStream_t stream)
 {
-    rows->set(offsets, partners, n, complete, threads);
-    length_  = rows->partners().size();
-    longest_ = rows->longest();
+    ExclusionRows rows;
+    rows.set(offsets, partners, n, threads);
+    setRows(rows.offsets().data(),
+            rows.partners().data(),
+            n,
+            rows.partners().size(),
+            rows.longest(),
+            stream);
+}
+
+template<class Real>
+void DeviceExclusions<Real>::set(const DevicePlan<Real>& plan, cudaStream_t stream)
+{
+    setRows(plan.excludedOffsets(),
+            plan.excludedPartners(),
+            plan.count(),
+            plan.excludedPairs(),
+            plan.longestRow(),
+            stream);
+}
+
+template<class Real>
+void DeviceExclusions<Real>::setRows(const int* offsets,
+                                     const int* partners,
+                                     int n,
+                                     size_t length,
+                                     int longest,
+                                     cudaStream_t stream)
+{
+    length_  = length;
+    longest_ = longest;
     if (length_ > 0)
     {
-        offsets_.upload(rows->offsets().data(), rows->offsets().size(), stream);
-        partners_.upload(rows->partners().data(), length_, stream);
+        offsets_.upload(offsets, static_cast<size_t>(n) + 1, stream);
+        partners_.upload(partners, length_, stream);
         close_.resize(length_);
         close_.clear(stream);
         closeOf_.resize(n);

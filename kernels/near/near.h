@@ -11,7 +11,7 @@
 
 #include "base/vectors.h"
 #include "cells/binning.h"
-#include "near/exclusion_rows.h"
+#include "ranks/device_plan.h"
 #include "runtime/device.h"
 #include "runtime/layout.h"
 #include "runtime/ordered_sums.h"
@@ -49,14 +49,10 @@ class DeviceExclusions
 {
 public:
     //! Takes pairs in either or both directions (host memory); i-i entries are dropped, repeated
-    //! ones merged, by so many threads, in memory that may be used again; see ExclusionRows.
-    void set(const int* offsets,
-             const int* partners,
-             int n,
-             int complete,
-             int threads,
-             ExclusionRows* rows,
-             cudaStream_t stream);
+    //! ones merged, by so many threads.
+    void set(const int* offsets, const int* partners, int n, int threads, cudaStream_t stream);
+    //! Takes those of a plan of ranks.
+    void set(const DevicePlan<Real>& plan, cudaStream_t stream);
 
     /*! \brief Computes what excluded pairs contribute to the forces: minus their interaction.
      *
@@ -98,6 +94,14 @@ public:
     View view() const;
 
 private:
+    //! Takes rows in host or device memory; waits.
+    void setRows(const int* offsets,
+                 const int* partners,
+                 int n,
+                 size_t length,
+                 int longest,
+                 cudaStream_t stream);
+
     size_t length_ = 0;
     int longest_   = 0; //!< most partners of a particle
     DeviceBuffer<int> offsets_, partners_;

@@ -87,20 +87,20 @@ __global__ void __launch_bounds__(c_threads) gather(const __grid_constant__ Gath
 } // namespace
 
 template<class Real>
-void DeviceGhosts<Real>::plan(Partition<Real>* partition, int own, cudaStream_t stream)
+void DeviceGhosts<Real>::plan(const DevicePlan<Real>& plan,
+                              const Partition<Real>& partition,
+                              cudaStream_t stream)
 {
-    const Ghosts<Real>& ghosts = partition->ghosts();
-    const int ranks            = partition->ranks().size();
-    const int me               = partition->ranks().rank();
-    own_                       = own;
-    const size_t values        = 3 * static_cast<size_t>(own);
-    plannedOnHost_.resize(values);
-    partition->copyPlannedWhere(own, plannedOnHost_.data());
-    planned_.upload(plannedOnHost_.data(), values, stream);
-    sent_.upload(ghosts.sent().values.data(), ghosts.sent().values.size(), stream);
-    packed_.resize(3 * sent_.size());
-    positions_.resize(3 * (static_cast<size_t>(own) + ghosts.count()));
+    const int me = partition.ranks().rank(), ranks = partition.ranks().size();
+    plan_ = &plan;
+    packed_.resize(3 * plan.sent().size());
+    positions_.resize(3 * static_cast<size_t>(plan.count()));
     constexpr size_t c_bytes = 3 * sizeof(Real);
+    const auto stretchOf     = [&](const std::vector<size_t>& offsets, int rank, size_t before)
+    {
+        return Stretch{ c_bytes * (before + offsets[rank]),
+                        c_bytes * (offsets[rank + 1] - offsets[rank]) };
+    };
     sentStretches_.assign(ranks, {});
     receivedStretches_.assign(ranks, {});
     messages_ = bytes_ = 0;
@@ -110,14 +110,12 @@ void DeviceGhosts<Real>::plan(Partition<Real>* partition, int own, cudaStream_t 
         {
             continue;
         }
-        sentStretches_[r]     = { c_bytes * ghosts.sent().offsets[r],
-                                  c_bytes * ghosts.sent().count(r) };
-        receivedStretches_[r] = { c_bytes * (own + ghosts.offsets()[r]),
-                                  c_bytes * (ghosts.offsets()[r + 1] - ghosts.offsets()[r]) };
+        sentStretches_[r]     = stretchOf(plan.sentOffsets(), r, 0);
+        receivedStretches_[r] = stretchOf(plan.ghostOffsets(), r, plan.own());
         messages_ += sentStretches_[r].size > 0 ? 1 : 0;
         bytes_ += static_cast<long long>(sentStretches_[r].size);
     }
-    limit_ = static_cast<Real>(0.99 * partition->drift()); // as Partition
+    limit_ = static_cast<Real>(0.99 * partition.drift()); // as Partition
     farthest_.resize(1);
     farthest_.clear(stream);
     poison_.resize(1);
@@ -134,11 +132,11 @@ const Real* DeviceGhosts<Real>::exchange(const Real* x,
                                          cudaStream_t stream)
 {
     GatherTask<Real> task = {};
-    task.own              = own_;
-    task.sent             = static_cast<int>(sent_.size());
+    task.own              = plan_->own();
+    task.sent             = static_cast<int>(plan_->sent().size());
     task.x                = x;
-    task.planned          = planned_.data();
-    task.sentOf           = sent_.data();
+    task.planned          = plan_->where();
+    task.sentOf           = plan_->sent().data();
     for (int i = 0; i < 9; i++)
     {
         task.toCells[i / 3][i % 3] = static_cast<Real>(toCells(i / 3, i % 3));

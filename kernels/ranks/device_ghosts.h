@@ -12,7 +12,7 @@
 
 #include "base/vectors.h"
 #include "farfield/farfield_parallel.h"
-#include "parallel/partition.h"
+#include "ranks/device_plan.h"
 #include "runtime/device.h"
 
 namespace farfield
@@ -22,8 +22,8 @@ template<class Real>
 class DeviceGhosts
 {
 public:
-    //! Takes a plan, for so many particles of ours; waits.
-    void plan(Partition<Real>* partition, int own, cudaStream_t stream);
+    //! Takes a plan, which is used until the next; waits.
+    void plan(const DevicePlan<Real>& plan, const Partition<Real>& partition, cudaStream_t stream);
 
     /*! \brief Exchanges positions, and looks how far ours have moved since the plan.
      *  \param[in] x        of our particles, nm, [own][3], device memory
@@ -50,10 +50,7 @@ public:
     const std::vector<Stretch>& received() const { return receivedStretches_; }
 
 private:
-    int own_ = 0;
-    PinnedBuffer<Real> plannedOnHost_;
-    DeviceBuffer<Real> planned_;            //!< cell coordinates of ours, [own][3]; NaN: not binned
-    DeviceBuffer<int> sent_;                //!< ours, by rank
+    const DevicePlan<Real>* plan_ = nullptr;
     DeviceBuffer<Real> packed_, positions_; //!< [sent][3]; [own + ghosts][3]
     std::vector<Stretch> sentStretches_, receivedStretches_;
     Real limit_ = 0; //!< cells

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "backend/gpu_backend.h"
-#include "near/exclusion_rows.h"
 #include "ranks/device_ghosts.h"
 #include "ranks/shared_multipoles.h"
 #include "ranks/staged_communicator.h"
@@ -35,27 +34,30 @@ public:
         }
     }
 
-    //! Charges of our particles, e; they are used with those of the ghosts.
-    void setOwnCharges(const Real* q, int n)
+    //! As DevicePlan::setSystem().
+    void setSystem(const WholeSystem<Real>& system, double rootCoulomb, cudaStream_t stream)
     {
-        charges_.assign(q, q + n);
-        own_ = n;
+        plan_.setSystem(system, rootCoulomb, stream);
     }
-    int own() const { return own_; }
-    //! With those of ghosts behind them.
-    const std::vector<Real>& allCharges(const Real* ofGhosts, int ghosts)
+    //! As DevicePlan::locate().
+    int locate(const std::vector<int>& index,
+               const Real* x,
+               const Discretisation& d,
+               const Mat3& box,
+               cudaStream_t stream)
     {
-        charges_.resize(own_);
-        charges_.insert(charges_.end(), ofGhosts, ofGhosts + ghosts);
-        return charges_;
+        return plan_.locate(index, x, d, box, *partition_, stream);
     }
-    //! Plans are many: the memory that they need on the host stays.
-    ExclusionRows& exclusionRows() { return exclusionRows_; }
-
-    //! Takes the plan of the partition. \param[in] stride  of level 0
-    void plan(int coefficients, int stride, cudaStream_t stream)
+    //! As DevicePlan::make().
+    const DevicePlan<Real>& makePlan(cudaStream_t stream)
     {
-        ghosts_.plan(partition_, own(), stream);
+        plan_.make(partition_, stream);
+        return plan_;
+    }
+    //! Plans exchanges after makePlan(). \param[in] stride  of level 0
+    void planExchanges(int coefficients, int stride, cudaStream_t stream)
+    {
+        ghosts_.plan(plan_, *partition_, stream);
         multipoles_.plan(partition_->regions(), partition_->ranks(), coefficients, stride, stream);
         const auto smaller   = [](const Stretch& a, const Stretch& b) { return a.size < b.size; };
         const auto largestOf = [&](const std::vector<Stretch>& all)
@@ -123,9 +125,7 @@ private:
     Communicator* host_;
     DeviceCommunicator* communicator_;
     std::unique_ptr<StagedCommunicator> staged_;
-    std::vector<Real> charges_; //!< of ours, then of the ghosts
-    int own_ = 0;
-    ExclusionRows exclusionRows_;
+    DevicePlan<Real> plan_;
     DeviceGhosts<Real> ghosts_;
     SharedMultipoles<Real> multipoles_;
     std::array<Event, c_lag> put_; //!< of the last evaluations, in turn

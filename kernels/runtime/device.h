@@ -113,11 +113,11 @@ public:
         }
         size_ = size;
     }
-    //! Resizes and copies from the host; returns when the host array may be reused.
+    //! Resizes and copies from host or device memory; returns when that may be reused.
     void upload(const T* from, size_t size, cudaStream_t stream)
     {
         resize(size);
-        check(cudaMemcpyAsync(data_, from, size * sizeof(T), cudaMemcpyHostToDevice, stream),
+        check(cudaMemcpyAsync(data_, from, size * sizeof(T), cudaMemcpyDefault, stream),
               "copying to the GPU");
         check(cudaStreamSynchronize(stream), "copying to the GPU");
     }

@@ -18,6 +18,7 @@
 #include "backend/perturbed_on_device.h"
 #include "backend/points_on_device.h"
 #include "farfield/farfield_parallel.h"
+#include "parallel/own_particles.h"
 
 namespace farfield
 {
@@ -79,6 +80,18 @@ public:
      *  \returns infinite where a position is not finite
      *  \throws Error  Unsupported: the stream is being recorded */
     virtual Vec3 extent(const Real* x, void* stream) = 0;
+
+    //! With ranks: the whole system, of which each has a part.
+    virtual void setSystem(const WholeSystem<Real>& system) = 0;
+    /*! \brief With ranks: takes our particles, and finds out where they are.
+     *  \param[in] index  of each in the system
+     *  \param[in] x      positions, nm, [index][3], host memory, or device memory in order with await()
+     *  \returns the number of one that is nowhere: not finite, or too far away; or -1 */
+    virtual int locate(const std::vector<int>& index, const Real* x) = 0;
+    /*! \brief With ranks: plans what is exchanged, for the particles where they were located. All ranks
+     *         together; waits.
+     *  \param[in] net  charge of the system, e */
+    virtual void plan(double net) = 0;
 
     /*! \brief With ranks: whether exchanges should be planned anew before the next evaluation on
      *         arrays in device memory, as particles have moved far; the same on all ranks.

@@ -106,16 +106,15 @@ public:
     virtual void reserve(size_t bytes) { (void)bytes; }
 };
 
-//! The particles of a rank.
+//! All particles of a system, by their indices; the same on all ranks.
 template<class Real>
-struct LocalParticles
+struct SystemOfRanks
 {
     int count           = 0;
-    const int* index    = nullptr; //!< [count] in the whole system, each on one rank only
     const Real* charges = nullptr; //!< e, [count]
-    //! [count + 1], ascending from 0: where the excluded partners of a particle begin
+    //! [count + 1], ascending from 0: where the excluded partners of a particle begin; null: none has any
     const int* exclusionOffsets = nullptr;
-    //! Indices in the whole system. Each pair is listed at both of its particles
+    //! Each pair is listed at both of its particles, once
     const int* exclusionPartners = nullptr;
 };
 
@@ -167,15 +166,20 @@ public:
     DistributedSolver(DistributedSolver&&) noexcept;
     DistributedSolver& operator=(DistributedSolver&&) noexcept;
 
+    /*! \brief Sets what the particles are; to be called before setLocal(), and when charges or exclusions
+     *         change. Copied by every rank, onto its GPU, too.
+     *  \throws Error  InvalidArgument: a charge is not finite, or a partner does not exist */
+    void setSystem(const SystemOfRanks<Real>& system);
     /*! \brief Sets the particles of this rank; to be called when they change, and may be called when
      *         they have moved.
-     *  \throws Error  InvalidArgument: a charge is not finite */
-    void setLocal(const LocalParticles<Real>& particles);
+     *  \param[in] index  of each in the system, [count]; every particle is on one rank
+     *  \throws Error  InvalidArgument: there is no such particle */
+    void setLocal(const int* index, int count);
 
     /*! \brief As Solver::evaluate(), for the particles of this rank.
      *
      *  Where particles have moved by a third of a cell since the exchanges were planned, or
-     *  setLocal() was called, these are planned anew.
+     *  setLocal() was called, these are planned anew; on GPUs in every call.
      *  \param[in]     x        positions, nm, [count][3]
      *  \param[in]     box      as for Solver::evaluate(), the same on all ranks
      *  \param[in,out] forces   of these particles

@@ -32,25 +32,18 @@ template<class Real>
 std::vector<std::vector<int>> Ghosts<Real>::nearOthers(const std::vector<int>& takePart,
                                                        const std::vector<int>& places,
                                                        const Regions& regions,
-                                                       const Reach& reach,
-                                                       int ws,
+                                                       const Neighbourhood& neighbourhood,
                                                        const Ranks& ranks)
 {
-    const int leaf = regions.levels() - 1;
     std::vector<std::vector<int>> sent(ranks.size());
     for (int r = 0; r < ranks.size(); r++)
     {
-        if (r == ranks.rank() || regions.cells(leaf, r).empty())
+        if (r == ranks.rank())
         {
             continue;
         }
-        std::vector<char> isTheirs(regions.grid(leaf).count(), 0);
-        for (const int cell : regions.cells(leaf, r))
-        {
-            isTheirs[cell] = 1;
-        }
-        const std::vector<char> reaches = reach.placesThatReach(reach.near(isTheirs, ws));
-        for (size_t k = 0; k < takePart.size(); k++)
+        const std::vector<char> reaches = neighbourhood.placesNear(regions, r);
+        for (size_t k = 0; k < takePart.size() && !reaches.empty(); k++)
         {
             if (reaches[places[k]])
             {
@@ -157,12 +150,12 @@ void Ghosts<Real>::plan(const OwnParticles<Real>& own,
                         const std::vector<int>& takePart,
                         const std::vector<int>& places,
                         const Regions& regions,
-                        const Reach& reach,
-                        int ws,
+                        const Neighbourhood& neighbourhood,
                         int threads,
                         Ranks* ranks)
 {
-    std::vector<std::vector<int>> sent = nearOthers(takePart, places, regions, reach, ws, *ranks);
+    std::vector<std::vector<int>> sent =
+            nearOthers(takePart, places, regions, neighbourhood, *ranks);
     directory_.clear();
     directory_.add(own.index);
     addPartners(own, threads, &sent, ranks);

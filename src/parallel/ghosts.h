@@ -13,24 +13,12 @@
 
 #include <vector>
 
-#include "cells/excluded_pairs.h"
 #include "parallel/directory.h"
-#include "parallel/reach.h"
-#include "parallel/regions.h"
+#include "parallel/neighbourhood.h"
+#include "parallel/own_particles.h"
 
 namespace farfield
 {
-
-//! The particles of this rank.
-template<class Real>
-struct OwnParticles
-{
-    std::vector<int> index;    //!< of each in the whole system
-    std::vector<Real> charges; //!< e
-    ExcludedPairs excluded;    //!< partners by their index in the whole system, every pair at both
-
-    int count() const { return static_cast<int>(index.size()); }
-};
 
 //! Which ghosts there are, and how positions get to them.
 template<class Real>
@@ -45,8 +33,7 @@ public:
               const std::vector<int>& takePart,
               const std::vector<int>& places,
               const Regions& regions,
-              const Reach& reach,
-              int ws,
+              const Neighbourhood& neighbourhood,
               int threads,
               Ranks* ranks);
 
@@ -76,8 +63,7 @@ private:
     static std::vector<std::vector<int>> nearOthers(const std::vector<int>& takePart,
                                                     const std::vector<int>& places,
                                                     const Regions& regions,
-                                                    const Reach& reach,
-                                                    int ws,
+                                                    const Neighbourhood& neighbourhood,
                                                     const Ranks& ranks);
     //! Looks for our excluded partners here, and adds those of ours that are partners of the particles
     //! of others, wherever they are.

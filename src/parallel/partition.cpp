@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
-#include "parallel/reach.h"
+#include "parallel/neighbourhood.h"
 
 namespace farfield
 {
@@ -76,33 +75,14 @@ bool Partition<Real>::needsPlan(const Discretisation& d) const
 }
 
 template<class Real>
-void Partition<Real>::copyPlannedWhere(int own, Real* where) const
-{
-    const auto count = static_cast<int>(takePart_.size());
-    if (count < own)
-    {
-        std::fill_n(where, 3 * static_cast<size_t>(own), std::numeric_limits<Real>::quiet_NaN());
-    }
-#pragma omp parallel for schedule(static) num_threads(threads_)
-    for (int k = 0; k < count; k++)
-    {
-        for (int c = 0; c < 3; c++)
-        {
-            where[3 * static_cast<size_t>(takePart_[k]) + c] =
-                    static_cast<Real>(plannedWhere_[3 * static_cast<size_t>(k) + c]);
-        }
-    }
-}
-
-template<class Real>
 void Partition<Real>::plan(const OwnParticles<Real>& own)
 {
-    isPlanned_      = false;
-    const Grid leaf = located_.leafGrid(box_);
-    const Reach reach(leaf, drift_, threads_);
-    const auto count = static_cast<int>(takePart_.size());
+    isPlanned_ = false;
+    const Neighbourhood neighbourhood(located_, box_, drift_, threads_);
+    const Reach& reach = neighbourhood.reach();
+    const auto count   = static_cast<int>(takePart_.size());
     std::vector<int> places(count);
-    std::vector<char> isHeld(reach.parts() * leaf.count(), 0);
+    std::vector<char> isHeld(reach.parts() * neighbourhood.leaf().count(), 0);
 #pragma omp parallel for schedule(static) num_threads(threads_)
     for (int k = 0; k < count; k++)
     {
@@ -112,19 +92,18 @@ void Partition<Real>::plan(const OwnParticles<Real>& own)
     {
         isHeld[place] = 1;
     }
-    const std::vector<char> isReached = reach.reached(isHeld);
-    std::vector<int> cells;
-    for (size_t cell = 0; cell < isReached.size(); cell++)
-    {
-        if (isReached[cell])
-        {
-            cells.push_back(static_cast<int>(cell));
-        }
-    }
-    regions_ = Regions(located_, box_, ranks_->gather(cells));
-    ghosts_.plan(own, takePart_, places, regions_, reach, located_.ws, threads_, ranks_);
+    regions_ = neighbourhood.regions(isHeld, ranks_);
+    ghosts_.plan(own, takePart_, places, regions_, neighbourhood, threads_, ranks_);
     planned_ = located_;
     std::swap(plannedWhere_, where_);
+    isPlanned_ = true;
+}
+
+template<class Real>
+void Partition<Real>::adopt(Regions regions, const Discretisation& d)
+{
+    regions_   = std::move(regions);
+    planned_   = d;
     isPlanned_ = true;
 }
 

@@ -29,14 +29,12 @@ public:
     Partition& operator=(const Partition&) = delete;
 
     Ranks& ranks() { return *ranks_; }
+    const Ranks& ranks() const { return *ranks_; }
     double drift() const { return drift_; }
+    int threads() const { return threads_; }
     Ghosts<Real>& ghosts() { return ghosts_; }
     //! The cells of all ranks, of the last plan.
     const Regions& regions() const { return regions_; }
-    /*! \brief Cell coordinates of our particles at the time of the plan.
-     *  \param[out] where  [own][3]; not numbers of those that are in no cell */
-    void copyPlannedWhere(int own, Real* where) const;
-
     /*! \brief Where our particles are, in cells; to be called before every evaluation.
      *  \param[in] own  those with a charge count, or all if none has one
      *  \returns the number of the first that is nowhere: not finite, or too far away; or -1 */
@@ -46,6 +44,8 @@ public:
     bool needsPlan(const Discretisation& d) const;
     //! Plans for the particles where they were located. All ranks together.
     void plan(const OwnParticles<Real>& own);
+    //! Takes the cells of a plan that a device has made: it has the ghosts.
+    void adopt(Regions regions, const Discretisation& d);
     //! Whether there is a plan for these cells.
     bool isPlannedFor(const Discretisation& d) const
     {

@@ -10,15 +10,21 @@
 namespace farfield
 {
 
-Reach::Reach(const Grid& grid, double drift, int threads) : grid_(grid), threads_(threads)
+std::array<Reach::Range, 2> Reach::halves(double drift)
 {
+    std::array<Range, 2> ofHalf;
     for (int half = 0; half < 2; half++)
     {
         // a position is below the end of its half
-        ofHalf_[half] = { static_cast<int>(std::floor(0.5 * half - 1 - drift)),
-                          static_cast<int>(std::ceil(0.5 * (half + 1) + drift)) - 1 };
+        ofHalf[half] = { static_cast<int>(std::floor(0.5 * half - 1 - drift)),
+                         static_cast<int>(std::ceil(0.5 * (half + 1) + drift)) - 1 };
     }
-    parts_           = ofHalf_[0] == ofHalf_[1] ? 1 : 8;
+    return ofHalf;
+}
+
+Reach::Reach(const Grid& grid, double drift, int threads) :
+    grid_(grid), threads_(threads), parts_(partsFor(drift)), ofHalf_(halves(drift))
+{
     const auto cells = static_cast<int>(grid.count());
     for (int k = 0; k < 3; k++)
     {

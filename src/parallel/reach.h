@@ -25,6 +25,8 @@ public:
     //! \param[in] drift  how far particles may move, in cells along each axis
     Reach(const Grid& grid, double drift, int threads);
 
+    //! parts() for such a drift.
+    static int partsFor(double drift) { return halves(drift)[0] == halves(drift)[1] ? 1 : 8; }
     //! Parts of a cell that reach different cells: 8, or 1 if its halves make no difference.
     int parts() const { return parts_; }
     //! Where a particle at cell coordinates u is: parts() times its cell, plus the part of the cell.
@@ -44,6 +46,8 @@ private:
         bool operator==(const Range& other) const { return low == other.low && high == other.high; }
     };
     using Box = std::array<Range, 3>;
+    //! What positions in the halves of a cell reach along an axis.
+    static std::array<Range, 2> halves(double drift);
     //! What particles of a part of a cell reach.
     Box boxOf(int part) const;
     //! Marks all cells that are displaced from marked ones by what is in a box.

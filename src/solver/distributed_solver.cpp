@@ -66,57 +66,26 @@ Options checkedForRanks(Options options)
     return options;
 }
 
-//! All particles of all ranks, in the order of their indices.
+/*! \brief Positions of the particles of all ranks, [n][3], by their indices.
+ *  \throws Error  InvalidArgument: a particle is on no rank, or on several */
 template<class Real>
-struct WholeSystem
+std::vector<Real> gatherPositions(const std::vector<int>& own, const Real* x, int n, Ranks* ranks)
 {
-    std::vector<Real> x, charges;
-    ExcludedPairs excluded;
-};
-
-/*! \brief Brings the particles of all ranks to all of them.
- *  \throws Error  InvalidArgument: an excluded partner does not exist */
-template<class Real>
-WholeSystem<Real> gatherSystem(const OwnParticles<Real>& own, const Real* x, Ranks* ranks)
-{
-    std::vector<int> partnersOf(own.count());
-    for (int i = 0; i < own.count(); i++)
+    const auto positions = ranks->gather(std::vector<Real>(x, x + 3 * own.size())).values;
+    const auto index     = ranks->gather(own).values;
+    std::vector<Real> all(3 * static_cast<size_t>(n));
+    std::vector<char> isThere(n, 0);
+    for (size_t i = 0; i < index.size(); i++)
     {
-        partnersOf[i] = own.excluded.offsets[i + 1] - own.excluded.offsets[i];
+        isThere[index[i]] = 1;
+        std::copy_n(positions.begin() + 3 * i, 3, all.begin() + 3 * static_cast<size_t>(index[i]));
     }
-    const auto positions = ranks->gather(std::vector<Real>(x, x + 3 * own.index.size())).values;
-    const auto charges   = ranks->gather(own.charges).values;
-    const auto index     = ranks->gather(own.index).values;
-    const auto counts    = ranks->gather(partnersOf).values;
-    const auto partners  = ranks->gather(own.excluded.partners).values;
-
-    const auto n = static_cast<int>(index.size());
-    std::vector<int> order(n);
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](int a, int b) { return index[a] < index[b]; });
-    std::vector<int> sorted(n);
-    std::transform(order.begin(), order.end(), sorted.begin(), [&](int i) { return index[i]; });
-    std::vector<int> first(n + 1, 0); // of the partners
-    std::partial_sum(counts.begin(), counts.end(), first.begin() + 1);
-
-    WholeSystem<Real> all;
-    all.excluded.offsets.push_back(0);
-    for (const int i : order)
+    if (static_cast<int>(index.size()) != n
+        || std::find(isThere.begin(), isThere.end(), 0) != isThere.end())
     {
-        all.x.insert(all.x.end(), positions.begin() + 3LL * i, positions.begin() + 3LL * i + 3);
-        all.charges.push_back(charges[i]);
-        for (int k = first[i]; k < first[i + 1]; k++)
-        {
-            const auto at = std::lower_bound(sorted.begin(), sorted.end(), partners[k]);
-            if (at == sorted.end() || *at != partners[k])
-            {
-                throw Error(ErrorCode::InvalidArgument,
-                            "The excluded partner " + std::to_string(partners[k]) + " of particle "
-                                    + std::to_string(index[i]) + " is on no rank.");
-            }
-            all.excluded.partners.push_back(static_cast<int>(at - sorted.begin()));
-        }
-        all.excluded.offsets.push_back(static_cast<int>(all.excluded.partners.size()));
+        throw Error(ErrorCode::InvalidArgument,
+                    "The ranks have " + std::to_string(index.size()) + " particles, and the system "
+                            + std::to_string(n) + ": every particle has to be on one rank.");
     }
     return all;
 }
@@ -139,33 +108,41 @@ public:
         options_.threads = threads_;
     }
 
-    void setLocal(const LocalParticles<Real>& particles)
+    void setSystem(const SystemOfRanks<Real>& system)
     {
         const DeviceScope<Real> scope(gpu_);
-        const int n = particles.count;
-        agree(&ranks_, [&] { checkCharges(particles.charges, n); });
-        own_.index.assign(particles.index, particles.index + n);
-        own_.charges.assign(particles.charges, particles.charges + n);
-        const bool excludes = particles.exclusionOffsets != nullptr;
-        own_.excluded.offsets.assign(static_cast<size_t>(n) + 1, 0);
-        own_.excluded.partners.clear();
-        if (excludes)
+        settle();
+        agree(&ranks_,
+              [&]
+              {
+                  checkCharges(system.charges, system.count);
+                  system_ = WholeSystem<Real>(system);
+              });
+        net_     = 0;
+        charged_ = 0;
+        for (const Real q : system_.charges)
         {
-            own_.excluded.offsets.assign(particles.exclusionOffsets,
-                                         particles.exclusionOffsets + n + 1);
-            own_.excluded.partners.assign(particles.exclusionPartners,
-                                          particles.exclusionPartners
-                                                  + particles.exclusionOffsets[n]);
+            net_ += static_cast<double>(q);
+            charged_ += q != 0 ? 1 : 0;
         }
-        double net        = 0;
-        long long charged = 0;
-        for (const Real q : own_.charges)
+        if (gpu_ != nullptr)
         {
-            net += static_cast<double>(q);
-            charged += q != 0 ? 1 : 0;
+            gpu_->setSystem(system_);
         }
-        net_     = ranks_.sum(net);
-        charged_ = ranks_.sum(charged);
+        setLocal(nullptr, 0);
+    }
+
+    void setLocal(const int* index, int count)
+    {
+        agree(&ranks_,
+              [&]
+              {
+                  own_.setIndex(index, count, system_);
+                  if (gpu_ == nullptr)
+                  {
+                      own_.lookUp(system_, threads_);
+                  }
+              });
         partition_.forget();
     }
 
@@ -229,7 +206,7 @@ public:
         }
         if (!partition_.isPlannedFor(operators_.discretisation()))
         {
-            times_.add(Stage::Sort, [&] { planIfNeeded(positions(), box); });
+            times_.add(Stage::Sort, [&] { planOnDevice(x); });
         }
         pipeline_.runOnDevice(x, forces, request, stream);
         countTraffic(ranks_.messages(), ranks_.bytes());
@@ -366,8 +343,8 @@ private:
     void choose(const Real* x, const Mat3& box)
     {
         std::vector<double> state;
-        const WholeSystem<Real> all = gatherSystem(own_, x, &ranks_);
         const Network network       = networkFor(box);
+        const std::vector<Real> all = gatherPositions(own_.index, x, system_.count(), &ranks_);
         agree(&ranks_,
               [&]
               {
@@ -375,7 +352,6 @@ private:
                   {
                       return;
                   }
-                  const int n = static_cast<int>(all.charges.size());
                   double rows[3][3];
                   for (int i = 0; i < 9; i++)
                   {
@@ -385,10 +361,11 @@ private:
                   ofOne.tune    = mayTime_ && !operators_.exist(); // not in the midst of a run
                   Solver<Real> chooser(ofOne);
                   SolverAccess<Real>::setNetwork(chooser, network);
-                  chooser.setCharges(all.charges.data(), n);
+                  const int n = system_.count();
+                  chooser.setCharges(system_.charges.data(), n);
                   chooser.setExclusions(
-                          all.excluded.offsets.data(), all.excluded.partners.data(), n);
-                  chooser.prepare(all.x.data(), rows);
+                          system_.excluded.offsets.data(), system_.excluded.partners.data(), n);
+                  chooser.prepare(all.data(), rows);
                   state = chooser.state();
               });
         restore(ranks_.gather(state).values);
@@ -402,20 +379,18 @@ private:
                   });
     }
 
-    //! Plans the exchanges anew where a rank needs it.
+    //! Plans the exchanges anew where a rank needs it. \param[in] x  host memory
     void planIfNeeded(const Real* x, const Mat3& box)
     {
+        if (gpu_ != nullptr)
+        {
+            planOnDevice(x);
+            return;
+        }
         const Discretisation& d = operators_.discretisation();
         const auto needsPlan    = [&]
         {
-            const int lost = partition_.locate(own_, x, d, box);
-            if (lost >= 0)
-            {
-                throw Error(ErrorCode::InvalidArgument,
-                            "The position of particle " + std::to_string(own_.index[lost])
-                                    + " is not finite or lies more than a billion cells outside "
-                                      "the box.");
-            }
+            checkFound(partition_.locate(own_, x, d, box));
             return partition_.needsPlan(d);
         };
         if (!isTrueOnAny(&ranks_, needsPlan))
@@ -430,6 +405,33 @@ private:
         backend_->setGhosts(ghosts.charges().data(), ghosts.count(), net_);
         const ExcludedPairs& pairs = ghosts.excluded();
         backend_->setExclusions(pairs.offsets.data(), pairs.partners.data(), n);
+        countPlan(bytes);
+    }
+
+    //! Plans the exchanges of GPUs. \param[in] x  host or device memory
+    void planOnDevice(const Real* x)
+    {
+        const long long bytes = ranks_.bytes();
+        agree(&ranks_, [&] { checkFound(gpu_->locate(own_.index, x)); });
+        gpu_->plan(net_);
+        countPlan(bytes);
+    }
+
+    //! \param[in] lost  a particle of ours that is nowhere, or -1
+    void checkFound(int lost) const
+    {
+        if (lost >= 0)
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The position of particle " + std::to_string(own_.index[lost])
+                                + " is not finite or lies more than a billion cells outside "
+                                  "the box.");
+        }
+    }
+
+    //! \param[in] bytes  sent before it
+    void countPlan(long long bytes)
+    {
         traffic_.plans++;
         traffic_.planBytes += ranks_.bytes() - bytes;
     }
@@ -446,9 +448,10 @@ private:
     StageTimes times_;
     OperatorsInUse<Real> operators_;
     Pipeline<Real> pipeline_;
+    WholeSystem<Real> system_;
     OwnParticles<Real> own_;
-    double net_        = 0; //!< of all ranks, e
-    long long charged_ = 0; //!< particles with a charge, of all ranks
+    double net_        = 0; //!< of the system, e
+    long long charged_ = 0; //!< particles with a charge
     Device chosenFor_  = Device::Cpu;
     Traffic traffic_;
 };
@@ -468,9 +471,14 @@ template<class Real>
 DistributedSolver<Real>& DistributedSolver<Real>::operator=(DistributedSolver&&) noexcept = default;
 
 template<class Real>
-void DistributedSolver<Real>::setLocal(const LocalParticles<Real>& particles)
+void DistributedSolver<Real>::setSystem(const SystemOfRanks<Real>& system)
 {
-    withMemoryErrors([&] { impl_->setLocal(particles); });
+    withMemoryErrors([&] { impl_->setSystem(system); });
+}
+template<class Real>
+void DistributedSolver<Real>::setLocal(const int* index, int count)
+{
+    withMemoryErrors([&] { impl_->setLocal(index, count); });
 }
 template<class Real>
 Totals DistributedSolver<Real>::evaluate(const Real* x,

@@ -100,7 +100,8 @@ Work workOf(const System& system, const Setup& setup)
 
 void compare(const System& system, M2lEngine engine, int ranks)
 {
-    const std::vector<float> x = converted<float>(system.x);
+    const std::vector<float> x       = converted<float>(system.x);
+    const std::vector<float> charges = converted<float>(system.q);
     std::vector<float> forces(x.size());
     Solver<float> one(optionsFor(engine, ranks));
     load(one, system);
@@ -122,29 +123,21 @@ void compare(const System& system, M2lEngine engine, int ranks)
     test::onRanks(ranks,
                   [&](Communicator& communicator)
                   {
-                      std::vector<int> index, offsets = { 0 }, partners;
-                      std::vector<float> ownX, ownQ;
+                      std::vector<int> index;
+                      std::vector<float> ownX;
                       for (int i = 0; i < system.size(); i++)
                       {
-                          if (rankOf[i] != communicator.rank())
+                          if (rankOf[i] == communicator.rank())
                           {
-                              continue;
+                              index.push_back(i);
+                              ownX.insert(ownX.end(), x.begin() + 3 * i, x.begin() + 3 * i + 3);
                           }
-                          index.push_back(i);
-                          ownX.insert(ownX.end(), x.begin() + 3 * i, x.begin() + 3 * i + 3);
-                          ownQ.push_back(static_cast<float>(system.q[i]));
-                          partners.insert(partners.end(),
-                                          system.partners.begin() + system.offsets[i],
-                                          system.partners.begin() + system.offsets[i + 1]);
-                          offsets.push_back(static_cast<int>(partners.size()));
                       }
-                      LocalParticles<float> local;
-                      local.count             = static_cast<int>(index.size());
-                      local.index             = index.data();
-                      local.charges           = ownQ.data();
-                      local.exclusionOffsets  = offsets.data();
-                      local.exclusionPartners = partners.data();
                       DistributedSolver<float> solver(optionsFor(engine, 1), &communicator);
+                      solver.setSystem({ system.size(),
+                                         charges.data(),
+                                         system.offsets.data(),
+                                         system.partners.data() });
                       solver.restore(one.state());
                       std::vector<float> own(ownX.size());
                       const double spent = milliseconds(
@@ -152,7 +145,7 @@ void compare(const System& system, M2lEngine engine, int ranks)
                               {
                                   if (isFirst)
                                   {
-                                      solver.setLocal(local);
+                                      solver.setLocal(index.data(), static_cast<int>(index.size()));
                                   }
                                   solver.evaluate(ownX.data(), system.box, own.data(), request);
                               });

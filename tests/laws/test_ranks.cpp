@@ -407,16 +407,23 @@ TEST(RanksErrors, NameWhatSeveralRanksCanNot)
                             { "one rank" },
                             [&] { const DistributedSolver<float> solver(options, &communicator); });
                 DistributedSolver<float> solver(optionsFor(M2lEngine::Auto), &communicator);
-                const int index[]   = { communicator.rank() };
-                const float q[]     = { 1 };
-                const int offsets[] = { 0, 1 }, partners[] = { 7 };
-                LocalParticles<float> local{ 1, index, q, offsets, partners };
-                solver.setLocal(local);
+                const float q[]     = { 1, -1 };
+                const int offsets[] = { 0, 1, 2 }, partners[] = { 1, 7 };
+                expectError(ErrorCode::InvalidArgument,
+                            { "partner 7", "2 particles" },
+                            [&] { solver.setSystem({ 2, q, offsets, partners }); });
+                solver.setSystem({ 2, q, nullptr, nullptr });
+                const int nobody[] = { 2 };
+                expectError(ErrorCode::InvalidArgument,
+                            { "no particle 2", "2 of the system" },
+                            [&] { solver.setLocal(nobody, 1); });
+                const int first[] = { 0 }; // on both ranks, and the second on none
+                solver.setLocal(first, 1);
                 const float x[] = { 0.1F, 0.2F, 0.3F };
                 float f[3];
                 const double box[3][3] = { { 3, 0, 0 }, { 0, 3, 0 }, { 0, 0, 3 } };
                 expectError(ErrorCode::InvalidArgument,
-                            { "partner 7" },
+                            { "on one rank" },
                             [&] { solver.evaluate(x, box, f); });
             });
 }

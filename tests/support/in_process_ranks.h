@@ -185,37 +185,33 @@ template<class Real>
 struct Portion
 {
     std::vector<int> index;
+    //! Of the whole system.
     std::vector<Real> charges;
     std::vector<int> offsets, partners;
 
     //! \param[in] rankOf  of each particle of the system
-    Portion(const System& system, const std::vector<int>& rankOf, int rank)
+    Portion(const System& system, const std::vector<int>& rankOf, int rank) :
+        charges(system.charges.begin(), system.charges.end())
     {
-        std::vector<int> allOffsets, allPartners;
-        compressedRows(system, true, &allOffsets, &allPartners);
-        offsets.push_back(0);
+        compressedRows(system, true, &offsets, &partners);
         for (int i = 0; i < system.size(); i++)
         {
             if (rankOf[i] == rank)
             {
                 index.push_back(i);
-                charges.push_back(static_cast<Real>(system.charges[i]));
-                partners.insert(partners.end(),
-                                allPartners.begin() + allOffsets[i],
-                                allPartners.begin() + allOffsets[i + 1]);
-                offsets.push_back(static_cast<int>(partners.size()));
             }
         }
     }
+    //! Tells the solver of the system, too.
     void giveTo(DistributedSolver<Real>* solver) const
     {
-        LocalParticles<Real> local;
-        local.count             = static_cast<int>(index.size());
-        local.index             = index.data();
-        local.charges           = charges.data();
-        local.exclusionOffsets  = offsets.data();
-        local.exclusionPartners = partners.data();
-        solver->setLocal(local);
+        SystemOfRanks<Real> all;
+        all.count             = static_cast<int>(charges.size());
+        all.charges           = charges.data();
+        all.exclusionOffsets  = offsets.data();
+        all.exclusionPartners = partners.data();
+        solver->setSystem(all);
+        solver->setLocal(index.data(), static_cast<int>(index.size()));
     }
     //! Of the system's positions, [particles][3].
     std::vector<Real> positions(const System& system) const
