@@ -85,6 +85,7 @@ public:
     bool mayUpdateGraphs() const override { return tree().levels() == 1; }
     void setSystem(const WholeSystem<Real>& system) override;
     int locate(const std::vector<int>& index, const Real* x) override;
+    bool haveLeftPlan() const override { return ranks_->haveLeftPlan(); }
     void plan(double net) override;
     bool needsPlan(void* stream) override
     {

@@ -267,7 +267,8 @@ void FarfieldSolver::prepare(ArrayRef<const RVec> x, const Matrix3x3& box)
         }
     }
     // Of a rank without atoms there is no first one
-    const real* positions = particles_.globalAtoms().empty() ? nullptr : particles_.positions(x)->as_vec();
+    const real* positions =
+            particles_.globalAtoms().empty() ? nullptr : particles_.positions(x)->as_vec();
     if (solver_)
     {
         solver_->prepare(positions, BoxRows(box).rows);

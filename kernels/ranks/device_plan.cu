@@ -4,6 +4,7 @@
 #include "ranks/device_plan.h"
 
 #include <climits>
+#include <cstring>
 
 #include <algorithm>
 #include <memory>
@@ -81,10 +82,12 @@ struct PlaceTask
     CellGrid grid;
     int parts; //!< see Reach
     int* localOf;
+    const Real* planned; //!< where they were at the time of the plan, or null
     Real* where;
     int* place;
     char* isHeld;
     int* lost;
+    int* farthest; //!< bits of a float
 };
 
 //! As Partition::locate() and Reach::place().
@@ -108,15 +111,21 @@ __global__ void __launch_bounds__(c_threads) locateOwn(const PlaceTask<Real> tas
         return;
     }
     int c[3];
-    int part   = 0;
-    bool valid = true;
+    int part    = 0;
+    bool valid  = true;
+    float moved = 0;
     for (int k = 0; k < 3; k++)
     {
         const double u = static_cast<double>(r[0]) * task.toCells[0][k]
                          + static_cast<double>(r[1]) * task.toCells[1][k]
                          + static_cast<double>(r[2]) * task.toCells[2][k];
-        valid          = valid && u < 1e9 - 3 && u > 3 - 1e9;
-        where[k]       = static_cast<Real>(u);
+        valid    = valid && u < 1e9 - 3 && u > 3 - 1e9;
+        where[k] = static_cast<Real>(u);
+        if (task.planned != nullptr)
+        {
+            const Real before = task.planned[3 * static_cast<size_t>(i) + k];
+            moved             = fmaxf(moved, static_cast<float>(abs(where[k] - before)));
+        }
         const double f = valid ? floor(u) : 0;
         c[k]           = static_cast<int>(f);
         part += u - f >= 0.5 ? 1 << k : 0;
@@ -125,6 +134,11 @@ __global__ void __launch_bounds__(c_threads) locateOwn(const PlaceTask<Real> tas
     {
         atomicMin(task.lost, i);
         return;
+    }
+    if (moved > __int_as_float(*static_cast<volatile int*>(task.farthest)))
+    {
+        // few are ahead of the others; numbers that are not negative are in the order of their bits
+        atomicMax(task.farthest, __float_as_int(moved));
     }
     task.grid.reduceDistant(c);
     const int place    = task.parts * task.grid.index(c) + part % task.parts;
@@ -311,7 +325,7 @@ int DevicePlan<Real>::locate(const std::vector<int>& index,
           "copying positions on the GPU");
     const Grid leaf = d.leafGrid(box);
     const int parts = Reach::partsFor(partition.drift());
-    where_.resize(x_.size());
+    located_.resize(x_.size());
     place_.resize(own_);
     isHeld_.resize(parts * leaf.count());
     isHeld_.clear(stream);
@@ -320,6 +334,7 @@ int DevicePlan<Real>::locate(const std::vector<int>& index,
     check(cudaMemcpyAsync(
                   numbers_.data() + Lost, &nobody, sizeof(int), cudaMemcpyHostToDevice, stream),
           "copying to the GPU");
+    check(cudaMemsetAsync(numbers_.data() + Farthest, 0, sizeof(int), stream), "clearing memory");
 
     PlaceTask<Real> task = {};
     task.own             = own_;
@@ -330,14 +345,18 @@ int DevicePlan<Real>::locate(const std::vector<int>& index,
     {
         task.toCells[i / 3][i % 3] = leaf.inverseEdges()(i / 3, i % 3);
     }
-    task.grid    = leaf.plain();
-    task.parts   = parts;
-    task.localOf = localOf_.data();
-    task.where   = where_.data();
-    task.place   = place_.data();
-    task.isHeld  = isHeld_.data();
-    task.lost    = numbers_.data() + Lost;
+    task.grid     = leaf.plain();
+    task.parts    = parts;
+    task.localOf  = localOf_.data();
+    task.planned  = where_.size() == located_.size() ? where_.data() : nullptr;
+    task.where    = located_.data();
+    task.place    = place_.data();
+    task.isHeld   = isHeld_.data();
+    task.lost     = numbers_.data() + Lost;
+    task.farthest = numbers_.data() + Farthest;
     launch(locateOwn<Real>, own_, stream, task);
+    const int farthest = numberAt(Farthest, stream);
+    std::memcpy(&farthest_, &farthest, sizeof(float));
     const int lost = numberAt(Lost, stream);
     return lost < own_ ? lost : -1;
 }
@@ -382,6 +401,7 @@ void DevicePlan<Real>::make(Partition<Real>* partition, cudaStream_t stream)
     introduceGhosts(&ranks, stream);
     orderParticles(stream);
     listExcluded(stream);
+    std::swap(where_, located_);
     partition->adopt(std::move(regions), d_);
 }
 

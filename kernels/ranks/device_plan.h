@@ -46,6 +46,9 @@ public:
                const Mat3& box,
                const Partition<Real>& partition,
                cudaStream_t stream);
+    //! How far one of ours that were located is from where it was at the time of the plan, cells; only
+    //! where they are the same ones.
+    float farthest() const { return farthest_; }
     //! Plans for where they were located, and tells the partition the cells. All ranks together; waits.
     void make(Partition<Real>* partition, cudaStream_t stream);
 
@@ -54,7 +57,7 @@ public:
     int count() const { return own() + ghosts(); } //!< ghosts are behind ours
     //! Those with a charge take part.
     ParticleCounts counts() const { return { count(), own(), takingPart_ }; }
-    //! [own()][3] cell coordinates, not numbers for those that do not take part; device memory.
+    //! [own()][3] cell coordinates at the time of the plan, not numbers for those that do not take part; device memory.
     const Real* where() const { return where_.data(); }
     //! Our particles that are ghosts elsewhere, rank by rank; device memory.
     const DeviceBuffer<int>& sent() const { return sent_; }
@@ -95,6 +98,7 @@ private:
     enum Number
     {
         Lost,     //!< the first particle that is nowhere
+        Farthest, //!< see farthest(), as bits
         Found,    //!< partners that others want and are here
         Selected, //!< see select()
         Longest,  //!< row of excluded pairs
@@ -111,12 +115,13 @@ private:
 
     // the plan
     Discretisation d_;
-    Mat3 box_ = Mat3::Zero();
+    Mat3 box_       = Mat3::Zero();
+    float farthest_ = 0;
     int own_ = 0, takingPart_ = 0, pairs_ = 0, longestRow_ = 0;
     std::vector<size_t> sentOffsets_ = { 0 }, ghostOffsets_ = { 0 };
     DeviceBuffer<int> index_; //!< [own] in the system
     DeviceBuffer<int> all_;   //!< the same with those of ghosts
-    DeviceBuffer<Real> x_, where_, q_;
+    DeviceBuffer<Real> x_, located_, where_, q_;
     DeviceBuffer<int> place_;            //!< [own] see Reach, -1: in no cell
     DeviceBuffer<char> isHeld_, isNear_; //!< [places]
     DeviceBuffer<char> flags_;

@@ -88,6 +88,9 @@ public:
      *  \param[in] x      positions, nm, [index][3], host memory, or device memory in order with await()
      *  \returns the number of one that is nowhere: not finite, or too far away; or -1 */
     virtual int locate(const std::vector<int>& index, const Real* x) = 0;
+    //! With ranks: whether those that were located have moved so far since they were planned for that it
+    //! is time for a plan; only where they are the same ones.
+    virtual bool haveLeftPlan() const = 0;
     /*! \brief With ranks: plans what is exchanged, for the particles where they were located. All ranks
      *         together; waits.
      *  \param[in] net  charge of the system, e */

@@ -179,7 +179,7 @@ public:
     /*! \brief As Solver::evaluate(), for the particles of this rank.
      *
      *  Where particles have moved by a third of a cell since the exchanges were planned, or
-     *  setLocal() was called, these are planned anew; on GPUs in every call.
+     *  setLocal() was called, these are planned anew.
      *  \param[in]     x        positions, nm, [count][3]
      *  \param[in]     box      as for Solver::evaluate(), the same on all ranks
      *  \param[in,out] forces   of these particles

@@ -206,7 +206,7 @@ public:
         }
         if (!partition_.isPlannedFor(operators_.discretisation()))
         {
-            times_.add(Stage::Sort, [&] { planOnDevice(x); });
+            times_.add(Stage::Sort, [&] { planIfNeeded(x, box); });
         }
         pipeline_.runOnDevice(x, forces, request, stream);
         countTraffic(ranks_.messages(), ranks_.bytes());
@@ -379,17 +379,17 @@ private:
                   });
     }
 
-    //! Plans the exchanges anew where a rank needs it. \param[in] x  host memory
+    //! Plans the exchanges anew where a rank needs it. \param[in] x  host memory, or that of a device
     void planIfNeeded(const Real* x, const Mat3& box)
     {
-        if (gpu_ != nullptr)
-        {
-            planOnDevice(x);
-            return;
-        }
         const Discretisation& d = operators_.discretisation();
         const auto needsPlan    = [&]
         {
+            if (gpu_ != nullptr)
+            {
+                checkFound(gpu_->locate(own_.index, x));
+                return !partition_.isPlannedFor(d) || gpu_->haveLeftPlan();
+            }
             checkFound(partition_.locate(own_, x, d, box));
             return partition_.needsPlan(d);
         };
@@ -398,6 +398,20 @@ private:
             return;
         }
         const long long bytes = ranks_.bytes();
+        if (gpu_ != nullptr)
+        {
+            gpu_->plan(net_);
+        }
+        else
+        {
+            planOnHost();
+        }
+        traffic_.plans++;
+        traffic_.planBytes += ranks_.bytes() - bytes;
+    }
+
+    void planOnHost()
+    {
         partition_.plan(own_);
         const Ghosts<Real>& ghosts = partition_.ghosts();
         const int n                = own_.count() + ghosts.count();
@@ -405,16 +419,6 @@ private:
         backend_->setGhosts(ghosts.charges().data(), ghosts.count(), net_);
         const ExcludedPairs& pairs = ghosts.excluded();
         backend_->setExclusions(pairs.offsets.data(), pairs.partners.data(), n);
-        countPlan(bytes);
-    }
-
-    //! Plans the exchanges of GPUs. \param[in] x  host or device memory
-    void planOnDevice(const Real* x)
-    {
-        const long long bytes = ranks_.bytes();
-        agree(&ranks_, [&] { checkFound(gpu_->locate(own_.index, x)); });
-        gpu_->plan(net_);
-        countPlan(bytes);
     }
 
     //! \param[in] lost  a particle of ours that is nowhere, or -1
@@ -427,13 +431,6 @@ private:
                                 + " is not finite or lies more than a billion cells outside "
                                   "the box.");
         }
-    }
-
-    //! \param[in] bytes  sent before it
-    void countPlan(long long bytes)
-    {
-        traffic_.plans++;
-        traffic_.planBytes += ranks_.bytes() - bytes;
     }
 
     Options options_;

@@ -411,7 +411,9 @@ TEST(RanksErrors, NameWhatSeveralRanksCanNot)
                 const int offsets[] = { 0, 1, 2 }, partners[] = { 1, 7 };
                 expectError(ErrorCode::InvalidArgument,
                             { "partner 7", "2 particles" },
-                            [&] { solver.setSystem({ 2, q, offsets, partners }); });
+                            [&] {
+                                solver.setSystem({ 2, q, offsets, partners });
+                            });
                 solver.setSystem({ 2, q, nullptr, nullptr });
                 const int nobody[] = { 2 };
                 expectError(ErrorCode::InvalidArgument,
