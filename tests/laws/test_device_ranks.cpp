@@ -173,6 +173,9 @@ TYPED_TEST(DeviceRanks, RunAsOneDoes)
     }
     TestFixture::expectRunOfOne(
             pseudoWater(namedBox("dodecahedron_square", 10.0), 41), 3, Way::Hosts);
+    // ranks that have no particles, or neighbours of others through vacuum alone
+    TestFixture::expectRunOfOne(inVacuum(namedBox("cube", 8.0), { 1, 4, 1 }), 3, Way::Hosts);
+    TestFixture::expectRunOfOne(inVacuum(namedBox("flat", 10.0), { 1, 1, 4 }), 4, Way::Hosts);
 }
 
 TYPED_TEST(DeviceRanks, RunAsOneDoesOverNccl)
@@ -226,6 +229,8 @@ TYPED_TEST(DeviceRanks, RunAsOneDoesThroughEachOthersMemory)
     {
         TestFixture::expectRunOfOne(pseudoWater(namedBox(box, 12.0), 42), 2, Way::Peers);
     }
+    // the second rank has no particles
+    TestFixture::expectRunOfOne(inVacuum(namedBox("cube", 8.0), { 1, 4, 1 }), 2, Way::Peers);
 }
 
 TYPED_TEST(DeviceRanks, TellOfParticlesThatHaveMovedTooFar)

@@ -46,17 +46,6 @@ std::vector<M2lEngine> enginesOfRanks(Device device)
                                  : std::vector<M2lEngine>{ M2lEngine::Fft, M2lEngine::Hierarchy };
 }
 
-//! A water film, or a droplet, in vacuum.
-System inVacuum(const Matrix& filled, const Vector& room)
-{
-    System system = pseudoWater(filled, 5);
-    for (int k = 0; k < 3; k++)
-    {
-        system.box[k][k] *= room[k];
-    }
-    return system;
-}
-
 //! Water with a site without charge in every molecule, and all pairs of far ions excluded.
 System withoutSomeCharges()
 {

@@ -161,6 +161,17 @@ inline std::vector<System> trajectory(const System& start, int steps, double rea
     return states;
 }
 
+//! A water film, or a droplet, in vacuum. \param[in] room  edges of the box over those that are filled
+inline System inVacuum(const Matrix& filled, const Vector& room)
+{
+    System system = pseudoWater(filled, 5);
+    for (int k = 0; k < 3; k++)
+    {
+        system.box[k][k] *= room[k];
+    }
+    return system;
+}
+
 //! Which rank has each particle.
 using Division = std::vector<int>;
 
