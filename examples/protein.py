@@ -163,7 +163,7 @@ first step
 {arguments.steps} steps of 2 fs
   speed, ns/day                                   -{speed["pme"]:16.2f}{speed["fmm"]:16.2f}
 
-About 1e-3 kJ/mol per atom of PME's energies is rounding of mixed precision (see README.md).
+About 1e-3 kJ/mol per atom of PME's energies is rounding of mixed precision (see docs/mdrun.md).
 
 Logs: {(folder / "pme.log").resolve()}
       {(folder / "fmm.log").resolve()}""")

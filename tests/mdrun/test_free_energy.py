@@ -135,7 +135,7 @@ def at(work, name, system, entries, state, warnings=0, flags=(), variables=None)
     return run, xvg.columns(work / f"{name}.xvg")
 
 
-# Of the energy, in mixed precision, kJ/mol per atom: see README.md, "Accuracy"
+# Of the energy, in mixed precision, kJ/mol per atom: see docs/mdrun.md, "Energies"
 PME_ROUNDING = 1e-3
 
 

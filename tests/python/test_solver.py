@@ -75,9 +75,9 @@ def test_single_precision_meets_its_accuracy():
     assert 1e-8 < error <= 1e-4
 
 
-def test_the_example_of_the_readme_runs(capsys):
-    readme = Path(__file__).parents[2] / "README.md"
-    section = readme.read_text().split("## From Python")[1].split("\n## ")[0]
+def test_the_example_of_the_documentation_runs(capsys):
+    page = Path(__file__).parents[2] / "docs/python.md"
+    section = page.read_text().split("\n## ")[0]
     code = "\n".join(line[4:] for line in section.splitlines() if line.startswith("    "))
     program = code[code.index("import numpy"):]
     exec(program, {})
