@@ -19,19 +19,6 @@ checkLayout()
     listSources | xargs -0 "$checkTools/clang-format" --dry-run --Werror
 }
 
-checkReferences()
-{
-    local cited unlisted=()
-    step "Papers that the sources cite"
-    while read -r cited; do
-        grep -qF "doi:$cited]" "$root/docs/references.md" || unlisted+=("$cited")
-    done < <(listSources | xargs -0 grep -hoE 'doi:10\.[0-9]+/[^ ]+' | sed -E 's/^doi://; s/[).,;:]+$//' | sort -u)
-    if [ ${#unlisted[@]} -gt 0 ]; then
-        note "not in docs/references.md: ${unlisted[*]}"
-        return 1
-    fi
-}
-
 # Mistakes in the library as the build folder compiles it.
 checkLibrary()
 {
@@ -51,7 +38,6 @@ checkSources()
 {
     local failed=0
     checkLayout || failed=1
-    checkReferences || failed=1
     checkLibrary || failed=1
     return $failed
 }

@@ -21,6 +21,11 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_mock_imports = ["torch"]  # large, and not needed for its page
 
+# Publishers turn programs away: of a doi the registry is asked for what it knows of the paper instead.
+linkcheck_request_headers = {"https://doi.org/": {"Accept": "application/vnd.citationstyles.csl+json"}}
+linkcheck_timeout = 30
+linkcheck_retries = 3
+
 html_theme = "furo"
 html_math_renderer = "mathml"
 html_title = f"farfield {version}"

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What can be told of the pages without the network: papers are listed, addresses well-formed, tables agree.
+
+Whether addresses still lead somewhere: python3 -m sphinx -b linkcheck docs build/linkcheck.
+"""
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("cmake", "docs", "examples", "gromacs_patch", "kernels", "python", "regressiontests", "src", "tests")
+SUFFIXES = {".cff", ".cmake", ".cpp", ".cu", ".cuh", ".h", ".html", ".md", ".patch", ".py", ".sh", ".toml", ".txt"}
+REFERENCES = (ROOT / "docs/references.md").read_text()
+LISTED = set(re.findall(r"\[doi:(\S+)\]", REFERENCES))
+
+
+def files():
+    paths = [*ROOT.iterdir(), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*"))]
+    return sorted(path for path in paths if path.suffix in SUFFIXES and path.is_file())
+
+
+def trimmed(text):
+    """Without what ends a sentence, and without a parenthesis that was opened before."""
+    text = text.rstrip(".,;:")
+    while text.endswith(")") and text.count(")") > text.count("("):
+        text = text[:-1].rstrip(".,;:")
+    return text
+
+
+TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in files() if path != Path(__file__).resolve()}
+END = r"[^\s\"'<>`\]{}|\\]+"
+DOIS = sorted({(name, trimmed(doi)) for name, text in TEXTS.items() for doi in re.findall(rf"\b10\.\d{{4,}}/{END}", text)})
+ADDRESSES = sorted({(name, trimmed(found)) for name, text in TEXTS.items() for found in re.findall(rf"https?://{END}", text)})
+
+
+def test_there_are_papers_and_addresses():
+    assert len(LISTED) > 20 and len(DOIS) > 40 and len(ADDRESSES) > 20
+
+
+@pytest.mark.parametrize("name, doi", [pair for pair in DOIS if pair[0] != "docs/references.md"])
+def test_a_paper_that_is_cited_is_listed(name, doi):
+    assert unquote(doi) in LISTED, f"docs/references.md lacks the doi of {name}"
+
+
+def test_the_address_of_a_paper_is_that_of_its_doi():
+    links = re.findall(r"\[doi:(\S+?)\]\(https://doi\.org/(\S+)\)", REFERENCES)
+    assert len(links) == len(LISTED)
+    for doi, address in links:
+        assert doi == unquote(address)
+        assert not set("()") & set(address), f"Markdown wants %28 and %29 in the address of {doi}"
+
+
+@pytest.mark.parametrize("name, address", ADDRESSES)
+def test_an_address_is_well_formed(name, address):
+    """Secure, of a host with a domain, without leftovers of the text around it."""
+    # licences, as GROMACS has them; what shells and programs fill in
+    if re.match(r"https?://(?:www\.(?:gnu|gromacs)\.org|\$)", address):
+        return
+    parts = urlsplit(address)
+    assert parts.scheme == "https", f"{name}: {address}"
+    assert re.fullmatch(r"[\w-]+(?:\.[\w-]+)+", parts.netloc), f"{name}: {address}"
+    assert re.fullmatch(r"[\w\-./%~+=&?#@:$]*", address), f"{name}: {address}"
+
+
+def test_what_the_readme_quotes_is_what_its_pages_say():
+    """Every number of its tables of accuracy and speed, with its uncertainty, is in docs/mdrun.md."""
+    section = (ROOT / "README.md").read_text().split("## Accuracy")[1].split("## Options")[0]
+    page = (ROOT / "docs/mdrun.md").read_text()
+    numbers = re.findall(r"\| (\d[\d.e-]*(?: ± [\d.]+)?)(?= )", section)
+    assert len(numbers) > 20
+    assert [number for number in numbers if f"| {number} " not in page] == []
