@@ -1,74 +1,374 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Commands that the documentation shows are there, and know the options that it shows."""
+"""Commands that the documentation shows work: each is run, smaller where it would be long, or is read by the
+program's own parser as it is shown, or stands in EXCEPTIONS with what keeps it from that."""
 
+import argparse
+import functools
+import json
 import re
+import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 
 import pytest
 
+from tests.support.gmx import environment
 from tests.support.gmx.environment import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
+    *(ROOT / "gromacs_patch" / name for name in ("README.md", "mdp-options.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+
+# What a command begins with, behind variables of the environment.
+PROGRAM = (
+    r"python3|pip|cmake|ctest|\./quickstart\.sh|gromacs_patch/apply\.sh|build/\S+|gmx|mdrun|mpirun|farfield|"
+    r"perf|ncu|compute-sanitizer"
+)
+COMMAND = re.compile(rf"(?:[A-Z0-9_]+=\S+ )*(?:{PROGRAM})(?= |$)")
+# Indented blocks that are no commands, by how they begin.
+OTHER_BLOCKS = {
+    "coulombtype ": "lines of an mdp file",
+    "pbc ": "lines of an mdp file",
+    "FMM electrostatics with": "a log",
+    "order ": "a log",
+    "positions ": "a drawing",
+    "import numpy": "a program, which tests/python/test_solver.py runs",
+    "random = ": "the same",
+    "find_package": "lines of a CMakeLists.txt, as in cmake/consumer",
+}
+# Options that a text shows by themselves, of which command: page, what the option begins with.
+TOOLS = ("farfield tune topol.tpr", "farfield report topol.tpr")
+OPTIONS = {
+    ("accuracy.md", "--help"): ("build/bin/farfield_accuracy_suite",),
+    ("choosing.md", "--gpu"): ("python3 -m tests.bench.slab_speed",),
+    ("energy.md", "--double"): ("python3 -m tests.bench.energy_conservation",),
+    ("limits.md", "--"): TOOLS,
+    ("mdrun.md", "--sizes"): ("python3 -m tests.bench.mdrun_speed",),
+    ("mdrun.md", "--steps"): ("python3 -m tests.bench.perturbed_speed",),
+    ("performance-gpu.md", "--merge"): ("python3 -m tests.bench.mdrun_gpu",),
+    ("performance-gpu.md", "--"): ("build/bin/farfield_gpu_benchmark m2l",),
+    ("performance-library.md", "--m2l"): ("python3 -m tests.bench.points_gpu",),
+    ("report.md", "--systems"): ("python3 -m tests.bench.standard_report",),
+    ("tools.md", "--long"): ("python3 -m tests.bench.standard_report",),
+    ("tools.md", "--"): TOOLS,
+}
 
 
-def commands():
-    """All that are shown as an indented line, without comments, each as words."""
-    found = set()
-    for page in PAGES:
-        text = re.sub(r"\\\n", " ", page.read_text())
-        for line in re.findall(r"^ {4}(?=farfield |python3 |\./quickstart|build/)(.*?)(?:  +#.*)?$", text, re.MULTILINE):
-            found.add(line)
-    return sorted(found)
+def unfenced(page):
+    return re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
-def words_of(pattern):
-    return [shlex.split(line) for line in commands() if re.match(pattern, line)]
+def blocks(page):
+    """Indented blocks, but those of lists; a line that is continued as one."""
+    text = re.sub(r" *\\\n *", " ", unfenced(page))
+    return re.findall(r"(?<=\n\n)(?: {4}.*\n)+", text)
 
 
-def test_there_are_commands_of_each_kind():
-    assert len(words_of(r"python3 -m")) > 8
-    assert len(words_of("farfield ")) >= 3
-    assert len(words_of(r"\./quickstart")) >= 4
+def shown(page):
+    """Commands of a page: lines of its blocks, and what stands as code in its text."""
+    for block in blocks(page):
+        if not block.strip().startswith(tuple(OTHER_BLOCKS)):
+            for line in block.splitlines():
+                yield from re.sub(r"  +#.*|(?<=\S) # .*", "", line.strip()).split(" && ")
+    text = re.sub(r"^ {4}.*$", "", unfenced(page), flags=re.MULTILINE)
+    if page.name == "limits.md":
+        text = re.sub(r"^\| `.+?(?= \| )", "", text, flags=re.MULTILINE)  # messages
+    for span in re.findall(r"`([^`]+)`", text):
+        span = " ".join(span.split())
+        found = COMMAND.match(span)
+        if found and (span != found[0] or "/" in found[0]):
+            yield span
+        if span.startswith("--"):
+            yield f"{page.name}: {span}"
 
 
-def options(words):
-    return {word for word in words if word.startswith("--")}
+COMMANDS = sorted({command for page in PAGES for command in shown(page)})
 
 
-@pytest.mark.parametrize("words", words_of(r"python3 -m (?!pytest)"), ids=" ".join)
-def test_modules_know_their_options(words):
+# What is done with them
+
+
+class Parsed(Exception):
+    """The parser of a program took its arguments."""
+
+
+@pytest.fixture
+def parses(monkeypatch, capsys):
+    """parses(words): runs a Python program up to where it has parsed them."""
+    parse = argparse.ArgumentParser.parse_args
+
+    def parsed(self, *arguments, **named):
+        parse(self, *arguments, **named)
+        raise Parsed
+
+    def run(words):
+        module, *arguments = ["farfield.command", *words[1:]] if words[0] == "farfield" else words[2:]
+        with monkeypatch.context() as patch:
+            patch.setattr(argparse.ArgumentParser, "parse_args", parsed)
+            patch.setattr(sys, "argv", [module, *arguments])
+            patch.delitem(sys.modules, module, raising=False)  # it is run anew
+            try:
+                runpy.run_module(module, run_name="__main__", alter_sys=True)
+            except Parsed:
+                return
+            except SystemExit as end:
+                assert end.code == 0 and "--help" in arguments, capsys.readouterr().err
+                return
+        pytest.fail(f"{module} has parsed nothing")
+
+    return run
+
+
+def is_a_target(name):
+    lists = [ROOT / "CMakeLists.txt", *(ROOT / "tests").rglob("CMakeLists.txt")]
+    return any(re.search(rf"\b{name}\b", path.read_text()) for path in lists)
+
+
+def built(name):
+    """A program of the build, or a reason to skip: not all machines have what it needs."""
+    program = ROOT / "build/bin" / name
+    if not program.exists():
+        pytest.skip(f"{name} is not built")
+    return program
+
+
+def run(words, folder=ROOT, **options):
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@functools.cache
+def usage():
+    return run([ROOT / "quickstart.sh", "help"])
+
+
+# Each takes the words of a command, those of its environment included, and the fixtures that it may need.
+
+
+def of_python(words, parses, **_):
+    placeholders = {"N": "2", "...": ""}
+    words = [placeholders.get(word, word) for word in words]
+    if words[-1] in ("tune", "report"):
+        words = [*words, "--help"]
+    parses([word for word in words if word])
+
+
+def of_quickstart(words, **_):
+    """The command and the variables are those of its help."""
+    *variables, _, command = words
+    assert re.search(rf"^  {command} ", usage(), re.MULTILINE) or command == "help"
+    for variable in variables:
+        name, value = variable.split("=")
+        text = re.search(rf"^  {name} (.*\n(?:   .*\n)*)", usage(), re.MULTILINE)
+        assert text and value in text[1]
+
+
+def of_pip(words, **_):
+    """Extras are those of pyproject.toml; installing takes the network, and quickstart.sh does it."""
+    text = (ROOT / "pyproject.toml").read_text()
+    extras = re.findall(r"^(\w+) = \[", text.split("[project.optional-dependencies]")[1], re.MULTILINE)
+    wanted = re.fullmatch(r"\.(?:\[(\w+)\])?", words[2])
+    assert wanted and (wanted[1] is None or wanted[1] in extras)
+
+
+def of_cmake(words, **_):
+    """Presets, targets and variables are there; quickstart.sh configures and builds by the same preset."""
+    presets = json.loads((ROOT / "CMakePresets.json").read_text())
+    if "--preset" in words:
+        kind = "testPresets" if words[0] == "ctest" else "buildPresets" if "--build" in words else "configurePresets"
+        assert words[words.index("--preset") + 1] in [preset["name"] for preset in presets[kind]]
+    if "--target" in words:
+        assert is_a_target(words[words.index("--target") + 1])
+    texts = [path.read_text() for path in [ROOT / "CMakeLists.txt", *(ROOT / "cmake").iterdir()] if path.is_file()]
+    texts += [path.read_text() for path in (ROOT / "gromacs_patch").glob("*.patch")]
+    for word in words:
+        if variable := re.match(r"-D(\w+)=", word):
+            # farfield_DIR is where find_package(farfield) looks
+            name = variable[1].replace("farfield_DIR", "find_package(farfield")
+            assert any(name in text for text in texts), name
+    if words[0] == "ctest" and "--test-dir" in words:
+        assert words[-1] == "build", "the folder of the preset release"
+
+
+@functools.cache
+def help_of(command):
     done = subprocess.run(
-        [sys.executable, "-m", words[2], "--help"], cwd=ROOT, capture_output=True, text=True, check=False
+        [environment.gmx().program, "-quiet", "help", command], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    for option in options(words):
-        assert re.search(rf"{option}\b", done.stdout), f"{words[2]} has no {option}"
+    assert done.returncode == 0, f"gmx has no command {command}"
+    return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("words", words_of("farfield "), ids=" ".join)
-def test_the_program_knows_its_options(words, capsys):
-    from farfield.command import main
-
-    with pytest.raises(SystemExit) as end:
-        main([words[1], "--help"])
-    assert end.value.code == 0
-    shown = capsys.readouterr().out
-    for option in options(words):
-        assert re.search(rf"{option}\b", shown), f"farfield {words[1]} has no {option}"
-
-
-@pytest.mark.parametrize("words", words_of(r"\./quickstart"), ids=" ".join)
-def test_quickstart_has_its_commands(words):
-    usage = subprocess.run(
-        [ROOT / "quickstart.sh", "help"], capture_output=True, text=True, check=True
-    ).stdout
-    assert re.search(rf"^  {words[1]} ", usage, re.MULTILINE)
+def of_gmx(words, **_):
+    """gmx knows the command and its options, and of those with names as values, the value."""
+    words = words[next(i for i, word in enumerate(words) if re.search(r"gmx|mdrun", word)) :]
+    command, *words = words if words[0] == "mdrun" else words[1:]
+    if command == "help":
+        command, words = words[0], []
+    text = help_of(command)
+    for i, word in enumerate(words):
+        if re.match(r"-[a-z]", word):
+            entry = re.search(rf"^ +-(?:\[no\])?{word[1:]} .*\n(?:(?: {{6}}.*)?\n)*", text, re.MULTILINE)
+            assert entry, f"gmx {command} has no {word}"
+            if "<enum>" in entry[0]:
+                assert re.search(rf"\b{words[i + 1]}\b", entry[0]), f"{word} of gmx {command} is never {words[i + 1]}"
 
 
-@pytest.mark.parametrize("words", words_of("build/bin/"), ids=" ".join)
-def test_programs_are_targets_of_the_build(words):
+def of_apply(words, tmp_path, **_):
+    """As written, on the files that the patches change."""
+    source = environment.folder_from_environment("GROMACS_SOURCE_DIR")
+    patches = "\n".join(path.read_text() for path in (ROOT / "gromacs_patch").glob("*.patch"))
+    names = {"CMakeLists.txt", *re.findall(r"^\+\+\+ b/(\S+)", patches, re.MULTILINE)}
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source / name, tmp_path / name)
+    shutil.copytree(source / ".farfield", tmp_path / ".farfield")
+    assert "has the FMM backend farfield" in run([ROOT / words[0], tmp_path])
+
+
+def of_summary(words, tmp_path, **_):
+    """As written, on two cases."""
+    cases = (
+        "ion pair in 30 nm   2 30x30x30  float  1e-03 1.0e-05 9.0e-06 9.5e-06 0.009 1.11  4 1 1 3.0 0.1 0.001 met\n"
+        "one ion in 3 nm     1 3x3x3     float  1e-05 refused: The accuracy\n"
+    )
+    (tmp_path / "accuracy.txt").write_text(cases)
+    page = run([sys.executable, ROOT / words[1], *words[2:]], tmp_path)
+    assert page.startswith((ROOT / "docs/accuracy.md").read_text().split("\n\n")[0])
+    assert "2 cases: 1 met, 1 refused, 0 missed." in page
+
+
+def of_pytest(words, **_):
+    """The tests are found, not run: some of them are this one."""
+    python = sys.executable if words[0] == "python3" else ROOT / words[0]
+    if not shutil.which(python):
+        pytest.skip("the Python package is not built")
+    folder = words[-1]
+    assert "no tests" not in run([python, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", folder])
+
+
+def smaller(*arguments):
+    """Runs a program of the build with these arguments in place of the long ones."""
+
+    def check(words, tmp_path, **_):
+        name = words[0].rpartition("/")[2]
+        assert is_a_target(name)
+        assert run([built(name), *arguments], tmp_path)
+
+    return check
+
+
+def with_help_of(words, **_):
+    """A GPU is needed to run it: its help has the options."""
     name = words[0].rpartition("/")[2]
-    targets = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("CMakeLists.txt"))
-    assert name == "gmx" or re.search(rf"\b{name}\b", targets)
+    assert is_a_target(name)
+    text = run([built(name), *words[1:2], "--help"])
+    for word in words[2:]:
+        if word.startswith("--"):
+            assert re.search(rf"{word}\b", text), f"{name} {words[1]} has no {word}"
+
+
+def calls_what_is_built(words, **_):
+    """Of exceptions: the programs and libraries of the build are there."""
+    for word in words:
+        if found := re.search(r"build/(?:\w+/)?(?:bin|lib)/(?:lib)?(\w+)", word):
+            assert found[1] in ("gmx", "gmx_mpi") or is_a_target(found[1]), found[1]
+
+
+# Neither run nor parsed, and why.
+EXCEPTIONS = {
+    r"\S*python3 -m pip install \w+": "takes packages from the network, with which farfield is compared",
+    r"python3 -m sphinx -b linkcheck .*": "needs the network",
+    r"cmake --install .*": "a test of ctest does it, cmake/consumer/test.cmake",
+    r"perf .*": "needs a kernel that counts for its users",
+    r"(?:ncu|compute-sanitizer|CUDA_INJECTION64_PATH=\S+) .*": "needs a GPU, and tools of CUDA",
+    r"build/\S+": "is a name, not a command",
+}
+# What a command begins with, and what is done with it; the first counts.
+CLASSES = [
+    (r"python3 -m (?:tests|regressiontests|examples)\.|farfield ", of_python),
+    (r"build/python-package/bin/python3 -m tests\.", lambda words, **f: of_python(["python3", *words[1:]], **f)),
+    (r"\S*python3 -m pytest ", of_pytest),
+    (r"python3 tests/accuracy/summary\.py", of_summary),
+    (r"(?:\w+=\S+ )*\./quickstart", of_quickstart),
+    (r"pip install", of_pip),
+    (r"cmake|ctest", of_cmake),
+    (r"gmx|mdrun|mpirun|build/bin/gmx \S", of_gmx),
+    (r"gromacs_patch/apply\.sh", of_apply),
+    (r"build/bin/farfield_accuracy_suite", smaller("--system", "ion pair in 30 nm", "--request", "1e-3")),
+    (r"build/bin/farfield_fuzz", smaller("--seconds", "1")),
+    (r"build/bin/farfield_ranks_benchmark", smaller("600", "2")),
+    (r"build/bin/farfield_result_bits", smaller("ion pair in 30 nm")),
+    (r"build/bin/farfield_gpu_benchmark", with_help_of),
+]
+
+
+def words_of(command):
+    """Without what a shell does with the output."""
+    return shlex.split(re.sub(r" > \S+$", "", command))
+
+
+def check_of(command):
+    if any(re.fullmatch(pattern, command) for pattern in EXCEPTIONS):
+        return calls_what_is_built
+    return next((check for pattern, check in CLASSES if re.match(pattern, command)), None)
+
+
+def test_all_blocks_are_commands_or_known_as_something_else():
+    for page in PAGES:
+        for block in blocks(page):
+            if not block.strip().startswith(tuple(OTHER_BLOCKS)):
+                for line in block.splitlines():
+                    assert COMMAND.match(line.strip()), f"{page.name} shows '{line.strip()}'"
+
+
+def test_there_are_commands_of_each_class():
+    assert len(COMMANDS) > 100
+    for pattern in [*EXCEPTIONS, *(pattern for pattern, _ in CLASSES)]:
+        assert any(re.match(pattern, command) for command in COMMANDS), f"no page shows {pattern}"
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if ": --" not in command])
+def test_a_command_does_what_its_class_says(command, parses, tmp_path):
+    check = check_of(command)
+    assert check, f"'{command}' is neither in CLASSES nor in EXCEPTIONS"
+    check(words_of(command), parses=parses, tmp_path=tmp_path)
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if ": --" in command])
+def test_options_by_themselves_are_those_of_a_program(command, parses, tmp_path, capsys):
+    page, _, shown_options = command.partition(": ")
+    programs = next((p for (name, start), p in OPTIONS.items() if name == page and shown_options.startswith(start)), ())
+    assert programs, f"{command}: OPTIONS does not say of which program"
+    words = words_of(shown_options)
+    if len(words) == 1:
+        helps = []
+        for program in programs:
+            name, *arguments = words_of(program)
+            if name.startswith("build/"):
+                helps.append(run([built(name.rpartition("/")[2]), *arguments, "--help"]))
+            else:
+                parses([name, *arguments, "--help"])
+                helps.append(capsys.readouterr().out)
+        assert any(re.search(rf"{words[0]}\b", text) for text in helps), f"no {words[0]}"
+    else:
+        check_of(programs[-1])([*words_of(programs[-1]), *words], parses=parses, tmp_path=tmp_path)
+
+
+def test_suites_and_tests_that_pages_and_presets_name_are_there():
+    sources = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.cpp"))
+    there = {f"{suite}.{name}" for suite, name in re.findall(r"\bTEST(?:_[FP])?\((\w+),\s*(\w+)\)", sources)}
+    there |= {f"{suite}.{name}" for suite, name in re.findall(r"\bTYPED_TEST\((\w+),\s*(\w+)\)", sources)}
+    named = {f"^{name}$" for page in PAGES for name in re.findall(r"`([A-Z]\w+\.[A-Z]\w+)`", page.read_text())}
+    named |= {f"^{name}" for page in PAGES for name in re.findall(r"`([A-Z]\w+)\*`", page.read_text())}
+    for preset in json.loads((ROOT / "CMakePresets.json").read_text())["testPresets"]:
+        if "filter" in preset:
+            named.add(preset["filter"]["include"]["name"])
+    assert named
+    for pattern in named:
+        assert any(re.search(pattern, name) for name in there), f"no test is called {pattern}"
