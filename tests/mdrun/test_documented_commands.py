@@ -362,8 +362,8 @@ def test_options_by_themselves_are_those_of_a_program(command, parses, tmp_path,
 
 def test_suites_and_tests_that_pages_and_presets_name_are_there():
     sources = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.cpp"))
-    there = {f"{suite}.{name}" for suite, name in re.findall(r"\bTEST(?:_[FP])?\((\w+),\s*(\w+)\)", sources)}
-    there |= {f"{suite}.{name}" for suite, name in re.findall(r"\bTYPED_TEST\((\w+),\s*(\w+)\)", sources)}
+    found = re.findall(r"\b(?:TYPED_)?TEST(?:_[FP])?\((\w+),\s*(\w+)\)", sources)
+    there = {f"{suite}.{name}" for suite, name in found}
     named = {f"^{name}$" for page in PAGES for name in re.findall(r"`([A-Z]\w+\.[A-Z]\w+)`", page.read_text())}
     named |= {f"^{name}" for page in PAGES for name in re.findall(r"`([A-Z]\w+)\*`", page.read_text())}
     for preset in json.loads((ROOT / "CMakePresets.json").read_text())["testPresets"]:
