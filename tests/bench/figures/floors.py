@@ -8,6 +8,8 @@ from tests.bench.figures.cases import markdown
 LANES = 128  # FP32 lanes of a multiprocessor
 H200 = {"name": "NVIDIA H200", "multiprocessors": 132, "clock_hz": 1.98e9}
 BANDWIDTH = 4.3e12  # bytes/s, a copy on an H200
+# What a copy has of 3.35e12 bytes/s, in proportion to that of an H200, which has 4.3e12 of 4.8e12
+H100 = {**H200, "name": "NVIDIA H100", "bandwidth": BANDWIDTH * 3.35 / 4.8}
 
 
 def lane_rate(gpu):
@@ -27,13 +29,14 @@ def floors(
     n = (order + 1) ** 2
     leaf_cells = math.prod(lengths)
     coarse = leaf_cells / 8 ** (levels - 1)
+    held = occupied if levels > 1 and occupied else leaf_cells  # a tree leaves the others out
     x, y, z = (length / 2 ** (levels - 1) for length in lengths)
     waves = y * z * (x // 2 + 1)
     operators = waves / 4 if mirrored else waves
     vector = 4 * real
     table = [
         ("Sort", "bin", 40 * atoms, atoms * (4 * real + vector + 8)),
-        ("Sort", "scan", 2 * leaf_cells, 8 * leaf_cells),
+        ("Sort", "scan", 2 * held, 8 * held),
         ("Sort", "scatter", 10 * atoms, atoms * (2 * vector + 8 + 12)),
     ]
     if levels > 1:
@@ -47,8 +50,8 @@ def floors(
             30 * partners * atoms,
             atoms * (4 * real + 8 + partners * (4 + 4 * real) + vector),
         ),
-        ("P2P", "P2P", 13 * pairs, atoms * 3 * vector + 4 * leaf_cells),
-        ("P2M", "P2M", 3 * n * atoms, atoms * vector + leaf_cells * n * real),
+        ("P2P", "P2P", 13 * pairs, atoms * 3 * vector + 4 * held),
+        ("P2M", "P2M", 3 * n * atoms, atoms * vector + held * n * real),
     ]
     inner = sum((occupied or leaf_cells) / 8**k for k in range(levels - 1))  # with parents
     if levels > 1:
@@ -84,7 +87,7 @@ def floors(
             "L2P",
             "L2P and the sum of all forces",
             (5 * n + 24) * atoms,
-            atoms * (2 * vector + 8 + 9 * real) + leaf_cells * n * real,
+            atoms * (2 * vector + 8 + 9 * real) + held * n * real,
         ),
     ]
     return table
@@ -112,7 +115,7 @@ def floors_of(case):
 def floor_seconds(operations, size, gpu):
     """The larger of both times, and which it is."""
     compute = operations / lane_rate(gpu)
-    memory = size / BANDWIDTH
+    memory = size / gpu.get("bandwidth", BANDWIDTH)
     return max(compute, memory), "operations" if compute >= memory else "bytes"
 
 
