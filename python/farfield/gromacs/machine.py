@@ -3,6 +3,7 @@
 
 import os
 import platform
+import subprocess
 from pathlib import Path
 
 
@@ -19,3 +20,13 @@ def describe():
             model = line.split(":", 1)[1].strip()
             break
     return f"{model}, {usable_cores()} cores, {platform.system()} {platform.release()}"
+
+
+def gpus():
+    """Names of the GPUs that nvidia-smi lists; none without it."""
+    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        listed = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return listed.stdout.splitlines()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Figures and tables from the JSON files of farfield_gpu_benchmark and of mdrun_gpu.
+"""Figures and tables from the JSON files of farfield_gpu_benchmark, mdrun_gpu, points_gpu and open_speed.
 
     python3 -m tests.bench.figures tests/bench/results/*.json --output docs/figures --tables -
 
@@ -21,6 +21,7 @@ from tests.bench.figures import (
     m2l,
     mdrun,
     near_field,
+    points,
 )
 
 
@@ -32,6 +33,8 @@ def tables(found):
     yield from evaluations.stage_tables(whole)
     yield from near_field.table(found["p2p"])
     yield from accuracy.table(found["accuracy"])
+    for records in found["points"].values():
+        yield from points.tables(records)
 
 
 def draw_all(found, folder):
@@ -81,6 +84,8 @@ def main():
         draw_all(found, arguments.output)
         for systems in found["mdrun"]:
             mdrun.draw(systems, arguments.output / "mdrun_gpu.svg")
+        for name, records in found["points"].items():
+            points.draw(records, arguments.output / f"{name}.svg")
 
 
 if __name__ == "__main__":

@@ -18,13 +18,16 @@ def load(paths):
     """{benchmark: [cases]}, with the machine of a file in each of its cases.
 
     Of a case that several files hold, the last one counts. "mdrun" are the systems of each file of
-    mdrun_gpu.
+    mdrun_gpu, "points" the records of those of points_gpu and open_speed, by their names.
     """
-    found, systems = defaultdict(dict), []
+    found, systems, points = defaultdict(dict), [], {}
     for path in paths:
         content = results.read(path)
         if "systems" in content:
             systems.append(content["systems"])
+            continue
+        if "records" in content:
+            points[path.stem] = content["records"]
             continue
         if not content["complete"]:
             print(f"{path}: stopped at its time limit; cases are missing", file=sys.stderr)
@@ -37,7 +40,7 @@ def load(paths):
             identity = tuple(str(case.get(key)) for key in IDENTITY)
             found[content["benchmark"]][identity] = case
     by_benchmark = {name: list(known.values()) for name, known in found.items()}
-    return defaultdict(list, by_benchmark, mdrun=systems)
+    return defaultdict(list, by_benchmark, mdrun=systems, points=points)
 
 
 def setting(case):

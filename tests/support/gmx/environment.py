@@ -13,10 +13,9 @@ FARFIELD_TEST_GPU            whether mdrun uses a GPU, 0 or 1 (default: if gmx a
 import functools
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
-from farfield.gromacs.machine import usable_cores
+from farfield.gromacs.machine import gpus, usable_cores
 from farfield.gromacs.program import Gmx
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -58,11 +57,7 @@ def threads():
 
 def gpu_count():
     """GPUs that nvidia-smi lists; 0 without it."""
-    try:
-        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return 0
-    return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())
+    return len(gpus())
 
 
 @functools.cache
