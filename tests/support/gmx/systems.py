@@ -28,6 +28,8 @@ WATER_TOP = water_top()
 
 # 124 residues, four disulphide bridges, from the tests of GROMACS's analysis tools.
 PROTEIN = "src/gromacs/trajectoryanalysis/tests/RNAseA.pdb"
+# 373 residues and a zinc ion: one protein of 6 000 atoms.
+LARGE_PROTEIN = "src/gromacs/trajectoryanalysis/tests/hdac.pdb"
 
 
 # The same structure in every run on the same machine: a test that fails does so again.
@@ -163,9 +165,9 @@ def ion_crystal(folder, cells=5, constant=0.564, displacement=0.01, vacancies=0)
     return system(folder)
 
 
-def folded_protein(folder):
+def folded_protein(folder, structure=PROTEIN):
     """protein.gro and topol.top of the protein alone."""
-    source = environment.folder_from_environment("GROMACS_SOURCE_DIR") / PROTEIN
+    source = environment.folder_from_environment("GROMACS_SOURCE_DIR") / structure
     names = ["-ff", FORCE_FIELD, "-water", "tip3p", "-o", "protein.gro"]
     environment.gmx()("pdb2gmx", "-f", source, "-ignh", *names, folder=folder)
 
@@ -180,9 +182,9 @@ def protein(folder, margin=1.0, steps=500):
     return relax(folder, conf, steps)
 
 
-def vacuum_protein(folder, steps=500, copies=1):
+def vacuum_protein(folder, steps=500, copies=1, structure=PROTEIN):
     """The protein without water, box or counter-ions: whole. Copies lie side by side."""
-    folded_protein(folder)
+    folded_protein(folder, structure)
     gmx = environment.gmx()
     gmx("editconf", "-f", "protein.gro", "-d", 0.1, "-o", "one.gro", folder=folder)
     gmx("genconf", "-f", "one.gro", "-nbox", copies, 1, 1, "-o", "dry.gro", folder=folder)
