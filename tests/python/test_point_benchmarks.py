@@ -3,11 +3,13 @@
 
 import itertools
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.bench.figures import points
+from tests.bench import results
+from tests.bench.figures import cases, points
 from tests.bench.figures.equal_error import time_at_error
 from tests.bench.open_points import KINDS, THIN_KINDS, all_pairs, errors, near_cells, sample
 
@@ -123,6 +125,19 @@ def test_the_figure_has_the_floor_of_the_card_in_every_kind(records, tmp_path):
     # As on an H200, whose memory alone is faster
     faster = {**records[0], "setup": {**records[0]["setup"], "device_name": "NVIDIA H200"}}
     assert 3.35 / 4.8 < points.floor_of(faster) / floor <= 1
+
+
+@pytest.mark.parametrize("name", ["points_gpu", "open_speed"])
+def test_figures_and_tables_need_nothing_but_the_file(name, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = Path(results.__file__).parent / "results" / f"{name}.json"
+    records = cases.load([path])["points"][name]
+    points.draw(records, tmp_path / "figure.svg")
+    kinds = {record["kind"] for record in records if "error" not in record}
+    # An axis of each
+    axes = ElementTree.parse(tmp_path / "figure.svg").getroot().iter()
+    assert sum(e.get("id", "").startswith("axes_") for e in axes) == len(kinds)
+    assert all("beside" in body for _, body in points.tables(records))
 
 
 def test_points_are_the_same_at_every_call():

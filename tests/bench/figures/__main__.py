@@ -33,8 +33,8 @@ def tables(found):
     yield from evaluations.stage_tables(whole)
     yield from near_field.table(found["p2p"])
     yield from accuracy.table(found["accuracy"])
-    for records in found["points"].values():
-        yield from points.tables(records)
+    for name, records in found["points"].items():
+        yield from ((f"{title}, {name}", body) for title, body in points.tables(records))
 
 
 def draw_all(found, folder):
