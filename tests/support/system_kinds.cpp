@@ -357,6 +357,19 @@ System dropletInVapour()
 
 } // namespace
 
+System waterDroplet(double radius)
+{
+    return droplet(radius, 4 * radius, { 2 * radius, 2 * radius, 2 * radius });
+}
+
+System foldedChain(int beads)
+{
+    std::mt19937 random(1948);
+    System system = emptySystem(boxOf(20, 20, 20));
+    addChain(&system, beads, { 10, 10, 10 }, 0.4, random);
+    return system;
+}
+
 // Longer than other functions: a table, one entry a kind.
 std::vector<SystemKind> systemKinds()
 {

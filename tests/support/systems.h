@@ -47,6 +47,11 @@ struct SystemKind
 //! Every kind; dense ones first. Up to 17 500 particles, boxes of 0.3 to 1000 nm.
 std::vector<SystemKind> systemKinds();
 
+//! A ball of water; molecules are whole, and the box has room for it.
+System waterDroplet(double radius);
+//! A folded chain of charged beads 0.15 nm apart, with charged groups as a protein has them.
+System foldedChain(int beads);
+
 //! The system with inputs rounded to \p Real, and its exact forces.
 struct ReferenceSystem
 {
