@@ -220,16 +220,22 @@ setUpTestPython()
     testPython=$pythonPrefix/bin/python3
 }
 
-# Installs the Python package of this tree, without CUDA, into a folder of its own; sets packagePython to
-# an interpreter that has it.
+# Makes a wheel of the Python package of this tree, without CUDA, and installs it into a folder of its own,
+# which has nothing of the tree; sets packagePython to an interpreter that has it.
 installOwnPackage()
 {
-    local folder=$build/python-package
+    local folder=$build/python-package wheels=$build/python-wheel wheel
     step "Python package"
     [ -x "$folder/bin/python3" ] || python3 -m venv "$folder"
     packagePython=$folder/bin/python3
-    CMAKE_CXX_COMPILER_LAUNCHER=ccache "$packagePython" -m pip install -q --disable-pip-version-check \
-        --config-settings=cmake.define.FARFIELD_CUDA=OFF "$root[ase,tools]" openmm pytest
+    rm -rf "$wheels"
+    CMAKE_CXX_COMPILER_LAUNCHER=ccache "$packagePython" -m pip wheel -q --disable-pip-version-check --no-deps \
+        --config-settings=cmake.define.FARFIELD_CUDA=OFF -w "$wheels" "$root" || return 1
+    wheel=$(echo "$wheels"/farfield-*.whl)
+    # Of the same version as the one before: pip would leave that
+    "$packagePython" -m pip install -q --disable-pip-version-check --force-reinstall --no-deps "$wheel" \
+        && "$packagePython" -m pip install -q --disable-pip-version-check "$wheel[ase,tools]" openmm pytest \
+        && (cd / && "$packagePython" -c 'import farfield; print("  ", farfield.__version__, farfield.__file__)')
 }
 
 # Sets checkTools: the folder of clang-format and clang-tidy, in the versions that count.

@@ -9,20 +9,32 @@ import numpy as np
 COULOMB_CONSTANT = 138.935458
 
 
+def multiples(most):
+    """All triples of integers of no more than these magnitudes."""
+    return np.array(list(itertools.product(*(range(-n, n + 1) for n in np.ceil(most).astype(int)))))
+
+
 def energy(q, x, box, excluded=()):
     """All pairs in all images, but for excluded minimum-image pairs; background of a net charge."""
     q, x, box = (np.asarray(values, dtype=float) for values in (q, x, box))
     volume = abs(np.linalg.det(box))
     alpha = 6.0 / volume ** (1 / 3)
-    reciprocal = 2 * np.pi * np.linalg.inv(box).T
-    shifts = np.array(list(itertools.product(range(-3, 4), repeat=3)))
+    inverse = np.linalg.inv(box)
+    reciprocal = 2 * np.pi * inverse.T
+    # Whatever is within 6.5 / alpha of a displacement whose fractions are at most a half
+    shifts = multiples(0.5 + 6.5 / alpha * np.linalg.norm(inverse.T, axis=1))
+
+    def near_image(d):
+        return d - np.round(d @ inverse) @ box
+
     total = 0.0
     for i in range(len(q)):
         for j in range(len(q)):
-            r = np.linalg.norm(x[i] - x[j] + shifts @ box, axis=1)
+            r = np.linalg.norm(near_image(x[i] - x[j]) + shifts @ box, axis=1)
             r = r[r > 1e-12]
             total += 0.5 * q[i] * q[j] * sum(math.erfc(alpha * d) / d for d in r if alpha * d < 6.5)
-    waves = np.array(list(itertools.product(range(-12, 13), repeat=3))) @ reciprocal
+    # Up to exp(-36), where k = 12 alpha
+    waves = multiples(12 * alpha * np.linalg.norm(box, axis=1) / (2 * np.pi)) @ reciprocal
     k2 = np.sum(waves**2, axis=1)
     waves, k2 = waves[k2 > 0], k2[k2 > 0]
     structure = np.abs(q @ np.exp(1j * (x @ waves.T))) ** 2
@@ -30,6 +42,6 @@ def energy(q, x, box, excluded=()):
     total -= alpha / math.sqrt(math.pi) * np.sum(q**2)
     total -= math.pi / (2 * volume * alpha**2) * np.sum(q) ** 2
     for i, j in excluded:
-        near = np.linalg.norm(x[i] - x[j] + shifts @ box, axis=1).min()
+        near = np.linalg.norm(near_image(x[i] - x[j]) + shifts @ box, axis=1).min()
         total -= q[i] * q[j] / near
     return COULOMB_CONSTANT * total

@@ -201,3 +201,34 @@ def test_potentials_at_points_are_those_of_a_probe(boundary):
     assert solver(q, boundary=boundary).evaluate_at(x, cell, np.empty((0, 3)))[0].shape == (0,)
     with pytest.raises(ValueError, match="point 1 "):
         solver(q, boundary=boundary).evaluate_at(x, cell, [[0, 0, 0], [0, np.nan, 0]])
+
+
+def test_potentials_at_points_of_a_slab_are_those_of_slabs_far_apart():
+    """Differences between two points, by a probe of 1 e at one and of -1 e at the other: no net charge.
+
+    Stacked with vacuum, with the energy of the dipole along z taken away; what is left of the other slabs
+    decays with it as exp(-2 pi 8 nm / 2 nm) = 1e-11.
+    """
+    q, x = charges(40)
+    points = np.random.default_rng(4).uniform(-1, 3, (3, 3))
+    plane = np.array([[2.0, 0, 0], [0.5, 1.9, 0]])
+    slab = np.vstack((plane, [0, 0, -1]))  # the third is not read
+    stacked = np.vstack((plane, [0, 0, 12.0]))  # for charges within 4 nm
+    potentials, fields = solver(q, boundary="slab").evaluate_at(x, slab, points)
+
+    def difference(a, b):
+        where, energies = np.vstack((x, a, b)), []
+        for probe in (1, -1):
+            both = np.append(q, (probe, -probe))
+            dipole = both @ where[:, 2]
+            correction = 138.935458 * 2 * np.pi / np.linalg.det(stacked) * dipole**2
+            energies.append(ewald.energy(both, where, stacked) + correction)
+        return 0.5 * (energies[0] - energies[1])
+
+    expected = [difference(point, points[0]) for point in points[1:]]
+    assert potentials[1:] - potentials[0] == pytest.approx(expected, rel=1e-6, abs=1e-4)
+    step = 1e-4
+    for d in range(3):
+        shift = step * np.eye(3)[d]
+        slope = difference(points[1] + shift, points[1] - shift) / (2 * step)
+        assert fields[1, d] == pytest.approx(-slope, rel=1e-4, abs=1e-2)
