@@ -30,6 +30,22 @@ Division scattered(const System& system, int ranks)
     return rankOf;
 }
 
+//! Slabs, bricks that divide all three axes where there are enough ranks, and once no domains at all.
+std::vector<Division> divisionsOf(const System& system, int ranks)
+{
+    switch (ranks)
+    {
+        case 3:
+            return { domains(system, ranks), scattered(system, ranks) };
+        case 8:
+            return { bricks(system, { 2, 2, 2 }) };
+        case 12:
+            return { bricks(system, { 3, 2, 2 }) };
+        default:
+            return { domains(system, ranks) };
+    }
+}
+
 Options optionsFor(M2lEngine engine, Device device = Device::Cpu)
 {
     Options options;
@@ -188,12 +204,7 @@ TYPED_TEST(Ranks, AnyNumberGivesWhatOneGives)
             const Evaluation expected = evaluate(single, system);
             for (const int ranks : { 1, 2, 3, 4, 5, 8, 12 })
             {
-                std::vector<Division> divisions = { domains(system, ranks) };
-                if (ranks == 3)
-                {
-                    divisions.push_back(scattered(system, ranks));
-                }
-                for (const Division& rankOf : divisions)
+                for (const Division& rankOf : divisionsOf(system, ranks))
                 {
                     const Together all = evaluateOnRanks<Real>(
                             { system }, rankOf, ranks, options, {}, single.state())[0];

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -175,20 +176,39 @@ inline System inVacuum(const Matrix& filled, const Vector& room)
 //! Which rank has each particle.
 using Division = std::vector<int>;
 
+//! Domains: so many bricks along each box vector; neighbours along the last one have ranks that follow.
+inline Division bricks(const System& system, const std::array<int, 3>& parts)
+{
+    Division rankOf;
+    for (const Vector& x : system.positions)
+    {
+        // rows of the box, of which those after k do not reach back to component k
+        Vector s = {};
+        for (int k = 2; k >= 0; k--)
+        {
+            double left = x[k];
+            for (int later = k + 1; later < 3; later++)
+            {
+                left -= s[later] * system.box[later][k];
+            }
+            s[k] = left / system.box[k][k];
+        }
+        int rank = 0;
+        for (int k = 0; k < 3; k++)
+        {
+            const auto part = static_cast<int>(parts[k] * (s[k] - std::floor(s[k])));
+            rank            = rank * parts[k] + std::min(parts[k] - 1, part);
+        }
+        rankOf.push_back(rank);
+    }
+    return rankOf;
+}
+
 //! Domains: slabs along the second box vector, then along the third in each of them.
 inline Division domains(const System& system, int ranks)
 {
     const int across = ranks % 2 == 0 && ranks > 2 ? 2 : 1;
-    Division rankOf;
-    for (const Vector& x : system.positions)
-    {
-        const double b  = x[2] / system.box[2][2];
-        const double a  = (x[1] - b * system.box[2][1]) / system.box[1][1];
-        const auto part = [](double s, int parts)
-        { return std::min(parts - 1, static_cast<int>(parts * (s - std::floor(s)))); };
-        rankOf.push_back(part(a, ranks / across) * across + part(b, across));
-    }
-    return rankOf;
+    return bricks(system, { 1, ranks / across, across });
 }
 
 //! The particles of one rank.
