@@ -6,12 +6,14 @@
  *
  *  farfield_ranks_benchmark [atoms [ranks ...]]: water, a line per engine and number of ranks. Ranks have
  *  a thread each, and exchanges are planned anew at every 20th evaluation, as at pair searches of mdrun.
+ *  farfield_ranks_benchmark --at-scale: what the cost model expects of larger systems on more ranks.
  */
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <vector>
 
@@ -21,6 +23,7 @@
 #include "in_process_ranks.h"
 #include "parallel/measured_network.h"
 #include "plan/cost_model.h"
+#include "ranks_at_scale.h"
 
 namespace farfield
 {
@@ -199,6 +202,11 @@ void compare(const System& system, M2lEngine engine, int ranks)
 int main(int argc, char** argv)
 {
     using namespace farfield;
+    if (argc == 2 && std::strcmp(argv[1], "--at-scale") == 0)
+    {
+        bench::printRanksAtScale();
+        return 0;
+    }
     const bench::System water = bench::waterBox(argc > 1 ? std::atoi(argv[1]) : 23262, 1);
     std::vector<int> ranks    = { 2 };
     if (argc > 2)
