@@ -201,9 +201,12 @@ std::string describeTraffic(const farfield::Traffic& traffic)
     { return static_cast<double>(total) / static_cast<double>(std::max(number, 1LL)); };
     return formatString(
             "  sent per evaluation      %.1f messages, %.1f kB\n"
+            "  expected of even domains %.1f messages, %.1f kB\n"
             "  exchanges planned        %lld times, with %.1f kB each",
             per(traffic.messages, traffic.evaluations),
             per(traffic.bytes, traffic.evaluations) / 1000,
+            traffic.expectedMessages,
+            traffic.expectedBytes / 1000,
             traffic.plans,
             per(traffic.planBytes, traffic.plans) / 1000);
 }

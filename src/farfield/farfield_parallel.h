@@ -127,6 +127,9 @@ struct Traffic
     long long evaluations = 0;
     long long messages    = 0; //!< in evaluations
     long long bytes       = 0; //!< in evaluations
+    /*! \brief What the cost model expects of one evaluation, for the cells in use: domains as even as
+     *         the number of ranks allows, and filled evenly; 0 before there are cells. */
+    double expectedMessages = 0, expectedBytes = 0;
     long long plans = 0; //!< how often particles had moved so far that exchanges were planned anew
     long long planBytes = 0; //!< in plans
 };

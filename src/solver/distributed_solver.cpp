@@ -16,6 +16,7 @@
 #include "backend/distributed_device_entry.h"
 #include "parallel/measured_network.h"
 #include "parallel/partition.h"
+#include "plan/cost_model.h"
 #include "solver/agreement.h"
 #include "solver/box_follower.h"
 #include "solver/chosen_backend.h"
@@ -291,7 +292,22 @@ public:
 
     std::vector<StageTime> timings() const { return times_.all(); }
     void resetTimings() { times_.reset(); }
-    Traffic traffic() const { return traffic_; }
+    Traffic traffic() const
+    {
+        Traffic result = traffic_;
+        if (operators_.exist())
+        {
+            const Discretisation& d = operators_.discretisation();
+            const Work work(
+                    d, Occupancy(d.referenceBox.determinant()), static_cast<double>(charged_));
+            Network network;
+            network.parts                   = evenDomains(ranks_.size(), d.referenceBox);
+            const PredictedTraffic expected = predictedTraffic(options_.device, work, network);
+            result.expectedMessages         = expected.messages;
+            result.expectedBytes            = expected.numbers * sizeof(Real);
+        }
+        return result;
+    }
 
 private:
     //! Waits for what the caller has put into streams of his own.
@@ -518,7 +534,7 @@ void DistributedSolver<Real>::resetTimings()
 template<class Real>
 Traffic DistributedSolver<Real>::traffic() const
 {
-    return impl_->traffic();
+    return withMemoryErrors([&] { return impl_->traffic(); });
 }
 
 template<class Real>

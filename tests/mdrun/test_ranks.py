@@ -5,6 +5,8 @@ Forces at every step of moving runs, through pair searches and changes of domain
 rerun on one rank, whose FMM has the same order, and the same cells at the same steps.
 """
 
+import re
+
 import numpy as np
 import pytest
 
@@ -60,7 +62,11 @@ def expect_forces_of_one_rank(work, system, entries, ranks, flags=()):
 def test_water(work, water, ranks, engine):
     several = expect_forces_of_one_rank(work, water, settings(MOTION, FIXED_FMM, engine), ranks)
     assert f"ranks                    {ranks}" in several.log
-    assert "sent per evaluation" in several.log
+    numbers = r" +([\d.]+) messages, ([\d.]+) kB\n"
+    sent = re.search(f"sent per evaluation{numbers} +expected of even domains{numbers}", several.log)
+    messages, size, expected_messages, expected_size = map(float, sent.groups())
+    assert messages == expected_messages  # from each to each, in a box as small as this
+    assert size > 0 and expected_size > 0
 
 
 def test_four_site_water_at_constant_pressure(work, four_site_water):
