@@ -48,11 +48,13 @@
 
 #include <farfield/farfield.h>
 
+#include "gromacs/domdec/dlbtiming.h"
 #include "gromacs/mdlib/gmx_omp_nthreads.h"
 #include "gromacs/mdtypes/enerdata.h"
 #include "gromacs/mdtypes/forceoutput.h"
 #include "gromacs/mdtypes/md_enums.h"
 #include "gromacs/mdtypes/simulation_workload.h"
+#include "gromacs/timing/cyclecounter.h"
 #include "gromacs/topology/ifunc.h"
 #include "gromacs/utility/gmxassert.h"
 #include "gromacs/utility/logger.h"
@@ -263,7 +265,9 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
         request.replaceForces = true;
     }
 
-    farfield::Totals totals;
+    const gmx_cycles_t begin          = gmx_cycles_read();
+    const gmx_cycles_t messagesBefore = impl_->fmm_.cyclesOfMessages();
+    farfield::Totals   totals;
     try
     {
         totals = impl_->evaluate(x, box, f, request, forceProviderInput.step_);
@@ -285,6 +289,13 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
         forceWithVirial.force_[homeAtoms[i]] += impl_->f_[i];
     }
     addTotals(totals, stepWork, &forceWithVirial, &forceProviderOutput->enerd_);
+
+    if (impl_->fmm_.isDistributed())
+    {
+        // Dynamic load balancing sees what this rank has done, but not that it has waited for others
+        const gmx_cycles_t waited = impl_->fmm_.cyclesOfMessages() - messagesBefore;
+        ddAddToBalanceRegionCpu(forceProviderInput.dd_, gmx_cycles_read() - begin - waited, waited);
+    }
 }
 
 void FarfieldForceProvider::reinit(StatePropagatorDataGpu* stateGpu, GpuForceReduction* forceReduction)

@@ -84,6 +84,32 @@ farfield::Options solverOptions(const FarfieldOptions& mdp, const FarfieldRun& r
     return options;
 }
 
+} // namespace
+
+//! Passes messages on, and counts what that takes.
+class FarfieldMessages final : public farfield::Communicator
+{
+public:
+    explicit FarfieldMessages(farfield::Communicator* passOn) : passOn_(*passOn) {}
+    int  rank() const override { return passOn_.rank(); }
+    int  size() const override { return passOn_.size(); }
+    void exchange(const char* send, const size_t* sendOffsets, char* receive, const size_t* receiveOffsets) override
+    {
+        const gmx_cycles_t begin = gmx_cycles_read();
+        passOn_.exchange(send, sendOffsets, receive, receiveOffsets);
+        cycles_ += gmx_cycles_read() - begin;
+    }
+    //! Cycles of all exchanges
+    gmx_cycles_t cycles() const { return cycles_; }
+
+private:
+    farfield::Communicator& passOn_;
+    gmx_cycles_t            cycles_ = 0;
+};
+
+namespace
+{
+
 //! The communicator of several ranks, nullptr for one
 std::unique_ptr<farfield::Communicator> makeCommunicator(const FarfieldRun& run)
 {
@@ -119,8 +145,9 @@ FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
                 deviceCommunicator_ = makeDeviceCommunicator(
                         communicator_.get(), ofSolver.deviceId, &run_.messagesOfDevices);
             }
+            messages_    = std::make_unique<FarfieldMessages>(communicator_.get());
             distributed_ = std::make_unique<farfield::DistributedSolver<real>>(
-                    ofSolver, communicator_.get(), deviceCommunicator_.get());
+                    ofSolver, messages_.get(), deviceCommunicator_.get());
         }
         else
         {
@@ -131,6 +158,13 @@ FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
     {
         rethrow(error, "cannot be set up");
     }
+}
+
+FarfieldSolver::~FarfieldSolver() = default;
+
+gmx_cycles_t FarfieldSolver::cyclesOfMessages() const
+{
+    return messages_ ? messages_->cycles() : 0;
 }
 
 farfield::Totals FarfieldSolver::evaluate(const RVec* x, const BoxRows& box, RVec* f, const farfield::Request& request)

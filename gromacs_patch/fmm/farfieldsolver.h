@@ -49,6 +49,7 @@
 #include <farfield/farfield_parallel.h>
 
 #include "gromacs/math/matrix.h"
+#include "gromacs/timing/cyclecounter.h"
 #include "gromacs/utility/arrayref.h"
 #include "gromacs/utility/real.h"
 #include "gromacs/utility/vectypes.h"
@@ -61,6 +62,7 @@ struct gmx_mtop_t;
 namespace gmx
 {
 
+class FarfieldMessages;
 class MDLogger;
 struct MDModulesAtomsRedistributedSignal;
 class StepWorkload;
@@ -100,6 +102,7 @@ public:
                    const gmx_mtop_t&      mtop,
                    const MDLogger&        logger,
                    const FarfieldRun&     run);
+    ~FarfieldSolver();
 
     /*! \brief Adds the forces on the particles, as farfield::Solver::evaluate().
      *
@@ -110,6 +113,8 @@ public:
     farfield::Solver<real>& solver() { return *solver_; }
     //! Whether several ranks share the system
     bool isDistributed() const { return distributed_ != nullptr; }
+    //! Cycles that this rank has spent on messages of the hosts, and on waiting for them; 0 with one rank
+    gmx_cycles_t cyclesOfMessages() const;
     //! Returns \p function of the solver, of whichever kind it is
     template<typename Function>
     auto with(const Function& function)
@@ -164,6 +169,8 @@ private:
 
     //! How the ranks talk to each other, if there are several
     std::unique_ptr<farfield::Communicator> communicator_;
+    //! The same, timed
+    std::unique_ptr<FarfieldMessages> messages_;
     //! How their GPUs do; null if messages pass through the host
     std::unique_ptr<farfield::DeviceCommunicator> deviceCommunicator_;
     //! Of one rank; null if there are several
