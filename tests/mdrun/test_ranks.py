@@ -44,10 +44,10 @@ def run(work, name, system, entries, ranks, flags=()):
 
 
 def expect_forces_of_one_rank(work, system, entries, ranks, flags=()):
-    """At every step; energies, and virials as pressures, at those that have them."""
+    """At every step; and energies, at those that have them."""
     several = run(work, "several", system, entries, ranks, ["-dlb", "yes", *flags])
     one = run(work, "one", system, entries, 1, ["-rerun", "several.trr"])
-    assert len(several.frames) == STEPS + 1
+    assert len(several.frames) == int(entries["nsteps"]) + 1
     errors = [simulation.force_error(a.f, b.f) for a, b in zip(several.frames, one.frames, strict=True)]
     print(f"{ranks} ranks: {max(errors):.1e} at step {int(np.argmax(errors))}")
     assert max(errors) < ROUNDING
@@ -91,6 +91,27 @@ def test_a_film_and_domains_without_atoms(work):
     film = placed(work, systems.water(work / "water", 2.8, steps=200), (1, 1, 1), 2, 16)
     flags = ["-dd", 1, 1, 4]
     expect_forces_of_one_rank(work, film, settings(MOTION, FIXED_FMM, TREE), 4, flags)
+
+
+def test_domains_divided_along_all_axes(work, water):
+    """A pair search, and no more steps than that: eight ranks of threads on few cores are slow."""
+    short = {"nsteps": 11}
+    flags = ["-dd", 2, 2, 2, "-nstlist", 10]
+    expect_forces_of_one_rank(work, water, settings(MOTION, FIXED_FMM, TREE, short), 8, flags)
+
+
+def test_a_rank_for_the_mesh_of_lennard_jones(work, water):
+    """The FMM is on the others, and gets no rank of its own where there is no mesh."""
+    mesh = {"vdwtype": "PME", "lj-pme-comb-rule": "Geometric", "rvdw": 0.9}
+    expect_forces_of_one_rank(work, water, settings(MOTION, FIXED_FMM, mesh), 3, ["-npme", 1])
+
+
+def test_ranks_for_a_mesh_that_is_not_there_are_refused(work, water):
+    simulation.grompp(work, "run", settings(MOTION, FMM), water.conf, water.top, ["-maxwarn", 1]).ok()
+    done = simulation.mdrun(work, "run", ["-nb", "cpu", "-npme", 1], ntmpi=3, ntomp=1, time_limit=60)
+    text = " ".join(done.text.split())
+    assert 0 < done.status < 124
+    assert "The system does not use PME for electrostatics or LJ. Requested -npme 1 option is not" in text
 
 
 def test_pressure_and_energy(work, salt_water):

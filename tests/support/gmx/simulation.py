@@ -115,17 +115,41 @@ def mdrun(
     return program.attempt(*command, folder=folder, variables=variables, time_limit=time_limit)
 
 
-def mdrun_with_mpi(folder, name, ranks, flags=(), time_limit=TIME_LIMIT):
-    """Runs NAME.tpr on ranks of an MPI library, processes of one thread each; it must succeed.
+def start_with_mpi(folder, name, ranks, flags=()):
+    """Starts NAME.tpr on ranks of an MPI library, processes of one thread each; returns mpirun.
 
-    They may be more than there are processors.
+    They may be more than there are processors. Messages go to its stdout.
     """
     command = ["mpirun", "-np", ranks, gmx_mpi(), "-nobackup"]
     command += ["mdrun", "-deffnm", name, "-ntomp", 1, "-pin", "off", *flags]
-    environment = {**program.clean_environment(), **OF_OPEN_MPI}
-    subprocess.run(
-        list(map(str, command)), check=True, cwd=folder, env=environment, timeout=time_limit
+    return subprocess.Popen(
+        list(map(str, command)),
+        cwd=folder,
+        env={**program.clean_environment(), **OF_OPEN_MPI},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
     )
+
+
+def end_of(started, time_limit):
+    """Status and messages of what start_with_mpi() returned; subprocess.TimeoutExpired ends it."""
+    try:
+        text, _ = started.communicate(timeout=time_limit)
+    except subprocess.TimeoutExpired:
+        started.terminate()  # mpirun ends the ranks
+        started.communicate()
+        raise
+    return started.returncode, text
+
+
+def mdrun_with_mpi(folder, name, ranks, flags=(), time_limit=TIME_LIMIT):
+    """Runs NAME.tpr as start_with_mpi() does; it must succeed."""
+    status, text = end_of(start_with_mpi(folder, name, ranks, flags), time_limit)
+    if status != 0:
+        raise program.GmxError(f"gmx_mpi mdrun failed:\n{text[-3000:]}")
 
 
 def peak_memory(folder, name, flags=(), variables=None):

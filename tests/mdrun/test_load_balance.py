@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Dynamic load balancing moves the borders of domains to where the FMM's work is."""
+
+import re
+
+from tests.mdrun.test_gpu_sparse import placed
+from tests.support.gmx import simulation, systems
+from tests.support.gmx.mdp import FIXED_FMM, settings
+
+STEPS = 600
+ENTRIES = {
+    "nsteps": STEPS,
+    "nstlist": 10,
+    "nstlog": 100,
+    "nstcalcenergy": 100,
+    "nstenergy": 100,
+    "gen-vel": "yes",
+    "gen-temp": 300,
+    "fmm-farfield-device": "cpu",
+}
+
+
+def imbalances(log):
+    """Of the load, % over the mean, at the steps that the log has."""
+    return [float(f) for f in re.findall(r"load imb\.: force +([\d.]+)%", log)]
+
+
+def test_borders_move_to_the_film(work):
+    """All but a twentieth of a film of 2.8 nm is in the lower half of a box of 16 nm.
+
+    The border has to go 1.3 nm down: the lower domain then has 0.84 of an even volume. How even loads
+    become depends on what else a machine does, and on work that does not follow the atoms, as the
+    transforms of the coarsest level.
+    """
+    (work / "water").mkdir()
+    film = placed(work, systems.water(work / "water", 2.8, steps=200), (1, 1, 1), 2, 16)
+    entries = settings(FIXED_FMM, ENTRIES)
+    logs = {}
+    for balance in ("no", "yes"):
+        flags = ["-nb", "cpu", "-dd", 1, 1, 2, "-dlb", balance, "-nstlist", 10]
+        run = simulation.simulate(work, balance, entries, film, flags, warnings=1, ranks=2)
+        logs[balance] = run.log
+    even, balanced = imbalances(logs["no"]), imbalances(logs["yes"])
+    volumes = [float(v) for v in re.findall(r"vol min/aver ([\d.]+)", logs["yes"])]
+    print(f"imbalance, %: {even}, balanced {balanced}; volumes {volumes}")
+    assert len(even) >= 5 and len(balanced) >= 5 and len(volumes) >= 5
+    assert volumes[-1] < 0.92
+    assert sorted(balanced[1:])[len(balanced[1:]) // 2] < 0.5 * sorted(even)[len(even) // 2]

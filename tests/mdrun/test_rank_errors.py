@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What goes wrong on one of several ranks ends all of them, with its message and soon."""
+
+import os
+import signal
+import struct
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.gmx import environment, simulation, systems
+from tests.support.gmx.mdp import FMM, settings
+
+needs_mpi = pytest.mark.skipif(environment.gmx_mpi() is None, reason="GMX_MPI is not set")
+
+# Seconds, in which ranks that are more than processors start, and end.
+SOON = 120
+# Exact in decimals and in single precision, and those of one atom.
+VELOCITY = (1.5, -2.25, 3.375)
+# Far from the box after one step of 2 fs, by more than a billion cells.
+TOO_FAST = 1e13
+
+
+def with_fast_ion(work, system):
+    """bad.tpr, in which the last atom, an ion, leaves the box in the first step.
+
+    Nothing but the FMM looks at it before the next pair search.
+    """
+    s = systems.read_gro(system.conf)
+    systems.write_gro(work / "fast.gro", s)
+    lines = (work / "fast.gro").read_text().splitlines()
+    assert s.atoms[-1].strip() == "CL"
+    for i in range(len(s.x)):
+        velocity = VELOCITY if i == len(s.x) - 1 else (0, 0, 0)
+        lines[2 + i] += "".join(f"{v:17.13f}" for v in velocity)
+    (work / "fast.gro").write_text("\n".join(lines) + "\n")
+    steps = {"nsteps": 10, "nstcalcenergy": 100, "nstenergy": 100, "comm-mode": "none", "nstlist": 20}
+    entries = settings(FMM, steps, {"fmm-farfield-device": "cpu"})
+    simulation.grompp(work, "bad", entries, work / "fast.gro", system.top, ["-maxwarn", 2]).ok()
+    tpr = work / "bad.tpr"
+    content = tpr.read_bytes()
+    stored = struct.pack(">3f", *VELOCITY)
+    assert content.count(stored) == 1
+    tpr.write_bytes(content.replace(stored, struct.pack(">f", TOO_FAST) + stored[4:]))
+
+
+def expect_the_error(status, text):
+    words = " ".join(text.split())
+    assert "FMM (fmm-backend = farfield) stopped at step 1: " in words, text[-3000:]
+    assert "is not finite" in words
+    # no crash: that of a signal is negative in Python, above 128 through a shell
+    assert 0 < status < 124, text[-3000:]
+
+
+def test_a_position_of_one_of_four_threads(work, salt_water):
+    with_fast_ion(work, salt_water)
+    done = simulation.mdrun(work, "bad", ["-nb", "cpu"], ntmpi=4, ntomp=1, time_limit=SOON)
+    expect_the_error(done.status, done.text)
+
+
+@needs_mpi
+def test_a_position_of_one_of_four_processes(work, salt_water):
+    with_fast_ion(work, salt_water)
+    started = simulation.start_with_mpi(work, "bad", 4, ["-nb", "cpu"])
+    expect_the_error(*simulation.end_of(started, SOON))
+
+
+def processes_under(parent):
+    """All descendants of a process: {id: name of the program}."""
+    found, names = {}, {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                stat = (folder / "stat").read_text()
+            except OSError:  # it has ended
+                continue
+            name, rest = stat.split("(", 1)[1].rsplit(")", 1)
+            found.setdefault(int(rest.split()[1]), []).append(int(folder.name))
+            names[int(folder.name)] = name
+    below, next_ones = {}, [parent]
+    while next_ones:
+        children = found.get(next_ones.pop(), [])
+        below.update({child: names[child] for child in children})
+        next_ones += children
+    return below
+
+
+@needs_mpi
+@pytest.mark.parametrize("method", ["FMM", "PME"])
+def test_a_lost_process(work, water, method):
+    """The same with PME: what ends the others is the MPI library."""
+    electrostatics = {**FMM, "fmm-farfield-device": "cpu"} if method == "FMM" else {}
+    entries = settings(electrostatics, {"nsteps": -1, "nstlog": 10})
+    simulation.grompp(work, "run", entries, water.conf, water.top, ["-maxwarn", 1]).ok()
+    started = simulation.start_with_mpi(work, "run", 2, ["-nb", "cpu"])
+    try:
+        log = work / "run.log"
+        end = time.monotonic() + SOON
+        while not log.exists() or "Energies (kJ/mol)" not in log.read_text(errors="replace"):
+            assert started.poll() is None and time.monotonic() < end
+            time.sleep(0.2)
+        program = environment.gmx_mpi().name[:15]  # as much as the kernel keeps
+        ranks = [pid for pid, name in processes_under(started.pid).items() if name == program]
+        assert len(ranks) == 2
+        os.kill(ranks[1], signal.SIGKILL)
+        status, _ = simulation.end_of(started, SOON)
+        assert status != 0
+        assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
+    finally:
+        if started.poll() is None:
+            started.terminate()
