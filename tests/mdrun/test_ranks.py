@@ -94,9 +94,9 @@ def test_a_film_and_domains_without_atoms(work):
 
 
 def test_domains_divided_along_all_axes(work, water):
-    """A pair search, and no more steps than that: eight ranks of threads on few cores are slow."""
-    short = {"nsteps": 11}
-    flags = ["-dd", 2, 2, 2, "-nstlist", 10]
+    """Steps before and after pair searches, and no more: eight ranks of threads on few cores are slow."""
+    short = {"nsteps": 4}
+    flags = ["-dd", 2, 2, 2, "-nstlist", 2]
     expect_forces_of_one_rank(work, water, settings(MOTION, FIXED_FMM, TREE, short), 8, flags)
 
 
