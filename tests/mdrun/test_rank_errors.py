@@ -66,24 +66,35 @@ def test_a_position_of_one_of_four_processes(work, salt_water):
     expect_the_error(*simulation.end_of(started, SOON))
 
 
-def processes_under(parent):
+def stat_of(pid):
+    """Name of the program and parent of a process; None if it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    name, rest = stat.split("(", 1)[1].rsplit(")", 1)
+    state, parent = rest.split()[:2]
+    return None if state == "Z" else (name, int(parent))
+
+
+def processes_under(ancestor):
     """All descendants of a process: {id: name of the program}."""
-    found, names = {}, {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                stat = (folder / "stat").read_text()
-            except OSError:  # it has ended
-                continue
-            name, rest = stat.split("(", 1)[1].rsplit(")", 1)
-            found.setdefault(int(rest.split()[1]), []).append(int(folder.name))
-            names[int(folder.name)] = name
-    below, next_ones = {}, [parent]
-    while next_ones:
-        children = found.get(next_ones.pop(), [])
-        below.update({child: names[child] for child in children})
-        next_ones += children
+    ids = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+    stats = {pid: stat for pid in ids if (stat := stat_of(pid))}
+    below, parents = {}, [ancestor]
+    while parents:
+        parent = parents.pop()
+        children = {pid: name for pid, (name, above) in stats.items() if above == parent}
+        below |= children
+        parents += children
     return below
+
+
+def wait_for(condition):
+    end = time.monotonic() + SOON
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.2)
 
 
 @needs_mpi
@@ -96,17 +107,14 @@ def test_a_lost_process(work, water, method):
     started = simulation.start_with_mpi(work, "run", 2, ["-nb", "cpu"])
     try:
         log = work / "run.log"
-        end = time.monotonic() + SOON
-        while not log.exists() or "Energies (kJ/mol)" not in log.read_text(errors="replace"):
-            assert started.poll() is None and time.monotonic() < end
-            time.sleep(0.2)
+        wait_for(lambda: log.exists() and "Energies (kJ/mol)" in log.read_text(errors="replace"))
         program = environment.gmx_mpi().name[:15]  # as much as the kernel keeps
         ranks = [pid for pid, name in processes_under(started.pid).items() if name == program]
         assert len(ranks) == 2
         os.kill(ranks[1], signal.SIGKILL)
         status, _ = simulation.end_of(started, SOON)
         assert status != 0
-        assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
+        wait_for(lambda: not any(map(stat_of, ranks)))
     finally:
         if started.poll() is None:
             started.terminate()
