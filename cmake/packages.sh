@@ -234,7 +234,7 @@ installOwnPackage()
     wheel=$(echo "$wheels"/farfield-*.whl)
     # Of the same version as the one before: pip would leave that
     "$packagePython" -m pip install -q --disable-pip-version-check --force-reinstall --no-deps "$wheel" \
-        && "$packagePython" -m pip install -q --disable-pip-version-check "$wheel[ase,tools]" openmm pytest \
+        && "$packagePython" -m pip install -q --disable-pip-version-check "$wheel[ase,tools,pdf]" openmm pytest \
         && (cd / && "$packagePython" -c 'import farfield; print("  ", farfield.__version__, farfield.__file__)')
 }
 

@@ -2,6 +2,7 @@
 """The program "farfield"."""
 
 import argparse
+import shlex
 import sys
 
 from .gromacs.program import GmxError
@@ -21,6 +22,8 @@ def main(words=None):
     tune.add_parser(commands)
     report.add_parser(commands)
     arguments = parser.parse_args(words)
+    # What pages and files of results say they were made by
+    arguments.command = "farfield " + shlex.join(sys.argv[1:] if words is None else words)
     try:
         arguments.run(arguments)
     except GmxError as error:

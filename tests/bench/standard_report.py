@@ -126,6 +126,7 @@ def main():
     which.add_argument("--systems", nargs="+", choices=ALL_SYSTEMS, help="some of them")
     parser.add_argument("--output", type=Path, default=Path("report.html"))
     parser.add_argument("--pdf", type=Path)
+    parser.add_argument("--json", type=Path, help="all numbers of the page")
     parser.add_argument("--mdrun", help="flags of mdrun (-ntmpi 1 -ntomp, a job's share of the cores)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the cores")
     parser.add_argument("--keep", type=Path, help="folder for the runs; kept")
@@ -150,6 +151,7 @@ def main():
     words = ["report", *paths, "--gmx", environment.gmx().program, "--length", arguments.length]
     words += ["--output", arguments.output, f"--mdrun={flags}", "--jobs", arguments.jobs]
     words += ["--pdf", arguments.pdf] if arguments.pdf else []
+    words += ["--json", arguments.json] if arguments.json else []
     words += ["--keep", folder / "runs"] if arguments.keep else []
     words += ["--resume"] if arguments.resume else []
     return command.main([str(word) for word in words])

@@ -32,35 +32,15 @@ TERMS = {
     "Pressure": ("pressure", "bar", False),
     **{f"Pres-{ab.upper()}": (f"pressure, {ab}", "bar", False) for ab in TENSOR},
     "Density": ("density", "kg/m³", False),
-    "Box-X": ("box, x", "nm", False),
-    "Box-Z": ("box, z", "nm", False),
 }
-
-
-@dataclass
-class Line:
-    """One quantity with both methods."""
-
-    title: str
-    unit: str
-    pme: series.Estimate
-    fmm: series.Estimate
-    # Whether its size counts, and may be smaller with FMM
-    is_error: bool = False
-    # By which the methods differ on one structure
-    off: float = 0.0
-
-    @property
-    def apart(self):
-        """Standard errors between the two, beside what is known; of errors, by which that with FMM is larger."""
-        if self.is_error:
-            pme, fmm = (series.Estimate(abs(e.value), e.error) for e in (self.pme, self.fmm))
-            return series.differ(pme, fmm) if fmm.value > pme.value else 0.0
-        return series.differ(self.pme, self.fmm, self.off)
-
-    @property
-    def passes(self):
-        return self.apart <= series.TOLERATED
+# Of the box: a barostat that shears writes all elements of its vectors, others the diagonal
+BOX = {
+    **{f"Box-{a.upper()}": f"box, {a}" for a in "xyz"},
+    **{f"Box-{ab.upper()}": f"box, {ab}" for ab in ("xx", "yy", "zz", "yx", "zx", "zy")},
+}
+# Lipids with one phosphorus each
+PHOSPHORUS = "resname POPC POPE POPG POPS DPPC DOPC DMPC DLPC DSPC and name P"
+AREA = 602.214076  # m/N in nm^2 mol/kJ
 
 
 @dataclass
@@ -74,6 +54,7 @@ class Trajectory:
     temperature: float
     length: float  # ps
     interval: float  # of its frames, ps
+    coupling: str  # pcoupltype, in small letters
     terms: dict = field(default_factory=dict, init=False)
     # What measure() sets
     averages: dict = field(default_factory=dict, init=False)
@@ -96,7 +77,7 @@ class Trajectory:
 
     def measure(self):
         """Sets averages, {title and unit: Estimate}, curves, {title: g(r)}, and what is known of water."""
-        self.averages = self.energies()
+        self.averages = {**self.energies(), **self.box()}
         self.curves = {
             title: self.rdf(*selections) for title, selections in PAIRS.items() if all(map(self.count, selections))
         }
@@ -136,6 +117,29 @@ class Trajectory:
             factor = 1e5 / (BAR * KB * self.temperature * self.volume())
             title = "compressibility, from fluctuations of the volume"
             found[title, "1e-5/bar"] = series.Estimate(factor * fluctuation.value, factor * fluctuation.error)
+        return found
+
+    def box(self):
+        """{title and unit: Estimate} of the elements of the box that vary, and of how much they do.
+
+        Under isotropic coupling all vary as the volume, whose fluctuation energies() has.
+        """
+        found = {}
+        varying = {title: self.terms[term] for term, title in BOX.items() if np.ptp(self.terms.get(term, 0)) > 0}
+        for title, values in varying.items():
+            found[title, "nm"] = series.mean(values)
+            if self.coupling != "isotropic":
+                fluctuation = series.fluctuation(1000 * np.asarray(values))
+                found[f"{title}: mean square fluctuation", "1e-6 nm²"] = fluctuation
+        if self.coupling == "semiisotropic" and "box, x" in varying:
+            area = np.array(varying["box, x"]) * np.array(varying["box, y"])
+            found["area of the box, xy", "nm²"] = series.mean(area)
+            if lipids := self.count(PHOSPHORUS):
+                found["area per lipid", "nm²"] = series.mean(2 * area / lipids)
+            fluctuation = series.fluctuation(area)
+            factor = AREA / (KB * self.temperature * area.mean())
+            title = "compressibility of the area, from its fluctuations"
+            found[title, "m/N"] = series.Estimate(factor * fluctuation.value, factor * fluctuation.error)
         return found
 
     @property

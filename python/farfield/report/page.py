@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The page: what was measured, as HTML without anything from the network."""
 
-import hashlib
-import shlex
-import sys
 import time
 from pathlib import Path
 
@@ -11,10 +8,26 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
+from .. import results
 from ..gromacs import log, machine
 from ..gromacs.program import GmxError
 from ..tune.tune import format_value
 from . import figures, forces, series
+from .lines import BOUNDS
+
+
+def of_line(line):
+    """What page.html shows of a Line."""
+    return {
+        "title": line.title,
+        "unit": line.unit,
+        "pme": line.pme,
+        "fmm": line.fmm,
+        "difference": line.difference,
+        "sigmas": "" if line.sigmas is None else f"{line.sigmas:+.1f}",
+        "bound": f"{line.bound_on.replace('-', '−')} ≤ {line.bound:.2g}",
+        "verdict": line.verdict,
+    }
 
 
 def of_system(system):
@@ -41,7 +54,7 @@ def of_system(system):
             }
         )
     run_figures = []
-    if system.lines:
+    if system.runs:
         run_figures.append(
             {
                 "svg": Markup(figures.conserved_energy(system.runs)),
@@ -53,44 +66,29 @@ def of_system(system):
             if system.peaks[title] is None:
                 caption += " Pairs are too few to compare peaks."
             run_figures.append({"svg": Markup(figures.radial_distribution(title, curves)), "caption": caption})
-    lines = [
-        {
-            "title": line.title,
-            "unit": line.unit,
-            "pme": line.pme,
-            "fmm": line.fmm,
-            "apart": f"{line.apart:.1f}",
-            "passes": line.passes,
-        }
-        for line in system.lines
-    ]
     failed = [line.title for line in system.lines if not line.passes]
-    # FMM has to be as accurate as asked for: the one line that is always there
-    if not fmm.rms <= system.arguments.accuracy:
-        failed.append("error of the forces")
-    p = system.parameters
-    coupling = [p.get("tcoupl", "No"), p.get("pcoupl", "No")]
     return {
-        "title": system.path.stem,
+        "title": system.name,
         "atoms": system.atoms,
         "file": system.path.name,
-        "hash": hashlib.sha256(system.path.read_bytes()).hexdigest(),
+        "hash": system.sha256,
         "box": system.box_text,
-        "ensemble": f"{p['integrator']}, {system.dt * 1000:g} fs, thermostat {coupling[0]}, barostat {coupling[1]}",
+        "ensemble": system.ensemble,
         "errors": {kind: f"{error.rms:.1e}" for kind, error in system.errors.items()},
         "speeds": {kind: f"{system.speeds[kind]:.1f}" if system.speeds else "" for kind in system.kinds},
         "failed": failed,
-        "passed": len(system.lines) + 1 - len(failed),
-        "total": len(system.lines) + 1,
+        "passed": len(system.lines) - len(failed),
+        "total": len(system.lines),
         "forces": error_rows,
         "force_figures": force_figures,
-        "lines": lines,
+        "lines": [of_line(line) for line in system.lines],
         "run_figures": run_figures,
         "settings": {
             kind: {name: format_value(value) for name, value in changes.items()}
             for kind, changes in system.kinds.items()
         },
         "setup": "\n".join(log.setup(system.run_input.folder / "error.log")),
+        "record": system.record(),
     }
 
 
@@ -118,8 +116,29 @@ def render(systems, gmx, arguments):
         positions=len(forces.STEPS),
         discarded=round(100 * series.DISCARDED),
         blocks=series.BLOCKS,
-        tolerated=f"{series.TOLERATED:g}",
-        command="farfield " + shlex.join(sys.argv[1:]),
+        bounds=BOUNDS,
+        command=arguments.command,
+    )
+
+
+def write_record(path, systems, gmx, arguments):
+    """The same for programs: the JSON file; systems: of_system() of each."""
+    records = [system["record"] for system in systems]
+    results.write(
+        path,
+        {
+            "command": arguments.command,
+            "date": time.strftime("%Y-%m-%d"),
+            "machine": machine.describe(),
+            "versions": gmx.version(),
+            "mdrun": arguments.mdrun,
+            "length_ps": arguments.length,
+            "accuracy": arguments.accuracy,
+            "jobs": arguments.jobs,
+            "bounds": {kind: {"on": on, "why": why} for kind, (on, why) in BOUNDS.items()},
+            "systems": {record["name"]: record["system"] for record in records},
+            "lines": [{"system": record["name"], **line} for record in records for line in record["lines"]],
+        },
     )
 
 

@@ -25,6 +25,7 @@ def add_parser(subparsers):
     parser.add_argument("tpr", type=Path, nargs="+", metavar="FILE.tpr", help="made with PME or with FMM")
     parser.add_argument("--output", type=Path, default=Path("report.html"), help="the page (report.html)")
     parser.add_argument("--pdf", type=Path, metavar="FILE", help="the same for print; needs weasyprint")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers of the page")
     parser.add_argument("--length", type=float, default=100, help="of the runs, ps (100); 0: none")
     parser.add_argument("--accuracy", type=float, default=3e-4, help="wanted of FMM (3e-4)")
     parser.add_argument("--gmx", type=Path, default=Path("gmx"), help="the patched program (gmx)")
@@ -44,15 +45,19 @@ def run(arguments):
         raise GmxError("--resume goes on with the runs in a folder: name it by --keep")
     console = Console(soft_wrap=True, highlight=False)
     gmx = Gmx(arguments.gmx)
+    # Systems are told apart by the names of their files, or by where these are
+    names = [path.stem for path in arguments.tpr]
+    if len(set(names)) < len(names):
+        names = [str(path) for path in arguments.tpr]
     with ExitStack() as temporary:
         systems = []
-        for index, path in enumerate(arguments.tpr):
+        for index, (name, path) in enumerate(zip(names, arguments.tpr)):
             if arguments.keep:
                 folder = arguments.keep / f"{index + 1}-{path.stem}"
                 folder.mkdir(parents=True, exist_ok=True)
             else:
                 folder = Path(temporary.enter_context(tempfile.TemporaryDirectory()))
-            systems.append(Comparison(gmx, path, folder, arguments, console.print))
+            systems.append(Comparison(gmx, name, path, folder, arguments, console.print))
         runs = [(system, kind) for system in systems for kind in system.kinds]
         if not arguments.length > 0:
             runs = []
@@ -66,6 +71,9 @@ def run(arguments):
     text = page.render(pages, gmx, arguments)
     arguments.output.write_text(text, encoding="utf-8")
     console.print(f"{page.summary(pages)} {arguments.output}")
+    if arguments.json:
+        page.write_record(arguments.json, pages, gmx, arguments)
+        console.print(str(arguments.json))
     if arguments.pdf:
         page.make_pdf(text, arguments.pdf)
         console.print(str(arguments.pdf))

@@ -93,10 +93,6 @@ def slope(times, values):
     return Estimate(fitted, float(np.hypot(wandering, scattering)))
 
 
-def differ(a, b, known=0.0):
-    """How many standard errors two estimates are apart, beside a difference that is known."""
-    apart = max(0.0, abs(a.value - b.value) - known)
-    error = np.hypot(a.error, b.error)
-    if error == 0:
-        return 0.0 if apart == 0 else np.inf
-    return apart / error
+def difference(a, b):
+    """a less b, which are independent."""
+    return Estimate(a.value - b.value, float(np.hypot(a.error, b.error)))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Measures one system with PME and with FMM."""
 
+import hashlib
 import json
 import time
 
@@ -11,6 +12,7 @@ from ..gromacs.mdp import FMM
 from ..gromacs.program import GmxError
 from ..tune.tune import check, given, standard_pme
 from . import dynamics, forces, series
+from .lines import Line
 
 # Frames of a trajectory and of the energy file: this often, ps, or so many in a short run and at most so
 # many in a long one
@@ -20,8 +22,9 @@ FRAME_INTERVAL, ENERGY_INTERVAL, FRAMES, MOST_FRAMES, MOST_ENERGIES = 0.5, 0.2, 
 class Comparison:
     """FMM beside PME on one run input file: errors of forces, runs, and the lines that compare averages."""
 
-    def __init__(self, gmx, path, folder, arguments, say):
+    def __init__(self, gmx, name, path, folder, arguments, say):
         self.gmx = gmx
+        self.name = name
         self.path = path
         self.arguments = arguments
         self.say = say
@@ -43,15 +46,22 @@ class Comparison:
             },
         }
         self.lines, self.curves, self.peaks, self.speeds = [], {}, {}, {}
+        # By which the methods differ at the starting structure: {title of a line: so much}
+        self.known = {}
+        self.runs = {}
 
     def measure_forces(self):
         """Errors at the starting structure."""
-        self.say(f"{self.path.name}: forces of {self.atoms} atoms")
+        self.say(f"{self.name}: forces of {self.atoms} atoms")
         references = forces.References(self.run_input, forces.STEPS)
         self.errors = {
             kind: references.errors(changes, forces.STEPS if kind == "FMM" else forces.STEPS[:1])
             for kind, changes in self.kinds.items()
         }
+        # As asked for: the one line that is always there
+        rms = {kind: series.Estimate(error.rms, 0.0) for kind, error in self.errors.items()}
+        wanted = self.arguments.accuracy
+        self.add("error of the forces", "of the RMS Coulomb force", rms, "force error", wanted=wanted)
 
     def steps(self, interval, multiple=1):
         """Steps in so many ps, at least one multiple."""
@@ -87,12 +97,13 @@ class Comparison:
             )
         self.speeds[kind] = log.speed(folder / f"{name}.log")
         self.say(
-            f"{self.path.name}: {length:g} ps with {kind}, {self.speeds[kind]:.1f} ns/day, "
+            f"{self.name}: {length:g} ps with {kind}, {self.speeds[kind]:.1f} ns/day, "
             f"{time.monotonic() - start:.0f} s"
         )
         temperature = float(self.parameters.get("ensemble-temperature", 0) or 0)
+        coupling = self.parameters.get("pcoupltype", "").lower()
         run = dynamics.Trajectory(
-            self.gmx, folder, name, self.atoms, temperature, length, output["nstxout"] * self.dt
+            self.gmx, folder, name, self.atoms, temperature, length, output["nstxout"] * self.dt, coupling
         )
         if not run.temperature > 0:  # at constant energy
             run.temperature = float(np.mean(run.terms["Temperature"]))
@@ -116,7 +127,7 @@ class Comparison:
         pme, fmm = self.errors["PME"], self.errors["FMM"]
         energy = abs(pme.coulomb - fmm.coulomb)
         pressure = pme.pressure - fmm.pressure
-        self.off = {
+        self.known = {
             "potential energy": energy,
             "Coulomb energy": energy,
             "pressure": abs(np.trace(pressure)) / 3,
@@ -124,7 +135,7 @@ class Comparison:
         }
         self.add_common({kind: run.averages for kind, run in runs.items()})
         drifts = {kind: run.drift() for kind, run in runs.items()}
-        self.add("drift of the conserved energy", "kT/ns per atom", drifts, is_error=True)
+        self.add("drift of the conserved energy", "kT/ns per atom", drifts, "drift")
         for title in runs["PME"].curves:
             self.curves[title] = {kind: run.curves[title] for kind, run in runs.items()}
             self.peaks[title] = dynamics.first_peak(self.curves[title])
@@ -135,9 +146,11 @@ class Comparison:
                 self.add(name, unit, {kind: peak[i] for kind, peak in self.peaks[title].items()})
         self.add_common({kind: run.of_water for kind, run in runs.items()})
 
-    def add(self, title, unit, values, is_error=False):
-        off = self.off.get(title, 0.0)
-        self.lines.append(dynamics.Line(title, unit, values["PME"], values["FMM"], is_error, off))
+    def add(self, title, unit, values, kind="average", **demands):
+        """A line; values: {"PME": Estimate, "FMM": Estimate}."""
+        if title in self.known:
+            kind, demands = "energy", {"known": self.known[title]}
+        self.lines.append(Line(title, unit, values["PME"], values["FMM"], kind, **demands))
 
     def add_common(self, estimates):
         """Lines of what both have; estimates: {kind: {(title, unit): Estimate}}."""
@@ -152,3 +165,47 @@ class Comparison:
         box = np.array(frame.box).reshape(3, 3)
         lengths = " × ".join(f"{length:.2f}" for length in np.linalg.norm(box, axis=1))
         return lengths + ("" if np.count_nonzero(box) == 3 else " (triclinic)")
+
+    @property
+    def ensemble(self):
+        """Integrator, time step, and what is coupled to the system."""
+        p = self.parameters
+        coupling = [p.get("tcoupl", "No"), p.get("pcoupl", "No")]
+        if coupling[1].lower() != "no":
+            coupling[1] += f" ({p['pcoupltype'].lower()})"
+        return f"{p['integrator']}, {self.dt * 1000:g} fs, thermostat {coupling[0]}, barostat {coupling[1]}"
+
+    @property
+    def sha256(self):
+        """Of the run input file."""
+        return hashlib.sha256(self.path.read_bytes()).hexdigest()
+
+    def record(self):
+        """All that is known of the system and its lines, for the JSON file."""
+        of_error = {
+            kind: {
+                "rms": error.rms,
+                "rms_xyz": error.components.tolist(),
+                "largest": float(error.lengths.max()),
+                "coulomb_kJ_per_mol_atom": error.coulomb,
+                "pressure_bar": error.pressure.tolist(),
+            }
+            for kind, error in self.errors.items()
+        }
+        logs = self.run_input.folder / "error.log"
+        return {
+            "name": self.name,
+            "system": {
+                "file": self.path.name,
+                "sha256": self.sha256,
+                "atoms": self.atoms,
+                "box_nm": self.box_text,
+                "ensemble": self.ensemble,
+                "gpu": log.gpu(logs),
+                "ns_per_day": self.speeds,
+                "errors_at_start": of_error,
+                "settings": self.kinds,
+                "setup": log.setup(logs),
+            },
+            "lines": [line.record() for line in self.lines],
+        }
