@@ -4,10 +4,14 @@
     python3 -m tests.bench.energy_conservation --output energy_conservation.json
 
 Water runs at constant energy with FMM of many orders and with PME of many grids, whose errors are measured
-against double precision at order 20; rigid with steps of several lengths, and flexible. Several replicas,
-which differ in the velocities, give the drift and its error. --double names the patched gmx in double
+against double precision at order 20; and, with steps of several lengths, rigid (SETTLE), with constrained bonds
+(LINCS) and flexible, with the standard settings of both and with two whose errors are about equal. Several
+replicas, which differ in the velocities, give the drift and its error. --double names the patched gmx in double
 precision, for the same in that. Runs go side by side, --jobs at a time, each with --threads threads. --only
 chooses kinds of runs, and --add puts them beside those of an earlier result. Writes JSON, and a figure beside it.
+Steps, precision and constraints at equal errors alone:
+
+    python3 -m tests.bench.energy_conservation --only equal --double PROGRAM --output equal.json
 Environment: see tests/support/gmx/environment.py.
 """
 
@@ -25,19 +29,26 @@ import numpy as np
 from farfield.gromacs import machine
 from farfield.gromacs.program import Gmx
 from farfield.gromacs.tpr import RunInput
+from farfield.report import drift
 from farfield.tune.measure import Measure
 from tests.bench import results
 from tests.bench.figures import energy
-from tests.bench.nve_drift import COMMON, KT, METHODS, START
+from tests.bench.nve_drift import COMMON, METHODS, START, TEMPERATURE
 from tests.support.gmx import environment, mdp, simulation, systems
 
 STANDARD = {"FMM": METHODS["FMM"], "PME": mdp.STANDARD_PME}
+# Of about equal errors of the forces, 2e-4: the order that the default takes, and the grid that comes nearest
+EQUAL_ORDER, EQUAL_GRID = 8, (0.12, 6, 1e-6)
 ORDERS = (3, 4, 5, 6, 8, 10, 12)
 # Grid spacing, order and tolerance at the cut-off, from coarse to fine
 GRIDS = ((0.3, 4, 1e-3), (0.2, 4, 1e-4), (0.16, 4, 1e-5), (0.12, 4, 1e-5), (0.12, 6, 1e-6), (0.08, 6, 1e-7))
 RIGID_STEPS = (0.0005, 0.001, 0.002, 0.003)
 FLEXIBLE = {"define": "-DFLEXIBLE", "constraints": "none"}
 FLEXIBLE_STEPS = (0.00025, 0.0005, 0.001)
+# Bonds of water by LINCS, not all of it by SETTLE: angles are left to bend
+BONDS = {"define": "-DFLEXIBLE", "constraints": "h-bonds", "constraint-algorithm": "lincs", "lincs-iter": 2}
+BONDS_STEPS = (0.0005, 0.001, 0.002)
+MODELS = (("rigid", RIGID_STEPS, {}), ("flexible", FLEXIBLE_STEPS, FLEXIBLE), ("bonds", BONDS_STEPS, BONDS))
 # Energies are written this often, ps
 INTERVAL = 0.1
 
@@ -60,23 +71,23 @@ class Case:
     @property
     def drift(self):
         """And its standard error, kT/ns per atom."""
-        values = np.array(self.slopes) * 1000 / KT
+        values = drift.per_ns(np.array(self.slopes), TEMPERATURE)
         return values.mean(), values.std(ddof=1) / np.sqrt(len(values))
 
     def record(self):
-        drift, error = self.drift
+        value, error = self.drift
         kept = ("section", "method", "label", "electrostatics", "dt", "changes", "precision", "slopes", "scatter")
         return {
             **{name: getattr(self, name) for name in kept},
             "force_error": self.error,
-            "drift_kT_per_ns_atom": drift,
+            "drift_kT_per_ns_atom": value,
             "drift_error": error,
         }
 
 
 def fmm(order):
     """FMM of an order that is given, whatever its error."""
-    return {**mdp.FIXED_FMM, "fmm-farfield-order": order, "fmm-farfield-cell-size": 0.55}
+    return drift.of_order(mdp.FIXED_FMM, order, 0.55)
 
 
 def pme(spacing, order, tolerance):
@@ -93,13 +104,16 @@ def cases(with_double):
             Case(section, "PME", f"{spacing} nm, order {order}, {tolerance:.0e}", pme(spacing, order, tolerance), dt)
             for spacing, order, tolerance in GRIDS
         ]
-    for section, steps, changes in (("rigid", RIGID_STEPS, {}), ("flexible", FLEXIBLE_STEPS, FLEXIBLE)):
-        for precision in ("mixed", "double") if with_double else ("mixed",):
-            found += [
-                Case(f"{section}, {precision}", method, f"{1000 * dt:g} fs", electrostatics, dt, changes, precision)
-                for dt in steps
-                for method, electrostatics in STANDARD.items()
-            ]
+    # What users have as it comes, and at equal errors of the forces
+    pairs = {"": STANDARD, "equal, ": {"FMM": fmm(EQUAL_ORDER), "PME": pme(*EQUAL_GRID)}}
+    for prefix, methods in pairs.items():
+        for model, steps, changes in MODELS:
+            for precision in ("mixed", "double") if with_double else ("mixed",):
+                found += [
+                    Case(f"{prefix}{model}, {precision}", method, f"{1000 * dt:g} fs", electrostatics, dt, changes, precision)
+                    for dt in steps
+                    for method, electrostatics in methods.items()
+                ]
     return found
 
 
@@ -122,15 +136,14 @@ def run(folder, name, case, system, replica, length, program, flags):
     terms = made.energies
     late = terms["Time"] >= START
     times, energies = terms["Time"][late], terms["Total Energy"][late] / system.atoms
-    line = np.polyfit(times, energies, 1)
-    return line[0], float(np.std(energies - np.polyval(line, times)))
+    return drift.fitted(times, energies)
 
 
 def measure_errors(folder, every, system, programs, flags):
     """Errors of the forces of each electrostatics at the starting structure."""
     measures, errors = {}, {}
     for case in every:
-        model = case.changes.get("define", "rigid"), case.precision
+        model = json.dumps(case.changes), case.precision
         if model not in measures:
             name = f"start{len(measures)}"
             entries = mdp.settings(COMMON, case.changes, mdp.STANDARD_PME)

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
+from farfield.report import drift
 from tests.support.gmx import mdp, simulation, systems
 
 TEMPERATURE = 300.0
-KT = 0.0083144626 * TEMPERATURE  # kJ/mol
 # ps left out at the start: velocities that were just generated are not an equilibrium yet.
 START = 1.0
 
@@ -49,7 +49,7 @@ def slope(run, atoms):
     """Slope of the total energy, kJ/mol/ps per atom, by least squares."""
     terms = run.energies
     late = terms["Time"] >= START
-    return np.polyfit(terms["Time"][late], terms["Total Energy"][late], 1)[0] / atoms
+    return drift.fitted(terms["Time"][late], terms["Total Energy"][late] / atoms)[0]
 
 
 def simulate(folder, name, entries, system, ranks):
@@ -104,11 +104,8 @@ def main():
     for name, values in slopes.items():
         mean[name] = np.mean(values)
         error[name] = np.std(values, ddof=1) / np.sqrt(len(values))
-        scaled = 1000 / KT
-        print(
-            f"{name:12}{mean[name]:+13.2e} +- {error[name]:.1e}"
-            f"{mean[name] * scaled:+13.2e} +- {error[name] * scaled:.1e}"
-        )
+        scaled = [drift.per_ns(value, TEMPERATURE) for value in (mean[name], error[name])]
+        print(f"{name:12}{mean[name]:+13.2e} +- {error[name]:.1e}{scaled[0]:+13.2e} +- {scaled[1]:.1e}")
     print()
     rejected = 0
     for name in [name for name in slopes if name != "PME"]:

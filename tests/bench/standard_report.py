@@ -5,10 +5,11 @@
 
 Water of three and of four sites, salt water, rock salt, at constant volume, pressure (isotropic and fully
 anisotropic) and energy, and a protein in a dodecahedron are made, equilibrated with PME, and handed to
-"farfield report". --short leaves the protein out; --long adds, for a GPU, a cube of 23 000 atoms of water
-at constant pressure and energy, the protein at constant energy, and a membrane under semi-isotropic
-pressure. Needs the packages of farfield[tools]. With --keep and --resume a run that was ended, as by
---mdrun "... -maxh 0.1", goes on.
+"farfield report". Those at constant energy have two time steps, and run with several orders of FMM as well
+(--orders). --short leaves the protein out and has two orders; --long has seven, and adds, for a GPU, a cube
+of 23 000 atoms of water at constant pressure and energy, the protein at constant energy, and a membrane
+under semi-isotropic pressure. Needs the packages of farfield[tools]. With --keep and --resume a run that
+was ended, as by --mdrun "... -maxh 0.1", goes on.
 Environment: see tests/support/gmx/environment.py.
 """
 
@@ -95,6 +96,8 @@ LARGE_SYSTEMS = {
     "membrane-npt": (bilayer, SEMI_ISOTROPIC),
 }
 ALL_SYSTEMS = {**SYSTEMS, **LARGE_SYSTEMS}
+# Orders whose drift is measured in the systems at constant energy, which have two time steps
+SHORT_ORDERS, ORDERS, LONG_ORDERS = (4, 8), (4, 6, 8), (3, 4, 5, 6, 8, 10, 12)
 
 
 def equilibrated(folder, make, ensemble):
@@ -124,6 +127,7 @@ def main():
     which.add_argument("--short", action="store_true", help="without the largest system")
     which.add_argument("--long", action="store_true", help="with large ones")
     which.add_argument("--systems", nargs="+", choices=ALL_SYSTEMS, help="some of them")
+    parser.add_argument("--orders", type=int, nargs="*", help="whose drift is measured at constant energy")
     parser.add_argument("--output", type=Path, default=Path("report.html"))
     parser.add_argument("--pdf", type=Path)
     parser.add_argument("--json", type=Path, help="all numbers of the page")
@@ -151,6 +155,10 @@ def main():
     words = ["report", *paths, "--gmx", environment.gmx().program, "--length", arguments.length]
     words += ["--output", arguments.output, f"--mdrun={flags}", "--jobs", arguments.jobs]
     words += ["--pdf", arguments.pdf] if arguments.pdf else []
+    orders = arguments.orders
+    if orders is None and not arguments.systems:
+        orders = LONG_ORDERS if arguments.long else SHORT_ORDERS if arguments.short else ORDERS
+    words += ["--orders", *orders] if orders else []
     words += ["--json", arguments.json] if arguments.json else []
     words += ["--keep", folder / "runs"] if arguments.keep else []
     words += ["--resume"] if arguments.resume else []

@@ -13,7 +13,7 @@ import pytest
 
 from farfield.gromacs import log
 from farfield.gromacs.program import GmxError
-from farfield.report import dynamics, forces, jobs, page, series
+from farfield.report import drift, dynamics, forces, jobs, page, series
 from farfield.report.lines import BOUNDS, Line
 
 
@@ -132,6 +132,57 @@ def test_fluctuations_are_variances_about_the_mean_of_the_run():
     # Of squares of normal variables with these widths
     assert found.error == pytest.approx(np.sqrt(2 * (1 + 16 + 81) / 18000), rel=0.5)
     assert series.fluctuation(vectors[:, 2]).value == pytest.approx(9, rel=0.05)
+
+
+def test_areas_of_membranes_have_the_compressibility_of_their_fluctuations():
+    """Areas drawn with the variance kT A / K of a modulus K; K of 0.25 N/m is 150.55 kJ/mol/nm^2."""
+    random = np.random.default_rng(7)
+    kt, modulus, area = 0.0083144626 * 300, 0.25 * 602.214076, 22.5
+    areas = area + np.sqrt(kt * area / modulus) * random.standard_normal(20000)
+    height = 7.3 + 0.02 * random.standard_normal(20000)
+    terms = {"Box-X": np.sqrt(areas), "Box-Y": np.sqrt(areas), "Box-Z": height}
+    found = dynamics.of_box(terms, "semiisotropic", 300, 72)
+    expected = {
+        ("box, z", "nm"): 7.3,
+        ("box, z: mean square fluctuation", "1e-6 nm²"): 400,
+        ("area of the box, xy", "nm²"): area,
+        ("area per lipid", "nm²"): area / 36,
+        ("compressibility of the area, from its fluctuations", "m/N"): 4.0,
+    }
+    for key, value in expected.items():
+        assert abs(found[key].value - value) <= series.TOLERATED * found[key].error, key
+    assert not any("lipid" in title for title, _ in dynamics.of_box(terms, "semiisotropic", 300, 0))
+
+
+def test_elements_of_the_box_are_told_where_they_vary():
+    random = np.random.default_rng(9)
+    terms = {f"Box-{ab}": random.standard_normal(100) for ab in ("XX", "YY", "ZZ", "YX", "ZX")}
+    terms["Box-ZY"] = np.full(100, 0.5)
+    titles = {title for title, _ in dynamics.of_box(terms, "anisotropic", 300, 0)}
+    elements = {f"box, {ab}" for ab in ("xx", "yy", "zz", "yx", "zx")}
+    assert titles == elements | {f"{title}: mean square fluctuation" for title in elements}
+    edges = {f"Box-{a}": random.standard_normal(100) for a in "XYZ"}
+    assert {title for title, _ in dynamics.of_box(edges, "isotropic", 300, 0)} == {"box, x", "box, y", "box, z"}
+
+
+def test_orders_that_are_less_accurate_than_asked_for_are_shown_but_not_judged():
+    drifts = {"PME": series.Estimate(-0.01, 0.01), "FMM": series.Estimate(2.4, 0.1)}
+    assert drift.row(4, 8e-3, drifts, 3e-4).verdict == "not asked for"
+    assert drift.row(8, 2e-4, drifts, 3e-4).verdict == "beyond"
+    assert drift.row(8, 2e-4, {**drifts, "FMM": series.Estimate(0.01, 0.01)}, 3e-4).verdict == "within"
+    assert drift.row(4, 8e-3, drifts, 3e-4).record()["verdict"] == "not asked for"
+
+
+def test_orders_need_a_system_at_constant_energy_and_are_those_of_the_library():
+    free = argparse.Namespace(parameters={"integrator": "md", "tcoupl": "No", "pcoupl": "No"})
+    coupled = argparse.Namespace(parameters={"integrator": "md", "tcoupl": "V-rescale", "pcoupl": "No"})
+    drift.check([coupled, free], [4, 8])
+    drift.check([coupled], [])
+    with pytest.raises(GmxError, match="tcoupl = no"):
+        drift.check([coupled], [4])
+    with pytest.raises(GmxError, match="21 is out of range: 0 to 20"):
+        drift.check([free], [21])
+    assert not drift.is_at_constant_energy({"integrator": "sd", "tcoupl": "No", "pcoupl": "No"})
 
 
 def test_a_series_that_is_too_short_is_refused():

@@ -10,9 +10,9 @@ import pyedr
 from ..gromacs import trr, xvg
 from ..gromacs.machine import usable_cores
 from . import series
+from .drift import KB, per_ns
 from .forces import coulomb_energy
 
-KB = 0.0083144626  # kJ/mol/K
 BAR = 16.6053906717  # kJ/mol/nm^3 (CODATA 2018)
 DEBYE = 0.0208194  # e nm
 COULOMB = 138.935458  # kJ/mol nm/e^2
@@ -77,7 +77,8 @@ class Trajectory:
 
     def measure(self):
         """Sets averages, {title and unit: Estimate}, curves, {title: g(r)}, and what is known of water."""
-        self.averages = {**self.energies(), **self.box()}
+        lipids = self.count(PHOSPHORUS) if self.coupling == "semiisotropic" else 0
+        self.averages = {**self.energies(), **of_box(self.terms, self.coupling, self.temperature, lipids)}
         self.curves = {
             title: self.rdf(*selections) for title, selections in PAIRS.items() if all(map(self.count, selections))
         }
@@ -119,29 +120,6 @@ class Trajectory:
             found[title, "1e-5/bar"] = series.Estimate(factor * fluctuation.value, factor * fluctuation.error)
         return found
 
-    def box(self):
-        """{title and unit: Estimate} of the elements of the box that vary, and of how much they do.
-
-        Under isotropic coupling all vary as the volume, whose fluctuation energies() has.
-        """
-        found = {}
-        varying = {title: self.terms[term] for term, title in BOX.items() if np.ptp(self.terms.get(term, 0)) > 0}
-        for title, values in varying.items():
-            found[title, "nm"] = series.mean(values)
-            if self.coupling != "isotropic":
-                fluctuation = series.fluctuation(1000 * np.asarray(values))
-                found[f"{title}: mean square fluctuation", "1e-6 nm²"] = fluctuation
-        if self.coupling == "semiisotropic" and "box, x" in varying:
-            area = np.array(varying["box, x"]) * np.array(varying["box, y"])
-            found["area of the box, xy", "nm²"] = series.mean(area)
-            if lipids := self.count(PHOSPHORUS):
-                found["area per lipid", "nm²"] = series.mean(2 * area / lipids)
-            fluctuation = series.fluctuation(area)
-            factor = AREA / (KB * self.temperature * area.mean())
-            title = "compressibility of the area, from its fluctuations"
-            found[title, "m/N"] = series.Estimate(factor * fluctuation.value, factor * fluctuation.error)
-        return found
-
     @property
     def conserved(self):
         """The conserved energy, kJ/mol; at constant energy the file has the total energy alone."""
@@ -149,8 +127,7 @@ class Trajectory:
 
     def drift(self):
         """Of the conserved energy, kT/ns per atom."""
-        scale = 1000 / (KB * self.temperature * self.atoms)
-        return series.slope(self.terms["Time"], self.conserved * scale)
+        return series.slope(self.terms["Time"], per_ns(self.conserved / self.atoms, self.temperature))
 
     def of_blocks(self, command, *words):
         """The first two columns of what an analysis of each block writes; blocks go side by side."""
@@ -191,6 +168,30 @@ class Trajectory:
         fluctuation = series.fluctuation(np.array(columns[1:4]).T * DEBYE)
         factor = 4 * np.pi * COULOMB / (3 * self.volume() * KB * self.temperature)
         return series.Estimate(1 + factor * fluctuation.value, factor * fluctuation.error)
+
+
+def of_box(terms, coupling, temperature, lipids):
+    """{title and unit: Estimate} of the elements of the box that vary, and of how much they do.
+
+    Under isotropic coupling all vary as the volume, whose fluctuation Trajectory.energies() has. terms: of the
+    energy file; coupling: pcoupltype; temperature: K; lipids: of both leaflets of a membrane.
+    """
+    found = {}
+    varying = {title: np.array(terms[term]) for term, title in BOX.items() if term in terms and np.ptp(terms[term]) > 0}
+    for title, values in varying.items():
+        found[title, "nm"] = series.mean(values)
+        if coupling != "isotropic":
+            found[f"{title}: mean square fluctuation", "1e-6 nm²"] = series.fluctuation(1000 * values)
+    if coupling == "semiisotropic" and {"box, x", "box, y"} <= varying.keys():
+        area = varying["box, x"] * varying["box, y"]
+        found["area of the box, xy", "nm²"] = series.mean(area)
+        if lipids:
+            found["area per lipid", "nm²"] = series.mean(2 * area / lipids)
+        fluctuation = series.fluctuation(area)
+        factor = AREA / (KB * temperature * area.mean())
+        title = "compressibility of the area, from its fluctuations"
+        found[title, "m/N"] = series.Estimate(factor * fluctuation.value, factor * fluctuation.error)
+    return found
 
 
 def duration(path):

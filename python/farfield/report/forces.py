@@ -80,17 +80,17 @@ class References:
             if self.terms is None:
                 self.terms = pyedr.edr_to_dict(str(run_input.folder / "reference.edr"))
 
-    def errors(self, changes, steps):
-        """Errors of a setting at the same steps."""
+    def errors(self, changes, steps, name="error"):
+        """Errors of a setting at the same steps; name: of the files."""
         found, terms, to_faces, text = [], None, None, ""
         for step, exact in zip(steps, self.forces):
-            frame, path = self.run_input.single_point("error", changes, step)
+            frame, path = self.run_input.single_point(name, changes, step)
             found.append((vectors(frame.f) - exact) / self.scale)
             if not text:
                 text = path.read_text(errors="replace")
-                terms = pyedr.edr_to_dict(str(self.run_input.folder / "error.edr"))
+                terms = pyedr.edr_to_dict(str(self.run_input.folder / f"{name}.edr"))
                 if changes["coulombtype"] == "FMM" and step == 0:
-                    cells = _as_matrix(settings.chosen(text)[2])
+                    cells = _as_matrix(settings.chosen(text).cells)
                     to_faces = distance_to_faces(
                         vectors(frame.x), np.array(frame.box).reshape(3, 3), cells
                     )

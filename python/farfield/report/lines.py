@@ -93,6 +93,7 @@ class Line:
                 for name, estimate in (("PME", self.pme), ("FMM", self.fmm), ("FMM - PME", self.difference))
             },
             "standard_errors_apart": None if self.sigmas is None else round(float(self.sigmas), 2),
+            **({"known": float(self.known)} if self.kind == "energy" else {}),
             "bound_on": self.bound_on,
             "bound": float(self.bound),
             "verdict": self.verdict,

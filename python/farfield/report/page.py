@@ -66,7 +66,8 @@ def of_system(system):
             if system.peaks[title] is None:
                 caption += " Pairs are too few to compare peaks."
             run_figures.append({"svg": Markup(figures.radial_distribution(title, curves)), "caption": caption})
-    failed = [line.title for line in system.lines if not line.passes]
+    judged = [*system.lines, *(row.line for row in system.rows if row.judged)]
+    failed = [line.title for line in judged if not line.passes]
     return {
         "title": system.name,
         "atoms": system.atoms,
@@ -77,12 +78,17 @@ def of_system(system):
         "errors": {kind: f"{error.rms:.1e}" for kind, error in system.errors.items()},
         "speeds": {kind: f"{system.speeds[kind]:.1f}" if system.speeds else "" for kind in system.kinds},
         "failed": failed,
-        "passed": len(system.lines) - len(failed),
-        "total": len(system.lines),
+        "passed": len(judged) - len(failed),
+        "total": len(judged),
         "forces": error_rows,
         "force_figures": force_figures,
         "lines": [of_line(line) for line in system.lines],
         "run_figures": run_figures,
+        "drifts": [
+            {**of_line(row.line), "order": row.order, "error": f"{row.error:.1e}", "verdict": row.verdict}
+            for row in system.rows
+        ],
+        "dt": f"{1000 * system.dt:g}",
         "settings": {
             kind: {name: format_value(value) for name, value in changes.items()}
             for kind, changes in system.kinds.items()
@@ -137,7 +143,10 @@ def write_record(path, systems, gmx, arguments):
             "jobs": arguments.jobs,
             "bounds": {kind: {"on": on, "why": why} for kind, (on, why) in BOUNDS.items()},
             "systems": {record["name"]: record["system"] for record in records},
-            "lines": [{"system": record["name"], **line} for record in records for line in record["lines"]],
+            **{
+                kind: [{"system": record["name"], **line} for record in records for line in record[kind]]
+                for kind in ("lines", "drifts")
+            },
         },
     )
 

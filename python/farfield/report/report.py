@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ..gromacs.program import Gmx, GmxError
-from . import jobs, page
+from . import drift, jobs, page
 from .system import Comparison
 
 
@@ -27,6 +27,14 @@ def add_parser(subparsers):
     parser.add_argument("--pdf", type=Path, metavar="FILE", help="the same for print; needs weasyprint")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers of the page")
     parser.add_argument("--length", type=float, default=100, help="of the runs, ps (100); 0: none")
+    parser.add_argument(
+        "--orders",
+        type=int,
+        nargs="+",
+        default=[],
+        metavar="ORDER",
+        help="of FMM, whose drift is measured as well in systems at constant energy",
+    )
     parser.add_argument("--accuracy", type=float, default=3e-4, help="wanted of FMM (3e-4)")
     parser.add_argument("--gmx", type=Path, default=Path("gmx"), help="the patched program (gmx)")
     parser.add_argument("--mdrun", default="", metavar="FLAGS", help='of mdrun, as "-ntomp 8 -nb gpu"')
@@ -58,6 +66,7 @@ def run(arguments):
             else:
                 folder = Path(temporary.enter_context(tempfile.TemporaryDirectory()))
             systems.append(Comparison(gmx, name, path, folder, arguments, console.print))
+        drift.check(systems, arguments.orders)
         runs = [(system, kind) for system in systems for kind in system.kinds]
         if not arguments.length > 0:
             runs = []
@@ -67,6 +76,12 @@ def run(arguments):
         done = dict(zip(runs, jobs.do_all(tasks, arguments.jobs)))
         for system in systems if runs else []:
             system.compare({kind: done[system, kind] for kind in system.kinds})
+        # With the cells of the runs that there are now
+        orders = [(system, order) for system in systems for order in system.orders] if runs else []
+        done = dict(zip(orders, jobs.do_all([partial(s.run_order, order) for s, order in orders], arguments.jobs)))
+        for system in systems:
+            if found := {order: done[system, order] for order in system.orders if (system, order) in done}:
+                system.compare_orders(found)
         pages = [page.of_system(system) for system in systems]
     text = page.render(pages, gmx, arguments)
     arguments.output.write_text(text, encoding="utf-8")

@@ -10,8 +10,9 @@ import numpy as np
 from ..gromacs import log, tpr
 from ..gromacs.mdp import FMM
 from ..gromacs.program import GmxError
+from ..tune import settings
 from ..tune.tune import check, given, standard_pme
-from . import dynamics, forces, series
+from . import drift, dynamics, forces, series
 from .lines import Line
 
 # Frames of a trajectory and of the energy file: this often, ps, or so many in a short run and at most so
@@ -49,13 +50,14 @@ class Comparison:
         # By which the methods differ at the starting structure: {title of a line: so much}
         self.known = {}
         self.runs = {}
+        self.rows = []  # of drift.Row
 
     def measure_forces(self):
         """Errors at the starting structure."""
         self.say(f"{self.name}: forces of {self.atoms} atoms")
-        references = forces.References(self.run_input, forces.STEPS)
+        self.references = forces.References(self.run_input, forces.STEPS)
         self.errors = {
-            kind: references.errors(changes, forces.STEPS if kind == "FMM" else forces.STEPS[:1])
+            kind: self.references.errors(changes, forces.STEPS if kind == "FMM" else forces.STEPS[:1])
             for kind, changes in self.kinds.items()
         }
         # As asked for: the one line that is always there
@@ -69,6 +71,26 @@ class Comparison:
 
     def run(self, kind):
         """A run with one method, and what is averaged over it."""
+        run = self.simulate(kind, self.kinds[kind])
+        self.speeds[kind] = log.speed(run.folder / f"{run.name}.log")
+        run.measure()
+        return run
+
+    @property
+    def orders(self):
+        """Those whose drift is measured here: at constant energy alone it tells of forces and integrator."""
+        return self.arguments.orders if drift.is_at_constant_energy(self.parameters) else []
+
+    def run_order(self, order):
+        """The error of the forces of one order, with the cells of the run as asked for, and its drift."""
+        cells = settings.chosen(self.errors["FMM"].log)
+        changes = drift.of_order(self.kinds["FMM"], order, cells.size, cells.direct_range)
+        name = f"order-{order}"
+        error = self.references.errors(changes, forces.STEPS, f"error-{name}").rms
+        return error, self.simulate(name, changes, with_frames=False).drift()
+
+    def simulate(self, kind, changes, with_frames=True):
+        """A run with a setting, of which nothing is measured yet but its length."""
         length = self.arguments.length
         name = f"run-{kind}"
         calculated = max(1, int(self.parameters["nstcalcenergy"]))
@@ -84,7 +106,7 @@ class Comparison:
                 f"which is written with nstcalcenergy = {calculated}"
             )
         folder = self.run_input.folder
-        changes = {**self.kinds[kind], **output}
+        changes = {**changes, **output, **({} if with_frames else {"nstxout": 0})}
         self.note(folder / f"{name}.json", {"changes": changes, "steps": self.steps(length)})
         self.run_input.changed(name, changes, self.steps(length))
         start = time.monotonic()
@@ -95,9 +117,8 @@ class Comparison:
                 f"the run of {self.path} with {kind} ended after {reached:g} of {length:g} ps; "
                 "--resume goes on with what is in the folder of --keep"
             )
-        self.speeds[kind] = log.speed(folder / f"{name}.log")
         self.say(
-            f"{self.name}: {length:g} ps with {kind}, {self.speeds[kind]:.1f} ns/day, "
+            f"{self.name}: {length:g} ps with {kind}, {log.speed(folder / f'{name}.log'):.1f} ns/day, "
             f"{time.monotonic() - start:.0f} s"
         )
         temperature = float(self.parameters.get("ensemble-temperature", 0) or 0)
@@ -107,12 +128,11 @@ class Comparison:
         )
         if not run.temperature > 0:  # at constant energy
             run.temperature = float(np.mean(run.terms["Temperature"]))
-        run.measure()
         return run
 
-    def note(self, path, settings):
+    def note(self, path, made_with):
         """Writes what a run is made with; one that goes on has to have the same."""
-        text = json.dumps(settings, indent=1)
+        text = json.dumps(made_with, indent=1)
         if self.arguments.resume and path.exists() and path.read_text(encoding="utf-8") != text:
             raise GmxError(
                 f"the run in {path.parent} was begun with other settings, those in {path.name}: "
@@ -145,6 +165,14 @@ class Comparison:
                 name = f"first peak of g(r), {title}: {what}"
                 self.add(name, unit, {kind: peak[i] for kind, peak in self.peaks[title].items()})
         self.add_common({kind: run.of_water for kind, run in runs.items()})
+
+    def compare_orders(self, found):
+        """Sets the rows of orders, {order: (error, drift)}, beside the run with PME."""
+        of_pme = self.runs["PME"].drift()
+        self.rows = [
+            drift.row(order, error, {"PME": of_pme, "FMM": of_order}, self.arguments.accuracy)
+            for order, (error, of_order) in found.items()
+        ]
 
     def add(self, title, unit, values, kind="average", **demands):
         """A line; values: {"PME": Estimate, "FMM": Estimate}."""
@@ -208,4 +236,5 @@ class Comparison:
                 "setup": log.setup(logs),
             },
             "lines": [line.record() for line in self.lines],
+            "drifts": [{"dt_fs": 1000 * self.dt, **row.record()} for row in self.rows],
         }

@@ -39,7 +39,7 @@ class FmmSearch:
                 raise  # what the library refuses of the simplest setting, it refuses of all
             self.say(f"FMM with range {direct_range}, {m2l}, cells of {cell_size:.2f} nm: refused")
             return None
-        order, size, cells = settings.chosen(log)
+        order, size, cells, _ = settings.chosen(log)
         key = (direct_range, m2l, cells)
         if key in self.found:
             return self.found[key]

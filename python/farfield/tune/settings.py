@@ -5,6 +5,7 @@ import math
 import re
 import statistics
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..gromacs.mdp import FMM
 
@@ -79,14 +80,24 @@ def pme(cutoff, spacing, order, rtol):
     }
 
 
+class Chosen(NamedTuple):
+    """What the library chose."""
+
+    order: int
+    size: float  # of the cells, nm
+    cells: str  # their matrix
+    direct_range: int
+
+
 def chosen(log):
-    """What the library chose, from the text of a log: order, cell size in nm, matrix of cells."""
+    """What the library chose, from the text of a log."""
     patterns = {
         "order": r"multipole order\s+(\d+)",
         "size": r"cell size (\S+) nm",
         "cells": r"H = \(([^)]*)\)",
+        "direct_range": r"direct range \(ws\)\s+(\d+)",
     }
     found = {name: re.search(pattern, log) for name, pattern in patterns.items()}
     if not all(found.values()):
         raise ValueError("the log does not say which cells FMM uses")
-    return int(found["order"].group(1)), float(found["size"].group(1)), found["cells"].group(1)
+    return Chosen(*(kind(found[name][1]) for name, kind in Chosen.__annotations__.items()))

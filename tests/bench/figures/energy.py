@@ -3,6 +3,7 @@
 
 from tests.bench.figures import drawing
 
+LINES = {"rigid, mixed": "-", "rigid, double": ":", "equal, rigid, mixed": "--", "equal, rigid, double": "-."}
 STYLES = {"FMM": ("C0", "o"), "PME": ("C1", "s")}
 
 
@@ -49,7 +50,7 @@ def draw(cases, path):
     left.set_ylim(-0.1, 100)
     left.set_xlabel("relative RMS error of the forces")
     left.set_ylabel("drift due to it, $kT$/ns per atom")
-    for section, line in (("rigid, mixed", "-"), ("rigid, double", ":")):
+    for section, line in LINES.items():
         for method, (color, marker) in STYLES.items():
             chosen = [c for c in cases if c["section"] == section and c["method"] == method]
             if chosen:
@@ -60,7 +61,7 @@ def draw(cases, path):
                     color=color,
                     marker=marker,
                     linestyle=line,
-                    label=f"{method}, {section.split(', ')[1]} precision",
+                    label=f"{method}, {section.replace('rigid, ', '')} precision",
                 )
     right.axhline(0, color="black", linewidth=0.5)
     right.set_xlabel("time step, fs")
