@@ -1,28 +1,41 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the search of "farfield tune" leaves behind: its setting beside the best of all cells.
 
+    python3 -m tests.bench.tune_search --output tune_search.json
     python3 -m tests.bench.tune_search FILE.tpr [FILE.tpr ...]
+    python3 -m tests.bench.tune_search --table tune_search.json
 
 For each run input file the search is done as the command does it, then for all cells, both ranges
-and both engines; the setting found and the fastest of all are timed in turn. Needs rich.
+and both engines; the setting found and the fastest of all are timed in turn. Without files three
+systems of the standard report are made. Writes JSON, and prints it as the table of docs/tools.md, which
+--table makes of an earlier result without a run. Needs the packages of farfield[tools].
+Environment: see tests/support/gmx/environment.py.
 """
 
 import argparse
 import tempfile
 from pathlib import Path
 
-from farfield.gromacs import tpr
+from farfield.gromacs import machine, tpr
 from farfield.tune.fmm_search import FmmSearch
 from farfield.tune.measure import Measure, fastest
-from farfield.tune.tune import finalists, ratio
-from tests.bench import results
+from farfield.tune.settings import Setting
+from farfield.tune.tune import STEADY, as_record, finalists, ratio
+from tests.bench import results, standard_report
 from tests.support.gmx import environment
+
+# Of the standard report: large, with charges apart from Lennard-Jones sites, in a skewed box
+SYSTEMS = {
+    "large-water-npt": "water of three sites",
+    "four-site-water-npt": "water of four sites, constant pressure",
+    "protein-npt": "protein in a dodecahedron, AMBER",
+}
 
 
 def compare(gmx, path, arguments, folder):
     """The setting that the search finds, timed beside the best of all; returns the record."""
     parameters = tpr.parameters(gmx, path)
-    run_input = tpr.RunInput(gmx, path, folder, ("-ntmpi", "1"))
+    run_input = tpr.RunInput(gmx, path, folder, ("-ntmpi", "1", *arguments.mdrun.split()))
     first_step, dt = int(parameters["init-step"]), float(parameters["dt"])
     measure = Measure(run_input, first_step, dt, arguments.seconds)
     search = FmmSearch(measure, arguments.accuracy, lambda line: None)
@@ -34,39 +47,90 @@ def compare(gmx, path, arguments, folder):
         setting.speeds.clear()
     measure.time_in_turn(last, arguments.rounds)
     best = fastest(last)
-    value, spread = ratio(found, best)
-    print(
-        f"{path.name}: found {found.describe()}, error {found.error:.1e}, {found.speed:.1f} ns/day "
-        f"after {tried} settings; best of {len(search.found)}: {best.describe()}, "
-        f"{best.speed:.1f} ns/day; found / best {value:.3f} +- {spread:.3f}",
-        flush=True,
-    )
+    print(f"{path.name}: found {found.describe()}; best {best.describe()}", flush=True)
     return {
-        "tpr": path.name,
+        "system": path.stem,
         "atoms": int(parameters["atoms"]),
-        "found": found.mdp,
-        "error": found.error,
-        "found_ns_per_day": found.speeds,
         "tried": tried,
         "all": len(search.found),
-        "best": best.mdp,
-        "best_ns_per_day": best.speeds,
+        # Timed in turn, one speed a round
+        "found": as_record(found, arguments.accuracy),
+        "best": as_record(best, arguments.accuracy),
+        "others": [as_record(setting, arguments.accuracy) for setting in last if setting not in (found, best)],
+        # Those that suffice and are slower, timed once
+        "candidates": [as_record(setting, arguments.accuracy) for setting in everything if setting not in last],
     }
+
+
+def setting_of(record):
+    return Setting(record["name"], record["mdp"], record["error"], record["ns_per_day"])
+
+
+def table(cases):
+    """The table of docs/tools.md."""
+    lines = [
+        "| | atoms | settings tried | of | found | its error | the best of all | its error | found / best |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for case in cases:
+        found, best = setting_of(case["found"]), setting_of(case["best"])
+        value, spread = ratio(found, best)
+        unsteady = max(s.spread / s.speed for s in (found, best)) > STEADY
+        cells = [
+            SYSTEMS.get(case["system"], case["system"]),
+            f"{case['atoms']:,}".replace(",", " "),
+            case["tried"],
+            case["all"],
+            found.describe(),
+            f"{found.error:.1e}",
+            "the same" if case["found"] == case["best"] else best.describe(),
+            f"{best.error:.1e}",
+            f"{value:.2f} ± {spread:.2f}" + (", unsteady" if unsteady else ""),
+        ]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
+def made(folder):
+    """The run input files of SYSTEMS."""
+    for name in SYSTEMS:
+        print(f"{name}: making and equilibrating", flush=True)
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        path = standard_report.equilibrated(folder / name, *standard_report.ALL_SYSTEMS[name])
+        yield path.rename(folder / f"{name}.tpr")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tpr", type=Path, nargs="+")
+    parser.add_argument("tpr", type=Path, nargs="*")
+    parser.add_argument("--table", type=Path, metavar="JSON", help="prints the table of an earlier result")
     parser.add_argument("--accuracy", type=float, default=3e-4)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--mdrun", default="", metavar="FLAGS", help='of mdrun, as "-ntomp 8"')
     parser.add_argument("--output", type=Path, default=environment.ROOT / "build/bench/tune_search.json")
     arguments = parser.parse_args()
-    records = []
+    if arguments.table:
+        print(table(results.read(arguments.table)["cases"]))
+        return
+    gmx = environment.gmx()
+    conditions = {
+        "machine": machine.describe(),
+        "versions": gmx.version(),
+        "mdrun": arguments.mdrun,
+        "accuracy": arguments.accuracy,
+        "rounds": arguments.rounds,
+        "seconds": arguments.seconds,
+    }
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    cases = []
     with tempfile.TemporaryDirectory() as name:
-        for path in arguments.tpr:
-            records.append(compare(environment.gmx(), path, arguments, Path(name)))
-            results.write(arguments.output, {"accuracy": arguments.accuracy, "cases": records})
+        folder = Path(name)
+        for path in arguments.tpr or made(folder):
+            cases.append(compare(gmx, path, arguments, folder))
+            results.write(arguments.output, {**conditions, "cases": cases})
+    print(table(cases))
+    print(f"All numbers: {arguments.output}")
 
 
 if __name__ == "__main__":

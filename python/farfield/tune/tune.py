@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Tunes FMM and PME for a run input file, and says what was found."""
 
-import json
 import statistics
 import tempfile
 from contextlib import nullcontext
@@ -10,7 +9,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from ..gromacs import tpr
+from .. import results
+from ..gromacs import machine, tpr
 from ..gromacs.program import Gmx, GmxError
 from .fmm_search import FmmSearch
 from .measure import Measure
@@ -21,6 +21,8 @@ from .settings import Setting, pme
 STANDARD_PME = {"spacing": 0.12, "order": 4, "rtol": 1e-5}
 # Candidates of each method that are timed in turn in the end
 FINALISTS = 3
+# Half the distance of the extremes of a speed, in its median, that is no reason for doubt
+STEADY = 0.05
 # Columns of a file
 WIDTH = 132
 DYNAMICS = ("md", "md-vv", "md-vv-avek", "sd", "bd")
@@ -131,6 +133,34 @@ def best_of(final, is_fmm, accuracy):
     return next((s for s in final if s.is_fmm == is_fmm and s.error <= accuracy), None)
 
 
+def doubts(final, accuracy):
+    """What the timings leave open about the fastest setting of each method, as sentences."""
+    found = []
+    for is_fmm, method in ((True, "FMM"), (False, "PME")):
+        enough = [s for s in final if s.is_fmm == is_fmm and s.error <= accuracy]
+        if not enough:
+            continue
+        best, *others = enough
+        if len(best.speeds) < 2:
+            found.append(f"{method}: one round tells nothing of the scatter of speeds")
+            continue
+        spread = best.spread / best.speed
+        if spread > STEADY:
+            found.append(
+                f"{method}: the speed of the fastest setting scatters by {100 * spread:.0f} %, "
+                f"more than {100 * STEADY:.0f} %"
+            )
+        for setting in others:
+            # Within a round both met the same machine
+            rounds = sum(other >= own for own, other in zip(best.speeds, setting.speeds))
+            if rounds:
+                found.append(
+                    f"{method}: {setting.describe()} was as fast as the fastest or faster in {rounds} of "
+                    f"{len(best.speeds)} rounds, either may be the best"
+                )
+    return found
+
+
 def show(final, accuracy, console):
     """The table, and the .mdp lines to paste."""
     compared = best_of(final, False, accuracy) or next((s for s in final if not s.is_fmm), final[0])
@@ -152,6 +182,12 @@ def show(final, accuracy, console):
         "order 20;\nof FMM the largest of several positions of its cells. "
         "Speeds: medians, half the distance of the extremes."
     )
+    open_questions = doubts(final, accuracy)
+    if open_questions:
+        console.print("\n[bold]Not certain:[/bold]")
+        for sentence in open_questions:
+            console.print(f"- {sentence}", highlight=False)
+        console.print("More --rounds, more --seconds, and a machine that does nothing else tell more.", highlight=False)
     for is_fmm, title in ((True, "FMM"), (False, "PME")):
         best = best_of(final, is_fmm, accuracy)
         if not best:
@@ -211,12 +247,21 @@ def run(arguments):
     found = tune(arguments, console)
     show(found["final"], arguments.accuracy, console)
     if arguments.json:
-        record = {
-            "tpr": str(arguments.tpr),
-            "accuracy": arguments.accuracy,
-            **{
-                kind: [as_record(setting, arguments.accuracy) for setting in found[kind]]
-                for kind in ("candidates", "final")
+        results.write(
+            arguments.json,
+            {
+                "command": arguments.command,
+                "tpr": str(arguments.tpr),
+                "atoms": int(found["parameters"]["atoms"]),
+                "machine": machine.describe(),
+                "versions": Gmx(arguments.gmx).version(),
+                "accuracy": arguments.accuracy,
+                "rounds": arguments.rounds,
+                "seconds": arguments.seconds,
+                "not_certain": doubts(found["final"], arguments.accuracy),
+                **{
+                    kind: [as_record(setting, arguments.accuracy) for setting in found[kind]]
+                    for kind in ("candidates", "final")
+                },
             },
-        }
-        arguments.json.write_text(json.dumps(record, indent=1))
+        )
