@@ -25,8 +25,9 @@ BOUNDS = {
     "drift": (
         "|FMM|",
         "Drifts: the size of FMM's is at most that of PME's and "
-        f"{series.TOLERATED:g} standard errors of the difference, since any drift is an error and less of it is none: "
-        "a line may be within its bound though the methods differ by many standard errors.",
+        f"{series.TOLERATED:g} standard errors of the difference, since it is the size that spoils a run. Errors of "
+        "opposite signs cancel in it, and a line may pass though the methods differ by many standard errors: their "
+        "number and sign tell.",
     ),
 }
 
