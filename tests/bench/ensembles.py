@@ -224,9 +224,16 @@ def main():
         results.write(
             arguments.output,
             {
+                "machine": machine.describe(),
+                "versions": environment.gmx().version(),
+                "physical_validation": pv.__version__,
                 "atoms": system.atoms,
-                "length": arguments.length,
-                **{m: {k: v[0] for k, v in lines.items()} for m, lines in found.items()},
+                "length_ps": arguments.length,
+                "checks": [
+                    {"method": method, "check": what, "value": value, "bound": bound}
+                    for method, lines in found.items()
+                    for what, (value, bound) in lines.items()
+                ],
             },
         )
     judged = found.get("FMM") or found["PME"]

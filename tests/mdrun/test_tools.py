@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The commands "farfield tune" and "farfield report", with a gmx."""
 
+import hashlib
+import html
 import json
 import re
 
@@ -79,6 +81,7 @@ def test_report_tells_of_both_methods(work, salt_water):
     # Side by side, each on its share of the cores: as many threads as mdrun takes there
     together = ["--jobs", str(min(2, usable_cores())), "--mdrun", "-ntmpi 1 -nb cpu"]
     words = ["report", str(path), *GMX, *together, "--length", "4", "--output", str(page)]
+    words += ["--json", str(work / "report.json")]
     assert main([*words, "--keep", str(work / "kept")]) == 0
     text = page.read_text()
     assert "src=" not in text and "href=\"http" not in text  # it needs no network
@@ -98,6 +101,31 @@ def test_report_tells_of_both_methods(work, salt_water):
     mean = np.mean(terms["Temperature"][len(terms["Time"]) // 10 :])
     line = re.search(r"<td>temperature</td>.*?<td>([\d.]+) ± ([\d.]+)</td><td>([\d.]+) ± ", text, re.DOTALL)
     assert float(line[3]) == pytest.approx(mean, abs=float(line[2]))
+
+    # Every line of the page has a verdict, that of the file, which says what it was made from and by
+    shown = re.findall(r"<tr><td>([^<]+)</td><td class=\"faint\">.*?<td class=\"\w+\">(\w+)</td></tr>", text, re.DOTALL)
+    found = json.loads((work / "report.json").read_text())
+    assert shown == [(html.unescape(line["title"]), line["verdict"]) for line in found["lines"]]
+    assert {verdict for _, verdict in shown} <= {"within", "beyond"}
+    assert found["systems"]["run"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert found["versions"]["GROMACS version"] and found["command"].startswith("farfield report ")
+    verdicts = {line["title"]: line["verdict"] for line in found["lines"]}
+    assert {title: verdicts[title] for title in SUFFICIENT} == dict.fromkeys(SUFFICIENT, "within")
+
+
+def test_report_has_the_drift_of_orders_at_constant_energy(work, water):
+    """Order 2 errs by some 5e-2, whose square heats by 100 kT/ns, beyond any scatter of some ps."""
+    at_constant_energy = {"tcoupl": "no", "verlet-buffer-tolerance": -1, "rlist": 1.05}
+    path = run_input(work, water, at_constant_energy)
+    words = ["report", str(path), *GMX, *MDRUN, "--length", "3", "--orders", "2", "9"]
+    assert main([*words, "--output", str(work / "report.html"), "--json", str(work / "report.json")]) == 0
+    coarse, fine = json.loads((work / "report.json").read_text())["drifts"]
+    assert (coarse["order"], fine["order"]) == (2, 9)
+    assert coarse["verdict"] == "not asked for" and coarse["force_error"] > 3e-4
+    assert fine["verdict"] == "within" and fine["force_error"] <= 3e-4
+    assert coarse["standard_errors_apart"] > 4 and coarse["FMM"][0] > fine["FMM"][0]
+    assert coarse["dt_fs"] == 2
+    assert "against order and time step" in (work / "report.html").read_text()
 
 
 def test_report_goes_on_with_runs_that_were_ended(work, salt_water, capsys):
