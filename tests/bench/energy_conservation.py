@@ -12,6 +12,7 @@ chooses kinds of runs, and --add puts them beside those of an earlier result. Wr
 Steps, precision and constraints at equal errors alone:
 
     python3 -m tests.bench.energy_conservation --only equal --double PROGRAM --output equal.json
+    python3 -m tests.bench.energy_conservation --table equal.json
 Environment: see tests/support/gmx/environment.py.
 """
 
@@ -30,6 +31,7 @@ from farfield.gromacs import machine
 from farfield.gromacs.program import Gmx
 from farfield.gromacs.tpr import RunInput
 from farfield.report import drift
+from farfield.report.series import describe
 from farfield.tune.measure import Measure
 from tests.bench import results
 from tests.bench.figures import energy
@@ -105,8 +107,8 @@ def cases(with_double):
             for spacing, order, tolerance in GRIDS
         ]
     # What users have as it comes, and at equal errors of the forces
-    pairs = {"": STANDARD, "equal, ": {"FMM": fmm(EQUAL_ORDER), "PME": pme(*EQUAL_GRID)}}
-    for prefix, methods in pairs.items():
+    settings = {"": STANDARD, "equal, ": {"FMM": fmm(EQUAL_ORDER), "PME": pme(*EQUAL_GRID)}}
+    for prefix, methods in settings.items():
         for model, steps, changes in MODELS:
             for precision in ("mixed", "double") if with_double else ("mixed",):
                 found += [
@@ -175,6 +177,21 @@ def table(cases):
     return "\n".join(lines)
 
 
+def pairs(cases):
+    """FMM beside PME at each step, as the table of docs/energy.md."""
+    lines = ["| | step | errors of the forces, FMM and PME | drift with FMM, $kT$/ns | with PME |", "|---|---|---|---|---|"]
+    found = {}
+    for case in cases:
+        if case["section"].split(", ")[-1] in ("mixed", "double"):
+            found.setdefault((case["section"], case["label"]), {})[case["method"]] = case
+    for (section, step), methods in found.items():
+        fmm_case, pme_case = methods["FMM"], methods["PME"]
+        errors = f"{fmm_case['force_error']:.1e}, {pme_case['force_error']:.1e}"
+        drifts = (describe(c["drift_kT_per_ns_atom"], c["drift_error"]) for c in (fmm_case, pme_case))
+        lines.append(f"| {section} | {step} | {errors} | {' | '.join(drifts)} |")
+    return "\n".join(lines)
+
+
 def present(result, path):
     """Writes all that is known by now, and shows it."""
     results.write(path, result)
@@ -198,7 +215,11 @@ def main():
     parser.add_argument("--add", type=Path, metavar="JSON", help="an earlier result, whose cases join")
     parser.add_argument("--output", type=Path, default=Path("energy_conservation.json"))
     parser.add_argument("--keep", type=Path, help="folder for the runs; kept")
+    parser.add_argument("--table", type=Path, metavar="JSON", help="prints FMM beside PME of an earlier result")
     arguments = parser.parse_args()
+    if arguments.table:
+        print(pairs(results.read(arguments.table)["cases"]))
+        return 0
     if arguments.replicas < 2:
         parser.error("--replicas must be at least 2: their scatter is the error")
     os.environ["FARFIELD_TEST_THREADS"] = str(arguments.threads)
@@ -242,6 +263,7 @@ def main():
                 records = [{**case.record(), **conditions} for case in every]
                 print(f"\n{replica + 1} replicas")
                 present({"cases": before + records}, arguments.output)
+    print(pairs(results.read(arguments.output)["cases"]))
     print(f"All numbers: {arguments.output}")
     return 0
 
