@@ -18,6 +18,8 @@ from .lines import BOUNDS
 
 def of_line(line):
     """What page.html shows of a Line."""
+    # Lines of the page may break before the sign, not within this
+    bounded = line.bound_on.replace(" - ", "\u00a0−\u00a0")
     return {
         "title": line.title,
         "unit": line.unit,
@@ -25,7 +27,7 @@ def of_line(line):
         "fmm": line.fmm,
         "difference": line.difference,
         "sigmas": "" if line.sigmas is None else f"{line.sigmas:+.1f}",
-        "bound": f"{line.bound_on.replace('-', '−')} ≤ {line.bound:.2g}",
+        "bound": f"{bounded} ≤\u00a0{line.bound:.2g}",
         "verdict": line.verdict,
     }
 

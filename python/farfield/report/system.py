@@ -63,7 +63,7 @@ class Comparison:
         # As asked for: the one line that is always there
         rms = {kind: series.Estimate(error.rms, 0.0) for kind, error in self.errors.items()}
         wanted = self.arguments.accuracy
-        self.add("error of the forces", "of the RMS Coulomb force", rms, "force error", wanted=wanted)
+        self.add("error of the forces", "relative", rms, "force error", wanted=wanted)
 
     def steps(self, interval, multiple=1):
         """Steps in so many ps, at least one multiple."""
