@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Runs with FMM sample what they should, by physical_validation, in short; tests/bench/ensembles.py at length."""
+"""Runs with FMM sample what they should, by physical_validation, in short; tests/bench/ensembles.py at length.
+
+Volumes at two pressures are there only: docs/report.md says why a short pair tells nothing.
+"""
 
 import numpy as np
 import pytest
