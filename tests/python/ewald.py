@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""An Ewald sum for few charges: energies of a periodic box with tin-foil surroundings, kJ/mol."""
+"""Ewald sums: energies of a periodic box with tin-foil surroundings."""
 
 import itertools
 import math
@@ -8,6 +8,8 @@ import numpy as np
 
 COULOMB_CONSTANT = 138.935458
 
+erfc = np.vectorize(math.erfc, otypes=[float])
+
 
 def multiples(most):
     """All triples of integers of no more than these magnitudes."""
@@ -15,7 +17,10 @@ def multiples(most):
 
 
 def energy(q, x, box, excluded=()):
-    """All pairs in all images, but for excluded minimum-image pairs; background of a net charge."""
+    """All pairs in all images, but for excluded minimum-image pairs; background of a net charge.
+
+    For few charges; kJ/mol.
+    """
     q, x, box = (np.asarray(values, dtype=float) for values in (q, x, box))
     volume = abs(np.linalg.det(box))
     alpha = 6.0 / volume ** (1 / 3)
@@ -45,3 +50,40 @@ def energy(q, x, box, excluded=()):
         near = np.linalg.norm(near_image(x[i] - x[j]) + shifts @ box, axis=1).min()
         total -= q[i] * q[j] / near
     return COULOMB_CONSTANT * total
+
+
+def sums(q, x, box, splitting, reach, longest_wave, molecules):
+    """The two sums of Ewald's method within cut-offs, without its other terms, in units of the Coulomb constant.
+
+    For a thousand charges. Pairs of one molecule do not count at their minimum image.
+
+    Args:
+        splitting: charges are screened by Gaussians exp(-(splitting r)^2), 1/nm.
+        reach: the distance up to which pairs count, nm; at most one and a half times the box's smallest height.
+        longest_wave: the length up to which wave vectors count, 1/nm.
+        molecules: the molecule of every charge, [n].
+    """
+    inverse = np.linalg.inv(box)
+    i, j = np.triu_indices(len(q))
+    # A charge and its own images count half
+    products = q[i] * q[j] * np.where(i == j, 0.5, 1.0)
+    d = x[i] - x[j]
+    d -= np.round(d @ inverse) @ box
+    pairs = 0.0
+    for shift in itertools.product((-1, 0, 1), repeat=3):
+        r = np.linalg.norm(d + shift @ box, axis=1)
+        near = r < reach
+        if not any(shift):
+            near &= molecules[i] != molecules[j]
+        pairs += products[near] @ (erfc(splitting * r[near]) / r[near])
+
+    limits = (longest_wave * np.linalg.norm(box, axis=1) / (2 * np.pi)).astype(int) + 1
+    waves = np.array(list(itertools.product(*[range(-n, n + 1) for n in limits]))) @ (2 * np.pi * inverse.T)
+    # Half of them: k and -k have the same weight
+    waves = waves[len(waves) // 2 + 1 :]
+    k2 = np.sum(waves**2, axis=1)
+    waves, k2 = waves[k2 < longest_wave**2], k2[k2 < longest_wave**2]
+    blocks = np.array_split(waves, len(waves) // 500 + 1)
+    structure = np.concatenate([np.abs(np.exp(1j * (block @ x.T)) @ q) ** 2 for block in blocks])
+    weights = np.exp(-k2 / (4 * splitting**2)) / k2
+    return float(pairs), float(4 * np.pi / abs(np.linalg.det(box)) * (weights @ structure))
