@@ -15,8 +15,9 @@ WATER = "int_water_md_verlet_none_pme_switch"
 
 def test_fluctuations_of_the_energy_of_gromacs_water_fall_with_the_square_of_the_time_step(work):
     folder = work / WATER
-    (found,) = check_phys.check(check_phys.Suite(), WATER, folder, check_phys.SHORT[WATER])
-    assert found.name == "integrator"
+    name, scale = check_phys.SHORT[WATER]
+    (found,) = check_phys.check(check_phys.Suite(), WATER, folder, scale)
+    assert found.name == name
     assert found.passed, str(found)
     for made in folder.iterdir():
         assert mdp.value_of(mdp.read(made / "mdout.mdp"), "coulombtype").upper() == "FMM"

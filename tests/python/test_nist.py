@@ -24,7 +24,7 @@ CHARGES = (-0.8476, 0.4238, 0.4238)  # O, H, H
 CUTOFF = 1.0  # nm
 # Half of the last digit of the energies below
 DIGITS = 0.5e-5
-ACCURACY = 1e-10
+ACCURACY = 1e-8
 # Screened interactions of charges at a distance of 5 / splitting, and waves of length 10 splitting, have the weight
 # exp(-25) = 1.4e-11
 FAR, LONGEST = 5.0, 10.0
