@@ -112,7 +112,7 @@ TEST(Traffic, IsWhatTheCostModelExpects)
         {
             SCOPED_TRACE(nameOf(engine) + std::string(", ranks ") + std::to_string(ranks));
             const Int3 parts = evenDomains(ranks, Mat3::Identity());
-            Setup setup;
+            farfield::Setup setup;
             const Traffic sent = sentBy(ranks, parts, system, engine, &setup);
             ASSERT_EQ(setup.leafCells, c_cells * c_cells * c_cells);
             ASSERT_EQ(c_cells >> (setup.levels - 1), coarsest);
