@@ -23,6 +23,8 @@ namespace farfield
 namespace
 {
 
+//! Where rounding of positions in cells of this edge, nm, is too much, that of charges and forces is, too.
+constexpr double c_smallestBound = 0.3;
 //! What must be left for positions of the grid that were not measured.
 constexpr double c_margin = 0.95;
 //! Errors below this part of the request are worth another, cheaper choice.
@@ -45,6 +47,15 @@ public:
         constexpr int c_mostAttempts     = 10;
         constexpr double c_largestFactor = 1e12; // beyond this no setting is left
         return attempts_ < c_mostAttempts && factor_ < c_largestFactor && !isStuck_;
+    }
+    //! Whether attempts did not become better as they should have.
+    bool isStuck() const { return isStuck_; }
+    //! Another kind of settings is tried from now on.
+    void startAgain()
+    {
+        isStuck_ = false;
+        factor_  = 1;
+        failed_.clear();
     }
     //! Error in this system over that in water, as far as is known.
     double factor() const { return factor_; }
@@ -79,18 +90,12 @@ public:
                                           && measured > 0.7 * e.measured;
                                });
         failed_.push_back({ measured, predicted });
+        least_ = std::min(least_, measured);
         attempts_++;
         factor_ = std::max(ratio, 1.5 * factor_);
     }
-    //! Smallest error that was measured.
-    double least() const
-    {
-        return std::min_element(failed_.begin(),
-                                failed_.end(),
-                                [](const Errors& a, const Errors& b)
-                                { return a.measured < b.measured; })
-                ->measured;
-    }
+    //! Smallest error that was measured, of attempts that did not do.
+    double least() const { return least_; }
 
 private:
     struct Errors
@@ -104,7 +109,8 @@ private:
     int attempts_  = 0;
     int cheaper_   = 0; //!< those that came after one that did
     bool isStuck_  = false;
-    std::vector<Errors> failed_; //!< attempts
+    double least_  = std::numeric_limits<double>::infinity();
+    std::vector<Errors> failed_; //!< attempts, since it started again
 };
 
 } // namespace
@@ -115,8 +121,14 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
                                             const Vec3& extent)
 {
     const bool isPeriodic = options_.boundary == Boundary::Periodic;
-    const Mat3 box        = isPeriodic ? periodicBox : openBoxFor(options_, x, periodicBox, extent);
-    look(x, box, extent);
+    Mat3 box;
+    const auto chooseBox = [&]
+    {
+        box = isPeriodic ? periodicBox : openBoxFor(options_, x, periodicBox, extent);
+        look(x, box, extent);
+    };
+    cellBound_ = std::numeric_limits<double>::infinity();
+    chooseBox();
     const double request   = c_margin * options_.accuracy;
     const bool orderIsOpen = options_.order < 0;
     Search search;
@@ -175,6 +187,15 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
         else
         {
             search.failed(measured.worst, predicted, ratio);
+            // rounding grows with cells
+            const double smaller =
+                    d.leafGrid(box).unit() * std::min(0.5, 0.7 * request / measured.worst);
+            if (search.isStuck() && smaller > c_smallestBound)
+            {
+                cellBound_ = smaller;
+                chooseBox();
+                search.startAgain();
+            }
         }
     }
     if (!sufficient)
@@ -345,7 +366,7 @@ double AccuracyControl<Real>::largestCell() const
 {
     constexpr double c_distance = 0.15, c_part = 0.5;
     const double rounding = 0.25 * std::numeric_limits<Real>::epsilon();
-    return c_part * options_.accuracy * c_distance / (4 * rounding);
+    return std::min(cellBound_, c_part * options_.accuracy * c_distance / (4 * rounding));
 }
 
 template<class Real>

@@ -12,6 +12,7 @@
 #define FARFIELD_SOLVER_ACCURACY_CONTROL_H
 
 #include <array>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -169,6 +170,8 @@ private:
     //! The same charges spread evenly, for the worst position alone; empty until they are needed.
     Places even_ = { nullptr, {}, 100 };
     std::vector<Real> evenPlaces_;
+    //! Edge of cells, nm, beyond which rounding was found to be too much for the request.
+    double cellBound_ = std::numeric_limits<double>::infinity();
     Occupancy occupied_{ 0.0 }; //!< where the particles are
 };
 
