@@ -5,24 +5,16 @@ The ranks share a GPU where there is one, and messages pass through the host; wi
 write into each other's memory.
 """
 
+import numpy as np
 import pytest
 
-from tests.mdrun.test_ranks import BAROSTAT, MOTION, THERMOSTAT
+from tests.mdrun.test_gpu_sparse import placed
 from tests.mdrun.test_refusals import assert_clean_failure
-from tests.support.gmx import environment, simulation
-from tests.support.gmx.mdp import FIXED_FMM, settings
+from tests.support.gmx import environment, simulation, systems
+from tests.support.gmx.mdp import BAROSTAT, FIXED_FMM, MOTION_ON_GPU, THERMOSTAT, settings
 
 pytestmark = pytest.mark.skipif(not environment.on_gpu(), reason="no GPU, or gmx without CUDA")
 
-# Energies at some steps only: forces alone take other kernels.
-ON_GPU = {
-    **MOTION,
-    "fmm-farfield-device": "gpu",
-    "nsteps": 120,
-    "nstlist": 20,
-    "nstcalcenergy": 10,
-    "nstenergy": 10,
-}
 ROUNDING = 1e-5
 
 
@@ -30,16 +22,18 @@ def run(work, name, system, entries, ranks, flags):
     return simulation.simulate(work, name, entries, system, flags, warnings=1, ranks=ranks)
 
 
-def expect_forces_of_one_rank(work, system, entries, ranks, update="gpu"):
+def expect_forces_of_one_rank(work, system, entries, ranks, update="gpu", flags=(), way=None):
+    """At every step. way: that messages take, if not by that which there is."""
     have_own = environment.gpu_count() >= ranks
     gpus = "".join(map(str, range(ranks if have_own else 1)))
-    flags = ["-nb", "gpu", "-update", update, "-gpu_id", gpus]
+    flags = ["-nb", "gpu", "-update", update, "-gpu_id", gpus, *flags]
     several = run(work, "several", system, entries, ranks, flags)
     one = run(work, "one", system, entries, 1, ["-nb", "gpu", "-rerun", "several.trr"])
     errors = [simulation.force_error(a.f, b.f) for a, b in zip(several.frames, one.frames, strict=True)]
     assert len(errors) == entries["nsteps"] + 1
+    print(f"{ranks} ranks: {max(errors):.1e} at step {int(np.argmax(errors))}")
     assert max(errors) < ROUNDING
-    way = "by writing into each other's memory" if have_own else "through the host"
+    way = way or ("by writing into each other's memory" if have_own else "through the host")
     assert f"messages between GPUs {way}" in several.log
     assert "exchanges planned" in several.log
     return several
@@ -48,25 +42,43 @@ def expect_forces_of_one_rank(work, system, entries, ranks, update="gpu"):
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("update", ["gpu", "cpu"])
 def test_water(work, water, ranks, update):
-    expect_forces_of_one_rank(work, water, settings(ON_GPU, FIXED_FMM), ranks, update)
+    expect_forces_of_one_rank(work, water, settings(MOTION_ON_GPU, FIXED_FMM), ranks, update)
 
 
-def test_constant_pressure(work, salt_water):
+@pytest.mark.parametrize("balancing", ["no", "yes"])
+def test_constant_pressure(work, salt_water, balancing):
+    """With dynamic load balancing domains change at every pair search."""
+    entries = settings(MOTION_ON_GPU, FIXED_FMM, THERMOSTAT, BAROSTAT)
+    expect_forces_of_one_rank(work, salt_water, entries, 2, "cpu", ["-dlb", balancing])
+
+
+def test_a_film_and_domains_without_atoms(work):
+    """Two of four domains along z are in vacuum."""
+    (work / "water").mkdir()
+    film = placed(work, systems.water(work / "water", 2.8, steps=200), (1, 1, 1), 2, 16)
     expect_forces_of_one_rank(
-        work, salt_water, settings(ON_GPU, FIXED_FMM, THERMOSTAT, BAROSTAT), 2, update="cpu"
+        work, film, settings(MOTION_ON_GPU, FIXED_FMM), 4, "cpu", ["-dd", 1, 1, 4]
+    )
+
+
+@pytest.mark.skipif(environment.gpu_count() < 2, reason="fewer than two GPUs")
+def test_messages_by_nccl(work, water, monkeypatch):
+    monkeypatch.setenv("GMX_DISABLE_DIRECT_GPU_COMM", "1")
+    expect_forces_of_one_rank(
+        work, water, settings(MOTION_ON_GPU, FIXED_FMM), 2, "cpu", way="by NCCL"
     )
 
 
 def test_a_net_charge(work, charged_water):
-    expect_forces_of_one_rank(work, charged_water, settings(ON_GPU, FIXED_FMM), 2)
+    expect_forces_of_one_rank(work, charged_water, settings(MOTION_ON_GPU, FIXED_FMM), 2)
 
 
 def test_a_protein_in_a_dodecahedron(work, protein):
-    expect_forces_of_one_rank(work, protein, settings(ON_GPU, FIXED_FMM), 2)
+    expect_forces_of_one_rank(work, protein, settings(MOTION_ON_GPU, FIXED_FMM), 2)
 
 
 def test_trees_are_refused(work, water):
-    entries = settings(ON_GPU, FIXED_FMM, {"fmm-farfield-m2l": "hierarchy"})
+    entries = settings(MOTION_ON_GPU, FIXED_FMM, {"fmm-farfield-m2l": "hierarchy"})
     simulation.grompp(work, "tree", entries, water.conf, water.top, ["-maxwarn", 2]).ok()
     done = simulation.mdrun(work, "tree", ["-nb", "gpu"], ntmpi=2, ntomp=1)
     assert_clean_failure(done, "fmm-farfield-m2l")

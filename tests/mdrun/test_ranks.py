@@ -11,29 +11,11 @@ import numpy as np
 import pytest
 
 from tests.mdrun.test_gpu_sparse import placed
-from tests.support.gmx import environment, simulation, systems
-from tests.support.gmx.mdp import FIXED_FMM, FMM, settings
+from tests.support.gmx import environment, mdp, simulation, systems
+from tests.support.gmx.mdp import BAROSTAT, FIXED_FMM, FMM, THERMOSTAT, settings
 
-STEPS = 40
-MOTION = {
-    "nsteps": STEPS,
-    "nstlist": 10,
-    "nstxout": 1,
-    "nstfout": 1,
-    "nstenergy": 1,
-    "gen-vel": "yes",
-    "gen-temp": 400,
-    "fmm-farfield-device": "cpu",
-}
+MOTION = {**mdp.MOTION, "fmm-farfield-device": "cpu"}
 TREE = {"fmm-farfield-m2l": "hierarchy", "fmm-farfield-cell-size": 0.4}
-THERMOSTAT = {"tcoupl": "v-rescale", "tc-grps": "System", "tau-t": 0.2, "ref-t": 400}
-BAROSTAT = {
-    "pcoupl": "C-rescale",
-    "tau-p": 0.5,
-    "compressibility": 4.5e-5,
-    "ref-p": 500,
-    "nstpcouple": 5,
-}
 # Some hundred terms of single precision, added in another order; a rerun on the ranks of the run
 # differs by as much.
 ROUNDING = 2e-5

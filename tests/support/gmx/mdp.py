@@ -74,6 +74,35 @@ STANDARD = {
 ONE_STEP = {"nsteps": 0, "nstxout": 1, "nstfout": 1, "nstlog": 1, "continuation": "yes"}
 
 
+# A moving run with positions and forces of every step, through pair searches.
+MOTION = {
+    "nsteps": 40,
+    "nstlist": 10,
+    "nstxout": 1,
+    "nstfout": 1,
+    "nstenergy": 1,
+    "gen-vel": "yes",
+    "gen-temp": 400,
+}
+THERMOSTAT = {"tcoupl": "v-rescale", "tc-grps": "System", "tau-t": 0.2, "ref-t": 400}
+BAROSTAT = {
+    "pcoupl": "C-rescale",
+    "tau-p": 0.5,
+    "compressibility": 4.5e-5,
+    "ref-p": 500,
+    "nstpcouple": 5,
+}
+# On a GPU energies are computed at some steps only: forces alone take other kernels.
+MOTION_ON_GPU = {
+    **MOTION,
+    "fmm-farfield-device": "gpu",
+    "nsteps": 120,
+    "nstlist": 20,
+    "nstcalcenergy": 10,
+    "nstenergy": 10,
+}
+
+
 def settings(*changes):
     """STANDARD with the changes applied one after another."""
     result = dict(STANDARD)
