@@ -28,7 +28,8 @@ PROGRAM = (
     r"python3|pip|cmake|ctest|\./quickstart\.sh|gromacs_patch/apply\.sh|build/\S+|gmx|mdrun|mpirun|farfield|"
     r"perf|ncu|compute-sanitizer"
 )
-COMMAND = re.compile(rf"(?:[A-Z0-9_]+=\S+ )*(?:{PROGRAM})(?= |$)")
+VARIABLES = r"(?:[A-Z0-9_]+=(?:\"[^\"]*\"|\S+) )*"
+COMMAND = re.compile(rf"{VARIABLES}(?:{PROGRAM})(?= |$)")
 # Indented blocks that are no commands, by how they begin.
 OTHER_BLOCKS = {
     "coulombtype ": "lines of an mdp file",
@@ -46,13 +47,20 @@ OPTIONS = {
     ("accuracy.md", "--help"): ("build/bin/farfield_accuracy_suite",),
     ("choosing.md", "--gpu"): ("python3 -m tests.bench.slab_speed",),
     ("energy.md", "--double"): ("python3 -m tests.bench.energy_conservation",),
+    ("energy.md", "--table"): ("python3 -m tests.bench.energy_conservation",),
     ("limits.md", "--"): TOOLS,
     ("mdrun.md", "--sizes"): ("python3 -m tests.bench.mdrun_speed",),
     ("mdrun.md", "--steps"): ("python3 -m tests.bench.perturbed_speed",),
     ("performance-gpu.md", "--merge"): ("python3 -m tests.bench.mdrun_gpu",),
     ("performance-gpu.md", "--"): ("build/bin/farfield_gpu_benchmark m2l",),
     ("performance-library.md", "--m2l"): ("python3 -m tests.bench.points_gpu",),
+    ("python.md", "--"): ("python3 examples/coulomb_explosion.py", "python3 examples/potential_map.py"),
+    ("report.md", "--json"): ("python3 -m tests.bench.standard_report",),
     ("report.md", "--systems"): ("python3 -m tests.bench.standard_report",),
+    ("tools.md", "--scale"): ("python3 -m regressiontests.check_phys",),
+    ("tools.md", "--select"): ("python3 -m regressiontests.check_phys",),
+    ("tools.md", "--method"): ("python3 -m regressiontests.check_phys",),
+    ("tools.md", "--short"): ("python3 -m tests.bench.standard_report",),
     ("tools.md", "--long"): ("python3 -m tests.bench.standard_report",),
     ("tools.md", "--"): TOOLS,
 }
@@ -106,13 +114,16 @@ def parses(monkeypatch, capsys):
         raise Parsed
 
     def run(words):
-        module, *arguments = ["farfield.command", *words[1:]] if words[0] == "farfield" else words[2:]
+        module, *arguments = ["farfield.command", *words[1:]] if words[0] == "farfield" else words[1:]
+        if module == "-m":
+            module, *arguments = arguments
+        run_it = runpy.run_path if module.endswith(".py") else functools.partial(runpy.run_module, alter_sys=True)
         with monkeypatch.context() as patch:
             patch.setattr(argparse.ArgumentParser, "parse_args", parsed)
             patch.setattr(sys, "argv", [module, *arguments])
             patch.delitem(sys.modules, module, raising=False)  # it is run anew
             try:
-                runpy.run_module(module, run_name="__main__", alter_sys=True)
+                run_it(str(ROOT / module) if module.endswith(".py") else module, run_name="__main__")
             except Parsed:
                 return
             except SystemExit as end:
@@ -282,7 +293,7 @@ def calls_what_is_built(words, **_):
 
 # Neither run nor parsed, and why.
 EXCEPTIONS = {
-    r"\S*python3 -m pip install \w+": "takes packages from the network, with which farfield is compared",
+    rf"{VARIABLES}\S*python3 -m pip install .*": "takes packages from the network, with which farfield is compared",
     r"python3 -m sphinx -b linkcheck .*": "needs the network",
     r"cmake --install .*": "a test of ctest does it, cmake/consumer/test.cmake",
     r"perf .*": "needs a kernel that counts for its users",
@@ -291,7 +302,7 @@ EXCEPTIONS = {
 }
 # What a command begins with, and what is done with it; the first counts.
 CLASSES = [
-    (r"python3 -m (?:tests|regressiontests|examples)\.|farfield ", of_python),
+    (r"python3 (?:-m (?:tests|regressiontests|examples)\.|examples/)|farfield ", of_python),
     (r"build/python-package/bin/python3 -m tests\.", lambda words, **f: of_python(["python3", *words[1:]], **f)),
     (r"\S*python3 -m pytest ", of_pytest),
     (r"python3 tests/accuracy/summary\.py", of_summary),
