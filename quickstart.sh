@@ -186,15 +186,14 @@ runTests()
     checkSources || failed+=("checks of the sources")
     step "Unit tests"
     ctest --test-dir "$build" --output-on-failure -j "$(nproc)" --timeout 900 || failed+=("unit tests")
+    # Documented commands are tested with it
+    installOwnPackage || failed+=("the Python package")
     step "Tests through gmx"
     (cd "$root" && "$testPython" -m pytest tests/mdrun -p no:cacheprovider -v --durations=10) \
         || failed+=("tests through gmx")
-    if installOwnPackage; then
-        (cd "$root" && "$packagePython" -m pytest tests/python -p no:cacheprovider -q) || failed+=("tests of the Python package")
-        buildDocumentation || failed+=("documentation")
-    else
-        failed+=("the Python package")
-    fi
+    step "Tests of the Python package"
+    (cd "$root" && "$packagePython" -m pytest tests/python -p no:cacheprovider -q) || failed+=("tests of the Python package")
+    buildDocumentation || failed+=("documentation")
     runUpstreamTests || failed+=("test programs of GROMACS")
     step "Regression cases of GROMACS"
     (cd "$root" && "$testPython" -m regressiontests.run --select ci) || failed+=("regression cases")

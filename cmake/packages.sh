@@ -39,6 +39,8 @@ missingPackages()
         hasHeader gtest/gtest.h || echo libgtest-dev
         # The reference for forces and energies is a double-precision gmx.
         command -v gmx_d > /dev/null || echo gromacs
+        # Of reports in PDF
+        python3 -c 'import ctypes.util; exit(not ctypes.util.find_library("pangoft2-1.0"))' || echo libpangoft2-1.0-0
     fi
 }
 
@@ -180,7 +182,7 @@ chooseCuda()
         installNvcc
     fi
     if [ "${1:-}" = test ] && [ -z "$gpuFound" ]; then
-        # The oldest whose instructions kernels choose by; with a GPU its own are tested
+        # The oldest whose instructions kernels choose by; those of newer ones are compiled where such a GPU is
         architectures=(80-real)
     fi
     if [ -n "${CUDAARCHS:-}" ]; then

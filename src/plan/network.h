@@ -19,8 +19,8 @@ struct Work;
 
 /*! \brief How far particles may move before exchanges are planned anew, in cells along each axis.
  *
- *  A plan costs a GPU, whose particles the host has to ask for, more than what it exchanges: there it
- *  should last from one pair search of a simulation to the next. */
+ *  A plan takes a GPU, which hosts have to wait for, far longer than an evaluation: there it should
+ *  last from one pair search of a simulation to the next. */
 constexpr double c_drift = 0.35, c_driftOnDevice = 1;
 
 //! Domains of ranks, and what a message between them costs.

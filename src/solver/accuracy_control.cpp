@@ -190,7 +190,7 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
             // rounding grows with cells
             const double smaller =
                     d.leafGrid(box).unit() * std::min(0.5, 0.7 * request / measured.worst);
-            if (search.isStuck() && smaller > c_smallestBound)
+            if (search.isStuck() && options_.cellSize == 0 && smaller > c_smallestBound)
             {
                 cellBound_ = smaller;
                 chooseBox();

@@ -118,6 +118,10 @@ public:
               {
                   checkCharges(system.charges, system.count);
                   system_ = WholeSystem<Real>(system);
+                  if (gpu_ != nullptr)
+                  {
+                      gpu_->setSystem(system_);
+                  }
               });
         net_     = 0;
         charged_ = 0;
@@ -125,10 +129,6 @@ public:
         {
             net_ += static_cast<double>(q);
             charged_ += q != 0 ? 1 : 0;
-        }
-        if (gpu_ != nullptr)
-        {
-            gpu_->setSystem(system_);
         }
         setLocal(nullptr, 0);
     }

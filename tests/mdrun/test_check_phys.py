@@ -8,7 +8,8 @@ import pytest
 from tests.support.gmx import mdp
 
 pytest.importorskip("physical_validation")
-check_phys = pytest.importorskip("regressiontests.check_phys")
+
+from regressiontests import check_phys  # noqa: E402 (after the package that it needs)
 
 WATER = "int_water_md_verlet_none_pme_switch"
 

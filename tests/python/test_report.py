@@ -167,6 +167,12 @@ def test_elements_of_the_box_are_told_where_they_vary():
     assert {title for title, _ in dynamics.of_box(edges, "isotropic", 300, 0)} == {"box, x", "box, y", "box, z"}
 
 
+def test_the_summary_names_what_is_beyond_its_bound():
+    within, beyond = {"title": "water", "failed": []}, {"title": "salt", "failed": ["density", "pressure"]}
+    assert page.summary([within]) == "All lines are within their bounds."
+    assert page.summary([within, beyond]) == "Beyond their bounds: density (salt); pressure (salt)."
+
+
 def test_orders_that_are_less_accurate_than_asked_for_are_shown_but_not_judged():
     drifts = {"PME": series.Estimate(-0.01, 0.01), "FMM": series.Estimate(2.4, 0.1)}
     assert drift.row(4, 8e-3, drifts, 3e-4).verdict == "not asked for"
