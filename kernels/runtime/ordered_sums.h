@@ -73,6 +73,7 @@ __device__ __forceinline__ bool lastBlock(unsigned int* done, unsigned int block
     __syncthreads();
     if (threadIdx.x == 0)
     {
+        __threadfence(); // the count comes after what all threads of the block wrote
         last = atomicInc(done, blocks - 1) == blocks - 1;
     }
     __syncthreads();

@@ -414,13 +414,21 @@ private:
             return;
         }
         const long long bytes = ranks_.bytes();
-        if (gpu_ != nullptr)
+        try
         {
-            gpu_->plan(net_);
+            if (gpu_ != nullptr)
+            {
+                gpu_->plan(net_);
+            }
+            else
+            {
+                planOnHost();
+            }
         }
-        else
+        catch (...)
         {
-            planOnHost();
+            partition_.forget(); // of a part of a plan nothing is of use
+            throw;
         }
         traffic_.plans++;
         traffic_.planBytes += ranks_.bytes() - bytes;
