@@ -281,10 +281,11 @@ int main(int argc, char** argv)
         return 0;
     }
     Settings settings;
-    if (!parse(argc, argv, &settings))
+    const bool asksForHelp = argc == 2 && std::strcmp(argv[1], "--help") == 0;
+    if (asksForHelp || !parse(argc, argv, &settings))
     {
-        std::fputs(c_usage, stderr);
-        return 2;
+        std::fputs(c_usage, asksForHelp ? stdout : stderr);
+        return asksForHelp ? 0 : 2;
     }
     void* const shared =
             mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
