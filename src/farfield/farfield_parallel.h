@@ -171,11 +171,13 @@ public:
 
     /*! \brief Sets what the particles are; to be called before setLocal(), and when charges or exclusions
      *         change. Copied by every rank, onto its GPU, too.
+     *  \param[in] system  all particles, the same on all ranks
      *  \throws Error  InvalidArgument: a charge is not finite, or a partner does not exist */
     void setSystem(const SystemOfRanks<Real>& system);
     /*! \brief Sets the particles of this rank; to be called when they change, and may be called when
      *         they have moved.
      *  \param[in] index  of each in the system, [count]; every particle is on one rank
+     *  \param[in] count  of these
      *  \throws Error  InvalidArgument: there is no such particle */
     void setLocal(const int* index, int count);
 
