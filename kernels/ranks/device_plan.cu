@@ -544,20 +544,17 @@ void DevicePlan<Real>::listExcluded(cudaStream_t stream)
            count(),
            rowLengths_.data(),
            numbers_.data() + Longest);
-    size_t bytes    = 0;
-    const auto scan = [&](void* space)
-    {
-        check(cub::DeviceScan::ExclusiveSum(space,
-                                            bytes,
-                                            rowLengths_.data(),
-                                            rowEnds_.data(),
-                                            static_cast<int>(rows),
-                                            stream),
-              "adding up excluded pairs");
-    };
-    scan(nullptr);
-    scratch_.resize(bytes);
-    scan(scratch_.data());
+    withScratch(
+            [&](void* space, size_t& bytes)
+            {
+                check(cub::DeviceScan::ExclusiveSum(space,
+                                                    bytes,
+                                                    rowLengths_.data(),
+                                                    rowEnds_.data(),
+                                                    static_cast<int>(rows),
+                                                    stream),
+                      "adding up excluded pairs");
+            });
     longestRow_ = numberAt(Longest, stream);
     check(cudaMemcpyAsync(
                   &pairs_, rowEnds_.data() + count(), sizeof(int), cudaMemcpyDeviceToHost, stream),
@@ -582,22 +579,19 @@ int DevicePlan<Real>::select(const char* flags, int count, int* list, cudaStream
     {
         return 0;
     }
-    size_t bytes      = 0;
-    const auto select = [&](void* space)
-    {
-        check(cub::DeviceSelect::Flagged(space,
-                                         bytes,
-                                         thrust::counting_iterator<int>(0),
-                                         flags,
-                                         list,
-                                         numbers_.data() + Selected,
-                                         count,
-                                         stream),
-              "listing particles");
-    };
-    select(nullptr);
-    scratch_.resize(bytes);
-    select(scratch_.data());
+    withScratch(
+            [&](void* space, size_t& bytes)
+            {
+                check(cub::DeviceSelect::Flagged(space,
+                                                 bytes,
+                                                 thrust::counting_iterator<int>(0),
+                                                 flags,
+                                                 list,
+                                                 numbers_.data() + Selected,
+                                                 count,
+                                                 stream),
+                      "listing particles");
+            });
     return numberAt(Selected, stream);
 }
 

@@ -91,6 +91,15 @@ private:
     void listExcluded(cudaStream_t stream);
     //! Lists the numbers below count that are flagged, ascending. \returns how many are
     int select(const char* flags, int count, int* list, cudaStream_t stream);
+    //! Calls a function of CUB, (space, bytes), for the space that it takes, and with that.
+    template<class Function>
+    void withScratch(const Function& function)
+    {
+        size_t bytes = 0;
+        function(nullptr, bytes);
+        scratch_.resize(bytes);
+        function(scratch_.data(), bytes);
+    }
     //! A number that a kernel has left.
     int numberAt(int which, cudaStream_t stream) const;
 
