@@ -115,7 +115,7 @@ void DeviceGhosts<Real>::plan(const DevicePlan<Real>& plan,
         messages_ += sentStretches_[r].size > 0 ? 1 : 0;
         bytes_ += static_cast<long long>(sentStretches_[r].size);
     }
-    limit_ = static_cast<Real>(0.99 * partition.drift()); // as Partition
+    limit_ = static_cast<Real>(partition.limit());
     farthest_.resize(1);
     farthest_.clear(stream);
     poison_.resize(1);

@@ -49,10 +49,7 @@ public:
         return plan_.locate(index, x, d, box, *partition_, stream);
     }
     //! Whether those that were located have moved too far for the plan, if they are the same ones.
-    bool haveLeftPlan() const
-    {
-        return plan_.farthest() > c_mostOfDriftAtOnce * partition_->drift();
-    }
+    bool haveLeftPlan() const { return plan_.farthest() > partition_->limit(); }
     //! As DevicePlan::make().
     const DevicePlan<Real>& makePlan(cudaStream_t stream)
     {
@@ -125,8 +122,6 @@ private:
     static_assert(c_lag < SharedMultipoles<Real>::c_kept, "what is looked at is kept");
     //! The part of the drift that particles may have used up by then.
     static constexpr double c_mostOfDrift = 0.8;
-    //! The same where they are looked at before the evaluation: as Partition.
-    static constexpr double c_mostOfDriftAtOnce = 0.99;
 
     Partition<Real>* partition_;
     Communicator* host_;

@@ -70,8 +70,7 @@ bool Partition<Real>::needsPlan(const Discretisation& d) const
     {
         farthest = std::max(farthest, std::abs(where_[k] - plannedWhere_[k]));
     }
-    // a hundredth for rounding: cells are found from these coordinates in another way
-    return farthest > 0.99 * drift_;
+    return farthest > limit();
 }
 
 template<class Real>

@@ -31,6 +31,9 @@ public:
     Ranks& ranks() { return *ranks_; }
     const Ranks& ranks() const { return *ranks_; }
     double drift() const { return drift_; }
+    //! How far particles may have moved for a plan to hold, cells: a hundredth of the drift is left for
+    //! rounding, as cells are found from positions in another way.
+    double limit() const { return 0.99 * drift_; }
     int threads() const { return threads_; }
     Ghosts<Real>& ghosts() { return ghosts_; }
     //! The cells of all ranks, of the last plan.
