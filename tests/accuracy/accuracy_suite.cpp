@@ -45,6 +45,7 @@ const char* const c_usage =
     --limit S             seconds a case may take                                   [120]
     --memory G            GiB of address space a case may take, on the CPU          [8]
     --list                prints the names of the systems
+    --help                prints this
 
 Columns: system, particles, box edges (nm), precision, requested accuracy, the estimate of
 Solver::setup(), the measured error (RMS over positions of the grid, and the worst of them),
