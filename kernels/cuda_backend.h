@@ -136,6 +136,8 @@ private:
 
     NearGrid nearGrid() const;
 
+    //! Whether somebody else will replay what is put into streams now.
+    bool isRecordedByCaller() const { return measuring_ == Measure::None && isCapturing(far()); }
     //! Has an evaluation put its work into the stream of the far field, which is recorded.
     void record(Measure what, const std::function<void()>& evaluate);
     //! Whether a graph may take the place of an evaluation of this request.

@@ -40,7 +40,7 @@ void CudaBackend<Real>::sort()
     {
         listFamilies(recording);
     }
-    if (recording && measuring_ == Measure::None)
+    if (isRecordedByCaller())
     {
         history_.keepRecording();
     }
@@ -92,7 +92,7 @@ void CudaBackend<Real>::m2l(int level)
     Real* ofAllRanks = nullptr;
     if (ranks_)
     {
-        ofAllRanks      = ranks_->completeMultipoles(tree().view(level).M, far());
+        ofAllRanks = ranks_->completeMultipoles(tree().view(level).M, isRecordedByCaller(), far());
         sums.deviatoric = ranks_->isFirst() ? sums.deviatoric : nullptr; // all of it
     }
     farField_.m2l(level, ofAllRanks, sums, far());

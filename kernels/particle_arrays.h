@@ -122,7 +122,7 @@ private:
     setCharges(const Real* q, const int* order, const ParticleCounts& counts, cudaStream_t stream)
     {
         const auto n = static_cast<size_t>(counts.all);
-        if (n > order_.size())
+        if (n > order_.room())
         {
             DeviceBuffer<int> larger;
             larger.resize(n);

@@ -314,6 +314,10 @@ void FarfieldForceProvider::reinit(StatePropagatorDataGpu* stateGpu, GpuForceRed
 
 bool FarfieldForceProvider::mustBeRecordedAgain(const matrix box, const ArrayRef<const real> lambda) const
 {
+    if (!obstacleToGraphs().empty())
+    {
+        return true;
+    }
     // The first step with another lambda or box sets up the FMM for it, which a graph can not hold
     if (impl_->fmm_.particles().arePerturbed() && lambdaOfCharges(lambda) != impl_->launchedLambda_)
     {
@@ -330,6 +334,11 @@ bool FarfieldForceProvider::mustBeRecordedAgain(const matrix box, const ArrayRef
         }
     }
     return impl_->device_->mustBeRecordedAgain();
+}
+
+std::string FarfieldForceProvider::obstacleToGraphs() const
+{
+    return impl_->fmm_.obstacleToGraphs();
 }
 
 bool FarfieldForceProvider::recordingsMayBeUpdated() const

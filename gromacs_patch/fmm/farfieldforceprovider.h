@@ -118,6 +118,9 @@ public:
                        gmx_enerdata_t*     enerd) override;
     bool recordingsMayBeUpdated() const override;
 
+    //! Why steps can not be recorded as graphs; empty if they can.
+    std::string obstacleToGraphs() const;
+
     //! The discretisation that was chosen at run time, for the checkpoint.
     std::vector<double> state() const;
 

@@ -89,6 +89,11 @@ bool FarfieldForceProvider::mustBeRecordedAgain(const matrix /* box */,
     return false;
 }
 
+std::string FarfieldForceProvider::obstacleToGraphs() const
+{
+    return {};
+}
+
 bool FarfieldForceProvider::recordingsMayBeUpdated() const
 {
     return false;

@@ -425,9 +425,17 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
                 reasonForUpdateOnHost(simulationWork, *impl_->mtop_)))
     {
         forceProviders->deviceForceProvider = impl_->provider_.get();
-        if (simulationWork->useMdGpuGraph)
+        const std::string obstacle = impl_->provider_->obstacleToGraphs();
+        if (simulationWork->useMdGpuGraph && obstacle.empty())
         {
             GMX_LOG(impl_->logger_->info).asParagraph().appendText(c_graphNote);
+        }
+        else if (simulationWork->useMdGpuGraph)
+        {
+            GMX_LOG(impl_->logger_->warning)
+                    .asParagraph()
+                    .appendTextFormatted("GMX_CUDA_GRAPH has no effect: with coulombtype = FMM %s.",
+                                         obstacle.c_str());
         }
     }
     else

@@ -68,6 +68,7 @@
 #include "gromacs/utility/gmxmpi.h"
 #include "gromacs/utility/mpiinfo.h"
 
+#include "farfieldrun.h"
 #include "farfieldsolver.h"
 
 #if GMX_LIB_MPI
@@ -100,8 +101,8 @@ void check(const cudaError_t status, const char* what)
 } // namespace
 
 std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::Communicator* host,
-                                                                     const int    deviceId,
-                                                                     std::string* way)
+                                                                     const int deviceId,
+                                                                     FarfieldDeviceMessages* messages)
 {
     if (deviceId >= 0)
     {
@@ -114,7 +115,7 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
     {
         if (auto peers = farfield::makePeerCommunicator(host))
         {
-            *way = "by writing into each other's memory";
+            *messages = { "by writing into each other's memory", true };
             return peers;
         }
     }
@@ -122,7 +123,7 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
 #if GMX_FARFIELD_NCCL
     if (farfield::NcclCommunicator::haveOwnGpus(host))
     {
-        *way = "by NCCL";
+        *messages = { "by NCCL" };
         return std::make_unique<farfield::NcclCommunicator>(host);
     }
     whyNotNccl = "NCCL needs a GPU of its own for every rank";
@@ -132,13 +133,13 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
     const bool isAware = ofMpi == GpuAwareMpiStatus::Supported || ofMpi == GpuAwareMpiStatus::Forced;
     if (farfield::isTrueOnAll(host, isAware && mayBeDirect))
     {
-        *way = "by GPU-aware MPI: " + whyNotNccl;
+        *messages = { "by GPU-aware MPI: " + whyNotNccl };
         // With a library MPI the communicator is of this type, see makeCommunicator()
         return std::make_unique<farfield::GpuAwareMpiCommunicator>(
                 &dynamic_cast<farfield::MpiCommunicator&>(*host));
     }
 #endif
-    *way = "through the host: " + whyNotNccl;
+    *messages = { "through the host: " + whyNotNccl };
     return nullptr;
 }
 

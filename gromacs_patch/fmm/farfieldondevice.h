@@ -65,6 +65,7 @@ namespace gmx
 template<typename>
 class ArrayRef;
 class FarfieldSolver;
+struct FarfieldDeviceMessages;
 class GpuForceReduction;
 class StatePropagatorDataGpu;
 
@@ -74,12 +75,12 @@ class StatePropagatorDataGpu;
  *
  * \param[in]  host      connects the ranks
  * \param[in]  deviceId  CUDA device of this rank
- * \param[out] way       how messages pass, for the log
+ * \param[out] messages  how they pass
  * \throws farfield::Error
  */
 std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::Communicator* host,
-                                                                     int          deviceId,
-                                                                     std::string* way);
+                                                                     int deviceId,
+                                                                     FarfieldDeviceMessages* messages);
 
 /*! \brief Stream, forces and calls of the library for coordinates in device memory.
  *

@@ -45,6 +45,7 @@
 #include "gromacs/utility/gmxassert.h"
 
 #include "farfieldondevice.h"
+#include "farfieldrun.h"
 
 namespace gmx
 {
@@ -55,9 +56,9 @@ class FarfieldOnDevice::Impl
 
 std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::Communicator* /* host */,
                                                                      const int /* deviceId */,
-                                                                     std::string* way)
+                                                                     FarfieldDeviceMessages* messages)
 {
-    *way = "through the host: GROMACS and the library were not both built with CUDA";
+    *messages = { "through the host: GROMACS and the library were not both built with CUDA" };
     return nullptr;
 }
 

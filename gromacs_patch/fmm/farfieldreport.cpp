@@ -146,8 +146,8 @@ std::string describeSetup(const farfield::Setup& setup,
     {
         text += formatString("  ranks                    %d, each with its atoms%s%s\n",
                              run.ranks->size(),
-                             run.messagesOfDevices.empty() ? "" : "; messages between GPUs ",
-                             run.messagesOfDevices.c_str());
+                             run.deviceMessages.way.empty() ? "" : "; messages between GPUs ",
+                             run.deviceMessages.way.c_str());
     }
     text += formatString("  excluded pairs           %d\n", numExclusions);
     return text + timedSettings(setup);

@@ -63,6 +63,15 @@ struct FarfieldDeviceChoice
     std::string reason;
 };
 
+//! How messages pass between the GPUs of several ranks.
+struct FarfieldDeviceMessages
+{
+    //! For the log; empty with one rank, and on the CPU
+    std::string way;
+    //! Whether the graph of a step, which is one for all ranks, can hold them
+    bool mayBeInGraphs = false;
+};
+
 //! What a run decides about the force provider, beside the mdp options.
 struct FarfieldRun
 {
@@ -80,8 +89,8 @@ struct FarfieldRun
     FarfieldDeviceChoice device;
     //! The ranks that have atoms; nullptr for one
     const MpiComm* ranks = nullptr;
-    //! How messages pass between the GPUs of several ranks, for the log
-    std::string messagesOfDevices;
+    //! How messages pass between the GPUs of several ranks
+    FarfieldDeviceMessages deviceMessages;
     //! What state() returned when the checkpoint was written, or empty
     std::vector<double> checkpointState;
 };

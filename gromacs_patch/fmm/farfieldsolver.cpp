@@ -143,7 +143,7 @@ FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
             if (ofSolver.device != farfield::Device::Cpu && ofSolver.deviceId >= 0)
             {
                 deviceCommunicator_ = makeDeviceCommunicator(
-                        communicator_.get(), ofSolver.deviceId, &run_.messagesOfDevices);
+                        communicator_.get(), ofSolver.deviceId, &run_.deviceMessages);
             }
             messages_    = std::make_unique<FarfieldMessages>(communicator_.get());
             distributed_ = std::make_unique<farfield::DistributedSolver<real>>(
@@ -161,6 +161,13 @@ FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
 }
 
 FarfieldSolver::~FarfieldSolver() = default;
+
+std::string FarfieldSolver::obstacleToGraphs() const
+{
+    return isDistributed() && !run_.deviceMessages.mayBeInGraphs
+                   ? "messages between GPUs pass " + run_.deviceMessages.way
+                   : "";
+}
 
 gmx_cycles_t FarfieldSolver::cyclesOfMessages() const
 {

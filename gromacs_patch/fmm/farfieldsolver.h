@@ -113,6 +113,8 @@ public:
     farfield::Solver<real>& solver() { return *solver_; }
     //! Whether several ranks share the system
     bool isDistributed() const { return distributed_ != nullptr; }
+    //! Why graphs of steps on the device can not hold what the solver does; empty if they can
+    std::string obstacleToGraphs() const;
     //! Cycles that this rank has spent on messages of the hosts, and on waiting for them; 0 with one rank
     gmx_cycles_t cyclesOfMessages() const;
     //! Returns \p function of the solver, of whichever kind it is

@@ -81,10 +81,10 @@ public:
         }
         return ghosts_.exchange(x, toCells, communicator_, stream);
     }
-    //! As SharedMultipoles::complete().
-    Real* completeMultipoles(const Real* M, cudaStream_t stream)
+    //! As SharedMultipoles::complete(). \param[in] isReplayed  by who records it, unseen from here
+    Real* completeMultipoles(const Real* M, bool isReplayed, cudaStream_t stream)
     {
-        return multipoles_.complete(M, ghosts_.farthest(), communicator_, stream);
+        return multipoles_.complete(M, ghosts_.farthest(), !isReplayed, communicator_, stream);
     }
     //! An evaluation has been put into a stream.
     void noteEvaluation(cudaStream_t stream)
@@ -131,7 +131,7 @@ private:
     DeviceGhosts<Real> ghosts_;
     SharedMultipoles<Real> multipoles_;
     std::array<Event, c_lag> put_; //!< of the last evaluations, in turn
-    long long evaluations_ = 0;    //!< since the plan
+    long long evaluations_ = 0;    //!< since the plan, without replays
 };
 
 } // namespace farfield

@@ -45,7 +45,7 @@ struct CombineTask
     const int* cellsOf;
     Real* total;
     const Real* ownNumber;
-    float* largest; //!< host memory
+    float* largest; //!< host memory, or null
     int* count;
 };
 
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(c_threads) combine(const __grid_constant__ Com
     {
         return;
     }
-    const bool findsLargest = slot == 0 && row == 0;
+    const bool findsLargest = slot == 0 && row == 0 && task.largest != nullptr;
     Real sum                = task.M[row * task.stride + slot];
     Real largest            = findsLargest ? *task.ownNumber : Real(0);
     const Real* from        = task.received;
@@ -147,6 +147,7 @@ void SharedMultipoles<Real>::plan(const Regions& regions,
 template<class Real>
 Real* SharedMultipoles<Real>::complete(const Real* M,
                                        float* number,
+                                       bool isCounted,
                                        DeviceCommunicator* communicator,
                                        cudaStream_t stream)
 {
@@ -169,7 +170,7 @@ Real* SharedMultipoles<Real>::complete(const Real* M,
                                      cellsOf_.data(),
                                      total_.data(),
                                      packed_.data() + packed_.size() - 1,
-                                     largest_.data(),
+                                     isCounted ? largest_.data() : nullptr,
                                      count_.data() };
     combine<Real><<<rows(stride_), c_threads, 0, stream>>>(task);
     checkLaunch("adding multipoles of other ranks");

@@ -37,13 +37,18 @@ public:
      *  Another number goes along, of which every rank gets the largest.
      *  \param[in]     M       of our particles, [coefficients][stride]
      *  \param[in,out] number  [1] device memory, not negative; zero is left
+     *  \param[in]     isCounted  whether the largest number is kept; not where the host does not know
+     *                            how often this runs
      *  \returns [coefficients][stride], device memory */
-    Real*
-    complete(const Real* M, float* number, DeviceCommunicator* communicator, cudaStream_t stream);
+    Real* complete(const Real* M,
+                   float* number,
+                   bool isCounted,
+                   DeviceCommunicator* communicator,
+                   cudaStream_t stream);
 
     //! So many of the last largest numbers are kept.
     static constexpr int c_kept = 8;
-    //! The largest number of a complete() that has ended, counted from the plan; of the last c_kept.
+    //! The largest number of a counted complete() that has ended, from the plan on; of the last c_kept.
     float largest(long long number) const { return largest_.data()[number % c_kept]; }
 
     //! What complete() sends to others.
@@ -62,7 +67,7 @@ private:
     DeviceBuffer<Real> total_;
     std::vector<Stretch> sentStretches_, receivedStretches_;
     PinnedBuffer<float> largest_; //!< [c_kept] in turn
-    DeviceBuffer<int> count_;     //!< [1] calls of complete() since the plan
+    DeviceBuffer<int> count_;     //!< [1] counted calls of complete() since the plan
     long long messages_ = 0, bytes_ = 0;
 };
 

@@ -139,6 +139,8 @@ public:
     T* data() { return data_; }
     const T* data() const { return data_; }
     size_t size() const { return size_; }
+    //! The size up to which resize() keeps what is there.
+    size_t room() const { return room_; }
 
 private:
     void swap(DeviceBuffer& other)

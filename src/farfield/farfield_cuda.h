@@ -132,7 +132,10 @@ FARFIELD_EXPORT std::vector<StageTime> measureStages(Solver<Real>& solver,
  *  not as long as DeviceCommunicator::mayBeCaptured(), but that the host is at most three evaluations
  *  ahead: it looks how far particles have moved, and plans anew where that is more than half a cell.
  *  Particles that move by most of a cell within three evaluations get forces that are not numbers,
- *  which wait() or a later call throws. */
+ *  which wait() or a later call throws. Evaluations that are captured into graphs hold on to the plan
+ *  of the last one that was not, and nobody looks how far particles have moved when they are
+ *  replayed: setLocal() and an evaluation come before that is most of a cell. Of ranks that are
+ *  threads all may be captured into one graph. */
 //!@{
 //! As enqueue() above, for the particles of this rank.
 template<class Real>
@@ -145,6 +148,7 @@ FARFIELD_EXPORT void enqueue(DistributedSolver<Real>& solver,
 //! \returns the part of this rank
 template<class Real>
 FARFIELD_EXPORT Totals wait(DistributedSolver<Real>& solver);
+//! The same on all ranks; also after setLocal(), until the next evaluation.
 template<class Real>
 FARFIELD_EXPORT bool mustRecordAgain(const DistributedSolver<Real>& solver);
 template<class Real>

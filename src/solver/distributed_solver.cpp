@@ -223,7 +223,9 @@ public:
     bool mustRecordAgain() const
     {
         checkOnGpu(gpu_ != nullptr);
-        return gpu_->mustRecordAgain();
+        return charged_ > 0
+               && (!operators_.exist() || !partition_.isPlannedFor(operators_.discretisation())
+                   || gpu_->mustRecordAgain());
     }
 
     bool mayUpdateGraphs() const

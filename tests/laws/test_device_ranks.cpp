@@ -42,6 +42,7 @@ int gpus()
 
 /*! \brief Evaluates the states on arrays in device memory, each rank with its particles.
  *  \param[in] replan  the steps before which ranks get their particles again
+ *  \param[in] replays whether steps without totals are graphs, two in turn, as in mdrun
  *  \returns forces, and totals where requests(step) asks for them */
 template<class Real, class Requests>
 std::vector<Evaluation> enqueueOnRanks(const std::vector<System>& states,
@@ -50,7 +51,8 @@ std::vector<Evaluation> enqueueOnRanks(const std::vector<System>& states,
                                        const Options& given,
                                        const Requests& requests,
                                        const std::vector<double>& state,
-                                       int replan)
+                                       int replan,
+                                       bool replays = false)
 {
     std::vector<Evaluation> all(states.size());
     for (size_t k = 0; k < states.size(); k++)
@@ -85,6 +87,7 @@ std::vector<Evaluation> enqueueOnRanks(const std::vector<System>& states,
                         states[0], domains(states[0], ranks), communicator.rank());
                 const Clock clock;
                 DeviceArray<Real> x(3 * portion.index.size()), f(3 * portion.index.size());
+                std::unique_ptr<Graph> graphs[2];
                 for (size_t k = 0; k < states.size(); k++)
                 {
                     if (k % replan == 0)
@@ -93,12 +96,33 @@ std::vector<Evaluation> enqueueOnRanks(const std::vector<System>& states,
                     }
                     const Request request = requests(k);
                     x.put(portion.positions(states[k]));
-                    enqueue(solver,
-                            x.data(),
-                            Box(states[k].box).rows,
-                            f.data(),
-                            request,
-                            clock.stream());
+                    const auto put = [&]
+                    {
+                        enqueue(solver,
+                                x.data(),
+                                Box(states[k].box).rows,
+                                f.data(),
+                                request,
+                                clock.stream());
+                    };
+                    if (mustRecordAgain(solver))
+                    {
+                        graphs[0].reset();
+                        graphs[1].reset();
+                    }
+                    if (replays && k % replan != 0 && !request.energy && !request.virial)
+                    {
+                        std::unique_ptr<Graph>& graph = graphs[k % 2];
+                        if (!graph)
+                        {
+                            graph = std::make_unique<Graph>(clock.stream(), put);
+                        }
+                        graph->launch(clock.stream());
+                    }
+                    else
+                    {
+                        put();
+                    }
                     checkCuda(cudaStreamSynchronize(clock.stream()), "waiting for the GPU");
                     const Totals totals   = wait(solver);
                     const Evaluation part = evaluationOf(totals, f.get());
@@ -140,7 +164,7 @@ protected:
         return result;
     }
     //! A run on ranks, compared with one rank at every step.
-    static void expectRunOfOne(const System& start, int ranks, Way way)
+    static void expectRunOfOne(const System& start, int ranks, Way way, bool replays = false)
     {
         const std::vector<System> exact = trajectory(start, 12, 0.02);
         std::vector<System> states;
@@ -151,8 +175,8 @@ protected:
         Solver<Real> single(options());
         load(single, states[0]);
         evaluate(single, states[0]);
-        const auto all =
-                enqueueOnRanks<Real>(states, ranks, way, options(), requestAt, single.state(), 8);
+        const auto all = enqueueOnRanks<Real>(
+                states, ranks, way, options(), requestAt, single.state(), 8, replays);
         for (size_t k = 0; k < states.size(); k++)
         {
             SCOPED_TRACE(describe(states[k], single.setup()) + ", step " + std::to_string(k)
@@ -231,6 +255,19 @@ TYPED_TEST(DeviceRanks, RunAsOneDoesThroughEachOthersMemory)
     }
     // the second rank has no particles
     TestFixture::expectRunOfOne(inVacuum(namedBox("cube", 8.0), { 1, 4, 1 }), 2, Way::Peers);
+}
+
+TYPED_TEST(DeviceRanks, ReplaysRunAsOneDoes)
+{
+    if (gpus() < 2)
+    {
+        GTEST_SKIP() << "fewer than two GPUs";
+    }
+    const System water = pseudoWater(namedBox("triclinic", 12.0), 45);
+    TestFixture::expectRunOfOne(water, 2, Way::Peers, true);
+#ifdef FARFIELD_TESTS_WITH_NCCL
+    TestFixture::expectRunOfOne(water, 2, Way::Nccl, true);
+#endif
 }
 
 TYPED_TEST(DeviceRanks, TellOfParticlesThatHaveMovedTooFar)
