@@ -132,6 +132,8 @@ public:
                             const farfield::Request& request,
                             gmx_enerdata_t*          enerd);
 
+    //! Waits for the device, and throws what it has met
+    farfield::Totals wait();
     //! Throws the GROMACS exception for an \p error of a launch
     [[noreturn]] void rethrowOnDevice(const farfield::Error& error);
 
@@ -144,7 +146,7 @@ public:
     std::unique_ptr<FarfieldOnDevice> device_;
     //! Where coordinates and forces are, for the log
     std::string dataPath_;
-    //! Box, step and lambda of the last launch on the device
+    //! Box, step and lambda of the last launch on the device, and the step also of replays known of
     BoxRows launchedBox_    = BoxRows([](int, int) { return 0.0; });
     int64_t launchedStep_   = -1;
     real    launchedLambda_ = 0;
@@ -171,6 +173,18 @@ double FarfieldForceProvider::Impl::addGroupEnergies(const RVec*              x,
         sum += energy;
     }
     return sum;
+}
+
+farfield::Totals FarfieldForceProvider::Impl::wait()
+{
+    try
+    {
+        return device_->wait();
+    }
+    catch (const farfield::Error& error)
+    {
+        rethrowOnDevice(error);
+    }
 }
 
 void FarfieldForceProvider::Impl::rethrowOnDevice(const farfield::Error& error)
@@ -346,6 +360,12 @@ bool FarfieldForceProvider::recordingsMayBeUpdated() const
     return impl_->device_->recordingsMayBeUpdated();
 }
 
+void FarfieldForceProvider::waitForLaunches(const int64_t step)
+{
+    impl_->launchedStep_ = step - 1;
+    impl_->wait();
+}
+
 void FarfieldForceProvider::launch(const matrix               box,
                                    const int64_t              step,
                                    const StepWorkload&        stepWork,
@@ -372,15 +392,7 @@ void FarfieldForceProvider::waitAndReduce(const StepWorkload& stepWork,
                                           ForceWithVirial*    forceWithVirial,
                                           gmx_enerdata_t*     enerd)
 {
-    farfield::Totals totals;
-    try
-    {
-        totals = impl_->device_->wait();
-    }
-    catch (const farfield::Error& error)
-    {
-        impl_->rethrowOnDevice(error);
-    }
+    const farfield::Totals totals = impl_->wait();
     if (!stepWork.useGpuFBufferOps)
     {
         const ArrayRef<const RVec> forces     = impl_->device_->forces();

@@ -117,6 +117,7 @@ public:
                        ForceWithVirial*    forceWithVirial,
                        gmx_enerdata_t*     enerd) override;
     bool recordingsMayBeUpdated() const override;
+    void waitForLaunches(int64_t step) override;
 
     //! Why steps can not be recorded as graphs; empty if they can.
     std::string obstacleToGraphs() const;

@@ -99,6 +99,8 @@ bool FarfieldForceProvider::recordingsMayBeUpdated() const
     return false;
 }
 
+void FarfieldForceProvider::waitForLaunches(const int64_t /* step */) {}
+
 void FarfieldForceProvider::launch(const matrix /* box */,
                                    const int64_t /* step */,
                                    const StepWorkload& /* stepWork */,

@@ -425,17 +425,23 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
                 reasonForUpdateOnHost(simulationWork, *impl_->mtop_)))
     {
         forceProviders->deviceForceProvider = impl_->provider_.get();
-        const std::string obstacle = impl_->provider_->obstacleToGraphs();
-        if (simulationWork->useMdGpuGraph && obstacle.empty())
+        std::string obstacle                = impl_->provider_->obstacleToGraphs();
+        if (obstacle.empty() && !simulationWork->useMdGpuGraph)
+        {
+            obstacle = "GROMACS records graphs for threads of one gmx that integrate on GPUs alone";
+        }
+        if (obstacle.empty())
         {
             GMX_LOG(impl_->logger_->info).asParagraph().appendText(c_graphNote);
         }
-        else if (simulationWork->useMdGpuGraph)
+        else if (impl_->run_.ranks != nullptr && std::getenv("GMX_CUDA_GRAPH") != nullptr)
         {
             GMX_LOG(impl_->logger_->warning)
                     .asParagraph()
-                    .appendTextFormatted("GMX_CUDA_GRAPH has no effect: with coulombtype = FMM %s.",
-                                         obstacle.c_str());
+                    .appendTextFormatted(
+                            "GMX_CUDA_GRAPH has no effect: with coulombtype = FMM on several ranks "
+                            "%s.",
+                            obstacle.c_str());
         }
     }
     else

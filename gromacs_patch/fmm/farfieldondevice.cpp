@@ -169,7 +169,7 @@ public:
 
     //! Whether the coordinates may be anywhere: after a search they may be those of a replica
     bool mayHaveJumped_ = true;
-    //! Whether a step was launched, not replayed, since the library asked for new graphs
+    //! Whether a step that GROMACS has given its graphs up for was launched, not replayed
     bool ranUnrecorded_ = false;
 
     int numAtoms_ = 0;
@@ -232,9 +232,11 @@ void FarfieldOnDevice::launch(const double             box[DIM][DIM],
     impl_->solver_.with(
             [&](auto& solver)
             {
+                // After a search GROMACS has no graphs, and none if mustBeRecordedAgain() said so
+                const bool hasNoGraphs = complete.mayHaveJumped || farfield::mustRecordAgain(solver);
                 farfield::enqueue(solver, impl_->x_, box, impl_->forces_, complete, stream);
                 // What this step has made room for can be recorded at the next
-                impl_->ranUnrecorded_ = farfield::mustRecordAgain(solver);
+                impl_->ranUnrecorded_ = hasNoGraphs && farfield::mustRecordAgain(solver);
             });
     if (forcesToHost)
     {

@@ -130,7 +130,7 @@ FARFIELD_EXPORT std::vector<StageTime> measureStages(Solver<Real>& solver,
  *  All ranks call them together, with the same box, request and kind of stream. The first evaluation
  *  after setLocal(), if it is not after prepare(), plans what is exchanged, and waits; later ones do
  *  not as long as DeviceCommunicator::mayBeCaptured(), but that the host is at most three evaluations
- *  ahead: it looks how far particles have moved, and plans anew where that is more than half a cell.
+ *  ahead: it looks how far particles have moved, and plans anew where that is more than 0.8 of a cell.
  *  Particles that move by most of a cell within three evaluations get forces that are not numbers,
  *  which wait() or a later call throws. Evaluations that are captured into graphs hold on to the plan
  *  of the last one that was not, and nobody looks how far particles have moved when they are

@@ -96,8 +96,7 @@ std::vector<Evaluation> enqueueOnRanks(const std::vector<System>& states,
                     }
                     const Request request = requests(k);
                     x.put(portion.positions(states[k]));
-                    const auto put = [&]
-                    {
+                    const auto put = [&] {
                         enqueue(solver,
                                 x.data(),
                                 Box(states[k].box).rows,
@@ -185,6 +184,33 @@ protected:
                     all[k], evaluate(single, states[k], requestAt(k)), states[k]);
         }
     }
+    /*! \brief The same where some particles go far, by a part of a cell each step, and ranks keep theirs.
+     *  \param[in] parts  of a cell */
+    static void expectDriftOfOne(int ranks, Way way, int steps, int parts, bool replays = false)
+    {
+        std::vector<System> states = { rounded<Real>(
+                pseudoWater(namedBox("triclinic", 10.0), 44)) };
+        Solver<Real> single(options());
+        load(single, states[0]);
+        evaluate(single, states[0]);
+        while (static_cast<int>(states.size()) < steps)
+        {
+            states.push_back(states.back());
+            for (int i = 0; i < states[0].size(); i += 7)
+            {
+                states.back().positions[i][i % 3] += single.setup().cellSize / parts;
+            }
+            states.back() = rounded<Real>(states.back());
+        }
+        const auto all = enqueueOnRanks<Real>(
+                states, ranks, way, options(), requestAt, single.state(), steps, replays);
+        for (int k = 0; k < steps; k++)
+        {
+            SCOPED_TRACE("step " + std::to_string(k));
+            expectEqualToRounding<Real>(
+                    all[k], evaluate(single, states[k], requestAt(k)), states[k]);
+        }
+    }
 };
 using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 TYPED_TEST_SUITE(DeviceRanks, GpuConfigurations);
@@ -219,28 +245,7 @@ TYPED_TEST(DeviceRanks, RunAsOneDoesOverNccl)
 
 TYPED_TEST(DeviceRanks, PlanAnewWhereParticlesMoveFarBitByBit)
 {
-    using Real                 = typename TypeParam::Real;
-    std::vector<System> states = { rounded<Real>(pseudoWater(namedBox("triclinic", 10.0), 44)) };
-    Solver<Real> single(TestFixture::options());
-    load(single, states[0]);
-    evaluate(single, states[0]);
-    // some go far, by a sixteenth of a cell each step
-    for (int step = 1; step < 40; step++)
-    {
-        states.push_back(states.back());
-        for (int i = 0; i < states[0].size(); i += 7)
-        {
-            states.back().positions[i][i % 3] += single.setup().cellSize / 16;
-        }
-        states.back() = rounded<Real>(states.back());
-    }
-    const auto all = enqueueOnRanks<Real>(
-            states, 3, Way::Hosts, TestFixture::options(), requestAt, single.state(), 1000);
-    for (size_t k = 0; k < states.size(); k++)
-    {
-        SCOPED_TRACE("step " + std::to_string(k));
-        expectEqualToRounding<Real>(all[k], evaluate(single, states[k], requestAt(k)), states[k]);
-    }
+    TestFixture::expectDriftOfOne(3, Way::Hosts, 40, 16);
 }
 
 TYPED_TEST(DeviceRanks, RunAsOneDoesThroughEachOthersMemory)
@@ -268,6 +273,16 @@ TYPED_TEST(DeviceRanks, ReplaysRunAsOneDoes)
 #ifdef FARFIELD_TESTS_WITH_NCCL
     TestFixture::expectRunOfOne(water, 2, Way::Nccl, true);
 #endif
+}
+
+//! The steps with totals, one in three, are not replayed, and look how far particles have moved.
+TYPED_TEST(DeviceRanks, ReplaysFollowNewPlans)
+{
+    if (gpus() < 2)
+    {
+        GTEST_SKIP() << "fewer than two GPUs";
+    }
+    TestFixture::expectDriftOfOne(2, Way::Peers, 120, 64, true);
 }
 
 TYPED_TEST(DeviceRanks, TellOfParticlesThatHaveMovedTooFar)

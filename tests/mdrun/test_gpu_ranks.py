@@ -69,18 +69,21 @@ def test_messages_by_nccl(work, water, monkeypatch):
     )
 
 
-def test_graphs_of_steps(work, water):
+@pytest.mark.parametrize("coupling", [{}, THERMOSTAT | BAROSTAT | {"nsttcouple": 5}], ids=["", "coupled"])
+def test_graphs_of_steps(work, water, coupling):
     """Recorded after each of three pair searches, replayed in between: a grid of cells that moves otherwise
     would put atoms 1e-4 nm apart. Graphs need GPUs that write into each other's memory."""
     rare = dict.fromkeys(("nstlist", "nstfout", "nstxout", "nstenergy", "nstcalcenergy"), 20)
-    entries = settings(MOTION_ON_GPU, rare, {"nsteps": 60}, FIXED_FMM)
+    entries = settings(MOTION_ON_GPU, rare, {"nsteps": 60}, FIXED_FMM, coupling)
     have_own = environment.gpu_count() >= 2
     flags = ["-nb", "gpu", "-update", "gpu", "-gpu_id", "01" if have_own else "0"]
     launched, graphs = (
         simulation.simulate(work, name, entries, water, flags, warnings=1, ranks=2, variables=variables)
         for name, variables in (("launched", {}), ("graphs", {"GMX_CUDA_GRAPH": "1"}))
     )
-    assert ("GMX_CUDA_GRAPH has no effect" in " ".join(graphs.log.split())) == (not have_own)
+    words = " ".join(graphs.log.split())
+    assert ("GMX_CUDA_GRAPH has no effect" in words) == (not have_own)
+    assert ("writes at output steps coordinates of another moment" in words) == have_own
     for a, b in zip(launched.frames, graphs.frames, strict=True):
         assert simulation.force_error(a.f, b.f) < (ROUNDING if a.step == 0 else 1e-3)
         assert simulation.rms(a.x - b.x) < 1e-5
