@@ -88,6 +88,8 @@ struct NearTask
     bool energy;
     bool virial;
     bool potentials; //!< implies the energy
+    //! Which part of the particles of each cell are targets, of how many.
+    int part = 0, parts = 1;
 };
 
 //! A target and a source among the staged ones of a cell that must not interact.

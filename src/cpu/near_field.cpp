@@ -50,7 +50,6 @@ void NearField<Real>::p2p(const CellList<Real>& list,
     task.particles            = list.particles();
     task.grid                 = &grid;
     task.ws                   = ws;
-    task.cells                = list.occupied().data();
     task.energy               = request.energy;
     task.virial               = request.virial;
     task.potentials           = potentials;
@@ -63,34 +62,47 @@ void NearField<Real>::p2p(const CellList<Real>& list,
         withGhosts          = task;
         withGhosts.close    = closeGhosts_.view();
     }
-    const int n     = static_cast<int>(list.atom().size());
-    const int cells = static_cast<int>(list.occupied().size());
+    divide(list);
+    const std::vector<int>& reached = division_.reached;
     // ranges of cells with equal numbers of particles, one for each thread
     const auto boundary = [&](int range)
     {
-        if (range == threads_)
-        {
-            return cells;
-        }
-        const int particle = static_cast<int>(static_cast<long long>(n) * range / threads_);
-        const auto at      = std::lower_bound(list.occupied().begin(),
-                                         list.occupied().end(),
-                                         particle,
-                                         [&](int cell, int p) { return list.start()[cell] < p; });
-        return static_cast<int>(at - list.occupied().begin());
+        const int particle =
+                static_cast<int>(static_cast<long long>(division_.particles) * range / threads_);
+        return range == threads_
+                       ? static_cast<int>(reached.size())
+                       : static_cast<int>(std::lower_bound(reached.begin(), reached.end(), particle)
+                                          - reached.begin());
     };
     forTasks(threads_,
              threads_,
              [&](int range)
              {
-                 near_[range].resize(n, potentials);
-                 const int begin = boundary(range), end = boundary(range + 1);
-                 cpuKernels<Real>().p2p(task, begin, end, &near_[range]);
-                 if (ghosts != nullptr)
+                 NearForces<Real>* forces = &near_[range];
+                 forces->resize(static_cast<int>(list.atom().size()), potentials);
+                 const auto addPairs =
+                         [&](const std::vector<int>& cells, int begin, int end, int part, int parts)
                  {
-                     cpuKernels<Real>().p2pOfGhosts(
-                             withGhosts, ghosts->particles(), begin, end, &near_[range]);
-                 }
+                     const auto partOf = [&](NearTask<Real> whole)
+                     {
+                         whole.cells = cells.data();
+                         whole.part  = part;
+                         whole.parts = parts;
+                         return whole;
+                     };
+                     cpuKernels<Real>().p2p(partOf(task), begin, end, forces);
+                     if (ghosts != nullptr)
+                     {
+                         cpuKernels<Real>().p2pOfGhosts(
+                                 partOf(withGhosts), ghosts->particles(), begin, end, forces);
+                     }
+                 };
+                 addPairs(division_.cells, boundary(range), boundary(range + 1), 0, 1);
+                 addPairs(division_.full,
+                          0,
+                          static_cast<int>(division_.full.size()),
+                          range,
+                          threads_);
              });
     for (const auto& own : near_)
     {
@@ -99,6 +111,32 @@ void NearField<Real>::p2p(const CellList<Real>& list,
         {
             sums->virial[c] += own.virial[c];
         }
+    }
+}
+
+template<class Real>
+void NearField<Real>::divide(const CellList<Real>& list)
+{
+    //! A cell with more than such a part of the particles of a thread keeps others waiting.
+    constexpr double c_full = 0.25;
+
+    const auto n = static_cast<double>(list.atom().size());
+    auto& d      = division_;
+    d.particles  = 0;
+    d.cells.clear();
+    d.reached.clear();
+    d.full.clear();
+    for (const int cell : list.occupied())
+    {
+        const int count = list.start()[cell + 1] - list.start()[cell];
+        if (threads_ > 1 && count * threads_ > c_full * n)
+        {
+            d.full.push_back(cell);
+            continue;
+        }
+        d.cells.push_back(cell);
+        d.reached.push_back(d.particles);
+        d.particles += count;
     }
 }
 

@@ -76,7 +76,18 @@ private:
     //! Lists the close pairs: of two of ours at both, of one and a ghost at ours.
     void sortClosePairs(const CellList<Real>& list, const CellList<Real>* ghosts);
 
+    //! Cells that are divided among the threads one by one, and those whose particles are.
+    struct Division
+    {
+        std::vector<int> cells;   //!< occupied ones
+        std::vector<int> reached; //!< [cells] particles in those before
+        int particles = 0;        //!< in all of them
+        std::vector<int> full;    //!< the others
+    };
+    void divide(const CellList<Real>& list);
+
     int threads_;
+    Division division_;
     Exclusions<Real> exclusions_;
     std::vector<Real> excludedForces_, excludedPotentials_;
     std::vector<NearForces<Real>> near_; //!< of ranges of cells, one for each thread

@@ -242,12 +242,19 @@ double cellForces(const NearTask<Real>& task, const Staged<Real>& s, NearForces<
         }
         return targetBlock<c_targets, besides, Third, false>(task, s, i, nullptr, nullptr);
     };
-    double energy = 0;
-    int i         = 0;
-    for (; i + 4 <= s.own; i += 4)
+    // blocks go to the parts in turn: a target has fewer sources behind it than those before
+    constexpr int c_block = 4;
+    const int whole       = s.own / c_block;
+    double energy         = 0;
+    for (int b = task.part; b < whole; b += task.parts)
     {
-        energy += block(std::integral_constant<int, 4>(), i);
+        energy += block(std::integral_constant<int, c_block>(), c_block * b);
     }
+    if (whole % task.parts != task.part)
+    {
+        return energy;
+    }
+    int i = c_block * whole;
     if (i + 2 <= s.own)
     {
         energy += block(std::integral_constant<int, 2>(), i);
