@@ -76,6 +76,11 @@ IntMat Discretisation::coarseCells() const
     return H;
 }
 
+bool Discretisation::isAllNear() const
+{
+    return levels == 1 && OpenCells::of(leafCells, ws, boundary).areAllNear();
+}
+
 namespace
 {
 
@@ -181,15 +186,20 @@ void checkCellSize(const Options& options, const Mat3& box)
     }
 }
 
+//! Cells of the coarsest level. \param[in] lengths  of the leaves
+OpenCells coarsestOf(const PlanTask& task, const Int3& lengths, int levels, int ws)
+{
+    const int split = 1 << (levels - 1);
+    return { { lengths[0] / split, lengths[1] / split, lengths[2] / split },
+             ws,
+             task.options.boundary };
+}
+
 //! Whether cells keep particles without images apart from where these would be, and go on to.
 bool keepApart(const PlanTask& task, const Int3& leafCells, int levels, int ws)
 {
-    const int split        = 1 << (levels - 1);
-    const OpenCells coarse = { { leafCells[0] / split, leafCells[1] / split, leafCells[2] / split },
-                               ws,
-                               task.options.boundary };
     return task.options.boundary == Boundary::Periodic
-           || coarse.hold(task.box, largestLike(task.extent));
+           || coarsestOf(task, leafCells, levels, ws).hold(task.box, largestLike(task.extent));
 }
 
 //! All settings that the options leave open.
@@ -246,8 +256,12 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
                     }
                     const double e = std::cbrt(boxVolume / cells);
                     const Work work(order, ws, lengths, levels, boxVolume, task.occupancy, n);
+                    const bool allNear =
+                            levels == 1 && coarsestOf(task, lengths, levels, ws).areAllNear();
                     const double error =
-                            estimatedError(order, ws, options.leastSquares, e, ratio, levels);
+                            allNear ? c_errorOfNearField
+                                    : estimatedError(
+                                            order, ws, options.leastSquares, e, ratio, levels);
                     const OperatorKind kind(order, options.leastSquares, box);
                     candidates.push_back({ order,
                                            ws,
@@ -363,7 +377,11 @@ public:
         d.referenceBox = box_;
         d.leafCells    = layout.cells;
         return {
-            d, estimatedError(c.order, c.ws, d.leastSquares, layout.unit, layout.ratio, d.levels)
+            d,
+            d.isAllNear()
+                    ? c_errorOfNearField
+                    : estimatedError(
+                            c.order, c.ws, d.leastSquares, layout.unit, layout.ratio, d.levels)
         };
     }
 
@@ -518,15 +536,32 @@ Mat3 chooseOpenBox(const PlanTask& task, const std::function<Occupancy(const Mat
 {
     // the closer to 2, the less is empty, and the more cells the coarsest level needs
     constexpr std::array<double, 6> c_factors = { 2.2, 2.5, 3.1, 4.2, 7, 20 };
+    // cubes of five and three cells across, in which all particles are near each other
+    constexpr std::array<double, 2> c_allNear = { 2.6, 3.1 };
     // what larger boxes seem to gain may be where their cells happen to lie
     constexpr double c_gain = 0.97;
-    Mat3 best               = Mat3::Zero();
-    double least            = std::numeric_limits<double>::infinity();
-    std::optional<Error> failure;
+    std::vector<Mat3> boxes;
+    const auto add = [&](const Vec3& extent, double factor)
+    {
+        boxes.push_back(
+                openBox(task.options.boundary, task.box, extent, task.options.cellSize, factor));
+    };
+    if (task.options.boundary == Boundary::Open)
+    {
+        for (const double factor : c_allNear)
+        {
+            add(Vec3::Constant(task.extent.maxCoeff()), factor);
+        }
+    }
     for (const double factor : c_factors)
     {
-        const Mat3 box = openBox(
-                task.options.boundary, task.box, task.extent, task.options.cellSize, factor);
+        add(task.extent, factor);
+    }
+    Mat3 best    = Mat3::Zero();
+    double least = std::numeric_limits<double>::infinity();
+    std::optional<Error> failure;
+    for (const Mat3& box : boxes)
+    {
         const Occupancy occupied = measure(box);
         try
         {

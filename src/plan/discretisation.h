@@ -63,6 +63,8 @@ struct Discretisation
     M2lEngine engineInUse() const { return levels == 1 ? M2lEngine::Fft : engine; }
     //! H of level 0, on which the periodic M2L acts.
     IntMat coarseCells() const;
+    //! Whether the near field has all pairs, so that the order does not matter.
+    bool isAllNear() const;
     //! Grid of the leaf level in a box.
     Grid leafGrid(const Mat3& box) const { return Grid(leafCells, box); }
     //! Strength of the background of a level of so many cells, see background.h; there is none

@@ -62,8 +62,13 @@ estimatedError(int order, int ws, bool leastSquares, double cellSize, double sha
 
 double estimatedError(const Discretisation& d, const Grid& leaf)
 {
-    return estimatedError(
-            d.order, d.ws, d.leastSquares, leaf.unit(), shapeRatio(leaf.edges(), d.ws), d.levels);
+    return d.isAllNear() ? c_errorOfNearField
+                         : estimatedError(d.order,
+                                          d.ws,
+                                          d.leastSquares,
+                                          leaf.unit(),
+                                          shapeRatio(leaf.edges(), d.ws),
+                                          d.levels);
 }
 
 } // namespace farfield

@@ -17,7 +17,10 @@ namespace farfield
  *  From measurements on water, extrapolated beyond them. */
 double estimatedError(const Discretisation& d, const Grid& leaf);
 
-/*! \brief The same from what it depends on.
+//! Without a far field there is but rounding, which is not predicted.
+constexpr double c_errorOfNearField = 1e-12;
+
+/*! \brief The same from what it depends on, where there is a far field.
  *  \param[in] cellSize    of the leaves, nm
  *  \param[in] shapeRatio  of the cells, see shapeRatio()
  *  \param[in] levels      of cells that interact through M2L, at least 1 */

@@ -42,6 +42,12 @@ bool OpenCells::hold(const Mat3& box, const Vec3& extent) const
     return true;
 }
 
+bool OpenCells::areAllNear() const
+{
+    return boundary == Boundary::Open
+           && std::all_of(counts.begin(), counts.end(), [&](int n) { return mostApart(n) <= ws; });
+}
+
 Mat3 openBox(Boundary boundary,
              const Mat3& periodic,
              const Vec3& extent,

@@ -34,6 +34,8 @@ struct OpenCells
     /*! \brief Whether they keep particles of such an extent, nm, apart from images that are not
      *         there, which would be near otherwise or at displacements that the sums do not have. */
     bool hold(const Mat3& box, const Vec3& extent) const;
+    //! Whether any two particles that they hold are in near cells, or the same: no pair is left to M2L.
+    bool areAllNear() const;
 };
 
 /*! \brief A box for particles, and room to move.

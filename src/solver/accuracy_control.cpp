@@ -217,8 +217,12 @@ std::optional<Discretisation> AccuracyControl<Real>::moreCells(const Mat3& box,
     constexpr double c_doubt = 1.25;
 
     Discretisation more = operators_->discretisation();
-    more.referenceBox   = box;
-    more.extent         = growth.extent;
+    if (more.isAllNear())
+    {
+        return {}; // its order is for no far field
+    }
+    more.referenceBox = box;
+    more.extent       = growth.extent;
     for (int k = 0; k < 3; k++)
     {
         more.referenceBox.row(k) *= growth.factors[k];

@@ -213,6 +213,29 @@ TYPED_TEST(Open, SeldomHasOtherCellsForWhatEvaporates)
     }
 }
 
+//! A few particles need no far field: all pairs are in near cells. Any number of threads shares them.
+TYPED_TEST(Open, FewParticlesAreAllNear)
+{
+    using Real         = typename TypeParam::Real;
+    const System block = rounded<Real>(molecules("block", { 0, 0, 0 }, { 7, 8, 6 }));
+    std::vector<std::vector<Vector>> forces;
+    for (const int threads : { 1, 2, 5 })
+    {
+        Options options = TestFixture::options();
+        options.threads = threads;
+        Solver<Real> solver(options);
+        load(solver, block);
+        const Evaluation result = evaluate(solver, block);
+        if (options.device == Device::Cpu) // on a GPU cells cost other times
+        {
+            EXPECT_EQ(solver.setup().order, 1);
+        }
+        TestFixture::expectAccurate(result, block, allPairs(block), 3e-6);
+        forces.push_back(result.forces);
+        EXPECT_LE(relativeError(forces.back(), forces.front()), roundingFloor<Real>());
+    }
+}
+
 //! A run that is continued has the bits of one that is not, however far particles have spread.
 TYPED_TEST(Open, ContinuesExactly)
 {

@@ -50,7 +50,10 @@ void expectFewChoices(Solver<Real>& solver,
         moved                   = rounded<Real>(moved);
         const Evaluation result = evaluate(solver, moved);
         const Setup setup       = solver.setup();
-        choices += setup.cells != known.cells || setup.levels != known.levels ? 1 : 0;
+        choices += setup.cells != known.cells || setup.levels != known.levels
+                                   || setup.cellSize != known.cellSize
+                           ? 1
+                           : 0;
         known = setup;
         if (std::fmod(power + 0.25, 1) == 0)
         {
