@@ -119,6 +119,32 @@ Vec3 ChargeSet<Real>::extent(const Real* x) const
 }
 
 template<class Real>
+double ChargeSet<Real>::spread(const Real* x, Boundary boundary) const
+{
+    double squares = 0;
+    for (int k = 0; k < 3; k++)
+    {
+        if (!isOpenAlong(boundary, k))
+        {
+            continue;
+        }
+        double sum = 0, ofSquares = 0;
+        for (int i = 0; i < count_; i++)
+        {
+            // from a particle, so that little is lost where all are far from the origin
+            const double u = isCharged_[i] ? static_cast<double>(x[3 * static_cast<size_t>(i) + k])
+                                                     - static_cast<double>(x[k])
+                                           : 0;
+            sum += u;
+            ofSquares += u * u;
+        }
+        const double n = std::max<double>(1, static_cast<double>(charged_));
+        squares += std::max(0.0, ofSquares / n - sum / n * (sum / n));
+    }
+    return std::sqrt(squares);
+}
+
+template<class Real>
 void ChargeSet<Real>::handOver(const ExcludedPairs& pairs)
 {
     std::vector<char> hasPartner(count_, 0);

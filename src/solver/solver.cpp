@@ -398,6 +398,7 @@ public:
         chosenFor_      = saved.chosenFor;
         chosenCount_    = saved.particles;
         chosenPartners_ = c_notKnown;
+        measuredSpread_ = 0;
         timed_.clear();
         perturbed_.restore(ofDifference);
     }
@@ -452,6 +453,23 @@ private:
                || isLikeExtent(place.extent, operators_.discretisation().measuredExtent);
     }
 
+    /*! \brief Whether the particles as a whole are about as far apart as when the error was measured.
+     *
+     *  A few that evaporate go far, and hardly change the forces that the error is relative to. */
+    bool isSpreadAsMeasured(const Real* x) const
+    {
+        constexpr double c_more = 1.1, c_less = 0.25;
+        const double spread = charges_.spread(x, options_.boundary);
+        return spread <= c_more * measuredSpread_ && spread >= c_less * measuredSpread_;
+    }
+
+    //! The error has been measured for these.
+    void setMeasuredFor(const Place& place, const Real* x)
+    {
+        operators_.setMeasuredExtent(place.extent);
+        measuredSpread_ = charges_.spread(x, options_.boundary);
+    }
+
     //! With what the options have left to the machine.
     Options optionsInUse() const
     {
@@ -475,7 +493,7 @@ private:
                     [&]
                     {
                         times_.notCounted([&] { build(box, x, extent, mayTune); });
-                        operators_.setMeasuredExtent(place.extent);
+                        setMeasuredFor(place, x);
                     });
             chosenFor_      = device_;
             chosenCount_    = charges_.takingPart();
@@ -514,9 +532,15 @@ private:
                     [&]
                     {
                         const Real* x = positions();
+                        suffices      = isSpreadAsMeasured(x);
+                        if (suffices)
+                        {
+                            operators_.setMeasuredExtent(place.extent);
+                            return;
+                        }
                         times_.notCounted(
                                 [&] { suffices = accuracy_.stillSuffices(x, operators_.box()); });
-                        operators_.setMeasuredExtent(place.extent);
+                        setMeasuredFor(place, x);
                     });
             if (!suffices)
             {
@@ -691,6 +715,7 @@ private:
     //! In a state that was restored: those that come with the next evaluation.
     static constexpr long long c_notKnown = -1;
     long long chosenPartners_             = 0; //!< the same of those with excluded partners
+    double measuredSpread_                = 0; //!< nm, see isSpreadAsMeasured(); 0: not known
 };
 
 template<class Real>

@@ -109,33 +109,43 @@ std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,
         Vec3 apart;
     };
 
+    if (d.isAllNear())
+    {
+        return {};
+    }
     const Mat3 toCells       = d.leafGrid(box).inverseEdges();
     const MinimumImage image = MinimumImage::of(box);
     const auto& q            = charges.charges();
     const auto position      = [&](int i) { return x + 3 * static_cast<size_t>(i); };
+    const double decay       = 0.5 * (d.order + 3); // of errors with the squared distance
+    double largest           = 0;
+    for (const Real charge : q)
+    {
+        largest = std::max(largest, std::abs(static_cast<double>(charge)));
+    }
+    // errors of pairs that are farther apart are smaller than those that were found
+    double farthest2 = std::numeric_limits<double>::infinity();
     std::vector<Pair> pairs; // those of the largest errors, in descending order
     for (int i = 0; i < charges.count(); i++)
     {
         for (int j = 0; j < i; j++)
         {
             const double product = std::abs(static_cast<double>(q[i]) * static_cast<double>(q[j]));
-            double dx[3];
-            const double r2 = product > 0 ? image.between(position(i), position(j), dx) : 0;
-            if (!(r2 > 0))
-            {
-                continue;
-            }
-            const double error = product * std::pow(r2, -0.5 * (d.order + 3));
-            if (pairs.size() == c_pairs && error <= pairs.back().error)
-            {
-                continue;
-            }
+            double dx[3]         = { 0, 0, 0 };
+            const double r2      = product > 0 ? image.between(position(i), position(j), dx) : 0;
             const Vec3 apart(dx[0], dx[1], dx[2]);
-            if ((apart.transpose() * toCells).cwiseAbs().maxCoeff() > d.ws)
+            if (!(r2 > 0) || r2 > farthest2
+                || (apart.transpose() * toCells).cwiseAbs().maxCoeff() <= d.ws)
             {
-                const auto behind = [&](const Pair& other) { return other.error < error; };
-                pairs.insert(std::find_if(pairs.begin(), pairs.end(), behind), { error, i, apart });
-                pairs.resize(std::min(pairs.size(), c_pairs));
+                continue;
+            }
+            const double error = product * std::pow(r2, -decay);
+            const auto behind  = [&](const Pair& other) { return other.error < error; };
+            pairs.insert(std::find_if(pairs.begin(), pairs.end(), behind), { error, i, apart });
+            if (pairs.size() > c_pairs)
+            {
+                pairs.pop_back();
+                farthest2 = std::pow(largest * largest / pairs.back().error, 1 / decay);
             }
         }
     }
