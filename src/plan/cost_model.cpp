@@ -117,12 +117,6 @@ Work::Work(int p,
     occupied           = std::max(1.0, occupancy.cells(edge, boxVolume));
     perCell            = particles / occupied;
     nearby = particles * occupancy.density(width, boxVolume) * width * width * width / boxVolume;
-    double mostNearby = particles; // and images of them
-    for (int k = 0; k < 3; k++)
-    {
-        mostNearby *= std::max(1.0, (2.0 * ws + 1) / lengths[k]);
-    }
-    nearby           = std::min(nearby, mostNearby); // densities are interpolated
     double levelEdge = edge;
     for (int level = levels - 1; level > 0; level--, levelEdge *= 2)
     {
@@ -142,6 +136,10 @@ Work::Work(const Discretisation& d, const Occupancy& occupancy, double particleC
          occupancy,
          particleCount)
 {
+    if (d.isAllNear())
+    {
+        allAreNear();
+    }
 }
 
 OperatorKind::OperatorKind(int p, bool isLeastSquares, const Mat3& box) :

@@ -47,6 +47,8 @@ struct Work
          const Occupancy& occupancy,
          double particleCount);
     Work(const Discretisation& d, const Occupancy& occupancy, double particleCount);
+    //! Each particle is near all others, of which the occupancy, interpolated, may count too many.
+    void allAreNear() { nearby = particles; }
 };
 
 //! Cells of the coarse grid per dimension that the periodic M2L handles at next to no cost.

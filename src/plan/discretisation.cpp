@@ -255,9 +255,13 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
                         continue;
                     }
                     const double e = std::cbrt(boxVolume / cells);
-                    const Work work(order, ws, lengths, levels, boxVolume, task.occupancy, n);
+                    Work work(order, ws, lengths, levels, boxVolume, task.occupancy, n);
                     const bool allNear =
                             levels == 1 && coarsestOf(task, lengths, levels, ws).areAllNear();
+                    if (allNear)
+                    {
+                        work.allAreNear();
+                    }
                     const double error =
                             allNear ? c_errorOfNearField
                                     : estimatedError(
