@@ -544,27 +544,33 @@ Mat3 chooseOpenBox(const PlanTask& task, const std::function<Occupancy(const Mat
     constexpr std::array<double, 2> c_allNear = { 2.6, 3.1 };
     // what larger boxes seem to gain may be where their cells happen to lie
     constexpr double c_gain = 0.97;
-    std::vector<Mat3> boxes;
-    const auto add = [&](const Vec3& extent, double factor)
+    struct Box
+    {
+        Mat3 vectors;
+        bool mustBeAllNear;
+    };
+    std::vector<Box> boxes;
+    const auto add = [&](const Vec3& extent, double factor, bool mustBeAllNear)
     {
         boxes.push_back(
-                openBox(task.options.boundary, task.box, extent, task.options.cellSize, factor));
+                { openBox(task.options.boundary, task.box, extent, task.options.cellSize, factor),
+                  mustBeAllNear });
     };
     if (task.options.boundary == Boundary::Open)
     {
         for (const double factor : c_allNear)
         {
-            add(Vec3::Constant(task.extent.maxCoeff()), factor);
+            add(Vec3::Constant(task.extent.maxCoeff()), factor, true);
         }
     }
     for (const double factor : c_factors)
     {
-        add(task.extent, factor);
+        add(task.extent, factor, false);
     }
     Mat3 best    = Mat3::Zero();
     double least = std::numeric_limits<double>::infinity();
     std::optional<Error> failure;
-    for (const Mat3& box : boxes)
+    for (const auto& [box, mustBeAllNear] : boxes)
     {
         const Occupancy occupied = measure(box);
         try
@@ -579,7 +585,7 @@ Mat3 chooseOpenBox(const PlanTask& task, const std::function<Occupancy(const Mat
                                                             task.extent });
             const double cost      = predictedCost(
                     task.device, Work(d, occupied, static_cast<double>(task.particles)));
-            if (cost < c_gain * least)
+            if (cost < c_gain * least && (d.isAllNear() || !mustBeAllNear))
             {
                 least = cost;
                 best  = box;
