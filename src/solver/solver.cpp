@@ -458,9 +458,8 @@ private:
      *  A few that evaporate go far, and hardly change the forces that the error is relative to. */
     bool isSpreadAsMeasured(const Real* x) const
     {
-        constexpr double c_more = 1.1, c_less = 0.25;
-        const double spread = charges_.spread(x, options_.boundary);
-        return spread <= c_more * measuredSpread_ && spread >= c_less * measuredSpread_;
+        return isLikeExtent(Vec3::Constant(charges_.spread(x, options_.boundary)),
+                            Vec3::Constant(measuredSpread_));
     }
 
     //! The error has been measured for these.
