@@ -76,7 +76,7 @@ def test_graphs_of_steps(work, water, coupling):
     rare = dict.fromkeys(("nstlist", "nstfout", "nstxout", "nstenergy", "nstcalcenergy"), 20)
     entries = settings(MOTION_ON_GPU, rare, {"nsteps": 60}, FIXED_FMM, coupling)
     have_own = environment.gpu_count() >= 2
-    flags = ["-nb", "gpu", "-update", "gpu", "-gpu_id", "01" if have_own else "0"]
+    flags = ["-nb", "gpu", "-update", "gpu", "-nstlist", 20, "-gpu_id", "01" if have_own else "0"]
     launched, graphs = (
         simulation.simulate(work, name, entries, water, flags, warnings=1, ranks=2, variables=variables)
         for name, variables in (("launched", {}), ("graphs", {"GMX_CUDA_GRAPH": "1"}))
