@@ -19,28 +19,50 @@ namespace
 {
 
 constexpr int c_threads = 256;
-//! Blocks that send to or receive from a rank: they fill a link, and leave room for other kernels.
-constexpr int c_mostBlocks = 16;
+//! Blocks that send to or receive from a rank: they leave room for other kernels.
+constexpr int c_mostBlocks = 32;
+//! Loads of a thread under way at a time: with all threads' enough to fill a link.
+constexpr int c_underway = 8;
 
-//! Copies from one place to another, all threads of some blocks together.
+//! Copies so many parts from one place to another, all threads of some blocks together.
+template<class Part>
+__device__ void copyParts(Part* to, const Part* from, size_t count)
+{
+    const size_t stride = static_cast<size_t>(gridDim.x) * c_threads;
+    size_t i            = static_cast<size_t>(blockIdx.x) * c_threads + threadIdx.x;
+    for (; i + (c_underway - 1) * stride < count; i += c_underway * stride)
+    {
+        Part parts[c_underway];
+#pragma unroll
+        for (int k = 0; k < c_underway; k++)
+        {
+            parts[k] = __ldcg(from + i + k * stride);
+        }
+#pragma unroll
+        for (int k = 0; k < c_underway; k++)
+        {
+            to[i + k * stride] = parts[k];
+        }
+    }
+    for (; i < count; i += stride)
+    {
+        to[i] = __ldcg(from + i);
+    }
+}
+
+//! The same for bytes, a multiple of four.
 __device__ void copyTogether(char* to, const char* from, size_t bytes)
 {
-    const size_t first  = static_cast<size_t>(blockIdx.x) * c_threads + threadIdx.x;
-    const size_t stride = static_cast<size_t>(gridDim.x) * c_threads;
-    size_t done         = 0;
+    size_t done = 0;
     if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % sizeof(uint4) == 0)
     {
         const size_t count = bytes / sizeof(uint4);
-        for (size_t i = first; i < count; i += stride)
-        {
-            reinterpret_cast<uint4*>(to)[i] = __ldcg(reinterpret_cast<const uint4*>(from) + i);
-        }
+        copyParts(reinterpret_cast<uint4*>(to), reinterpret_cast<const uint4*>(from), count);
         done = count * sizeof(uint4);
     }
-    for (size_t i = done / sizeof(unsigned) + first; i < bytes / sizeof(unsigned); i += stride)
-    {
-        reinterpret_cast<unsigned*>(to)[i] = __ldcg(reinterpret_cast<const unsigned*>(from) + i);
-    }
+    copyParts(reinterpret_cast<unsigned*>(to + done),
+              reinterpret_cast<const unsigned*>(from + done),
+              (bytes - done) / sizeof(unsigned));
 }
 
 using Arrived = cuda::atomic_ref<unsigned, cuda::thread_scope_system>;
