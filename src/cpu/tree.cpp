@@ -305,6 +305,17 @@ void addPairs(const Vec3& D, const Vec3& force, std::array<double, StrainCount>*
     }
 }
 
+//! Targets that a thread takes at a time: all threads have as many, and operands stay in the cache.
+int stretchOfTargets(int cells, int threads)
+{
+    constexpr int c_most = 512;
+    constexpr int c_line = 16; // no cache line belongs to two threads
+    const int rounds     = (cells + c_most * threads - 1) / (c_most * threads);
+    const int parts      = std::max(1, rounds) * threads;
+    const int each       = (cells + parts - 1) / parts;
+    return std::max(1, (each + c_line - 1) / c_line) * c_line;
+}
+
 } // namespace
 
 template<class Real>
@@ -314,25 +325,24 @@ void Tree<Real>::m2l(const Level<Real>& sources,
 {
     const auto& operators = operators_.operators();
     // rows of the local expansions
-    const bool more = virial != nullptr && !operators_.leastSquares();
-    const int rows  = coefficientCount(operators_.order() + (more ? 1 : 0));
-    const int n     = coefficientCount(operators_.order());
-    const int cells = static_cast<int>(level->cells.size());
-    // each thread owns a range of targets, in stretches that keep the operands in the cache
-    constexpr int c_stretch = 512;
-    const int stretches     = (cells + c_stretch - 1) / c_stretch;
+    const bool more     = virial != nullptr && !operators_.leastSquares();
+    const int rows      = coefficientCount(operators_.order() + (more ? 1 : 0));
+    const int n         = coefficientCount(operators_.order());
+    const int cells     = static_cast<int>(level->cells.size());
+    const int stretch   = stretchOfTargets(cells, threads_);
+    const int stretches = (cells + stretch - 1) / stretch;
     std::vector<std::array<double, StrainCount>> partial(stretches);
     FirstException failure;
 #pragma omp parallel num_threads(threads_)
     {
         std::vector<int> from, to;
         Columns<Real> X(n, 0), Y(n, 0), Z(n, 0);
-        const auto doStretch = [&](int stretch)
+        const auto doStretch = [&](int begin, std::array<double, StrainCount>* sum)
         {
-            const int end = std::min(cells, (stretch + 1) * c_stretch);
+            const int end = std::min(cells, begin + stretch);
             for (const auto& op : operators)
             {
-                findPairs(sources, *level, op, stretch * c_stretch, end, &from, &to);
+                findPairs(sources, *level, op, begin, end, &from, &to);
                 if (from.empty())
                 {
                     continue;
@@ -357,13 +367,13 @@ void Tree<Real>::m2l(const Level<Real>& sources,
                 {
                     force[t.axis] -= t.value * Y.dot(t.from, Z, t.to);
                 }
-                addPairs(operators_.displacement(op.D), force, &partial[stretch]);
+                addPairs(operators_.displacement(op.D), force, sum);
             }
         };
 #pragma omp for schedule(static)
-        for (int stretch = 0; stretch < stretches; stretch++)
+        for (int k = 0; k < stretches; k++)
         {
-            failure.run([&] { doStretch(stretch); });
+            failure.run([&] { doStretch(k * stretch, &partial[k]); });
         }
     }
     failure.rethrow();

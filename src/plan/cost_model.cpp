@@ -17,8 +17,8 @@ namespace farfield
 namespace
 {
 
-//! Columns of which the products of a tree's M2L are made, at least: lanes that stay empty count.
-constexpr double c_leastColumns = 16;
+//! Columns that take as long as to load the operator of a product of a tree's M2L, and lanes that stay empty.
+constexpr double c_columnsOfProduct = 30;
 
 //! Displacements of the interaction lists: children of near parents that are not near themselves.
 double displacements(double nearCells)
@@ -64,7 +64,7 @@ Times timesOnCpu(const Work& w)
                 (w.levels - 1) * std::min(displacements(w.nearCells), w.exchanges / (w.levels - 1));
         t.lists = w.coefficients
                   * (0.6 * w.exchanges
-                     + 0.02 * w.coefficients * std::max(w.exchanges, c_leastColumns * products));
+                     + 0.02 * w.coefficients * (w.exchanges + c_columnsOfProduct * products));
     }
     return t;
 }
