@@ -50,18 +50,13 @@ void SharedExpansions<Real>::plan(const Regions* regions,
     slots_.clear();
     passed_.clear();
     passed_.resize(regions->levels());
-    const int me      = ranks.rank();
-    const Grid& grid0 = regions->grid(0);
-    fieldStride_      = static_cast<size_t>((grid0.count() + c_slotPadding - 1) / c_slotPadding)
-                   * c_slotPadding;
+    const int me = ranks.rank();
+    fieldStride_ =
+            static_cast<size_t>((regions->grid(0).count() + c_slotPadding - 1) / c_slotPadding)
+            * c_slotPadding;
     for (int r = 0; r < ranks.size(); r++)
     {
-        std::vector<int> slots;
-        for (const int cell : regions->cells(0, r))
-        {
-            slots.push_back(grid0.slot(grid0.cell(cell)));
-        }
-        slots_.emplace_back(std::move(slots));
+        slots_.emplace_back(regions->slots(r));
     }
     std::vector<char> isNear;
     for (int level = 1; level < regions->levels(); level++)

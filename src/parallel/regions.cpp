@@ -50,6 +50,16 @@ Regions::Regions(const Discretisation& d, const Mat3& box, const ByRank<int>& le
     }
 }
 
+std::vector<int> Regions::slots(int rank) const
+{
+    std::vector<int> slots;
+    for (const int cell : cells_[0][rank])
+    {
+        slots.push_back(grids_[0].slot(grids_[0].cell(cell)));
+    }
+    return slots;
+}
+
 int Regions::parentIndex(int level, int cell) const
 {
     return grids_[level - 1].index(parentOf(grids_[level].cell(cell)));

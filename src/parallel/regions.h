@@ -33,6 +33,8 @@ public:
 
     //! Those of a rank, ascending indices. Level 0 is the coarsest.
     const std::vector<int>& cells(int level, int rank) const { return cells_[level][rank]; }
+    //! Where those of level 0 are, by Grid::slot().
+    std::vector<int> slots(int rank) const;
     const Grid& grid(int level) const { return grids_[level]; }
     int levels() const { return static_cast<int>(grids_.size()); }
     int ranks() const { return static_cast<int>(cells_[0].size()); }
