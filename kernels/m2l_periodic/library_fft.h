@@ -7,8 +7,10 @@
 #ifndef FARFIELD_KERNELS_M2L_PERIODIC_LIBRARY_FFT_H
 #define FARFIELD_KERNELS_M2L_PERIODIC_LIBRARY_FFT_H
 
+#include <algorithm>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <cufft.h>
 
@@ -117,6 +119,40 @@ public:
 private:
     cufftHandle plan_ = 0;
     bool made_        = false;
+};
+
+//! Both directions for so many fields at a time, with the memory that they work in.
+template<class Real>
+class LibraryTransform
+{
+public:
+    //! \param[in] lengths  longer than 1
+    LibraryTransform(const std::vector<int>& lengths,
+                     int fieldStride,
+                     int spectrumStride,
+                     int fields) :
+        fields_(fields)
+    {
+        work_.resize(std::max({ forward_.make(true, lengths, fieldStride, spectrumStride, fields),
+                                backward_.make(false, lengths, fieldStride, spectrumStride, fields),
+                                size_t(1) }));
+        forward_.setWork(work_.data());
+        backward_.setWork(work_.data());
+    }
+    int fields() const { return fields_; }
+    void forward(const Real* fields, Complex<Real>* spectra, cudaStream_t stream)
+    {
+        forward_.forward(fields, spectra, stream);
+    }
+    void backward(Complex<Real>* spectra, Real* fields, cudaStream_t stream)
+    {
+        backward_.backward(spectra, fields, stream);
+    }
+
+private:
+    int fields_;
+    DeviceBuffer<char> work_;
+    LibraryPlan<Real> forward_, backward_;
 };
 
 } // namespace farfield
