@@ -87,7 +87,7 @@ int CudaBackend<Real>::locate(const std::vector<int>& index, const Real* x)
 }
 
 template<class Real>
-void CudaBackend<Real>::plan(double net)
+void CudaBackend<Real>::plan(double net, bool closesInShares)
 {
     const DevicePlan<Real>& plan = ranks_->makePlan(far());
     makeRoom(plan.counts(), rootCoulomb_ * net);
@@ -96,8 +96,7 @@ void CudaBackend<Real>::plan(double net)
     setParticles();
     nearField_.exclusions().set(plan, far());
     cells_.makeRoomForList(); // not between the exchanges of an evaluation
-    ranks_->planExchanges(
-            coefficientCount(farField_.discretisation().order), tree().view(0).stride, far());
+    ranks_->planExchanges(tree().view(0), closesInShares, farField_.periodicM2l(), far());
     history_.replace();
 }
 

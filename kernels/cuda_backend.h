@@ -86,7 +86,7 @@ public:
     void setSystem(const WholeSystem<Real>& system) override;
     int locate(const std::vector<int>& index, const Real* x) override;
     bool haveLeftPlan() const override { return ranks_->haveLeftPlan(); }
-    void plan(double net) override;
+    void plan(double net, bool closesInShares) override;
     bool needsPlan(void* stream) override
     {
         return ranks_ && !isCapturing(static_cast<cudaStream_t>(stream)) && ranks_->needsPlan();

@@ -93,6 +93,16 @@ void CudaBackend<Real>::m2l(int level)
     if (ranks_)
     {
         ofAllRanks = ranks_->completeMultipoles(tree().view(level).M, isRecordedByCaller(), far());
+        if (ranks_->closesInShares())
+        {
+            ranks_->close(ofAllRanks,
+                          tree().view(level),
+                          1 / tree().unit(level),
+                          sums.deviatoric,
+                          farField_.periodicM2l(),
+                          far());
+            return;
+        }
         sums.deviatoric = ranks_->isFirst() ? sums.deviatoric : nullptr; // all of it
     }
     farField_.m2l(level, ofAllRanks, sums, far());

@@ -12,37 +12,15 @@ namespace
 
 constexpr int c_threads = 128;
 
-//! Copies the coefficients of our cells, one row after the other, and a number, which is cleared.
-template<class Real>
-__global__ void __launch_bounds__(c_threads) pack(const Real* __restrict__ M,
-                                                  int stride,
-                                                  const int* __restrict__ slots,
-                                                  int cells,
-                                                  float* __restrict__ number,
-                                                  Real* __restrict__ packed)
-{
-    const int k      = blockIdx.x * c_threads + threadIdx.x;
-    const size_t row = blockIdx.y;
-    if (k < cells)
-    {
-        packed[row * cells + k] = M[row * stride + slots[k]];
-    }
-    if (k == 0 && row == 0)
-    {
-        packed[static_cast<size_t>(gridDim.y) * cells] = static_cast<Real>(*number);
-        *number                                        = 0;
-    }
-}
-
 template<class Real>
 struct CombineTask
 {
-    const Real* M;
-    int stride;
+    const Real* M; //!< of the first coefficient of the share
+    int fields, stride;
     const Real* received;
+    const FieldBlock* blocks;
     int others;
     const int* placeOf;
-    const int* cellsOf;
     Real* total;
     const Real* ownNumber;
     float* largest; //!< host memory, or null
@@ -59,24 +37,27 @@ __global__ void __launch_bounds__(c_threads) combine(const __grid_constant__ Com
     {
         return;
     }
-    const bool findsLargest = slot == 0 && row == 0 && task.largest != nullptr;
-    Real sum                = task.M[row * task.stride + slot];
-    Real largest            = findsLargest ? *task.ownNumber : Real(0);
-    const Real* from        = task.received;
-    for (int r = 0; r < task.others; r++)
+    if (static_cast<int>(row) < task.fields) // there is a row of blocks without any, too
     {
-        const int place = task.placeOf[static_cast<size_t>(r) * task.stride + slot];
-        if (place >= 0)
+        Real sum = task.M[row * task.stride + slot];
+        for (int r = 0; r < task.others; r++)
         {
-            sum += from[row * task.cellsOf[r] + place];
+            const int place = task.placeOf[static_cast<size_t>(r) * task.stride + slot];
+            if (place >= 0)
+            {
+                sum += task.received[task.blocks[r].at(static_cast<int>(row), place)];
+            }
         }
-        from += static_cast<size_t>(gridDim.y) * task.cellsOf[r];
-        largest = findsLargest && *from > largest ? *from : largest;
-        from++;
+        task.total[row * task.stride + slot] = sum;
     }
-    task.total[row * task.stride + slot] = sum;
-    if (findsLargest)
+    if (slot == 0 && row == 0 && task.largest != nullptr)
     {
+        Real largest = *task.ownNumber;
+        for (int r = 0; r < task.others; r++)
+        {
+            const Real number = task.received[task.blocks[r].end()];
+            largest           = number > largest ? number : largest;
+        }
         task.largest[*task.count % SharedMultipoles<Real>::c_kept] = static_cast<float>(largest);
         *task.count += 1;
         __threadfence_system();
@@ -88,60 +69,41 @@ __global__ void __launch_bounds__(c_threads) combine(const __grid_constant__ Com
 template<class Real>
 void SharedMultipoles<Real>::plan(const Regions& regions,
                                   const Ranks& ranks,
+                                  const Share& share,
                                   int coefficients,
                                   int stride,
                                   cudaStream_t stream)
 {
-    coefficients_ = coefficients;
-    stride_       = stride;
-    others_       = ranks.size() - 1;
-    sentStretches_.assign(ranks.size(), {});
-    receivedStretches_.assign(ranks.size(), {});
-    const Grid& grid       = regions.grid(0);
-    const auto slotsOfRank = [&](int r)
-    {
-        std::vector<int> slots;
-        for (const int cell : regions.cells(0, r))
-        {
-            slots.push_back(grid.slot(grid.cell(cell)));
-        }
-        return slots;
-    };
-    const auto elementsOf = [&](size_t cells) { return coefficients * cells + 1; };
-    const auto bytesOf    = [&](size_t cells) { return elementsOf(cells) * sizeof(Real); };
-
-    const std::vector<int> own = slotsOfRank(ranks.rank());
-    slots_.upload(own.data(), own.size(), stream);
-    packed_.resize(elementsOf(own.size()));
-    total_.resize(static_cast<size_t>(coefficients) * stride);
-    std::vector<int> placeOf, cellsOf;
-    size_t bytes = 0;
+    stride_ = stride;
+    first_  = share.begin(coefficients);
+    fields_ = share.end(coefficients) - first_;
+    std::vector<std::vector<int>> slots;
+    std::vector<int> placeOf;
     for (int r = 0; r < ranks.size(); r++)
     {
+        slots.push_back(regions.slots(r));
         if (r == ranks.rank())
         {
             continue;
         }
-        const std::vector<int> slots = slotsOfRank(r);
-        const size_t first           = placeOf.size();
+        const size_t first = placeOf.size();
         placeOf.resize(first + stride, -1);
-        for (size_t k = 0; k < slots.size(); k++)
+        for (size_t k = 0; k < slots[r].size(); k++)
         {
-            placeOf[first + slots[k]] = static_cast<int>(k);
+            placeOf[first + slots[r][k]] = static_cast<int>(k);
         }
-        cellsOf.push_back(static_cast<int>(slots.size()));
-        sentStretches_[r]     = { 0, bytesOf(own.size()) };
-        receivedStretches_[r] = { bytes, bytesOf(slots.size()) };
-        bytes += receivedStretches_[r].size;
     }
+    const FieldBlocks ours =
+            fieldsOfOthers(share, ranks.rank(), coefficients, slots, sizeof(Real), 1);
+    ours_.plan(ours, stream);
+    received_.plan(placesOfOthers(share, ranks.rank(), coefficients, slots, sizeof(Real), 1),
+                   stream);
+    ownNumber_ = ours.blocks().front().end();
     placeOf_.upload(placeOf.data(), placeOf.size(), stream);
-    cellsOf_.upload(cellsOf.data(), cellsOf.size(), stream);
-    received_.resize(bytes / sizeof(Real));
+    total_.resize(static_cast<size_t>(fields_) * stride);
     largest_.resize(c_kept);
     count_.resize(1);
     count_.clear(stream);
-    messages_ = others_;
-    bytes_    = messages_ * static_cast<long long>(bytesOf(own.size()));
 }
 
 template<class Real>
@@ -151,28 +113,23 @@ Real* SharedMultipoles<Real>::complete(const Real* M,
                                        DeviceCommunicator* communicator,
                                        cudaStream_t stream)
 {
-    const int cells = static_cast<int>(slots_.size());
-    const auto rows = [&](int count)
-    { return dim3(std::max(1, blocksFor(count, c_threads)), coefficients_); };
-    pack<Real><<<rows(cells), c_threads, 0, stream>>>(
-            M, stride_, slots_.data(), cells, number, packed_.data());
-    checkLaunch("packing multipoles");
-    communicator->exchange(packed_.data(),
-                           sentStretches_.data(),
-                           received_.data(),
-                           receivedStretches_.data(),
-                           stream);
-    const CombineTask<Real> task = { M,
+    ours_.pack(M, stride_, number, stream);
+    ours_.exchange(&received_, communicator, stream);
+    const CombineTask<Real> task = { M + static_cast<size_t>(first_) * stride_,
+                                     fields_,
                                      stride_,
                                      received_.data(),
-                                     others_,
+                                     received_.blocks(),
+                                     received_.count(),
                                      placeOf_.data(),
-                                     cellsOf_.data(),
                                      total_.data(),
-                                     packed_.data() + packed_.size() - 1,
+                                     ours_.data() + ownNumber_,
                                      isCounted ? largest_.data() : nullptr,
                                      count_.data() };
-    combine<Real><<<rows(stride_), c_threads, 0, stream>>>(task);
+    combine<Real><<<dim3(std::max(1, blocksFor(stride_, c_threads)), std::max(1, fields_)),
+                    c_threads,
+                    0,
+                    stream>>>(task);
     checkLaunch("adding multipoles of other ranks");
     return total_.data();
 }

@@ -4,8 +4,8 @@
 /*! \file
  *  \brief Multipoles of level 0 of cells whose particles are on several ranks, on the device.
  *
- *  Every rank gets what all others have, and closes level 0 by itself: one exchange, where a
- *  transform that is dealt out needs four.
+ *  Every rank gets what all others have, and closes level 0 by itself, or what they have of the
+ *  coefficients that are dealt out to it, see shared_closure.h.
  */
 #ifndef FARFIELD_KERNELS_RANKS_SHARED_MULTIPOLES_H
 #define FARFIELD_KERNELS_RANKS_SHARED_MULTIPOLES_H
@@ -14,8 +14,9 @@
 
 #include "farfield/farfield_parallel.h"
 #include "parallel/regions.h"
+#include "parallel/share.h"
+#include "ranks/packed_fields.h"
 #include "runtime/device.h"
-#include "runtime/layout.h"
 
 namespace farfield
 {
@@ -25,9 +26,12 @@ class SharedMultipoles
 {
 public:
     /*! \brief Plans exchanges; waits.
+     *  \param[in] share   of the coefficients that this rank gets, of as many parts as there are
+     *                     ranks, or the whole on all ranks
      *  \param[in] stride  of LevelView */
     void plan(const Regions& regions,
               const Ranks& ranks,
+              const Share& share,
               int coefficients,
               int stride,
               cudaStream_t stream);
@@ -39,7 +43,7 @@ public:
      *  \param[in,out] number  [1] device memory, not negative; zero is left
      *  \param[in]     isCounted  whether the largest number is kept; not where the host does not know
      *                            how often this runs
-     *  \returns [coefficients][stride], device memory */
+     *  \returns [coefficients of the share][stride], device memory */
     Real* complete(const Real* M,
                    float* number,
                    bool isCounted,
@@ -52,23 +56,20 @@ public:
     float largest(long long number) const { return largest_.data()[number % c_kept]; }
 
     //! What complete() sends to others.
-    long long messages() const { return messages_; }
-    long long bytes() const { return bytes_; }
-    //! [ranks] what comes from each
-    const std::vector<Stretch>& received() const { return receivedStretches_; }
+    long long messages() const { return ours_.messages(); }
+    long long bytes() const { return ours_.bytes(); }
+    //! Bytes of the largest message that comes.
+    size_t largestMessage() const { return received_.largest(); }
 
 private:
-    int coefficients_ = 0, stride_ = 0, others_ = 0;
-    DeviceBuffer<int> slots_;   //!< of our cells
-    DeviceBuffer<int> placeOf_; //!< [others][stride] of a slot among the cells of a rank, -1: none
-    DeviceBuffer<int> cellsOf_; //!< [others] cells
-    DeviceBuffer<Real> packed_,
-            received_; //!< for each rank, and behind the coefficients the number
+    int stride_ = 0;
+    int first_ = 0, fields_ = 0;         //!< coefficients that this rank gets
+    PackedFields<Real> ours_, received_; //!< behind the coefficients of each block the number
+    size_t ownNumber_ = 0;               //!< where ours is among what is sent
+    DeviceBuffer<int> placeOf_;          //!< [others][stride] of a slot in their blocks, -1: none
     DeviceBuffer<Real> total_;
-    std::vector<Stretch> sentStretches_, receivedStretches_;
     PinnedBuffer<float> largest_; //!< [c_kept] in turn
     DeviceBuffer<int> count_;     //!< [1] counted calls of complete() since the plan
-    long long messages_ = 0, bytes_ = 0;
 };
 
 } // namespace farfield

@@ -93,8 +93,9 @@ public:
     virtual bool haveLeftPlan() const = 0;
     /*! \brief With ranks: plans what is exchanged, for the particles where they were located. All ranks
      *         together; waits.
-     *  \param[in] net  charge of the system, e */
-    virtual void plan(double net) = 0;
+     *  \param[in] net  charge of the system, e
+     *  \param[in] closesInShares  whether ranks close the coarsest level together */
+    virtual void plan(double net, bool closesInShares) = 0;
 
     /*! \brief With ranks: whether exchanges should be planned anew before the next evaluation on
      *         arrays in device memory, as particles have moved far; the same on all ranks.

@@ -420,7 +420,7 @@ private:
         {
             if (gpu_ != nullptr)
             {
-                gpu_->plan(net_);
+                gpu_->plan(net_, false);
             }
             else
             {
