@@ -78,6 +78,13 @@ struct Stretch
     size_t size  = 0; //!< bytes; 0: there is no message
 };
 
+//! What messages of an exchange cost, one after another.
+struct MessageCost
+{
+    double message = 1e4;   //!< ns for each, whatever is in it
+    double byte    = 0.004; //!< ns for each byte in it
+};
+
 /*! \brief How GPUs of the ranks talk to each other; NcclCommunicator does over NCCL.
  *
  *  Ranks are those of a Communicator, one GPU each. */
@@ -104,6 +111,9 @@ public:
     /*! \brief Makes room for what is to come; all ranks call it together, when nothing is under way.
      *  \param[in] bytes  of the largest message that this rank will receive */
     virtual void reserve(size_t bytes) { (void)bytes; }
+    /*! \brief What messages cost, for the choice of cells, and between one exchange of much and several
+     *         of less; the same on all ranks. */
+    virtual MessageCost cost() const { return {}; }
 };
 
 //! All particles of a system, by their indices; the same on all ranks.
@@ -145,7 +155,8 @@ struct Traffic
  *  M2L takes their sum, M2M, L2L and all else are of the particles of the rank alone. The coarsest
  *  level is closed by a transform of which each rank has a part of the coefficients, then of the
  *  wave vectors, if it holds the leaves, and by all ranks alike above a tree. On GPUs there is no
- *  tree, and the one level is closed by all ranks alike.
+ *  tree, and the one level is closed either way, as the cost model says: the latter needs one exchange
+ *  of messages, the former four.
  *
  *  The cost model that chooses order and cells counts the ranks and their messages. With the same cells
  *  results are those of Solver to rounding, and bitwise reproducible for the same ranks and threads.

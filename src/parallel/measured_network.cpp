@@ -68,9 +68,9 @@ Network usualNetwork(int realSize)
     return networkOf(2e3, 0.2, realSize);
 }
 
-Network networkOfGpus(int realSize)
+Network networkOfGpus(const MessageCost& cost, int realSize)
 {
-    return networkOf(1e4, 0.004, realSize);
+    return networkOf(cost.message, cost.byte, realSize);
 }
 
 } // namespace farfield

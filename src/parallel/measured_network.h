@@ -22,8 +22,8 @@ Network measuredNetwork(Ranks* ranks, int realSize);
 //! The same of a usual network, where nothing may depend on timings.
 Network usualNetwork(int realSize);
 
-//! Of GPUs that pass messages by themselves, as those of one host do.
-Network networkOfGpus(int realSize);
+//! Of GPUs that pass messages by themselves. \param[in] cost  of DeviceCommunicator
+Network networkOfGpus(const MessageCost& cost, int realSize);
 
 } // namespace farfield
 

@@ -93,6 +93,30 @@ Times timesOnGpu(const Work& w)
     return t;
 }
 
+//! Cores, or GPUs, of a rank.
+double threadsOfRank(Device device, const Network& network)
+{
+    return device == Device::Gpu ? 1 : network.threads;
+}
+
+//! Time of a rank for the coarsest level, without messages. \param[in] inShares  see closesInShares()
+double
+closureOnRank(Device device, const Times& t, const Work& w, const Network& network, bool inShares)
+{
+    const double threads = threadsOfRank(device, network);
+    if (!inShares)
+    {
+        return t.closure() / threads;
+    }
+    // whole fields for the transforms, and on GPUs whole planes of wave vectors for the products
+    const int ranks     = network.ranks();
+    const double fields = std::ceil(std::ceil(w.coefficients / ranks) / threads);
+    const double planes = w.coarseLengths[0] / 2 + 1;
+    const double part =
+            device == Device::Gpu ? std::ceil(planes / ranks) / planes : 1 / (ranks * threads);
+    return t.transforms * fields / w.coefficients + t.products * part;
+}
+
 } // namespace
 
 Work::Work(int p,
@@ -152,6 +176,25 @@ double coarseCells(Device device)
     return device == Device::Gpu ? 12 : 6;
 }
 
+bool closesInShares(Device device, const Work& w, const Network& network)
+{
+    if (w.levels > 1 || network.ranks() == 1)
+    {
+        return false;
+    }
+    if (device == Device::Cpu)
+    {
+        return true;
+    }
+    const Times t   = timesOnGpu(w);
+    const auto cost = [&](bool inShares)
+    {
+        return closureOnRank(device, t, w, network, inShares)
+               + network.cost(predictedTraffic(device, w, network, inShares));
+    };
+    return cost(true) < cost(false);
+}
+
 double predictedCost(Device device, const Work& w, const Network& network)
 {
     const Times t   = device == Device::Gpu ? timesOnGpu(w) : timesOnCpu(w);
@@ -160,20 +203,12 @@ double predictedCost(Device device, const Work& w, const Network& network)
     {
         return t.sum();
     }
-    const double threads = device == Device::Gpu ? 1 : network.threads;
-    const double teams   = ranks * threads;
-    const double grown   = ranks * reachedCells(device, w, network) / w.cells;
-    const double shared  = t.near * (1 + pairsAcross(w, network)) + t.expansions + t.lists * grown;
-    double closure       = t.closure() / threads; // above a tree and on GPUs by all alike
-    if (device == Device::Cpu && w.levels == 1)
-    {
-        // leaves in shares: whole fields for the transforms
-        const double fields = std::ceil(std::ceil(w.coefficients / ranks) / threads);
-        closure             = t.transforms * fields / w.coefficients + t.products / teams;
-    }
-    const PredictedTraffic traffic = predictedTraffic(device, w, network);
-    return shared / teams + t.tables + closure + traffic.messages * network.message
-           + traffic.numbers * network.number;
+    const double teams  = ranks * threadsOfRank(device, network);
+    const double grown  = ranks * reachedCells(device, w, network) / w.cells;
+    const double shared = t.near * (1 + pairsAcross(w, network)) + t.expansions + t.lists * grown;
+    const bool inShares = closesInShares(device, w, network);
+    return shared / teams + t.tables + closureOnRank(device, t, w, network, inShares)
+           + network.cost(predictedTraffic(device, w, network, inShares));
 }
 
 double representatives(const Work& w, int copies)

@@ -135,7 +135,8 @@ double pairsAcross(const Work& w, const Network& network)
     return 1 - inside;
 }
 
-PredictedTraffic predictedTraffic(Device device, const Work& w, const Network& network)
+PredictedTraffic
+predictedTraffic(Device device, const Work& w, const Network& network, bool inShares)
 {
     const int others   = network.ranks() - 1;
     const Int3& parts  = network.parts;
@@ -149,7 +150,7 @@ PredictedTraffic predictedTraffic(Device device, const Work& w, const Network& n
     PredictedTraffic traffic = { sentIntoHalos(leaves, parts, halo, 0).first,
                                  3 * (received - w.particles / network.ranks()) };
     const double coarse      = cellsOfDomain(w.coarseLengths, parts, reach + 1);
-    if (w.levels == 1 && device == Device::Cpu)
+    if (inShares)
     {
         const Int3& l      = w.coarseLengths;
         const double waves = l[0] * l[1] * (l[2] / 2 + 1.0);

@@ -23,6 +23,12 @@ struct Work;
  *  last from one pair search of a simulation to the next. */
 constexpr double c_drift = 0.35, c_driftOnDevice = 1;
 
+//! What a rank sends in an evaluation.
+struct PredictedTraffic
+{
+    double messages, numbers;
+};
+
 //! Domains of ranks, and what a message between them costs.
 struct Network
 {
@@ -32,21 +38,22 @@ struct Network
     double number  = 0;           //!< ns for each number in it
 
     int ranks() const { return parts[0] * parts[1] * parts[2]; }
+    //! Time of what is sent, ns.
+    double cost(const PredictedTraffic& traffic) const
+    {
+        return traffic.messages * message + traffic.numbers * number;
+    }
 };
 
 //! Domains as even as their number allows. \param[in] box  rows, nm
 Int3 evenDomains(int ranks, const Mat3& box);
 
-//! What a rank sends in an evaluation.
-struct PredictedTraffic
-{
-    double messages, numbers;
-};
-
 /*! \brief Predicts it for domains that are filled evenly.
  *
- *  docs/ranks.md has the formulas. */
-PredictedTraffic predictedTraffic(Device device, const Work& w, const Network& network);
+ *  docs/ranks.md has the formulas.
+ *  \param[in] inShares  of the closure of the coarsest level, see closesInShares() */
+PredictedTraffic
+predictedTraffic(Device device, const Work& w, const Network& network, bool inShares);
 
 //! Cells that a rank's particles may come to be in until exchanges are planned anew.
 double reachedCells(Device device, const Work& w, const Network& network);

@@ -300,13 +300,13 @@ public:
         if (operators_.exist())
         {
             const Discretisation& d = operators_.discretisation();
-            const Work work(
-                    d, Occupancy(d.referenceBox.determinant()), static_cast<double>(charged_));
-            Network network;
-            network.parts                   = evenDomains(ranks_.size(), d.referenceBox);
-            const PredictedTraffic expected = predictedTraffic(options_.device, work, network);
-            result.expectedMessages         = expected.messages;
-            result.expectedBytes            = expected.numbers * sizeof(Real);
+            const Work work         = evenWork();
+            const Network network   = untimedNetwork(d.referenceBox);
+            const bool inShares     = closesInShares(options_.device, work, network);
+            const PredictedTraffic expected =
+                    predictedTraffic(options_.device, work, network, inShares);
+            result.expectedMessages = expected.messages;
+            result.expectedBytes    = expected.numbers * sizeof(Real);
         }
         return result;
     }
@@ -345,15 +345,39 @@ private:
         }
     }
 
-    //! The ranks, and what messages between them cost; the same on all.
-    Network networkFor(const Mat3& box)
+    //! The operators in use, and particles everywhere.
+    Work evenWork() const
     {
-        Network network = gpu_ != nullptr && deviceRanks_.communicator != nullptr
-                                  ? networkOfGpus(sizeof(Real))
-                          : mayTime_ ? measuredNetwork(&ranks_, sizeof(Real))
-                                     : usualNetwork(sizeof(Real));
+        const Discretisation& d = operators_.discretisation();
+        return { d, Occupancy(d.referenceBox.determinant()), static_cast<double>(charged_) };
+    }
+
+    bool hostsPassMessages() const
+    {
+        return gpu_ == nullptr || deviceRanks_.communicator == nullptr;
+    }
+
+    //! The ranks, and what messages between them usually cost; the same on all, and in every run.
+    Network untimedNetwork(const Mat3& box) const
+    {
+        Network network = hostsPassMessages()
+                                  ? usualNetwork(sizeof(Real))
+                                  : networkOfGpus(deviceRanks_.communicator->cost(), sizeof(Real));
         network.parts   = evenDomains(ranks_.size(), box);
         network.threads = threads_;
+        return network;
+    }
+
+    //! The same with what they cost here, if timings may decide; the same on all.
+    Network networkFor(const Mat3& box)
+    {
+        Network network = untimedNetwork(box);
+        if (mayTime_ && hostsPassMessages())
+        {
+            const Network measured = measuredNetwork(&ranks_, sizeof(Real));
+            network.message        = measured.message;
+            network.number         = measured.number;
+        }
         return network;
     }
 
@@ -420,7 +444,10 @@ private:
         {
             if (gpu_ != nullptr)
             {
-                gpu_->plan(net_, false);
+                const Network network = untimedNetwork(d.referenceBox);
+                gpu_->plan(net_,
+                           isTrueOnAll(deviceRanks_.host,
+                                       closesInShares(Device::Gpu, evenWork(), network)));
             }
             else
             {

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "plan/cost_model.h"
 #include "plan/error_estimate.h"
 
 namespace farfield
@@ -19,6 +20,7 @@ namespace
 constexpr double c_timingNoise = 0.03;
 //! No further setting is timed after so many seconds.
 constexpr double c_longestTuning = 20;
+constexpr double c_nsPerSecond   = 1e9;
 
 //! Settings whose errors suffice, the cheapest first; for several ranks those that one would take
 //! follow.
@@ -26,23 +28,22 @@ template<class Real>
 std::vector<Discretisation> settingsToTime(const Options& options,
                                            const ChargeSet<Real>& charges,
                                            const Mat3& box,
-                                           const Real* x,
+                                           const Occupancy& occupied,
                                            const Discretisation& sufficient,
                                            const AccuracyControl<Real>& accuracy)
 {
-    Options ofWater          = options;
-    ofWater.accuracy         = options.accuracy / std::max(sufficient.systemFactor, 1e-3);
-    const Occupancy occupied = charges.occupancy(x, box);
-    PlanTask task            = { ofWater,
-                                 Device::Gpu,
-                                 box,
-                                 charges.takingPart(),
-                                 occupied,
-                                 sizeof(Real),
-                                 accuracy.largestCell(),
-                                 sufficient.extent,
-                                 accuracy.network() };
-    auto settings            = discretisationsToTime(task);
+    Options ofWater  = options;
+    ofWater.accuracy = options.accuracy / std::max(sufficient.systemFactor, 1e-3);
+    PlanTask task    = { ofWater,
+                         Device::Gpu,
+                         box,
+                         charges.takingPart(),
+                         occupied,
+                         sizeof(Real),
+                         accuracy.largestCell(),
+                         sufficient.extent,
+                         accuracy.network() };
+    auto settings    = discretisationsToTime(task);
     if (task.network.ranks() > 1)
     {
         // between these and those for one rank are all that may be the fastest
@@ -64,10 +65,11 @@ std::vector<Discretisation> settingsToTime(const Options& options,
     return settings;
 }
 
-//! Time of an evaluation of forces with the operators that are built, by so many ranks.
+//! Time of an evaluation of forces with the operators that are built, by the ranks of a network.
 template<class Real>
 double secondsOf(const typename GpuBackend<Real>::DeviceArrays& arrays,
-                 int ranks,
+                 const Work& work,
+                 const Network& network,
                  GpuBackend<Real>* gpu,
                  Pipeline<Real>* pipeline)
 {
@@ -83,15 +85,22 @@ double secondsOf(const typename GpuBackend<Real>::DeviceArrays& arrays,
     gpu->wait();
     const double whole =
             gpu->measure(GpuBackend<Real>::Measure::Whole, c_repeats, evaluation).front();
+    const int ranks = network.ranks();
     if (ranks == 1)
     {
         return whole;
     }
-    const std::vector<double> stages =
-            gpu->measure(GpuBackend<Real>::Measure::Stages, c_repeats, evaluation);
-    const double all   = std::accumulate(stages.begin(), stages.end(), 0.0);
-    const double alike = stages[static_cast<int>(Stage::M2l)] / all; // of all ranks
-    return whole * (alike + (1 - alike) / ranks);
+    const bool inShares   = closesInShares(Device::Gpu, work, network);
+    const double messages = network.cost(predictedTraffic(Device::Gpu, work, network, inShares));
+    double alike          = 0; // part that all ranks do alike
+    if (!inShares)
+    {
+        const std::vector<double> stages =
+                gpu->measure(GpuBackend<Real>::Measure::Stages, c_repeats, evaluation);
+        const double all = std::accumulate(stages.begin(), stages.end(), 0.0);
+        alike            = stages[static_cast<int>(Stage::M2l)] / all;
+    }
+    return whole * (alike + (1 - alike) / ranks) + messages / c_nsPerSecond;
 }
 
 } // namespace
@@ -107,7 +116,8 @@ std::vector<TimedSetting> tune(const Options& options,
                                AccuracyControl<Real>* accuracy)
 {
     const Discretisation sufficient = operators->discretisation();
-    const auto settings = settingsToTime(options, charges, box, x, sufficient, *accuracy);
+    const Occupancy occupied        = charges.occupancy(x, box);
+    const auto settings = settingsToTime(options, charges, box, occupied, sufficient, *accuracy);
     if (settings.size() < 2)
     {
         return {};
@@ -126,7 +136,11 @@ std::vector<TimedSetting> tune(const Options& options,
         {
             operators->build(d);
             const Grid leaf      = d.leafGrid(box);
-            const double seconds = secondsOf(arrays, accuracy->network().ranks(), gpu, pipeline);
+            const double seconds = secondsOf(arrays,
+                                             Work(d, occupied, charges.takingPart()),
+                                             accuracy->network(),
+                                             gpu,
+                                             pipeline);
             timed.push_back({ d.order,
                               d.ws,
                               d.levels,

@@ -100,7 +100,8 @@ PredictedTraffic trafficOfHalo(double atoms, const Int3& domains)
 void printRanksAtScale()
 {
     const auto real    = static_cast<int>(c_bytesOfReal);
-    const Network host = usualNetwork(real), gpus = networkOfGpus(real);
+    const Network host = usualNetwork(real);
+    Network gpus       = networkOfGpus({}, real);
     std::printf(
             "messages, MB and ms per rank and evaluation, one after another; %.1f us a message and "
             "%.3f ns a byte, between GPUs %.1f and %.3f\n\n"
@@ -124,9 +125,11 @@ void printRanksAtScale()
                         ranks,
                         atoms / tree.cells,
                         tree.levels);
-            printTraffic(predictedTraffic(Device::Cpu, tree, all), host);
-            printTraffic(predictedTraffic(Device::Cpu, transforms, all), host);
-            printTraffic(predictedTraffic(Device::Gpu, transforms, all), gpus);
+            printTraffic(predictedTraffic(Device::Cpu, tree, all, false), host);
+            printTraffic(predictedTraffic(Device::Cpu, transforms, all, true), host);
+            gpus.parts          = all.parts;
+            const bool inShares = closesInShares(Device::Gpu, transforms, gpus);
+            printTraffic(predictedTraffic(Device::Gpu, transforms, all, inShares), gpus);
             printTraffic(trafficOfPme(atoms, ranks, all.parts), host);
             printTraffic(trafficOfHalo(atoms, all.parts), host);
             std::printf("\n");

@@ -162,10 +162,12 @@ void compare(const System& system, M2lEngine engine, int ranks)
                           times     = solver.timings();
                       }
                   });
-    const Setup setup = one.setup();
-    const Work work   = workOf(system, setup);
-    network.parts     = parts;
-    const auto per    = static_cast<double>(traffic.evaluations);
+    const Setup setup               = one.setup();
+    const Work work                 = workOf(system, setup);
+    network.parts                   = parts;
+    const auto per                  = static_cast<double>(traffic.evaluations);
+    const PredictedTraffic expected = predictedTraffic(
+            Device::Cpu, work, network, closesInShares(Device::Cpu, work, network));
     std::printf("%-9s %2d %5d %8lld | %8.3f %8.3f %6.2f | %8.3f %8.3f | %6.1f %9.1f %9.1f %9.1f | "
                 "%6.2f %6.2f",
                 nameOf(setup.m2l),
@@ -179,7 +181,7 @@ void compare(const System& system, M2lEngine engine, int ranks)
                 1e-6 * predictedCost(Device::Cpu, work, network),
                 static_cast<double>(traffic.messages) / per,
                 1e-3 * static_cast<double>(traffic.bytes) / per,
-                1e-3 * sizeof(float) * predictedTraffic(Device::Cpu, work, network).numbers,
+                1e-3 * sizeof(float) * expected.numbers,
                 1e-3 * static_cast<double>(traffic.planBytes) / static_cast<double>(traffic.plans),
                 1e-3 * network.message,
                 network.number / sizeof(float));
