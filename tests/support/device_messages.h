@@ -1,0 +1,111 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Messages between GPUs as callers may pass them, and at any price.
+ */
+#ifndef FARFIELD_TESTS_DEVICE_MESSAGES_H
+#define FARFIELD_TESTS_DEVICE_MESSAGES_H
+
+#include "farfield/farfield_parallel.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "on_device.h"
+
+namespace farfield
+{
+namespace test
+{
+
+//! Through the hosts, where ranks share a GPU, too.
+class ThroughHosts final : public DeviceCommunicator
+{
+public:
+    explicit ThroughHosts(Communicator* host) : host_(*host) {}
+
+    void exchange(const void* send,
+                  const Stretch* sent,
+                  void* receive,
+                  const Stretch* received,
+                  void* stream) override
+    {
+        const std::vector<size_t> to = offsets(sent), from = offsets(received);
+        std::vector<char> out(to.back()), in(from.back());
+        checkCuda(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "waiting for the GPU");
+        for (int r = 0; r < host_.size(); r++)
+        {
+            copy(out.data() + to[r],
+                 static_cast<const char*>(send) + sent[r].begin,
+                 to[r + 1] - to[r],
+                 stream);
+        }
+        host_.exchange(out.data(), to.data(), in.data(), from.data());
+        for (int r = 0; r < host_.size(); r++)
+        {
+            copy(static_cast<char*>(receive) + received[r].begin,
+                 in.data() + from[r],
+                 from[r + 1] - from[r],
+                 stream);
+        }
+    }
+    bool mayBeCaptured() const override { return false; }
+
+private:
+    static void copy(char* to, const char* from, size_t bytes, void* stream)
+    {
+        const auto s = static_cast<cudaStream_t>(stream);
+        checkCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s), "copying a message");
+        checkCuda(cudaStreamSynchronize(s), "copying a message");
+    }
+    std::vector<size_t> offsets(const Stretch* stretches) const
+    {
+        std::vector<size_t> result = { 0 };
+        for (int r = 0; r < host_.size(); r++)
+        {
+            result.push_back(result.back() + (r == host_.rank() ? 0 : stretches[r].size));
+        }
+        return result;
+    }
+
+    Communicator& host_;
+};
+
+//! Messages of another communicator at a price of their own.
+class PricedMessages final : public DeviceCommunicator
+{
+public:
+    PricedMessages(std::unique_ptr<DeviceCommunicator> messages, const MessageCost& cost) :
+        messages_(std::move(messages)), cost_(cost)
+    {
+    }
+    void exchange(const void* send,
+                  const Stretch* sent,
+                  void* receive,
+                  const Stretch* received,
+                  void* stream) override
+    {
+        messages_->exchange(send, sent, receive, received, stream);
+    }
+    bool mayBeCaptured() const override { return messages_->mayBeCaptured(); }
+    void reserve(size_t bytes) override { messages_->reserve(bytes); }
+    MessageCost cost() const override { return cost_; }
+
+private:
+    std::unique_ptr<DeviceCommunicator> messages_;
+    MessageCost cost_;
+};
+
+//! At this price ranks close the coarsest level together.
+constexpr MessageCost c_free = { 0, 0 };
+//! At this price each closes the whole of it.
+constexpr MessageCost c_dear = { 1e12, 0 };
+
+} // namespace test
+} // namespace farfield
+
+#endif
