@@ -309,11 +309,11 @@ void addPairs(const Vec3& D, const Vec3& force, std::array<double, StrainCount>*
 int stretchOfTargets(int cells, int threads)
 {
     constexpr int c_most = 512;
-    constexpr int c_line = 16; // no cache line belongs to two threads
     const int rounds     = (cells + c_most * threads - 1) / (c_most * threads);
     const int parts      = std::max(1, rounds) * threads;
     const int each       = (cells + parts - 1) / parts;
-    return std::max(1, (each + c_line - 1) / c_line) * c_line;
+    // no cache line belongs to two threads
+    return std::max(1, (each + c_slotPadding - 1) / c_slotPadding) * c_slotPadding;
 }
 
 } // namespace
