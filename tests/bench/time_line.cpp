@@ -10,7 +10,7 @@
  *      python3 -m tests.bench.time_line run.csv
  *
  *  CUDA loads the library that the first variable names. A line for each kernel, copy and clearing:
- *  begin and end, ns; stream; blocks, threads of a block, registers of a thread, shared memory of a
+ *  begin and end, ns; GPU; stream; blocks, threads of a block, registers of a thread, shared memory of a
  *  block in bytes and of the multiprocessor in KiB; name.
  */
 #include <cstdint>
@@ -27,6 +27,7 @@ std::FILE* g_file = nullptr;
 
 void line(uint64_t begin,
           uint64_t end,
+          uint32_t device,
           uint32_t stream,
           int blocks,
           int threads,
@@ -36,9 +37,10 @@ void line(uint64_t begin,
           const char* name)
 {
     std::fprintf(g_file,
-                 "%llu,%llu,%u,%d,%d,%d,%d,%d,%s\n",
+                 "%llu,%llu,%u,%u,%d,%d,%d,%d,%d,%s\n",
                  static_cast<unsigned long long>(begin),
                  static_cast<unsigned long long>(end),
+                 device,
                  stream,
                  blocks,
                  threads,
@@ -55,6 +57,7 @@ void write(const CUpti_Activity* record)
         const auto& k = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
         line(k.start,
              k.end,
+             k.deviceId,
              k.streamId,
              k.gridX * k.gridY * k.gridZ,
              k.blockX * k.blockY * k.blockZ,
@@ -66,12 +69,12 @@ void write(const CUpti_Activity* record)
     else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY)
     {
         const auto& copy = *reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
-        line(copy.start, copy.end, copy.streamId, 0, 0, 0, 0, 0, "memcpy");
+        line(copy.start, copy.end, copy.deviceId, copy.streamId, 0, 0, 0, 0, 0, "memcpy");
     }
     else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET)
     {
         const auto& set = *reinterpret_cast<const CUpti_ActivityMemset4*>(record);
-        line(set.start, set.end, set.streamId, 0, 0, 0, 0, 0, "memset");
+        line(set.start, set.end, set.deviceId, set.streamId, 0, 0, 0, 0, 0, "memset");
     }
 }
 

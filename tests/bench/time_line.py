@@ -8,7 +8,7 @@
 prints how long the steps of the second half of the run took, and one typical step, kernel by kernel:
 begin, end, duration and its mean over all typical steps, us; stream; blocks, threads of a block,
 registers of a thread, shared memory of a block in bytes and of the multiprocessor in KiB. A step goes
-from the integration of the equations of motion to the next one.
+from the integration of the equations of motion to the next one. Of several GPUs of a run one is shown.
 """
 
 import argparse
@@ -28,6 +28,7 @@ class Launch(NamedTuple):
 
     begin: int
     end: int
+    device: int
     stream: int
     blocks: int
     threads: int
@@ -37,12 +38,14 @@ class Launch(NamedTuple):
     name: str
 
 
-def read(path):
-    """All launches, by the time at which they began."""
+def read(path, device):
+    """All launches on a GPU, by the time at which they began."""
     launches = []
     for line in path.read_text().splitlines():
-        *numbers, name = line.split(",", 8)
-        launches.append(Launch(*map(int, numbers), name))
+        *numbers, name = line.split(",", 9)
+        launch = Launch(*map(int, numbers), name)
+        if launch.device == device:
+            launches.append(launch)
     launches.sort()
     names = sorted({launch.name for launch in launches})
     plain = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True,
@@ -77,10 +80,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
-    launches = read(parser.parse_args().file)
+    parser.add_argument("--device", type=int, default=0, help="the GPU (0)")
+    args = parser.parse_args()
+    launches = read(args.file, args.device)
     steps = steps_of(launches)
     if not steps:
-        parser.error(f"no steps: fewer than four kernels have '{STEP}' in their names")
+        parser.error(f"no steps of GPU {args.device}: fewer than four kernels have '{STEP}' in their names")
     lengths = [launches[b].begin - launches[a].begin for a, b in steps]
     median = statistics.median(lengths)
     print(f"{len(steps)} steps, us: mean {statistics.mean(lengths) / 1e3:.1f}, "
