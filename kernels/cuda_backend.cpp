@@ -311,6 +311,10 @@ void CudaBackend<Real>::resizeCells(const ParticleCounts& counts)
     {
         cells_.resize(
                 counts.takingPart, counts.all, counts.own, leafGrid().cells, ranks_ != nullptr);
+        if (ranks_)
+        {
+            ours_.resize(counts.ownTakingPart(), counts.own, counts.own, leafGrid().cells, false);
+        }
         history_.forgetPositions();
     }
 }
@@ -331,6 +335,10 @@ void CudaBackend<Real>::setParticles()
     if (tree().levels() > 0 && arrays_.takingPart() > 0)
     {
         cells_.setParticles(arrays_.order(), far());
+        if (ranks_)
+        {
+            ours_.setParticles(arrays_.order(), far()); // the first ones
+        }
     }
 }
 

@@ -53,7 +53,7 @@ public:
     void sort() override;
     void exclusions() override;
     void p2p() override;
-    void p2m() override { farField_.p2m(cells_.particles(), far()); }
+    void p2m() override { farField_.p2m(ours(), far()); }
     void m2m(int level) override { farField_.m2m(level, far()); }
     void m2l(int level) override;
     void l2l(int level) override { farField_.l2l(level, netCharge_, farSums(), far()); }
@@ -121,6 +121,10 @@ public:
 
 private:
     cudaStream_t far() const { return streams_.far(); }
+    //! In which the particles of the near field are sorted.
+    cudaStream_t sorting() const { return ranks_ ? streams_.ahead() : far(); }
+    //! The particles of the far field, which has no ghosts.
+    SortedParticles<Real> ours() const { return ranks_ ? ours_.particles() : cells_.particles(); }
     DeviceTree<Real>& tree() { return farField_.tree(); }
     const DeviceTree<Real>& tree() const { return farField_.tree(); }
     const CellGrid& leafGrid() const { return tree().grid(tree().leaf()); }
@@ -164,6 +168,13 @@ private:
 
     //! Brings the positions of an evaluation to device memory, where they are not there.
     void setPositions();
+    //! Sorts particles by the grid of an evaluation. \param x, cleared  see DeviceCells::sort()
+    void
+    sortInto(DeviceCells<Real>* cells, const Real* x, Real4<Real>* cleared, cudaStream_t stream);
+    //! Gets the positions of ghosts.
+    void exchangePositions();
+    //! Lists the cells that the near field visits.
+    void listCells();
     //! Where forces go to in device memory, and whether they replace what is there: what comes to
     //! the host is added there.
     Real* forces() { return onDevice_ ? this->forcesOut_ : arrays_.forces(); }
@@ -200,7 +211,8 @@ private:
 
     DeviceFarField<Real> farField_;
     DeviceNearField<Real> nearField_;
-    DeviceCells<Real> cells_;
+    DeviceCells<Real> cells_; //!< of the near field, with ghosts
+    DeviceCells<Real> ours_;  //!< with ranks: without them
     DeviceExtent<Real> extent_;
 
     ParticleArrays<Real> arrays_;

@@ -20,22 +20,20 @@ void CudaBackend<Real>::sort()
         totals_.clear(far());
     }
     setPositions();
-    Sums wanted = { this->request_.energy, this->request_.virial, {} };
-    copyTo(farField_.rotation(), wanted.rotation);
-    cells_.sort(leafGrid(),
-                farField_.frame(),
-                gridPosition(this->request_.gridOffset, this->request_.step, far()),
-                wanted,
-                arrays_.positions(),
-                arrays_.q(),
-                nearField_.forces(),
-                reproducible_,
-                far());
+    if (ranks_)
+    {
+        // the far field does not wait for ghosts
+        const Real* x = arrays_.positions();
+        exchangePositions();
+        sortInto(&ours_, x, nullptr, far());
+    }
+    sortInto(&cells_, arrays_.positions(), nearField_.forces(), sorting());
     if (!recording)
     {
-        nearField_.findOccupancy(&cells_, far());
+        nearField_.findOccupancy(&cells_, sorting());
     }
-    streams_.reach(Point::Sorted, far());
+    streams_.reach(Point::Sorted, sorting());
+    listCells();
     if (tree().levels() > 1)
     {
         listFamilies(recording);
@@ -80,8 +78,9 @@ void CudaBackend<Real>::exclusions()
 template<class Real>
 void CudaBackend<Real>::p2p()
 {
+    streams_.awaitIn(streams_.near(), Point::Listed);
     streams_.awaitIn(streams_.near(), Point::ExcludedDone);
-    nearField_.p2p(&cells_, nearGrid(), nearResults(), streams_.near());
+    nearField_.p2p(cells_, nearGrid(), nearResults(), streams_.near());
     streams_.reach(Point::NearDone, streams_.near());
 }
 
@@ -92,6 +91,7 @@ void CudaBackend<Real>::m2l(int level)
     Real* ofAllRanks = nullptr;
     if (ranks_)
     {
+        streams_.awaitIn(far(), Point::Placed); // exchanges are in turn
         ofAllRanks = ranks_->completeMultipoles(tree().view(level).M, isRecordedByCaller(), far());
         if (ranks_->closesInShares())
         {
@@ -113,17 +113,18 @@ void CudaBackend<Real>::l2p()
 {
     streams_.awaitIn(far(), Point::NearDone);
     ForceArrays<Real> arrays;
-    arrays.near     = nearField_.forces();
-    arrays.excluded = nearField_.exclusions().forces();
+    arrays.near      = nearField_.forces();
+    arrays.nearPlace = ranks_ ? cells_.particles().position : nullptr;
+    arrays.excluded  = nearField_.exclusions().forces();
     copyTo(farField_.rotation(), arrays.rotation);
     arrays.replace = replacesForces();
     arrays.all     = forces();
     arrays.far     = this->request_.virial ? farForces_.data() : nullptr;
     arrays.poison  = ranks_ ? ranks_->poison() : tree().poison();
-    farField_.l2p(cells_.particles(), netCharge_, arrays, far());
+    farField_.l2p(ours(), netCharge_, arrays, far());
     if (wantedSums() != NearSums::None)
     {
-        farField_.sum(cells_.particles(), netCharge_, farForces_.data(), farSums(), far());
+        farField_.sum(ours(), netCharge_, farForces_.data(), farSums(), far());
     }
     if (this->potentialsOut_ != nullptr)
     {
@@ -255,12 +256,45 @@ void CudaBackend<Real>::setPositions()
     {
         arrays_.copyPositions(this->positions_, far());
     }
-    if (ranks_)
-    {
-        const Mat3 toCells = farField_.discretisation().leafGrid(farField_.box()).inverseEdges();
-        arrays_.usePositions(ranks_->exchangePositions(arrays_.positions(), toCells, far()));
-    }
-    streams_.reach(Point::Placed, far());
+    streams_.reach(ranks_ ? Point::Given : Point::Placed, far());
+}
+
+template<class Real>
+void CudaBackend<Real>::sortInto(DeviceCells<Real>* cells,
+                                 const Real* x,
+                                 Real4<Real>* cleared,
+                                 cudaStream_t stream)
+{
+    Sums wanted = { this->request_.energy, this->request_.virial, {} };
+    copyTo(farField_.rotation(), wanted.rotation);
+    cells->sort(leafGrid(),
+                farField_.frame(),
+                gridPosition(this->request_.gridOffset, this->request_.step, far()),
+                wanted,
+                x,
+                arrays_.q(),
+                cleared,
+                reproducible_,
+                stream);
+}
+
+template<class Real>
+void CudaBackend<Real>::exchangePositions()
+{
+    const cudaStream_t stream = streams_.ahead();
+    streams_.awaitIn(stream, Point::Given);
+    const Mat3 toCells = farField_.discretisation().leafGrid(farField_.box()).inverseEdges();
+    arrays_.usePositions(ranks_->exchangePositions(arrays_.positions(), toCells, stream));
+    streams_.reach(Point::Placed, stream);
+}
+
+template<class Real>
+void CudaBackend<Real>::listCells()
+{
+    const cudaStream_t stream = streams_.ahead();
+    streams_.awaitIn(stream, Point::Sorted);
+    nearField_.list(&cells_, nearGrid(), stream);
+    streams_.reach(Point::Listed, stream);
 }
 
 template<class Real>

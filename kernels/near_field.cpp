@@ -39,34 +39,32 @@ void DeviceNearField<Real>::findOccupancy(DeviceCells<Real>* particles, cudaStre
 }
 
 template<class Real>
-OccupiedCells DeviceNearField<Real>::occupied(DeviceCells<Real>* particles,
-                                              const NearGrid& where,
-                                              cudaStream_t stream) const
+void DeviceNearField<Real>::list(DeviceCells<Real>* particles,
+                                 const NearGrid& where,
+                                 cudaStream_t stream) const
 {
-    OccupiedCells result = {
-        nullptr, nullptr, where.grid.cells, occupancy_.cells, occupancy_.usual
-    };
     if (lists_)
     {
         particles->listOccupied(where.grid, where.ws, stream);
-        result.cells = particles->occupied();
-        result.count = particles->occupiedCount();
     }
-    return result;
 }
 
 template<class Real>
-void DeviceNearField<Real>::p2p(DeviceCells<Real>* particles,
+void DeviceNearField<Real>::p2p(const DeviceCells<Real>& particles,
                                 const NearGrid& where,
                                 const NearResults& results,
                                 cudaStream_t stream)
 {
     DeviceNearTask<Real> task;
-    task.particles     = particles->particles();
-    task.grid          = where.grid;
-    task.frame         = where.frame;
-    task.ws            = where.ws;
-    task.occupied      = occupied(particles, where, stream);
+    task.particles = particles.particles();
+    task.grid      = where.grid;
+    task.frame     = where.frame;
+    task.ws        = where.ws;
+    task.occupied  = { lists_ ? particles.occupied() : nullptr,
+                      lists_ ? particles.occupiedCount() : nullptr,
+                      where.grid.cells,
+                      occupancy_.cells,
+                      occupancy_.usual };
     task.exclusions    = exclusions_.view();
     task.closeDistance = where.closeDistance;
     task.reproducible  = reproducible_;

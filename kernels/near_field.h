@@ -43,8 +43,10 @@ public:
      *  others after a restart. */
     void findOccupancy(DeviceCells<Real>* particles, cudaStream_t stream);
 
-    //! Adds forces of near cells on the particles that have just been sorted to forces().
-    void p2p(DeviceCells<Real>* particles,
+    //! Lists the cells to visit after a sort, if many are empty.
+    void list(DeviceCells<Real>* particles, const NearGrid& where, cudaStream_t stream) const;
+    //! Adds forces of near cells on the particles that have just been sorted to forces(), after list().
+    void p2p(const DeviceCells<Real>& particles,
              const NearGrid& where,
              const NearResults& results,
              cudaStream_t stream);
@@ -52,11 +54,6 @@ public:
     Real4<Real>* forces() { return forces_.data(); }
 
 private:
-    //! The cells to visit; a list of them is made where many are empty.
-    OccupiedCells occupied(DeviceCells<Real>* particles,
-                           const NearGrid& where,
-                           cudaStream_t stream) const;
-
     bool reproducible_;
     DeviceExclusions<Real> exclusions_;
     DeviceBuffer<Real4<Real>> forces_;

@@ -47,13 +47,15 @@ void p2m(const DeviceExpansionTables<Real>& tables,
 template<class Real>
 struct ForceArrays
 {
-    const Real4<Real>* near; //!< [n] of sorted particles, in the frame of the cells
-    const Real* excluded;    //!< [n][3] in the caller's order and frame; null for none
-    Real rotation[3][3];     //!< frame of the cells to the caller's: row vectors times this
-    bool replace;            //!< write the sum over what 'all' holds instead of adding it
-    Real* all;               //!< [n][3] in the caller's order and frame
-    const Real* poison;      //!< [1] added to every force, see FamilyLists; null for zero
-    Real4<Real>* far;        //!< [n] set to the far part as 'near', w unused; null if not wanted
+    const Real4<Real>* near; //!< of sorted particles, in the frame of the cells
+    //! Where a particle is in it, by its index before sorting; null: in their own order
+    const int* nearPlace;
+    const Real* excluded; //!< [n][3] in the caller's order and frame; null for none
+    Real rotation[3][3];  //!< frame of the cells to the caller's: row vectors times this
+    bool replace;         //!< write the sum over what 'all' holds instead of adding it
+    Real* all;            //!< [n][3] in the caller's order and frame
+    const Real* poison;   //!< [1] added to every force, see FamilyLists; null for zero
+    Real4<Real>* far;     //!< [n] set to the far part as 'near', w unused; null if not wanted
 };
 
 /*! \brief Far-field forces, added to those of the near field and of excluded pairs.

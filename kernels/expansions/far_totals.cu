@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(c_threads) sumFarTotals(const FarTotalsTask<Re
         if (part < task.particleParts)
         {
             const int i = part * c_threads + threadIdx.x;
-            if (i < task.particles.n && task.particles.isOurs(i))
+            if (i < task.particles.n)
             {
                 const Real4<Real> a = load(task.particles.xq + i);
                 own[0] += task.traceScale

@@ -87,22 +87,17 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
     int own       = -1;
     int left      = -1;
     int atom      = 0;
-    bool isOurs   = false;
     Real4<Real> a = { 0, 0, 0, 0 };
     Real* to      = nullptr;
     Real sum[3]   = { 0, 0, 0 };
     if (i < task.particles.n)
     {
-        own    = __ldg(task.particles.cell + i);
-        left   = (thread > 0) ? __ldg(task.particles.cell + i - 1) : -1;
-        atom   = __ldg(task.particles.atom + i);
-        isOurs = atom < task.particles.own;
-    }
-    if (isOurs)
-    {
+        own                    = __ldg(task.particles.cell + i);
+        left                   = (thread > 0) ? __ldg(task.particles.cell + i - 1) : -1;
+        atom                   = __ldg(task.particles.atom + i);
         a                      = load(task.particles.xq + i);
         const size_t at        = 3 * static_cast<size_t>(atom);
-        const Real4<Real> near = out.near[i];
+        const Real4<Real> near = out.near[out.nearPlace != nullptr ? out.nearPlace[atom] : i];
         to                     = out.all + at;
         for (int k = 0; k < 3; k++)
         {
@@ -171,7 +166,7 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
             }
         }
         __syncthreads();
-        if (isOurs && rank >= begin && rank < begin + room && slots[rank] >= 0)
+        if (i < task.particles.n && rank >= begin && rank < begin + room && slots[rank] >= 0)
         {
             Real g[3];
             localGradient<P>(Expansion<Real>{ staged + (rank - begin) * Shape::c_pitch },
@@ -186,7 +181,7 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
             force.z          = a.w * (task.pull * a.z - scale * g[2]);
         }
     }
-    if (isOurs)
+    if (i < task.particles.n)
     {
         const Real poison = (out.poison != nullptr) ? *out.poison : Real(0);
         for (int k = 0; k < 3; k++)

@@ -124,7 +124,7 @@ __device__ void sumPart(const MultipoleTask<Real>& task, Target<Real>* targets)
     {
         const int* bins = task.particles.bins(cell);
         k               = bins[0] + lane;
-        end             = bins[1]; // ghosts are in the multipoles of another rank
+        end             = bins[1];
     }
     for (int i = threadIdx.x; i < c_count; i += c_threads)
     {

@@ -20,7 +20,7 @@ namespace
 
 constexpr int c_threads = 256;
 //! Blocks that send to or receive from a rank: they leave room for other kernels.
-constexpr int c_mostBlocks = 32;
+constexpr int c_mostBlocks = 64;
 //! Loads of a thread under way at a time: with all threads' enough to fill a link.
 constexpr int c_underway = 8;
 

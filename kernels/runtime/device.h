@@ -199,7 +199,8 @@ private:
 enum class Priority
 {
     Lowest,
-    Second, //!< after the highest, and before the middle, which GROMACS gives short-range forces
+    Third, //!< before the middle, which GROMACS gives short-range forces
+    Second,
     Highest
 };
 
@@ -211,9 +212,9 @@ public:
     {
         int lowest = 0, highest = 0; // numbers fall
         check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "reading stream priorities");
-        const int number = priority == Priority::Highest  ? highest
-                           : priority == Priority::Second ? std::min(highest + 1, lowest)
-                                                          : lowest;
+        const int below = static_cast<int>(Priority::Highest) - static_cast<int>(priority);
+        const int number =
+                priority == Priority::Lowest ? lowest : std::min(highest + below, lowest);
         check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, number),
               "creating a stream");
     }

@@ -18,8 +18,10 @@ namespace farfield
 //! Points of an evaluation that work in other streams waits for.
 enum class Point
 {
-    Placed,       //!< positions are in device memory
-    Sorted,       //!< particles are sorted: the near field needs no tree
+    Given,        //!< positions of ours are in device memory
+    Placed,       //!< those of ghosts are, too
+    Sorted,       //!< all of them are sorted: the near field needs no tree
+    Listed,       //!< and the cells to visit are listed
     Watched,      //!< families are counted
     ExcludedDone, //!< excluded pairs are subtracted, and what the near field leaves out is known
     NearDone,     //!< forces of the near field are complete, and all of the above
@@ -36,12 +38,14 @@ public:
     bool inTurn() const { return inTurn_; }
     void runInTurn(bool inTurn) { inTurn_ = inTurn; }
 
-    //! Of the far field: the longer chain, so its kernels go first.
+    //! Of the far field: the longer chain, so its kernels go before those of the near field.
     const Stream& far() const { return far_; }
     cudaStream_t near() const { return inTurn_ ? far_ : near_; }
     //! Of excluded pairs: short, and the near field waits for them.
     cudaStream_t excluded() const { return inTurn_ ? far_ : excluded_; }
     cudaStream_t watch() const { return inTurn_ ? far_ : watch_; }
+    //! Of ghosts on their way and lists: short, and other streams, and other GPUs, wait for them.
+    cudaStream_t ahead() const { return inTurn_ ? far_ : ahead_; }
     cudaStream_t of(Stage stage) const
     {
         switch (stage)
@@ -86,8 +90,8 @@ public:
     }
 
 private:
-    Stream far_{ Priority::Highest }, near_{ Priority::Second }, excluded_{ Priority::Second },
-            watch_;
+    Stream far_{ Priority::Second }, near_{ Priority::Third }, excluded_{ Priority::Third }, watch_,
+            ahead_{ Priority::Highest };
     std::array<Event, static_cast<int>(Point::Count)> points_;
     Event entered_, done_;
     bool inTurn_ = false;

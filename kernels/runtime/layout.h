@@ -25,8 +25,8 @@ constexpr int c_warp = 32;
 
 /*! \brief Particles sorted by leaf cell, in device memory.
  *
- *  Of a system on several ranks, ours and ghosts: a cell has a bin of ours, and one of its ghosts
- *  behind it. */
+ *  Of a system on several ranks, ours alone, or ours and ghosts: then a cell has a bin of ours, and
+ *  one of its ghosts behind it. */
 template<class Real>
 struct SortedParticles
 {
@@ -37,14 +37,11 @@ struct SortedParticles
     const int* cell;       //!< [n] cell of each particle, storage order
     const int* position;   //!< where a particle is after sorting, by its index before
     int logBins;           //!< binary logarithm of the bins of a cell: 1 with ghosts, else 0
-    int own;               //!< particles from this index before sorting on are ghosts
 
     //! Where the bins of a cell begin.
     FARFIELD_HD const int* bins(int c) const { return start + (c << logBins); }
     //! Where the particles of a cell end, from bins() on.
     FARFIELD_HD int endOf(const int* bins) const { return bins[1 << logBins]; }
-    //! Whether a sorted particle is ours.
-    FARFIELD_HD bool isOurs(int i) const { return atom[i] < own; }
 };
 
 /*! \brief Expansions of the cells of one level, in device memory.

@@ -16,6 +16,8 @@ struct ParticleCounts
     int own        = 0; //!< ghosts are behind them
     int takingPart = 0; //!< see ScaledCharges; of ghosts all do
 
+    int ownTakingPart() const { return takingPart - (all - own); }
+
     bool operator==(const ParticleCounts& other) const
     {
         return all == other.all && own == other.own && takingPart == other.takingPart;

@@ -83,7 +83,10 @@ __global__ void __launch_bounds__(c_threads) bin(CellGrid grid,
     v.walk[i]     = particle;
     v.place[i]    = make_int2(bin, atomicAdd(v.counts + bin, 1));
     v.binned[i]   = { relative[0], relative[1], relative[2], charge };
-    cleared[i]    = { 0, 0, 0, 0 };
+    if (cleared != nullptr)
+    {
+        cleared[i] = { 0, 0, 0, 0 };
+    }
 }
 
 //! A particle that has been binned.
@@ -440,8 +443,9 @@ void DeviceCells<Real>::sort(const CellGrid& grid,
 template<class Real>
 SortedParticles<Real> DeviceCells<Real>::particles() const
 {
-    return { n_,           xq_.data(),       start_.data(), atom_.data(),
-             cell_.data(), position_.data(), logBins_,      own_ };
+    return {
+        n_, xq_.data(), start_.data(), atom_.data(), cell_.data(), position_.data(), logBins_
+    };
 }
 
 template<class Real>

@@ -56,7 +56,7 @@ public:
      *  \param[in] x       [...][3] of all particles, device memory, any image
      *  \param[in] q       of all particles, device memory
      *  \param[in] sums    kept with the evaluation
-     *  \param[out] cleared  [n] set to zero on the way, device memory: room for forces
+     *  \param[out] cleared  [n] set to zero on the way, device memory: room for forces; may be null
      *  \param[in] reproducible  keep the original order within cells */
     void sort(const CellGrid& grid,
               const BinFrame& frame,
