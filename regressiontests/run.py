@@ -91,13 +91,24 @@ def prepare(folder, name, entries, program=None):
     return gmx.attempt("grompp", *files, *index, *options, folder=folder)
 
 
-def run(folder, name, entries, program=None, ranks=1):
+def run(folder, name, entries, program=None, ranks=1, options=()):
     prepare(folder, name, entries, program).ok()
     threads = None if ranks == 1 else 1
     simulation.mdrun(
-        folder, name, ["-notunepme"], program=program, ntmpi=ranks, ntomp=threads
+        folder, name, ["-notunepme", *options], program=program, ntmpi=ranks, ntomp=threads
     ).ok()
     return simulation.Run(folder, name)
+
+
+def on_ranks(case, ranks):
+    """How a case runs on several ranks: on how many, options of mdrun, and a note on it."""
+    if ranks == 1:
+        return 1, [], ""
+    if "one_rank" in case:
+        return 1, [], f"on one rank: {case['one_rank']}"
+    if "nstlist" in case:
+        return ranks, ["-nstlist", case["nstlist"]], f"FMM with -nstlist {case['nstlist']}"
+    return ranks, [], ""
 
 
 def double_precision(folder, entries, fallback):
@@ -140,15 +151,15 @@ def check_against_pme(folder, entries, case, result, ranks):
     entries, result.note = adapted(entries)
     if "accuracy" in case:
         result.note += f"FMM with fmm-farfield-accuracy = {case['accuracy']:g}"
-    options = {"fmm-farfield-accuracy": case.get("accuracy", 3e-4)}
-    with_fmm = mdp.change(entries, {**FMM, **options})
-    fmm = run(folder, "fmm", with_fmm, ranks=ranks)
+    with_fmm = mdp.change(entries, {**FMM, "fmm-farfield-accuracy": case.get("accuracy", 3e-4)})
+    ranks, options, how = on_ranks(case, ranks)
+    fmm = run(folder, "fmm", with_fmm, ranks=ranks, options=options)
     first = (fmm.coulomb()[0], fmm.energies["Potential"][0])
     if "grids" in case:
         first = energies_on_grids(folder, with_fmm, case["grids"])
         result.note = f"energies of {case['grids']} positions of the grid"
     entries, note = adapted_for_pme(entries)
-    result.note = "; ".join(filter(None, [result.note, note]))
+    result.note = "; ".join(filter(None, [result.note, how, note]))
     pme = run(folder, "pme", mdp.change(entries, {**TIGHT_PME, **FREE_GRID}))
     other = run(folder, "other", mdp.change(entries, {**OTHER_TIGHT_PME, **FREE_GRID}))
     double = double_precision(folder, entries, pme)
