@@ -315,6 +315,32 @@ public:
             }
         }
     }
+    //! Makes ready for withParticle(), after find().
+    void orderByParticle()
+    {
+        byParticle_.assign(begin(), end());
+        std::sort(byParticle_.begin(),
+                  byParticle_.end(),
+                  [](const Stretch& a, const Stretch& b) { return a.first < b.first; });
+    }
+    //! Calls a function for the stretches that hold a particle: in small boxes there are several.
+    template<class Function>
+    void withParticle(int particle, const Function& function) const
+    {
+        auto t = std::upper_bound(byParticle_.begin(),
+                                  byParticle_.end(),
+                                  particle,
+                                  [](int p, const Stretch& s) { return p < s.first; });
+        while (t != byParticle_.begin())
+        {
+            --t;
+            if (particle >= t->first + t->count)
+            {
+                break;
+            }
+            function(*t);
+        }
+    }
     int endOfStaged() const { return end_; } //!< position behind all of them
     const Stretch* begin() const { return stretches_.data(); }
     const Stretch* end() const { return stretches_.data() + used_; }
@@ -328,6 +354,7 @@ private:
     int count_; //!< of these, the cell itself and the half that the third law leaves, or all
     std::vector<Vec3> shifts_;
     std::vector<Stretch> stretches_;
+    std::vector<Stretch> byParticle_; //!< by their first particles
     int used_ = 0, end_ = 0;
 };
 
@@ -338,9 +365,10 @@ private:
 template<class Real>
 void findClosePairs(const ClosePartners& close,
                     const Stretch& own,
-                    const Stretches<Real>& stretches,
+                    Stretches<Real>* stretches,
                     NearForces<Real>* forces)
 {
+    stretches->orderByParticle();
     forces->closePairs.clear();
     forces->closePairsOf.resize(own.count + 1);
     for (int i = 0; i < own.count; i++)
@@ -349,15 +377,16 @@ void findClosePairs(const ClosePartners& close,
         for (int k = close.offsets[own.first + i]; k < close.offsets[own.first + i + 1]; k++)
         {
             const int partner = close.partners[k];
-            for (const Stretch& t : stretches)
-            {
-                const int source = t.position + partner - t.first;
-                // sources before the block of the target are targets that have been dealt with
-                if (partner >= t.first && partner < t.first + t.count && source > i)
-                {
-                    forces->closePairs.push_back({ i, source });
-                }
-            }
+            stretches->withParticle(partner,
+                                    [&](const Stretch& t)
+                                    {
+                                        const int source = t.position + partner - t.first;
+                                        // those before are targets that have been dealt with
+                                        if (source > i)
+                                        {
+                                            forces->closePairs.push_back({ i, source });
+                                        }
+                                    });
         }
     }
     forces->closePairsOf[own.count] = static_cast<int>(forces->closePairs.size());
@@ -519,7 +548,7 @@ void p2p(const NearTask<Real>& task, int begin, int end, NearForces<Real>* force
         stage(task.particles, stretches, task.potentials, s);
         if (task.close.offsets != nullptr)
         {
-            findClosePairs(task.close, *stretches.begin(), stretches, forces);
+            findClosePairs(task.close, *stretches.begin(), &stretches, forces);
         }
         forces->energy += stagedForces(task, s, forces);
         for (const Stretch& t : stretches)
@@ -560,7 +589,7 @@ void p2pOfGhosts(const NearTask<Real>& task,
         stage(ghosts, stretches, task.potentials, s);
         if (task.close.offsets != nullptr)
         {
-            findClosePairs(task.close, own, stretches, forces);
+            findClosePairs(task.close, own, &stretches, forces);
         }
         // whoever has the ghosts sees the same pairs; forces on them are for the virial alone
         if (task.energy)
