@@ -40,7 +40,10 @@ double shapeRatio(const Mat3& edges, int ws)
 
 double transformPenalty(int length)
 {
-    double penalty = (length % 9 == 0) ? 1.7 : 1.0;
+    constexpr int c_largestKernel = 13; // the largest prime for which FFTW has one
+    constexpr int c_long          = 64; // what the transforms of longer lengths take is memory
+    const bool isLong             = length > c_long;
+    double penalty                = (length % 9 == 0) ? 1.7 : 1.0;
     for (int f : { 2, 3, 5, 7 })
     {
         while (length % f == 0)
@@ -49,7 +52,11 @@ double transformPenalty(int length)
             penalty *= (f == 7) ? 1.4 : 1.0;
         }
     }
-    return length == 1 ? penalty : 2 * penalty;
+    if (length == 1)
+    {
+        return penalty;
+    }
+    return penalty * (length > c_largestKernel && !isLong ? 5 : 2);
 }
 
 IntMat chooseCells(const Mat3& box, double edge, int ws, int coarsen)

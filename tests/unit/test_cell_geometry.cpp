@@ -296,6 +296,27 @@ TEST(Binning, RefusesPositionsWithoutACell)
     EXPECT_TRUE(cell >= 0 && cell < 64);
 }
 
+//! Of the cells that are about as good, those whose transform is fast: FFTW has no kernel for larger
+//! primes than 13.
+TEST(CellShape, AvoidsLengthsWithLargePrimes)
+{
+    for (int wanted = 14; wanted <= 56; wanted++)
+    {
+        const Mat3 box = wanted * Mat3::Identity();
+        const IntMat H = chooseCells(box, 1.0, 1, 1);
+        int left       = H[0][0];
+        for (const int factor : { 2, 3, 5, 7, 11, 13 })
+        {
+            while (left % factor == 0)
+            {
+                left /= factor;
+            }
+        }
+        EXPECT_EQ(left, 1) << wanted << " cells were wanted, there are " << H[0][0];
+        EXPECT_LE(std::abs(H[0][0] - wanted), 1);
+    }
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield
