@@ -75,6 +75,7 @@ public:
         periodicM2l_.reset();
         tree_.reset();
         discretisation_ = d;
+        isAllNear_      = d.isAllNear();
         const Grid coarse(d.coarseCells(), d.referenceBox);
         const Mat3 edges = coarse.scaledEdges();
         const Reduction reduction(d.order, d.leastSquares, edges);
@@ -153,6 +154,10 @@ public:
 
     void p2m() override
     {
+        if (isAllNear_)
+        {
+            return;
+        }
         Level<Real>& level = leaves();
         slots_.forRanges(
                 threads_,
@@ -166,6 +171,10 @@ public:
 
     void m2l(int level) override
     {
+        if (isAllNear_)
+        {
+            return;
+        }
         std::array<double, StrainCount> deviatoric = {};
         auto* virial                               = this->request_.virial ? &deviatoric : nullptr;
         Level<Real>& l                             = levels_[level];
@@ -204,6 +213,18 @@ public:
 
     void l2p() override
     {
+        if (isAllNear_)
+        {
+            for (std::vector<Real>* values : { &fx_, &fy_, &fz_ })
+            {
+                std::fill(values->begin(), values->end(), Real(0));
+            }
+            if (wantsPotentials())
+            {
+                potentials_.assign(fx_.size(), Real(0));
+            }
+            return;
+        }
         Level<Real>& level = leaves();
         const double unit  = level.grid.unit();
         const Real pull    = static_cast<Real>(backgroundPull(background(level), unit));
@@ -541,8 +562,9 @@ private:
     const Real* x_ = nullptr; //!< positions at hand, with those of ghosts
 
     Discretisation discretisation_;
-    Mat3 box_    = Mat3::Zero();
-    Mat3 strain_ = Mat3::Zero();
+    bool isAllNear_ = false; //!< there is no far field
+    Mat3 box_       = Mat3::Zero();
+    Mat3 strain_    = Mat3::Zero();
     //! From the frame of the operators, in which near and far field are computed, to the caller's.
     Mat3 rotation_ = Mat3::Identity();
     std::vector<Level<Real>> levels_;

@@ -51,7 +51,11 @@ Times timesOnCpu(const Work& w)
     // a box of few cells still sees all near images
     const double pairs = 0.5 * w.particles * w.nearby;
     t.near             = 0.35 * pairs + 9.0 * w.nearCells * w.occupied;
-    t.expansions       = (0.27 * w.particles + 2.0 * w.occupied) * w.coefficients;
+    if (w.allNear)
+    {
+        return t;
+    }
+    t.expansions = (0.27 * w.particles + 2.0 * w.occupied) * w.coefficients;
     // tables over all cells of all levels, empty or not, are visited
     t.tables            = 1.5 * (w.levels == 1 ? 1 : 8.0 / 7) * w.cells;
     const double cache  = w.coarse > 1e4 ? 1.3 : 1.0; // a field leaves the first-level cache
@@ -128,8 +132,8 @@ Work::Work(int p,
            double particleCount) :
     particles(particleCount),
     cells(static_cast<double>(lengths[0]) * lengths[1] * lengths[2]),
-    nearCells(std::pow(2 * ws + 1, 3)), coefficients(coefficientCount(p)), penalty(1),
-    levels(levelCount), coarse(cells * std::pow(8.0, 1 - levelCount)), exchanges(0)
+    nearCells(std::pow(2 * ws + 1, 3)), allNear(false), coefficients(coefficientCount(p)),
+    penalty(1), levels(levelCount), coarse(cells * std::pow(8.0, 1 - levelCount)), exchanges(0)
 {
     for (int k = 0; k < 3; k++)
     {

@@ -27,6 +27,7 @@ struct Work
     double perCell;      //!< particles per occupied cell
     double nearCells;    //!< a cell's near cells, itself included
     double nearby;       //!< particles in the near cells of a particle
+    bool allNear;        //!< these are all: there is no far field
     double coefficients; //!< per expansion
     double penalty;      //!< cost of the transform's lengths, see transformPenalty()
     int levels;          //!< 1: the periodic M2L acts on the leaves
@@ -48,7 +49,11 @@ struct Work
          double particleCount);
     Work(const Discretisation& d, const Occupancy& occupancy, double particleCount);
     //! Each particle is near all others, of which the occupancy, interpolated, may count too many.
-    void allAreNear() { nearby = particles; }
+    void allAreNear()
+    {
+        nearby  = particles;
+        allNear = true;
+    }
 };
 
 //! Cells of the coarse grid per dimension that the periodic M2L handles at next to no cost.
