@@ -51,13 +51,13 @@ Times timesOnCpu(const Work& w)
     // a box of few cells still sees all near images
     const double pairs = 0.5 * w.particles * w.nearby;
     t.near             = 0.35 * pairs + 9.0 * w.nearCells * w.occupied;
+    // tables over all cells of all levels, empty or not, are visited
+    t.tables = 1.5 * (w.levels == 1 ? 1 : 8.0 / 7) * w.cells;
     if (w.allNear)
     {
         return t;
     }
-    t.expansions = (0.27 * w.particles + 2.0 * w.occupied) * w.coefficients;
-    // tables over all cells of all levels, empty or not, are visited
-    t.tables            = 1.5 * (w.levels == 1 ? 1 : 8.0 / 7) * w.cells;
+    t.expansions        = (0.27 * w.particles + 2.0 * w.occupied) * w.coefficients;
     const double cache  = w.coarse > 1e4 ? 1.3 : 1.0; // a field leaves the first-level cache
     const double fields = w.coarse * w.coefficients;
     t.transforms        = fields * 0.25 * w.penalty * cache * std::log2(std::max(w.coarse, 2.0));
