@@ -38,6 +38,23 @@ ExcludedPairs chargedPairs(const ExcludedPairs& pairs, const std::vector<char>& 
     return charged;
 }
 
+long long countWithPartners(const ExcludedPairs& pairs, const std::vector<char>& isCharged)
+{
+    std::vector<char> hasPartner(isCharged.size(), 0);
+    for (size_t i = 0; i < isCharged.size(); i++)
+    {
+        for (int k = pairs.offsets[i]; isCharged[i] && k < pairs.offsets[i + 1]; k++)
+        {
+            const auto j = static_cast<size_t>(pairs.partners[k]);
+            if (i != j && isCharged[j])
+            {
+                hasPartner[i] = hasPartner[j] = 1;
+            }
+        }
+    }
+    return std::count(hasPartner.begin(), hasPartner.end(), char(1));
+}
+
 double smallestWidth(const Mat3& inverseEdges)
 {
     return 1 / inverseEdges.colwise().norm().maxCoeff();

@@ -28,6 +28,9 @@ struct ExcludedPairs
  *  \param[in] isCharged  [n] */
 ExcludedPairs chargedPairs(const ExcludedPairs& pairs, const std::vector<char>& isCharged);
 
+//! Number of charged particles that have an excluded partner with a charge. \param[in] isCharged  [n]
+long long countWithPartners(const ExcludedPairs& pairs, const std::vector<char>& isCharged);
+
 //! Smallest distance of opposite faces of a parallelepiped; rows of its inverse as in a Grid.
 double smallestWidth(const Mat3& inverseEdges);
 

@@ -147,19 +147,8 @@ double ChargeSet<Real>::spread(const Real* x, Boundary boundary) const
 template<class Real>
 void ChargeSet<Real>::handOver(const ExcludedPairs& pairs)
 {
-    std::vector<char> hasPartner(count_, 0);
-    for (int i = 0; i < count_; i++)
-    {
-        for (int k = pairs.offsets[i]; k < pairs.offsets[i + 1]; k++)
-        {
-            const int j = pairs.partners[k];
-            if (i != j && isCharged_[i] && isCharged_[j])
-            {
-                hasPartner[i] = hasPartner[j] = 1;
-            }
-        }
-    }
-    const auto give = [this](const ExcludedPairs& p)
+    const long long withPartners = countWithPartners(pairs, isCharged_);
+    const auto give              = [this](const ExcludedPairs& p)
     { backend_->setExclusions(p.offsets.data(), p.partners.data(), count_); };
     if (charged_ == count_)
     {
@@ -169,7 +158,7 @@ void ChargeSet<Real>::handOver(const ExcludedPairs& pairs)
     {
         give(chargedPairs(pairs, isCharged_));
     }
-    withPartners_ = std::count(hasPartner.begin(), hasPartner.end(), char(1));
+    withPartners_ = withPartners;
 }
 
 template<class Real>

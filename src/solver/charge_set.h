@@ -15,6 +15,7 @@
 #include "cells/excluded_pairs.h"
 #include "operators/scaled_charges.h"
 #include "plan/occupancy.h"
+#include "solver/chosen_for.h"
 
 namespace farfield
 {
@@ -49,8 +50,8 @@ public:
     //! Sum, e^2.
     double squaredCharges() const { return squaredCharges_; }
     bool hasExclusions() const { return !excluded_.partners.empty(); }
-    //! Charged particles that have an excluded partner with a charge, once the pairs are complete.
-    long long withPartners() const { return withPartners_; }
+    //! What cells are chosen for, once the pairs are complete.
+    ParticleNumbers numbers() const { return { takingPart(), withPartners_ }; }
     //! The excluded pairs as they were set.
     const ExcludedPairs& excluded() const { return excluded_; }
     //! The charges, e, [count()].

@@ -20,6 +20,7 @@
 #include "solver/agreement.h"
 #include "solver/box_follower.h"
 #include "solver/chosen_backend.h"
+#include "solver/chosen_for.h"
 #include "solver/input_check.h"
 #include "solver/memory_errors.h"
 #include "solver/pipeline.h"
@@ -122,14 +123,16 @@ public:
                   {
                       gpu_->setSystem(system_);
                   }
+                  std::vector<char> isCharged(system_.count());
+                  std::transform(system_.charges.begin(),
+                                 system_.charges.end(),
+                                 isCharged.begin(),
+                                 [](Real q) { return q != 0; });
+                  net_     = std::accumulate(system_.charges.begin(), system_.charges.end(), 0.0);
+                  charged_ = std::count(isCharged.begin(), isCharged.end(), char(1));
+                  numbers_ = { charged_ > 0 ? charged_ : system_.count(),
+                               countWithPartners(system_.excluded, isCharged) };
               });
-        net_     = 0;
-        charged_ = 0;
-        for (const Real q : system_.charges)
-        {
-            net_ += static_cast<double>(q);
-            charged_ += q != 0 ? 1 : 0;
-        }
         setLocal(nullptr, 0);
     }
 
@@ -251,7 +254,7 @@ public:
         if (operators_.exist())
         {
             s           = operators_.setup();
-            s.chosenFor = chosenFor_;
+            s.chosenFor = chosenFor_.device();
         }
         s.device     = options_.device;
         s.threads    = threads_;
@@ -266,10 +269,12 @@ public:
         {
             return {};
         }
-        return encodeState(
-                { operators_.discretisation(), chosenFor_, charged_, operators_.strain() },
-                options_,
-                sizeof(Real));
+        return encodeState({ operators_.discretisation(),
+                             chosenFor_.device(),
+                             chosenFor_.takingPart(),
+                             operators_.strain() },
+                           options_,
+                           sizeof(Real));
     }
 
     void restore(const std::vector<double>& state)
@@ -287,7 +292,7 @@ public:
                                   "On GPUs, several ranks have no tree of cells.");
                   }
                   operators_.change([&] { operators_.build(saved.discretisation, saved.strain); });
-                  chosenFor_ = saved.chosenFor;
+                  chosenFor_.restore(saved.chosenFor, saved.particles);
               });
         partition_.forget();
     }
@@ -331,11 +336,12 @@ private:
         traffic_.bytes += ranks_.bytes() - bytes + onDevice.bytes;
     }
 
-    //! Makes the operators those of a box. \param[in] positions  returns those in host memory
+    //! Makes the operators those of a box and of the system. \param[in] positions  returns those in
+    //! host memory
     template<class Positions>
     void follow(const Positions& positions, const Mat3& box)
     {
-        if (!operators_.exist())
+        if (!operators_.exist() || !chosenFor_.isStillFor(numbers_))
         {
             choose(positions(), box);
         }
@@ -343,13 +349,16 @@ private:
         {
             followBox(box, options_.device, &operators_, [&] { choose(positions(), box); });
         }
+        chosenFor_.complete(numbers_);
     }
 
     //! The operators in use, and particles everywhere.
     Work evenWork() const
     {
         const Discretisation& d = operators_.discretisation();
-        return { d, Occupancy(d.referenceBox.determinant()), static_cast<double>(charged_) };
+        return { d,
+                 Occupancy(d.referenceBox.determinant()),
+                 static_cast<double>(numbers_.takingPart) };
     }
 
     bool hostsPassMessages() const
@@ -502,7 +511,8 @@ private:
     OwnParticles<Real> own_;
     double net_        = 0; //!< of the system, e
     long long charged_ = 0; //!< particles with a charge
-    Device chosenFor_  = Device::Cpu;
+    ParticleNumbers numbers_;
+    ChosenFor chosenFor_;
     Traffic traffic_;
 };
 

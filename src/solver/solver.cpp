@@ -20,6 +20,7 @@
 #include "solver/box_follower.h"
 #include "solver/charge_set.h"
 #include "solver/chosen_backend.h"
+#include "solver/chosen_for.h"
 #include "solver/group_energies.h"
 #include "solver/input_check.h"
 #include "solver/memory_errors.h"
@@ -43,21 +44,6 @@ const Error
         c_outOfMemory(ErrorCode::OutOfMemory,
                       "The memory of the host is exhausted; larger cells, a lower order or fewer "
                       "threads need less.");
-
-namespace
-{
-
-//! Cells are chosen anew when a number of particles has changed by more than this factor.
-constexpr double c_otherNumber = 1.5;
-
-//! Whether a number is about what it was.
-bool isLike(long long now, long long then)
-{
-    return static_cast<double>(now) <= c_otherNumber * static_cast<double>(then)
-           && static_cast<double>(then) <= c_otherNumber * static_cast<double>(now);
-}
-
-} // namespace
 
 template<class Real>
 class Solver<Real>::Impl
@@ -356,7 +342,7 @@ public:
         if (operators_.exist())
         {
             s           = operators_.setup();
-            s.chosenFor = chosenFor_;
+            s.chosenFor = chosenFor_.device();
         }
         s.device     = device_;
         s.threads    = threads_;
@@ -372,10 +358,12 @@ public:
         {
             return {};
         }
-        std::vector<double> array = encodeState(
-                { operators_.discretisation(), chosenFor_, chosenCount_, operators_.strain() },
-                options_,
-                sizeof(Real));
+        std::vector<double> array              = encodeState({ operators_.discretisation(),
+                                                               chosenFor_.device(),
+                                                               chosenFor_.takingPart(),
+                                                               operators_.strain() },
+                                                options_,
+                                                sizeof(Real));
         const std::vector<double> ofDifference = perturbed_.state();
         array.insert(array.end(), ofDifference.begin(), ofDifference.end());
         return array;
@@ -395,9 +383,7 @@ public:
         }
         const SavedState saved = decodeState(array, options_, device_, sizeof(Real));
         operators_.change([&] { operators_.build(saved.discretisation, saved.strain); });
-        chosenFor_      = saved.chosenFor;
-        chosenCount_    = saved.particles;
-        chosenPartners_ = c_notKnown;
+        chosenFor_.restore(saved.chosenFor, saved.particles);
         measuredSpread_ = 0;
         timed_.clear();
         perturbed_.restore(ofDifference);
@@ -423,18 +409,6 @@ private:
         Mat3 box;
         Vec3 extent;
     };
-
-    /*! \brief Whether cells were chosen for so many particles, more or less, and for as many
-     *         excluded ones.
-     *
-     *  What is left of forces without the excluded pairs may be far less than they were, and the
-     *  same error then more of them. */
-    bool areChosenForCount() const
-    {
-        return isLike(charges_.takingPart(), chosenCount_)
-               && (chosenPartners_ == c_notKnown
-                   || isLike(charges_.withPartners(), chosenPartners_));
-    }
 
     //! Whether cells were chosen for particles without images that are about as far apart.
     bool areChosenFor(const Place& place) const
@@ -494,11 +468,9 @@ private:
                         times_.notCounted([&] { build(box, x, extent, mayTune); });
                         setMeasuredFor(place, x);
                     });
-            chosenFor_      = device_;
-            chosenCount_    = charges_.takingPart();
-            chosenPartners_ = charges_.withPartners();
+            chosenFor_.set(device_, charges_.numbers());
         };
-        if (!operators_.exist() || !areChosenForCount())
+        if (!operators_.exist() || !chosenFor_.isStillFor(charges_.numbers()))
         {
             choose(options_.tune, place.extent);
         }
@@ -546,10 +518,7 @@ private:
                 choose(options_.tune, operators_.discretisation().extent);
             }
         }
-        if (chosenPartners_ == c_notKnown)
-        {
-            chosenPartners_ = charges_.withPartners(); // of the run that is continued
-        }
+        chosenFor_.complete(charges_.numbers());
     }
 
     //! That points, [points][3] in host memory, are somewhere.
@@ -708,13 +677,9 @@ private:
     PerturbedCharges<Real> perturbed_;
     PointFields<Real> pointFields_;
     std::vector<TimedSetting> timed_;
-    std::optional<Mat3> enqueuedVirial_;   //!< of what was enqueued last, if the stages have none
-    Device chosenFor_      = Device::Auto; //!< the device whose costs decided on the cells
-    long long chosenCount_ = 0;            //!< the number of particles that they were chosen for
-    //! In a state that was restored: those that come with the next evaluation.
-    static constexpr long long c_notKnown = -1;
-    long long chosenPartners_             = 0; //!< the same of those with excluded partners
-    double measuredSpread_                = 0; //!< nm, see isSpreadAsMeasured(); 0: not known
+    std::optional<Mat3> enqueuedVirial_; //!< of what was enqueued last, if the stages have none
+    ChosenFor chosenFor_;
+    double measuredSpread_ = 0; //!< nm, see isSpreadAsMeasured(); 0: not known
 };
 
 template<class Real>

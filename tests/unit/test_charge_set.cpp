@@ -75,17 +75,17 @@ TEST_F(Charges, DecideWhichExcludedPairsTheBackendGets)
 TEST_F(Charges, CountThoseWithExcludedPartners)
 {
     set({ 1, 0, 1, 1 });
-    EXPECT_EQ(charges.withPartners(), 0);
+    EXPECT_EQ(charges.numbers().withPartners, 0);
     charges.setExclusions(offsets.data(), partners.data());
-    EXPECT_EQ(charges.withPartners(), 2); // 2 and 3
+    EXPECT_EQ(charges.numbers().withPartners, 2); // 2 and 3
     const Ints both = { 0, 1, 3, 5, 6 }, ofBoth = { 1, 0, 2, 1, 3, 2 };
     charges.setExclusions(both.data(), ofBoth.data());
-    EXPECT_EQ(charges.withPartners(), 2);
+    EXPECT_EQ(charges.numbers().withPartners, 2);
     set({ 1, 1, 1, 1 });
     charges.completePairs();
-    EXPECT_EQ(charges.withPartners(), 4);
+    EXPECT_EQ(charges.numbers().withPartners, 4);
     set({ 1, 1, 1 });
-    EXPECT_EQ(charges.withPartners(), 0);
+    EXPECT_EQ(charges.numbers().withPartners, 0);
 }
 
 TEST_F(Charges, OfAnotherNumberOfParticlesHaveNoExclusions)
