@@ -74,6 +74,18 @@ void CudaBackend<Real>::setExclusions(const int* offsets, const int* partners, i
 }
 
 template<class Real>
+void CudaBackend<Real>::setFieldCap(double cap)
+{
+    if (cap != this->fieldCap_)
+    {
+        settle();
+        Backend<Real>::setFieldCap(cap);
+        totals_.clearFields(far());
+        history_.replace(); // an argument of kernels
+    }
+}
+
+template<class Real>
 void CudaBackend<Real>::setSystem(const WholeSystem<Real>& system)
 {
     ranks_->setSystem(system, rootCoulomb_, far());

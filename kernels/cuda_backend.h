@@ -48,6 +48,7 @@ public:
 
     void setCharges(const Real* q, int n) override;
     void setExclusions(const int* offsets, const int* partners, int n) override;
+    void setFieldCap(double cap) override;
     void build(const Discretisation& d) override;
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override;
     void sort() override;
@@ -60,6 +61,7 @@ public:
 
     void l2p() override;
     Totals collect() override;
+    double cappedFields() const override { return totals_.cappedFields(); }
     bool mustRepeat() const override { return mustRepeat_; }
 
     void beginStage(Stage stage) override;
@@ -80,6 +82,10 @@ public:
 
     void settle() override;
     Totals wait() override;
+    bool isRecording(void* stream) const override
+    {
+        return isCapturing(static_cast<cudaStream_t>(stream));
+    }
     bool mustRecordAgain() const override { return history_.isOutdated() || tree().needsRoom(); }
 
     bool mayUpdateGraphs() const override { return tree().levels() == 1; }

@@ -112,7 +112,7 @@ template<class Real>
 void CudaBackend<Real>::l2p()
 {
     streams_.awaitIn(far(), Point::NearDone);
-    ForceArrays<Real> arrays;
+    ForceArrays<Real> arrays = {};
     arrays.near      = nearField_.forces();
     arrays.nearPlace = ranks_ ? cells_.particles().position : nullptr;
     arrays.excluded  = nearField_.exclusions().forces();
@@ -121,6 +121,11 @@ void CudaBackend<Real>::l2p()
     arrays.all     = forces();
     arrays.far     = this->request_.virial ? farForces_.data() : nullptr;
     arrays.poison  = ranks_ ? ranks_->poison() : tree().poison();
+    if (this->fieldCap_ > 0)
+    {
+        arrays.fields       = totals_.fields();
+        arrays.chargePerCap = static_cast<Real>(rootCoulomb_ / this->fieldCap_);
+    }
     farField_.l2p(ours(), netCharge_, arrays, far());
     if (wantedSums() != NearSums::None)
     {

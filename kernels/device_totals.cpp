@@ -16,6 +16,8 @@ DeviceTotals<Real>::DeviceTotals(cudaStream_t stream)
 {
     sums_.resize(1);
     sums_.clear(stream);
+    fields_.resize(1);
+    fields_.clear(stream);
     status_.resize(1);
     nearScratch_.resize(stream);
     farScratch_.resize(stream);
@@ -31,8 +33,16 @@ void DeviceTotals<Real>::read(const DeviceCells<Real>& particles, const Stream& 
               "copying from the GPU");
     };
     get(&status->sums, sums_.data(), sizeof(DeviceSums));
+    get(&status->fields, fields_.data(), sizeof(FieldSums));
     get(&status->evaluation, particles.evaluation(), sizeof(status->evaluation));
     stream.synchronize();
+    const FieldSums& fields = status->fields;
+    if (fields.evaluations > fieldsRead_.evaluations)
+    {
+        cappedFields_ = static_cast<double>(fields.capped - fieldsRead_.capped) / FieldSums::c_one
+                        / static_cast<double>(fields.evaluations - fieldsRead_.evaluations);
+        fieldsRead_   = fields;
+    }
     const auto& evaluation = status->evaluation;
     if (evaluation.number > 0 && evaluation.invalid != INT_MAX)
     {

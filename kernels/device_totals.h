@@ -8,6 +8,7 @@
 #define FARFIELD_KERNELS_DEVICE_TOTALS_H
 
 #include "backend/backend.h"
+#include "expansions/expansions.h"
 #include "near/near.h"
 #include "runtime/ordered_sums.h"
 #include "sort/cell_list.h"
@@ -32,12 +33,20 @@ public:
     explicit DeviceTotals(cudaStream_t stream);
 
     void clear(cudaStream_t stream) { sums_.clear(stream); }
+    //! Fields are counted with another cap from now on.
+    void clearFields(cudaStream_t stream)
+    {
+        fields_.clear(stream);
+        fieldsRead_   = {};
+        cappedFields_ = 0;
+    }
     //! \name Device memory, that stages add to
     //!@{
     NearTotals* near() { return &sums_.data()->near; }
     double* energy() { return &sums_.data()->energy; }
     double* virial() { return sums_.data()->virial; }
     double* deviatoric() { return sums_.data()->deviatoric; }
+    FieldSums* fields() { return fields_.data(); }
     //!@}
     //! \name Scratch: near and far field may run at the same time
     //!@{
@@ -50,15 +59,21 @@ public:
     void read(const DeviceCells<Real>& particles, const Stream& stream);
     //! Those of the last evaluation that was read, as its own request says.
     Totals totals() const;
+    //! See Backend::cappedFields(): of the evaluations since the last but one read(), their mean.
+    double cappedFields() const { return cappedFields_; }
 
 private:
     struct Status
     {
         DeviceSums sums;
+        FieldSums fields;
         typename DeviceCells<Real>::Evaluation evaluation;
     };
 
     DeviceBuffer<DeviceSums> sums_;
+    DeviceBuffer<FieldSums> fields_;
+    FieldSums fieldsRead_ = {};
+    double cappedFields_  = 0;
     OrderedSums nearScratch_, farScratch_;
     PinnedBuffer<Status> status_;
 };

@@ -43,6 +43,15 @@ void p2m(const DeviceExpansionTables<Real>& tables,
          const LevelView<Real>& leaves,
          cudaStream_t stream);
 
+//! How strong fields at charges were: sums over evaluations, exact in any order.
+struct FieldSums
+{
+    //! One in these sums.
+    static constexpr double c_one = 1 << 20;
+    unsigned long long capped;      //!< of squared fields over the squared cap, each at most one
+    unsigned long long evaluations; //!< how many
+};
+
 //! Where forces come from and go to; device memory, kJ/mol/nm.
 template<class Real>
 struct ForceArrays
@@ -56,6 +65,8 @@ struct ForceArrays
     Real* all;            //!< [n][3] in the caller's order and frame
     const Real* poison;   //!< [1] added to every force, see FamilyLists; null for zero
     Real4<Real>* far;     //!< [n] set to the far part as 'near', w unused; null if not wanted
+    FieldSums* fields;    //!< [1] added to; null if not wanted
+    Real chargePerCap;    //!< one over the field that counts most, for charges as those of particles
 };
 
 /*! \brief Far-field forces, added to those of the near field and of excluded pairs.

@@ -181,16 +181,40 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
             force.z          = a.w * (task.pull * a.z - scale * g[2]);
         }
     }
+    Real square = 0; // of the field, in units of the cap
     if (i < task.particles.n)
     {
-        const Real poison = (out.poison != nullptr) ? *out.poison : Real(0);
+        const Real poison     = (out.poison != nullptr) ? *out.poison : Real(0);
+        const Real forceToCap = (a.w != 0) ? out.chargePerCap / a.w : Real(0);
         for (int k = 0; k < 3; k++)
         {
-            to[k] = sum[k] + turned(force, out.rotation, k) + poison;
+            const Real before = out.replace ? Real(0) : to[k];
+            const Real after  = sum[k] + turned(force, out.rotation, k) + poison;
+            const Real field  = forceToCap * (after - before);
+            square += field * field;
+            to[k] = after;
         }
         if (out.far != nullptr)
         {
             out.far[i] = force;
+        }
+    }
+    if (out.fields != nullptr)
+    {
+        // what is not a number counts as beyond the cap
+        unsigned int capped = static_cast<unsigned int>(
+                static_cast<Real>(FieldSums::c_one) * (square < 1 ? square : Real(1)));
+        for (int lanes = c_warp / 2; lanes > 0; lanes /= 2)
+        {
+            capped += __shfl_down_sync(c_allLanes, capped, lanes);
+        }
+        if (lane == 0)
+        {
+            atomicAdd(&out.fields->capped, static_cast<unsigned long long>(capped));
+        }
+        if (i == 0)
+        {
+            atomicAdd(&out.fields->evaluations, 1ULL);
         }
     }
 }

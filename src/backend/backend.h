@@ -76,6 +76,9 @@ public:
     //! Excluded pairs closer than this, nm, are left out where the near field meets them, others
     //! are subtracted; surelyNear() bounds it.
     virtual void setExclusionRange(double range) { exclusionRange_ = range; }
+    //! Fields at charges above this, kJ/mol/nm/e, are counted as this by cappedFields(); 0: none are
+    //! counted.
+    virtual void setFieldCap(double cap) { fieldCap_ = cap; }
     //! Builds the operators. If it throws, or setBox() does, it has to be called again before the
     //! next evaluation.
     virtual void build(const Discretisation& discretisation) = 0;
@@ -98,6 +101,9 @@ public:
     virtual void l2p()          = 0; //!< local expansions to forces
     //! Adds the forces to the caller's array and returns the totals.
     virtual Totals collect() = 0;
+    //! Sum over charges of squared fields over the squared cap, each at most 1, of the last
+    //! evaluation that was collected or waited for.
+    virtual double cappedFields() const = 0;
     //! Whether the last evaluation has come to nothing, because lists had no room, and must be
     //! repeated: there is room now.
     virtual bool mustRepeat() const { return false; }
@@ -135,6 +141,7 @@ protected:
     Real* potentialsOut_   = nullptr;
     Request request_;
     double exclusionRange_ = c_exclusionRange; //!< nm
+    double fieldCap_       = 0;                //!< kJ/mol/nm/e
 };
 
 //! The CPU backend. \param[in] partition  of a system on several ranks, or null

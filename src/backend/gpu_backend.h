@@ -65,6 +65,8 @@ public:
                         const std::function<void()>& evaluate) = 0;
     //! Waits for the last evaluation, replays included. \throws Error  what was found on the device
     virtual Totals wait() = 0;
+    //! Whether the work of a stream is being recorded.
+    virtual bool isRecording(void* stream) const = 0;
     //! Waits for evaluations on device arrays, replays included: what they use may change then.
     virtual void settle() = 0;
     //! Whether recorded evaluations have too little reserve of room, as farfield_cuda.h says.

@@ -290,11 +290,15 @@ public:
         {
             collectPotentials();
         }
+        cappedFields_.assign(n / c_chunk + 1, 0.0);
+        const Real* q    = list_.particles().q;
+        const Real perUnit = this->fieldCap_ > 0 ? static_cast<Real>(rootCoulomb_ / this->fieldCap_) : Real(0);
 #pragma omp parallel for schedule(static) num_threads(threads_)
         for (int chunk = 0; chunk <= n / c_chunk; chunk++)
         {
             const int begin = chunk * c_chunk;
             const int end   = std::min(n, begin + c_chunk);
+            double capped   = 0;
             for (const auto& own : near_.parts())
             {
                 if (own.touched[chunk])
@@ -310,15 +314,25 @@ public:
             for (int i = begin; i < end; i++)
             {
                 const size_t to = 3 * static_cast<size_t>(list_.atom()[i]);
+                Real square     = 0;
                 for (int k = 0; k < 3; k++)
                 {
                     const Real sum = excluded[to + k]
                                      + (fx_[i] * R(0, k) + fy_[i] * R(1, k) + fz_[i] * R(2, k));
                     forces[to + k] = replace ? sum : forces[to + k] + sum;
+                    const Real inCaps = sum * (perUnit / q[i]);
+                    square += inCaps * inCaps;
                 }
+                capped += q[i] != 0 ? std::min<double>(1, square) : 0;
             }
+            cappedFields_[chunk] = capped;
         }
         return sums_.totals(this->request_, rotation_);
+    }
+
+    double cappedFields() const override
+    {
+        return std::accumulate(cappedFields_.begin(), cappedFields_.end(), 0.0);
     }
 
     std::vector<double> multipoles(int level) const override
@@ -559,6 +573,7 @@ private:
     int threads_;
     Partition<Real>* partition_; //!< null if all particles are here
     ScaledCharges<Real> charges_;
+    std::vector<double> cappedFields_; //!< of each chunk of particles
     const Real* x_ = nullptr; //!< positions at hand, with those of ghosts
 
     Discretisation discretisation_;

@@ -133,6 +133,12 @@ struct Setup
      *  Measured for the positions that the cells were chosen for: forces at several positions of
      *  the grid differ by their errors. */
     double estimatedError = 0;
+    /*! \brief The accuracy is not met, and nothing better can be had.
+     *
+     *  Charges nearly coincide, and this precision resolves their forces no better; or particles have
+     *  moved, in a run that must go on, so that no setting does. estimatedError says how far off
+     *  forces are. Never where Options::order is given. */
+    bool isBestEffort = false;
     /*! \brief The device whose costs decided on order and cells, never Auto.
      *
      *  Another one than device after restore() of a state that was saved on it: a run continues

@@ -90,8 +90,14 @@ struct Options
      *         a hundredth of the force between two typical charges at the mean distance.
      *
      *  That force is k q_rms^2 / (V/N)^(2/3), with q_rms over the N charged particles of the box.
-     *  It holds for the positions that the cells are chosen for, where it is measured, see
-     *  Setup::estimatedError; a request that cannot be met is refused with the best that can.
+     *  What rounding leaves is not asked for: errors below 40 units of rounding of this force always
+     *  suffice (2.4e-6 of it in single precision).
+     *
+     *  It holds with and without particles in contact. Where a few of them have most of all force,
+     *  errors of the others are relative to the RMS force of the others, and will suffice when those
+     *  have parted. The error is measured before the first evaluation, see Setup::estimatedError, and
+     *  again when forces have become much weaker or stronger. A request that cannot be met is refused
+     *  with the best that can; in a run that has begun the best is taken, see Setup::isBestEffort.
      *  From c_bestAccuracy to c_worstAccuracy. */
     double accuracy = 3e-4;
     //! Multipole order p, 0 to c_maxOrder; -1 lets the accuracy decide. An order that is given

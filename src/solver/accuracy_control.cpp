@@ -16,6 +16,7 @@
 #include "plan/open_box.h"
 #include "solver/even_places.h"
 #include "solver/exact_forces.h"
+#include "solver/force_scale.h"
 #include "solver/worst_positions.h"
 
 namespace farfield
@@ -35,6 +36,21 @@ constexpr double c_doubt = 1.1;
 constexpr double c_ofExclusions = 0.3;
 //! Excluded pairs at any distance, nm, as far as they are surely near.
 constexpr double c_allExclusions = 1e9;
+
+//! The setting with the smallest error of some.
+struct Best
+{
+    std::optional<Discretisation> setting;
+    double error = std::numeric_limits<double>::infinity();
+    void note(double measured, const Discretisation& d)
+    {
+        if (measured < error)
+        {
+            error   = measured;
+            setting = d;
+        }
+    }
+};
 
 /*! \brief The course of the search: which error in water to ask for next, by what the attempts
  *         before have met. */
@@ -118,7 +134,8 @@ private:
 template<class Real>
 void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
                                             const Real* x,
-                                            const Vec3& extent)
+                                            const Vec3& extent,
+                                            WhereMissed whereMissed)
 {
     const bool isPeriodic = options_.boundary == Boundary::Periodic;
     Mat3 box;
@@ -133,36 +150,58 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
     const bool orderIsOpen = options_.order < 0;
     Search search;
     double setUp = 0; // of all attempts
+    bool isBuilt = false; // the last one
     std::optional<Discretisation> sufficient, last;
+    // what is taken where nothing suffices
+    std::optional<Discretisation> atRounding;
+    Best closest;
     const auto isAsLast = [&](const Discretisation& d) { return last && d.hasSettingOf(*last); };
     while (search.goesOn())
     {
         Options ofWater  = options_;
         ofWater.accuracy = options_.accuracy / search.factor();
-        Discretisation d = choice(ofWater, box, occupied_, extent);
-        if (last)
+        try
         {
-            d.exclusionRange = operators_->discretisation().exclusionRange;
+            Discretisation d = choice(ofWater, box, occupied_, extent);
+            if (last)
+            {
+                d.exclusionRange = operators_->discretisation().exclusionRange;
+            }
+            if (sufficient && (isAsLast(d) || d.hasSettingOf(*sufficient)))
+            {
+                break;
+            }
+            if (isAsLast(d))
+            {
+                search.askForMore();
+                continue;
+            }
+            setUp += partOfLongestSetUp(d);
+            if (last && setUp > 1)
+            {
+                break;
+            }
+            isBuilt = false;
+            operators_->build(d);
+            isBuilt = true;
+            last    = d;
         }
-        if (sufficient && (isAsLast(d) || d.hasSettingOf(*sufficient)))
+        catch (const Error&)
         {
-            break;
+            if (!last)
+            {
+                throw;
+            }
+            break; // what would be better cannot be had
         }
-        if (isAsLast(d))
-        {
-            search.askForMore();
-            continue;
-        }
-        setUp += partOfLongestSetUp(d);
-        if (last && setUp > 1)
-        {
-            break;
-        }
-        last = d;
-        operators_->build(d);
-        const double predicted       = estimatedError(d, d.leafGrid(box));
+        const double predicted       = estimatedError(*last, last->leafGrid(box));
         const MeasuredError measured = measureAndNote(x, box, predicted);
         const double ratio           = c_doubt * measured.worst / predicted;
+        closest.note(measured.worst, operators_->discretisation());
+        if (!atRounding && measured.beyondRounding <= request)
+        {
+            atRounding = operators_->discretisation(); // the first one is the cheapest
+        }
         if (measured.worst <= request || !orderIsOpen)
         {
             // an explicit order stands even if it misses the accuracy
@@ -189,7 +228,7 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
             search.failed(measured.worst, predicted, ratio);
             // rounding grows with cells
             const double smaller =
-                    d.leafGrid(box).unit() * std::min(0.5, 0.7 * request / measured.worst);
+                    last->leafGrid(box).unit() * std::min(0.5, 0.7 * request / measured.worst);
             if (search.isStuck() && options_.cellSize == 0 && smaller > c_smallestBound)
             {
                 cellBound_ = smaller;
@@ -200,11 +239,21 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
     }
     if (!sufficient)
     {
-        refuse(search.least());
+        sufficient = atRounding;
+        if (!sufficient && whereMissed == WhereMissed::TakeBest)
+        {
+            sufficient = closest.setting ? closest.setting : last;
+        }
+        if (!sufficient)
+        {
+            refuse(search.least());
+        }
+        sufficient->isBestEffort = true;
     }
-    if (!operators_->discretisation().hasSettingOf(*sufficient))
+    // the last one may be cheaper and not do
+    if (!isBuilt || sufficient->isBestEffort || !operators_->discretisation().hasSettingOf(*sufficient))
     {
-        operators_->build(*sufficient); // the cheaper one does not do
+        operators_->build(*sufficient);
     }
 }
 
@@ -314,6 +363,7 @@ AccuracyControl<Real>::measureAndNote(const Real* x, const Mat3& box, double pre
         }
     }
     operators_->setError(measured.usual, measured.worst / predicted);
+    operators_->setMeasuredField(measured.field);
     return measured;
 }
 
@@ -385,10 +435,10 @@ std::vector<Real> AccuracyControl<Real>::forcesAt(const Real* x, const Request& 
 }
 
 template<class Real>
-ForceSpread AccuracyControl<Real>::measureSpread(const Places& places,
-                                                 const Mat3& box,
-                                                 int positions,
-                                                 int corners)
+ForceSpread<Real> AccuracyControl<Real>::measureSpread(const Places& places,
+                                                       const Mat3& box,
+                                                       int positions,
+                                                       int corners)
 {
     const Discretisation& d = operators_->discretisation();
     const Real* const x     = places.x;
@@ -424,8 +474,7 @@ ForceSpread AccuracyControl<Real>::measureSpread(const Places& places,
         const auto atFarPairs = pointsAtFarPairs(*charges_, x, box, d);
         std::for_each(atFarPairs.begin(), atFarPairs.end(), addAt);
     }
-    return places.exact.empty() ? ForceSpread(forces, positions)
-                                : ForceSpread(forces, positions, places.exact);
+    return { std::move(forces), static_cast<size_t>(positions), places.exact };
 }
 
 template<class Real>
@@ -467,31 +516,102 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(con
         even_.exact = exactForces(even_.x, box);
     }
     const MeasuredError even = measureAt(even_, box);
-    return { here.usual, std::max(here.worst, even.worst), here.unit };
+    MeasuredError both = here;
+    both.worst         = std::max(here.worst, even.worst);
+    return both;
+}
+
+template<class Real>
+double AccuracyControl<Real>::beyondRounding(const ForceSpread<Real>& spread,
+                                             const ForceScale& scale,
+                                             double cell) const
+{
+    const double unit = 0.5 * static_cast<double>(std::numeric_limits<Real>::epsilon());
+    double largest    = 0;
+    for (const Real q : charges_->charges())
+    {
+        largest = std::max(largest, std::abs(static_cast<double>(q)));
+    }
+    // of each particle, if all of its force is that of the largest charge
+    std::vector<double> rounding(charges_->count(), 0.0);
+    for (size_t i = 0; i < rounding.size(); i++)
+    {
+        const double* f    = spread.mean().data() + 3 * i;
+        const double force = std::sqrt(f[0] * f[0] + f[1] * f[1] + f[2] * f[2]);
+        const double product =
+                options_.coulombConstant * largest * std::abs(static_cast<double>(charges_->charges()[i]));
+        if (force > 0 && product > 0)
+        {
+            const double distance = std::sqrt(product / force);
+            rounding[i] = force * unit * (2 * std::sqrt(3.0) * cell / distance + 8);
+        }
+    }
+    const auto worst = [&](const std::vector<double>& weights, double square)
+    { return std::sqrt(spread.squares(weights, rounding).worst / square); };
+    return std::max(worst({}, scale.ofAll), worst(scale.weights, scale.square));
+}
+
+template<class Real>
+typename AccuracyControl<Real>::MeasuredError
+AccuracyControl<Real>::measureAnew(const Real* x, const Mat3& box)
+{
+    const Discretisation d = operators_->discretisation();
+    look(x, box, d.extent);
+    return measureAndNote(x, box, estimatedError(d, d.leafGrid(box)));
 }
 
 template<class Real>
 bool AccuracyControl<Real>::stillSuffices(const Real* x, const Mat3& box)
 {
-    const Discretisation d = operators_->discretisation();
-    look(x, box, d.extent);
-    const MeasuredError measured = measureAndNote(x, box, estimatedError(d, d.leafGrid(box)));
-    return measured.worst <= options_.accuracy || options_.order >= 0;
+    return measureAnew(x, box).worst <= options_.accuracy || options_.order >= 0;
+}
+
+template<class Real>
+bool AccuracyControl<Real>::stillSuits(const Real* x, const Mat3& box)
+{
+    const MeasuredError measured = measureAnew(x, box);
+    return (measured.worst <= options_.accuracy
+            && (measured.worst > c_idle * options_.accuracy || countsAllPlaces_))
+           || options_.order >= 0;
+}
+
+template<class Real>
+double AccuracyControl<Real>::leastForce(const Mat3& box) const
+{
+    const double part = leastPartOfPairForce(options_.accuracy, sizeof(Real));
+    return std::max(part * pairForce(box), leastForce_);
+}
+
+template<class Real>
+double AccuracyControl<Real>::leastField() const
+{
+    const double charged = static_cast<double>(charges_->charged());
+    return leastForce(operators_->box()) / std::sqrt(charges_->squaredCharges() / charged);
+}
+
+template<class Real>
+double AccuracyControl<Real>::typicalForce() const
+{
+    const double charged = static_cast<double>(charges_->charged());
+    return charged > 0 ? operators_->discretisation().field.level
+                                 * std::sqrt(charges_->squaredCharges() / charged)
+                       : 0;
 }
 
 template<class Real>
 double AccuracyControl<Real>::pairForce(const Mat3& room) const
 {
-    const double charged  = static_cast<double>(charges_->charged());
-    const double distance = std::cbrt(room.determinant() / charged);
-    return options_.coulombConstant * charges_->squaredCharges() / (charged * distance * distance);
+    return typicalPairForce(options_.coulombConstant,
+                            charges_->squaredCharges(),
+                            charges_->charged(),
+                            room.determinant());
 }
 
 template<class Real>
 double AccuracyControl<Real>::crowding(const MeasuredError& measured) const
 {
     const double perCharged = static_cast<double>(charges_->count()) / charges_->charged();
-    return std::sqrt(perCharged) * measured.unit / pairForce(room_);
+    return std::sqrt(perCharged) * measured.rms / pairForce(room_);
 }
 
 template<class Real>
@@ -519,14 +639,19 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measureAt(c
     constexpr int c_lowOrder = 10, c_higher = 4; //!< the same of their orders
     if (charges_->charged() == 0)
     {
-        return { 0, 0, 0 };
+        return {};
     }
     const long long count  = charges_->charged();
     const bool areExact    = !places.exact.empty();
     const int positions    = positionsToMeasure(places);
     const int corners      = static_cast<int>(std::min<long long>(
             count, charges_->acting() <= c_fewParticles ? c_corners : c_fewCorners));
-    ForceSpread spread     = measureSpread(places, box, positions, corners);
+    const ForceSpread<Real> spread = measureSpread(places, box, positions, corners);
+    const ForceScale scale(spread.mean(), *charges_, pairForce(box), leastForce(box));
+    using Squares    = typename ForceSpread<Real>::Squares;
+    const auto spreadOf = [&](const std::vector<double>& weights) { return spread.squares(weights); };
+    Squares all      = spreadOf({});
+    Squares ordinary = scale.weights.empty() ? all : spreadOf(scale.weights);
     const Discretisation d = operators_->discretisation();
     // without dipoles there is no far field at any position
     const bool hasBias =
@@ -536,16 +661,30 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measureAt(c
         Discretisation better = d;
         better.order          = d.order + c_higher;
         operators_->build(better);
-        spread.addBias(measureSpread(places, box, positions, 0), positions, positions);
+        const ForceSpread<Real> ofBetter = measureSpread(places, box, positions, 0);
         operators_->build(d);
+        const auto add = [&](const std::vector<double>& weights, Squares* squares)
+        {
+            const double bias = spread.bias(ofBetter, weights);
+            squares->usual += bias;
+            squares->worst += bias;
+        };
+        add({}, &all);
+        add(scale.weights, &ordinary);
     }
-    // all are sums over particles
-    const double least = static_cast<double>(count) * std::pow(0.01 * pairForce(box), 2);
-    const double scale = std::max(spread.square, least);
-    const double usual = std::sqrt(spread.usual / scale);
-    const double worst = std::sqrt(spread.worst / scale);
+    // particles in contact, whose forces are most of all, count in one, and hardly in the other
+    const double usual = std::sqrt(std::max(all.usual / scale.ofAll, ordinary.usual / scale.square));
+    const double worst = std::sqrt(std::max(all.worst / scale.ofAll, ordinary.worst / scale.square));
     // other positions may be worse than the worst of these: half as far again from the usual
-    return { usual, worst + 0.5 * (worst - usual), std::sqrt(scale / charges_->count()) };
+    const double error = worst + 0.5 * (worst - usual);
+    return { usual,
+             error,
+             std::sqrt(scale.square / charges_->count()),
+             std::sqrt(scale.ofAll / charges_->count()),
+             error <= c_margin * options_.accuracy
+                     ? error
+                     : beyondRounding(spread, scale, d.leafGrid(box).unit()),
+             scale.field };
 }
 
 template<class Real>

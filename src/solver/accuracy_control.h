@@ -19,11 +19,19 @@
 #include "plan/occupancy.h"
 #include "plan/open_box.h"
 #include "solver/charge_set.h"
+#include "solver/force_scale.h"
 #include "solver/force_spread.h"
 #include "solver/pipeline.h"
 
 namespace farfield
 {
+
+//! What is done where nothing meets the accuracy.
+enum class WhereMissed
+{
+    Refuse,  //!< a run has not begun
+    TakeBest //!< a run must go on
+};
 
 //! Chooses and builds operators, and measures their error.
 template<class Real>
@@ -49,6 +57,9 @@ public:
     //! What is chosen is for several ranks; errors are measured on this one.
     void setNetwork(const Network& network) { network_ = network; }
     const Network& network() const { return network_; }
+    /*! \brief Errors are relative to no less than this, kJ/mol/nm: particles that are a part of a
+     *         system, whose forces are added to those of the whole. */
+    void setLeastForce(double force) { leastForce_ = force; }
 
     /*! \brief Chooses and builds operators that meet the accuracy, in these very positions.
      *
@@ -57,8 +68,13 @@ public:
      *  \param[in] periodicBox  only its vectors along periodic axes have a meaning
      *  \param[in] x  [n][3], nm, host memory
      *  \param[in] extent  that cells have to hold, nm, see extentInBox(); without images
+     *  Where all that is missing is what single precision cannot resolve, or the best is to be taken,
+     *  Discretisation::isBestEffort says so.
      *  \throws Error  InvalidArgument: the accuracy cannot be met; the best that can is named */
-    void buildSufficient(const Mat3& periodicBox, const Real* x, const Vec3& extent);
+    void buildSufficient(const Mat3& periodicBox,
+                         const Real* x,
+                         const Vec3& extent,
+                         WhereMissed whereMissed = WhereMissed::Refuse);
 
     /*! \brief More of the cells in use, for particles that have spread; nothing if others would do
      *         much better, or if they cannot be had.
@@ -73,9 +89,14 @@ public:
     //! Error of the forces, relative to what Options::accuracy says.
     struct MeasuredError
     {
-        double usual; //!< mean over positions of the grid
-        double worst; //!< of the position with the largest, and of those that were not measured
-        double unit;  //!< what they are relative to, kJ/mol/nm
+        double usual = 0; //!< mean over positions of the grid
+        double worst = 0; //!< of the position with the largest, and of those that were not measured
+        double unit  = 0; //!< what they are relative to, kJ/mol/nm, see ForceScale
+        double rms   = 0; //!< RMS of all forces, those of particles in contact too, kJ/mol/nm
+        //! As worst, of what rounding of positions in their cells does not explain: charges in
+        //! contact have no better force in this precision.
+        double beyondRounding = 0;
+        MeasuredField field;
     };
     /*! \brief Error of the operators in use, from evaluations at several positions of the grid.
      *
@@ -88,6 +109,14 @@ public:
     /*! \brief Whether the operators in use still do for particles that have spread; notes their error.
      *  \param[in] x, box  that the operators are for */
     bool stillSuffices(const Real* x, const Mat3& box);
+
+    /*! \brief As stillSuffices(), and whether the operators do no more than they have to, either:
+     *         others may be cheaper. */
+    bool stillSuits(const Real* x, const Mat3& box);
+    //! Fields that are weaker are alike, kJ/mol/nm/e.
+    double leastField() const;
+    //! The RMS force when the error was measured, kJ/mol/nm, without particles in contact.
+    double typicalForce() const;
 
     /*! \brief Edge of the largest cell, nm, in which rounding leaves the accuracy.
      *
@@ -108,8 +137,12 @@ private:
     void look(const Real* x, const Mat3& box, const Vec3& extent);
     //! Exact forces, [n][3]; none where these take too long.
     std::vector<double> exactForces(const Real* x, const Mat3& box) const;
+    //! What errors are relative to where forces cancel, kJ/mol/nm.
+    double leastForce(const Mat3& box) const;
     //! measure() of these places alone.
     MeasuredError measureAt(const Places& places, const Mat3& box);
+    //! How far off the operators in use are, in terms of the request.
+    MeasuredError measureAnew(const Real* x, const Mat3& box);
     //! A force between neighbours that fill a room evenly, kJ/mol/nm. \param[in] room  rows, nm
     double pairForce(const Mat3& room) const;
     //! How much larger forces are than those in the room that the particles have.
@@ -138,7 +171,7 @@ private:
     /*! \brief Forces at several positions of the grid: a number that are spread evenly, and some
      *         that put a particle into the corner of its cell, where errors are largest, or that
      *         part a pair. */
-    ForceSpread measureSpread(const Places& places, const Mat3& box, int positions, int corners);
+    ForceSpread<Real> measureSpread(const Places& places, const Mat3& box, int positions, int corners);
     //! How many positions of the grid an error is taken from.
     int positionsToMeasure(const Places& places) const;
     /*! \brief What subtracting excluded pairs may add to the error once they have moved, relative
@@ -154,6 +187,9 @@ private:
                                         const Mat3& box,
                                         const MeasuredError& measured,
                                         double allowed);
+    //! The worst error in a spread that rounding does not explain, see MeasuredError.
+    //! \param[in] cell  edge of a leaf, nm
+    double beyondRounding(const ForceSpread<Real>& spread, const ForceScale& scale, double cell) const;
     //! That nothing meets the accuracy. \param[in] best  error that was met
     [[noreturn]] void refuse(double best) const;
 
@@ -163,6 +199,7 @@ private:
     OperatorsInUse<Real>* operators_;
     Pipeline<Real>* pipeline_;
     bool countsAllPlaces_ = false;
+    double leastForce_    = 0; //!< kJ/mol/nm, see setLeastForce()
     Network network_;          //!< of the ranks for which the choice is made
     Mat3 room_ = Mat3::Zero(); //!< that particles may come to without another choice; rows, nm
     //! The particles: what the log tells is a mean, which rare positions may decide on.

@@ -16,89 +16,104 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace farfield
 {
 
-//! Sums over components of the forces of several evaluations.
-struct ForceSpread
+//! Forces of several evaluations, and how far each is from the exact ones.
+template<class Real>
+class ForceSpread
 {
-    double square = 0;        //!< of the mean
-    double usual  = 0;        //!< mean square deviation of one evaluation from the exact forces
-    double worst  = 0;        //!< the same of the evaluation that is farthest off
-    std::vector<double> mean; //!< or the exact forces
+public:
+    //! Sums over components, (kJ/mol/nm)^2.
+    struct Squares
+    {
+        double usual = 0; //!< mean square deviation of one evaluation from the exact forces
+        double worst = 0; //!< the same of the evaluation that is farthest off
+    };
 
-    /*! \param[in] forces  of each evaluation
+    /*! \param[in] forces  of each evaluation, [3 n]
      *  \param[in] count   the first, two at least, are at positions of the grid that are spread
-     *                     evenly; others count for the worst one alone */
-    template<class Real>
-    ForceSpread(const std::vector<std::vector<Real>>& forces, size_t count)
+     *                     evenly; others count for the worst one alone
+     *  \param[in] exact   the exact forces; empty if they are not known */
+    ForceSpread(std::vector<std::vector<Real>> forces, size_t count, std::vector<double> exact) :
+        forces_(std::move(forces)), count_(count), mean_(std::move(exact)),
+        isExact_(!mean_.empty())
     {
-        std::vector<double> deviations(forces.size(), 0.0);
-        mean.resize(forces.front().size());
-        for (size_t i = 0; i < mean.size(); i++)
+        if (!isExact_)
         {
-            double sum = 0;
-            for (size_t k = 0; k < count; k++)
+            mean_.resize(forces_.front().size());
+            for (size_t i = 0; i < mean_.size(); i++)
             {
-                sum += static_cast<double>(forces[k][i]);
+                double sum = 0;
+                for (size_t k = 0; k < count_; k++)
+                {
+                    sum += static_cast<double>(forces_[k][i]);
+                }
+                mean_[i] = sum / static_cast<double>(count_);
             }
-            mean[i] = sum / static_cast<double>(count);
-            square += mean[i] * mean[i];
-            for (size_t k = 0; k < forces.size(); k++)
-            {
-                const double deviation = static_cast<double>(forces[k][i]) - mean[i];
-                deviations[k] += deviation * deviation;
-            }
-        }
-        // the mean has a part of every deviation
-        const double correction = static_cast<double>(count) / static_cast<double>(count - 1);
-        for (size_t k = 0; k < forces.size(); k++)
-        {
-            usual += k < count ? correction * deviations[k] / static_cast<double>(count) : 0.0;
-            worst = std::max(worst, correction * deviations[k]);
         }
     }
 
-    /*! \brief The same about forces that are known.
-     *  \param[in] exact  their deviations are counted in full */
-    template<class Real>
-    ForceSpread(const std::vector<std::vector<Real>>& forces,
-                size_t count,
-                const std::vector<double>& exact) :
-        mean(exact)
+    //! [3 n], kJ/mol/nm: the exact forces, or the mean of those of the evaluations.
+    const std::vector<double>& mean() const { return mean_; }
+
+    /*! \brief How far the evaluations are from the exact forces.
+     *  \param[in] weights   [n], how much the squares of a particle count; empty: all count in full
+     *  \param[in] rounding  [n], deviation of a particle that is not counted, kJ/mol/nm; empty: none */
+    Squares squares(const std::vector<double>& weights, const std::vector<double>& rounding = {}) const
     {
-        for (const double f : exact)
+        std::vector<double> deviations(forces_.size(), 0.0);
+        for (size_t i = 0; i < mean_.size() / 3; i++)
         {
-            square += f * f;
-        }
-        for (size_t k = 0; k < forces.size(); k++)
-        {
-            double squares = 0;
-            for (size_t i = 0; i < exact.size(); i++)
+            const double weight = weights.empty() ? 1 : weights[i];
+            const double known  = rounding.empty() ? 0 : rounding[i] * rounding[i];
+            for (size_t k = 0; k < forces_.size(); k++)
             {
-                const double deviation = static_cast<double>(forces[k][i]) - exact[i];
-                squares += deviation * deviation;
+                double square = 0;
+                for (size_t c = 3 * i; c < 3 * i + 3; c++)
+                {
+                    const double deviation = static_cast<double>(forces_[k][c]) - mean_[c];
+                    square += deviation * deviation;
+                }
+                // not std::max(): what is not a number must not pass
+                deviations[k] += square <= known ? 0 : weight * (square - known);
             }
-            usual += k < count ? squares / static_cast<double>(count) : 0.0;
-            worst = std::max(worst, squares);
         }
+        // a mean has a part of every deviation
+        const double n          = static_cast<double>(count_);
+        const double correction = isExact_ ? 1 : n / (n - 1);
+        Squares result;
+        for (size_t k = 0; k < forces_.size(); k++)
+        {
+            result.usual += k < count_ ? correction * deviations[k] / n : 0.0;
+            result.worst = std::max(result.worst, correction * deviations[k]);
+        }
+        return result;
     }
 
-    /*! \brief Adds what all evaluations have in common, by the mean of better ones.
+    /*! \brief What all evaluations have in common, by the mean of better ones.
      *
      *  Of the squared difference of the means, the part that the spreads explain is not counted. */
-    void addBias(const ForceSpread& better, int count, int countOfBetter)
+    double bias(const ForceSpread& better, const std::vector<double>& weights) const
     {
-        double bias = -usual / count - better.usual / countOfBetter;
-        for (size_t i = 0; i < mean.size(); i++)
+        double bias = -squares(weights).usual / static_cast<double>(count_)
+                      - better.squares(weights).usual / static_cast<double>(better.count_);
+        for (size_t i = 0; i < mean_.size(); i++)
         {
-            bias += (mean[i] - better.mean[i]) * (mean[i] - better.mean[i]);
+            const double weight = weights.empty() ? 1 : weights[i / 3];
+            bias += weight * (mean_[i] - better.mean_[i]) * (mean_[i] - better.mean_[i]);
         }
-        usual += std::max(bias, 0.0);
-        worst += std::max(bias, 0.0);
+        return std::max(bias, 0.0);
     }
+
+private:
+    std::vector<std::vector<Real>> forces_;
+    size_t count_;
+    std::vector<double> mean_;
+    bool isExact_;
 };
 
 } // namespace farfield

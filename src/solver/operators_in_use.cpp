@@ -35,6 +35,7 @@ Setup OperatorsInUse<Real>::setup() const
     s.leafCells      = leaf.count();
     s.cellSize       = leaf.unit();
     s.estimatedError = error(leaf);
+    s.isBestEffort   = d.isBestEffort;
     return s;
 }
 
@@ -63,6 +64,7 @@ void OperatorsInUse<Real>::build(const Discretisation& d)
                     "cellSize");
     }
     backend_->setExclusionRange(d.exclusionRange);
+    backend_->setFieldCap(d.field.cap);
     discretisation_ = d;
     strain_         = Mat3::Zero();
     rotation_       = Mat3::Identity();
@@ -91,6 +93,14 @@ void OperatorsInUse<Real>::setError(double measured, double systemFactor)
 {
     discretisation_->measuredError = measured;
     discretisation_->systemFactor  = systemFactor;
+    discretisation_->isBestEffort  = false;
+}
+
+template<class Real>
+void OperatorsInUse<Real>::setMeasuredField(const MeasuredField& field)
+{
+    discretisation_->field = field;
+    backend_->setFieldCap(field.cap);
 }
 
 template<class Real>

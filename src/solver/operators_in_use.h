@@ -51,6 +51,8 @@ public:
     void setError(double measured, double systemFactor);
     //! Notes how far apart particles without images were then, nm.
     void setMeasuredExtent(const Vec3& extent) { discretisation_->measuredExtent = extent; }
+    //! Notes how strong the fields at charges were then.
+    void setMeasuredField(const MeasuredField& field);
     //!@}
 
     //! Does what builds or changes the operators; if it fails, what was in use is in use.

@@ -7,6 +7,7 @@
 
 #include "backend/device_entry.h"
 #include "solver/input_check.h"
+#include "solver/solver_access.h"
 
 namespace farfield
 {
@@ -91,6 +92,7 @@ void PerturbedCharges<Real>::mix(double lambda)
 template<class Real>
 void PerturbedCharges<Real>::refresh()
 {
+    SolverAccess<Real>::setLeastForce(*difference_, leastForce_);
     if (isStale_)
     {
         const std::vector<Real>& q = perturbation_->difference();

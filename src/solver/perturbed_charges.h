@@ -50,6 +50,10 @@ public:
     void forgetExclusions() { isStale_ = true; }
     //! Mixes charges for which cells are chosen, whatever lambda.
     void mixForChoice() { mix(perturbation_->lambdaOfLargerCharges()); }
+    //! Makes the charges those of a lambda.
+    void mix(double lambda);
+    //! Forces of the whole system, kJ/mol/nm: what those of the difference are added to.
+    void setLeastForce(double force) { leastForce_ = force; }
     //! \param[in] x  [n][3], nm; checked
     void prepare(const Real* x, const double box[3][3]);
 
@@ -91,8 +95,6 @@ public:
     void restore(const std::vector<double>& state);
 
 private:
-    //! Makes the charges those of a lambda.
-    void mix(double lambda);
     //! Gives the second solver its charges and excluded pairs.
     void refresh();
     //! Throws for a position that is wrong, naming its particle as the caller does, who has all.
@@ -106,6 +108,7 @@ private:
     static void add(const Totals& difference, const Request& request, double slope, Totals* totals);
 
     Options options_;
+    double leastForce_ = 0;
     ChargeSet<Real>* charges_;
     GpuBackend<Real>* gpu_;
     StageTimes* times_;

@@ -24,7 +24,7 @@ namespace
 {
 
 //! Changes with the meaning of the array.
-constexpr double c_version = 5;
+constexpr double c_version = 6;
 //! Version and checksum.
 constexpr size_t c_header = 2;
 
@@ -122,6 +122,9 @@ void forNumbers(State& state, const Function& f)
         f(d.extent[k]);
         f(d.measuredExtent[k]);
     }
+    f(d.isBestEffort);
+    f(d.field.cap);
+    f(d.field.level);
     for (auto* matrix : { &d.referenceBox, &state.strain })
     {
         for (int i = 0; i < 9; i++)
@@ -155,7 +158,7 @@ bool areSound(const SavedState& state)
     const Mat3& box         = d.referenceBox;
     const IntMat& H         = d.leafCells;
     if (d.order < 0 || d.order > c_maxOrder || d.ws < 1 || d.ws > c_maxDirectRange || d.levels < 1
-        || d.levels > 20 || state.particles < 0
+        || d.levels > 20 || state.particles < 0 || d.field.cap < 0 || d.field.level < 0
         || !(state.strain.cwiseAbs().maxCoeff() <= c_largestStrain))
     {
         return false;

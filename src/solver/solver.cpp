@@ -7,6 +7,8 @@
  */
 #include "farfield/farfield.h"
 
+#include <cmath>
+
 #include <memory>
 #include <optional>
 #include <vector>
@@ -21,6 +23,7 @@
 #include "solver/charge_set.h"
 #include "solver/chosen_backend.h"
 #include "solver/chosen_for.h"
+#include "solver/force_scale.h"
 #include "solver/group_energies.h"
 #include "solver/input_check.h"
 #include "solver/memory_errors.h"
@@ -61,6 +64,7 @@ public:
 
     void countAllPlaces() { accuracy_.countAllPlaces(); }
     void setNetwork(const Network& network) { accuracy_.setNetwork(network); }
+    void setLeastForce(double force) { accuracy_.setLeastForce(force); }
 
     void setCharges(const Real* q, int n)
     {
@@ -188,6 +192,10 @@ public:
         {
             Totals totals;
             times_.evaluation(backend_, [&] { totals = run(x, forces, request, to); });
+            if (!isFieldAsMeasured())
+            {
+                lookAndRunAgain(x, place, forces, request, to, &totals);
+            }
             return totals;
         };
         return perturbed_.any()
@@ -254,6 +262,10 @@ public:
             return static_cast<const Real*>(onHost.data());
         };
         follow(place, positions);
+        if (mustLookAtForces_ && !gpu_->isRecording(stream))
+        {
+            lookAtForces(place, positions());
+        }
         const Request staged  = ofStages(request);
         const auto evaluation = [&](Real* to)
         { pipeline_.runOnDevice(x, forces, staged, stream, to); };
@@ -282,7 +294,8 @@ public:
         {
             return {};
         }
-        Totals totals = gpu_->wait();
+        Totals totals     = gpu_->wait();
+        mustLookAtForces_ = !isFieldAsMeasured();
         if (perturbed_.any())
         {
             totals = perturbed_.wait(totals);
@@ -297,7 +310,8 @@ public:
     bool mustRecordAgain() const
     {
         checkOnGpu(gpu_ != nullptr);
-        return gpu_->mustRecordAgain() || (perturbed_.any() && perturbed_.mustRecordAgain());
+        return mustLookAtForces_ || gpu_->mustRecordAgain()
+               || (perturbed_.any() && perturbed_.mustRecordAgain());
     }
 
     bool mayUpdateGraphs() const
@@ -441,6 +455,8 @@ private:
     {
         operators_.setMeasuredExtent(place.extent);
         measuredSpread_ = charges_.spread(x, options_.boundary);
+        isFieldOfMix_   = false;
+        perturbed_.setLeastForce(accuracy_.typicalForce());
     }
 
     //! With what the options have left to the machine.
@@ -459,20 +475,11 @@ private:
     {
         const Mat3& box = place.box;
         charges_.completePairs();
-        const auto choose = [&](bool mayTune, const Vec3& extent)
-        {
-            const Real* x = positions();
-            operators_.change(
-                    [&]
-                    {
-                        times_.notCounted([&] { build(box, x, extent, mayTune); });
-                        setMeasuredFor(place, x);
-                    });
-            chosenFor_.set(device_, charges_.numbers());
-        };
+        const auto chooseInRun = [&](bool mayTune, const Vec3& extent)
+        { choose(place, positions(), extent, mayTune, WhereMissed::TakeBest); };
         if (!operators_.exist() || !chosenFor_.isStillFor(charges_.numbers()))
         {
-            choose(options_.tune, place.extent);
+            choose(place, positions(), place.extent, options_.tune, WhereMissed::Refuse);
         }
         else if (!areChosenFor(place))
         {
@@ -480,7 +487,7 @@ private:
                     growthFor(options_.boundary, place.extent, operators_.discretisation().extent);
             if (!growth.any())
             {
-                choose(options_.tune, place.extent);
+                chooseInRun(options_.tune, place.extent);
             }
             else if (const auto more = accuracy_.moreCells(box, positions(), growth))
             {
@@ -489,12 +496,12 @@ private:
             }
             else
             {
-                choose(options_.tune, growth.extent);
+                chooseInRun(options_.tune, growth.extent);
             }
         }
         else
         {
-            followBox(box, device_, &operators_, [&] { choose(false, place.extent); });
+            followBox(box, device_, &operators_, [&] { chooseInRun(false, place.extent); });
         }
         if (!isMeasuredFor(place))
         {
@@ -515,10 +522,101 @@ private:
                     });
             if (!suffices)
             {
-                choose(options_.tune, operators_.discretisation().extent);
+                chooseInRun(options_.tune, operators_.discretisation().extent);
             }
         }
         chosenFor_.complete(charges_.numbers());
+    }
+
+    //! Chooses and builds operators that meet the accuracy. \param[in] extent  for particles so far
+    //! apart, nm
+    void choose(const Place& place,
+                const Real* x,
+                const Vec3& extent,
+                bool mayTune,
+                WhereMissed whereMissed)
+    {
+        operators_.change(
+                [&]
+                {
+                    times_.notCounted([&] { build(place.box, x, extent, mayTune, whereMissed); });
+                    setMeasuredFor(place, x);
+                });
+        chosenFor_.set(device_, charges_.numbers());
+    }
+
+    //! Whether the fields of the last evaluation are about as strong as when the error was measured.
+    bool isFieldAsMeasured()
+    {
+        MeasuredField then = operators_.discretisation().field;
+        if (perturbed_.any() && then.level > 0 && !isFieldOfMix_)
+        {
+            // measured with the larger charges, whatever lambda
+            const double perCharge =
+                    backend_.cappedFields() / static_cast<double>(charges_.charged());
+            then.level    = then.cap * std::sqrt(perCharge);
+            isFieldOfMix_ = true;
+            operators_.change([&] { operators_.setMeasuredField(then); });
+        }
+        return isLikeField(
+                backend_.cappedFields(), then, accuracy_.leastField(), charges_.charged());
+    }
+
+    /*! \brief Measures the error anew, as forces have changed much, and chooses anew where the
+     *         operators do not do any more, or do far more than is asked for.
+     *  \returns whether there are others now */
+    bool lookAtForces(const Place& place, const Real* x)
+    {
+        bool suit         = false;
+        mustLookAtForces_ = false;
+        const auto look   = [&]
+        {
+            mixForChoice();
+            operators_.change(
+                    [&]
+                    {
+                        times_.notCounted([&] { suit = accuracy_.stillSuits(x, operators_.box()); });
+                        setMeasuredFor(place, x);
+                    });
+            if (!suit)
+            {
+                choose(place, x, operators_.discretisation().extent, false, WhereMissed::TakeBest);
+            }
+        };
+        times_.add(Stage::SetUp, look);
+        return !suit;
+    }
+
+    /*! \brief Looks at forces after run(), and runs again where there are other operators now.
+     *  \param[in,out] forces, totals  what run() has left */
+    void lookAndRunAgain(const Real* x,
+                         const Place& place,
+                         Real* forces,
+                         const Request& request,
+                         Real* potentials,
+                         Totals* totals)
+    {
+        Request own       = request;
+        own.replaceForces = true;
+        std::vector<Real> added(3 * static_cast<size_t>(charges_.count()));
+        std::vector<Real> better(added.size());
+        if (!request.replaceForces)
+        {
+            times_.notCounted([&] { run(x, added.data(), own, potentials); });
+        }
+        const bool areOthers = lookAtForces(place, x);
+        if (perturbed_.any())
+        {
+            perturbed_.mix(request.lambda);
+        }
+        if (areOthers)
+        {
+            times_.evaluation(backend_, [&] { *totals = run(x, better.data(), own, potentials); });
+            for (size_t k = 0; k < added.size(); k++)
+            {
+                forces[k] = request.replaceForces ? better[k] : forces[k] + (better[k] - added[k]);
+            }
+        }
     }
 
     //! That points, [points][3] in host memory, are somewhere.
@@ -628,15 +726,24 @@ private:
         times_.add(Stage::SetUp, [&] { follow(place, positions); });
     }
 
-    //! Chooses and builds operators that meet the accuracy. \param[in] extent  for particles so far
-    //! apart, nm
-    void build(const Mat3& box, const Real* x, const Vec3& extent, bool mayTune)
+    //! Cells are chosen and errors measured with the larger charges, whatever lambda.
+    void mixForChoice()
     {
         if (perturbed_.any())
         {
             perturbed_.mixForChoice();
         }
-        accuracy_.buildSufficient(box, x, extent);
+    }
+
+    //! See choose().
+    void build(const Mat3& box,
+               const Real* x,
+               const Vec3& extent,
+               bool mayTune,
+               WhereMissed whereMissed)
+    {
+        mixForChoice();
+        accuracy_.buildSufficient(box, x, extent, whereMissed);
         if (gpu_ != nullptr && mayTune)
         {
             const Mat3 inUse = options_.boundary == Boundary::Periodic ? box : operators_.box();
@@ -676,6 +783,8 @@ private:
     AccuracyControl<Real> accuracy_;
     PerturbedCharges<Real> perturbed_;
     PointFields<Real> pointFields_;
+    bool mustLookAtForces_ = false; //!< before the next evaluation in a stream, see lookAtForces()
+    bool isFieldOfMix_     = false; //!< measured with the charges in use, of those of two states
     std::vector<TimedSetting> timed_;
     std::optional<Mat3> enqueuedVirial_; //!< of what was enqueued last, if the stages have none
     ChosenFor chosenFor_;
@@ -833,6 +942,11 @@ template<class Real>
 void SolverAccess<Real>::countAllPlaces(Solver<Real>& solver)
 {
     solver.impl_->countAllPlaces();
+}
+template<class Real>
+void SolverAccess<Real>::setLeastForce(Solver<Real>& solver, double force)
+{
+    solver.impl_->setLeastForce(force);
 }
 template<class Real>
 void SolverAccess<Real>::setNetwork(Solver<Real>& solver, const Network& network)
