@@ -75,6 +75,8 @@ public:
     virtual bool mayUpdateGraphs() const = 0;
     //! Copies positions or forces, [n][3], from device memory to the host, in order with a stream.
     virtual std::vector<Real> onHost(const Real* vectors, int n, void* stream) = 0;
+    //! Sets positions or forces, [n][3], in device memory to zero, in order with a stream.
+    virtual void clear(Real* vectors, int n, void* stream) = 0;
     /*! \brief How far apart particles that take part are in each dimension, nm.
      *
      *  Waits for the work of the stream.

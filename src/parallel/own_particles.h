@@ -7,6 +7,8 @@
 #ifndef FARFIELD_PARALLEL_OWN_PARTICLES_H
 #define FARFIELD_PARALLEL_OWN_PARTICLES_H
 
+#include <cstdint>
+
 #include <vector>
 
 #include "cells/excluded_pairs.h"
@@ -23,11 +25,16 @@ struct WholeSystem
     ExcludedPairs excluded = { { 0 }, {} };
 
     WholeSystem() = default;
-    //! \throws Error  InvalidArgument: a partner does not exist
+    /*! \brief Copies it, each excluded pair once at both of its particles.
+     *  \param[in] system  charges and rows are valid
+     *  \throws Error  InvalidArgument: a pair is listed at one of its particles only */
     explicit WholeSystem(const SystemOfRanks<Real>& system);
 
     int count() const { return static_cast<int>(charges.size()); }
 };
+
+//! Sum of hashes of the particles [0, count): what ranks have together if each is on one of them.
+std::uint64_t hashOfAll(int count);
 
 //! The particles of this rank.
 template<class Real>
@@ -38,11 +45,18 @@ struct OwnParticles
     ExcludedPairs excluded;    //!< partners by their index in the whole system, every pair at both
 
     int count() const { return static_cast<int>(index.size()); }
+    //! Sum over the hashes of their indices.
+    std::uint64_t hash() const { return hash_; }
     /*! \brief Says which these are.
      *  \throws Error  InvalidArgument: there is no such particle */
     void setIndex(const int* which, int n, const WholeSystem<Real>& system);
+    //! Forgets them: they were of another system.
+    void clear();
     //! Looks up charges and partners of these.
     void lookUp(const WholeSystem<Real>& system, int threads);
+
+private:
+    std::uint64_t hash_ = 0;
 };
 
 } // namespace farfield

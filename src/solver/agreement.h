@@ -30,56 +30,59 @@ inline const char* optionNamed(const std::string& name)
 }
 
 /*! \brief Asks every rank, which needs no others for its answer; all ranks together.
- *  \returns whether question() was true on any of them
+ *  \returns [ranks] what question() gave on each of them, to be copied by bytes
  *  \throws Error  on all ranks, what the first of those threw where it threw */
 template<class Question>
-bool isTrueOnAny(Ranks* ranks, const Question& question)
+auto answersOf(Ranks* ranks, const Question& question) -> std::vector<decltype(question())>
 {
+    using Answer = decltype(question());
     struct Report
     {
-        char failed, answer;
+        Answer answer;
         ErrorCode code;
+        bool failed;
     };
-    Report report = { 0, 0, ErrorCode::InvalidArgument };
+    Report report = {};
     std::string text, parameter;
     try
     {
-        report.answer = withMemoryErrors(question) ? 1 : 0;
+        report.answer = withMemoryErrors(question);
     }
     catch (const Error& error)
     {
-        report    = { 1, 0, error.code() };
-        text      = error.what();
-        parameter = error.parameter();
+        report.failed = true;
+        report.code   = error.code();
+        text          = error.what();
+        parameter     = error.parameter();
     }
-    const std::vector<Report> reports = ranks->gatherOne(report);
-    bool any                          = false;
-    for (int r = 0; r < ranks->size(); r++)
+    std::vector<Answer> answers;
+    for (const Report& of : ranks->gatherOne(report))
     {
-        if (reports[r].failed != 0)
+        const auto r = static_cast<int>(answers.size());
+        if (of.failed)
         {
             const auto texts = ranks->gather(std::vector<char>(text.begin(), text.end()));
             const auto parameters =
                     ranks->gather(std::vector<char>(parameter.begin(), parameter.end()));
-            throw Error(reports[r].code,
+            throw Error(of.code,
                         std::string(texts.begin(r), texts.end(r)),
                         optionNamed(std::string(parameters.begin(r), parameters.end(r))));
         }
-        any = any || reports[r].answer != 0;
+        answers.push_back(of.answer);
     }
-    return any;
+    return answers;
 }
 
-//! Does work() on every rank, which needs no others for it. \throws Error  as isTrueOnAny()
+//! Does work() on every rank, which needs no others for it. \throws Error  as answersOf()
 template<class Work>
 void agree(Ranks* ranks, const Work& work)
 {
-    isTrueOnAny(ranks,
-                [&]
-                {
-                    work();
-                    return false;
-                });
+    answersOf(ranks,
+              [&]
+              {
+                  work();
+                  return true;
+              });
 }
 
 } // namespace farfield

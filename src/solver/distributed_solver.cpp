@@ -14,16 +14,17 @@
 #include <omp.h>
 
 #include "backend/distributed_device_entry.h"
+#include "base/hash.h"
 #include "parallel/measured_network.h"
 #include "parallel/partition.h"
 #include "plan/cost_model.h"
-#include "solver/agreement.h"
 #include "solver/box_follower.h"
 #include "solver/chosen_backend.h"
 #include "solver/chosen_for.h"
 #include "solver/input_check.h"
 #include "solver/memory_errors.h"
 #include "solver/pipeline.h"
+#include "solver/ranks_check.h"
 #include "solver/saved_state.h"
 #include "solver/solver_access.h"
 
@@ -32,62 +33,16 @@ namespace farfield
 namespace
 {
 
-//! The options for a rank, checked; with the device that it has.
-template<class Real>
-Options checkedForRanks(Options options)
-{
-    checkOptions<Real>(options);
-    if (options.device == Device::Auto)
-    {
-        options.device = gpuIsUsable(options.deviceId) ? Device::Gpu : Device::Cpu;
-    }
-    if (options.boundary != Boundary::Periodic)
-    {
-        throw Error(ErrorCode::Unsupported,
-                    "Several ranks have periodic boundaries only: use one rank.",
-                    "boundary");
-    }
-    if (options.device == Device::Gpu)
-    {
-        if (options.m2l != M2lEngine::Auto && options.m2l != M2lEngine::Fft)
-        {
-            throw Error(
-                    ErrorCode::Unsupported,
-                    std::string("On GPUs, several ranks have no tree of cells: set m2l = fft or "
-                                "auto instead of ")
-                            + nameOf(options.m2l) + ", device = cpu, or use one rank.",
-                    "m2l");
-        }
-        options.m2l = M2lEngine::Fft;
-    }
-    else
-    {
-        checkEngine(options.m2l, Device::Cpu);
-    }
-    options.tune = false;
-    return options;
-}
-
-/*! \brief Positions of the particles of all ranks, [n][3], by their indices.
- *  \throws Error  InvalidArgument: a particle is on no rank, or on several */
+//! Positions of the particles of all ranks, [n][3], by their indices; each is on one rank.
 template<class Real>
 std::vector<Real> gatherPositions(const std::vector<int>& own, const Real* x, int n, Ranks* ranks)
 {
     const auto positions = ranks->gather(std::vector<Real>(x, x + 3 * own.size())).values;
     const auto index     = ranks->gather(own).values;
     std::vector<Real> all(3 * static_cast<size_t>(n));
-    std::vector<char> isThere(n, 0);
     for (size_t i = 0; i < index.size(); i++)
     {
-        isThere[index[i]] = 1;
         std::copy_n(positions.begin() + 3 * i, 3, all.begin() + 3 * static_cast<size_t>(index[i]));
-    }
-    if (static_cast<int>(index.size()) != n
-        || std::find(isThere.begin(), isThere.end(), 0) != isThere.end())
-    {
-        throw Error(ErrorCode::InvalidArgument,
-                    "The ranks have " + std::to_string(index.size()) + " particles, and the system "
-                            + std::to_string(n) + ": every particle has to be on one rank.");
     }
     return all;
 }
@@ -99,45 +54,84 @@ class DistributedSolver<Real>::Impl
 {
 public:
     Impl(const Options& options, Communicator* communicator, DeviceCommunicator* onDevice) :
-        options_(checkedForRanks<Real>(options)), mayTime_(options.tune),
-        threads_(options.threads > 0 ? options.threads : omp_get_max_threads()),
         ranks_(communicator),
+        options_(checkedForRanks<Real>(options, onDevice != nullptr, &ranks_)),
+        mayTime_(options.tune),
+        threads_(options.threads > 0 ? options.threads : omp_get_max_threads()),
         partition_(&ranks_, options_.device == Device::Gpu ? c_driftOnDevice : c_drift, threads_),
-        deviceRanks_{ &partition_, communicator, onDevice },
-        chosen_(options_, threads_, &deviceRanks_), backend_(chosen_.backend.get()),
-        gpu_(chosen_.gpu), operators_(backend_), pipeline_(backend_, gpu_, &operators_, &times_)
+        deviceRanks_{ &partition_, communicator, onDevice }, chosen_(backendOfAll()),
+        backend_(chosen_->backend.get()), gpu_(chosen_->gpu), operators_(backend_),
+        pipeline_(backend_, gpu_, &operators_, &times_)
     {
         options_.threads = threads_;
+        options_.tune    = false;
     }
 
     void setSystem(const SystemOfRanks<Real>& system)
     {
+        struct Hashes
+        {
+            int count;
+            std::uint64_t charges, offsets, partners;
+        };
         const DeviceScope<Real> scope(gpu_);
-        settle();
-        agree(&ranks_,
-              [&]
-              {
-                  checkCharges(system.charges, system.count);
-                  system_ = WholeSystem<Real>(system);
-                  if (gpu_ != nullptr)
-                  {
-                      gpu_->setSystem(system_);
-                  }
-                  std::vector<char> isCharged(system_.count());
-                  std::transform(system_.charges.begin(),
-                                 system_.charges.end(),
-                                 isCharged.begin(),
-                                 [](Real q) { return q != 0; });
-                  net_     = std::accumulate(system_.charges.begin(), system_.charges.end(), 0.0);
-                  charged_ = std::count(isCharged.begin(), isCharged.end(), char(1));
-                  numbers_ = { charged_ > 0 ? charged_ : system_.count(),
-                               countWithPartners(system_.excluded, isCharged) };
-              });
-        setLocal(nullptr, 0);
+        WholeSystem<Real> whole;
+        ParticleNumbers numbers;
+        long long charged = 0;
+        const auto take   = [&]
+        {
+            settle();
+            checkCharges(system.charges, system.count);
+            if (system.exclusionOffsets != nullptr)
+            {
+                checkExclusions(system.exclusionOffsets,
+                                system.exclusionPartners,
+                                system.count,
+                                system.count);
+            }
+            whole = WholeSystem<Real>(system);
+            std::vector<char> isCharged(whole.charges.size());
+            std::transform(whole.charges.begin(),
+                           whole.charges.end(),
+                           isCharged.begin(),
+                           [](Real q) { return q != 0; });
+            charged = std::count(isCharged.begin(), isCharged.end(), char(1));
+            numbers = { charged > 0 ? charged : whole.count(),
+                        countWithPartners(whole.excluded, isCharged) };
+            return Hashes{ whole.count(),
+                           hashOf(whole.charges),
+                           hashOf(whole.excluded.offsets),
+                           hashOf(whole.excluded.partners) };
+        };
+        const std::vector<Hashes> all = answersOf(&ranks_, take);
+        checkSame(
+                all, [](const Hashes& of) { return of.count; }, "number of particles");
+        checkSame(
+                all, [](const Hashes& of) { return of.charges; }, "charges");
+        checkSame(
+                all, [](const Hashes& of) { return of.offsets; }, "excluded pairs");
+        checkSame(
+                all, [](const Hashes& of) { return of.partners; }, "excluded pairs");
+        // it is right, and the same on all ranks: the one before is given up
+        hasLocal_ = false;
+        partition_.forget();
+        own_.clear();
+        system_  = WholeSystem<Real>();
+        charged_ = charged;
+        numbers_ = numbers;
+        hash_    = hashOfAll(whole.count());
+        net_     = std::accumulate(whole.charges.begin(), whole.charges.end(), 0.0);
+        if (gpu_ != nullptr)
+        {
+            agree(&ranks_, [&] { gpu_->setSystem(whole); });
+        }
+        system_ = std::move(whole);
     }
 
     void setLocal(const int* index, int count)
     {
+        partition_.forget();
+        hasLocal_ = false;
         agree(&ranks_,
               [&]
               {
@@ -147,34 +141,24 @@ public:
                       own_.lookUp(system_, threads_);
                   }
               });
-        partition_.forget();
+        hasLocal_  = true;
+        hasFailed_ = false;
     }
 
     Totals
     evaluate(const Real* x, const double boxVectors[3][3], Real* forces, const Request& request)
     {
         const DeviceScope<Real> scope(gpu_);
-        const Mat3 box = checkedBox(boxVectors, options_.boundary);
-        checkRequest(request);
-        settle(); // exchanges of a rank go one after another
+        makeReady(
+                x, [x] { return x; }, boxVectors, request);
         if (charged_ == 0)
         {
             std::fill_n(forces, request.replaceForces ? 3 * own_.index.size() : 0, Real(0));
             return {};
         }
-        times_.add(Stage::SetUp, [&] { follow([x] { return x; }, box); });
-        times_.add(Stage::Sort, [&] { planIfNeeded(x, box); });
         const long long messages = ranks_.messages(), bytes = ranks_.bytes();
         Totals totals;
-        try
-        {
-            times_.evaluation(*backend_, [&] { totals = pipeline_.run(x, forces, request); });
-        }
-        catch (...)
-        {
-            partition_.forget(); // operators that are built again have no plan
-            throw;
-        }
+        times_.evaluation(*backend_, [&] { totals = pipeline_.run(x, forces, request); });
         countTraffic(messages, bytes);
         return totals;
     }
@@ -189,30 +173,43 @@ public:
         const DeviceScope<Real> scope(gpu_);
         const Mat3 box = checkedBox(boxVectors, options_.boundary);
         checkRequest(request);
+        if (hasFailed_)
+        {
+            throw Error(ErrorCode::DeviceFailure,
+                        "An evaluation of this rank has failed, and others do not know: all ranks "
+                        "have to call setLocal() or prepare() before the next one.");
+        }
         if (charged_ == 0)
         {
+            if (request.replaceForces)
+            {
+                gpu_->clear(forces, own_.count(), stream);
+            }
             return;
         }
-        gpu_->await(stream);
-        std::vector<Real> onHost;
-        const auto positions = [&]
-        {
-            if (onHost.empty() && own_.count() > 0)
-            {
-                onHost = gpu_->onHost(x, own_.count(), stream);
-            }
-            return static_cast<const Real*>(onHost.data());
-        };
-        times_.add(Stage::SetUp, [&] { follow(positions, box); });
-        if (gpu_->needsPlan(stream))
+        if (isPlanned() && gpu_->needsPlan(stream))
         {
             partition_.forget(); // on all ranks alike
         }
-        if (!partition_.isPlannedFor(operators_.discretisation()))
+        Need need = Need::Plan;
+        alone(
+                [&]
+                {
+                    gpu_->await(stream);
+                    need = isPlanned() ? needOf(box) : Need::Plan;
+                });
+        if (need != Need::Nothing)
         {
-            times_.add(Stage::Sort, [&] { planIfNeeded(x, box); });
+            // all ranks, which have the same box and system, and have forgotten the plan together
+            std::vector<Real> onHost;
+            const auto positions = [&]
+            {
+                onHost = gpu_->onHost(x, own_.count(), stream);
+                return static_cast<const Real*>(onHost.data());
+            };
+            makeReady(x, positions, boxVectors, request);
         }
-        pipeline_.runOnDevice(x, forces, request, stream);
+        alone([&] { pipeline_.runOnDevice(x, forces, request, stream); });
         countTraffic(ranks_.messages(), ranks_.bytes());
     }
 
@@ -226,9 +223,7 @@ public:
     bool mustRecordAgain() const
     {
         checkOnGpu(gpu_ != nullptr);
-        return charged_ > 0
-               && (!operators_.exist() || !partition_.isPlannedFor(operators_.discretisation())
-                   || gpu_->mustRecordAgain());
+        return !isPlanned() || gpu_->mustRecordAgain();
     }
 
     bool mayUpdateGraphs() const
@@ -240,12 +235,7 @@ public:
     void prepare(const Real* x, const double boxVectors[3][3])
     {
         const DeviceScope<Real> scope(gpu_);
-        const Mat3 box = checkedBox(boxVectors, options_.boundary);
-        if (charged_ > 0)
-        {
-            times_.add(Stage::SetUp, [&] { follow([x] { return x; }, box); });
-            times_.add(Stage::Sort, [&] { planIfNeeded(x, box); });
-        }
+        makeReady(x, [x] { return x; }, boxVectors, {});
     }
 
     Setup setup() const
@@ -280,10 +270,14 @@ public:
     void restore(const std::vector<double>& state)
     {
         const DeviceScope<Real> scope(gpu_);
-        settle();
+        checkSame(
+                answersOf(&ranks_, [&] { return hashOf(state); }),
+                [](std::uint64_t hash) { return hash; },
+                "state");
         agree(&ranks_,
               [&]
               {
+                  settle();
                   const SavedState saved =
                           decodeState(state, options_, options_.device, sizeof(Real));
                   if (gpu_ != nullptr && saved.discretisation.levels > 1)
@@ -336,18 +330,136 @@ private:
         traffic_.bytes += ranks_.bytes() - bytes + onDevice.bytes;
     }
 
-    //! Makes the operators those of a box and of the system. \param[in] positions  returns those in
-    //! host memory
-    template<class Positions>
-    void follow(const Positions& positions, const Mat3& box)
+    //! Has all ranks make the backend, which none of them has if one can not.
+    std::optional<ChosenBackend<Real>> backendOfAll()
     {
-        if (!operators_.exist() || !chosenFor_.isStillFor(numbers_))
+        std::optional<ChosenBackend<Real>> chosen;
+        agree(&ranks_, [&] { chosen.emplace(options_, threads_, &deviceRanks_); });
+        return chosen;
+    }
+
+    //! Does what the other ranks do not hear of if it fails.
+    template<class Work>
+    void alone(const Work& work)
+    {
+        try
         {
-            choose(positions(), box);
+            work();
         }
-        else
+        catch (...)
         {
-            followBox(box, options_.device, &operators_, [&] { choose(positions(), box); });
+            hasFailed_ = true;
+            throw;
+        }
+    }
+
+    //! What an evaluation needs before it, of all ranks if of one.
+    enum class Need
+    {
+        Nothing,
+        Plan,  //!< of exchanges
+        Choice //!< of order and cells, and a plan
+    };
+
+    //! Whether exchanges are planned for the operators that there are, and these for the system.
+    bool isPlanned() const
+    {
+        return operators_.exist() && chosenFor_.isStillFor(numbers_)
+               && plannedBuild_ == operators_.builds()
+               && partition_.isPlannedFor(operators_.discretisation());
+    }
+
+    //! Makes the operators those of a box, as far as this rank can by itself. \returns what is left to do
+    Need needOf(const Mat3& box)
+    {
+        bool isChosen     = operators_.exist() && chosenFor_.isStillFor(numbers_);
+        const auto choose = [&] { isChosen = false; };
+        if (isChosen)
+        {
+            times_.add(Stage::SetUp, [&] { followBox(box, options_.device, &operators_, choose); });
+        }
+        return !isChosen ? Need::Choice : isPlanned() ? Need::Nothing : Need::Plan;
+    }
+
+    //! Which cells there are, to be compared; in a box that is the same.
+    std::uint64_t hashOfCells() const
+    {
+        if (!operators_.exist())
+        {
+            return 0;
+        }
+        const Discretisation& d = operators_.discretisation();
+        std::vector<int> all    = { d.order, d.ws, d.levels };
+        for (const auto& row : d.leafCells)
+        {
+            all.insert(all.end(), row.begin(), row.end());
+        }
+        return hashOf(all);
+    }
+
+    /*! \brief Checks what all ranks have been given, and makes operators and exchanges ready for it.
+     *  \param[in] x       positions, host memory, or that of a device
+     *  \param[in] onHost  returns those in host memory; called if cells have to be chosen */
+    template<class Positions>
+    void makeReady(const Real* x,
+                   const Positions& onHost,
+                   const double boxVectors[3][3],
+                   const Request& request)
+    {
+        struct Readiness
+        {
+            GivenToRank given;
+            Need need;
+            std::uint64_t cells;
+        };
+        Mat3 box        = Mat3::Zero();
+        const auto look = [&]
+        {
+            settle(); // exchanges of a rank go one after another
+            box = checkedBox(boxVectors, options_.boundary);
+            checkRequest(request);
+            if (!hasLocal_ && numbers_.takingPart > 0)
+            {
+                throw Error(ErrorCode::InvalidArgument,
+                            "setLocal() has not been called, or has failed, after setSystem(): say "
+                            "which of the particles each rank has.");
+            }
+            Readiness own = { GivenToRank(boxVectors, request, own_), Need::Nothing, 0 };
+            if (charged_ > 0)
+            {
+                own.need = needOf(box);
+                if (own.need != Need::Choice && locate(x, box))
+                {
+                    own.need = Need::Plan;
+                }
+            }
+            own.cells = hashOfCells();
+            return own;
+        };
+        std::vector<Readiness> all;
+        times_.add(Stage::Sort, [&] { all = answersOf(&ranks_, look); });
+        std::vector<GivenToRank> given;
+        Need need = Need::Nothing;
+        for (const Readiness& of : all)
+        {
+            given.push_back(of.given);
+            // where memory was short on one of them ranks may have cells of two choices
+            need = std::max(need, of.cells == all[0].cells ? of.need : Need::Choice);
+        }
+        checkGiven(given, own_.index, system_.count(), hash_, &ranks_);
+        hasFailed_ = false;
+        if (charged_ == 0)
+        {
+            return;
+        }
+        if (need == Need::Choice)
+        {
+            times_.add(Stage::SetUp, [&] { choose(onHost(), box); });
+            times_.add(Stage::Sort, [&] { agree(&ranks_, [&] { locate(x, box); }); });
+        }
+        if (need != Need::Nothing)
+        {
+            times_.add(Stage::Sort, [&] { plan(); });
         }
         chosenFor_.complete(numbers_);
     }
@@ -420,40 +532,42 @@ private:
                   state = chooser.state();
               });
         restore(ranks_.gather(state).values);
-        // a box that is rotated from the one that the operators are for, or strained
-        followBox(box,
-                  options_.device,
-                  &operators_,
-                  [] {
-                      throw Error(ErrorCode::InvalidArgument,
-                                  "No cells fit the box that they were chosen for.");
-                  });
+        agree(&ranks_,
+              [&]
+              {
+                  // a box that is rotated from the one that the operators are for, or strained
+                  followBox(box,
+                            options_.device,
+                            &operators_,
+                            [] {
+                                throw Error(ErrorCode::InvalidArgument,
+                                            "No cells fit the box that they were chosen for.");
+                            });
+              });
     }
 
-    //! Plans the exchanges anew where a rank needs it. \param[in] x  host memory, or that of a device
-    void planIfNeeded(const Real* x, const Mat3& box)
+    //! Finds out where our particles are. \returns whether they have left the plan
+    bool locate(const Real* x, const Mat3& box)
     {
         const Discretisation& d = operators_.discretisation();
-        const auto needsPlan    = [&]
+        if (gpu_ != nullptr)
         {
-            if (gpu_ != nullptr)
-            {
-                checkFound(gpu_->locate(own_.index, x));
-                return !partition_.isPlannedFor(d) || gpu_->haveLeftPlan();
-            }
-            checkFound(partition_.locate(own_, x, d, box));
-            return partition_.needsPlan(d);
-        };
-        if (!isTrueOnAny(&ranks_, needsPlan))
-        {
-            return;
+            checkFound(gpu_->locate(own_.index, x));
+            return gpu_->haveLeftPlan();
         }
+        checkFound(partition_.locate(own_, x, d, box));
+        return partition_.needsPlan(d);
+    }
+
+    //! Plans the exchanges, for the particles where they were located.
+    void plan()
+    {
         const long long bytes = ranks_.bytes();
         try
         {
             if (gpu_ != nullptr)
             {
-                const Network network = untimedNetwork(d.referenceBox);
+                const Network network = untimedNetwork(operators_.discretisation().referenceBox);
                 gpu_->plan(net_,
                            isTrueOnAll(deviceRanks_.host,
                                        closesInShares(Device::Gpu, evenWork(), network)));
@@ -468,6 +582,7 @@ private:
             partition_.forget(); // of a part of a plan nothing is of use
             throw;
         }
+        plannedBuild_ = operators_.builds();
         traffic_.plans++;
         traffic_.planBytes += ranks_.bytes() - bytes;
     }
@@ -495,24 +610,29 @@ private:
         }
     }
 
+    Ranks ranks_;
     Options options_;
     bool mayTime_; //!< messages and settings, before order and cells are chosen
     int threads_;
-    Ranks ranks_;
     Partition<Real> partition_;
     DeviceRanks<Real> deviceRanks_;
-    ChosenBackend<Real> chosen_;
+    std::optional<ChosenBackend<Real>> chosen_;
     Backend<Real>* backend_;
     GpuBackend<Real>* gpu_; //!< the same, if it is one of a GPU, else null
     StageTimes times_;
     OperatorsInUse<Real> operators_;
     Pipeline<Real> pipeline_;
     WholeSystem<Real> system_;
+    std::uint64_t hash_ = 0; //!< see hashOfAll()
     OwnParticles<Real> own_;
-    double net_        = 0; //!< of the system, e
-    long long charged_ = 0; //!< particles with a charge
+    bool hasLocal_     = false; //!< whether own_ are particles of system_
+    double net_        = 0;     //!< of the system, e
+    long long charged_ = 0;     //!< particles with a charge
     ParticleNumbers numbers_;
     ChosenFor chosenFor_;
+    long long plannedBuild_ = 0; //!< of the operators that exchanges are planned for
+    bool hasFailed_ =
+            false; //!< this rank in an evaluation on device arrays, which others do not know
     Traffic traffic_;
 };
 

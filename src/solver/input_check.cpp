@@ -151,7 +151,8 @@ void checkExclusions(const int* offsets, const int* partners, int n, int count)
             {
                 throw Error(ErrorCode::InvalidArgument,
                             "The excluded partner " + text(partners[k]) + " of particle " + text(i)
-                                    + " is outside the range 0 to " + text(n - 1) + ".");
+                                    + " is outside the range 0 to " + text(n - 1) + " of the "
+                                    + text(n) + " particles.");
             }
         }
     }

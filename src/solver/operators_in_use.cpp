@@ -50,6 +50,7 @@ template<class Real>
 void OperatorsInUse<Real>::build(const Discretisation& d)
 {
     stand_ = false;
+    builds_++;
     try
     {
         backend_->build(d);

@@ -67,24 +67,29 @@ public:
         }
         catch (...)
         {
-            const bool stand = stand_; // not if something was built
-            *this            = before;
-            stand_           = stand;
+            const bool stand       = stand_; // not if something was built
+            const long long builds = builds_;
+            *this                  = before;
+            stand_                 = stand;
+            builds_                = builds;
             throw;
         }
     }
     //! Builds the operators in use again if a failure has cost them.
     void rebuild();
+    //! How often operators were built: what depends on those of the backend is of one build.
+    long long builds() const { return builds_; }
     //! An evaluation has failed: what the backend has may be half made.
     void giveUp() { stand_ = false; }
 
 private:
     Backend<Real>* backend_;
     std::optional<Discretisation> discretisation_;
-    Mat3 box_      = Mat3::Zero();
-    Mat3 strain_   = Mat3::Zero();
-    Mat3 rotation_ = Mat3::Identity(); //!< of box_, see Backend::setBox()
-    bool stand_    = false;            //!< whether the backend has these operators
+    Mat3 box_         = Mat3::Zero();
+    Mat3 strain_      = Mat3::Zero();
+    Mat3 rotation_    = Mat3::Identity(); //!< of box_, see Backend::setBox()
+    bool stand_       = false;            //!< whether the backend has these operators
+    long long builds_ = 0;
 };
 
 } // namespace farfield

@@ -25,22 +25,27 @@ const char* stageName(Stage stage);
 class StageTimes
 {
 public:
-    //! Does work() and adds what it takes on the host.
+    //! Does work() and adds what it takes on the host, but for what it adds to stages itself.
     template<class Work>
     void add(Stage stage, const Work& work)
     {
-        const auto begin = std::chrono::steady_clock::now();
+        const double before = added_;
+        const auto begin    = std::chrono::steady_clock::now();
         work();
-        seconds_[static_cast<int>(stage)] +=
+        const double spent =
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        seconds_[static_cast<int>(stage)] += spent - (added_ - before);
+        added_ = before + spent;
     }
     //! Does work that is no evaluation of the caller's: its times are forgotten.
     template<class Work>
     void notCounted(const Work& work)
     {
-        const auto before = seconds_;
+        const auto before  = seconds_;
+        const double added = added_;
         work();
         seconds_ = before;
+        added_   = added;
     }
     /*! \brief Does work() as one evaluation.
      *
@@ -68,6 +73,7 @@ public:
 
 private:
     std::array<double, static_cast<int>(Stage::Count)> seconds_ = {};
+    double added_                                               = 0; //!< to any stage
     long long evaluations_                                      = 0;
 };
 
