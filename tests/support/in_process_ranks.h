@@ -41,7 +41,7 @@ public:
         const size_t* offsets;
     };
     Buffer& buffer(int rank) { return buffers_[rank]; }
-    //! Waits for all ranks; throws if one of them has given up.
+    //! Waits for all ranks; throws if one of them will not come.
     void wait()
     {
         std::unique_lock<std::mutex> lock(mutex_);
@@ -55,10 +55,11 @@ public:
         all_.wait(lock, [&] { return round_ != round || isOver_; });
         if (round_ == round)
         {
-            throw std::runtime_error("another rank has given up");
+            throw std::runtime_error("a rank waits for another that has ended");
         }
     }
-    void giveUp()
+    //! This rank will come no more.
+    void end()
     {
         const std::lock_guard<std::mutex> lock(mutex_);
         isOver_ = true;
@@ -109,7 +110,9 @@ private:
     int rank_, size_;
 };
 
-//! Runs work(communicator) on so many ranks; rethrows what the first of them has thrown by itself.
+/*! \brief Runs work(communicator) on so many ranks; rethrows what the first of them has thrown.
+ *
+ *  One that waits for another that has ended throws instead of waiting for ever. */
 inline void onRanks(int ranks, const std::function<void(Communicator&)>& work)
 {
     Meeting meeting(ranks);
@@ -130,8 +133,8 @@ inline void onRanks(int ranks, const std::function<void(Communicator&)>& work)
                     {
                         const std::lock_guard<std::mutex> lock(mutex);
                         failures.push_back(std::current_exception());
-                        meeting.giveUp();
                     }
+                    meeting.end();
                 });
     }
     for (auto& thread : threads)
