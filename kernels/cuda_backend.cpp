@@ -95,6 +95,7 @@ template<class Real>
 int CudaBackend<Real>::locate(const std::vector<int>& index, const Real* x)
 {
     settle(); // evaluations that nobody has waited for use what the plan replaces
+    ranks_->throwIfMovedFar();
     return ranks_->locate(index, x, farField_.discretisation(), farField_.box(), far());
 }
 
@@ -256,6 +257,10 @@ Totals CudaBackend<Real>::wait()
 {
     settle();
     totals_.read(cells_, streams_.far());
+    if (ranks_)
+    {
+        ranks_->throwIfMovedFar();
+    }
     throwIfOverflowed();
     return totals_.totals();
 }
@@ -270,6 +275,16 @@ std::vector<Real> CudaBackend<Real>::onHost(const Real* vectors, int n, void* st
           "copying positions or forces from the GPU");
     check(cudaStreamSynchronize(s), "waiting for positions or forces");
     return result;
+}
+
+template<class Real>
+void CudaBackend<Real>::clear(Real* vectors, int n, void* stream)
+{
+    check(cudaMemsetAsync(vectors,
+                          0,
+                          3 * static_cast<size_t>(n) * sizeof(Real),
+                          static_cast<cudaStream_t>(stream)),
+          "clearing forces");
 }
 
 template<class Real>

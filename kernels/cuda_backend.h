@@ -103,6 +103,7 @@ public:
     }
 
     std::vector<Real> onHost(const Real* vectors, int n, void* stream) override;
+    void clear(Real* vectors, int n, void* stream) override;
     Vec3 extent(const Real* x, void* stream) override;
 
     typename GpuBackend<Real>::DeviceArrays place(const Real* x) override;

@@ -338,14 +338,6 @@ bool CudaBackend<Real>::overflowed()
 template<class Real>
 void CudaBackend<Real>::throwIfOverflowed()
 {
-    if (ranks_ && ranks_->haveMovedFar())
-    {
-        throw Error(ErrorCode::DeviceFailure,
-                    "Particles have moved by most of a cell within few evaluations, after their "
-                    "exchange "
-                    "between ranks was planned, and the forces since then are not numbers. Call "
-                    "setLocal() where positions do not follow from those before.");
-    }
     if (overflowed())
     {
         throw Error(ErrorCode::DeviceFailure,

@@ -21,11 +21,8 @@ struct GatherTask
     const Real* planned;
     const int* sentOf;
     Real toCells[3][3];
-    Real limit; //!< cells
     Real *positions, *packed;
     float* farthest;
-    Real* poison;
-    int* movedFar; //!< host memory
 };
 
 //! Copies a position of ours, or packs one that is sent. \returns how far it has moved, cells
@@ -50,13 +47,6 @@ __device__ Real copyPosition(const GatherTask<Real>& task, int i)
                 r[0] * task.toCells[0][c] + r[1] * task.toCells[1][c] + r[2] * task.toCells[2][c];
         const Real d = abs(u - task.planned[from + c]);
         moved        = d > moved ? d : moved; // also where d is not a number
-    }
-    if (moved > task.limit)
-    {
-        // as bits: the compiler may take numbers for finite
-        *task.poison   = static_cast<Real>(__int_as_float(0x7fffffff));
-        *task.movedFar = 1;
-        __threadfence_system();
     }
     return moved;
 }
@@ -115,14 +105,9 @@ void DeviceGhosts<Real>::plan(const DevicePlan<Real>& plan,
         messages_ += sentStretches_[r].size > 0 ? 1 : 0;
         bytes_ += static_cast<long long>(sentStretches_[r].size);
     }
-    limit_ = static_cast<Real>(partition.limit());
     farthest_.resize(1);
     farthest_.clear(stream);
-    poison_.resize(1);
-    poison_.clear(stream);
-    movedFar_.resize(1);
     check(cudaStreamSynchronize(stream), "planning exchanges");
-    *movedFar_.data() = 0;
 }
 
 template<class Real>
@@ -141,12 +126,9 @@ const Real* DeviceGhosts<Real>::exchange(const Real* x,
     {
         task.toCells[i / 3][i % 3] = static_cast<Real>(toCells(i / 3, i % 3));
     }
-    task.limit     = limit_;
     task.positions = positions_.data();
     task.packed    = packed_.data();
     task.farthest  = farthest_.data();
-    task.poison    = poison_.data();
-    task.movedFar  = movedFar_.data();
     if (const int blocks = blocksFor(task.own + task.sent, c_threads); blocks > 0)
     {
         gather<Real><<<blocks, c_threads, 0, stream>>>(task);

@@ -37,11 +37,6 @@ public:
     //! [1] device memory: how far one of ours has moved since the plan, cells, to be cleared by who
     //! has read it.
     float* farthest() { return farthest_.data(); }
-    //! [1] device memory, to be added to all forces: zero, or not a number after particles have
-    //! moved too far.
-    const Real* poison() const { return poison_.data(); }
-    //! Whether particles have moved too far since the plan; does not wait.
-    bool haveMovedFar() const { return movedFar_.data() != nullptr && *movedFar_.data() != 0; }
 
     //! What an exchange sends to others.
     long long messages() const { return messages_; }
@@ -53,10 +48,7 @@ private:
     const DevicePlan<Real>* plan_ = nullptr;
     DeviceBuffer<Real> packed_, positions_; //!< [sent][3]; [own + ghosts][3]
     std::vector<Stretch> sentStretches_, receivedStretches_;
-    Real limit_ = 0; //!< cells
     DeviceBuffer<float> farthest_;
-    DeviceBuffer<Real> poison_;
-    PinnedBuffer<int> movedFar_;
     long long messages_ = 0, bytes_ = 0;
 };
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -69,7 +70,13 @@ public:
         const Ranks& ranks     = partition_->ranks();
         const Share share      = inShares ? Share{ ranks.rank(), ranks.size() } : Share{};
         ghosts_.plan(plan_, *partition_, stream);
-        multipoles_.plan(regions, ranks, share, m2l->coefficients(), level.stride, stream);
+        multipoles_.plan(regions,
+                         ranks,
+                         share,
+                         m2l->coefficients(),
+                         level.stride,
+                         static_cast<float>(partition_->limit()),
+                         stream);
         closesInShares_ = inShares;
         if (inShares)
         {
@@ -82,6 +89,7 @@ public:
                                           multipoles_.largestMessage(),
                                           inShares ? closure_.largestMessage() : 0 }));
         evaluations_ = 0;
+        isTold_      = false;
     }
     /*! \brief As DeviceGhosts::exchange().
      *
@@ -120,8 +128,9 @@ public:
         evaluations_++;
     }
     /*! \brief Whether particles of any rank had moved so far some evaluations ago that it is time for a
-     *         plan; the same on all ranks. */
-    bool needsPlan() const
+     *         plan; the same on all ranks.
+     *  \throws Error  DeviceFailure: they had moved too far, on all ranks */
+    bool needsPlan()
     {
         if (evaluations_ < c_lag)
         {
@@ -129,13 +138,16 @@ public:
         }
         const long long past = evaluations_ - c_lag;
         put_[past % c_lag].synchronize();
+        throwIfMovedFar(past + 1);
         return multipoles_.largest(past) > c_mostOfDrift * partition_->drift();
     }
     //! Whether this rank adds up what all of them compute alike.
     bool isFirst() const { return partition_->ranks().rank() == 0; }
 
-    const Real* poison() const { return ghosts_.poison(); }
-    bool haveMovedFar() const { return ghosts_.haveMovedFar(); }
+    //! As SharedMultipoles::poison().
+    const Real* poison() const { return multipoles_.poison(); }
+    //! Throws, once, if particles of any rank have moved too far, where all evaluations have ended.
+    void throwIfMovedFar() { throwIfMovedFar(std::numeric_limits<long long>::max()); }
     bool mayBeCaptured() const { return communicator_->mayBeCaptured(); }
     SentPerEvaluation sentPerEvaluation() const
     {
@@ -150,6 +162,21 @@ public:
     }
 
 private:
+    //! The same of so many evaluations, and what was replayed before them.
+    void throwIfMovedFar(long long evaluations)
+    {
+        if (!isTold_ && multipoles_.wasBeyond(evaluations))
+        {
+            isTold_ = true;
+            partition_->forget(); // all ranks throw
+            throw Error(
+                    ErrorCode::DeviceFailure,
+                    "Particles have moved by most of a cell within few evaluations, after their "
+                    "exchange between ranks was planned, and the forces since then are not "
+                    "numbers. Call setLocal() where positions do not follow from those before.");
+        }
+    }
+
     //! Evaluations that may be under way when one is looked at.
     static constexpr int c_lag = 3;
     static_assert(c_lag < SharedMultipoles<Real>::c_kept, "what is looked at is kept");
@@ -165,8 +192,9 @@ private:
     SharedMultipoles<Real> multipoles_;
     SharedClosure<Real> closure_;
     bool closesInShares_ = false;
-    std::array<Event, c_lag> put_; //!< of the last evaluations, in turn
-    long long evaluations_ = 0;    //!< since the plan, without replays
+    std::array<Event, c_lag> put_;  //!< of the last evaluations, in turn
+    long long evaluations_ = 0;     //!< since the plan, without replays
+    bool isTold_           = false; //!< that particles have moved too far since the plan
 };
 
 } // namespace farfield

@@ -23,11 +23,15 @@ struct CombineTask
     const int* placeOf;
     Real* total;
     const Real* ownNumber;
+    float limit;
+    Real* poison;
+    int* beyond;    //!< host memory
     float* largest; //!< host memory, or null
     int* count;
 };
 
-//! Adds what others have to what we have, in the order of ranks; finds the largest number.
+//! Adds what others have to what we have, in the order of ranks; finds the largest number, and whether
+//! it is beyond the limit.
 template<class Real>
 __global__ void __launch_bounds__(c_threads) combine(const __grid_constant__ CombineTask<Real> task)
 {
@@ -50,7 +54,7 @@ __global__ void __launch_bounds__(c_threads) combine(const __grid_constant__ Com
         }
         task.total[row * task.stride + slot] = sum;
     }
-    if (slot == 0 && row == 0 && task.largest != nullptr)
+    if (slot == 0 && row == 0)
     {
         Real largest = *task.ownNumber;
         for (int r = 0; r < task.others; r++)
@@ -58,8 +62,19 @@ __global__ void __launch_bounds__(c_threads) combine(const __grid_constant__ Com
             const Real number = task.received[task.blocks[r].end()];
             largest           = number > largest ? number : largest;
         }
-        task.largest[*task.count % SharedMultipoles<Real>::c_kept] = static_cast<float>(largest);
-        *task.count += 1;
+        const int before = *task.count;
+        if (static_cast<float>(largest) > task.limit)
+        {
+            // as bits: the compiler may take numbers for finite
+            *task.poison               = static_cast<Real>(__int_as_float(0x7fffffff));
+            volatile int* const beyond = task.beyond;
+            *beyond                    = *beyond == 0 ? before + 1 : *beyond;
+        }
+        if (task.largest != nullptr)
+        {
+            task.largest[before % SharedMultipoles<Real>::c_kept] = static_cast<float>(largest);
+            *task.count                                           = before + 1;
+        }
         __threadfence_system();
     }
 }
@@ -72,8 +87,10 @@ void SharedMultipoles<Real>::plan(const Regions& regions,
                                   const Share& share,
                                   int coefficients,
                                   int stride,
+                                  float limit,
                                   cudaStream_t stream)
 {
+    limit_  = limit;
     stride_ = stride;
     first_  = share.begin(coefficients);
     fields_ = share.end(coefficients) - first_;
@@ -104,6 +121,11 @@ void SharedMultipoles<Real>::plan(const Regions& regions,
     largest_.resize(c_kept);
     count_.resize(1);
     count_.clear(stream);
+    poison_.resize(1);
+    poison_.clear(stream);
+    beyond_.resize(1);
+    check(cudaStreamSynchronize(stream), "planning exchanges");
+    *beyond_.data() = 0;
 }
 
 template<class Real>
@@ -124,6 +146,9 @@ Real* SharedMultipoles<Real>::complete(const Real* M,
                                      placeOf_.data(),
                                      total_.data(),
                                      ours_.data() + ownNumber_,
+                                     limit_,
+                                     poison_.data(),
+                                     beyond_.data(),
                                      isCounted ? largest_.data() : nullptr,
                                      count_.data() };
     combine<Real><<<dim3(std::max(1, blocksFor(stride_, c_threads)), std::max(1, fields_)),

@@ -28,17 +28,20 @@ public:
     /*! \brief Plans exchanges; waits.
      *  \param[in] share   of the coefficients that this rank gets, of as many parts as there are
      *                     ranks, or the whole on all ranks
-     *  \param[in] stride  of LevelView */
+     *  \param[in] stride  of LevelView
+     *  \param[in] limit   of the number that goes along with complete() */
     void plan(const Regions& regions,
               const Ranks& ranks,
               const Share& share,
               int coefficients,
               int stride,
+              float limit,
               cudaStream_t stream);
 
     /*! \brief Those of the particles of all ranks.
      *
-     *  Another number goes along, of which every rank gets the largest.
+     *  Another number goes along, of which every rank gets the largest. Where that is beyond the limit
+     *  all ranks have poison() in what follows.
      *  \param[in]     M       of our particles, [coefficients][stride]
      *  \param[in,out] number  [1] device memory, not negative; zero is left
      *  \param[in]     isCounted  whether the largest number is kept; not where the host does not know
@@ -50,6 +53,15 @@ public:
                    DeviceCommunicator* communicator,
                    cudaStream_t stream);
 
+    //! [1] device memory, to be added to all forces: zero, or not a number after the largest number was
+    //! beyond the limit.
+    const Real* poison() const { return poison_.data(); }
+    /*! \brief Whether the largest number was beyond the limit, of what has ended; the same on all ranks.
+     *  \param[in] counted  calls of complete() that are looked at, with what was not counted before them */
+    bool wasBeyond(long long counted) const
+    {
+        return beyond_.data() != nullptr && *beyond_.data() != 0 && *beyond_.data() <= counted;
+    }
     //! So many of the last largest numbers are kept.
     static constexpr int c_kept = 8;
     //! The largest number of a counted complete() that has ended, from the plan on; of the last c_kept.
@@ -70,6 +82,10 @@ private:
     DeviceBuffer<Real> total_;
     PinnedBuffer<float> largest_; //!< [c_kept] in turn
     DeviceBuffer<int> count_;     //!< [1] counted calls of complete() since the plan
+    float limit_ = 0;
+    DeviceBuffer<Real> poison_;
+    //! The first call of complete() beyond the limit: 1 and the counted ones before it; 0: none.
+    PinnedBuffer<int> beyond_;
 };
 
 } // namespace farfield

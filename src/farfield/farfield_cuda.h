@@ -131,8 +131,8 @@ FARFIELD_EXPORT std::vector<StageTime> measureStages(Solver<Real>& solver,
  *  after setLocal(), if it is not after prepare(), plans what is exchanged, and waits; later ones do
  *  not as long as DeviceCommunicator::mayBeCaptured(), but that the host is at most three evaluations
  *  ahead: it looks how far particles have moved, and plans anew where that is more than 0.8 of a cell.
- *  Particles that move by most of a cell within three evaluations get forces that are not numbers,
- *  which wait() or a later call throws. Evaluations that are captured into graphs hold on to the plan
+ *  Where particles of one rank move by most of a cell within three evaluations all ranks get forces
+ *  that are not numbers, and wait() or a later call throws on all of them. Evaluations that are captured into graphs hold on to the plan
  *  of the last one that was not, and nobody looks how far particles have moved when they are
  *  replayed: setLocal() and an evaluation come before that is most of a cell. Of ranks that are
  *  threads all may be captured into one graph. */

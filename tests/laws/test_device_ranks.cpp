@@ -436,6 +436,126 @@ TYPED_TEST(DeviceRanks, TellOfParticlesThatHaveMovedTooFar)
     }
 }
 
+/*! \brief A particle of one rank jumps: forces of all ranks are not numbers then, all of them hear of it,
+ *         and after setLocal() they are right again. */
+TYPED_TEST(DeviceRanks, AllKnowOfParticlesThatHaveMovedTooFar)
+{
+    using Real            = typename TypeParam::Real;
+    constexpr int c_ranks = 3;
+    const System water    = rounded<Real>(pseudoWater(namedBox("cube", 8.0), 43));
+    const Options options = TestFixture::options();
+    Solver<Real> single(options);
+    load(single, water);
+    evaluate(single, water);
+    const std::vector<double> state = single.state();
+    System jumped                   = water;
+    jumped.positions[0][1] += 1.1 * single.setup().cellSize;
+    jumped                    = rounded<Real>(jumped);
+    const Evaluation expected = evaluate(single, jumped, requestAt(3));
+    for (const bool waits : { true, false })
+    {
+        SCOPED_TRACE(waits ? "wait()" : "enqueue()");
+        Evaluation after;
+        after.forces.resize(water.size());
+        std::mutex mutex;
+        onRanks(c_ranks,
+                [&](Communicator& communicator)
+                {
+                    DistributedSolver<Real> solver(options, &communicator);
+                    solver.restore(state);
+                    const Portion<Real> portion(
+                            water, domains(water, c_ranks), communicator.rank());
+                    portion.giveTo(&solver);
+                    const Clock clock;
+                    DeviceArray<Real> x(3 * portion.index.size()), f(3 * portion.index.size());
+                    const auto put = [&](const System& system, const Request& request)
+                    {
+                        x.put(portion.positions(system));
+                        enqueue(solver,
+                                x.data(),
+                                Box(system.box).rows,
+                                f.data(),
+                                request,
+                                clock.stream());
+                        checkCuda(cudaStreamSynchronize(clock.stream()), "waiting for the GPU");
+                    };
+                    put(water, requestAt(1));
+                    put(jumped, requestAt(2));
+                    for (const Real component : f.get())
+                    {
+                        EXPECT_TRUE(std::isnan(component));
+                    }
+                    expectError(ErrorCode::DeviceFailure,
+                                { "most of a cell", "setLocal" },
+                                [&]
+                                {
+                                    // at the latest by the third one after it
+                                    for (int more = 0; !waits && more < 4; more++)
+                                    {
+                                        put(jumped, requestAt(1));
+                                    }
+                                    wait(solver);
+                                });
+                    portion.giveTo(&solver);
+                    put(jumped, requestAt(3));
+                    const Evaluation part = evaluationOf(wait(solver), f.get());
+                    const std::lock_guard<std::mutex> lock(mutex);
+                    after.energy += part.energy;
+                    for (size_t i = 0; i < portion.index.size(); i++)
+                    {
+                        after.forces[portion.index[i]] = part.forces[i];
+                    }
+                    for (int i = 0; i < 9; i++)
+                    {
+                        after.virial[i / 3][i % 3] += part.virial[i / 3][i % 3];
+                    }
+                });
+        expectEqualToRounding<Real>(after, expected, jumped);
+    }
+}
+
+//! Forces that replace what was there are zero, and those that are added leave it.
+TYPED_TEST(DeviceRanks, HaveNoForcesWithoutCharges)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = rounded<Real>(pseudoWater(namedBox("cube", 4.0), 47));
+    System neutral     = water;
+    neutral.charges.assign(water.size(), 0);
+    onRanks(2,
+            [&](Communicator& communicator)
+            {
+                DistributedSolver<Real> solver(TestFixture::options(), &communicator);
+                const Clock clock;
+                for (const System* system : { &water, static_cast<const System*>(&neutral) })
+                {
+                    const Portion<Real> portion(*system, domains(*system, 2), communicator.rank());
+                    portion.giveTo(&solver);
+                    DeviceArray<Real> x(3 * portion.index.size()), f(3 * portion.index.size());
+                    x.put(portion.positions(*system));
+                    for (const bool replaces : { false, true })
+                    {
+                        f.put(std::vector<Real>(3 * portion.index.size(), Real(1)));
+                        Request request       = requestAt(1);
+                        request.replaceForces = replaces;
+                        enqueue(solver,
+                                x.data(),
+                                Box(system->box).rows,
+                                f.data(),
+                                request,
+                                clock.stream());
+                        checkCuda(cudaStreamSynchronize(clock.stream()), "waiting for the GPU");
+                        if (system == &neutral)
+                        {
+                            EXPECT_EQ(wait(solver).energy, 0);
+                            EXPECT_EQ(f.get(),
+                                      std::vector<Real>(3 * portion.index.size(),
+                                                        replaces ? Real(0) : Real(1)));
+                        }
+                    }
+                }
+            });
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield
