@@ -61,7 +61,6 @@ public:
 
     void l2p() override;
     Totals collect() override;
-    double cappedFields() const override { return totals_.cappedFields(); }
     bool mustRepeat() const override { return mustRepeat_; }
 
     void beginStage(Stage stage) override;
@@ -128,6 +127,8 @@ public:
 
 private:
     cudaStream_t far() const { return streams_.far(); }
+    //! Waits for sums of evaluations.
+    void readTotals();
     //! In which the particles of the near field are sorted.
     cudaStream_t sorting() const { return ranks_ ? streams_.ahead() : far(); }
     //! The particles of the far field, which has no ghosts.

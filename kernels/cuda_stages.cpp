@@ -182,7 +182,7 @@ Totals CudaBackend<Real>::collect()
     {
         arrays_.fetchPotentials(far());
     }
-    totals_.read(cells_, streams_.far());
+    readTotals();
     mustRepeat_ = overflowed();
     if (mustRepeat_)
     {

@@ -7,6 +7,7 @@
 #include <climits>
 #include <iterator>
 #include <string>
+#include <utility>
 
 namespace farfield
 {
@@ -36,13 +37,6 @@ void DeviceTotals<Real>::read(const DeviceCells<Real>& particles, const Stream& 
     get(&status->fields, fields_.data(), sizeof(FieldSums));
     get(&status->evaluation, particles.evaluation(), sizeof(status->evaluation));
     stream.synchronize();
-    const FieldSums& fields = status->fields;
-    if (fields.evaluations > fieldsRead_.evaluations)
-    {
-        cappedFields_ = static_cast<double>(fields.capped - fieldsRead_.capped) / FieldSums::c_one
-                        / static_cast<double>(fields.evaluations - fieldsRead_.evaluations);
-        fieldsRead_   = fields;
-    }
     const auto& evaluation = status->evaluation;
     if (evaluation.number > 0 && evaluation.invalid != INT_MAX)
     {
@@ -50,6 +44,17 @@ void DeviceTotals<Real>::read(const DeviceCells<Real>& particles, const Stream& 
                     "The position of particle " + std::to_string(evaluation.invalid)
                             + " is not finite or lies more than a billion cells outside the box.");
     }
+}
+
+template<class Real>
+std::optional<double> DeviceTotals<Real>::newCappedFields()
+{
+    const FieldSums& now         = status_.data()->fields;
+    const FieldSums before       = std::exchange(fieldsRead_, now);
+    const auto evaluations       = now.evaluations - before.evaluations;
+    const double capped          = static_cast<double>(now.capped - before.capped);
+    return evaluations > 0 ? std::optional(capped / FieldSums::c_one / static_cast<double>(evaluations))
+                           : std::nullopt;
 }
 
 template<class Real>

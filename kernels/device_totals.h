@@ -7,6 +7,8 @@
 #ifndef FARFIELD_KERNELS_DEVICE_TOTALS_H
 #define FARFIELD_KERNELS_DEVICE_TOTALS_H
 
+#include <optional>
+
 #include "backend/backend.h"
 #include "expansions/expansions.h"
 #include "near/near.h"
@@ -37,8 +39,7 @@ public:
     void clearFields(cudaStream_t stream)
     {
         fields_.clear(stream);
-        fieldsRead_   = {};
-        cappedFields_ = 0;
+        fieldsRead_ = {};
     }
     //! \name Device memory, that stages add to
     //!@{
@@ -59,8 +60,8 @@ public:
     void read(const DeviceCells<Real>& particles, const Stream& stream);
     //! Those of the last evaluation that was read, as its own request says.
     Totals totals() const;
-    //! See Backend::cappedFields(): of the evaluations since the last but one read(), their mean.
-    double cappedFields() const { return cappedFields_; }
+    //! See Backend::cappedFields(): the mean of the evaluations that the last call did not know of.
+    std::optional<double> newCappedFields();
 
 private:
     struct Status
@@ -73,7 +74,6 @@ private:
     DeviceBuffer<DeviceSums> sums_;
     DeviceBuffer<FieldSums> fields_;
     FieldSums fieldsRead_ = {};
-    double cappedFields_  = 0;
     OrderedSums nearScratch_, farScratch_;
     PinnedBuffer<Status> status_;
 };

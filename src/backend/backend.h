@@ -78,7 +78,11 @@ public:
     virtual void setExclusionRange(double range) { exclusionRange_ = range; }
     //! Fields at charges above this, kJ/mol/nm/e, are counted as this by cappedFields(); 0: none are
     //! counted.
-    virtual void setFieldCap(double cap) { fieldCap_ = cap; }
+    virtual void setFieldCap(double cap)
+    {
+        fieldCap_     = cap;
+        cappedFields_ = c_notSummed;
+    }
     //! Builds the operators. If it throws, or setBox() does, it has to be called again before the
     //! next evaluation.
     virtual void build(const Discretisation& discretisation) = 0;
@@ -102,8 +106,8 @@ public:
     //! Adds the forces to the caller's array and returns the totals.
     virtual Totals collect() = 0;
     //! Sum over charges of squared fields over the squared cap, each at most 1, of the last
-    //! evaluation that was collected or waited for.
-    virtual double cappedFields() const = 0;
+    //! evaluation that was collected or waited for; negative if there is none with this cap.
+    double cappedFields() const { return cappedFields_; }
     //! Whether the last evaluation has come to nothing, because lists had no room, and must be
     //! repeated: there is room now.
     virtual bool mustRepeat() const { return false; }
@@ -142,6 +146,8 @@ protected:
     Request request_;
     double exclusionRange_ = c_exclusionRange; //!< nm
     double fieldCap_       = 0;                //!< kJ/mol/nm/e
+    static constexpr double c_notSummed = -1;
+    double cappedFields_                = c_notSummed;
 };
 
 //! The CPU backend. \param[in] partition  of a system on several ranks, or null

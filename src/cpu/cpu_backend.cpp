@@ -290,9 +290,10 @@ public:
         {
             collectPotentials();
         }
-        cappedFields_.assign(n / c_chunk + 1, 0.0);
-        const Real* q    = list_.particles().q;
-        const Real perUnit = this->fieldCap_ > 0 ? static_cast<Real>(rootCoulomb_ / this->fieldCap_) : Real(0);
+        cappedOfChunk_.assign(n / c_chunk + 1, 0.0);
+        const Real* q = list_.particles().q;
+        const Real perUnit =
+                this->fieldCap_ > 0 ? static_cast<Real>(rootCoulomb_ / this->fieldCap_) : Real(0);
 #pragma omp parallel for schedule(static) num_threads(threads_)
         for (int chunk = 0; chunk <= n / c_chunk; chunk++)
         {
@@ -325,14 +326,14 @@ public:
                 }
                 capped += q[i] != 0 ? std::min<double>(1, square) : 0;
             }
-            cappedFields_[chunk] = capped;
+            cappedOfChunk_[chunk] = capped;
+        }
+        if (this->fieldCap_ > 0)
+        {
+            this->cappedFields_ =
+                    std::accumulate(cappedOfChunk_.begin(), cappedOfChunk_.end(), 0.0);
         }
         return sums_.totals(this->request_, rotation_);
-    }
-
-    double cappedFields() const override
-    {
-        return std::accumulate(cappedFields_.begin(), cappedFields_.end(), 0.0);
     }
 
     std::vector<double> multipoles(int level) const override
@@ -573,7 +574,7 @@ private:
     int threads_;
     Partition<Real>* partition_; //!< null if all particles are here
     ScaledCharges<Real> charges_;
-    std::vector<double> cappedFields_; //!< of each chunk of particles
+    std::vector<double> cappedOfChunk_; //!< of particles, see cappedFields()
     const Real* x_ = nullptr; //!< positions at hand, with those of ghosts
 
     Discretisation discretisation_;

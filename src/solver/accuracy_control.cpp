@@ -585,8 +585,8 @@ double AccuracyControl<Real>::leastForce(const Mat3& box) const
 template<class Real>
 double AccuracyControl<Real>::leastField() const
 {
-    const double charged = static_cast<double>(charges_->charged());
-    return leastForce(operators_->box()) / std::sqrt(charges_->squaredCharges() / charged);
+    return weakestField(
+            leastForce(operators_->box()), charges_->squaredCharges(), charges_->charged());
 }
 
 template<class Real>

@@ -22,6 +22,7 @@
 #include "solver/chosen_backend.h"
 #include "solver/chosen_for.h"
 #include "solver/input_check.h"
+#include "solver/force_scale.h"
 #include "solver/memory_errors.h"
 #include "solver/pipeline.h"
 #include "solver/ranks_check.h"
@@ -121,6 +122,8 @@ public:
         numbers_ = numbers;
         hash_    = hashOfAll(whole.count());
         net_     = std::accumulate(whole.charges.begin(), whole.charges.end(), 0.0);
+        squaredCharges_ = std::inner_product(
+                whole.charges.begin(), whole.charges.end(), whole.charges.begin(), 0.0);
         if (gpu_ != nullptr)
         {
             agree(&ranks_, [&] { gpu_->setSystem(whole); });
@@ -160,6 +163,10 @@ public:
         Totals totals;
         times_.evaluation(*backend_, [&] { totals = pipeline_.run(x, forces, request); });
         countTraffic(messages, bytes);
+        if (!areFieldsAsMeasured(ranks_.gatherOne(backend_->cappedFields())))
+        {
+            chooseAndRunAgain(x, checkedBox(boxVectors, options_.boundary), forces, request, &totals);
+        }
         return totals;
     }
 
@@ -411,6 +418,7 @@ private:
             GivenToRank given;
             Need need;
             std::uint64_t cells;
+            double fields;
         };
         Mat3 box        = Mat3::Zero();
         const auto look = [&]
@@ -424,7 +432,7 @@ private:
                             "setLocal() has not been called, or has failed, after setSystem(): say "
                             "which of the particles each rank has.");
             }
-            Readiness own = { GivenToRank(boxVectors, request, own_), Need::Nothing, 0 };
+            Readiness own = { GivenToRank(boxVectors, request, own_), Need::Nothing, 0, backend_->cappedFields() };
             if (charged_ > 0)
             {
                 own.need = needOf(box);
@@ -439,10 +447,12 @@ private:
         std::vector<Readiness> all;
         times_.add(Stage::Sort, [&] { all = answersOf(&ranks_, look); });
         std::vector<GivenToRank> given;
+        std::vector<double> fields;
         Need need = Need::Nothing;
         for (const Readiness& of : all)
         {
             given.push_back(of.given);
+            fields.push_back(of.fields);
             // where memory was short on one of them ranks may have cells of two choices
             need = std::max(need, of.cells == all[0].cells ? of.need : Need::Choice);
         }
@@ -452,16 +462,73 @@ private:
         {
             return;
         }
+        if (need != Need::Choice && !areFieldsAsMeasured(fields))
+        {
+            need = Need::Choice;
+        }
         if (need == Need::Choice)
         {
-            times_.add(Stage::SetUp, [&] { choose(onHost(), box); });
-            times_.add(Stage::Sort, [&] { agree(&ranks_, [&] { locate(x, box); }); });
+            chooseAndLocate(x, onHost, box);
         }
         if (need != Need::Nothing)
         {
             times_.add(Stage::Sort, [&] { plan(); });
         }
         chosenFor_.complete(numbers_);
+    }
+
+    //! Chooses cells, for which exchanges are to be planned then. Arguments as makeReady().
+    template<class Positions>
+    void chooseAndLocate(const Real* x, const Positions& onHost, const Mat3& box)
+    {
+        times_.add(Stage::SetUp, [&] { choose(onHost(), box); });
+        times_.add(Stage::Sort, [&] { agree(&ranks_, [&] { locate(x, box); }); });
+    }
+
+    /*! \brief Whether the fields of the last evaluation are about as strong as when the error was
+     *         measured; the same on all ranks.
+     *  \param[in] cappedFields  Backend::cappedFields() of each rank */
+    bool areFieldsAsMeasured(const std::vector<double>& cappedFields) const
+    {
+        if (!operators_.exist()
+            || std::any_of(cappedFields.begin(), cappedFields.end(), [](double f) { return f < 0; }))
+        {
+            return true;
+        }
+        const double pair = typicalPairForce(options_.coulombConstant,
+                                             squaredCharges_,
+                                             charged_,
+                                             operators_.box().determinant());
+        const double least = leastPartOfPairForce(options_.accuracy, sizeof(Real)) * pair;
+        return isLikeField(std::accumulate(cappedFields.begin(), cappedFields.end(), 0.0),
+                           operators_.discretisation().field,
+                           weakestField(least, squaredCharges_, charged_),
+                           charged_);
+    }
+
+    /*! \brief Forces have changed much: chooses anew, and replaces what an evaluation has given.
+     *  \param[in,out] forces, totals  what the evaluation has left */
+    void chooseAndRunAgain(const Real* x,
+                           const Mat3& box,
+                           Real* forces,
+                           const Request& request,
+                           Totals* totals)
+    {
+        Request own       = request;
+        own.replaceForces = true;
+        std::vector<Real> added(3 * own_.index.size()), better(added.size());
+        if (!request.replaceForces)
+        {
+            times_.notCounted([&] { pipeline_.run(x, added.data(), own); });
+        }
+        chooseAndLocate(
+                x, [x] { return x; }, box);
+        times_.add(Stage::Sort, [&] { plan(); });
+        times_.evaluation(*backend_, [&] { *totals = pipeline_.run(x, better.data(), own); });
+        for (size_t k = 0; k < added.size(); k++)
+        {
+            forces[k] = request.replaceForces ? better[k] : forces[k] + (better[k] - added[k]);
+        }
     }
 
     //! The operators in use, and particles everywhere.
@@ -524,6 +591,10 @@ private:
                   ofOne.tune    = mayTime_ && !operators_.exist(); // not in the midst of a run
                   Solver<Real> chooser(ofOne);
                   SolverAccess<Real>::setNetwork(chooser, network);
+                  if (operators_.exist())
+                  {
+                      SolverAccess<Real>::takeBest(chooser);
+                  }
                   const int n = system_.count();
                   chooser.setCharges(system_.charges.data(), n);
                   chooser.setExclusions(
@@ -627,6 +698,7 @@ private:
     OwnParticles<Real> own_;
     bool hasLocal_     = false; //!< whether own_ are particles of system_
     double net_        = 0;     //!< of the system, e
+    double squaredCharges_ = 0; //!< sum over the system, e^2
     long long charged_ = 0;     //!< particles with a charge
     ParticleNumbers numbers_;
     ChosenFor chosenFor_;

@@ -65,7 +65,6 @@ ForceScale::ForceScale(const std::vector<double>& forces,
         }
     }
     ofAll                   = std::max(square, charged * least * least);
-    const double unitCharge = std::sqrt(charges.squaredCharges() / charged);
     double median           = 0;
     if (!fields.empty())
     {
@@ -73,7 +72,9 @@ ForceScale::ForceScale(const std::vector<double>& forces,
         std::nth_element(fields.begin(), middle, fields.end());
         median = *middle;
     }
-    field.cap      = c_cap * std::max(median, least / unitCharge);
+    field.cap = c_cap
+                * std::max(median,
+                           weakestField(least, charges.squaredCharges(), charges.charged()));
     double capped  = 0;
     double ordinary = 0;
     int ordinaryCount = 0;
@@ -123,9 +124,14 @@ ForceScale::ForceScale(const std::vector<double>& forces,
 template ForceScale::ForceScale(const std::vector<double>&, const ChargeSet<float>&, double, double);
 template ForceScale::ForceScale(const std::vector<double>&, const ChargeSet<double>&, double, double);
 
+double weakestField(double least, double squaredCharges, long long charged)
+{
+    return least / std::sqrt(squaredCharges / static_cast<double>(charged));
+}
+
 bool isLikeField(double cappedFields, const MeasuredField& then, double least, long long charged)
 {
-    if (then.level == 0)
+    if (then.level == 0 || cappedFields < 0)
     {
         return true; // nothing to compare with
     }

@@ -54,6 +54,9 @@ struct ForceScale
     MeasuredField field; //!< of these forces
 };
 
+//! Fields at charges that are weaker are alike, kJ/mol/nm/e. \param[in] least  smallest scale, kJ/mol/nm
+double weakestField(double least, double squaredCharges, long long charged);
+
 /*! \brief Whether fields are about as strong as when the error was measured.
  *
  *  If they are not, the error is measured again: relative to weaker forces it is larger. Stronger

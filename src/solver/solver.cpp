@@ -65,6 +65,7 @@ public:
     void countAllPlaces() { accuracy_.countAllPlaces(); }
     void setNetwork(const Network& network) { accuracy_.setNetwork(network); }
     void setLeastForce(double force) { accuracy_.setLeastForce(force); }
+    void takeBest() { whereMissed_ = WhereMissed::TakeBest; }
 
     void setCharges(const Real* q, int n)
     {
@@ -479,7 +480,7 @@ private:
         { choose(place, positions(), extent, mayTune, WhereMissed::TakeBest); };
         if (!operators_.exist() || !chosenFor_.isStillFor(charges_.numbers()))
         {
-            choose(place, positions(), place.extent, options_.tune, WhereMissed::Refuse);
+            choose(place, positions(), place.extent, options_.tune, whereMissed_);
         }
         else if (!areChosenFor(place))
         {
@@ -549,7 +550,7 @@ private:
     bool isFieldAsMeasured()
     {
         MeasuredField then = operators_.discretisation().field;
-        if (perturbed_.any() && then.level > 0 && !isFieldOfMix_)
+        if (perturbed_.any() && then.level > 0 && backend_.cappedFields() >= 0 && !isFieldOfMix_)
         {
             // measured with the larger charges, whatever lambda
             const double perCharge =
@@ -783,6 +784,7 @@ private:
     AccuracyControl<Real> accuracy_;
     PerturbedCharges<Real> perturbed_;
     PointFields<Real> pointFields_;
+    WhereMissed whereMissed_ = WhereMissed::Refuse; //!< at the first choice
     bool mustLookAtForces_ = false; //!< before the next evaluation in a stream, see lookAtForces()
     bool isFieldOfMix_     = false; //!< measured with the charges in use, of those of two states
     std::vector<TimedSetting> timed_;
@@ -947,6 +949,11 @@ template<class Real>
 void SolverAccess<Real>::setLeastForce(Solver<Real>& solver, double force)
 {
     solver.impl_->setLeastForce(force);
+}
+template<class Real>
+void SolverAccess<Real>::takeBest(Solver<Real>& solver)
+{
+    solver.impl_->takeBest();
 }
 template<class Real>
 void SolverAccess<Real>::setNetwork(Solver<Real>& solver, const Network& network)

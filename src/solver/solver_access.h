@@ -21,6 +21,8 @@ struct SolverAccess
     static void countAllPlaces(Solver<Real>& solver);
     //! As AccuracyControl::setNetwork(), before anything is chosen.
     static void setNetwork(Solver<Real>& solver, const Network& network);
+    //! It chooses for a run that has begun, and refuses nothing.
+    static void takeBest(Solver<Real>& solver);
     //! As AccuracyControl::setLeastForce().
     static void setLeastForce(Solver<Real>& solver, double force);
 };

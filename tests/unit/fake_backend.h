@@ -59,7 +59,6 @@ public:
         offset = request_.gridOffset;
         return {};
     }
-    double cappedFields() const override { return 0; }
     bool mustRepeat() const override { return repeats > 0 && repeats-- > 0; }
     bool measured(double* seconds) override
     {
