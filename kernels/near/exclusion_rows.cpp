@@ -13,14 +13,24 @@
 namespace farfield
 {
 
-void ExclusionRows::set(const int* offsets, const int* partners, int n, int threads)
+void checkExcludedPairs(long long pairs)
 {
-    if (n > 0 && offsets[n] > INT_MAX / 2)
+    // both ways an int counts them, and some more
+    constexpr long long c_most = 1000000000;
+    if (pairs > c_most)
     {
         throw Error(
                 ErrorCode::Unsupported,
                 "More than a billion excluded pairs are not supported on the GPU; use the device "
                 "'cpu'.");
+    }
+}
+
+void ExclusionRows::set(const int* offsets, const int* partners, int n, int threads)
+{
+    if (n > 0)
+    {
+        checkExcludedPairs(offsets[n]);
     }
     // calls visit(i, j) for the partners j of i
     const auto forRow = [&](int i, const auto& visit)

@@ -12,6 +12,9 @@
 namespace farfield
 {
 
+//! That there are not too many. \throws Error  Unsupported: there are more than a billion
+void checkExcludedPairs(long long pairs);
+
 //! Rows in host memory.
 class ExclusionRows
 {
@@ -21,7 +24,7 @@ public:
      *  \param[in] partners  of particle i from offsets[i] on
      *  \param[in] n         particles
      *  \param[in] threads   of OpenMP
-     *  \throws Error  Unsupported: there are more than a billion */
+     *  \throws Error  as checkExcludedPairs() */
     void set(const int* offsets, const int* partners, int n, int threads);
 
     const std::vector<int>& offsets() const { return offsets_; } //!< [n + 1]

@@ -49,14 +49,15 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
 {
     double sums[7] = { 0, 0, 0, 0, 0, 0, 0 };
     bool found     = false;
-    // whole warps, as lanes exchange their sums
-    const int all = (task.n * Lanes + c_warp - 1) / c_warp * c_warp;
+    // particles of whole warps, as lanes exchange their sums; lanes of all would be more than an int counts
+    constexpr int c_ofWarp = c_warp / Lanes, c_ofBlock = c_threads / Lanes;
+    const int all  = (task.n + c_ofWarp - 1) / c_ofWarp * c_ofWarp;
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
     // in the caller's order: partners are mostly neighbours there
-    for (int t = static_cast<int>(blockIdx.x) * c_threads + static_cast<int>(threadIdx.x); t < all;
-         t += static_cast<int>(gridDim.x) * c_threads)
+    for (int i = static_cast<int>(blockIdx.x) * c_ofBlock + static_cast<int>(threadIdx.x) / Lanes;
+         i < all;
+         i += static_cast<int>(gridDim.x) * c_ofBlock)
     {
-        const int i     = t / Lanes;
-        const int lane  = t % Lanes;
         const int begin = (i < task.n) ? task.offsets[i] : 0;
         const int end   = (i < task.n) ? task.offsets[i + 1] : 0;
         Real F[3]       = { 0, 0, 0 };

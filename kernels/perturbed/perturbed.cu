@@ -17,8 +17,8 @@ constexpr int c_threads = 256;
 template<class Real>
 __global__ void gather(int n, const int* particles, const Real* x, Real* to)
 {
-    const int k = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-    if (k < 3 * n)
+    const size_t k = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
+    if (k < 3 * static_cast<size_t>(n))
     {
         to[k] = x[3 * static_cast<size_t>(particles[k / 3]) + k % 3];
     }
@@ -28,8 +28,8 @@ __global__ void gather(int n, const int* particles, const Real* x, Real* to)
 template<class Real>
 __global__ void scatter(int n, const int* particles, Real factor, const Real* f, Real* all)
 {
-    const int k = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-    if (k < 3 * n)
+    const size_t k = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
+    if (k < 3 * static_cast<size_t>(n))
     {
         all[3 * static_cast<size_t>(particles[k / 3]) + k % 3] += factor * f[k];
     }

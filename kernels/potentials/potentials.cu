@@ -188,7 +188,8 @@ __device__ Real ofExpansion(const PotentialTask<Real>& task, int slot, const Rea
 template<class Real>
 __global__ void __launch_bounds__(c_threads) sumPotentials(const PotentialTask<Real> task)
 {
-    const int i    = static_cast<int>((blockIdx.x * c_threads + threadIdx.x) / c_warp);
+    // lanes of all would be more than an int counts
+    const int i    = static_cast<int>(blockIdx.x * (c_threads / c_warp) + threadIdx.x / c_warp);
     const int lane = static_cast<int>(threadIdx.x) % c_warp;
     if (i >= task.particles.n)
     {

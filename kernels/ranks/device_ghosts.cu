@@ -16,7 +16,8 @@ constexpr unsigned c_allLanes = 0xffffffffU;
 template<class Real>
 struct GatherTask
 {
-    int own, sent;
+    int own;
+    long long sent; //!< particles, to all ranks
     const Real* x;
     const Real* planned;
     const int* sentOf;
@@ -27,7 +28,7 @@ struct GatherTask
 
 //! Copies a position of ours, or packs one that is sent. \returns how far it has moved, cells
 template<class Real>
-__device__ Real copyPosition(const GatherTask<Real>& task, int i)
+__device__ Real copyPosition(const GatherTask<Real>& task, long long i)
 {
     const bool isCopy = i < task.own;
     const size_t from = 3 * static_cast<size_t>(isCopy ? i : task.sentOf[i - task.own]);
@@ -55,8 +56,8 @@ __device__ Real copyPosition(const GatherTask<Real>& task, int i)
 template<class Real>
 __global__ void __launch_bounds__(c_threads) gather(const __grid_constant__ GatherTask<Real> task)
 {
-    const int i = blockIdx.x * c_threads + threadIdx.x;
-    Real moved  = 0;
+    const long long i = static_cast<long long>(blockIdx.x) * c_threads + threadIdx.x;
+    Real moved        = 0;
     if (i < task.own + task.sent)
     {
         moved = copyPosition(task, i);
@@ -118,7 +119,7 @@ const Real* DeviceGhosts<Real>::exchange(const Real* x,
 {
     GatherTask<Real> task = {};
     task.own              = plan_->own();
-    task.sent             = static_cast<int>(plan_->sent().size());
+    task.sent             = static_cast<long long>(plan_->sent().size());
     task.x                = x;
     task.planned          = plan_->where();
     task.sentOf           = plan_->sent().data();

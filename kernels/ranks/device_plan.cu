@@ -14,6 +14,7 @@
 #include <thrust/iterator/counting_iterator.h>
 
 #include "cells/cell_index.h"
+#include "near/exclusion_rows.h"
 #include "parallel/neighbourhood.h"
 
 namespace farfield
@@ -291,6 +292,7 @@ void DevicePlan<Real>::setSystem(const WholeSystem<Real>& system,
                                  double rootCoulomb,
                                  cudaStream_t stream)
 {
+    checkExcludedPairs(static_cast<long long>(system.excluded.partners.size()) / 2);
     std::vector<Real> q(system.charges.size());
     std::transform(system.charges.begin(),
                    system.charges.end(),

@@ -198,8 +198,8 @@ public:
      *         changes. Particles whose charge is zero take no part: they get no force and, on the
      *         CPU, cost nothing.
      *  \param[in] q  charges, e, [n]
-     *  \param[in] n  number of particles, >= 0
-     *  \throws Error InvalidArgument: n < 0 or a charge is not finite (the index is named);
+     *  \param[in] n  number of particles, 0 to 2^30
+     *  \throws Error InvalidArgument: n is out of range or a charge is not finite (the index is named);
      *         OutOfMemory. The old charges hold then */
     void setCharges(const Real* q, int n);
 
@@ -215,7 +215,7 @@ public:
      *  in both states take no part. Order and cells are chosen for the state with the larger
      *  charges, whatever lambda.
      *  \param[in] qA, qB  charges, e, [n]
-     *  \param[in] n       number of particles, >= 0
+     *  \param[in] n       number of particles, 0 to 2^30
      *  \throws Error  as setCharges() */
     void setPerturbedCharges(const Real* qA, const Real* qB, int n);
 

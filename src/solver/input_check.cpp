@@ -104,14 +104,21 @@ Mat3 checkedBox(const double box[3][3], Boundary boundary)
     return B;
 }
 
+void checkNumber(long long n, const char* of)
+{
+    if (n < 0 || n > c_mostParticles)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The number of " + std::string(of) + ", " + std::to_string(n)
+                            + ", is outside its range, 0 to " + std::to_string(c_mostParticles)
+                            + ".");
+    }
+}
+
 template<class Real>
 void checkCharges(const Real* q, int n)
 {
-    if (n < 0)
-    {
-        throw Error(ErrorCode::InvalidArgument,
-                    "The number of particles, " + text(n) + ", must not be negative.");
-    }
+    checkNumber(n, "particles");
     for (int i = 0; i < n; i++)
     {
         if (!std::isfinite(q[i]))
@@ -205,7 +212,7 @@ void checkPositions(const Real* x,
     }
 }
 
-void checkPoints(int points, bool twoStates)
+void checkPoints(int points, int particles, bool twoStates)
 {
     if (twoStates)
     {
@@ -213,11 +220,8 @@ void checkPoints(int points, bool twoStates)
                     "There are no potentials at points of charges of two states: set those of one "
                     "state by setCharges().");
     }
-    if (points < 0)
-    {
-        throw Error(ErrorCode::InvalidArgument,
-                    "The number of points is " + text(points) + ", but must not be negative.");
-    }
+    checkNumber(points, "points");
+    checkNumber(static_cast<long long>(points) + particles, "points and particles");
 }
 
 template<class Real>

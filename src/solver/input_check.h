@@ -30,6 +30,10 @@ void checkOnGpu(bool isOnGpu);
  *  \param[in] box       rows, nm: finite, lower triangular, positive diagonal
  *  \param[in] boundary  vectors along axes without images are not read; 1 nm stands for them */
 Mat3 checkedBox(const double box[3][3], Boundary boundary);
+//! More are refused: indices, with some room for counting beyond the last, are ints.
+constexpr int c_mostParticles = 1 << 30;
+//! That a number of particles is not negative, and not above c_mostParticles. \param[in] of  what they are
+void checkNumber(long long n, const char* of);
 //! \param[in] q  [n]: finite
 template<class Real>
 void checkCharges(const Real* q, int n);
@@ -48,8 +52,9 @@ void checkPositions(const Real* x,
                     const Mat3& box,
                     const char* what = "particle");
 //! That there are potentials and fields at so many points.
+//! \param[in] particles  there are beside them
 //! \param[in] twoStates  whether charges have two states. \throws Error  Unsupported
-void checkPoints(int points, bool twoStates);
+void checkPoints(int points, int particles, bool twoStates);
 /*! \brief The extent, nm, of particles without images.
  *  \param[in] x      [n][3], nm: finite, and within a box of the largest size
  *  \param[in] counts [n]; positions of others do not matter

@@ -106,7 +106,7 @@ public:
                     const Request& request)
     {
         const DeviceScope<Real> scope(gpu_); // of the solver that is made here
-        checkPoints(points, perturbed_.any());
+        checkPoints(points, charges_.count(), perturbed_.any());
         checkRequest(request);
         checkPlaces(at, points, boxVectors);
         if (charges_.charged() == 0 || points == 0)
@@ -131,7 +131,7 @@ public:
     {
         checkOnGpu(gpu_ != nullptr);
         const DeviceScope<Real> scope(gpu_);
-        checkPoints(points, perturbed_.any());
+        checkPoints(points, charges_.count(), perturbed_.any());
         checkRequest(request);
         try
         {

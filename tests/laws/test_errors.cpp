@@ -9,6 +9,7 @@
 #include "test_support.h"
 
 #include <functional>
+#include <limits>
 
 namespace farfield
 {
@@ -107,6 +108,35 @@ TYPED_TEST(Errors, NameTheParticleWithABadCharge)
     Solver<Real> solver(TypeParam::options());
     const Real one = 1;
     expectError(ErrorCode::InvalidArgument, { "-1" }, [&]() { solver.setCharges(&one, -1); });
+}
+
+//! Of what an int counts, with room for counting beyond the last one.
+TYPED_TEST(Errors, NameTheMostParticles)
+{
+    using Real = typename TypeParam::Real;
+    Solver<Real> solver(TypeParam::options());
+    const Real one         = 1;
+    constexpr int c_most   = 1 << 30;
+    const double box[3][3] = { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } };
+    const Real x[3]        = {};
+    // nothing of the arrays is read
+    for (const int n : { c_most + 1, std::numeric_limits<int>::max() })
+    {
+        const std::string number = std::to_string(n), most = std::to_string(c_most);
+        expectError(ErrorCode::InvalidArgument,
+                    { number, most },
+                    [&]() { solver.setCharges(&one, n); });
+        expectError(ErrorCode::InvalidArgument,
+                    { number, most },
+                    [&]() { solver.setPerturbedCharges(&one, &one, n); });
+        expectError(ErrorCode::InvalidArgument,
+                    { number, most },
+                    [&]() { solver.evaluateAt(x, box, x, n, nullptr, nullptr); });
+    }
+    solver.setCharges(&one, 1);
+    expectError(ErrorCode::InvalidArgument,
+                { "points and particles" },
+                [&]() { solver.evaluateAt(x, box, x, c_most, nullptr, nullptr); });
 }
 
 TYPED_TEST(Errors, NameTheBox)
