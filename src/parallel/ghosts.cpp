@@ -7,6 +7,8 @@
 #include <numeric>
 #include <string>
 
+#include "base/threads.h"
+
 namespace farfield
 {
 namespace
@@ -62,6 +64,7 @@ void Ghosts<Real>::addPartners(const OwnParticles<Real>& own,
 {
     partners_.resize(own.excluded.partners.size());
     elsewhere_.clear();
+    FirstException failure;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int i = 0; i < own.count(); i++)
     {
@@ -71,10 +74,11 @@ void Ghosts<Real>::addPartners(const OwnParticles<Real>& own,
             if (partners_[k] < 0 && own.charges[i] != 0) // few are elsewhere
             {
 #pragma omp critical(farfieldPartnersElsewhere)
-                elsewhere_.push_back(k);
+                failure.run([&] { elsewhere_.push_back(k); });
             }
         }
     }
+    failure.rethrow();
     std::vector<int> wanted;
     for (const int k : elsewhere_)
     {

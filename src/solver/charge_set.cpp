@@ -128,13 +128,16 @@ double ChargeSet<Real>::spread(const Real* x, Boundary boundary) const
         {
             continue;
         }
+        const auto at = [&](int i)
+        { return static_cast<double>(x[3 * static_cast<size_t>(i) + k]); };
+        // from a charge, so that little is lost where all are far from the origin
+        const auto first = std::find(isCharged_.begin(), isCharged_.end(), char(1));
+        const double origin =
+                first != isCharged_.end() ? at(static_cast<int>(first - isCharged_.begin())) : 0;
         double sum = 0, ofSquares = 0;
         for (int i = 0; i < count_; i++)
         {
-            // from a particle, so that little is lost where all are far from the origin
-            const double u = isCharged_[i] ? static_cast<double>(x[3 * static_cast<size_t>(i) + k])
-                                                     - static_cast<double>(x[k])
-                                           : 0;
+            const double u = isCharged_[i] ? at(i) - origin : 0;
             sum += u;
             ofSquares += u * u;
         }

@@ -6,6 +6,10 @@
 /*! \file
  *  \brief Charges and excluded pairs on their way to a backend.
  */
+#include <cmath>
+
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "fake_backend.h"
@@ -86,6 +90,19 @@ TEST_F(Charges, CountThoseWithExcludedPartners)
     EXPECT_EQ(charges.numbers().withPartners, 4);
     set({ 1, 1, 1 });
     EXPECT_EQ(charges.numbers().withPartners, 0);
+}
+
+//! Wherever those without a charge are, the first among them.
+TEST_F(Charges, AreAsFarApartAsThoseWithACharge)
+{
+    const double nowhere = std::numeric_limits<double>::quiet_NaN();
+    const double x[]     = { nowhere, nowhere, nowhere, 1, 2, 3, 1e30, 0, 0, 3, 2, 7 };
+    set({ 0, 1, 0, -1 });
+    // half of their distance along the axes without images
+    EXPECT_DOUBLE_EQ(charges.spread(x, Boundary::Open), std::sqrt(5.0));
+    EXPECT_DOUBLE_EQ(charges.spread(x, Boundary::Slab), 2);
+    set({ 0, 0, 0, 0 });
+    EXPECT_EQ(charges.spread(x, Boundary::Open), 0);
 }
 
 TEST_F(Charges, OfAnotherNumberOfParticlesHaveNoExclusions)
