@@ -135,7 +135,9 @@ FARFIELD_EXPORT std::vector<StageTime> measureStages(Solver<Real>& solver,
  *  that are not numbers, and wait() or a later call throws on all of them. Evaluations that are captured into graphs hold on to the plan
  *  of the last one that was not, and nobody looks how far particles have moved when they are
  *  replayed: setLocal() and an evaluation come before that is most of a cell. Of ranks that are
- *  threads all may be captured into one graph. */
+ *  threads all may be captured into one graph. Evaluations that are enqueued do not compare what ranks are
+ *  given, but those that plan. After an error of one rank alone, as of its memory, the others may wait for
+ *  it: end them, or call setLocal() on all. */
 //!@{
 //! As enqueue() above, for the particles of this rank.
 template<class Real>

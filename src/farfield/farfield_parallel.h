@@ -124,7 +124,7 @@ struct SystemOfRanks
     const Real* charges = nullptr; //!< e, [count]
     //! [count + 1], ascending from 0: where the excluded partners of a particle begin; null: none has any
     const int* exclusionOffsets = nullptr;
-    //! Each pair is listed at both of its particles, once
+    //! Each pair is listed at both of its particles
     const int* exclusionPartners = nullptr;
 };
 
@@ -160,8 +160,9 @@ struct Traffic
  *
  *  The cost model that chooses order and cells counts the ranks and their messages. With the same cells
  *  results are those of Solver to rounding, and bitwise reproducible for the same ranks and threads.
- *  All functions but those that are const are called by all ranks together, with the same options,
- *  box and request.
+ *  All functions but those that are const are called by all ranks together, with the same options but
+ *  for threads and deviceId, and the same system, box, request and state. Where that is not so, or what
+ *  one rank is given is wrong, the same Error is thrown on all ranks, before anything is computed.
  *
  *  \tparam Real  as of Solver */
 template<class Real>
@@ -169,7 +170,7 @@ class FARFIELD_EXPORT DistributedSolver
 {
 public:
     /*! \brief Checks the options.
-     *  \param[in] options       periodic boundaries; the same device, Cpu or Gpu, on all ranks
+     *  \param[in] options       periodic boundaries; the device Auto is the GPU if every rank can use one
      *  \param[in] communicator  outlives the solver
      *  \param[in] onDevice      between the GPUs, likewise; null: messages pass through the hosts
      *  \throws Error  as Solver; Unsupported: boundaries without images, or trees of cells on GPUs */
@@ -183,11 +184,14 @@ public:
     /*! \brief Sets what the particles are; to be called before setLocal(), and when charges or exclusions
      *         change. Copied by every rank, onto its GPU, too.
      *  \param[in] system  all particles, the same on all ranks
-     *  \throws Error  InvalidArgument: a charge is not finite, or a partner does not exist */
+     *  \throws Error  InvalidArgument: ranks have other systems, a charge is not finite, offsets do not
+     *                 ascend, a partner does not exist, or a pair is listed at one of its particles only.
+     *                 The old system holds then */
     void setSystem(const SystemOfRanks<Real>& system);
     /*! \brief Sets the particles of this rank; to be called when they change, and may be called when
      *         they have moved.
-     *  \param[in] index  of each in the system, [count]; every particle is on one rank
+     *  \param[in] index  of each in the system, [count]; every particle is on one rank, which the next
+     *                    evaluation checks
      *  \param[in] count  of these
      *  \throws Error  InvalidArgument: there is no such particle */
     void setLocal(const int* index, int count);
@@ -195,7 +199,8 @@ public:
     /*! \brief As Solver::evaluate(), for the particles of this rank.
      *
      *  Where particles have moved by a third of a cell since the exchanges were planned, or
-     *  setLocal() was called, these are planned anew.
+     *  setLocal() was called, these are planned anew. Order and cells are chosen anew where Solver does
+     *  so: when the number of particles, or of those with excluded partners, is another.
      *  \param[in]     x        positions, nm, [count][3]
      *  \param[in]     box      as for Solver::evaluate(), the same on all ranks
      *  \param[in,out] forces   of these particles

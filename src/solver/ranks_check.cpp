@@ -15,22 +15,28 @@ namespace farfield
 namespace
 {
 
-//! Whether boxes are the same to rounding in single precision.
-bool areSameBoxes(const GivenToRank& a, const GivenToRank& b)
+//! A box that others are compared with to rounding in single precision.
+struct RoundedBox
 {
-    constexpr double c_rounding = 1e-6;
-    for (int i = 0; i < 3; i++)
+    const GivenToRank& given;
+
+    bool operator==(const RoundedBox& other) const
     {
-        for (int j = 0; j < 3; j++)
+        constexpr double c_rounding = 1e-6;
+        for (int i = 0; i < 3; i++)
         {
-            if (std::abs(a.box[i][j] - b.box[i][j]) > c_rounding * a.box[i][i])
+            for (int j = 0; j < 3; j++)
             {
-                return false;
+                if (std::abs(given.box[i][j] - other.given.box[i][j])
+                    > c_rounding * given.box[i][i])
+                {
+                    return false;
+                }
             }
         }
+        return true;
     }
-    return true;
-}
+};
 
 //! What is wrong where ranks do not have every particle once. All ranks together.
 Error notOnOneRankEach(const std::vector<int>& own, int count, Ranks* ranks)
@@ -150,14 +156,9 @@ void checkGiven(const std::vector<GivenToRank>& given,
     {
         particles += of.particles;
         sum += of.hash;
-        if (!areSameBoxes(given[0], of))
-        {
-            throw Error(ErrorCode::InvalidArgument,
-                        "All ranks have to be given the same box, and others have another than "
-                        "rank 0.");
-        }
     }
     const auto of = [&](const auto& part, const char* what) { checkSame(given, part, what); };
+    of([](const GivenToRank& g) { return RoundedBox{ g }; }, "box");
     of([](const GivenToRank& g) { return g.step; }, "Request::step");
     of([](const GivenToRank& g) { return g.gridOffset; }, "Request::gridOffset");
     of([](const GivenToRank& g) { return g.energy; }, "Request::energy");

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "ranks_call.h"
 #include "saved_states.h"
 #include "systems.h"
 
@@ -41,7 +42,7 @@ public:
     static const std::vector<Call>& calls()
     {
         static const std::vector<Call> c_calls = {
-            { "evaluate", 0.20, &Sequence::evaluateOnce },
+            { "evaluate", 0.18, &Sequence::evaluateOnce },
             { "move", 0.10, &Sequence::move },
             { "scale", 0.06, &Sequence::scale },
             { "deform", 0.10, &Sequence::deformAnyhow },
@@ -59,7 +60,8 @@ public:
             { "prepare", 0.03, &Sequence::prepare },
             { "load", 0.02, &Sequence::load },
             { "charges", 0.02, &Sequence::otherCharges },
-            { "exclusions", 0.02, &Sequence::otherExclusions }
+            { "exclusions", 0.02, &Sequence::otherExclusions },
+            { "ranks", 0.02, &Sequence::onSomeRanks }
         };
         return c_calls;
     }
@@ -311,6 +313,11 @@ private:
         setSystem(system_); // which may have other boundaries
         loadCharges(*solver_, system_);
         loadExclusions(*solver_, system_, false);
+    }
+    void onSomeRanks(std::mt19937& random)
+    {
+        RanksCall<Real>(&random, settings_, options_)
+                .make([this](const Error& error) { this->acceptOrFail(error); });
     }
     void prepare(std::mt19937& /*random*/)
     {

@@ -27,7 +27,7 @@ REPORTS = re.compile(
 PROGRAMS = "of programs that call the library: it names the argument, its value and what is legal"
 INSIDE = "shows a mistake in farfield itself: nothing that a user does leads there"
 ALLOWED = {
-    "The number of particles, ": PROGRAMS,
+    "The number of  ... ,  ... , is outside its range, 0 to ": PROGRAMS,
     "The charge of particle ": PROGRAMS,
     "The exclusions are for ": PROGRAMS,
     "The first offset of the exclusions": PROGRAMS,
@@ -35,7 +35,6 @@ ALLOWED = {
     "The excluded partner ": PROGRAMS,
     "The number of groups, ": PROGRAMS,
     "The group ": PROGRAMS,
-    "The number of points is ": PROGRAMS,
     "There are no potentials at points of charges of two states": PROGRAMS,
     "Arrays in device memory need a solver": PROGRAMS,
     "With the boundary 'open' the virial of arrays in device memory": PROGRAMS,

@@ -239,12 +239,20 @@ struct Portion
     //! Tells the solver of the system, too.
     void giveTo(DistributedSolver<Real>* solver) const
     {
+        giveSystemTo(solver);
+        giveLocalTo(solver);
+    }
+    void giveSystemTo(DistributedSolver<Real>* solver) const
+    {
         SystemOfRanks<Real> all;
         all.count             = static_cast<int>(charges.size());
         all.charges           = charges.data();
         all.exclusionOffsets  = offsets.data();
         all.exclusionPartners = partners.data();
         solver->setSystem(all);
+    }
+    void giveLocalTo(DistributedSolver<Real>* solver) const
+    {
         solver->setLocal(index.data(), static_cast<int>(index.size()));
     }
     //! Of the system's positions, [particles][3].
