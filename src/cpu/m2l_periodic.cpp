@@ -4,6 +4,7 @@
 #include "cpu/m2l_periodic.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/threads.h"
 #include "cpu/cpu_kernels.h"
@@ -99,6 +100,9 @@ void PeriodicM2l<Real>::packOperators()
     const int n        = coefficientCount(operators_.reduction().order());
     const size_t pairs = static_cast<size_t>(n) * (n + 1) / 2;
     kappa_.assign(blocks_.size() * pairs * lanes_, Real(0));
+    // What symmetry makes zero comes out as products of roundings. In single precision its products
+    // with multipoles would be subnormal numbers, which processors are slow with.
+    constexpr double c_nothing = 1e-25;
     const int end = std::min(first_ + static_cast<int>(blocks_.size()) * lanes_,
                              operators_.representatives());
     operators_.forEachKappa(first_,
@@ -111,7 +115,9 @@ void PeriodicM2l<Real>::packOperators()
                                 forPackedPairs(n,
                                                [&](int i, int j)
                                                {
-                                                   *out = static_cast<Real>(K(i, j));
+                                                   const double value = K(i, j);
+                                                   *out = static_cast<Real>(
+                                                           std::abs(value) < c_nothing ? 0 : value);
                                                    out += lanes_;
                                                });
                             });
