@@ -46,15 +46,23 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gromacs/fileio/warninp.h"
 #include "gromacs/mdtypes/inputrec.h"
 #include "gromacs/mdtypes/md_enums.h"
 #include "gromacs/pbcutil/pbc.h"
 #include "gromacs/topology/atoms.h"
+#include "gromacs/topology/idef.h"
+#include "gromacs/topology/ifunc.h"
+#include "gromacs/topology/mtop_util.h"
 #include "gromacs/topology/topology.h"
+#include "gromacs/utility/arrayref.h"
+#include "gromacs/utility/enumerationhelpers.h"
+#include "gromacs/utility/exceptions.h"
 #include "gromacs/utility/keyvaluetree.h"
 #include "gromacs/utility/stringutil.h"
+#include "gromacs/utility/vec.h"
 
 #include "farfieldoptions.h"
 #include "farfieldperturbation.h"
@@ -108,7 +116,286 @@ void checkWithoutBox(const t_inputrec& ir, WarningHandler* wi)
     }
 }
 
+//! Two atoms of a molecule with a bond between them.
+struct Bond
+{
+    int first;
+    int second;
+    //! In nm; 0 where it is not known
+    real length;
+};
+
+//! Returns the length of a bond with \p parameters, the longer one of two states, in nm; 0 if it is not known.
+real bondLength(const InteractionFunction type, const t_iparams& parameters)
+{
+    switch (type)
+    {
+        case InteractionFunction::Bonds:
+        case InteractionFunction::GROMOS96Bonds:
+            return std::max(parameters.harmonic.rA, parameters.harmonic.rB);
+        case InteractionFunction::MorsePotential:
+            return std::max(parameters.morse.b0A, parameters.morse.b0B);
+        case InteractionFunction::CubicBonds: return parameters.cubic.b0;
+        case InteractionFunction::FENEBonds: return parameters.fene.bm;
+        case InteractionFunction::Constraints:
+            return std::max(parameters.constr.dA, parameters.constr.dB);
+        case InteractionFunction::SETTLE: return parameters.settle.doh;
+        default: return 0;
+    }
+}
+
+//! Returns the bonds, constraints and rigid water of a molecule.
+std::vector<Bond> collectBonds(const gmx_moltype_t& moltype, ArrayRef<const t_iparams> parameters)
+{
+    std::vector<Bond> bonds;
+    for (const InteractionFunction type : EnumerationWrapper<InteractionFunction>{})
+    {
+        if ((interaction_function[type].flags & IF_CHEMBOND) == 0)
+        {
+            continue;
+        }
+        const InteractionList& list = moltype.ilist[type];
+        for (int i = 0; i < list.size(); i += 1 + NRAL(type))
+        {
+            // Rigid water has two bonds, at its first atom
+            for (int k = 2; k <= NRAL(type); k++)
+            {
+                bonds.push_back({ list.iatoms[i + 1],
+                                  list.iatoms[i + k],
+                                  bondLength(type, parameters[list.iatoms[i]]) });
+            }
+        }
+    }
+    return bonds;
+}
+
+//! Returns \p dx to the nearest image along the first \p numDims vectors of the box, but for empty ones.
+RVec nearestImage(RVec dx, const matrix box, const int numDims)
+{
+    for (int d = numDims - 1; d >= 0; d--)
+    {
+        if (box[d][d] > 0)
+        {
+            dx -= std::round(dx[d] / box[d][d]) * RVec(box[d]);
+        }
+    }
+    return dx;
+}
+
+//! A bond of a molecule in a structure, between atoms of the system.
+struct BondInStructure : Bond
+{
+    //! In nm, by the images that there are
+    real distance;
+    //! In nm, also by images across the box that there are not
+    real distanceAcrossBox;
+};
+
+/*! \brief Whether a bond leads to an image that there is not.
+ *
+ * A bond that is strained is hardly shorter across the box. Of a box that has no meaning, edges may
+ * be of any length, but a bond that is not strained is not twice as long as it should be.
+ */
+bool isBrokenAcrossBox(const BondInStructure& bond)
+{
+    return bond.distance > 2 * bond.length && bond.distance > 2 * bond.distanceAcrossBox;
+}
+
+//! Returns the bond that is farthest beyond its length, of all molecules; one that is broken, if there is one.
+BondInStructure findLongestBond(const gmx_mtop_t&          mtop,
+                                const PbcType              pbcType,
+                                const ArrayRef<const RVec> x,
+                                const matrix               box)
+{
+    BondInStructure       longest = {};
+    std::pair<bool, real> worst   = { false, 0 };
+    int                   offset  = 0;
+    for (const gmx_molblock_t& molblock : mtop.molblock)
+    {
+        const gmx_moltype_t&    moltype = mtop.moltype[molblock.type];
+        const std::vector<Bond> bonds   = collectBonds(moltype, mtop.ffparams.iparams);
+        for (int molecule = 0; molecule < molblock.nmol; molecule++)
+        {
+            for (const Bond& bond : bonds)
+            {
+                const int                   i       = offset + bond.first;
+                const int                   j       = offset + bond.second;
+                const RVec                  dx      = x[j] - x[i];
+                const BondInStructure       found   = { { i, j, bond.length },
+                                                        norm(nearestImage(dx, box, numPbcDimensions(pbcType))),
+                                                        norm(nearestImage(dx, box, DIM)) };
+                const std::pair<bool, real> badness = { isBrokenAcrossBox(found),
+                                                        found.distance - bond.length };
+                if (badness > worst)
+                {
+                    worst   = badness;
+                    longest = found;
+                }
+            }
+            offset += moltype.atoms.nr;
+        }
+    }
+    return longest;
+}
+
+//! What to do about molecules that are broken.
+constexpr const char* c_makeWhole =
+        "make molecules whole by gmx trjconv -pbc whole, with a run input file that has pbc = xyz.";
+
+std::string brokenMessage(const PbcType pbcType, const BondInStructure& bond)
+{
+    return formatString(
+            "The bond between atoms %d and %d is %.3f nm long, and %.3f nm across the box: the "
+            "molecule is "
+            "broken, but with pbc = %s there are no images %s; %s",
+            bond.first + 1,
+            bond.second + 1,
+            bond.distance,
+            bond.distanceAcrossBox,
+            c_pbcTypeNames[pbcType].c_str(),
+            pbcType == PbcType::XY ? "along z" : "that would join it",
+            c_makeWhole);
+}
+
+/*! \brief Returns the positions \p x of a molecule, whole along its bonds; none if these do not join all atoms.
+ *
+ * \param[in] bonds    the bonds of the molecule
+ * \param[in] x        its positions
+ * \param[in] box      the box
+ * \param[in] numDims  along so many of its vectors there are images
+ */
+std::vector<RVec> makeWhole(const std::vector<Bond>&   bonds,
+                            const ArrayRef<const RVec> x,
+                            const matrix               box,
+                            const int                  numDims)
+{
+    std::vector<RVec> whole(x.begin(), x.end());
+    std::vector<bool> isPlaced(x.size(), false);
+    isPlaced[0]        = true;
+    bool hasPlacedSome = true;
+    while (hasPlacedSome)
+    {
+        hasPlacedSome = false;
+        for (const Bond& bond : bonds)
+        {
+            if (isPlaced[bond.first] != isPlaced[bond.second])
+            {
+                const int from = isPlaced[bond.first] ? bond.first : bond.second;
+                const int to   = isPlaced[bond.first] ? bond.second : bond.first;
+                whole[to]      = whole[from] + nearestImage(x[to] - x[from], box, numDims);
+                isPlaced[to]   = true;
+                hasPlacedSome  = true;
+            }
+        }
+    }
+    const bool areAllPlaced = std::find(isPlaced.begin(), isPlaced.end(), false) == isPlaced.end();
+    return areAllPlaced ? whole : std::vector<RVec>();
+}
+
+/*! \brief Reports decoupled molecules of which pairs are not their own nearest images.
+ *
+ * What is listed of them, and what the FMM leaves out, is between nearest images.
+ */
+void checkDecoupledMolecules(const gmx_mtop_t&          mtop,
+                             const PbcType              pbcType,
+                             const ArrayRef<const RVec> x,
+                             const matrix               box,
+                             WarningHandler*            wi)
+{
+    t_pbc pbc;
+    set_pbc(&pbc, pbcType, box);
+    int offset = 0;
+    for (const gmx_molblock_t& molblock : mtop.molblock)
+    {
+        const gmx_moltype_t&   moltype = mtop.moltype[molblock.type];
+        const InteractionList& pairs =
+                moltype.ilist[InteractionFunction::LennardJonesCoulombNonBondedPairs];
+        // couple-intramol = no lists the pairs of a molecule and excludes all
+        const bool isDecoupled = !pairs.empty() && moltype.excls[0].ssize() == moltype.atoms.nr;
+        for (int molecule = 0; isDecoupled && molecule < molblock.nmol; molecule++)
+        {
+            const int  first = offset + molecule * moltype.atoms.nr;
+            const auto whole = makeWhole(collectBonds(moltype, mtop.ffparams.iparams),
+                                         x.subArray(first, moltype.atoms.nr),
+                                         box,
+                                         numPbcDimensions(pbcType));
+            for (int k = 0; !whole.empty() && k < pairs.size(); k += 3)
+            {
+                const int  i        = pairs.iatoms[k + 1];
+                const int  j        = pairs.iatoms[k + 2];
+                const real distance = norm(whole[j] - whole[i]);
+                RVec       nearest;
+                pbc_dx_aiuc(&pbc, whole[j], whole[i], nearest);
+                // More than rounding
+                if (norm(nearest) < 0.999_real * distance)
+                {
+                    wi->addError(formatString(
+                            "Atoms %d and %d of the decoupled molecule %s are %.3f nm apart, and "
+                            "an "
+                            "image is as near as %.3f nm. With couple-intramol = no the "
+                            "interactions "
+                            "of a molecule with itself are those of nearest images: use a larger "
+                            "box, or set couple-intramol = yes.",
+                            first + i + 1,
+                            first + j + 1,
+                            *moltype.name,
+                            distance,
+                            norm(nearest)));
+                    return;
+                }
+            }
+        }
+        offset += molblock.nmol * moltype.atoms.nr;
+    }
+}
+
 } // namespace
+
+void checkMolecules(const gmx_mtop_t&          mtop,
+                    const t_inputrec&          ir,
+                    const ArrayRef<const RVec> x,
+                    const matrix               box,
+                    WarningHandler*            wi)
+{
+    if (ir.pbcType != PbcType::No && !ir.bPeriodicMols)
+    {
+        checkDecoupledMolecules(mtop, ir.pbcType, x, box, wi);
+    }
+    if (ir.pbcType == PbcType::Xyz)
+    {
+        return;
+    }
+    // Longer than any strain; the box may be another one, or none, than that in which molecules were broken
+    constexpr real        c_tooLong = 1;
+    const BondInStructure bond      = findLongestBond(mtop, ir.pbcType, x, box);
+    if (isBrokenAcrossBox(bond))
+    {
+        wi->addError(brokenMessage(ir.pbcType, bond));
+    }
+    else if (bond.length > 0 && bond.distance > 2 * bond.length + c_tooLong)
+    {
+        wi->addWarning(
+                formatString("Atoms %d and %d are %.3f nm apart, but the bond between them is %.3f "
+                             "nm long. If a molecule "
+                             "is broken, %s",
+                             bond.first + 1,
+                             bond.second + 1,
+                             bond.distance,
+                             bond.length,
+                             c_makeWhole));
+    }
+}
+
+void throwIfBroken(const gmx_mtop_t& mtop, const PbcType pbcType, const ArrayRef<const RVec> x, const matrix box)
+{
+    if (pbcType != PbcType::Xyz)
+    {
+        if (const auto bond = findLongestBond(mtop, pbcType, x, box); isBrokenAcrossBox(bond))
+        {
+            GMX_THROW(InvalidInputError(brokenMessage(pbcType, bond)));
+        }
+    }
+}
 
 void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
 {

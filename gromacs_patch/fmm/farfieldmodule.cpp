@@ -46,12 +46,14 @@
 #include <cstdlib>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gromacs/fileio/warninp.h"
 #include "gromacs/gmxlib/network.h"
 #include "gromacs/gpu_utils/device_stream_manager.h"
 #include "gromacs/hardware/device_information.h"
+#include "gromacs/math/matrix.h"
 #include "gromacs/math/units.h"
 #include "gromacs/mdrunutility/mdmodulesnotifiers.h"
 #include "gromacs/mdtypes/imdoutputprovider.h"
@@ -177,7 +179,7 @@ std::string whatNeedsOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop)
                             : "";
 }
 
-void checkStartForFarfield(const t_inputrec& ir, ArrayRef<const RVec> x)
+void checkStartForFarfield(const t_inputrec& ir, const gmx_mtop_t& mtop, const ArrayRef<const RVec> x, const matrix box)
 {
     if (usesFarfield(ir))
     {
@@ -185,6 +187,20 @@ void checkStartForFarfield(const t_inputrec& ir, ArrayRef<const RVec> x)
         {
             GMX_THROW(InvalidInputError(badPositionMessage(atom)));
         }
+        throwIfBroken(mtop, ir.pbcType, x, box);
+    }
+}
+
+void checkStructureForFarfield(const t_inputrec&          ir,
+                               const gmx_mtop_t&          mtop,
+                               const ArrayRef<const RVec> x,
+                               const matrix               box,
+                               WarningHandler*            wi)
+{
+    // The message about a position that is not finite follows
+    if (usesFarfield(ir) && findBadPosition(x) < 0)
+    {
+        checkMolecules(mtop, ir, x, box, wi);
     }
 }
 
@@ -240,6 +256,25 @@ public:
         }
     }
 
+    //! Follows the local atoms of \p signal
+    void follow(const MDModulesAtomsRedistributedSignal& signal)
+    {
+        const bool isFirst       = std::exchange(isStart_, false);
+        const bool haveAllInTurn = !signal.globalAtomIndices_.has_value();
+        if (run_.isRerun && isFirst && !haveAllInTurn)
+        {
+            // These are domains of the structure in the run input file, which is not evaluated
+            return;
+        }
+        if (run_.isRerun && haveAllInTurn)
+        {
+            matrix box;
+            fillLegacyMatrix(signal.box_, box);
+            throwIfBroken(*mtop_, pbcType_, signal.x_, box);
+        }
+        provider_->atomsRedistributed(signal);
+    }
+
     // From IMDOutputProvider
     void initOutput(FILE* fplog,
                     int /* nfile */,
@@ -268,6 +303,8 @@ public:
     FarfieldRun run_;
     //! The periodicity of mdrun
     PbcType pbcType_ = PbcType::Xyz;
+    //! Until the local atoms are known
+    bool isStart_ = true;
     //! What runs where
     const SimulationWorkload* simulationWork_ = nullptr;
     //! The device of this rank, if there is one
@@ -351,6 +388,7 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                 impl->run_.coulombConstant  = c_one4PiEps0 / directProvider->relativePermittivity;
                 impl->run_.integratesMotion = directProvider->integratesMotion;
                 impl->run_.reproducible     = directProvider->reproducible;
+                impl->run_.isRerun          = directProvider->isRerun;
                 impl->run_.hasTwoStates =
                         directProvider->isFreeEnergyRun && hasPerturbedCharges(*impl->mtop_);
                 impl->run_.device =
@@ -402,9 +440,9 @@ void FarfieldModule::subscribeToSimulationRunNotifications(MDModulesNotifiers* n
 {
     if (impl_->provider_)
     {
-        FarfieldForceProvider* provider = impl_->provider_.get();
-        notifiers->simulationRunNotifier_.subscribe([provider](const MDModulesAtomsRedistributedSignal& signal)
-                                                    { provider->atomsRedistributed(signal); });
+        notifiers->simulationRunNotifier_.subscribe(
+                [impl = impl_.get()](const MDModulesAtomsRedistributedSignal& signal)
+                { impl->follow(signal); });
     }
 }
 

@@ -79,6 +79,8 @@ struct FarfieldRun
     double coulombConstant = 0;
     //! Whether the steps follow the equations of motion
     bool integratesMotion = false;
+    //! Whether frames of a trajectory are evaluated, and not the structure of the run input file
+    bool isRerun = false;
     //! Whether results must be bitwise equal in every run
     bool reproducible = false;
     //! Whether particles have periodic images
