@@ -201,15 +201,33 @@ bool isBrokenAcrossBox(const BondInStructure& bond)
     return bond.distance > 2 * bond.length && bond.distance > 2 * bond.distanceAcrossBox;
 }
 
-//! Returns the bond that is farthest beyond its length, of all molecules; one that is broken, if there is one.
+//! Copies \p box, but for edges without images that are shorter than half of what \p x spans: these mean nothing.
+void copyMeantBox(const PbcType pbcType, const ArrayRef<const RVec> x, const matrix box, matrix meant)
+{
+    copy_mat(box, meant);
+    for (int d = numPbcDimensions(pbcType); d < DIM; d++)
+    {
+        const auto isBelow           = [d](const RVec& a, const RVec& b) { return a[d] < b[d]; };
+        const auto [lowest, highest] = std::minmax_element(x.begin(), x.end(), isBelow);
+        if (2 * box[d][d] < (*highest)[d] - (*lowest)[d])
+        {
+            clear_rvec(meant[d]);
+        }
+    }
+}
+
+//! Returns the bond of all molecules that is farthest beyond its length; a broken one if there is one.
 BondInStructure findLongestBond(const gmx_mtop_t&          mtop,
                                 const PbcType              pbcType,
                                 const ArrayRef<const RVec> x,
                                 const matrix               box)
 {
-    BondInStructure       longest = {};
-    std::pair<bool, real> worst   = { false, 0 };
-    int                   offset  = 0;
+    matrix meant;
+    copyMeantBox(pbcType, x, box, meant);
+    const int             numPeriodic = numPbcDimensions(pbcType);
+    BondInStructure       longest     = {};
+    std::pair<bool, real> worst       = { false, 0 };
+    int                   offset      = 0;
     for (const gmx_molblock_t& molblock : mtop.molblock)
     {
         const gmx_moltype_t&    moltype = mtop.moltype[molblock.type];
@@ -222,8 +240,8 @@ BondInStructure findLongestBond(const gmx_mtop_t&          mtop,
                 const int                   j       = offset + bond.second;
                 const RVec                  dx      = x[j] - x[i];
                 const BondInStructure       found   = { { i, j, bond.length },
-                                                        norm(nearestImage(dx, box, numPbcDimensions(pbcType))),
-                                                        norm(nearestImage(dx, box, DIM)) };
+                                                        norm(nearestImage(dx, meant, numPeriodic)),
+                                                        norm(nearestImage(dx, meant, DIM)) };
                 const std::pair<bool, real> badness = { isBrokenAcrossBox(found),
                                                         found.distance - bond.length };
                 if (badness > worst)
