@@ -125,7 +125,7 @@ struct Bond
     real length;
 };
 
-//! Returns the length of a bond with \p parameters, the longer one of two states, in nm; 0 if it is not known.
+//! Returns the length of a bond in nm, the longer one of two states; 0 if it is not known.
 real bondLength(const InteractionFunction type, const t_iparams& parameters)
 {
     switch (type)
@@ -169,7 +169,7 @@ std::vector<Bond> collectBonds(const gmx_moltype_t& moltype, ArrayRef<const t_ip
     return bonds;
 }
 
-//! Returns \p dx to the nearest image along the first \p numDims vectors of the box, but for empty ones.
+//! Returns \p dx to the nearest image along the first \p numDims vectors of the box that are not empty.
 RVec nearestImage(RVec dx, const matrix box, const int numDims)
 {
     for (int d = numDims - 1; d >= 0; d--)
@@ -193,15 +193,18 @@ struct BondInStructure : Bond
 
 /*! \brief Whether a bond leads to an image that there is not.
  *
- * A bond that is strained is hardly shorter across the box. Of a box that has no meaning, edges may
- * be of any length, but a bond that is not strained is not twice as long as it should be.
+ * A bond that is strained is hardly shorter across the box, and without strain no bond is twice as
+ * long as it should be, whatever the box.
  */
 bool isBrokenAcrossBox(const BondInStructure& bond)
 {
     return bond.distance > 2 * bond.length && bond.distance > 2 * bond.distanceAcrossBox;
 }
 
-//! Copies \p box, but for edges without images that are shorter than half of what \p x spans: these mean nothing.
+/*! \brief Copies \p box without what means nothing.
+ *
+ * That are edges without images that are shorter than half of what \p x spans.
+ */
 void copyMeantBox(const PbcType pbcType, const ArrayRef<const RVec> x, const matrix box, matrix meant)
 {
     copy_mat(box, meant);
@@ -216,7 +219,7 @@ void copyMeantBox(const PbcType pbcType, const ArrayRef<const RVec> x, const mat
     }
 }
 
-//! Returns the bond of all molecules that is farthest beyond its length; a broken one if there is one.
+//! Returns the bond that is farthest beyond its length, a broken one if there is one.
 BondInStructure findLongestBond(const gmx_mtop_t&          mtop,
                                 const PbcType              pbcType,
                                 const ArrayRef<const RVec> x,
@@ -264,8 +267,7 @@ std::string brokenMessage(const PbcType pbcType, const BondInStructure& bond)
 {
     return formatString(
             "The bond between atoms %d and %d is %.3f nm long, and %.3f nm across the box: the "
-            "molecule is "
-            "broken, but with pbc = %s there are no images %s; %s",
+            "molecule is broken, but with pbc = %s there are no images %s; %s",
             bond.first + 1,
             bond.second + 1,
             bond.distance,
@@ -275,7 +277,9 @@ std::string brokenMessage(const PbcType pbcType, const BondInStructure& bond)
             c_makeWhole);
 }
 
-/*! \brief Returns the positions \p x of a molecule, whole along its bonds; none if these do not join all atoms.
+/*! \brief Returns the positions \p x of a molecule, whole along its bonds.
+ *
+ * Returns none if the bonds do not join all of its atoms.
  *
  * \param[in] bonds    the bonds of the molecule
  * \param[in] x        its positions
@@ -349,11 +353,9 @@ void checkDecoupledMolecules(const gmx_mtop_t&          mtop,
                 {
                     wi->addError(formatString(
                             "Atoms %d and %d of the decoupled molecule %s are %.3f nm apart, and "
-                            "an "
-                            "image is as near as %.3f nm. With couple-intramol = no the "
-                            "interactions "
-                            "of a molecule with itself are those of nearest images: use a larger "
-                            "box, or set couple-intramol = yes.",
+                            "an image is as near as %.3f nm. With couple-intramol = no the "
+                            "interactions of a molecule with itself are those of nearest images: "
+                            "use a larger box, or set couple-intramol = yes.",
                             first + i + 1,
                             first + j + 1,
                             *moltype.name,
@@ -383,7 +385,7 @@ void checkMolecules(const gmx_mtop_t&          mtop,
     {
         return;
     }
-    // Longer than any strain; the box may be another one, or none, than that in which molecules were broken
+    // Longer than any strain. Molecules may have been broken in another box than that in the file
     constexpr real        c_tooLong = 1;
     const BondInStructure bond      = findLongestBond(mtop, ir.pbcType, x, box);
     if (isBrokenAcrossBox(bond))
@@ -392,15 +394,14 @@ void checkMolecules(const gmx_mtop_t&          mtop,
     }
     else if (bond.length > 0 && bond.distance > 2 * bond.length + c_tooLong)
     {
-        wi->addWarning(
-                formatString("Atoms %d and %d are %.3f nm apart, but the bond between them is %.3f "
-                             "nm long. If a molecule "
-                             "is broken, %s",
-                             bond.first + 1,
-                             bond.second + 1,
-                             bond.distance,
-                             bond.length,
-                             c_makeWhole));
+        wi->addWarning(formatString(
+                "Atoms %d and %d are %.3f nm apart, but the bond between them should be "
+                "%.3f nm long. If a molecule is broken, %s",
+                bond.first + 1,
+                bond.second + 1,
+                bond.distance,
+                bond.length,
+                c_makeWhole));
     }
 }
 

@@ -179,7 +179,7 @@ std::string whatNeedsOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop)
                             : "";
 }
 
-void checkStartForFarfield(const t_inputrec& ir, const gmx_mtop_t& mtop, const ArrayRef<const RVec> x, const matrix box)
+void checkStartForFarfield(const t_inputrec& ir, ArrayRef<const RVec> x)
 {
     if (usesFarfield(ir))
     {
@@ -187,7 +187,6 @@ void checkStartForFarfield(const t_inputrec& ir, const gmx_mtop_t& mtop, const A
         {
             GMX_THROW(InvalidInputError(badPositionMessage(atom)));
         }
-        throwIfBroken(mtop, ir.pbcType, x, box);
     }
 }
 

@@ -103,19 +103,16 @@ bool usesFarfield(const t_inputrec& ir);
  */
 std::string whatNeedsOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop);
 
-/*! \brief mdrun: refuses to start this backend with positions that can not be meant.
+/*! \brief mdrun: refuses to start this backend with a position that is not finite or far too large.
  *
- * These are not finite or far too large, or break a molecule across a box that has no images. To be
- * called before mdrun uses the positions: it would crash when it estimates the density for the pair
- * list, long before the first force.
+ * To be called before mdrun uses the positions: it would crash when it estimates the density for
+ * the pair list, long before the first force.
  *
- * \param[in] ir    the input record
- * \param[in] mtop  the global topology
- * \param[in] x     the positions of all atoms at the start
- * \param[in] box   the box
+ * \param[in] ir  the input record
+ * \param[in] x   the positions of all atoms at the start
  * \throws InvalidInputError  this backend is in use, and there is such a position
  */
-void checkStartForFarfield(const t_inputrec& ir, const gmx_mtop_t& mtop, ArrayRef<const RVec> x, const matrix box);
+void checkStartForFarfield(const t_inputrec& ir, ArrayRef<const RVec> x);
 
 /*! \brief grompp: reports molecules that are broken, or too long, in a run with this backend.
  *

@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 
-from tests.support.gmx import mdp, simulation
+from farfield.gromacs import log
+from tests.support.gmx import mdp, simulation, systems
 from tests.support.gmx.limits import energy_limit
 from tests.support.gmx.mdp import FMM, UNTUNED_FMM, settings
 from tests.support.gmx.simulation import simulate
@@ -214,6 +215,23 @@ def test_rerun_reproduces_the_run(work, salt_water):
         assert simulation.force_error(after.f, before.f) < 1e-5
     # Coulomb energies of the frames that both wrote, to mixed precision's rounding.
     assert again.coulomb() == pytest.approx(run.coulomb()[[0, 10, 20]], rel=1e-5)
+
+
+@pytest.mark.parametrize("ordered, ranks", [("0", 1), ("1", 1), ("1", 2)])
+def test_cells_of_a_rerun_are_those_of_its_frames(work, water, ordered, ranks):
+    """Not of the structure in the run input file, even where GROMACS divides atoms into domains by it."""
+    s = systems.read_gro(water.conf)
+    s.x, s.box = 1.6 * s.x, 1.6 * s.box
+    systems.write_gro(work / "wide.gro", s)
+    setups = []
+    for name, conf in (("right", water.conf), ("wide", "wide.gro")):
+        entries = settings(UNTUNED_FMM)
+        simulation.grompp(work, name, entries, conf, water.top).ok()
+        options = {"variables": {"GMX_DD_SINGLE_RANK": ordered}, "ntmpi": ranks, "ntomp": 1}
+        simulation.mdrun(work, name, ["-rerun", water.conf, "-nb", "cpu"], **options).ok()
+        setups.append(log.setup(work / f"{name}.log"))
+        assert simulation.Run(work, name).log.count("FMM electrostatics with farfield") == 1
+    assert setups[0] == setups[1] and setups[0]
 
 
 def test_frozen_atoms_stay(work, salt_water):

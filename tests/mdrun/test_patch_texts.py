@@ -74,3 +74,11 @@ def test_files_that_join_gromacs_have_its_licence(name):
         for text in (own_files()[name], page("src/gromacs/fmm/fmmoptions.h"))
     )
     assert own == theirs
+
+
+def test_the_program_says_that_it_is_a_modified_one():
+    """As GROMACS asks; the version in the patch is that of the library."""
+    version = re.search(r"VERSION (\d+\.\d+\.\d+)\n", (ROOT / "CMakeLists.txt").read_text()).group(1)
+    assert f"farfield-{version}" in added_lines()["cmake/gmxVersionInfo.cmake"]
+    # GROMACS writes dashes as underscores
+    assert environment.gmx().version()["GROMACS version"].endswith(f"-farfield_{version}")

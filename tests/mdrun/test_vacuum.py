@@ -202,3 +202,11 @@ def test_the_log_says_that_boundaries_are_open(work, droplet):
 
 def test_pme_can_not_be_set_in_such_a_file(work, droplet):
     boundary_checks.expect_no_way_to_pme(work, mdp.VACUUM, droplet, "pbc = no")
+
+
+@pytest.mark.parametrize("tool", ["sorient", "spol"])
+def test_tools_take_a_length_of_their_own_without_a_box(work, droplet, tool):
+    """Both size their tables by the largest cut-off, which without images has no limit."""
+    simulate(work, "run", settings(mdp.ONE_STEP, mdp.VACUUM), droplet)
+    files = ["-s", "run.tpr", "-f", "run.trr", *(["-o", "o.xvg"] if tool == "sorient" else [])]
+    environment.gmx()(tool, *files, folder=work, answer="0\n0\n")
