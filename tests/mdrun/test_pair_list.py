@@ -163,3 +163,21 @@ def test_lists_are_right_after_atoms_have_moved(work, four_site_water):
     assert listed(run)[2] and not listed(again)[2]
     for one, other in zip(run.frames, again.frames, strict=True):
         assert simulation.force_error(one.f, other.f) < 1e-5, one.step
+
+
+def test_lists_last_for_the_longest_interval_of_mdrun(work, salt_water):
+    """200 steps: what is missing at their end costs no more than verlet-buffer-tolerance allows."""
+    interval, tolerance, dt = 200, 0.005, 0.002
+    motion = {"gen-vel": "yes", "gen-temp": 300, "tcoupl": "v-rescale", "tc-grps": "System"}
+    motion |= {"tau-t": 0.5, "ref-t": 300, "dt": dt, "nsteps": interval - 1, "rvdw": 0.5}
+    last = {"nstxout": interval - 1, "nstfout": interval - 1, "nstenergy": interval - 1}
+    entries = settings(motion, last, FIXED_FMM, {"verlet-buffer-tolerance": tolerance})
+    run = simulation.simulate(work, "run", entries, salt_water, ["-nstlist", interval])
+    rerun = ["-s", "run.tpr", "-rerun", "run.trr"]
+    simulation.mdrun(work, "again", rerun, variables=ALL_ATOMS).ok()
+    again = simulation.Run(work, "again")
+    assert re.search(rf"nstlist +from +\d+ +to +{interval}", " ".join(run.log.split())), run.log
+    # a pair at the cut-off is 4e-5 of the forces, and one of neighbours 2e-3
+    assert simulation.force_error(run.frames[-1].f, again.frames[-1].f) < 2e-4
+    allowed = tolerance * salt_water.atoms * interval * dt
+    assert abs(run.energies["LJ (SR)"][-1] - again.energies["LJ (SR)"][-1]) <= allowed
