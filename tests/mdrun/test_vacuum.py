@@ -208,5 +208,8 @@ def test_pme_can_not_be_set_in_such_a_file(work, droplet):
 def test_tools_take_a_length_of_their_own_without_a_box(work, droplet, tool):
     """Both size their tables by the largest cut-off, which without images has no limit."""
     simulate(work, "run", settings(mdp.ONE_STEP, mdp.VACUUM), droplet)
-    files = ["-s", "run.tpr", "-f", "run.trr", *(["-o", "o.xvg"] if tool == "sorient" else [])]
-    environment.gmx()(tool, *files, folder=work, answer="0\n0\n")
+    groups = {"first": range(1, 4), "others": range(4, droplet.atoms + 1)}
+    text = "".join(f"[ {key} ]\n{' '.join(map(str, atoms))}\n" for key, atoms in groups.items())
+    (work / "index.ndx").write_text(text)
+    files = ["-s", "run.tpr", "-f", "run.trr", "-n", "index.ndx"]
+    environment.gmx()(tool, *files, folder=work, answer="0\n1\n")
