@@ -314,15 +314,32 @@ std::vector<RVec> makeWhole(const std::vector<Bond>&   bonds,
     return areAllPlaced ? whole : std::vector<RVec>();
 }
 
-/*! \brief Reports decoupled molecules of which pairs are not their own nearest images.
+//! The first sentence about an excluded pair of atoms of the system, of which an image is nearer.
+std::string excludedPairMessage(const std::pair<int, int>& pair,
+                                const gmx_moltype_t&       moltype,
+                                const real                 distance,
+                                const real                 distanceOfImage)
+{
+    return formatString(
+            "Atoms %d and %d of molecule type %s, whose interaction is excluded, are %.3f nm "
+            "apart, and an image is as near as %.3f nm.",
+            pair.first + 1,
+            pair.second + 1,
+            *moltype.name,
+            distance,
+            distanceOfImage);
+}
+
+/*! \brief Reports molecules of which excluded pairs are not their own nearest images.
  *
- * What is listed of them, and what the FMM leaves out, is between nearest images.
+ * It is nearest images that the FMM leaves out, and between which the pairs of a decoupled molecule
+ * are computed instead.
  */
-void checkDecoupledMolecules(const gmx_mtop_t&          mtop,
-                             const PbcType              pbcType,
-                             const ArrayRef<const RVec> x,
-                             const matrix               box,
-                             WarningHandler*            wi)
+void checkExcludedPairs(const gmx_mtop_t&          mtop,
+                        const PbcType              pbcType,
+                        const ArrayRef<const RVec> x,
+                        const matrix               box,
+                        WarningHandler*            wi)
 {
     t_pbc pbc;
     set_pbc(&pbc, pbcType, box);
@@ -330,42 +347,52 @@ void checkDecoupledMolecules(const gmx_mtop_t&          mtop,
     for (const gmx_molblock_t& molblock : mtop.molblock)
     {
         const gmx_moltype_t&   moltype = mtop.moltype[molblock.type];
+        const int              size    = moltype.atoms.nr;
         const InteractionList& pairs =
                 moltype.ilist[InteractionFunction::LennardJonesCoulombNonBondedPairs];
         // couple-intramol = no lists the pairs of a molecule and excludes all
-        const bool isDecoupled = !pairs.empty() && moltype.excls[0].ssize() == moltype.atoms.nr;
-        for (int molecule = 0; isDecoupled && molecule < molblock.nmol; molecule++)
+        const bool isDecoupled = !pairs.empty() && moltype.excls[0].ssize() == size;
+        const auto bonds       = collectBonds(moltype, mtop.ffparams.iparams);
+        const auto hasCharge   = [&atoms = moltype.atoms](const int i)
+        { return atoms.atom[i].q != 0 || atoms.atom[i].qB != 0; };
+
+        RVec nearest;
+        for (int molecule = 0; molecule < molblock.nmol; molecule++, offset += size)
         {
-            const int  first = offset + molecule * moltype.atoms.nr;
-            const auto whole = makeWhole(collectBonds(moltype, mtop.ffparams.iparams),
-                                         x.subArray(first, moltype.atoms.nr),
-                                         box,
-                                         numPbcDimensions(pbcType));
-            for (int k = 0; !whole.empty() && k < pairs.size(); k += 3)
+            const auto whole = makeWhole(bonds, x.subArray(offset, size), box, numPbcDimensions(pbcType));
+            // By more than rounding
+            const auto isOther = [&](const int i, const int j)
             {
-                const int  i        = pairs.iatoms[k + 1];
-                const int  j        = pairs.iatoms[k + 2];
-                const real distance = norm(whole[j] - whole[i]);
-                RVec       nearest;
                 pbc_dx_aiuc(&pbc, whole[j], whole[i], nearest);
-                // More than rounding
-                if (norm(nearest) < 0.999_real * distance)
+                return norm(nearest) < 0.999_real * norm(whole[j] - whole[i]);
+            };
+            for (int i = 0; i < gmx::ssize(whole); i++)
+            {
+                for (const int j : moltype.excls[i])
                 {
-                    wi->addError(formatString(
-                            "Atoms %d and %d of the decoupled molecule %s are %.3f nm apart, and "
-                            "an image is as near as %.3f nm. With couple-intramol = no the "
-                            "interactions of a molecule with itself are those of nearest images: "
-                            "use a larger box, or set couple-intramol = yes.",
-                            first + i + 1,
-                            first + j + 1,
-                            *moltype.name,
-                            distance,
-                            norm(nearest)));
+                    if (j <= i || !(isDecoupled || (hasCharge(i) && hasCharge(j))) || !isOther(i, j))
+                    {
+                        continue;
+                    }
+                    const std::string text = excludedPairMessage(
+                            { offset + i, offset + j }, moltype, norm(whole[j] - whole[i]), norm(nearest));
+                    if (isDecoupled)
+                    {
+                        wi->addError(text
+                                     + " With couple-intramol = no interactions within a molecule "
+                                       "are those of nearest images: use a larger box, or set "
+                                       "couple-intramol = yes.");
+                    }
+                    else
+                    {
+                        wi->addWarning(text
+                                       + " With coulombtype = FMM that of nearest images is left "
+                                         "out: use a larger box, or hold these atoms in place.");
+                    }
                     return;
                 }
             }
         }
-        offset += molblock.nmol * moltype.atoms.nr;
     }
 }
 
@@ -379,7 +406,7 @@ void checkMolecules(const gmx_mtop_t&          mtop,
 {
     if (ir.pbcType != PbcType::No && !ir.bPeriodicMols)
     {
-        checkDecoupledMolecules(mtop, ir.pbcType, x, box, wi);
+        checkExcludedPairs(mtop, ir.pbcType, x, box, wi);
     }
     if (ir.pbcType == PbcType::Xyz)
     {

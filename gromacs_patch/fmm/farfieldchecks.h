@@ -63,8 +63,8 @@ void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler*
 
 /*! \brief Reports molecules that the run would not take for what they are.
  *
- * Where there are no images, these are broken across the box; where there are, and a molecule is
- * decoupled without its own interactions, these are longer than half of the box.
+ * Where there are no images, these are broken across the box; where there are, they have excluded
+ * pairs that are farther apart than half of it.
  *
  * \param[in] mtop  the topology
  * \param[in] ir    the input record, with coulombtype = FMM

@@ -82,15 +82,16 @@ DECOUPLED = {
 }
 
 
-@pytest.mark.parametrize("state", [0, 1, 2])
-@pytest.mark.parametrize("boundary", [mdp.VACUUM, mdp.UNTUNED_FMM], ids=["pbc = no", "pbc = xyz"])
+@pytest.mark.parametrize(
+    "boundary, state",
+    [(mdp.VACUUM, 0), (mdp.VACUUM, 1), (mdp.VACUUM, 2), (mdp.UNTUNED_FMM, 2)],
+    ids=["pbc = no, A", "pbc = no, between", "pbc = no, B", "pbc = xyz, B"],
+)
 def test_a_decoupled_molecule_has_all_pairs_with_itself(work, boundary, state):
     """In every state, the whole chain: 2 nm beyond the end of the table, in a wide box.
 
     With images, in the state without charges, in which it has no interactions with them.
     """
-    if boundary is not mdp.VACUUM and state < 2:
-        pytest.skip("interactions with images, too")
     chain = write_chain(work, 9.5)
     one = {**mdp.ONE_STEP, "init-lambda-state": state, "rvdw": 1, "rcoulomb": 1}
     entries = settings(boundary, ACCURATE, DECOUPLED, one)
@@ -116,7 +117,21 @@ def test_a_decoupled_molecule_is_its_own_nearest_image(work, edge, fits):
     assert (done.status == 0) == fits, done.text[-3000:]
     if not fits:
         text = " ".join(done.text.split())
-        assert "of the decoupled molecule CHN" in text and "use a larger box" in text
+        assert "of molecule type CHN, whose interaction is excluded" in text
+        assert "With couple-intramol = no" in text
+
+
+@pytest.mark.parametrize("edge, fits", [(9.5, True), (6, False)])
+def test_excluded_charges_are_their_own_nearest_images(work, edge, fits):
+    """A warning: they may be held in place."""
+    sections = ["[ exclusions ]", f"1 {ATOMS}"]
+    chain = write_chain(work, edge, sections)
+    for allowed in (1, 2):
+        flags = ["-maxwarn", allowed]
+        done = simulation.grompp(work, "run", settings(mdp.FMM), chain.conf, chain.top, flags)
+        text = " ".join(done.text.split())
+        assert (done.status == 0) == (fits or allowed == 2), text
+        assert ("that of nearest images is left out" in text) != fits
 
 
 # Sigma and epsilon of a pair in states A and B: 4 nm apart, it has to show.
