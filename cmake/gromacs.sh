@@ -304,7 +304,7 @@ collectGmx()
 }
 
 # Test programs of GROMACS: of the parts that the patches touch, and of mdrun.
-upstreamTests=(fmm-interface-tests nbnxm-test tool-test gmxpreprocess-test)
+upstreamTests=(fmm-interface-tests nbnxm-test listed_forces-test tool-test gmxpreprocess-test)
 upstreamRunTests=(mdrun-test mdrun-io-test mdrun-non-integrator-test mdrun-single-rank-algorithms-test
     mdrun-mpi-pme-test minimize-test)
 
