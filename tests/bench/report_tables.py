@@ -4,7 +4,7 @@
     python3 -m tests.bench.report_tables tests/bench/results/large_report.json --systems membrane-npt
 
 Systems stand side by side: values with standard errors, and in standard errors by how much FMM is above
-PME. A line that is beyond its bound says so. Errors of forces, which have none, are left out.
+PME. A line that is not within its bound says so. Errors of forces, which have none, are left out.
 """
 
 import argparse
@@ -17,8 +17,8 @@ from tests.bench import results
 
 def cells(line):
     """Of one line of the file: PME, FMM, and how far they are apart."""
-    beyond = "" if line["verdict"] == "within" else " (beyond)"
-    return [describe(*line["PME"]), describe(*line["FMM"]), f"{line['standard_errors_apart']:+.1f}{beyond}"]
+    verdict = "" if line["verdict"] == "within" else f" ({line['verdict']})"
+    return [describe(*line["PME"]), describe(*line["FMM"]), f"{line['standard_errors_apart']:+.1f}{verdict}"]
 
 
 def table(lines, systems):

@@ -20,6 +20,8 @@ from pathlib import Path
 
 from farfield import command
 from farfield.gromacs.machine import usable_cores
+from farfield.gromacs.program import GmxError
+from farfield.report import report
 from examples import membrane
 from tests.bench import nve_drift
 from tests.support.gmx import environment, mdp, simulation, systems
@@ -135,9 +137,13 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the cores")
     parser.add_argument("--keep", type=Path, help="folder for the runs; kept")
     parser.add_argument("--resume", action="store_true", help="go on with the runs in that folder")
+    parser.add_argument("--overwrite", action="store_true", help="write over files of an earlier command")
     arguments = parser.parse_args()
-    if arguments.resume and not arguments.keep:
-        parser.error("--resume goes on with the runs in a folder: name it by --keep")
+    # Before the systems are made, which takes minutes
+    try:
+        report.check(argparse.Namespace(**{**vars(arguments), "tpr": [], "mdrun": "", "orders": []}))
+    except GmxError as error:
+        parser.error(str(error))
     flags = arguments.mdrun or f"-ntmpi 1 -ntomp {max(1, usable_cores() // max(1, arguments.jobs))}"
     folder = arguments.keep or Path(tempfile.mkdtemp(prefix="farfield-report-"))
     names = arguments.systems or list(ALL_SYSTEMS if arguments.long else SYSTEMS)
@@ -162,6 +168,7 @@ def main():
     words += ["--json", arguments.json] if arguments.json else []
     words += ["--keep", folder / "runs"] if arguments.keep else []
     words += ["--resume"] if arguments.resume else []
+    words += ["--overwrite"] if arguments.overwrite else []
     return command.main([str(word) for word in words])
 
 

@@ -78,7 +78,7 @@ def test_tune_finds_settings_that_are_as_accurate_as_it_says(work, request, kind
     assert standard["error"] == pytest.approx(error, abs=2 * TIGHT_ERROR)
 
 
-def test_report_tells_of_both_methods(work, salt_water):
+def test_report_tells_of_both_methods(work, salt_water, capsys):
     path = run_input(work, salt_water)
     page = work / "report.html"
     # Side by side, each on its share of the cores: as many threads as mdrun takes there
@@ -102,18 +102,21 @@ def test_report_tells_of_both_methods(work, salt_water):
     # Averages are those of the energy file
     terms = simulation.read_edr(work / "kept/1-run/run-FMM.edr")
     mean = np.mean(terms["Temperature"][len(terms["Time"]) // 10 :])
-    line = re.search(r"<td>temperature</td>.*?<td>([\d.]+) ± ([\d.]+)</td><td>([\d.]+) ± ", text, re.DOTALL)
+    line = re.search(r"<td>temperature .*?<td>([\d.]+) ±\s([\d.]+)</td><td>([\d.]+) ±\s", text, re.DOTALL)
     assert float(line[3]) == pytest.approx(mean, abs=float(line[2]))
 
     # Every line of the page has a verdict, that of the file, which says what it was made from and by
-    shown = re.findall(r"<tr><td>([^<]+)</td><td class=\"faint\">.*?<td class=\"\w+\">(\w+)</td></tr>", text, re.DOTALL)
+    row = r"<tr><td>([^<]+) <span class=\"faint\">.*?<td class=\"verdict \w+\">([\w ]+)</td></tr>"
+    shown = re.findall(row, text, re.DOTALL)
     found = json.loads((work / "report.json").read_text())
     assert shown == [(html.unescape(line["title"]), line["verdict"]) for line in found["lines"]]
-    assert {verdict for _, verdict in shown} <= {"within", "beyond"}
+    assert {verdict for _, verdict in shown} <= {"within", "beyond", "too short to tell"}
     assert found["systems"]["run"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert found["versions"]["GROMACS version"] and found["command"].startswith("farfield report ")
     verdicts = {line["title"]: line["verdict"] for line in found["lines"]}
-    assert {title: verdicts[title] for title in SUFFICIENT} == dict.fromkeys(SUFFICIENT, "within")
+    assert "beyond" not in {verdicts[title] for title in SUFFICIENT} and verdicts[SUFFICIENT[0]] == "within"
+    # 4 ps leave errors of 100 bar
+    assert verdicts["pressure"] == "too short to tell" and "too short to tell" in capsys.readouterr().out
 
 
 def test_report_has_the_drift_of_orders_at_constant_energy(work, water):
@@ -121,12 +124,14 @@ def test_report_has_the_drift_of_orders_at_constant_energy(work, water):
     scatters by."""
     at_constant_energy = {"tcoupl": "no", "verlet-buffer-tolerance": -1, "rlist": 1.05}
     path = run_input(work, water, at_constant_energy)
-    words = ["report", str(path), *GMX, *MDRUN, "--length", "3", "--orders", "2", "9"]
+    # On two ranks, as the runs; forces of reference are those of one
+    flags = ["--mdrun", f"-ntmpi {min(2, usable_cores())} -ntomp 1 -nb cpu"]
+    words = ["report", str(path), *GMX, *flags, "--length", "3", "--orders", "2", "9"]
     assert main([*words, "--output", str(work / "report.html"), "--json", str(work / "report.json")]) == 0
     coarse, fine = json.loads((work / "report.json").read_text())["drifts"]
     assert (coarse["order"], fine["order"]) == (2, 9)
     assert coarse["verdict"] == "not asked for" and coarse["force_error"] > 3e-4
-    assert fine["verdict"] in ("within", "beyond") and fine["force_error"] <= 3e-4
+    assert fine["verdict"] in ("within", "beyond", "too short to tell") and fine["force_error"] <= 3e-4
     assert coarse["standard_errors_apart"] > 4 and coarse["FMM"][0] > fine["FMM"][0]
     assert coarse["dt_fs"] == 2
     assert "against order and time step" in (work / "report.html").read_text()
@@ -149,7 +154,10 @@ def test_report_goes_on_with_runs_that_were_ended(work, salt_water, capsys):
     later = dict(zip(after["Time"], after["Potential"]))
     first = dict(list(zip(before["Time"], before["Potential"]))[:-1])
     assert first and {time: later[time] for time in first} == first
-    # What is complete is not run again
+    # What is complete is not run again, and the page is written over where that is asked for
+    assert main([*words, *MDRUN, "--resume"]) != 0
+    assert "--overwrite" in capsys.readouterr().err
+    words += ["--overwrite"]
     path = work / "kept/1-run/run-FMM.log"
     before = path.read_bytes()
     assert main([*words, *MDRUN, "--resume"]) == 0
@@ -210,6 +218,16 @@ def test_what_cannot_be_compared_is_refused(work, salt_water, command, case, cap
     simulation.grompp(work, "run", entries, salt_water.conf, salt_water.top, ["-maxwarn", 3]).ok()
     assert main([command, str(work / "run.tpr"), *GMX]) == 1
     assert word in capsys.readouterr().err
+
+
+def test_a_gromacs_without_the_patches_is_named(work, capsys):
+    if not environment.gmx_double():
+        pytest.skip("no GROMACS without the patches")
+    (work / "run.tpr").write_text("nothing")
+    program = environment.gmx_double().program
+    assert main(["report", str(work / "run.tpr"), "--gmx", str(program)]) == 1
+    message = capsys.readouterr().err
+    assert f"{program} is GROMACS 20" in message and "without the patches" in message
 
 
 def test_files_that_are_no_run_input_are_named(work, capsys):

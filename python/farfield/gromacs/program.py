@@ -2,14 +2,74 @@
 """Runs commands of a gmx program in a folder and collects their messages."""
 
 import os
+import re
 import shutil
+import signal
 import subprocess
+import threading
+import time
+from concurrent.futures import FIRST_EXCEPTION, wait
 from dataclasses import dataclass
 from pathlib import Path
 
 
 class GmxError(RuntimeError):
     """A gmx command failed; the text says which, and ends with its last messages."""
+
+
+# Commands that are running, and since when they are asked to end; set while all are ended
+_running = {}
+_ending = threading.Event()
+# Seconds that mdrun has for its checkpoint
+PATIENCE = 20.0
+# Bytes that a disk has left when it is called full
+LITTLE = 1 << 20
+
+
+def end_all(are_done):
+    """Ends the commands that run until are_done(); what calls them gets a KeyboardInterrupt.
+
+    They are interrupted, upon which mdrun writes a checkpoint, and killed if that takes long or the user
+    interrupts once more.
+    """
+    patience = PATIENCE
+    _ending.set()
+    while not are_done():
+        try:
+            for process, asked in list(_running.items()):
+                if asked is None:
+                    _running[process] = time.monotonic()
+                    process.send_signal(signal.SIGINT)
+                elif time.monotonic() - asked >= patience:
+                    process.kill()
+            time.sleep(0.05)
+        except KeyboardInterrupt:
+            patience = 0.0
+    _ending.clear()
+
+
+def gathered(pool, tasks):
+    """What all tasks return, threads of a pool; after an error, or an interruption, none is begun, and the
+    commands of the others are ended."""
+    futures = [pool.submit(task) for task in tasks]
+    try:
+        done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+        for future in [future for future in futures if future in done]:
+            future.result()
+    except BaseException as error:
+        for future in futures:
+            future.cancel()
+        end_all(lambda: all(future.done() for future in futures))
+        if isinstance(error, KeyboardInterrupt):
+            # Those that were ended know what they leave
+            error.args = next((e.args for e in map(_interruption, futures) if e), error.args)
+        raise
+    return [future.result() for future in futures]
+
+
+def _interruption(future):
+    error = None if future.cancelled() else future.exception()
+    return error if isinstance(error, KeyboardInterrupt) else None
 
 
 @dataclass
@@ -26,10 +86,21 @@ class Done:
         if self.status != 0:
             tail = "\n".join(self.text.splitlines()[-25:])
             raise GmxError(
-                f"gmx {self.command} failed, exit status {self.status} "
+                f"gmx {self.command} failed, {self.reason} "
                 f"(messages in {self.messages}):\n{tail}"
             )
         return self
+
+    @property
+    def reason(self):
+        """Of a failure, as far as it can be told from outside."""
+        folder = self.messages.parent
+        full = f"; the disk of {folder} is full" if shutil.disk_usage(folder).free < LITTLE else ""
+        if self.status >= 0:
+            return f"exit status {self.status}{full}"
+        name = signal.Signals(-self.status).name
+        killed = ": somebody or something killed it, as Linux does when memory runs out" if name == "SIGKILL" else ""
+        return f"ended by the signal {name}{killed}{full}"
 
 
 def clean_environment():
@@ -56,35 +127,57 @@ class Gmx:
         subprocess.TimeoutExpired when it takes longer than the time limit.
         """
         words = [str(self.program), "-quiet", "-nobackup", command, *map(str, arguments)]
-        done = subprocess.run(
+        if _ending.is_set():
+            raise KeyboardInterrupt
+        process = subprocess.Popen(
             words,
             cwd=folder,
-            input=answer,
             env={**clean_environment(), **(variables or {})},
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            timeout=time_limit or self.time_limit,
-            check=False,
         )
+        with process:
+            _running[process] = None
+            try:
+                text, _ = process.communicate(answer, time_limit or self.time_limit)
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                del _running[process]
+        if _ending.is_set():
+            raise KeyboardInterrupt
         messages = Path(folder) / f"{command}.out"
-        messages.write_text(done.stdout)
-        return Done(command, messages, done.returncode, done.stdout)
+        messages.write_text(text)
+        return Done(command, messages, process.returncode, text)
 
     def __call__(self, command, *arguments, **options):
         """Runs one command, which has to succeed, as attempt() does; returns its messages."""
         return self.attempt(command, *arguments, **options).ok().text
 
+    def _says(self, *arguments):
+        words = [str(self.program), "-quiet", *arguments]
+        return subprocess.run(
+            words, text=True, errors="replace", check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ).stdout
+
+    def check_patched(self):
+        """Raises GmxError if this is not a GROMACS with the patches of farfield."""
+        version = re.search(r"GROMACS version: +(\S+)", self._says("-version"))
+        if not version:
+            raise GmxError(f"{self.program} is not a gmx program; --gmx names the patched one, as build/bin/gmx")
+        if not re.search(r"-f +\[<\.mdp>\]", self._says("help", "convert-tpr")):
+            raise GmxError(
+                f"{self.program} is GROMACS {version[1]} without the patches of farfield; --gmx names the program "
+                "that has them, as build/bin/gmx after ./quickstart.sh gmx"
+            )
+
     def version(self):
         """The lines of "gmx -version" that matter for a comparison of speeds."""
-        text = subprocess.run(
-            [str(self.program), "-quiet", "-version"],
-            text=True,
-            check=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        ).stdout
+        text = self._says("-version")
         wanted = (
             *("GROMACS version", "Precision", "SIMD instructions", "CPU FFT library"),
             *("GPU support", "C++ compiler"),

@@ -11,6 +11,8 @@ from .program import GmxError, clean_environment
 
 # mdrun evaluates forces in double precision at the highest order then
 REFERENCE = {"GMX_FMM_REFERENCE": "1"}
+# Options of mdrun that deal with ranks
+OF_RANKS = {"-ntmpi", "-npme", "-ddorder", "-dd", "-rdd", "-rcon", "-dlb", "-dds", "-ntomp_pme", "-gputasks"}
 
 
 def parameters(gmx, tpr):
@@ -39,6 +41,17 @@ def parameters(gmx, tpr):
     return found
 
 
+def one_rank(flags):
+    """Options of mdrun without those of several ranks."""
+    words, skipped = [], False
+    for word in flags:
+        if re.match("-[a-z]", word):
+            skipped = word in OF_RANKS
+            words += ["-ntmpi", "1"] if word == "-ntmpi" else []
+        words += [] if skipped else [word]
+    return tuple(words)
+
+
 @dataclass
 class RunInput:
     """A run input file in the hands of a gmx program; files go to the folder."""
@@ -61,10 +74,12 @@ class RunInput:
 
         Without -noconfout it leaves a checkpoint, also where it is ended by -maxh.
         """
+        # Forces of reference are those of one rank
+        own = one_rank(self.flags) if variables == REFERENCE else self.flags
         self.gmx(
             "mdrun",
             *("-s", f"{name}.tpr", "-deffnm", name, "-notunepme"),
-            *self.flags,
+            *own,
             *flags,
             folder=self.folder,
             variables=variables,

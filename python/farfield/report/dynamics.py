@@ -3,12 +3,14 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyedr
 
 from ..gromacs import trr, xvg
 from ..gromacs.machine import usable_cores
+from ..gromacs.program import gathered
 from . import series
 from .drift import KB, per_ns
 from .forces import coulomb_energy
@@ -132,14 +134,13 @@ class Trajectory:
     def of_blocks(self, command, *words):
         """The first two columns of what an analysis of each block writes; blocks go side by side."""
 
-        def analyse(block):
-            number, (begin, end) = block
+        def analyse(number, begin, end):
             output = f"{self.name}-{command}-{number}.xvg"
             self.gmx(command, *self.files, "-b", begin, "-e", end, *words, "-o", output, folder=self.folder)
             return list(xvg.columns(self.folder / output).values())[:2]
 
         with ThreadPoolExecutor(usable_cores()) as pool:
-            return list(pool.map(analyse, enumerate(self.blocks())))
+            return gathered(pool, [partial(analyse, i, *block) for i, block in enumerate(self.blocks())])
 
     def rdf(self, reference, selection):
         """Radii, nm, and g(r) of each block [series.BLOCKS, radii]."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Lines of the report: one quantity with both methods, how far they are apart, the bound, the verdict."""
 
+import math
+import re
 from dataclasses import dataclass
 
 from . import series
@@ -30,6 +32,23 @@ BOUNDS = {
         "number and sign tell.",
     ),
 }
+
+# The difference of a quantity that would matter: pattern of titles, the first counts; so much, or such a share of
+# the value with PME, whichever is more; in words
+MATTERS = (
+    ("^drift", 0.2, 1.0, "of drifts 0.2 kT/ns per atom, or that of PME"),
+    ("fluctuation", 0.0, 0.25, "of fluctuations and what follows from them a quarter"),
+    ("^pressure", 50.0, 0.0, "of pressures 50 bar"),
+    ("energy$", 0.1, 0.0, "of energies 0.1 kJ/mol per atom"),
+    ("^diffusion|height$", 0.0, 0.1, "of diffusion and heights of peaks a tenth"),
+    ("^box", 0.05, 0.01, "of the box 0.05 nm or 1 %"),
+    ("", 0.0, 0.01, "of the rest 1 %"),
+)
+TOO_SHORT = "too short to tell"
+WHY_TOO_SHORT = (
+    f"“{TOO_SHORT[0].upper()}{TOO_SHORT[1:]}”: {series.TOLERATED:g} standard errors of the difference are more than what "
+    f"would matter, so that a line within its bound says nothing. What would matter: {'; '.join(m[3] for m in MATTERS)}."
+)
 
 
 @dataclass
@@ -67,8 +86,25 @@ class Line:
         """The largest legal value of what bound_on names."""
         if self.kind == "force error":
             return self.wanted
-        chance = series.TOLERATED * self.difference.error
-        return chance + (abs(self.pme.value) if self.kind == "drift" else self.known)
+        return self.chance + (abs(self.pme.value) if self.kind == "drift" else self.known)
+
+    @property
+    def chance(self):
+        """By which the methods may differ by chance."""
+        return series.TOLERATED * self.difference.error
+
+    @property
+    def matters(self):
+        """The difference that would matter."""
+        _, least, share, _ = next(row for row in MATTERS if re.search(row[0], self.title))
+        return max(least, share * abs(self.pme.value))
+
+    @property
+    def longer(self):
+        """How many times longer runs would tell, whose errors fall with the square root; at most 1: these do."""
+        if not self.chance > 0:
+            return 0.0
+        return (self.chance / self.matters) ** 2 if self.matters > 0 else math.inf
 
     @property
     def passes(self):
@@ -81,7 +117,9 @@ class Line:
 
     @property
     def verdict(self):
-        return "within" if self.passes else "beyond"
+        if not self.passes:
+            return "beyond"
+        return "within" if self.longer <= 1 else TOO_SHORT
 
     def record(self):
         """For the JSON file; values with their standard errors."""
@@ -97,5 +135,6 @@ class Line:
             **({"known": float(self.known)} if self.kind == "energy" else {}),
             "bound_on": self.bound_on,
             "bound": float(self.bound),
+            **({"matters": float(self.matters)} if self.kind != "force error" else {}),
             "verdict": self.verdict,
         }

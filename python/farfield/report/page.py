@@ -13,21 +13,23 @@ from ..gromacs import log, machine
 from ..gromacs.program import GmxError
 from ..tune.tune import format_value
 from . import figures, forces, series
-from .lines import BOUNDS
+from .lines import BOUNDS, TOO_SHORT, WHY_TOO_SHORT
 
 
 def of_line(line):
     """What page.html shows of a Line."""
-    # Lines of the page may break before the sign, not within this
+    # Cells may break before a sign, not behind it
+    pme, fmm, difference = (str(value).replace("± ", "±\u00a0") for value in (line.pme, line.fmm, line.difference))
     bounded = line.bound_on.replace(" - ", "\u00a0−\u00a0")
+    bound = f"{line.bound:.0f}" if line.bound >= 10 else f"{line.bound:.2g}"
     return {
         "title": line.title,
         "unit": line.unit,
-        "pme": line.pme,
-        "fmm": line.fmm,
-        "difference": line.difference,
+        "pme": pme,
+        "fmm": fmm,
+        "difference": difference,
         "sigmas": "" if line.sigmas is None else f"{line.sigmas:+.1f}",
-        "bound": f"{bounded} ≤\u00a0{line.bound:.2g}",
+        "bound": f"{bounded} ≤\u00a0{bound}",
         "verdict": line.verdict,
     }
 
@@ -69,7 +71,8 @@ def of_system(system):
                 caption += " Pairs are too few to compare peaks."
             run_figures.append({"svg": Markup(figures.radial_distribution(title, curves)), "caption": caption})
     judged = [*system.lines, *(row.line for row in system.rows if row.judged)]
-    failed = [line.title for line in judged if not line.passes]
+    verdicts = [line.verdict for line in judged]
+    untold = [line for line in judged if line.verdict == TOO_SHORT]
     return {
         "title": system.name,
         "atoms": system.atoms,
@@ -79,8 +82,10 @@ def of_system(system):
         "ensemble": system.ensemble,
         "errors": {kind: f"{error.rms:.1e}" for kind, error in system.errors.items()},
         "speeds": {kind: f"{system.speeds[kind]:.1f}" if system.speeds else "" for kind in system.kinds},
-        "failed": failed,
-        "passed": len(judged) - len(failed),
+        "failed": [line.title for line in judged if line.verdict == "beyond"],
+        "untold": [line.title for line in untold],
+        "longer": max((line.longer for line in untold), default=0.0),
+        "passed": verdicts.count("within"),
         "total": len(judged),
         "forces": error_rows,
         "force_figures": force_figures,
@@ -100,12 +105,18 @@ def of_system(system):
     }
 
 
-def summary(systems):
-    """One sentence."""
+def summary(systems, length):
+    """What the verdicts are, in words; length: of the runs, ps."""
     failed = [f"{title} ({system['title']})" for system in systems for title in system["failed"]]
+    untold = [f"{len(system['untold'])} of {system['title']}" for system in systems if system["untold"]]
+    text = f"Beyond their bounds: {'; '.join(failed)}." if failed else ""
+    if untold:
+        longer = length * max(system["longer"] for system in systems)
+        advice = f"; runs of {float(f'{longer:.1e}'):g} ps would" if np.isfinite(longer) else ""
+        text += f" The runs are {TOO_SHORT} of some lines ({', '.join(untold)}){advice}."
     if not failed:
-        return "All lines are within their bounds."
-    return f"Beyond their bounds: {'; '.join(failed)}."
+        text = f"All {'other ' if untold else ''}lines are within their bounds.{text}"
+    return text
 
 
 def render(systems, gmx, arguments):
@@ -115,7 +126,7 @@ def render(systems, gmx, arguments):
     version = gmx.version()
     return page.render(
         systems=systems,
-        summary=summary(systems),
+        summary=summary(systems, arguments.length),
         machine=machine.describe(),
         program=f"GROMACS {version['GROMACS version']}, {version['Precision']} precision",
         date=time.strftime("%Y-%m-%d"),
@@ -125,6 +136,8 @@ def render(systems, gmx, arguments):
         discarded=round(100 * series.DISCARDED),
         blocks=series.BLOCKS,
         bounds=BOUNDS,
+        too_short=WHY_TOO_SHORT,
+        colours={"within": "yes", "beyond": "no", TOO_SHORT: "open", "not asked for": "faint"},
         command=arguments.command,
     )
 
@@ -153,12 +166,17 @@ def write_record(path, systems, gmx, arguments):
     )
 
 
-def make_pdf(page, path):
+def weasyprint():
+    """The package; raises GmxError where it is missing."""
     try:
-        import weasyprint
+        import weasyprint as package
     except (ImportError, OSError) as reason:
         raise GmxError(
             f"--pdf needs weasyprint ({reason}): pip install weasyprint, and of Debian "
             "libpango-1.0-0 libpangoft2-1.0-0"
         ) from None
-    weasyprint.HTML(string=page).write_pdf(path)
+    return package
+
+
+def make_pdf(page, path):
+    weasyprint().HTML(string=page).write_pdf(path)

@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import shlex
 import time
 
 import numpy as np
@@ -31,7 +32,10 @@ class Comparison:
         self.say = say
         self.parameters = tpr.parameters(gmx, path)
         check(self.parameters, path)
-        self.run_input = tpr.RunInput(gmx, path, folder, tuple(arguments.mdrun.split()))
+        if not (arguments.resume or arguments.overwrite) and any(folder.glob("run-*.edr")):
+            raise GmxError(f"{folder} has runs: --resume goes on with them, --overwrite makes them anew")
+        folder.mkdir(parents=True, exist_ok=True)
+        self.run_input = tpr.RunInput(gmx, path, folder, tuple(shlex.split(arguments.mdrun)))
         self.atoms = int(self.parameters["atoms"])
         self.dt = float(self.parameters["dt"])
         self.kinds = {
@@ -71,7 +75,7 @@ class Comparison:
 
     def run(self, kind):
         """A run with one method, and what is averaged over it."""
-        run = self.simulate(kind, self.kinds[kind])
+        run = self.simulate(kind)
         self.speeds[kind] = log.speed(run.folder / f"{run.name}.log")
         run.measure()
         return run
@@ -87,28 +91,48 @@ class Comparison:
         changes = drift.of_order(self.kinds["FMM"], order, cells.size, cells.direct_range)
         name = f"order-{order}"
         error = self.references.errors(changes, forces.STEPS, f"error-{name}").rms
-        return error, self.simulate(name, changes, with_frames=False).drift()
+        self.prepare(name, changes, with_frames=False)
+        return error, self.simulate(name).drift()
 
-    def simulate(self, kind, changes, with_frames=True):
-        """A run with a setting, of which nothing is measured yet but its length."""
+    @property
+    def output(self):
+        """How often frames and energies of a run are written, in steps."""
         length = self.arguments.length
-        name = f"run-{kind}"
-        calculated = max(1, int(self.parameters["nstcalcenergy"]))
-        output = {
+        return {
             "nstxout": self.steps(max(min(FRAME_INTERVAL, length / FRAMES), length / MOST_FRAMES)),
             "nstenergy": self.steps(
-                max(min(ENERGY_INTERVAL, length / FRAMES), length / MOST_ENERGIES), calculated
+                max(min(ENERGY_INTERVAL, length / FRAMES), length / MOST_ENERGIES), self.calculated
             ),
         }
+
+    @property
+    def calculated(self):
+        return max(1, int(self.parameters["nstcalcenergy"]))
+
+    @property
+    def bytes(self):
+        """Of the trajectories that are still to be written."""
+        length = self.arguments.length
+        if self.arguments.resume or not length > 0:
+            return 0
+        return len(self.kinds) * 12 * self.atoms * self.steps(length) // self.output["nstxout"]
+
+    def prepare(self, kind, changes=None, with_frames=True):
+        """Makes the run input file of a run; what does not fit shows here, before runs that take hours."""
+        length, output = self.arguments.length, self.output
         if self.steps(length) < 2 * series.BLOCKS * max(output.values()):
             raise GmxError(
                 f"--length {length:g} ps is too short for {2 * series.BLOCKS} energies of {self.path}, "
-                f"which is written with nstcalcenergy = {calculated}"
+                f"which is written with nstcalcenergy = {self.calculated}"
             )
-        folder = self.run_input.folder
-        changes = {**changes, **output, **({} if with_frames else {"nstxout": 0})}
-        self.note(folder / f"{name}.json", {"changes": changes, "steps": self.steps(length)})
+        name = f"run-{kind}"
+        changes = {**(changes or self.kinds[kind]), **output, **({} if with_frames else {"nstxout": 0})}
+        self.note(self.run_input.folder / f"{name}.json", {"changes": changes, "steps": self.steps(length)})
         self.run_input.changed(name, changes, self.steps(length))
+
+    def simulate(self, kind):
+        """The run that was prepared, of which nothing is measured yet but its length."""
+        length, name, folder = self.arguments.length, f"run-{kind}", self.run_input.folder
         start = time.monotonic()
         if not (self.arguments.resume and dynamics.duration(folder / f"{name}.edr") > 0.99 * length):
             self.run_input.run(name, ["-cpi", f"{name}.cpt"] if self.arguments.resume else [])
@@ -124,7 +148,7 @@ class Comparison:
         temperature = float(self.parameters.get("ensemble-temperature", 0) or 0)
         coupling = self.parameters.get("pcoupltype", "").lower()
         run = dynamics.Trajectory(
-            self.gmx, folder, name, self.atoms, temperature, length, output["nstxout"] * self.dt, coupling
+            self.gmx, folder, name, self.atoms, temperature, length, self.output["nstxout"] * self.dt, coupling
         )
         if not run.temperature > 0:  # at constant energy
             run.temperature = float(np.mean(run.terms["Temperature"]))

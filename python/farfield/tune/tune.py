@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Tunes FMM and PME for a run input file, and says what was found."""
 
+import shlex
 import statistics
-import tempfile
-from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from .. import results
+from .. import options, results
 from ..gromacs import machine, tpr
 from ..gromacs.program import Gmx, GmxError
 from .fmm_search import FmmSearch
@@ -61,7 +60,7 @@ def check(parameters, path):
     """Raises GmxError for what cannot be tuned."""
     if parameters["integrator"] not in DYNAMICS:
         raise GmxError(
-            f"{path} has integrator = {parameters['integrator']}; tuning needs one of "
+            f"{path} has integrator = {parameters['integrator']}, which is no dynamics; make it with one of "
             f"{', '.join(DYNAMICS)}"
         )
     if parameters["coulombtype"] not in ("PME", "FMM"):
@@ -80,6 +79,7 @@ def check(parameters, path):
 def tune(arguments, console):
     """Measures; returns {"parameters", "candidates": all, "final": the last round's, best first}."""
     gmx = Gmx(arguments.gmx)
+    gmx.check_patched()
     parameters = tpr.parameters(gmx, arguments.tpr)
     check(parameters, arguments.tpr)
     if parameters["vdw-type"] == "PME" and not arguments.no_pme:
@@ -87,11 +87,8 @@ def tune(arguments, console):
             f"{arguments.tpr} has vdwtype = PME, whose grid changes with that of Coulomb interactions; "
             "tune FMM alone, with --no-pme"
         )
-    keep = nullcontext(arguments.keep) if arguments.keep else tempfile.TemporaryDirectory()
-    with keep as name:
-        folder = Path(name)
-        folder.mkdir(parents=True, exist_ok=True)
-        flags = tuple(arguments.mdrun.split())
+    with options.work_folder(arguments.keep) as folder:
+        flags = tuple(shlex.split(arguments.mdrun))
         run_input = tpr.RunInput(gmx, arguments.tpr, folder, flags)
         measure = Measure(
             run_input, int(parameters["init-step"]), float(parameters["dt"]), arguments.seconds
@@ -223,24 +220,18 @@ def add_parser(subparsers):
         "lines for the .mdp file. The run input file itself is not changed.",
     )
     parser.add_argument("tpr", type=Path, metavar="FILE.tpr", help="made with PME or with FMM")
+    options.add_common(parser)
+    parser.add_argument("--rounds", type=options.number(int, 1), default=3, help="of the last comparison (3)")
     parser.add_argument(
-        "--accuracy",
-        type=float,
-        default=3e-4,
-        help="wanted RMS error of the forces relative to the RMS Coulomb force (3e-4)",
+        "--seconds", type=options.number(float, 0, above=True), default=4, help="of each timed run (4)"
     )
-    parser.add_argument("--gmx", type=Path, default=Path("gmx"), help="the patched program (gmx)")
-    parser.add_argument("--mdrun", default="", metavar="FLAGS", help='of mdrun, as "-ntomp 8 -nb gpu"')
-    parser.add_argument("--rounds", type=int, default=3, help="of the last comparison (3)")
-    parser.add_argument("--seconds", type=float, default=4, help="of each timed run (4)")
     parser.add_argument("--no-pme", action="store_true", help="tune FMM alone, beside standard PME")
     parser.add_argument("--exhaustive", action="store_true", help="try all cells, for comparison")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep inputs, logs and forces")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured")
     parser.set_defaults(run=run)
 
 
 def run(arguments):
+    options.check_files([arguments.tpr], {"--json": arguments.json}, arguments.keep, arguments.overwrite)
     console = Console(soft_wrap=True)
     if not console.is_terminal:
         console.width = WIDTH
