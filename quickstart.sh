@@ -38,7 +38,7 @@ Environment:
                            and compiled for "test" in any case. Without nvcc one comes from PyPI
   FARFIELD_MPI             ON: also build, and test, build/bin/gmx_mpi with the system's MPI library; default OFF
   FARFIELD_NCCL            messages between the GPUs of several ranks by NCCL, from PyPI, for CUDA 13: ON, OFF or AUTO;
-                           default AUTO: where there are two GPUs or more
+                           default AUTO: where there are two GPUs or more; no other NCCL is used
   CUDA_HOME                CUDA toolkit; default: nvcc on PATH, /usr/local/cuda
   FARFIELD_JOBS            parallel compilations; default: what cores and memory allow
   CC, CXX                  compilers
@@ -51,6 +51,15 @@ fail()
 {
     printf '\nquickstart: %s\n' "$*" >&2
     exit 1
+}
+
+# $1: folder, $2: GB that must be left on its disk, $3: for what
+checkSpace()
+{
+    local free
+    free=$(df -Pk "$1" | awk 'NR == 2 { print int($4 / 1048576) }')
+    [ "${free:-$2}" -ge "$2" ] \
+        || fail "$3 needs $2 GB, but the disk of $1 has ${free} GB left; make room, or set FARFIELD_CACHE to a folder elsewhere."
 }
 
 # shellcheck source=cmake/packages.sh
@@ -101,6 +110,7 @@ configureFarfield()
     fi
     if [ "$1" = all ]; then
         testing=(-DBUILD_TESTING=ON)
+        [ "${FARFIELD_NCCL:-AUTO}" != OFF ] || testing+=(-DNCCL_INCLUDE_DIR=OFF)
     elif [ ! -e "$build/CMakeCache.txt" ]; then
         testing=(-DBUILD_TESTING=OFF)
     fi

@@ -56,12 +56,11 @@ isReleaseArchive()
 # $1: address, $2: file
 download()
 {
+    local progress=-sS
     note "downloading $1"
-    if [ -t 2 ]; then
-        curl -fL --retry 2 --connect-timeout 20 --progress-bar -o "$2" "$1"
-    else
-        curl -fsSL --retry 2 --connect-timeout 20 -o "$2" "$1"
-    fi
+    [ ! -t 2 ] || progress=--progress-bar
+    # A connection that breaks off, or stands still for a minute, is tried again
+    curl -fL "$progress" --retry 3 --retry-all-errors --connect-timeout 20 --speed-limit 1000 --speed-time 60 -o "$2" "$1"
 }
 
 # The Debian mirrors of this machine's apt configuration. apt downloads with its own proxies.
@@ -118,9 +117,9 @@ unpack()
     rm -rf "$2" "$2.part"
     mkdir -p "$2.part"
     if [ -d "$1" ]; then
-        cp -R "$1/." "$2.part"
+        cp -R "$1/." "$2.part" || fail "$1 could not be copied to $2.part."
     else
-        tar -xf "$1" -C "$2.part" --strip-components=1
+        tar -xf "$1" -C "$2.part" --strip-components=1 || fail "$1 could not be unpacked into $2.part."
     fi
     # A tree that was read-only stays patchable and removable.
     chmod -R u+w "$2.part"
@@ -161,7 +160,7 @@ checkGivenSources()
 # or FARFIELD_NCCL is ON, ranks send each other messages from GPU to GPU.
 chooseGromacsGpu()
 {
-    local gpus folder
+    local gpus folder nccl
     if [ -n "$gpuFound" ]; then
         gromacsOptions+=(-DGMX_GPU=CUDA "-DCMAKE_CUDA_ARCHITECTURES=${gpuFound// /;}" "-DCMAKE_CUDA_COMPILER=$CUDACXX")
         note "GROMACS: with CUDA for ${gpuFound//-real/}"
@@ -170,9 +169,13 @@ chooseGromacsGpu()
             installPythonPackages "$root/cmake/nccl-cuda13.txt"
             folder=$(echo "$pythonPrefix"/lib/python3*/site-packages/nvidia/nccl)
             [ -e "$folder/lib/libnccl.so.2" ] || fail "NCCL is not where its package has it: $folder"
-            gromacsOptions+=("-DNCCL_INCLUDE_DIR=$folder/include" "-DNCCL_LIBRARY=$folder/lib/libnccl.so.2")
+            nccl=("-DNCCL_INCLUDE_DIR=$folder/include" "-DNCCL_LIBRARY=$folder/lib/libnccl.so.2")
             note "GROMACS: with NCCL"
+        else
+            # Nor that of the system, which may be for another CUDA
+            nccl=(-DNCCL_INCLUDE_DIR=OFF)
         fi
+        gromacsOptions+=("${nccl[@]}")
     fi
 }
 
@@ -238,6 +241,7 @@ buildPatchedGromacs()
     # This name, and that of the build folder's parent, enter ccache's hashes.
     local source=$folder/gromacs-patched
     step "GROMACS $gromacsVersion: source"
+    checkSpace "$cache" 2 "building GROMACS"
     mkdir -p "$folder"
     if [ ! -d "$source" ]; then
         if [ -n "${GROMACS_SOURCE:-}" ]; then

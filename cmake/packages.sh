@@ -12,6 +12,28 @@ hasHeader()
         | "${CXX:-g++}" -x c++ -E -I/usr/include/eigen3 - > /dev/null 2>&1
 }
 
+# True if programs can be linked with libraries that pkg-config knows.
+hasLibraries()
+{
+    local flags
+    flags=$(pkg-config --cflags --libs "$@" 2> /dev/null) || return 1
+    # shellcheck disable=SC2086 # several words
+    printf 'int main() {}\n' | "${CXX:-g++}" -x c++ - -x none $flags -o /dev/null 2> /dev/null
+}
+
+# True if the compiler of MPI finds its headers: Debian's openmpi-bin, which gromacs brings, has the former alone.
+hasMpi()
+{
+    printf '#include <mpi.h>\nint main() {}\n' | mpicxx -x c++ - -o /dev/null 2> /dev/null
+}
+
+# True if a toolkit has, beside the compiler, what the backend needs: distributions have them apart.
+# $1: nvcc
+hasCudaLibraries()
+{
+    printf '#include <cufft.h>\n#include <cublas_v2.h>\n' | "$1" -x cu -E - > /dev/null 2>&1
+}
+
 # Prints the Debian packages that provide what is missing. What is needed is looked for itself,
 # not its package, so that other distributions and hand-made installations do as well.
 # $1: "test" adds what only the tests need, "docs" what the documentation needs
@@ -28,15 +50,15 @@ missingPackages()
     command -v make > /dev/null || echo make
     [ -e /etc/ssl/certs/ca-certificates.crt ] || [ ! -d /etc/apt ] || echo ca-certificates
     python3 -c 'import venv, ensurepip' 2> /dev/null || echo python3-venv
-    [ "$mpi" = OFF ] || command -v mpicxx > /dev/null || echo libopenmpi-dev
+    [ "$mpi" = OFF ] || hasMpi || echo libopenmpi-dev
     [ "$mpi" = OFF ] || command -v mpirun > /dev/null || echo openmpi-bin
-    hasHeader fftw3.h || echo libfftw3-dev
+    { hasHeader fftw3.h && hasLibraries fftw3 fftw3f; } || echo libfftw3-dev
     hasHeader Eigen/Core || echo libeigen3-dev
-    hasHeader hwy/highway.h || echo libhwy-dev
+    { hasHeader hwy/highway.h && hasLibraries libhwy; } || echo libhwy-dev
     # The documentation is one of the tests.
-    [ -z "${1:-}" ] || command -v doxygen > /dev/null || echo doxygen
+    [ -z "${1:-}" ] || doxygen --version > /dev/null 2>&1 || echo doxygen
     if [ "${1:-}" = test ]; then
-        hasHeader gtest/gtest.h || echo libgtest-dev
+        { hasHeader gtest/gtest.h && hasLibraries gtest; } || echo libgtest-dev
         # The reference for forces and energies is a double-precision gmx.
         command -v gmx_d > /dev/null || echo gromacs
         # Of reports in PDF
@@ -59,11 +81,12 @@ installPackages()
             || fail "no root rights and no sudo; please have someone run: apt-get install ${missing[*]}"
         elevate=(sudo)
     fi
-    elevate+=(env DEBIAN_FRONTEND=noninteractive)
-    "${elevate[@]}" apt-get -q update \
+    # Another apt may be at work, as unattended-upgrades is after a start
+    elevate+=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=600)
+    "${elevate[@]}" update \
         || note "apt-get update failed; trying with the package lists that are there"
-    "${elevate[@]}" apt-get -q -y install --no-install-recommends "${missing[@]}" \
-        || fail "apt-get could not install: ${missing[*]}"
+    "${elevate[@]}" -y install --no-install-recommends "${missing[@]}" \
+        || fail "apt-get could not install: ${missing[*]}; the messages are above."
     mapfile -t missing < <(missingPackages "$@")
     [ ${#missing[@]} -eq 0 ] || fail "still missing after the installation: ${missing[*]}"
 }
@@ -98,15 +121,18 @@ setUpTools()
     setUpCmake
 }
 
-# Prints the nvcc to use; fails if there is none. The newest of several installations counts.
+# Prints the nvcc of a complete toolkit; fails if there is none. The newest of several installations counts.
 findNvcc()
 {
     local file
     for file in "${CUDACXX:-}" "${CUDA_HOME:+$CUDA_HOME/bin/nvcc}" "$(command -v nvcc)" /usr/local/cuda/bin/nvcc \
         "$(printf '%s\n' /usr/local/cuda-*/bin/nvcc | sort -V | tail -n 1)"; do
         if [ -n "$file" ] && [ -x "$(command -v "$file")" ]; then
-            command -v "$file"
-            return
+            if hasCudaLibraries "$file"; then
+                command -v "$file"
+                return
+            fi
+            note "$file: its toolkit has no cuFFT or cuBLAS, and is not used" >&2
         fi
     done
     return 1
@@ -128,6 +154,7 @@ installNvcc()
     (
         flock 9
         if [ ! -e "$folder/complete" ]; then
+            checkSpace "$cache" 4 "CUDA from PyPI"
             step "Installing CUDA $version from PyPI into $folder (0.8 GB)"
             rm -rf "$folder"
             python3 -m venv "$folder"
@@ -170,7 +197,7 @@ chooseCuda()
             fi
             if [ "${1:-}" != test ] && [ -z "$found" ]; then
                 gpuFound=
-                note "CUDA backend: not built, no nvcc found (FARFIELD_CUDA=ON fetches one; or set CUDA_HOME)"
+                note "CUDA backend: not built, no nvcc with its libraries found (FARFIELD_CUDA=ON fetches one; or set CUDA_HOME)"
                 return
             fi
             ;;
@@ -229,7 +256,8 @@ installOwnPackage()
 {
     local folder=$build/python-package wheels=$build/python-wheel wheel
     step "Python package"
-    [ -x "$folder/bin/python3" ] || python3 -m venv "$folder"
+    # One that was interrupted has no pip
+    "$folder/bin/python3" -m pip --version > /dev/null 2>&1 || python3 -m venv --clear "$folder"
     packagePython=$folder/bin/python3
     rm -rf "$wheels"
     CMAKE_CXX_COMPILER_LAUNCHER=ccache "$packagePython" -m pip wheel -q --disable-pip-version-check --no-deps \
