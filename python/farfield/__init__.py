@@ -21,9 +21,9 @@ __all__ = ["Result", "Solver", "__version__"]
 def __getattr__(name):
     # What runs gmx does without the compiled library
     if name == "__version__":
-        from ._core import version
+        from ._library import _core
 
-        return version()
+        return _core.version()
     if name in __all__:
         from . import solver
 

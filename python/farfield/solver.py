@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from . import _core
+from ._library import _core
 
 
 @dataclass

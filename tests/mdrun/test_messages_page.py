@@ -51,6 +51,7 @@ ALLOWED = {
     "The GPU has no M2L engine ' ... ' for interaction lists.": INSIDE,
     "an external FMM library": "GROMACS's own warning of other backends, which the patch keeps from this one",
     " ... (atom  ...  of molecule type  ... ).": "follows a text that is in the page",
+    "... farfield: files are kept in ...": "follows a text that is in the page",
     # Python: arguments of functions and classes, where a traceback shows the call
     " ... follows from the tensors, leave it out.": PROGRAMS,
     "exclusions are indices of particles": PROGRAMS,

@@ -259,6 +259,15 @@ def test_an_error_of_one_job_ends_the_others(tmp_path):
     assert not Path("begun").exists()
 
 
+@pytest.mark.parametrize("command", ["report", "tune"])
+@pytest.mark.parametrize("load, said", [(3.0, True), (0.5, False)])
+def test_a_busy_machine_is_named(command, load, said, gmx, capsys, monkeypatch):
+    monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    assert main(gmx(command, mdrun="exit 1")) == 1
+    assert ("Other programs keep 3.0 of the 4 cores" in " ".join(capsys.readouterr().out.split())) == said
+
+
 def test_references_are_evaluated_on_one_rank():
     assert tpr.one_rank(("-ntmpi", "2", "-ntomp", "4", "-dd", "2", "1", "1", "-nb", "cpu")) == (
         *("-ntmpi", "1", "-ntomp", "4", "-nb", "cpu"),

@@ -30,3 +30,14 @@ def gpus():
     except (OSError, subprocess.CalledProcessError):
         return []
     return listed.stdout.splitlines()
+
+
+def busy():
+    """A sentence where other programs keep more than a quarter of the machine busy, or None; to be asked before runs."""
+    load, cores = os.getloadavg()[0], os.cpu_count()
+    if load <= 0.25 * cores:
+        return None
+    return (
+        f"Other programs keep {load:.1f} of the {cores} cores of this machine busy. Speeds are not those of an idle one, and "
+        "may be tens of times lower; GOMP_SPINCOUNT=2000 in the environment helps threads that share cores."
+    )

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from .. import options
+from ..gromacs import machine
 from ..gromacs.program import Gmx, GmxError
 from ..tune import settings
 from . import drift, jobs, page
@@ -69,6 +70,8 @@ def run(arguments):
     console = Console(soft_wrap=True, highlight=False)
     gmx = Gmx(arguments.gmx)
     gmx.check_patched()
+    if busy := machine.busy():
+        console.print(busy)
     # Systems are told apart by the names of their files, or by where these are
     names = [path.stem for path in arguments.tpr]
     if len(set(names)) < len(names):

@@ -235,6 +235,9 @@ def run(arguments):
     console = Console(soft_wrap=True)
     if not console.is_terminal:
         console.width = WIDTH
+    busy = machine.busy()
+    if busy:
+        console.print(busy, highlight=False)
     found = tune(arguments, console)
     show(found["final"], arguments.accuracy, console)
     if arguments.json:
@@ -249,7 +252,7 @@ def run(arguments):
                 "accuracy": arguments.accuracy,
                 "rounds": arguments.rounds,
                 "seconds": arguments.seconds,
-                "not_certain": doubts(found["final"], arguments.accuracy),
+                "not_certain": [*doubts(found["final"], arguments.accuracy), *([busy] if busy else [])],
                 **{
                     kind: [as_record(setting, arguments.accuracy) for setting in found[kind]]
                     for kind in ("candidates", "final")
