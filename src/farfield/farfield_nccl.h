@@ -50,7 +50,11 @@ public:
         }
         host->exchange(send.data(), sendOffsets.data(), receive.data(), receiveOffsets.data());
         std::copy(receive.begin(), receive.end(), id.internal);
-        check(status, "making an identifier");
+        if (!isTrueOnAll(host, status == ncclSuccess))
+        {
+            // of the first rank, and all know
+            check(status != ncclSuccess ? status : ncclSystemError, "making an identifier");
+        }
         check(ncclCommInitRank(&comm_, size_, id, rank_), "meeting the other ranks");
     }
     ~NcclCommunicator() override

@@ -161,11 +161,16 @@ public:
         }
         const long long messages = ranks_.messages(), bytes = ranks_.bytes();
         Totals totals;
-        times_.evaluation(*backend_, [&] { totals = pipeline_.run(x, forces, request); });
+        alone(
+                [&] {
+                    times_.evaluation(*backend_,
+                                      [&] { totals = pipeline_.run(x, forces, request); });
+                });
         countTraffic(messages, bytes);
         if (!areFieldsAsMeasured(ranks_.gatherOne(backend_->cappedFields())))
         {
-            chooseAndRunAgain(x, checkedBox(boxVectors, options_.boundary), forces, request, &totals);
+            const Mat3 box = checkedBox(boxVectors, options_.boundary);
+            alone([&] { chooseAndRunAgain(x, box, forces, request, &totals); });
         }
         return totals;
     }
@@ -180,6 +185,7 @@ public:
         const DeviceScope<Real> scope(gpu_);
         const Mat3 box = checkedBox(boxVectors, options_.boundary);
         checkRequest(request);
+        checkLocal();
         if (hasFailed_)
         {
             throw Error(ErrorCode::DeviceFailure,
@@ -337,6 +343,18 @@ private:
         traffic_.bytes += ranks_.bytes() - bytes + onDevice.bytes;
     }
 
+    //! That particles were dealt out.
+    void checkLocal() const
+    {
+        if (!hasLocal_ && numbers_.takingPart > 0)
+        {
+            throw Error(
+                    ErrorCode::InvalidArgument,
+                    "setLocal() has not been called, or has failed, after setSystem(): say which "
+                    "of the particles each rank has.");
+        }
+    }
+
     //! Has all ranks make the backend, which none of them has if one can not.
     std::optional<ChosenBackend<Real>> backendOfAll()
     {
@@ -426,13 +444,10 @@ private:
             settle(); // exchanges of a rank go one after another
             box = checkedBox(boxVectors, options_.boundary);
             checkRequest(request);
-            if (!hasLocal_ && numbers_.takingPart > 0)
-            {
-                throw Error(ErrorCode::InvalidArgument,
-                            "setLocal() has not been called, or has failed, after setSystem(): say "
-                            "which of the particles each rank has.");
-            }
-            Readiness own = { GivenToRank(boxVectors, request, own_), Need::Nothing, 0, backend_->cappedFields() };
+            checkLocal();
+            Readiness own = {
+                GivenToRank(boxVectors, request, own_), Need::Nothing, 0, backend_->cappedFields()
+            };
             if (charged_ > 0)
             {
                 own.need = needOf(box);

@@ -26,7 +26,7 @@ Options withCells()
     Options options;
     options.device      = Device::Cpu;
     options.threads     = 1;
-    options.order       = 4;
+    options.order       = 2;
     options.directRange = 1;
     options.cellSize    = 0.7;
     return options;
