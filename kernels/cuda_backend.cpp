@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "operators/scaled_charges.h"
+#include "runtime/add.h"
 #include "runtime/graph_recording.h"
 #include "runtime/medians.h"
 
@@ -306,6 +307,14 @@ Vec3 CudaBackend<Real>::extent(const Real* x, void* stream)
                     "boundary");
     }
     return extent_.find(x, arrays_.order(), arrays_.takingPart(), s);
+}
+
+template<class Real>
+void CudaBackend<Real>::add(const std::vector<Real>& values, Real* to, void* stream)
+{
+    const cudaStream_t s = static_cast<cudaStream_t>(stream);
+    added_.upload(values.data(), values.size(), s);
+    addOnDevice(added_.data(), values.size(), to, s);
 }
 
 template<class Real>

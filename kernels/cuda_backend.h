@@ -104,6 +104,7 @@ public:
     std::vector<Real> onHost(const Real* vectors, int n, void* stream) override;
     void clear(Real* vectors, int n, void* stream) override;
     Vec3 extent(const Real* x, void* stream) override;
+    void add(const std::vector<Real>& values, Real* to, void* stream) override;
 
     typename GpuBackend<Real>::DeviceArrays place(const Real* x) override;
     std::vector<double> measure(Measure what,
@@ -222,6 +223,7 @@ private:
     DeviceCells<Real> cells_; //!< of the near field, with ghosts
     DeviceCells<Real> ours_;  //!< with ranks: without them
     DeviceExtent<Real> extent_;
+    DeviceBuffer<Real> added_; //!< see add()
 
     ParticleArrays<Real> arrays_;
     DeviceBuffer<Real4<Real>> farForces_;

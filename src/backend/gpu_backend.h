@@ -120,6 +120,9 @@ public:
     //! call.
     virtual DeviceArrays place(const Real* x) = 0;
 
+    //! Adds values, in host memory, to as many in device memory, in order with a stream.
+    virtual void add(const std::vector<Real>& values, Real* to, void* stream) = 0;
+
     //! What is measured.
     enum class Measure
     {

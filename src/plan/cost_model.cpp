@@ -170,6 +170,13 @@ Work::Work(const Discretisation& d, const Occupancy& occupancy, double particleC
     }
 }
 
+Work Work::ofOrder(int p) const
+{
+    Work other         = *this;
+    other.coefficients = coefficientCount(p);
+    return other;
+}
+
 OperatorKind::OperatorKind(int p, bool isLeastSquares, const Mat3& box) :
     order(p), leastSquares(isLeastSquares), copies(box.isDiagonal(1e-10) ? 4 : 1)
 {

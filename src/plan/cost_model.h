@@ -48,6 +48,8 @@ struct Work
          const Occupancy& occupancy,
          double particleCount);
     Work(const Discretisation& d, const Occupancy& occupancy, double particleCount);
+    //! The same with expansions of another order, on which nothing else depends.
+    Work ofOrder(int p) const;
     //! Each particle is near all others, of which the occupancy, interpolated, may count too many.
     void allAreNear()
     {

@@ -202,21 +202,75 @@ bool keepApart(const PlanTask& task, const Int3& leafCells, int levels, int ws)
            || coarsestOf(task, leafCells, levels, ws).hold(task.box, largestLike(task.extent));
 }
 
+//! Cells that suit options and particles, of one direct range, for any order.
+struct Cells
+{
+    double edge;     //!< wanted, nm
+    double unit;     //!< cube root of the volume of a cell, nm
+    bool areAllNear; //!< there is no far field
+    int levels;
+    Work work; //!< of some order
+};
+
+//! Edges in steps of 2 per cent, from too small to one cell.
+std::vector<Cells> allCells(const PlanTask& task, int ws)
+{
+    const Options& options = task.options;
+    const Mat3& box        = task.box;
+    const double boxVolume = box.determinant();
+    const double shortest  = std::min({ box(0, 0), box(1, 1), box(2, 2) });
+    // without images at least some cells are needed
+    const double smallest = std::min(
+            c_minCellSize, options.boundary == Boundary::Periodic ? shortest : shortest / 8);
+    const double n = std::max<double>(1, static_cast<double>(task.particles));
+    std::vector<Cells> result;
+    for (double edge = smallest; edge < 1.02 * shortest; edge *= 1.02)
+    {
+        const double wanted = options.cellSize > 0 ? options.cellSize : std::min(edge, shortest);
+        for (const int levels : levelsThatSuit(task.device, box, options, wanted))
+        {
+            // as chooseCells() rounds: a tree splits cells of its coarsest level
+            const int split = 1 << (levels - 1);
+            Int3 lengths;
+            for (int k = 0; k < 3; k++)
+            {
+                lengths[k] =
+                        split
+                        * std::max(1, static_cast<int>(std::lround(box(k, k) / (split * wanted))));
+            }
+            const double cells = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
+            if (!keepApart(task, lengths, levels, ws)
+                || (options.cellSize == 0 && (cells > c_maxCells || edge > task.largestCell)))
+            {
+                continue;
+            }
+            const bool areAllNear =
+                    levels == 1 && coarsestOf(task, lengths, levels, ws).areAllNear();
+            Work work(0, ws, lengths, levels, boxVolume, task.occupancy, n);
+            if (areAllNear)
+            {
+                work.allAreNear();
+            }
+            result.push_back({ wanted, std::cbrt(boxVolume / cells), areAllNear, levels, work });
+        }
+        if (options.cellSize > 0)
+        {
+            break;
+        }
+    }
+    return result;
+}
+
 //! All settings that the options leave open.
 std::vector<Candidate> allCandidates(const PlanTask& task)
 {
     const Options& options = task.options;
     const Mat3& box        = task.box;
     std::vector<Candidate> candidates;
-    const int threads      = std::max(1, options.threads);
-    const double boxVolume = box.determinant();
-    const double shortest  = std::min({ box(0, 0), box(1, 1), box(2, 2) });
-    // without images at least some cells are needed
-    const double smallest = std::min(
-            c_minCellSize, options.boundary == Boundary::Periodic ? shortest : shortest / 8);
-    const double n       = std::max<double>(1, static_cast<double>(task.particles));
-    const int firstOrder = options.order >= 0 ? options.order : c_leastOrder;
-    const int lastOrder  = options.order >= 0 ? options.order : c_maxOrder;
+    const int threads     = std::max(1, options.threads);
+    const double shortest = std::min({ box(0, 0), box(1, 1), box(2, 2) });
+    const int firstOrder  = options.order >= 0 ? options.order : c_leastOrder;
+    const int lastOrder   = options.order >= 0 ? options.order : c_maxOrder;
     for (int ws = 1; ws <= 2; ws++)
     {
         if (options.directRange != 0 && options.directRange != ws)
@@ -226,61 +280,27 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
         // cells of the shape that this box allows
         const double ratio =
                 shapeRatio(Grid(chooseCells(box, shortest / 16, ws, 1), box).edges(), ws);
+        const std::vector<Cells> cells = allCells(task, ws);
         for (int order = firstOrder; order <= lastOrder; order++)
         {
-            // edges in steps of 2 per cent, from too small to one cell
-            for (double edge = smallest; edge < 1.02 * shortest; edge *= 1.02)
+            const OperatorKind kind(order, options.leastSquares, box);
+            for (const Cells& c : cells)
             {
-                const double wanted =
-                        options.cellSize > 0 ? options.cellSize : std::min(edge, shortest);
-                for (const int levels : levelsThatSuit(task.device, box, options, wanted))
-                {
-                    // as chooseCells() rounds: a tree splits cells of its coarsest level
-                    const int split = 1 << (levels - 1);
-                    Int3 lengths;
-                    for (int k = 0; k < 3; k++)
-                    {
-                        lengths[k] = split
-                                     * std::max(1,
-                                                static_cast<int>(
-                                                        std::lround(box(k, k) / (split * wanted))));
-                    }
-                    if (!keepApart(task, lengths, levels, ws))
-                    {
-                        continue;
-                    }
-                    const double cells = static_cast<double>(lengths[0]) * lengths[1] * lengths[2];
-                    if (options.cellSize == 0 && (cells > c_maxCells || edge > task.largestCell))
-                    {
-                        continue;
-                    }
-                    const double e = std::cbrt(boxVolume / cells);
-                    Work work(order, ws, lengths, levels, boxVolume, task.occupancy, n);
-                    const bool allNear =
-                            levels == 1 && coarsestOf(task, lengths, levels, ws).areAllNear();
-                    if (allNear)
-                    {
-                        work.allAreNear();
-                    }
-                    const double error =
-                            allNear ? c_errorOfNearField
-                                    : estimatedError(
-                                            order, ws, options.leastSquares, e, ratio, levels);
-                    const OperatorKind kind(order, options.leastSquares, box);
-                    candidates.push_back({ order,
-                                           ws,
-                                           wanted,
-                                           cells,
-                                           predictedCost(task.device, work, task.network),
-                                           error,
-                                           levels,
-                                           predictedMemory(work, kind, threads, task.realSize),
-                                           predictedSetUp(work, kind) });
-                }
-                if (options.cellSize > 0)
-                {
-                    break;
-                }
+                const Work work = c.work.ofOrder(order);
+                const double error =
+                        c.areAllNear
+                                ? c_errorOfNearField
+                                : estimatedError(
+                                        order, ws, options.leastSquares, c.unit, ratio, c.levels);
+                candidates.push_back({ order,
+                                       ws,
+                                       c.edge,
+                                       work.cells,
+                                       predictedCost(task.device, work, task.network),
+                                       error,
+                                       c.levels,
+                                       predictedMemory(work, kind, threads, task.realSize),
+                                       predictedSetUp(work, kind) });
             }
         }
     }

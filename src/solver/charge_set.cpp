@@ -115,7 +115,7 @@ Occupancy ChargeSet<Real>::occupancy(const Real* x, const Mat3& box) const
 template<class Real>
 Vec3 ChargeSet<Real>::extent(const Real* x) const
 {
-    return checkedExtent(x, charged_ > 0 ? isCharged_ : std::vector<char>(count_, 1));
+    return checkedExtent(x, takesPart());
 }
 
 template<class Real>

@@ -47,6 +47,11 @@ public:
     bool isActing(int i) const { return std::abs(charges_[i]) > static_cast<Real>(c_idleCharge); }
     //! Particles that cells are chosen for: those with a charge, or all if none has one.
     long long takingPart() const { return charged_ > 0 ? charged_ : count_; }
+    //! [count()], whether a particle is one of these.
+    std::vector<char> takesPart() const
+    {
+        return charged_ > 0 ? isCharged_ : std::vector<char>(count_, 1);
+    }
     //! Sum, e^2.
     double squaredCharges() const { return squaredCharges_; }
     bool hasExclusions() const { return !excluded_.partners.empty(); }

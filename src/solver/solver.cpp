@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <omp.h>
@@ -27,6 +28,7 @@
 #include "solver/group_energies.h"
 #include "solver/input_check.h"
 #include "solver/memory_errors.h"
+#include "solver/narrowed_slab.h"
 #include "solver/open_virial.h"
 #include "solver/perturbed_charges.h"
 #include "solver/pipeline.h"
@@ -47,6 +49,14 @@ const Error
         c_outOfMemory(ErrorCode::OutOfMemory,
                       "The memory of the host is exhausted; larger cells, a lower order or fewer "
                       "threads need less.");
+
+namespace
+{
+
+//! Slabs without empty layers are worth it when they are so many times lower.
+constexpr double c_worthNarrowing = 2;
+
+} // namespace
 
 template<class Real>
 class Solver<Real>::Impl
@@ -162,15 +172,15 @@ public:
         const DeviceScope<Real> scope(gpu_);
         settle();
         const Place place = placeOf(x, boxVectors);
-        checkPositions(x, charges_.isCharged(), place.box);
-        times_.add(Stage::SetUp, [&] { follow(place, [x] { return x; }); });
+        checkPositions(place.of(x), charges_.isCharged(), place.box);
+        times_.add(Stage::SetUp, [&] { follow(place, [&] { return place.of(x); }); });
         if (perturbed_.any())
         {
             perturbed_.prepare(x, boxVectors);
         }
         if (gpu_ != nullptr && charges_.count() > 0)
         {
-            times_.notCounted([&] { rehearse(x); });
+            times_.notCounted([&] { rehearse(place.of(x)); });
         }
     }
 
@@ -188,14 +198,20 @@ public:
         {
             return {};
         }
-        followOnHost(x, place);
+        followOnHost(place.of(x), place);
         const auto evaluation = [&](Real* to)
         {
             Totals totals;
-            times_.evaluation(backend_, [&] { totals = run(x, forces, request, to); });
+            times_.evaluation(backend_, [&] { totals = run(place.of(x), forces, request, to); });
             if (!isFieldAsMeasured())
             {
-                lookAndRunAgain(x, place, forces, request, to, &totals);
+                lookAndRunAgain(place.of(x), place, forces, request, to, &totals);
+            }
+            if (place.narrowed.any())
+            {
+                const auto correction = correctionOf(place);
+                correction.addTo(forces, to);
+                correction.addTo(&totals, wantsEnergy(request, to), request.virial);
             }
             return totals;
         };
@@ -219,7 +235,7 @@ public:
         {
             return std::vector<double>(static_cast<size_t>(groups) * groups, 0.0);
         }
-        followOnHost(x, place);
+        followOnHost(place.of(x), place);
         Request own       = request;
         own.energy        = true;
         own.virial        = false;
@@ -230,7 +246,14 @@ public:
         {
             states = perturbed_.states(request.lambda);
         }
-        const auto potentials = [&](Real* to) { pipeline_.run(x, forces.data(), own, to); };
+        const auto potentials = [&](Real* to)
+        {
+            pipeline_.run(place.of(x), forces.data(), own, to);
+            if (place.narrowed.any())
+            {
+                correctionOf(place).addTo(forces.data(), to);
+            }
+        };
         std::vector<double> energies;
         const auto all = [&]
         { energies = farfield::groupEnergies<Real>(&charges_, states, group, groups, potentials); };
@@ -253,14 +276,19 @@ public:
             return;
         }
         enqueuedVirial_.reset();
-        const Place place = placeOnDevice(x, boxVectors, request, stream);
+        enqueuedCorrection_ = {};
+        const Place place   = placeOnDevice(x, boxVectors, request, stream);
         gpu_->await(stream);
         std::vector<Real> onHost;
         const auto positions = [&]
         {
-            onHost = gpu_->onHost(x, charges_.count(), stream);
-            checkPositions(onHost.data(), charges_.isCharged(), place.box);
-            return static_cast<const Real*>(onHost.data());
+            if (!place.narrowed.any())
+            {
+                onHost = gpu_->onHost(x, charges_.count(), stream);
+            }
+            const Real* const own = place.of(onHost.data());
+            checkPositions(own, charges_.isCharged(), place.box);
+            return own;
         };
         follow(place, positions);
         if (mustLookAtForces_ && !gpu_->isRecording(stream))
@@ -269,7 +297,21 @@ public:
         }
         const Request staged  = ofStages(request);
         const auto evaluation = [&](Real* to)
-        { pipeline_.runOnDevice(x, forces, staged, stream, to); };
+        {
+            if (!place.narrowed.any())
+            {
+                pipeline_.runOnDevice(x, forces, staged, stream, to);
+                return;
+            }
+            pipeline_.runOnDevice(gpu_->place(place.narrowed.x()).x, forces, staged, stream, to);
+            const auto correction = correctionOf(place);
+            gpu_->add(correction.forces, forces, stream);
+            if (to != nullptr)
+            {
+                gpu_->add(correction.potentials, to, stream);
+            }
+            correction.addTo(&enqueuedCorrection_, wantsEnergy(request, to), request.virial);
+        };
         if (perturbed_.any())
         {
             perturbed_.enqueue(x, boxVectors, forces, staged, stream, potentials, evaluation);
@@ -297,6 +339,11 @@ public:
         }
         Totals totals     = gpu_->wait();
         mustLookAtForces_ = !isFieldAsMeasured();
+        totals.energy += enqueuedCorrection_.energy;
+        for (int i = 0; i < 9; i++)
+        {
+            totals.virial[i / 3][i % 3] += enqueuedCorrection_.virial[i / 3][i % 3];
+        }
         if (perturbed_.any())
         {
             totals = perturbed_.wait(totals);
@@ -415,6 +462,7 @@ private:
         {
             gpu_->settle();
             enqueuedVirial_.reset();
+            enqueuedCorrection_ = {};
         }
     }
 
@@ -423,6 +471,10 @@ private:
     {
         Mat3 box;
         Vec3 extent;
+        NarrowedSlab<Real> narrowed = {}; //!< without wide empty layers, if anything is
+
+        //! Positions as the stages get them.
+        const Real* of(const Real* x) const { return narrowed.any() ? narrowed.x() : x; }
     };
 
     //! Whether cells were chosen for particles without images that are about as far apart.
@@ -642,7 +694,8 @@ private:
         {
             return { box, Vec3::Zero() };
         }
-        return openPlace(box, charges_.count() > 0 ? charges_.extent(x) : Vec3::Zero());
+        const Vec3 extent = charges_.count() > 0 ? charges_.extent(x) : Vec3::Zero();
+        return openPlace(box, extent, [x] { return x; });
     }
 
     //! The same of positions in device memory.
@@ -667,16 +720,55 @@ private:
             charges_.extent(gpu_->onHost(x, charges_.count(), stream).data());
         }
         checkExtent(extent);
-        return openPlace(box, extent);
+        std::vector<Real> onHost;
+        const auto positions = [&]
+        {
+            onHost = gpu_->onHost(x, charges_.count(), stream);
+            return static_cast<const Real*>(onHost.data());
+        };
+        return openPlace(box, extent, positions);
     }
 
-    //! \param[in] box  whose vectors along periodic axes count
-    Place openPlace(const Mat3& box, const Vec3& extent) const
+    /*! \param[in] box        whose vectors along periodic axes count
+     *  \param[in] positions  returns those in host memory; called if something may be narrowed */
+    template<class Positions>
+    Place openPlace(const Mat3& box, const Vec3& extent, const Positions& positions) const
     {
         const Mat3 ours = operators_.exist() ? openBoxLike(
                                   options_.boundary, box, operators_.discretisation().referenceBox)
                                              : box;
-        return { ours, extentInBox(options_.boundary, box, extent) };
+        Place place     = { ours, extentInBox(options_.boundary, box, extent) };
+        if (mayBeNarrowed(box, extent))
+        {
+            NarrowedSlab<Real> narrowed(
+                    positions(), charges_.takesPart(), keptWidth(box, options_));
+            if (narrowed.any() && c_worthNarrowing * narrowed.height() <= extent[2])
+            {
+                place.extent[2] = narrowed.height();
+                place.narrowed  = std::move(narrowed);
+            }
+        }
+        return place;
+    }
+
+    //! Whether particles are so far apart along z that cells should not follow them.
+    bool mayBeNarrowed(const Mat3& box, const Vec3& extent) const
+    {
+        // what cells were chosen for is held by them
+        return options_.boundary == Boundary::Slab
+               && !(operators_.exist()
+                    && extent[2] <= largestLike(operators_.discretisation().extent)[2])
+               && extent[2] > c_worthNarrowing * keptWidth(box, options_);
+    }
+
+    //! What narrowing has changed of a result.
+    SlabCorrection<Real> correctionOf(const Place& place) const
+    {
+        return place.narrowed.correction(charges_, place.box, options_.coulombConstant);
+    }
+    static bool wantsEnergy(const Request& request, const Real* potentials)
+    {
+        return request.energy || request.virial || potentials != nullptr;
     }
 
     //! Whether a virial is that of forces, see setOpenVirial(); the stages have none.
@@ -789,6 +881,7 @@ private:
     bool isFieldOfMix_     = false; //!< measured with the charges in use, of those of two states
     std::vector<TimedSetting> timed_;
     std::optional<Mat3> enqueuedVirial_; //!< of what was enqueued last, if the stages have none
+    Totals enqueuedCorrection_;          //!< of what was enqueued last, see NarrowedSlab
     ChosenFor chosenFor_;
     double measuredSpread_ = 0; //!< nm, see isSpreadAsMeasured(); 0: not known
 };

@@ -8,6 +8,7 @@
  */
 #include <cmath>
 
+#include <array>
 #include <limits>
 #include <string>
 #include <utility>
@@ -270,6 +271,78 @@ TYPED_TEST(Slab, SeldomHasOtherCellsForWhatEvaporates)
                          [](const System& moved, const Evaluation& result)
                          { TestFixture::expectAccurate(result, slabSum(moved, 2), 3e-4); });
     }
+}
+
+/*! \brief A film, and molecules far from it: cells are for the particles, not for what is in between.
+ *
+ *  Forces, energies, virials, potentials are those of the distances that were given. */
+TYPED_TEST(Slab, HasNoCellsForEmptyLayers)
+{
+    using Real        = typename TypeParam::Real;
+    const System rest = film("film", { 4, 4, 2 }, 0.3, 0.02);
+    for (const double height : { 150.0, -12000.0 })
+    {
+        System exact = rest;
+        // one molecule, and a charge that molecules in the film exclude
+        for (int site = 1; site <= 3; ++site)
+        {
+            exact.positions[rest.size() - site][2] += height;
+        }
+        exact.positions[4][2] -= 0.5 * height;
+        exact.exclusions.emplace_back(4, 3);
+        exact.exclusions.emplace_back(4, 7);
+        const System system  = rounded<Real>(exact);
+        const Evaluation sum = slabSum(system, 2);
+        Solver<Real> solver(TestFixture::options());
+        load(solver, system);
+        const std::vector<Real> x = flatPositions<Real>(system);
+        std::vector<Real> forces(x.size()), potentials(system.size());
+        const Totals totals = solver.evaluate(
+                x.data(), Box(system.box).rows, forces.data(), Request(), potentials.data());
+        const Evaluation result = evaluationOf(totals, forces);
+        SCOPED_TRACE(describe(system, solver.setup()) + ", height " + std::to_string(height));
+        EXPECT_LE(solver.setup().leafCells, 4 * system.size());
+        EXPECT_LE(relativeError(result.forces, sum.forces), 3e-4);
+        // planes of charge: forces beyond the film have levers as long as the distances
+        const double tolerance = c_deviations * energyError(sum.forces, 3e-4)
+                                 + roundingFloor<Real>() * std::abs(sum.energy);
+        EXPECT_NEAR(result.energy, sum.energy, tolerance);
+        if (height > 0) // one of them: finite differences take time
+        {
+            EXPECT_LE(largestDifference(result.virial, virialOfSlab(system, 2)),
+                      tolerance + 1e-6 * std::abs(sum.energy));
+        }
+        double twice = 0, scale = 0;
+        for (int i = 0; i < system.size(); ++i)
+        {
+            const double energy = system.charges[i] * static_cast<double>(potentials[i]);
+            twice += energy;
+            scale += std::abs(energy);
+        }
+        EXPECT_NEAR(twice, 2 * totals.energy, roundingFloor<Real>() * scale);
+    }
+}
+
+//! What flies away costs other cells once, however far and fast it goes, and comes back.
+TYPED_TEST(Slab, KeepsItsCellsForWhatFliesAway)
+{
+    using Real        = typename TypeParam::Real;
+    const System rest = film("film", { 4, 4, 4 });
+    Solver<Real> solver(TestFixture::options());
+    load(solver, rest);
+    int choices = 0;
+    std::array<std::array<int, 3>, 3> known = {};
+    for (const double height : { 30.0, 45.0, 300.0, 310.0, 1e4, 9e5, 60.0, 28.0 })
+    {
+        System moved = rest;
+        moved.positions.back()[2] += height;
+        moved = rounded<Real>(moved);
+        SCOPED_TRACE(describe(moved, solver.setup()) + ", height " + std::to_string(height));
+        TestFixture::expectAccurate(evaluate(solver, moved), slabSum(moved, 2), 3e-4);
+        choices += solver.setup().cells != known ? 1 : 0;
+        known = solver.setup().cells;
+    }
+    EXPECT_EQ(choices, 1);
 }
 
 TYPED_TEST(Slab, ContinuesExactly)
