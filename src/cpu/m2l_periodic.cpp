@@ -103,7 +103,7 @@ void PeriodicM2l<Real>::packOperators()
     // What symmetry makes zero comes out as products of roundings. In single precision its products
     // with multipoles would be subnormal numbers, which processors are slow with.
     constexpr double c_nothing = 1e-25;
-    const int end = std::min(first_ + static_cast<int>(blocks_.size()) * lanes_,
+    const int end              = std::min(first_ + static_cast<int>(blocks_.size()) * lanes_,
                              operators_.representatives());
     operators_.forEachKappa(first_,
                             std::max(first_, end),
@@ -116,7 +116,7 @@ void PeriodicM2l<Real>::packOperators()
                                                [&](int i, int j)
                                                {
                                                    const double value = K(i, j);
-                                                   *out = static_cast<Real>(
+                                                   *out               = static_cast<Real>(
                                                            std::abs(value) < c_nothing ? 0 : value);
                                                    out += lanes_;
                                                });

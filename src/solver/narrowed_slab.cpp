@@ -52,14 +52,15 @@ NarrowedSlab<Real>::NarrowedSlab(const Real* x, const std::vector<char>& counts,
     // The layer nearest to the origin stays, and others come nearer: by a multiple of the last digit
     // of the largest of them, so that nothing is rounded
     const auto distance = [](const Layer& l) { return std::max({ l.first, -l.last, 0.0 }); };
-    const auto middle   = std::min_element(
-            layers_.begin(),
-            layers_.end(),
-            [&](const Layer& a, const Layer& b) { return distance(a) < distance(b); });
-    const auto rounded = [](double by, const Layer& l)
+    const auto middle   = std::min_element(layers_.begin(),
+                                         layers_.end(),
+                                         [&](const Layer& a, const Layer& b)
+                                         { return distance(a) < distance(b); });
+    const auto rounded  = [](double by, const Layer& l)
     {
         const double largest = std::max(std::abs(l.first), std::abs(l.last));
-        const double digit   = std::numeric_limits<Real>::epsilon() * std::exp2(std::ceil(std::log2(largest)));
+        const double digit =
+                std::numeric_limits<Real>::epsilon() * std::exp2(std::ceil(std::log2(largest)));
         return std::trunc(by / digit) * digit;
     };
     for (auto above = middle + 1; above < layers_.end(); ++above)
@@ -78,12 +79,13 @@ NarrowedSlab<Real>::NarrowedSlab(const Real* x, const std::vector<char>& counts,
     {
         if (counts[i])
         {
-            const auto above = std::upper_bound(layers_.begin(),
-                                                layers_.end(),
-                                                heightOf(i),
-                                                [](double z, const Layer& l) { return z < l.first; });
-            layer_[i]        = above - layers_.begin() - 1;
-            x_[3 * i + 2]    = static_cast<Real>(heightOf(i) - layers_[layer_[i]].lowered);
+            const auto above =
+                    std::upper_bound(layers_.begin(),
+                                     layers_.end(),
+                                     heightOf(i),
+                                     [](double z, const Layer& l) { return z < l.first; });
+            layer_[i]     = above - layers_.begin() - 1;
+            x_[3 * i + 2] = static_cast<Real>(heightOf(i) - layers_[layer_[i]].lowered);
         }
     }
 }
@@ -97,8 +99,9 @@ double NarrowedSlab<Real>::height() const
 }
 
 template<class Real>
-SlabCorrection<Real>
-NarrowedSlab<Real>::correction(const ChargeSet<Real>& charges, const Mat3& box, double coulombConstant) const
+SlabCorrection<Real> NarrowedSlab<Real>::correction(const ChargeSet<Real>& charges,
+                                                    const Mat3& box,
+                                                    double coulombConstant) const
 {
     const int n   = charges.count();
     const auto& q = charges.charges();
@@ -115,7 +118,8 @@ NarrowedSlab<Real>::correction(const ChargeSet<Real>& charges, const Mat3& box, 
     {
         for (size_t b = 0; b < layers_.size(); b++)
         {
-            potentials[a] += factor * std::abs(layers_[a].lowered - layers_[b].lowered) * ofLayer[b];
+            potentials[a] +=
+                    factor * std::abs(layers_[a].lowered - layers_[b].lowered) * ofLayer[b];
         }
         result.energy += 0.5 * ofLayer[a] * potentials[a];
     }
@@ -142,15 +146,16 @@ NarrowedSlab<Real>::correction(const ChargeSet<Real>& charges, const Mat3& box, 
     std::sort(pairs.begin(), pairs.end());
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     result.forces.assign(pairs.empty() ? 0 : 3 * static_cast<size_t>(n), Real(0));
-    Mat3 plane   = box;
-    plane.row(2) = Eigen::RowVector3d(0, 0, box(0, 0));
+    Mat3 plane               = box;
+    plane.row(2)             = Eigen::RowVector3d(0, 0, box(0, 0));
     const MinimumImage image = MinimumImage::of(plane);
     for (const auto& [i, j] : pairs)
     {
-        const Real *a = x_.data() + 3 * static_cast<size_t>(i), *b = x_.data() + 3 * static_cast<size_t>(j);
-        double dx[3] = { static_cast<double>(a[0]) - static_cast<double>(b[0]),
-                         static_cast<double>(a[1]) - static_cast<double>(b[1]),
-                         0 };
+        const Real *a = x_.data() + 3 * static_cast<size_t>(i),
+                   *b = x_.data() + 3 * static_cast<size_t>(j);
+        double dx[3]  = { static_cast<double>(a[0]) - static_cast<double>(b[0]),
+                          static_cast<double>(a[1]) - static_cast<double>(b[1]),
+                          0 };
         image.search(dx);
         const double narrow = static_cast<double>(a[2]) - static_cast<double>(b[2]);
         const double wide   = narrow + layers_[layer_[i]].lowered - layers_[layer_[j]].lowered;

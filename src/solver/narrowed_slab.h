@@ -60,8 +60,9 @@ public:
     double height() const;
 
     //! What is to be added to a result for these positions. \param[in] box  whose first two vectors count
-    SlabCorrection<Real>
-    correction(const ChargeSet<Real>& charges, const Mat3& box, double coulombConstant) const;
+    SlabCorrection<Real> correction(const ChargeSet<Real>& charges,
+                                    const Mat3& box,
+                                    double coulombConstant) const;
 
 private:
     struct Layer
@@ -69,8 +70,8 @@ private:
         double first, last; //!< heights of its particles, nm
         double lowered;     //!< by so much, nm
     };
-    std::vector<Layer> layers_;  //!< from below
-    std::vector<size_t> layer_;  //!< [n]
+    std::vector<Layer> layers_; //!< from below
+    std::vector<size_t> layer_; //!< [n]
     std::vector<Real> x_;
 };
 

@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,7 +27,10 @@
 #include <unistd.h>
 
 #include "accuracy_case.h"
+#include "changing_systems.h"
 #include "command_line.h"
+#include "open_systems.h"
+#include "slab_sum.h"
 
 namespace
 {
@@ -39,12 +44,14 @@ const char* const c_usage =
   farfield_accuracy_suite [options]
     --device cpu|gpu      where the solver works                                    [cpu]
     --precision both|float|double                                                   [both]
+    --kinds systems|changing   single configurations, or those that one solver meets in turn:
+                          bad starts, far particles, charges of zero; and crystals  [systems]
     --system TEXT         only systems whose name contains TEXT
     --request X           only this accuracy                  [1e-2 to 1e-11]
     --threads N           OpenMP threads                                            [2]
     --limit S             seconds a case may take                                   [120]
     --memory G            GiB of address space a case may take, on the CPU          [8]
-    --list                prints the names of the systems
+    --list                prints the names of all systems
     --help                prints this
 
 Columns: system, particles, box edges (nm), precision, requested accuracy, the estimate of
@@ -56,26 +63,31 @@ and of an evaluation, verdict:
   MISSED   missed
   refused  the library says that it cannot; its words follow
   CRASHED, STALLED
-and notes: 'estimate' if it is off by more than a factor of 2 where the measured error is above the
+  ENDED    with --kinds changing: refused after the first configuration
+With --kinds changing there is a line for each configuration. Errors are those of particles that are
+not in contact, in units of their own RMS force, at the worse of two positions of the grid; behind
+'contacts' is how many particles are (ten times the median force), and their error relative to the
+force of each. 'contact' notes that this is more than the request and what rounding of positions does.
+Further notes: 'estimate' if it is off by more than a factor of 2 where the measured error is above the
 rounding of reference and solver; 'idle' if the error is below a tenth of the request.
 )";
 
 struct Settings
 {
     Device device         = Device::Cpu;
-    std::string precision = "both", system;
-    double request        = 0;
-    int threads           = 2;
-    int limit             = 120;
-    double memory         = 8;
+    std::string precision = "both", system, kinds = "systems";
+    double request = 0;
+    int threads    = 2;
+    int limit      = 120;
+    double memory  = 8;
 };
 
 //! What the children count; shared memory.
 struct Tally
 {
     int next; //!< request that is being tried
-    int met, worst, missed, refused, crashed, stalled;
-    int estimates, idle, compared;
+    int met, worst, missed, refused, ended, crashed, stalled;
+    int estimates, idle, compared, contacts;
 };
 
 //! Relative rounding that a measurement in single or double precision cannot fall below.
@@ -95,8 +107,12 @@ std::string edges(const Matrix& box)
 template<class Real>
 std::vector<double> requestsFor(const Settings& settings)
 {
-    std::vector<double> requests;
-    for (const double request : { 1e-2, 1e-3, 3e-4, 1e-5, 1e-7, 1e-9, 1e-11 })
+    std::vector<double> requests, all = { 1e-2, 1e-3, 3e-4, 1e-5, 1e-7, 1e-9, 1e-11 };
+    if (settings.kinds == "changing")
+    {
+        all = { 1e-2, 1e-3, 3e-4, 1e-4, 5e-5, 1e-5, 1e-7, 1e-9 };
+    }
+    for (const double request : all)
     {
         if ((sizeof(Real) == 8 || request >= 2e-6)
             && (settings.request == 0 || settings.request == request))
@@ -192,23 +208,157 @@ void runCase(const std::string& name,
                 notes.c_str());
 }
 
-//! All requests of a system from the one that is next, in this process.
-template<class Real>
-void runSystem(const SystemKind& kind, const Settings& settings, Tally* tally)
+//! Exact forces of a configuration.
+std::vector<Vector> exactForces(const System& system, Boundary boundary)
 {
-    const ReferenceSystem reference    = withReference<Real>(kind.make());
+    return boundary == Boundary::Periodic ? fastEwald(system, 0).forces
+           : boundary == Boundary::Slab   ? slabSum(system, 2).forces
+                                          : allPairs(system).forces;
+}
+
+//! Configurations that one solver meets in turn, and their forces.
+template<class Real>
+struct Frames
+{
+    Boundary boundary;
+    std::vector<System> systems;
+    std::vector<std::vector<Vector>> exact;
+
+    explicit Frames(const ChangingKind& kind) :
+        boundary(kind.images == Images::Everywhere   ? Boundary::Periodic
+                 : kind.images == Images::InThePlane ? Boundary::Slab
+                                                     : Boundary::Open)
+    {
+        for (System& system : kind.make())
+        {
+            systems.push_back(rounded<Real>(std::move(system)));
+            exact.push_back(exactForces(systems.back(), boundary));
+        }
+    }
+};
+
+template<class Real>
+JudgedForces judgedEvaluation(Solver<Real>* solver,
+                              const System& system,
+                              const std::vector<Vector>& exact)
+{
+    const std::vector<Real> x = flatPositions<Real>(system);
+    JudgedForces worst;
+    for (int k = 0; k < 2; ++k)
+    {
+        Request request;
+        request.energy = request.virial = false;
+        request.gridOffset              = gridPosition(k);
+        std::vector<Real> f(x.size());
+        solver->evaluate(x.data(), Box(system.box).rows, f.data(), request);
+        const JudgedForces own =
+                judgedForces(system, std::vector<double>(f.begin(), f.end()), exact);
+        // a NaN must not pass
+        worst = k > 0 && own.error <= worst.error ? worst : own;
+    }
+    return worst;
+}
+
+template<class Real>
+void runFrames(const std::string& name,
+               const Frames<Real>& frames,
+               double request,
+               const Settings& settings,
+               Tally* tally)
+{
+    Options options;
+    options.accuracy = request;
+    options.threads  = settings.threads;
+    options.device   = settings.device;
+    options.boundary = frames.boundary;
+    Solver<Real> solver(options);
+    bool isMissed = false;
+    for (size_t k = 0; k < frames.systems.size(); ++k)
+    {
+        const System& system = frames.systems[k];
+        printHead({ system, {} }, name, precisionName<Real>(), request);
+        JudgedForces judged;
+        const auto begin = std::chrono::steady_clock::now();
+        try
+        {
+            if (k == 0 || system.charges != frames.systems[k - 1].charges)
+            {
+                load(solver, system, false);
+            }
+            judged = judgedEvaluation(&solver, system, frames.exact[k]);
+        }
+        catch (const Error& error)
+        {
+            std::printf(
+                    "%s: %s [%s]\n", k == 0 ? "refused" : "ENDED", error.what(), error.parameter());
+            ++(k == 0 ? tally->refused : tally->ended);
+            return;
+        }
+        const Setup s = solver.setup();
+        const double seconds =
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        const bool isMet = judged.error <= request + 20 * unitRounding<double>();
+        isMissed         = isMissed || !isMet;
+        // positions are rounded in their cells, by half a unit in the last place of half an edge
+        const double nearest = std::sqrt(c_coulomb * system.meanSquareCharge() / judged.strongest);
+        const double roundings = 2 * unitRounding<Real>() * s.cellSize / nearest;
+        const bool isContact   = judged.inContact > 0 && !(judged.contacts <= request + roundings);
+        tally->contacts += isContact ? 1 : 0;
+        std::printf("%zu of %zu: %8.2e %8.2e %9.3g %2d %d %d %7.4g %8.3f contacts %d %8.2e %s%s\n",
+                    k + 1,
+                    frames.systems.size(),
+                    s.estimatedError,
+                    judged.error,
+                    judged.error / request,
+                    s.order,
+                    s.directRange,
+                    s.levels,
+                    s.cellSize,
+                    seconds,
+                    judged.inContact,
+                    judged.contacts,
+                    isMet ? "met" : "MISSED",
+                    isContact ? " contact" : "");
+    }
+    ++(isMissed ? tally->missed : tally->met);
+}
+
+//! Runs one request; made in the process in which it runs.
+using RunRequest = std::function<void(double)>;
+
+template<class Real>
+RunRequest runnerOf(const SystemKind& kind, const Settings& settings, Tally* tally)
+{
+    const auto reference = std::make_shared<ReferenceSystem>(withReference<Real>(kind.make()));
+    return [=, &settings](double request)
+    { runCase<Real>(kind.name, *reference, request, settings, tally); };
+}
+
+template<class Real>
+RunRequest runnerOf(const ChangingKind& kind, const Settings& settings, Tally* tally)
+{
+    const auto frames = std::make_shared<Frames<Real>>(kind);
+    return [=, &settings](double request)
+    { runFrames<Real>(kind.name, *frames, request, settings, tally); };
+}
+
+//! All requests of a system from the one that is next, in this process.
+template<class Real, class Kind>
+void runSystem(const Kind& kind, const Settings& settings, Tally* tally)
+{
+    const RunRequest run               = runnerOf<Real>(kind, settings, tally);
     const std::vector<double> requests = requestsFor<Real>(settings);
     while (tally->next < static_cast<int>(requests.size()))
     {
         alarm(settings.limit);
-        runCase<Real>(kind.name, reference, requests[tally->next], settings, tally);
+        run(requests[tally->next]);
         std::fflush(stdout);
         ++tally->next;
     }
 }
 
-template<class Real>
-void runInProcesses(const SystemKind& kind, const Settings& settings, Tally* tally)
+template<class Real, class Kind>
+void runInProcesses(const Kind& kind, const Settings& settings, Tally* tally)
 {
     const std::vector<double> requests = requestsFor<Real>(settings);
     tally->next                        = 0;
@@ -262,11 +412,34 @@ bool parse(int argc, char** argv, Settings* settings)
                         argv,
                         { { "--device", setDevice(&settings->device) },
                           { "--precision", setText(&settings->precision) },
+                          { "--kinds", setText(&settings->kinds) },
                           { "--system", setText(&settings->system) },
                           { "--request", setNumber(&settings->request) },
                           { "--threads", setNumber(&settings->threads) },
                           { "--limit", setNumber(&settings->limit) },
-                          { "--memory", setNumber(&settings->memory) } });
+                          { "--memory", setNumber(&settings->memory) } })
+           && (settings->kinds == "systems" || settings->kinds == "changing");
+}
+
+//! Runs those that are asked for, in the precisions that are.
+template<class Kind>
+void runAll(const std::vector<Kind>& kinds, const Settings& settings, Tally* tally)
+{
+    for (const Kind& kind : kinds)
+    {
+        if (kind.name.find(settings.system) == std::string::npos)
+        {
+            continue;
+        }
+        if (settings.precision != "double")
+        {
+            runInProcesses<float>(kind, settings, tally);
+        }
+        if (settings.precision != "float")
+        {
+            runInProcesses<double>(kind, settings, tally);
+        }
+    }
 }
 
 } // namespace
@@ -276,6 +449,10 @@ int main(int argc, char** argv)
     if (argc == 2 && std::strcmp(argv[1], "--list") == 0)
     {
         for (const SystemKind& kind : systemKinds())
+        {
+            std::printf("%s\n", kind.name.c_str());
+        }
+        for (const ChangingKind& kind : changingKinds())
         {
             std::printf("%s\n", kind.name.c_str());
         }
@@ -313,20 +490,16 @@ int main(int argc, char** argv)
                 "cell",
                 "prepare",
                 "evaluate");
-    for (const SystemKind& kind : systemKinds())
+    if (settings.kinds == "changing")
     {
-        if (kind.name.find(settings.system) == std::string::npos)
-        {
-            continue;
-        }
-        if (settings.precision != "double")
-        {
-            runInProcesses<float>(kind, settings, tally);
-        }
-        if (settings.precision != "float")
-        {
-            runInProcesses<double>(kind, settings, tally);
-        }
+        runAll(changingKinds(), settings, tally);
+        std::printf("contacts beyond the request and rounding: %d, ended %d; ",
+                    tally->contacts,
+                    tally->ended);
+    }
+    else
+    {
+        runAll(systemKinds(), settings, tally);
     }
     std::printf("met %d, missed at some positions of the grid %d, missed %d, refused %d, crashed "
                 "%d, stalled %d; estimates off by more than 2: %d of %d; below a tenth of the "
@@ -340,5 +513,6 @@ int main(int argc, char** argv)
                 tally->estimates,
                 tally->compared,
                 tally->idle);
-    return tally->worst + tally->missed + tally->crashed + tally->stalled == 0 ? 0 : 1;
+    return tally->worst + tally->missed + tally->ended + tally->crashed + tally->stalled == 0 ? 0
+                                                                                              : 1;
 }

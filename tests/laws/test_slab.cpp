@@ -330,7 +330,7 @@ TYPED_TEST(Slab, KeepsItsCellsForWhatFliesAway)
     const System rest = film("film", { 4, 4, 4 });
     Solver<Real> solver(TestFixture::options());
     load(solver, rest);
-    int choices = 0;
+    int choices                             = 0;
     std::array<std::array<int, 3>, 3> known = {};
     for (const double height : { 30.0, 45.0, 300.0, 310.0, 1e4, 9e5, 60.0, 28.0 })
     {
