@@ -22,9 +22,12 @@
 #include <vector>
 
 #include "accuracy_case.h"
+#include "changing_systems.h"
 #include "command_line.h"
 #include "expectation.h"
+#include "open_systems.h"
 #include "sequence.h"
+#include "slab_sum.h"
 #include "solver_input.h"
 #include "system_building.h"
 
@@ -88,9 +91,13 @@ protected:
 
     void setSystem(System system)
     {
+        setAsItIs(std::move(system));
+        putTogether();
+    }
+    void setAsItIs(System system)
+    {
         system_  = rounded<Real>(std::move(system));
         isKnown_ = false;
-        putTogether();
     }
     //! Without images, particles are where they are: one in a distant image is far away.
     void putTogether()
@@ -202,6 +209,43 @@ protected:
         }
         check(request, before, *forces, *totals);
         return true;
+    }
+
+    /*! \brief Evaluates particles of which some may be in contact, or one far away: forces alone are
+     *         checked, see JudgedForces. */
+    void evaluateAndJudge(bool isFar)
+    {
+        const std::vector<Real> x = flatPositions<Real>(system_);
+        std::vector<Real> forces(x.size(), Real(0));
+        try
+        {
+            solver_->evaluate(x.data(), Box(system_.box).rows, forces.data());
+        }
+        catch (const Error& error)
+        {
+            acceptOrFail(error);
+            return;
+        }
+        if (!isLeftToTheAccuracy())
+        {
+            return;
+        }
+        const double area               = system_.box[0][0] * system_.box[1][1];
+        const bool isSlab               = options_.boundary == Boundary::Slab;
+        const std::vector<Vector> exact = isFar && isSlab
+                                                  ? slabSum(system_, std::sqrt(c_pi / area)).forces
+                                          : isFar ? allPairs(system_).forces
+                                                  : expected().value.forces;
+        const JudgedForces judged =
+                judgedForces(system_, std::vector<double>(forces.begin(), forces.end()), exact);
+        const double floor = 1e3 * std::numeric_limits<double>::epsilon();
+        if (!(judged.error <= settings_.slack * options_.accuracy + floor))
+        {
+            std::ostringstream text;
+            text << "RMS force error " << judged.error << " of those that are not in contact, "
+                 << judged.inContact << " are";
+            fail("accuracy is missed", text.str());
+        }
     }
 
     const Expectation& expected()

@@ -42,7 +42,7 @@ public:
     static const std::vector<Call>& calls()
     {
         static const std::vector<Call> c_calls = {
-            { "evaluate", 0.18, &Sequence::evaluateOnce },
+            { "evaluate", 0.11, &Sequence::evaluateOnce },
             { "move", 0.10, &Sequence::move },
             { "scale", 0.06, &Sequence::scale },
             { "deform", 0.10, &Sequence::deformAnyhow },
@@ -51,7 +51,7 @@ public:
             { "foreign", 0.03, &Sequence::foreign },
             { "spoiled", 0.03, &Sequence::spoiled },
             { "moved", 0.04, &Sequence::moved },
-            { "invalid", 0.12, &Sequence::invalidOnce },
+            { "invalid", 0.09, &Sequence::invalidOnce },
             { "parallel", 0.01, &Sequence::inParallel },
             { "threads", 0.01, &Sequence::inThreads },
             { "queries", 0.03, &Sequence::queries },
@@ -61,7 +61,11 @@ public:
             { "load", 0.02, &Sequence::load },
             { "charges", 0.02, &Sequence::otherCharges },
             { "exclusions", 0.02, &Sequence::otherExclusions },
-            { "ranks", 0.02, &Sequence::onSomeRanks }
+            { "ranks", 0.02, &Sequence::onSomeRanks },
+            { "contacts", 0.04, &Sequence::contacts },
+            { "scatter", 0.02, &Sequence::scatter },
+            { "far", 0.02, &Sequence::farParticle },
+            { "zeros", 0.02, &Sequence::zeros }
         };
         return c_calls;
     }
@@ -202,6 +206,52 @@ private:
         }
         setSystem(deformed(system_, f));
         evaluate(random);
+    }
+
+    //! A bad start or a particle that flies away, and what was there before.
+    void visit(std::mt19937& random, const System& bad, bool isFar)
+    {
+        const System settled = system_;
+        this->setAsItIs(bad);
+        this->evaluateAndJudge(isFar);
+        setSystem(settled);
+        evaluate(random);
+    }
+    void contacts(std::mt19937& random)
+    {
+        const int pairs = 1 + below(random, chance(random, 0.5) ? 3 : 100);
+        visit(random, withContacts(system_, pairs, logUniform(random, 1e-5, 0.1), random), false);
+    }
+    void scatter(std::mt19937& random) { visit(random, scattered(system_, random), false); }
+    void farParticle(std::mt19937& random)
+    {
+        //! Sums over all pairs and their images take long.
+        constexpr int c_most = 400;
+        const int n          = system_.size();
+        if (n == 0 || n > c_most || !isOpenAlong(options_.boundary, 2))
+        {
+            return;
+        }
+        System bad    = system_;
+        double& place = bad.positions[below(random, n)][2];
+        place += logUniform(random, 10, 2e4) * (chance(random, 0.5) ? 1 : -1);
+        visit(random, bad, true);
+    }
+    void zeros(std::mt19937& random)
+    {
+        const System all  = system_;
+        const double part = chance(random, 0.5) ? 0.02 : uniform(random);
+        System next       = all;
+        for (double& q : next.charges)
+        {
+            q = chance(random, part) ? q : 0;
+        }
+        for (const System& system : { next, all })
+        {
+            setSystem(system);
+            loadCharges(*solver_, system_);
+            evaluate(random);
+        }
     }
 
     void moved(std::mt19937& random)
