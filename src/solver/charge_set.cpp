@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <new>
+#include <numeric>
 #include <utility>
 
 #include "cells/minimum_image.h"
@@ -121,30 +122,37 @@ Vec3 ChargeSet<Real>::extent(const Real* x) const
 template<class Real>
 double ChargeSet<Real>::spread(const Real* x, Boundary boundary) const
 {
-    double squares = 0;
+    std::vector<double> squares(charged_, 0.0), places;
+    if (charged_ == 0)
+    {
+        return 0;
+    }
     for (int k = 0; k < 3; k++)
     {
         if (!isOpenAlong(boundary, k))
         {
             continue;
         }
-        const auto at = [&](int i)
-        { return static_cast<double>(x[3 * static_cast<size_t>(i) + k]); };
-        // from a charge, so that little is lost where all are far from the origin
-        const auto first = std::find(isCharged_.begin(), isCharged_.end(), char(1));
-        const double origin =
-                first != isCharged_.end() ? at(static_cast<int>(first - isCharged_.begin())) : 0;
-        double sum = 0, ofSquares = 0;
+        places.clear();
         for (int i = 0; i < count_; i++)
         {
-            const double u = isCharged_[i] ? at(i) - origin : 0;
-            sum += u;
-            ofSquares += u * u;
+            if (isCharged_[i])
+            {
+                places.push_back(static_cast<double>(x[3 * static_cast<size_t>(i) + k]));
+            }
         }
-        const double n = std::max<double>(1, static_cast<double>(charged_));
-        squares += std::max(0.0, ofSquares / n - sum / n * (sum / n));
+        std::vector<double> sorted = places;
+        const auto middle          = sorted.begin() + charged_ / 2;
+        std::nth_element(sorted.begin(), middle, sorted.end());
+        for (size_t i = 0; i < places.size(); i++)
+        {
+            squares[i] += (places[i] - *middle) * (places[i] - *middle);
+        }
     }
-    return std::sqrt(squares);
+    const auto end = squares.end() - charged_ / 10;
+    std::nth_element(squares.begin(), end - 1, squares.end());
+    const double sum = std::accumulate(squares.begin(), end, 0.0);
+    return std::sqrt(sum / static_cast<double>(end - squares.begin()));
 }
 
 template<class Real>

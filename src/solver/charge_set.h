@@ -69,7 +69,8 @@ public:
      *  \param[in] x  [n][3], nm, without images
      *  \throws Error  InvalidArgument: one of them is not finite, or too far away */
     Vec3 extent(const Real* x) const;
-    //! RMS distance, nm, of those with a charge from their centre, along axes without images.
+    /*! \brief How far those with a charge are spread along axes without images, nm: the RMS distance
+     *         from their median, but for the farthest tenth, which may have flown away. */
     double spread(const Real* x, Boundary boundary) const;
     //! Excluded pairs of charged particles.
     struct PairsApart

@@ -6,6 +6,8 @@
 /*! \file
  *  \brief Boundary::Slab with arrays in device memory: sums over the plane, wherever films go.
  */
+#include <cmath>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -109,6 +111,43 @@ TYPED_TEST(DeviceSlab, FollowsTheParticlesAndTheBox)
                               std::max(1.0, motion.ofHeight) * tolerance);
                 }
                 ++step;
+            }
+        }
+    }
+}
+
+//! Cells are not for empty layers; a charge that the film excludes flies away, too.
+TYPED_TEST(DeviceSlab, HasNoCellsForEmptyLayers)
+{
+    using Real  = typename TypeParam::Real;
+    System rest = film("film", { 5, 5, 3 }, 0.2, 0.02);
+    rest.exclusions.emplace_back(4, rest.size() - 1);
+    Caller<Real> caller(rounded<Real>(rest), TestFixture::options(M2lEngine::Auto));
+    long long step = 0;
+    for (const double height : { 30.0, 12000.0, 12500.0, -70.0, 20.0 })
+    {
+        System exact = rest;
+        exact.positions.back()[2] += height;
+        const System system  = rounded<Real>(exact);
+        const Evaluation sum = slabSum(system, 2);
+        caller.put(system);
+        SCOPED_TRACE(describe(system, caller.setup()) + ", height " + std::to_string(height));
+        for (const bool totalsToo : { false, true })
+        {
+            Request request       = forcesAt(step++);
+            request.energy        = totalsToo;
+            request.virial        = totalsToo;
+            request.mayHaveJumped = true;
+            caller.enqueue(request);
+            const Totals totals = caller.wait();
+            EXPECT_LE(caller.setup().leafCells, 4 * system.size());
+            EXPECT_LE(relativeError(caller.forces(), sum.forces), c_accuracy);
+            if (totalsToo)
+            {
+                EXPECT_NEAR(totals.energy,
+                            sum.energy,
+                            c_deviations * energyError(sum.forces, c_accuracy)
+                                    + roundingFloor<Real>() * std::abs(sum.energy));
             }
         }
     }

@@ -47,6 +47,31 @@ TEST_F(Charges, AreCountedAndSummed)
     EXPECT_EQ(backend.charges, std::vector<double>({ 1, 0, -2, 0 }));
 }
 
+//! One that has flown away changes hardly anything; two particles are all that there are.
+TEST_F(Charges, AreSpreadAsMostOfThem)
+{
+    std::vector<double> q(100, 1), x;
+    for (int i = 0; i < 100; ++i)
+    {
+        x.insert(x.end(), { 0.1 * (i % 10), 0.1 * (i / 10), 0.0 });
+    }
+    set(q);
+    const double before = charges.spread(x.data(), Boundary::Open);
+    EXPECT_GT(before, 0.3);
+    EXPECT_LT(before, 0.5);
+    x[3 * 57 + 2] = 12000;
+    EXPECT_NEAR(charges.spread(x.data(), Boundary::Open), before, 0.03 * before);
+    for (double& coordinate : x)
+    {
+        coordinate *= 2;
+    }
+    EXPECT_NEAR(charges.spread(x.data(), Boundary::Open), 2 * before, 0.06 * before);
+    EXPECT_EQ(charges.spread(x.data(), Boundary::Periodic), 0);
+    set({ 1, -1 });
+    const double two[] = { 0, 0, 0, 0, 3, 4 };
+    EXPECT_DOUBLE_EQ(charges.spread(two, Boundary::Open), std::sqrt(12.5));
+}
+
 TEST_F(Charges, DecideWhoTakesPart)
 {
     const auto expect = [](const std::vector<double>& q, int takingPart, const Ints& order)
