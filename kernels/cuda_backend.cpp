@@ -87,13 +87,6 @@ void CudaBackend<Real>::setFieldCap(double cap)
 }
 
 template<class Real>
-void CudaBackend<Real>::readTotals()
-{
-    totals_.read(cells_, streams_.far());
-    this->cappedFields_ = totals_.newCappedFields().value_or(this->cappedFields_);
-}
-
-template<class Real>
 void CudaBackend<Real>::setSystem(const WholeSystem<Real>& system)
 {
     ranks_->setSystem(system, rootCoulomb_, far());

@@ -168,6 +168,13 @@ void CudaBackend<Real>::addPotentials()
 }
 
 template<class Real>
+void CudaBackend<Real>::readTotals()
+{
+    totals_.read(cells_, streams_.far());
+    this->cappedFields_ = totals_.newCappedFields().value_or(this->cappedFields_);
+}
+
+template<class Real>
 Totals CudaBackend<Real>::collect()
 {
     if (onDevice_)
@@ -355,6 +362,7 @@ void CudaBackend<Real>::throwIfOverflowed()
     template void CudaBackend<Real>::m2l(int);                                                     \
     template void CudaBackend<Real>::l2p();                                                        \
     template void CudaBackend<Real>::addPotentials();                                              \
+    template void CudaBackend<Real>::readTotals();                                                 \
     template Totals CudaBackend<Real>::collect();                                                  \
     template void CudaBackend<Real>::beginStage(Stage);                                            \
     template void CudaBackend<Real>::endStage(Stage);                                              \
