@@ -8,6 +8,8 @@
 #ifndef FARFIELD_SOLVER_RANKS_CHECK_H
 #define FARFIELD_SOLVER_RANKS_CHECK_H
 
+#include <cstdint>
+
 #include <array>
 #include <string>
 #include <vector>

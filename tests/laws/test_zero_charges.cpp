@@ -149,6 +149,55 @@ TYPED_TEST(ZeroCharges, MayBeAllThereAre)
     }
 }
 
+//! Forces that replace what was there are zero, those that are added leave it; so for all results.
+TYPED_TEST(ZeroCharges, ClearWhatIsReplacedAndAddNothing)
+{
+    using Real   = typename TypeParam::Real;
+    const int n  = 12;
+    System water = this->fourSiteWater();
+    water.positions.resize(n);
+    const std::vector<Real> x = flatPositions<Real>(water), none(n, Real(0));
+    const Box box(water.box);
+    const std::vector<int> group(n, 0);
+    for (const Boundary boundary : { Boundary::Periodic, Boundary::Slab, Boundary::Open })
+    {
+        for (const bool twoStates : { false, true })
+        {
+            Options options  = this->options();
+            options.boundary = boundary;
+            options.accuracy = 1e-2; // quick to set up
+            Solver<Real> solver(options);
+            twoStates ? solver.setPerturbedCharges(none.data(), none.data(), n)
+                      : solver.setCharges(none.data(), n);
+            for (const bool replaces : { false, true })
+            {
+                Request request        = {};
+                request.replaceForces  = replaces;
+                request.lambda         = 0.5;
+                request.dEnergyDLambda = twoStates;
+                std::vector<Real> f(3 * n, Real(1)), potentials(n, Real(1));
+                const Totals totals =
+                        solver.evaluate(x.data(), box.rows, f.data(), request, potentials.data());
+                EXPECT_EQ(f, std::vector<Real>(3 * n, replaces ? Real(0) : Real(1)));
+                EXPECT_EQ(potentials, none);
+                EXPECT_EQ(totals.energy, 0);
+                EXPECT_EQ(totals.dEnergyDLambda, 0);
+                for (const auto& row : totals.virial)
+                {
+                    EXPECT_EQ(std::vector<double>(row, row + 3), std::vector<double>(3, 0));
+                }
+            }
+            EXPECT_EQ(solver.groupEnergies(x.data(), box.rows, group.data(), 1),
+                      std::vector<double>(1, 0));
+            std::vector<Real> potentials(2, Real(1)), fields(6, Real(1));
+            const Real at[] = { 0.5, 0.6, 0.7, 0.1, 0.2, 0.3 };
+            solver.evaluateAt(x.data(), box.rows, at, 2, potentials.data(), fields.data());
+            EXPECT_EQ(potentials, std::vector<Real>(2, Real(0)));
+            EXPECT_EQ(fields, std::vector<Real>(6, Real(0)));
+        }
+    }
+}
+
 //! Which of the excluded pairs count is decided by the charges at hand, whatever came first.
 TYPED_TEST(ZeroCharges, MayBeSetBeforeAndAfterTheExclusions)
 {
