@@ -193,6 +193,9 @@ runTests()
     GROMACS_SOURCE_DIR=$(cat "$build/share/gromacs/origin")/gromacs-patched
     export GROMACS_SOURCE_DIR
 
+    # Threads of several tests share cores, see docs/choosing.md
+    export GOMP_SPINCOUNT=2000
+
     checkSources || failed+=("checks of the sources")
     step "Unit tests"
     ctest --test-dir "$build" --output-on-failure -j "$(nproc)" --timeout 900 || failed+=("unit tests")

@@ -8,9 +8,9 @@ def _load():
     """The extension module.
 
     Threads of libgomp that wait at a barrier spin for about a millisecond before they sleep. Where more threads than
-    cores want to run, those of another process or of this one that others wait for do not get to run meanwhile, and an
-    evaluation takes tens to hundreds of times as long. With 2000 rounds it takes twice as long, and as long as
-    before where nothing else runs. libgomp reads the variable when it is loaded; what the user sets stands.
+    cores want to run, what they wait for does not get to run meanwhile, and an evaluation takes up to hundreds of
+    times as long. With 2000 rounds it takes a few times as long, and no longer than before where nothing else
+    runs. libgomp reads the variable when it is loaded; what the user sets stands.
     """
     name = "GOMP_SPINCOUNT"
     is_ours = name not in os.environ and "OMP_WAIT_POLICY" not in os.environ

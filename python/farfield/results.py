@@ -20,6 +20,7 @@ def _lines(value):
 
 
 def write(path, content):
-    """Writes an object."""
+    """Writes an object; what took hours is not lost for want of a folder."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     entries = (f"{json.dumps(name)}: {_lines(value)}" for name, value in content.items())
     Path(path).write_text("{\n" + ",\n".join(entries) + "\n}\n")

@@ -111,7 +111,9 @@ def test_quickstart_installs_the_other_halves(tmp_path, stand_in, mpi_without_he
     """Headers of MPI; FFTW in the other precision, where one in double precision alone stands before; doxygen that does not
     start."""
     stand_in("doxygen", "exit 1")
-    (tmp_path / "fftw3f.pc").write_text("Name: fftw3f\nDescription: none\nVersion: 3.3\nLibs: -L/nowhere -lfftw3f_of_nobody\n")
+    (tmp_path / "fftw3f.pc").write_text(
+        "Name: fftw3f\nDescription: none\nVersion: 3.3\nLibs: -L/nowhere -lfftw3f_of_nobody\n"
+    )
     done = shell(tmp_path, "missingPackages docs", PKG_CONFIG_PATH=str(tmp_path))
     assert {"libopenmpi-dev", "libfftw3-dev", "doxygen"} <= set(done.stdout.split()), done.stderr
 
@@ -144,6 +146,8 @@ def test_a_download_that_breaks_off_is_begun_anew(tmp_path, stand_in):
     (tmp_path / "downloads/gromacs-2026.3.tar.gz.part").write_text("half")
     (tmp_path / "downloads/gromacs-2026.3.tar.gz").write_text("other")
     stand_in("curl", "exit 18")
-    done = shell(tmp_path, "root=$PWD/tree; downloadFromMirror() { return 1; }\nfindArchive gromacs gromacs name GROMACS_SOURCE")
+    done = shell(
+        tmp_path, "root=$PWD/tree; downloadFromMirror() { return 1; }\nfindArchive gromacs gromacs name GROMACS_SOURCE"
+    )
     assert done.returncode == 1 and "GROMACS_SOURCE=/path/to/gromacs-2026.3.tar.gz" in done.stderr
     assert not (tmp_path / "downloads/gromacs-2026.3.tar.gz.part").exists()

@@ -38,6 +38,6 @@ def busy():
     if load <= 0.25 * cores:
         return None
     return (
-        f"Other programs keep {load:.1f} of the {cores} cores of this machine busy. Speeds are not those of an idle one, and "
+        f"Other programs want {load:.1f} cores of this machine, which has {cores}. Speeds are not those of an idle one, and "
         "may be tens of times lower; GOMP_SPINCOUNT=2000 in the environment helps threads that share cores."
     )

@@ -82,8 +82,8 @@ class Done:
     text: str
 
     def ok(self):
-        """Returns itself, or raises GmxError if the command failed."""
-        if self.status != 0:
+        """Returns itself, or raises GmxError if the command failed, or may have: some do not see that a disk is full."""
+        if self.status != 0 or self.full:
             tail = "\n".join(self.text.splitlines()[-25:])
             raise GmxError(
                 f"gmx {self.command} failed, {self.reason} "
@@ -92,10 +92,15 @@ class Done:
         return self
 
     @property
+    def full(self):
+        """Whether the disk is, in words, or ""."""
+        folder = self.messages.parent
+        return f"; the disk of {folder} is full" if shutil.disk_usage(folder).free < LITTLE else ""
+
+    @property
     def reason(self):
         """Of a failure, as far as it can be told from outside."""
-        folder = self.messages.parent
-        full = f"; the disk of {folder} is full" if shutil.disk_usage(folder).free < LITTLE else ""
+        full = self.full
         if self.status >= 0:
             return f"exit status {self.status}{full}"
         name = signal.Signals(-self.status).name
@@ -117,7 +122,7 @@ class Gmx:
     def __init__(self, program, time_limit=None):
         self.program = Path(shutil.which(program) or program).resolve()
         self.time_limit = time_limit
-        if not os.access(self.program, os.X_OK):
+        if not (self.program.is_file() and os.access(self.program, os.X_OK)):
             raise GmxError(f"no program at {program}; ./quickstart.sh gmx builds one")
 
     def attempt(self, command, *arguments, folder, answer="", variables=None, time_limit=None):

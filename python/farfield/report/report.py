@@ -115,7 +115,7 @@ def check_disk(systems):
     free = shutil.disk_usage(folder).free
     if wanted > free:
         raise GmxError(
-            f"the runs write {wanted / 1e9:.1f} GB, but the disk of {folder} has {free / 1e9:.1f} GB left; "
+            f"the runs write {wanted / 1e6:.0f} MB, but the disk of {folder} has {free / 1e6:.0f} MB left; "
             "--keep names a folder elsewhere"
         )
 
