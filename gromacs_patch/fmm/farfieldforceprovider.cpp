@@ -418,6 +418,8 @@ void FarfieldForceProvider::logTimings() const
     {
         return;
     }
+    // Forces may have changed since the last pair search
+    impl_->fmm_.logSetup(impl_->dataPath_);
     std::string text;
     if (!impl_->device_ || impl_->fmm_.isDistributed())
     {

@@ -166,6 +166,20 @@ std::string noteOnOtherDevice(const farfield::Setup& setup)
             deviceTitle(setup.device));
 }
 
+std::string noteOnAccuracy(const farfield::Setup& setup)
+{
+    if (!setup.isBestEffort)
+    {
+        return {};
+    }
+    return formatString(
+            "The FMM accuracy that was asked for is not met with the particles where they are now: "
+            "the best that can be had is an error of %.1e. Charges may nearly coincide, which "
+            "mixed precision does not resolve. The run goes on, and the error is measured again "
+            "when forces have changed.",
+            setup.estimatedError);
+}
+
 std::string stageTable(const std::string& title, const std::vector<farfield::StageTime>& times)
 {
     double    total    = 0;

@@ -74,6 +74,13 @@ std::string describeSetup(const farfield::Setup& setup,
  */
 std::string noteOnOtherDevice(const farfield::Setup& setup);
 
+/*! \brief Says that nothing meets the accuracy.
+ *
+ * \param[in] setup  the discretisation
+ * \returns an empty string if the one in use does
+ */
+std::string noteOnAccuracy(const farfield::Setup& setup);
+
 /*! \brief Makes a table of times per stage; that of a stage is the sum of all calls.
  *
  * \param[in] title  the line above it

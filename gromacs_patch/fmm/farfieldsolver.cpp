@@ -43,6 +43,8 @@
 
 #include "config.h"
 
+#include <cmath>
+
 #include <algorithm>
 
 #include "gromacs/mdlib/gmx_omp_nthreads.h"
@@ -68,6 +70,9 @@ namespace gmx
 
 namespace
 {
+
+//! An estimated error that has changed by this factor is logged again
+constexpr double c_otherError = 1.4;
 
 //! The options of the library: those of the mdp file, and what the run decides.
 farfield::Options solverOptions(const FarfieldOptions& mdp, const FarfieldRun& run)
@@ -333,8 +338,25 @@ void FarfieldSolver::logSetup(const std::string& dataPath)
         {
             GMX_LOG(logger_.info).asParagraph().appendText(note);
         }
-        loggedSetup_ = setup;
     }
+    else if (std::abs(std::log(setup.estimatedError / loggedSetup_.estimatedError)) > std::log(c_otherError))
+    {
+        GMX_LOG(logger_.info)
+                .asParagraph()
+                .appendText(formatString(
+                        "Forces have changed since FMM cells were chosen. With the same cells the "
+                        "estimated error is now %.1e (relative RMS force error).",
+                        setup.estimatedError));
+    }
+    else if (setup.isBestEffort == loggedSetup_.isBestEffort)
+    {
+        return;
+    }
+    if (setup.isBestEffort && !loggedSetup_.isBestEffort)
+    {
+        GMX_LOG(logger_.warning).asParagraph().appendText(noteOnAccuracy(setup));
+    }
+    loggedSetup_ = setup;
 }
 
 void FarfieldSolver::rethrow(const farfield::Error& error, const std::string& when) const

@@ -144,6 +144,12 @@ public:
      */
     void follow(const MDModulesAtomsRedistributedSignal& signal, const std::string& dataPath);
 
+    /*! \brief Writes the discretisation to the log when it, or its error, has changed.
+     *
+     * \param[in] dataPath  as follow()
+     */
+    void logSetup(const std::string& dataPath);
+
     //! What to ask of the solver at \p step; \p lambda mixes perturbed charges.
     farfield::Request request(int64_t step, const StepWorkload& stepWork, real lambda);
 
@@ -161,9 +167,6 @@ private:
     void setParticlesOfRank();
     //! Chooses the discretisation, or takes it over from the checkpoint; throws farfield::Error.
     void prepare(ArrayRef<const RVec> x, const Matrix3x3& box);
-    //! Writes the discretisation to the log when it has changed.
-    void logSetup(const std::string& dataPath);
-
     const MDLogger& logger_;
     FarfieldRun     run_;
 

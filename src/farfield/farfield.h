@@ -237,8 +237,10 @@ public:
      *  that; small anisotropic changes are followed to first order. Order and cells are chosen on
      *  the first call, and anew when the box has changed much, or when the number of particles, or
      *  of those with excluded partners, has grown or shrunk by more than a factor of 1.5 since the
-     *  choice. Particles that only move never change them, so that a run can be continued exactly,
-     *  see state(); one that begins as a vapour and ends as a droplet may gain from a new Solver.
+     *  choice, or when forces have become much weaker or stronger (by a fifth where there are many
+     *  particles) and the error, which is measured again then, no longer suffices or is far below the
+     *  accuracy. That follows from the positions at hand and from state() alone, so that a run can be
+     *  continued exactly. One that begins as a vapour and ends as a droplet may gain from a new Solver.
      *  Without images they do, where particles are farther apart by a tenth, or half as far, as when
      *  cells were chosen; that follows from the positions at hand alone, and a run can be continued
      *  exactly as well.
