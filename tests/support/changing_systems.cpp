@@ -186,7 +186,7 @@ JudgedForces judgedForces(const System& system,
     std::vector<Vector> ofNone;
     const double least = forceScale(system, ofNone);
     const double bound = c_contact * std::max(charged[charged.size() / 2], least);
-    double squares = 0, errors = 0, ofContacts = 0;
+    double squares = 0, errors = 0, ofContacts = 0, all = 0;
     for (size_t i = 0; i < n; ++i)
     {
         double square = 0;
@@ -194,6 +194,7 @@ JudgedForces judgedForces(const System& system,
         {
             square += std::pow(forces[3 * i + k] - exact[i][k], 2);
         }
+        all += square;
         result.strongest = std::max(result.strongest, sizes[i]);
         if (sizes[i] > bound)
         {
@@ -204,6 +205,7 @@ JudgedForces judgedForces(const System& system,
         squares += sizes[i] * sizes[i];
         errors += square;
     }
+    result.ofAll        = std::sqrt(all / static_cast<double>(n)) / forceScale(system, exact);
     const double others = std::max<double>(1, static_cast<double>(n) - result.inContact);
     result.scale        = std::max(std::sqrt(squares / others), least);
     result.error        = std::sqrt(errors / others) / result.scale;

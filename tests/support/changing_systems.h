@@ -55,6 +55,7 @@ struct JudgedForces
 {
     double scale     = 0; //!< RMS force of the others, at least what forceScale() has, kJ/mol/nm
     double error     = 0; //!< of the others, RMS, in units of scale
+    double ofAll     = 0; //!< of all, RMS, in units of forceScale()
     double contacts  = 0; //!< of those in contact: RMS over these of error over force
     int inContact    = 0; //!< how many these are
     double strongest = 0; //!< force of all, kJ/mol/nm
