@@ -386,6 +386,13 @@ private:
         Choice //!< of order and cells, and a plan
     };
 
+    //! Why order and cells are chosen.
+    enum class Why
+    {
+        OtherSystem, //!< or box, or for the first time
+        OtherForces  //!< those in use may do
+    };
+
     //! Whether exchanges are planned for the operators that there are, and these for the system.
     bool isPlanned() const
     {
@@ -477,13 +484,15 @@ private:
         {
             return;
         }
+        Why why = Why::OtherSystem;
         if (need != Need::Choice && !areFieldsAsMeasured(fields))
         {
             need = Need::Choice;
+            why  = Why::OtherForces;
         }
         if (need == Need::Choice)
         {
-            chooseAndLocate(x, onHost, box);
+            chooseAndLocate(x, onHost, box, why);
         }
         if (need != Need::Nothing)
         {
@@ -494,9 +503,9 @@ private:
 
     //! Chooses cells, for which exchanges are to be planned then. Arguments as makeReady().
     template<class Positions>
-    void chooseAndLocate(const Real* x, const Positions& onHost, const Mat3& box)
+    void chooseAndLocate(const Real* x, const Positions& onHost, const Mat3& box, Why why)
     {
-        times_.add(Stage::SetUp, [&] { choose(onHost(), box); });
+        times_.add(Stage::SetUp, [&] { choose(onHost(), box, why); });
         times_.add(Stage::Sort, [&] { agree(&ranks_, [&] { locate(x, box); }); });
     }
 
@@ -537,7 +546,7 @@ private:
             times_.notCounted([&] { pipeline_.run(x, added.data(), own); });
         }
         chooseAndLocate(
-                x, [x] { return x; }, box);
+                x, [x] { return x; }, box, Why::OtherForces);
         times_.add(Stage::Sort, [&] { plan(); });
         times_.evaluation(*backend_, [&] { *totals = pipeline_.run(x, better.data(), own); });
         for (size_t k = 0; k < added.size(); k++)
@@ -585,7 +594,7 @@ private:
     }
 
     //! The first rank chooses order and cells, with all particles, by measured errors.
-    void choose(const Real* x, const Mat3& box)
+    void choose(const Real* x, const Mat3& box, Why why)
     {
         std::vector<double> state;
         const Network network       = networkFor(box);
@@ -614,7 +623,15 @@ private:
                   chooser.setCharges(system_.charges.data(), n);
                   chooser.setExclusions(
                           system_.excluded.offsets.data(), system_.excluded.partners.data(), n);
-                  chooser.prepare(all.data(), rows);
+                  if (why == Why::OtherForces)
+                  {
+                      chooser.restore(this->state());
+                      SolverAccess<Real>::lookAtForces(chooser, all.data(), rows);
+                  }
+                  else
+                  {
+                      chooser.prepare(all.data(), rows);
+                  }
                   state = chooser.state();
               });
         restore(ranks_.gather(state).values);

@@ -142,6 +142,10 @@ bool isA(double number)
     {
         return number == static_cast<int>(Device::Cpu) || number == static_cast<int>(Device::Gpu);
     }
+    else if constexpr (std::is_same_v<Value, bool>)
+    {
+        return number == 0 || number == 1;
+    }
     else if constexpr (std::is_integral_v<Value>)
     {
         // a power of two, unlike the largest value itself

@@ -76,6 +76,13 @@ public:
     void setNetwork(const Network& network) { accuracy_.setNetwork(network); }
     void setLeastForce(double force) { accuracy_.setLeastForce(force); }
     void takeBest() { whereMissed_ = WhereMissed::TakeBest; }
+    void lookAt(const Real* x, const double boxVectors[3][3])
+    {
+        const DeviceScope<Real> scope(gpu_);
+        const Place place = placeOf(x, boxVectors);
+        followOnHost(place.of(x), place);
+        lookAtForces(place, place.of(x));
+    }
 
     void setCharges(const Real* q, int n)
     {
@@ -1042,6 +1049,11 @@ template<class Real>
 void SolverAccess<Real>::setLeastForce(Solver<Real>& solver, double force)
 {
     solver.impl_->setLeastForce(force);
+}
+template<class Real>
+void SolverAccess<Real>::lookAtForces(Solver<Real>& solver, const Real* x, const double box[3][3])
+{
+    withMemoryErrors([&] { solver.impl_->lookAt(x, box); });
 }
 template<class Real>
 void SolverAccess<Real>::takeBest(Solver<Real>& solver)

@@ -23,6 +23,9 @@ struct SolverAccess
     static void setNetwork(Solver<Real>& solver, const Network& network);
     //! It chooses for a run that has begun, and refuses nothing.
     static void takeBest(Solver<Real>& solver);
+    //! Measures the error anew, and chooses anew where it is not what it should be; as evaluate() does
+    //! when forces have changed much.
+    static void lookAtForces(Solver<Real>& solver, const Real* x, const double box[3][3]);
     //! As AccuracyControl::setLeastForce().
     static void setLeastForce(Solver<Real>& solver, double force);
 };

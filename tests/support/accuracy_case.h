@@ -82,7 +82,8 @@ Accuracy measureAccuracy(const ReferenceSystem& reference, const Options& option
     const std::vector<Real> x = flatPositions<Real>(system);
     const Box box(system.box);
     Accuracy result;
-    const double scale = forceScale(system, reference.forces);
+    const double scale =
+            forceScale(system, reference.forces, partOfTypicalForce<Real>(options.accuracy));
     // Errors of systems without any force are absolute: they must vanish.
     const double unit = scale > 0 ? scale : 1;
     result.floor      = reference.forceError / unit;

@@ -82,7 +82,7 @@ Sample supercell(const System& unit, const std::array<int, 3>& repeats)
     return sample;
 }
 
-double forceScale(const System& system, const std::vector<Vector>& forces)
+double forceScale(const System& system, const std::vector<Vector>& forces, double part)
 {
     double squares = 0;
     int charged    = 0;
@@ -97,7 +97,7 @@ double forceScale(const System& system, const std::vector<Vector>& forces)
     }
     const double typical =
             c_coulomb * squares / charged / std::pow(system.volume() / charged, 2.0 / 3);
-    return std::max(rootMeanSquare(forces), 0.01 * typical);
+    return std::max(rootMeanSquare(forces), part * typical);
 }
 
 template<class Real>

@@ -12,8 +12,10 @@
 #ifndef FARFIELD_TESTS_SYSTEMS_H
 #define FARFIELD_TESTS_SYSTEMS_H
 
+#include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -64,9 +66,15 @@ template<class Real>
 ReferenceSystem withReference(const Sample& sample);
 
 /*! \brief What the accuracy is relative to, kJ/mol/nm: the RMS Coulomb force over all particles;
- *         where forces cancel, a hundredth of k q_rms^2 / (V/N)^(2/3), the force between two
- *         typical charges at the mean distance (q_rms and N of the charged particles). */
-double forceScale(const System& system, const std::vector<Vector>& forces);
+ *         where forces cancel, a part of k q_rms^2 / (V/N)^(2/3), the force between two typical
+ *         charges at the mean distance (q_rms and N of the charged particles). */
+double forceScale(const System& system, const std::vector<Vector>& forces, double part = 0.01);
+//! That part for an accuracy: a hundredth, or what makes 40 units of rounding the error that is wanted.
+template<class Real>
+double partOfTypicalForce(double accuracy)
+{
+    return std::max(0.01, 20 * std::numeric_limits<Real>::epsilon() / accuracy);
+}
 
 /*! \brief A random system of any of these kinds for fuzzing, with up to \p most particles in any
  *         box. */

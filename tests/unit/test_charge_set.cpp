@@ -123,9 +123,9 @@ TEST_F(Charges, AreAsFarApartAsThoseWithACharge)
     const double nowhere = std::numeric_limits<double>::quiet_NaN();
     const double x[]     = { nowhere, nowhere, nowhere, 1, 2, 3, 1e30, 0, 0, 3, 2, 7 };
     set({ 0, 1, 0, -1 });
-    // half of their distance along the axes without images
-    EXPECT_DOUBLE_EQ(charges.spread(x, Boundary::Open), std::sqrt(5.0));
-    EXPECT_DOUBLE_EQ(charges.spread(x, Boundary::Slab), 2);
+    // from the second, along the axes without images: the mean of 20 and 0, and of 16 and 0
+    EXPECT_DOUBLE_EQ(charges.spread(x, Boundary::Open), std::sqrt(10.0));
+    EXPECT_DOUBLE_EQ(charges.spread(x, Boundary::Slab), std::sqrt(8.0));
     set({ 0, 0, 0, 0 });
     EXPECT_EQ(charges.spread(x, Boundary::Open), 0);
 }
