@@ -124,9 +124,7 @@ def test_report_has_the_drift_of_orders_at_constant_energy(work, water):
     scatters by."""
     at_constant_energy = {"tcoupl": "no", "verlet-buffer-tolerance": -1, "rlist": 1.05}
     path = run_input(work, water, at_constant_energy)
-    # On two ranks, as the runs; forces of reference are those of one
-    flags = ["--mdrun", f"-ntmpi {min(2, usable_cores())} -ntomp 1 -nb cpu"]
-    words = ["report", str(path), *GMX, *flags, "--length", "3", "--orders", "2", "9"]
+    words = ["report", str(path), *GMX, *MDRUN, "--length", "3", "--orders", "2", "9"]
     assert main([*words, "--output", str(work / "report.html"), "--json", str(work / "report.json")]) == 0
     coarse, fine = json.loads((work / "report.json").read_text())["drifts"]
     assert (coarse["order"], fine["order"]) == (2, 9)
@@ -135,6 +133,16 @@ def test_report_has_the_drift_of_orders_at_constant_energy(work, water):
     assert coarse["standard_errors_apart"] > 4 and coarse["FMM"][0] > fine["FMM"][0]
     assert coarse["dt_fs"] == 2
     assert "against order and time step" in (work / "report.html").read_text()
+
+
+def test_report_compares_runs_of_several_ranks(work, water):
+    """Forces of reference are those of one rank."""
+    path = run_input(work, water)
+    flags = ["--mdrun", "-ntmpi 2 -ntomp 1 -nb cpu"]
+    words = ["report", str(path), *GMX, *flags, "--length", "0", "--output", str(work / "report.html")]
+    assert main([*words, "--json", str(work / "report.json")]) == 0
+    (line,) = json.loads((work / "report.json").read_text())["lines"]
+    assert line["verdict"] == "within" and 0 < line["FMM"][0] <= 3e-4 < line["PME"][0] < 2e-3
 
 
 def test_report_goes_on_with_runs_that_were_ended(work, salt_water, capsys):
