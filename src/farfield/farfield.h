@@ -36,6 +36,14 @@ namespace farfield
 //! Version of the library, "major.minor.patch".
 FARFIELD_EXPORT const char* version();
 
+/*! \brief As many threads as can work at once in this process.
+ *
+ *  No more than the processors that it may run on, and than the quotas of its control groups allow,
+ *  as those of containers.
+ *  \param[in] threads  wanted; 0: what the OpenMP runtime offers
+ *  \returns at least 1 */
+FARFIELD_EXPORT int usableThreads(int threads = 0);
+
 //! What went wrong; see Error.
 enum class ErrorCode
 {
@@ -175,7 +183,9 @@ struct SolverAccess;
  *  \tparam Real  float: single-precision particles and expansions, double-precision set-up and
  *                energy sums; double: double precision throughout.
  *
- *  A Solver may be used from one thread at a time; different solvers may be used at once. The
+ *  A Solver may be used from one thread at a time; different solvers may be used at once. After
+ *  fork() the child may use only solvers with Options::threads = 1, if the parent has used several
+ *  threads: the runtime of OpenMP waits for those of the parent for ever. The
  *  planner of FFTW is not thread-safe: the library lets one thread in at a time, but a program that
  *  itself plans transforms with FFTW while a solver in another thread sets up or is destroyed has
  *  to call fftw_make_planner_thread_safe() and fftwf_make_planner_thread_safe() first. On the CPU

@@ -117,7 +117,7 @@ struct Options
     int deviceId = -1;
     //! Use least-squares instead of truncated M2L operators: half the error at equal order.
     bool leastSquares = true;
-    //! OpenMP threads; 0 uses all that the runtime offers.
+    //! OpenMP threads: all teams have so many, whatever the work. 0: usableThreads().
     int threads = 0;
     //! Bitwise equal results for equal input on the GPU too, at some cost; the CPU's always are.
     bool reproducible = false;
@@ -372,7 +372,7 @@ inline constexpr std::array<OptionDescription, 13> c_options = { {
           1,
           c_maxThreads,
           0,
-          "all that the runtime offers are used",
+          "all that can work at once are used",
           "",
           false,
           "OpenMP threads." },

@@ -11,8 +11,6 @@
 #include <optional>
 #include <utility>
 
-#include <omp.h>
-
 #include "backend/distributed_device_entry.h"
 #include "base/hash.h"
 #include "parallel/measured_network.h"
@@ -58,7 +56,7 @@ public:
         ranks_(communicator),
         options_(checkedForRanks<Real>(options, onDevice != nullptr, &ranks_)),
         mayTime_(options.tune),
-        threads_(options.threads > 0 ? options.threads : omp_get_max_threads()),
+        threads_(options.threads > 0 ? options.threads : usableThreads()),
         partition_(&ranks_, options_.device == Device::Gpu ? c_driftOnDevice : c_drift, threads_),
         deviceRanks_{ &partition_, communicator, onDevice }, chosen_(backendOfAll()),
         backend_(chosen_->backend.get()), gpu_(chosen_->gpu), operators_(backend_),

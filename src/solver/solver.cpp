@@ -14,8 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include <omp.h>
-
 #include "backend/device_entry.h"
 #include "backend/gpu_backend.h"
 #include "plan/open_box.h"
@@ -63,7 +61,7 @@ class Solver<Real>::Impl
 {
 public:
     explicit Impl(const Options& options) :
-        options_(options), threads_(options.threads > 0 ? options.threads : omp_get_max_threads()),
+        options_(options), threads_(options.threads > 0 ? options.threads : usableThreads()),
         chosen_(options, threads_), backend_(*chosen_.backend), gpu_(chosen_.gpu),
         device_(gpu_ != nullptr ? Device::Gpu : Device::Cpu), charges_(&backend_),
         operators_(&backend_), pipeline_(&backend_, gpu_, &operators_, &times_),
