@@ -125,6 +125,7 @@ void CudaBackend<Real>::l2p()
     {
         arrays.fields       = totals_.fields();
         arrays.chargePerCap = static_cast<Real>(rootCoulomb_ / this->fieldCap_);
+        arrays.largestIdle  = static_cast<Real>(largestIdle(rootCoulomb_));
     }
     farField_.l2p(ours(), netCharge_, arrays, far());
     if (wantedSums() != NearSums::None)

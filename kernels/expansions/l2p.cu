@@ -185,7 +185,8 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
     if (i < task.particles.n)
     {
         const Real poison     = (out.poison != nullptr) ? *out.poison : Real(0);
-        const Real forceToCap = (a.w != 0) ? out.chargePerCap / a.w : Real(0);
+        const bool acts       = a.w > out.largestIdle || a.w < -out.largestIdle;
+        const Real forceToCap = acts ? out.chargePerCap / a.w : Real(0);
         for (int k = 0; k < 3; k++)
         {
             const Real before = out.replace ? Real(0) : to[k];

@@ -105,7 +105,7 @@ public:
     virtual void l2p()          = 0; //!< local expansions to forces
     //! Adds the forces to the caller's array and returns the totals.
     virtual Totals collect() = 0;
-    //! Sum over charges of squared fields over the squared cap, each at most 1, of the last
+    //! Sum over charges that do something of squared fields over the squared cap, each at most 1, of the last
     //! evaluation that was collected or waited for; negative if there is none with this cap.
     double cappedFields() const { return cappedFields_; }
     //! Whether the last evaluation has come to nothing, because lists had no room, and must be

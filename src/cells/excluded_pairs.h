@@ -21,7 +21,8 @@ struct ExcludedPairs
     std::vector<int> partners; //!< [offsets[n]]
 };
 
-/*! \brief The pairs of which both particles are charged; there is nothing to leave out of others.
+/*! \brief The pairs of which both particles are charged, or take part; there is nothing to leave out
+ *         of others.
  *
  *  In four-site water the massless site lies 0.015 nm from an uncharged oxygen: without this, every
  *  molecule has a close pair, and the near field has to look for them everywhere.

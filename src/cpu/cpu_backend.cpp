@@ -291,7 +291,8 @@ public:
             collectPotentials();
         }
         cappedOfChunk_.assign(n / c_chunk + 1, 0.0);
-        const Real* q = list_.particles().q;
+        const Real* q   = list_.particles().q;
+        const Real idle = static_cast<Real>(largestIdle(rootCoulomb_));
         const Real perUnit =
                 this->fieldCap_ > 0 ? static_cast<Real>(rootCoulomb_ / this->fieldCap_) : Real(0);
 #pragma omp parallel for schedule(static) num_threads(threads_)
@@ -324,7 +325,7 @@ public:
                     const Real inCaps = sum * (perUnit / q[i]);
                     square += inCaps * inCaps;
                 }
-                capped += q[i] != 0 ? std::min<double>(1, square) : 0;
+                capped += std::abs(q[i]) > idle ? std::min<double>(1, square) : 0;
             }
             cappedOfChunk_[chunk] = capped;
         }

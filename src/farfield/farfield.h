@@ -205,8 +205,8 @@ public:
     Solver& operator=(Solver&&) noexcept;
 
     /*! \brief Sets the number of particles and their charges; clears the exclusions if the number
-     *         changes. Particles whose charge is zero take no part: they get no force and, on the
-     *         CPU, cost nothing.
+     *         changes. Particles whose charge is zero get no force. On the CPU they cost nothing
+     *         until evaluate() is asked for potentials.
      *  \param[in] q  charges, e, [n]
      *  \param[in] n  number of particles, 0 to 2^30
      *  \throws Error InvalidArgument: n is out of range or a charge is not finite (the index is named);
@@ -221,9 +221,8 @@ public:
      *
      *  V being linear in l, and forces and virial of V. It costs one evaluation with mixed charges
      *  and one of those particles alone whose charges differ; dV/dl costs the potentials.
-     *  Potentials that are asked for are those of the mixed charges. Particles whose charge is zero
-     *  in both states take no part. Order and cells are chosen for the state with the larger
-     *  charges, whatever lambda.
+     *  Potentials that are asked for are those of the mixed charges. Order and cells are chosen
+     *  for the state with the larger charges, whatever lambda.
      *  \param[in] qA, qB  charges, e, [n]
      *  \param[in] n       number of particles, 0 to 2^30
      *  \throws Error  as setCharges() */
@@ -269,9 +268,10 @@ public:
      *  \param[in]     request  energy and virial only where needed: they cost extra
      *  \param[out]    potentials  if not null, dE/dq of every particle, kJ/mol/e, [n]: with all
      *                 periodic images, its own among them, and the background, without excluded
-     *                 pairs; sum q dE/dq = 2 E. Particles whose charge is zero take no part and get
-     *                 0: give one whose potential is wanted a charge that does nothing, such as
-     *                 1e-20 e. Implies the energy. Untouched on error
+     *                 pairs; sum q dE/dq = 2 E. Implies the energy. Untouched on error. From the
+     *                 first call that asks for them on, particles without a charge cost as much as
+     *                 others, and their positions have to be finite; if some have a charge and
+     *                 some none, that call may choose the cells anew
      *  \returns the totals
      *  \throws Error  InvalidArgument: the position of a charge is not finite or too far away (the
      *                 index is named), the box is not lower triangular with a positive volume, the

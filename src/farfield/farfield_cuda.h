@@ -35,6 +35,10 @@ namespace farfield
  *  An evaluation with forces alone that differs from the one before in its step only is launched as
  *  a graph, which the solver records the first time, unless the caller records evaluations himself.
  *
+ *  The first evaluation with potentials, where some particles have a charge and some none, waits for
+ *  the device: make it before evaluations are captured. Particles without a charge then get forces
+ *  below 1e-14 kJ/mol/nm, those on a charge of 1e-20 e.
+ *
  *  With the boundaries Open and Slab every evaluation waits for the work of the stream, as the
  *  extent of the particles is looked at; it cannot be captured. With Open one with a virial waits
  *  for the forces, too, which must replace those before.

@@ -16,6 +16,12 @@ namespace farfield
 //! Of a particle that takes part and does nothing: too small to matter beside any other, e.
 constexpr double c_idleCharge = 1e-20;
 
+//! Scaled charges up to this do nothing.
+inline double largestIdle(double rootCoulomb)
+{
+    return 1.001 * c_idleCharge * rootCoulomb;
+}
+
 //! Charges times the root of the Coulomb constant, and their sum as it is computed with.
 template<class Real>
 struct ScaledCharges

@@ -27,11 +27,23 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
 {
     std::vector<char> isCharged(n);
     std::transform(q, q + n, isCharged.begin(), [](Real charge) { return charge != 0; });
-    const bool isOtherCount = n != count_;
+    const long long charged     = std::count(isCharged.begin(), isCharged.end(), char(1));
+    std::vector<char> takesPart = isCharged;
+    const bool isOtherCount     = n != count_;
     ExcludedPairs none;
     none.offsets.assign(isOtherCount ? static_cast<size_t>(n) + 1 : 0, 0);
     std::vector<Real> charges(q, q + n);
-    backend_->setCharges(q, n);
+    if (allTakePart_ && charged > 0 && charged < n)
+    {
+        takesPart.assign(n, 1);
+        std::vector<Real> withIdle = charges;
+        std::replace(withIdle.begin(), withIdle.end(), Real(0), static_cast<Real>(c_idleCharge));
+        backend_->setCharges(withIdle.data(), n);
+    }
+    else
+    {
+        backend_->setCharges(q, n);
+    }
     // nothing fails any more
     if (isOtherCount)
     {
@@ -39,10 +51,11 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
         withPartners_ = 0;
     }
     charges_.swap(charges);
-    pairsStand_ = pairsStand_ && !isOtherCount && isCharged == isCharged_;
+    pairsStand_ = pairsStand_ && !isOtherCount && takesPart == takesPart_;
     count_      = n;
     isCharged_.swap(isCharged);
-    charged_        = std::count(isCharged_.begin(), isCharged_.end(), char(1));
+    takesPart_.swap(takesPart);
+    charged_        = charged;
     squaredCharges_ = 0;
     acting_         = 0;
     for (int i = 0; i < n; i++)
@@ -62,6 +75,28 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
     {
         if (error.code() != ErrorCode::OutOfMemory)
         {
+            throw;
+        }
+    }
+}
+
+template<class Real>
+void ChargeSet<Real>::letAllTakePart()
+{
+    if (allTakePart_)
+    {
+        return;
+    }
+    allTakePart_ = true;
+    if (isMixed())
+    {
+        try
+        {
+            setCharges(std::vector<Real>(charges_).data(), count_);
+        }
+        catch (...)
+        {
+            allTakePart_ = false;
             throw;
         }
     }
@@ -116,7 +151,7 @@ Occupancy ChargeSet<Real>::occupancy(const Real* x, const Mat3& box) const
 template<class Real>
 Vec3 ChargeSet<Real>::extent(const Real* x) const
 {
-    return checkedExtent(x, takesPart());
+    return checkedExtent(x, areChosenFor());
 }
 
 template<class Real>
@@ -161,13 +196,13 @@ void ChargeSet<Real>::handOver(const ExcludedPairs& pairs)
     const long long withPartners = countWithPartners(pairs, isCharged_);
     const auto give              = [this](const ExcludedPairs& p)
     { backend_->setExclusions(p.offsets.data(), p.partners.data(), count_); };
-    if (charged_ == count_)
+    if (std::find(takesPart_.begin(), takesPart_.end(), char(0)) == takesPart_.end())
     {
         give(pairs); // of a large group there need not be another copy
     }
     else
     {
-        give(chargedPairs(pairs, isCharged_));
+        give(chargedPairs(pairs, takesPart_));
     }
     withPartners_ = withPartners;
 }

@@ -22,7 +22,9 @@ namespace farfield
 
 /*! \brief What is remembered of them.
  *
- *  The backend gets those excluded pairs of which both particles are charged. */
+ *  Particles with a charge take part. Once potentials of all particles are wanted, the others take
+ *  part, too: the backend gets c_idleCharge for them. It gets those excluded pairs of which both
+ *  particles take part. */
 template<class Real>
 class ChargeSet
 {
@@ -37,6 +39,8 @@ public:
     void setExclusions(const int* offsets, const int* partners);
     //! Gives the excluded pairs to the backend if charges have changed what counts of them.
     void completePairs();
+    //! Lets particles without a charge take part, from here on. Nothing has changed if it throws.
+    void letAllTakePart();
 
     int count() const { return count_; } //!< particles
     //! [count()], whether a particle has a charge.
@@ -45,13 +49,19 @@ public:
     //! Those whose charge does something, see c_idleCharge.
     long long acting() const { return acting_; }
     bool isActing(int i) const { return std::abs(charges_[i]) > static_cast<Real>(c_idleCharge); }
-    //! Particles that cells are chosen for: those with a charge, or all if none has one.
-    long long takingPart() const { return charged_ > 0 ? charged_ : count_; }
-    //! [count()], whether a particle is one of these.
-    std::vector<char> takesPart() const
+    //! Particles that cells are chosen for: those that take part, or all if none has a charge.
+    long long takingPart() const { return charged_ > 0 && !allTakePart_ ? charged_ : count_; }
+    //! [count()], whether the position of a particle matters: it takes part, and some have a charge.
+    const std::vector<char>& takesPart() const { return takesPart_; }
+    //! [count()], whether a particle is one of those that cells are chosen for.
+    std::vector<char> areChosenFor() const
     {
-        return charged_ > 0 ? isCharged_ : std::vector<char>(count_, 1);
+        return charged_ > 0 ? takesPart_ : std::vector<char>(count_, 1);
     }
+    //! Whether particles without a charge have one that does nothing.
+    bool hasIdle() const { return allTakePart_ && isMixed(); }
+    //! Whether letAllTakePart() changes who takes part.
+    bool wouldTakePart() const { return !allTakePart_ && isMixed(); }
     //! Sum, e^2.
     double squaredCharges() const { return squaredCharges_; }
     bool hasExclusions() const { return !excluded_.partners.empty(); }
@@ -82,14 +92,17 @@ public:
     PairsApart pairsApart(const Real* x, const Mat3& box) const;
 
 private:
+    //! Whether some particles have a charge, and some none.
+    bool isMixed() const { return charged_ > 0 && charged_ < count_; }
     //! Gives the backend those pairs that count.
     void handOver(const ExcludedPairs& pairs);
 
     Backend<Real>* backend_;
-    int count_ = 0;
-    std::vector<char> isCharged_;            //!< [count_]
-    ExcludedPairs excluded_ = { { 0 }, {} }; //!< all of them; the backend has the charged ones
-    bool pairsStand_        = true;          //!< whether it has
+    int count_        = 0;
+    bool allTakePart_ = false;
+    std::vector<char> isCharged_, takesPart_; //!< [count_]
+    ExcludedPairs excluded_ = { { 0 }, {} };  //!< all of them; the backend has those that count
+    bool pairsStand_        = true;           //!< whether it has
     long long withPartners_ = 0;
     std::vector<Real> charges_;
     double squaredCharges_ = 0;

@@ -120,6 +120,9 @@ public:
         numbers_ = numbers;
         hash_    = hashOfAll(whole.count());
         net_     = std::accumulate(whole.charges.begin(), whole.charges.end(), 0.0);
+        acting_         = std::count_if(whole.charges.begin(),
+                                whole.charges.end(),
+                                [](Real q) { return std::abs(q) > static_cast<Real>(c_idleCharge); });
         squaredCharges_ = std::inner_product(
                 whole.charges.begin(), whole.charges.end(), whole.charges.begin(), 0.0);
         if (gpu_ != nullptr)
@@ -525,7 +528,7 @@ private:
         return isLikeField(std::accumulate(cappedFields.begin(), cappedFields.end(), 0.0),
                            operators_.discretisation().field,
                            weakestField(least, squaredCharges_, charged_),
-                           charged_);
+                           acting_);
     }
 
     /*! \brief Forces have changed much: chooses anew, and replaces what an evaluation has given.
@@ -729,6 +732,7 @@ private:
     bool hasLocal_     = false; //!< whether own_ are particles of system_
     double net_        = 0;     //!< of the system, e
     double squaredCharges_ = 0; //!< sum over the system, e^2
+    long long acting_      = 0; //!< particles whose charge does something
     long long charged_ = 0;     //!< particles with a charge
     ParticleNumbers numbers_;
     ChosenFor chosenFor_;

@@ -84,7 +84,7 @@ ForceScale::ForceScale(const std::vector<double>& forces,
     };
     for (int i = 0; i < n; i++)
     {
-        if (!charges.isCharged()[i])
+        if (!charges.isActing(i))
         {
             continue;
         }
@@ -92,13 +92,14 @@ ForceScale::ForceScale(const std::vector<double>& forces,
         // what is not a number counts as beyond
         const double inCaps = e < field.cap ? e / field.cap : 1;
         capped += inCaps * inCaps;
-        if (inCaps < 1 && charges.isActing(i))
+        if (inCaps < 1)
         {
             ordinary += squaredForce(forces, i);
             ordinaryCount++;
         }
     }
-    field.level = field.cap * std::sqrt(capped / charged);
+    const auto acting = static_cast<double>(charges.acting());
+    field.level       = acting > 0 ? field.cap * std::sqrt(capped / acting) : 0;
     if (charges.acting() >= c_fewest && ordinaryCount > 0)
     {
         const double settled = std::max(c_trimmed * ordinary / ordinaryCount,
@@ -129,13 +130,13 @@ double weakestField(double least, double squaredCharges, long long charged)
     return least / std::sqrt(squaredCharges / static_cast<double>(charged));
 }
 
-bool isLikeField(double cappedFields, const MeasuredField& then, double least, long long charged)
+bool isLikeField(double cappedFields, const MeasuredField& then, double least, long long acting)
 {
     if (then.level == 0 || cappedFields < 0)
     {
         return true; // nothing to compare with
     }
-    const double count   = static_cast<double>(std::max(charged, 1LL));
+    const double count   = static_cast<double>(std::max(acting, 1LL));
     const double now     = std::max(least, then.cap * std::sqrt(cappedFields / count));
     const double ratio   = now / std::max(least, then.level);
     const double allowed = 1.15 + 10 / std::sqrt(count);

@@ -63,8 +63,8 @@ double weakestField(double least, double squaredCharges, long long charged);
  *  ones are of no harm, and matter less.
  *  \param[in] cappedFields  Backend::cappedFields(), of all ranks
  *  \param[in] least         fields below this are alike, kJ/mol/nm/e
- *  \param[in] charged       number of charges; fields of few vary more by themselves */
-bool isLikeField(double cappedFields, const MeasuredField& then, double least, long long charged);
+ *  \param[in] acting        number of charges that do something; fields of few vary by themselves */
+bool isLikeField(double cappedFields, const MeasuredField& then, double least, long long acting);
 
 } // namespace farfield
 

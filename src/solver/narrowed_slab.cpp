@@ -104,7 +104,8 @@ SlabCorrection<Real> NarrowedSlab<Real>::correction(const ChargeSet<Real>& charg
                                                     double coulombConstant) const
 {
     const int n   = charges.count();
-    const auto& q = charges.charges();
+    const auto& q         = charges.charges();
+    const auto& takesPart = charges.takesPart();
     SlabCorrection<Real> result;
     result.potentials.assign(n, Real(0));
     std::vector<double> ofLayer(layers_.size(), 0.0);
@@ -127,7 +128,7 @@ SlabCorrection<Real> NarrowedSlab<Real>::correction(const ChargeSet<Real>& charg
     result.virial.diagonal() = 0.5 * result.energy * Vec3(-1, -1, 1);
     for (int i = 0; i < n; i++)
     {
-        result.potentials[i] = static_cast<Real>(q[i] != 0 ? potentials[layer_[i]] : 0);
+        result.potentials[i] = static_cast<Real>(takesPart[i] != 0 ? potentials[layer_[i]] : 0);
     }
     // what was subtracted of excluded pairs in two layers was that of other distances
     std::vector<std::pair<int, int>> pairs;
@@ -137,7 +138,7 @@ SlabCorrection<Real> NarrowedSlab<Real>::correction(const ChargeSet<Real>& charg
         for (int k = excluded.offsets[i]; k < excluded.offsets[i + 1]; k++)
         {
             const int j = excluded.partners[k];
-            if (layer_[i] != layer_[j] && q[i] != 0 && q[j] != 0)
+            if (layer_[i] != layer_[j] && takesPart[i] != 0 && takesPart[j] != 0)
             {
                 pairs.emplace_back(std::min(i, j), std::max(i, j));
             }

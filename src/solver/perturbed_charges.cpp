@@ -120,7 +120,7 @@ void PerturbedCharges<Real>::nameBadPosition(const Real* x, const double box[3][
     }
     if (options_.boundary != Boundary::Open)
     {
-        checkPositions(x, charges_->isCharged(), checkedBox(box, options_.boundary));
+        checkPositions(x, charges_->takesPart(), checkedBox(box, options_.boundary));
     }
 }
 

@@ -33,7 +33,7 @@ void PointFields<Real>::setUp(const ChargeSet<Real>& charges, int points)
     if (!solver_)
     {
         solver_ = std::make_unique<Solver<Real>>(options_);
-        SolverAccess<Real>::countAllPlaces(*solver_);
+        SolverAccess<Real>::serveProbes(*solver_);
     }
     std::vector<Real> q = charges.charges();
     q.resize(q.size() + points, static_cast<Real>(c_idleCharge));

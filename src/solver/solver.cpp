@@ -70,7 +70,11 @@ public:
     {
     }
 
-    void countAllPlaces() { accuracy_.countAllPlaces(); }
+    void serveProbes()
+    {
+        servesProbes_ = true;
+        accuracy_.countAllPlaces();
+    }
     void setNetwork(const Network& network) { accuracy_.setNetwork(network); }
     void setLeastForce(double force) { accuracy_.setLeastForce(force); }
     void takeBest() { whereMissed_ = WhereMissed::TakeBest; }
@@ -177,7 +181,7 @@ public:
         const DeviceScope<Real> scope(gpu_);
         settle();
         const Place place = placeOf(x, boxVectors);
-        checkPositions(place.of(x), charges_.isCharged(), place.box);
+        checkPositions(place.of(x), charges_.takesPart(), place.box);
         times_.add(Stage::SetUp, [&] { follow(place, [&] { return place.of(x); }); });
         if (perturbed_.any())
         {
@@ -197,8 +201,12 @@ public:
     {
         const DeviceScope<Real> scope(gpu_);
         settle();
-        const Place place = placeOf(x, boxVectors);
         checkRequest(request);
+        if (potentials != nullptr)
+        {
+            letAllTakePart();
+        }
+        const Place place = placeOf(x, boxVectors);
         if (charges_.count() == 0)
         {
             return {};
@@ -282,7 +290,15 @@ public:
         }
         enqueuedVirial_.reset();
         enqueuedCorrection_ = {};
-        const Place place   = placeOnDevice(x, boxVectors, request, stream);
+        if (potentials != nullptr)
+        {
+            if (!servesProbes_ && charges_.wouldTakePart())
+            {
+                gpu_->settle();
+            }
+            letAllTakePart();
+        }
+        const Place place = placeOnDevice(x, boxVectors, request, stream);
         gpu_->await(stream);
         std::vector<Real> onHost;
         const auto positions = [&]
@@ -292,7 +308,7 @@ public:
                 onHost = gpu_->onHost(x, charges_.count(), stream);
             }
             const Real* const own = place.of(onHost.data());
-            checkPositions(own, charges_.isCharged(), place.box);
+            checkPositions(own, charges_.takesPart(), place.box);
             return own;
         };
         follow(place, positions);
@@ -611,13 +627,13 @@ private:
         {
             // measured with the larger charges, whatever lambda
             const double perCharge =
-                    backend_.cappedFields() / static_cast<double>(charges_.charged());
+                    backend_.cappedFields() / static_cast<double>(charges_.acting());
             then.level    = then.cap * std::sqrt(perCharge);
             isFieldOfMix_ = true;
             operators_.change([&] { operators_.setMeasuredField(then); });
         }
         return isLikeField(
-                backend_.cappedFields(), then, accuracy_.leastField(), charges_.charged());
+                backend_.cappedFields(), then, accuracy_.leastField(), charges_.acting());
     }
 
     /*! \brief Measures the error anew, as forces have changed much, and chooses anew where the
@@ -746,7 +762,7 @@ private:
         if (mayBeNarrowed(box, extent))
         {
             NarrowedSlab<Real> narrowed(
-                    positions(), charges_.takesPart(), keptWidth(box, options_));
+                    positions(), charges_.areChosenFor(), keptWidth(box, options_));
             if (narrowed.any() && c_worthNarrowing * narrowed.height() <= extent[2])
             {
                 place.extent[2] = narrowed.height();
@@ -782,6 +798,21 @@ private:
         return options_.boundary == Boundary::Open && request.virial;
     }
 
+    //! Potentials of all particles are wanted: those without a charge take part from here on, and
+    //! cells are chosen for errors where they are, too.
+    void letAllTakePart()
+    {
+        if (servesProbes_)
+        {
+            return; // potentials of the probes alone are
+        }
+        charges_.letAllTakePart();
+        if (charges_.hasIdle())
+        {
+            accuracy_.countAllPlaces();
+        }
+    }
+
     //! What the stages are asked for.
     Request ofStages(const Request& request) const
     {
@@ -794,20 +825,24 @@ private:
         return own;
     }
 
-    //! The stages, and the virial where they have none.
+    //! The stages, and the virial where they have none. Particles without a charge get no force.
     Totals run(const Real* x, Real* forces, const Request& request, Real* potentials)
     {
-        if (!needsOpenVirial(request))
+        if (!needsOpenVirial(request) && !charges_.hasIdle())
         {
             return pipeline_.run(x, forces, request, potentials);
         }
         std::vector<Real> own(3 * static_cast<size_t>(charges_.count()));
-        Request withoutVirial       = ofStages(request);
-        withoutVirial.replaceForces = true;
-        Totals totals               = pipeline_.run(x, own.data(), withoutVirial, potentials);
-        setOpenVirial(openVirial(x, own, charges_.isCharged()), &totals);
+        Request staged       = ofStages(request);
+        staged.replaceForces = true;
+        Totals totals        = pipeline_.run(x, own.data(), staged, potentials);
+        if (needsOpenVirial(request))
+        {
+            setOpenVirial(openVirial(x, own, charges_.isCharged()), &totals);
+        }
         for (size_t k = 0; k < own.size(); k++)
         {
+            own[k]    = charges_.isCharged()[k / 3] ? own[k] : Real(0);
             forces[k] = request.replaceForces ? own[k] : forces[k] + own[k];
         }
         return totals;
@@ -818,7 +853,7 @@ private:
     {
         const auto positions = [&]
         {
-            checkPositions(x, charges_.isCharged(), place.box);
+            checkPositions(x, charges_.takesPart(), place.box);
             return x;
         };
         times_.add(Stage::SetUp, [&] { follow(place, positions); });
@@ -885,6 +920,7 @@ private:
     bool mustLookAtForces_ = false; //!< before the next evaluation in a stream, see lookAtForces()
     bool isFieldOfMix_     = false; //!< measured with the charges in use, of those of two states
     std::vector<TimedSetting> timed_;
+    bool servesProbes_       = false; //!< potentials of probes are wanted, not of uncharged particles
     std::optional<Mat3> enqueuedVirial_; //!< of what was enqueued last, if the stages have none
     Totals enqueuedCorrection_;          //!< of what was enqueued last, see NarrowedSlab
     ChosenFor chosenFor_;
@@ -1039,9 +1075,9 @@ template struct DeviceEntry<float>;
 template struct DeviceEntry<double>;
 
 template<class Real>
-void SolverAccess<Real>::countAllPlaces(Solver<Real>& solver)
+void SolverAccess<Real>::serveProbes(Solver<Real>& solver)
 {
-    solver.impl_->countAllPlaces();
+    solver.impl_->serveProbes();
 }
 template<class Real>
 void SolverAccess<Real>::setLeastForce(Solver<Real>& solver, double force)

@@ -17,8 +17,9 @@ namespace farfield
 template<class Real>
 struct SolverAccess
 {
-    //! As AccuracyControl::countAllPlaces(), before anything is chosen.
-    static void countAllPlaces(Solver<Real>& solver);
+    //! Of particles without a charge no potentials are wanted, only of those with the idle charge of a
+    //! probe, which may be anywhere: AccuracyControl::countAllPlaces(). Before anything is chosen.
+    static void serveProbes(Solver<Real>& solver);
     //! As AccuracyControl::setNetwork(), before anything is chosen.
     static void setNetwork(Solver<Real>& solver, const Network& network);
     //! It chooses for a run that has begun, and refuses nothing.

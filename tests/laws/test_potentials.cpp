@@ -160,21 +160,89 @@ TYPED_TEST(Potentials, ChangeNothingElse)
     EXPECT_EQ(with.totals.energy, without.energy);
 }
 
-TYPED_TEST(Potentials, OfParticlesWithoutChargeAreZeroAndOfTinyChargesRight)
+//! In excluded pairs, too; nothing else changes but the order of sums.
+TYPED_TEST(Potentials, OfParticlesWithoutChargeAreThoseOfEwald)
 {
     using Real     = typename TypeParam::Real;
-    System system  = bonded(namedBox("cube", 6.0));
-    const int zero = 100, tiny = 101;
-    system.charges[zero] = 0;
+    System system  = bonded(namedBox("triclinic", 6.0));
+    const int tiny = 101;
+    // 0 and 41 have a charged partner, 100 has none
+    const std::vector<int> zeros = { 0, 41, 100 };
+    for (const int i : zeros)
+    {
+        system.charges[i] = 0;
+    }
     system.charges[tiny] = 1e-20;
     system               = rounded<Real>(system);
+    Options options      = TypeParam::options();
+    options.order        = 9;
+    Solver<Real> solver(options), forcesAlone(options);
+    load(solver, system);
+    load(forcesAlone, system);
+    const auto result        = evaluateAll(solver, system);
+    const Evaluation without = evaluate(forcesAlone, system);
+    SCOPED_TRACE(describe(system, solver.setup()));
+    for (const int i : { zeros[0], zeros[1], zeros[2], tiny })
+    {
+        EXPECT_NEAR(result.potentials[i],
+                    derivative(system, i, [](const System& s) { return ewald(s).energy; }),
+                    potentialBound<Real>(system, solver.setup()))
+                << "particle " << i;
+    }
+    for (const int i : zeros)
+    {
+        for (int k = 0; k < 3; ++k)
+        {
+            EXPECT_EQ(result.forces[3 * i + k], 0) << "particle " << i;
+        }
+    }
+    const double largest = pairEnergies(system);
+    EXPECT_NEAR(result.totals.energy, without.energy, roundingFloor<Real>() * largest);
+}
+
+//! Cells that are right for the forces on a few charges near each other need not be for what is far.
+TYPED_TEST(Potentials, OfParticlesWithoutChargeMeetTheAccuracyFarFromCharges)
+{
+    using Real    = typename TypeParam::Real;
+    System system = randomCharges(namedBox("cube", 6.0), 300, 573, 0.0);
+    for (int i = 0; i < system.size(); ++i)
+    {
+        system.charges[i] = i < 4 ? (i % 2 ? 1 : -1) : 0;
+        for (int k = 0; k < 3 && i < 4; ++k)
+        {
+            system.positions[i][k] = 3 + 0.15 * ((i >> (k % 2)) % 2);
+        }
+    }
+    system           = rounded<Real>(system);
+    Options options  = TypeParam::options();
+    options.accuracy = 1e-4;
+    Solver<Real> solver(options);
+    load(solver, system);
+    evaluate(solver, system); // chooses cells for the charges alone
+    const auto result = evaluateAll(solver, system);
+    double squares = 0, errors = 0;
+    for (int i = 4; i < system.size(); i += 37)
+    {
+        const double expected =
+                derivative(system, i, [](const System& s) { return ewald(s).energy; });
+        squares += expected * expected;
+        errors += std::pow(result.potentials[i] - expected, 2);
+    }
+    // twice: the accuracy is that of forces, whose errors are larger than those of potentials
+    EXPECT_LT(std::sqrt(errors / squares), 2 * options.accuracy)
+            << describe(system, solver.setup());
+}
+
+TYPED_TEST(Potentials, AreZeroWhereAllChargesAre)
+{
+    using Real    = typename TypeParam::Real;
+    System system = bonded(namedBox("triclinic", 6.0));
+    system.charges.assign(system.size(), 0.0);
     Solver<Real> solver(this->options());
     load(solver, system);
     const auto result = evaluateAll(solver, system);
-    EXPECT_EQ(result.potentials[zero], 0);
-    EXPECT_NEAR(result.potentials[tiny],
-                derivative(system, tiny, [](const System& s) { return ewald(s).energy; }),
-                potentialBound<Real>(system, solver.setup()));
+    EXPECT_EQ(result.potentials, std::vector<Real>(system.size(), 0));
+    EXPECT_EQ(result.totals.energy, 0);
 }
 
 //! In a tree most of whose cells are empty, far from the origin.

@@ -100,6 +100,33 @@ TEST_F(Charges, DecideWhichExcludedPairsTheBackendGets)
     EXPECT_EQ(backend.partnersOf, partners);
 }
 
+//! With the excluded pairs of those without a charge, whatever charges come later.
+TEST_F(Charges, LetAllTakePartOncePotentialsAreWanted)
+{
+    set({ 1, 0, -2, 0 });
+    charges.setExclusions(offsets.data(), partners.data());
+    EXPECT_EQ(charges.takingPart(), 2);
+    EXPECT_EQ(charges.takesPart(), std::vector<char>({ 1, 0, 1, 0 }));
+    charges.letAllTakePart();
+    charges.completePairs();
+    EXPECT_EQ(backend.charges, std::vector<double>({ 1, c_idleCharge, -2, c_idleCharge }));
+    EXPECT_EQ(backend.partnersOf, partners);
+    EXPECT_EQ(charges.takingPart(), 4);
+    EXPECT_EQ(charges.takesPart(), std::vector<char>({ 1, 1, 1, 1 }));
+    EXPECT_TRUE(charges.hasIdle());
+    // what forces and their errors are made of is as before
+    EXPECT_EQ(charges.charged(), 2);
+    EXPECT_EQ(charges.acting(), 2);
+    EXPECT_EQ(charges.charges(), std::vector<double>({ 1, 0, -2, 0 }));
+    set({ 0, 0, 3, 1 });
+    EXPECT_EQ(backend.charges, std::vector<double>({ c_idleCharge, c_idleCharge, 3, 1 }));
+    EXPECT_EQ(backend.partnersOf, partners);
+    set({ 0, 0, 0, 0 });
+    EXPECT_EQ(backend.charges, std::vector<double>({ 0, 0, 0, 0 }));
+    EXPECT_FALSE(charges.hasIdle());
+    EXPECT_EQ(charges.takingPart(), 4);
+}
+
 //! However the pairs are listed.
 TEST_F(Charges, CountThoseWithExcludedPartners)
 {
