@@ -24,7 +24,7 @@ void bind(nb::module_& module, const char* name)
 {
     using Class = PythonSolver<Real>;
     nb::class_<Class> solver(module, name);
-    solver.def(nb::init<const nb::dict&>())
+    solver.def(nb::init<const nb::dict&, int>())
             .def("set_charges", &Class::setCharges)
             .def("set_perturbed_charges", &Class::setPerturbedCharges)
             .def("set_exclusions", &Class::setExclusions)
@@ -49,6 +49,9 @@ void bind(nb::module_& module, const char* name)
                  "grid_offset"_a)
             .def("group_energies", &Class::groupEnergies)
             .def("setup", &Class::setup)
+            .def("coulomb_constant", &Class::coulombConstant)
+            .def("state", &Class::state)
+            .def("restore", &Class::restore)
             .def("timings", &Class::timings);
 #ifdef FARFIELD_PYTHON_ON_GPU
     bindOnGpu(&solver);

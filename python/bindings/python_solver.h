@@ -149,7 +149,11 @@ template<class Real>
 class PythonSolver
 {
 public:
-    explicit PythonSolver(const nb::dict& given) : solver_(optionsOf(given)) {}
+    //! \param[in] mostThreads  no more threads than these, whatever the options say
+    PythonSolver(const nb::dict& given, int mostThreads) :
+        options_(optionsOf(given, mostThreads)), solver_(options_)
+    {
+    }
 
     void setCharges(const Vector<Real>& q)
     {
@@ -246,6 +250,9 @@ public:
         result["threads"]         = s.threads;
         return result;
     }
+    double coulombConstant() const { return options_.coulombConstant; }
+    std::vector<double> state() const { return solver_.state(); }
+    void restore(const std::vector<double>& state) { solver_.restore(state); }
     std::vector<std::pair<std::string, double>> timings() const
     {
         std::vector<std::pair<std::string, double>> result;
@@ -261,16 +268,22 @@ public:
     size_t count() const { return count_; }
 
 private:
-    static Options optionsOf(const nb::dict& given)
+    static Options optionsOf(const nb::dict& given, int mostThreads)
     {
         Options options;
         for (const auto& [name, value] : given)
         {
             setOption(&options, nb::cast<std::string>(name), nb::borrow(value));
         }
+        // a number that is not legal is refused by the solver
+        if (isLegal(*findOption<Real>("threads"), options.threads))
+        {
+            options.threads = std::min(usableThreads(options.threads), mostThreads);
+        }
         return options;
     }
 
+    Options options_;
     Solver<Real> solver_;
     size_t count_ = 0;
 };

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from . import arguments
+from .cells import lower_triangular
 from .solver import Solver
 
 
@@ -28,11 +30,8 @@ class Coulomb(torch.nn.Module):
         super().__init__()
         if given := {"dtype", "boundary"} & options.keys():
             raise ValueError(f"{given.pop()} follows from the tensors, leave it out.")
-        pairs = np.asarray(exclusions)
-        if pairs.size and not np.issubdtype(pairs.dtype, np.integer):
-            raise ValueError("exclusions are indices of particles, but these are no integers.")
         self._options = options
-        self._exclusions = pairs.astype(int).reshape(-1, 2)
+        self._exclusions = arguments.pairs("exclusions", exclusions)
         self._solvers = {}
 
     def __getstate__(self):
@@ -50,11 +49,17 @@ class Coulomb(torch.nn.Module):
         Args:
             positions: nm, [n, 3], any periodic image.
             charges: e, [n].
-            cell: vectors of the box as rows, nm, [3, 3], of any orientation; None: no images.
+            cell: vectors of the box as rows, nm, [3, 3], of any orientation; two of them, [2, 3]: a slab, with images
+                along both and none across; None: no images.
 
         Raises:
-            ValueError: as Solver.evaluate().
+            TypeError, ValueError: as Solver.evaluate().
         """
+        given = [("positions", positions, ("n", 3)), ("charges", charges, ("n",)), ("cell", cell, (3, 3), (2, 3))]
+        for name, tensor, *shapes in given[: 2 if cell is None else 3]:
+            if not isinstance(tensor, torch.Tensor):
+                raise TypeError(f"{name} must be a torch.Tensor, but is {tensor!r}.")
+            arguments.check_shape(name, tensor, *shapes, what="a tensor")
         dtypes = {torch.float32: np.float32, torch.float64: np.float64}
         if positions.dtype not in dtypes:
             raise ValueError(f"positions are {positions.dtype}, but must be float32 or float64.")
@@ -62,7 +67,7 @@ class Coulomb(torch.nn.Module):
         return _Energy.apply(positions, charges, cell, self._solver(dtype, cell), self._exclusions)
 
     def _solver(self, dtype, cell):
-        key = dtype, "open" if cell is None else "periodic"
+        key = dtype, "open" if cell is None else "periodic" if len(cell) == 3 else "slab"
         if key not in self._solvers:
             self._solvers[key] = Solver(dtype=dtype, boundary=key[1], **self._options)
         return self._solvers[key]
@@ -73,22 +78,23 @@ class _Energy(torch.autograd.Function):
     def forward(ctx, positions, charges, cell, solver, exclusions):
         needs_charges, needs_cell = ctx.needs_input_grad[1:3]
         x = positions.detach()
-        box, turned = (None, np.eye(3)) if cell is None else _lower_triangular(_on_host(cell))
-        solver.set_charges(charges.detach().cpu().numpy())
-        solver.set_exclusions(exclusions)
+        box, turned = (None, np.eye(3)) if cell is None else lower_triangular(_on_host(cell))
         is_there = x.is_cuda and x.device.index == solver.setup["device_id"]
         place = x.device if is_there else "cpu"
         turn = torch.as_tensor(turned, device=place)
         moved = (x.to(turn) @ turn.T).to(x.dtype)
         wanted = {"virial": needs_cell, "potentials": needs_charges}
-        result = solver.evaluate(moved if moved.is_cuda else moved.numpy(), box, **wanted)
+        with solver.alone():
+            solver.set_charges(charges.detach().cpu().numpy())
+            solver.set_exclusions(exclusions)
+            result = solver.evaluate(moved if moved.is_cuda else moved.numpy(), box, **wanted)
         forces = torch.as_tensor(result.forces).to(turn) @ turn
         gradients = [-forces, result.potentials, None]
         if needs_cell:
             # Of the energy under a strain of positions and cell, 2 virial, the cell's own part
             strain = turned.T @ (2 * result.virial) @ turned
             own = strain + _on_host(x).T @ _on_host(forces)
-            gradients[2] = np.linalg.solve(_on_host(cell).T, own)
+            gradients[2] = np.linalg.pinv(_on_host(cell).T) @ own
         inputs = positions, charges, cell
         ctx.save_for_backward(*inputs)
         ctx.gradients = [
@@ -124,10 +130,3 @@ class _Gradient(torch.autograd.Function):
 
 def _on_host(tensor):
     return tensor.detach().cpu().numpy().astype(float)
-
-
-def _lower_triangular(cell):
-    """Lower triangular vectors l with a positive diagonal, and the turn q, with cell = l q."""
-    q, r = np.linalg.qr(cell.T)
-    signs = np.sign(np.diag(r))
-    return (r * signs[:, None]).T, (q * signs).T

@@ -105,6 +105,39 @@ def test_two_states_are_mixed():
     assert result.slope == pytest.approx(energies[1] - energies[0], rel=1e-6)
 
 
+@pytest.mark.parametrize("boundary", ["periodic", "slab", "open"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_potentials_without_a_charge_are_slopes_of_the_energy(boundary, dtype):
+    """The energy is a quadratic form of the charges: central differences are exact. In excluded pairs, too."""
+    q, x = charges(40, net=0.5)
+    q[[0, 5, 9]] = 0
+    pairs = [(0, 1), (5, 9), (2, 3)]
+    box = BOXES["triclinic"]
+    accuracy = 1e-7 if dtype == np.float64 else 1e-5
+    own = solver(q, accuracy, pairs, boundary=boundary, dtype=dtype)
+    reference = solver(q, 1e-7, pairs, boundary=boundary)
+    without = own.evaluate(x, box)
+    result = own.evaluate(x, box, potentials=True)
+    scale = float(np.abs(result.potentials).max())
+    assert result.energy == pytest.approx(without.energy, rel=accuracy, abs=accuracy * scale)
+    assert not result.forces[[0, 5, 9]].any()
+    for i in (0, 5, 9, 20):
+        energies = []
+        for step in (1, -1):
+            other = q.copy()
+            other[i] += step
+            reference.set_charges(other)
+            energies.append(reference.evaluate(x, box).energy)
+        slope = (energies[0] - energies[1]) / 2
+        assert result.potentials[i] == pytest.approx(slope, abs=3 * accuracy * scale)
+
+
+def test_potentials_are_zero_where_all_charges_are():
+    x = charges()[1]
+    result = solver(np.zeros(12), pairs=EXCLUDED).evaluate(x, BOXES["cube"], potentials=True)
+    assert result.energy == 0 and not result.potentials.any() and not result.forces.any()
+
+
 def test_groups_have_their_energies():
     q, x = charges()
     box = BOXES["triclinic"]

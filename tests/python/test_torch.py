@@ -3,6 +3,7 @@
 
 import copy
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -30,10 +31,14 @@ def inputs():
     return [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in (x, q, cell)]
 
 
-@pytest.mark.parametrize("boundary", ["periodic", "open"])
+@pytest.mark.parametrize("boundary", ["periodic", "slab", "open"])
 def test_gradients_are_slopes_of_the_energy(inputs, boundary):
+    """Of charges that are 0, too, in excluded pairs and without."""
+    inputs[1].data[[0, 2, 7]] = 0
     if boundary == "open":
         inputs = inputs[:2]
+    if boundary == "slab":
+        inputs[2] = inputs[2].detach()[:2].clone().requires_grad_()
     function = coulomb(exclusions=EXCLUSIONS)
     assert torch.autograd.gradcheck(
         function, inputs, eps=1e-5, rtol=1e-5, atol=1e-3, nondet_tol=1e-6
@@ -47,6 +52,19 @@ def test_the_energy_is_that_of_the_solver(inputs):
     solver.set_charges(q.numpy())
     expected = solver.evaluate(x.numpy(), np.diag(cell.numpy())).energy
     assert coulomb()(x, q, cell).item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_slabs_are_those_of_the_solver_however_they_are_turned(inputs):
+    x, q, _ = (tensor.detach() for tensor in inputs)
+    box = np.array([[2.0, 0, 0], [0.5, 1.9, 0], [0, 0, 1]])
+    solver = farfield.Solver(accuracy=1e-9, threads=1, device="cpu", boundary="slab")
+    solver.set_charges(q.numpy())
+    expected = solver.evaluate(x.numpy(), box).energy
+    turned, _ = np.linalg.qr(np.random.default_rng(8).random((3, 3)))
+    for order in ([0, 1], [1, 0]):
+        cell = torch.tensor((box @ turned)[order])
+        found = coulomb()(x @ torch.tensor(turned), q, cell).item()
+        assert found == pytest.approx(expected, rel=1e-8)
 
 
 def test_single_precision_stays_so(inputs):
@@ -111,6 +129,46 @@ def test_a_module_can_be_copied_and_saved(inputs):
 def test_options_that_can_not_be_meant_are_refused(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         Coulomb(**options)
+
+
+@pytest.mark.parametrize(
+    "case, words",
+    [
+        ((0, lambda t: t.reshape(-1)), ["positions", "[n, 3]", "[72]"]),
+        ((1, lambda t: t[0]), ["charges", "[n]", "[]"]),
+        ((1, lambda t: t * 1j), ["charges", "complex128"]),
+        ((2, lambda t: t[0]), ["cell", "[3, 3]", "[2, 3]", "[3]"]),
+        ((2, lambda t: t.numpy()), ["cell", "torch.Tensor"]),
+        ((2, lambda t: t * torch.tensor([1, 1, 0])), ["no volume"]),
+    ],
+)
+def test_tensors_of_another_kind_are_refused(inputs, case, words):
+    tensors = [tensor.detach() for tensor in inputs]
+    which, change = case
+    tensors[which] = change(tensors[which])
+    with pytest.raises((TypeError, ValueError)) as error:
+        coulomb()(*tensors)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_threads_that_share_a_module_take_turns(inputs):
+    x, q, cell = (tensor.detach() for tensor in inputs)
+    function = Coulomb(accuracy=1e-5, threads=1, device="cpu")
+    expected = {n: function(x[:n], q[:n], cell).item() for n in (20, 24)}
+    wrong = []
+
+    def work(n):
+        for _ in range(10):
+            if function(x[:n], q[:n], cell).item() != expected[n]:
+                wrong.append(n)
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in (20, 24, 20, 24)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
 
 
 def test_half_precision_is_refused(inputs):

@@ -1,0 +1,31 @@
+# farfield: a fast multipole method for molecular dynamics.
+#
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Cells of any orientation as the lower triangular boxes that the library takes."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def lower_triangular(vectors: NDArray) -> tuple[NDArray, NDArray]:
+    """A box, lower triangular with a positive diagonal, and a rotation or reflection: vectors = box @ turned.
+
+    Args:
+        vectors: rows; of a slab two, whose box has a vector across as the third.
+
+    Raises:
+        ValueError: they have no volume, or of a slab no area.
+    """
+    vectors = np.asarray(vectors, dtype=float)
+    cell = vectors if len(vectors) == 3 else np.vstack((vectors, np.cross(*vectors)))
+    # Rounding of vectors in a plane leaves some units in the last place of their lengths
+    lengths = np.linalg.norm(cell, axis=1)
+    if not np.isfinite(cell).all() or abs(np.linalg.det(cell)) <= 1e-12 * np.prod(lengths):
+        rows = ", ".join(str(row.tolist()) for row in vectors)
+        raise ValueError(
+            f"The cell vectors {rows} have no {'volume' if len(vectors) == 3 else 'area'}: those of directions "
+            "with images must be finite and independent."
+        )
+    q, r = np.linalg.qr(cell.T)
+    signs = np.sign(np.diag(r))
+    return (r * signs[:, None]).T, (q * signs).T
