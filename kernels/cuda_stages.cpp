@@ -113,9 +113,9 @@ void CudaBackend<Real>::l2p()
 {
     streams_.awaitIn(far(), Point::NearDone);
     ForceArrays<Real> arrays = {};
-    arrays.near      = nearField_.forces();
-    arrays.nearPlace = ranks_ ? cells_.particles().position : nullptr;
-    arrays.excluded  = nearField_.exclusions().forces();
+    arrays.near              = nearField_.forces();
+    arrays.nearPlace         = ranks_ ? cells_.particles().position : nullptr;
+    arrays.excluded          = nearField_.exclusions().forces();
     copyTo(farField_.rotation(), arrays.rotation);
     arrays.replace = replacesForces();
     arrays.all     = forces();

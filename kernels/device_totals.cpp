@@ -49,12 +49,13 @@ void DeviceTotals<Real>::read(const DeviceCells<Real>& particles, const Stream& 
 template<class Real>
 std::optional<double> DeviceTotals<Real>::newCappedFields()
 {
-    const FieldSums& now         = status_.data()->fields;
-    const FieldSums before       = std::exchange(fieldsRead_, now);
-    const auto evaluations       = now.evaluations - before.evaluations;
-    const double capped          = static_cast<double>(now.capped - before.capped);
-    return evaluations > 0 ? std::optional(capped / FieldSums::c_one / static_cast<double>(evaluations))
-                           : std::nullopt;
+    const FieldSums& now   = status_.data()->fields;
+    const FieldSums before = std::exchange(fieldsRead_, now);
+    const auto evaluations = now.evaluations - before.evaluations;
+    const double capped    = static_cast<double>(now.capped - before.capped);
+    return evaluations > 0
+                   ? std::optional(capped / FieldSums::c_one / static_cast<double>(evaluations))
+                   : std::nullopt;
 }
 
 template<class Real>

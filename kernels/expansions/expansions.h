@@ -66,8 +66,8 @@ struct ForceArrays
     const Real* poison;   //!< [1] added to every force, see FamilyLists; null for zero
     Real4<Real>* far;     //!< [n] set to the far part as 'near', w unused; null if not wanted
     FieldSums* fields;    //!< [1] added to; null if not wanted
-    Real chargePerCap;    //!< one over the field that counts most, for charges as those of particles
-    Real largestIdle;     //!< charges up to this do nothing, and their fields do not count
+    Real chargePerCap; //!< one over the field that counts most, for charges as those of particles
+    Real largestIdle;  //!< charges up to this do nothing, and their fields do not count
 };
 
 /*! \brief Far-field forces, added to those of the near field and of excluded pairs.

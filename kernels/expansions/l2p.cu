@@ -203,8 +203,8 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
     if (out.fields != nullptr)
     {
         // what is not a number counts as beyond the cap
-        unsigned int capped = static_cast<unsigned int>(
-                static_cast<Real>(FieldSums::c_one) * (square < 1 ? square : Real(1)));
+        unsigned int capped = static_cast<unsigned int>(static_cast<Real>(FieldSums::c_one)
+                                                        * (square < 1 ? square : Real(1)));
         for (int lanes = c_warp / 2; lanes > 0; lanes /= 2)
         {
             capped += __shfl_down_sync(c_allLanes, capped, lanes);

@@ -50,6 +50,7 @@ void bind(nb::module_& module, const char* name)
             .def("group_energies", &Class::groupEnergies)
             .def("setup", &Class::setup)
             .def("coulomb_constant", &Class::coulombConstant)
+            .def("is_best_effort", &Class::isBestEffort)
             .def("state", &Class::state)
             .def("restore", &Class::restore)
             .def("timings", &Class::timings);

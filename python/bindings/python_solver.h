@@ -247,9 +247,11 @@ public:
         result["levels"]          = s.levels;
         result["cell_size"]       = s.cellSize;
         result["estimated_error"] = s.estimatedError;
+        result["is_best_effort"]  = s.isBestEffort;
         result["threads"]         = s.threads;
         return result;
     }
+    bool isBestEffort() const { return solver_.setup().isBestEffort; }
     double coulombConstant() const { return options_.coulombConstant; }
     std::vector<double> state() const { return solver_.state(); }
     void restore(const std::vector<double>& state) { solver_.restore(state); }

@@ -6,6 +6,7 @@
 import contextlib
 import sys
 import threading
+import warnings
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Sequence
 
@@ -273,7 +274,11 @@ class Solver:
 
     @property
     def setup(self) -> dict:
-        """Order, cells, device and estimated error in use; meaningful after an evaluation."""
+        """Order, cells, device and estimated error in use; meaningful after an evaluation.
+
+        ``is_best_effort`` says that the accuracy is not met and nothing better can be had, because charges nearly
+        coincide, or because no setting suffices for where particles have moved. A RuntimeWarning has told of it.
+        """
         with self.alone() as core:
             return core.setup()
 
@@ -401,11 +406,20 @@ class Solver:
     def _evaluated(self, x, box, function, *given):
         """What a function gives; a refusal tells of charges at one place, if these are why."""
         processes.note_threads(self._threads)
+        was_best_effort = self._core.is_best_effort()
         try:
-            return function(*given)
+            result = function(*given)
         except ValueError:
             self._refuse_contacts(x, box)
             raise
+        if self._core.is_best_effort() and not was_best_effort:
+            warnings.warn(
+                "The accuracy is not met with the particles where they are: nothing better than an error of "
+                f"{self._core.setup()['estimated_error']:.1e} can be had. Charges may nearly coincide.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return result
 
     def _nearest(self):
         """Charges that are nearer, nm, are at one place; single precision hardly tells positions apart there."""

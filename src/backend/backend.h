@@ -144,8 +144,8 @@ protected:
     Real* forcesOut_       = nullptr;
     Real* potentialsOut_   = nullptr;
     Request request_;
-    double exclusionRange_ = c_exclusionRange; //!< nm
-    double fieldCap_       = 0;                //!< kJ/mol/nm/e
+    double exclusionRange_              = c_exclusionRange; //!< nm
+    double fieldCap_                    = 0;                //!< kJ/mol/nm/e
     static constexpr double c_notSummed = -1;
     double cappedFields_                = c_notSummed;
 };

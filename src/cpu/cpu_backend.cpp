@@ -321,7 +321,7 @@ public:
                 {
                     const Real sum = excluded[to + k]
                                      + (fx_[i] * R(0, k) + fy_[i] * R(1, k) + fz_[i] * R(2, k));
-                    forces[to + k] = replace ? sum : forces[to + k] + sum;
+                    forces[to + k]    = replace ? sum : forces[to + k] + sum;
                     const Real inCaps = sum * (perUnit / q[i]);
                     square += inCaps * inCaps;
                 }
@@ -576,7 +576,7 @@ private:
     Partition<Real>* partition_; //!< null if all particles are here
     ScaledCharges<Real> charges_;
     std::vector<double> cappedOfChunk_; //!< of particles, see cappedFields()
-    const Real* x_ = nullptr; //!< positions at hand, with those of ghosts
+    const Real* x_ = nullptr;           //!< positions at hand, with those of ghosts
 
     Discretisation discretisation_;
     bool isAllNear_ = false; //!< there is no far field

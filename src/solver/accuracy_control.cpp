@@ -149,7 +149,7 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
     const double request   = c_margin * options_.accuracy;
     const bool orderIsOpen = options_.order < 0;
     Search search;
-    double setUp = 0; // of all attempts
+    double setUp = 0;     // of all attempts
     bool isBuilt = false; // the last one
     std::optional<Discretisation> sufficient, last;
     // what is taken where nothing suffices
@@ -251,7 +251,8 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
         sufficient->isBestEffort = true;
     }
     // the last one may be cheaper and not do
-    if (!isBuilt || sufficient->isBestEffort || !operators_->discretisation().hasSettingOf(*sufficient))
+    if (!isBuilt || sufficient->isBestEffort
+        || !operators_->discretisation().hasSettingOf(*sufficient))
     {
         operators_->build(*sufficient);
     }
@@ -516,8 +517,8 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(con
         even_.exact = exactForces(even_.x, box);
     }
     const MeasuredError even = measureAt(even_, box);
-    MeasuredError both = here;
-    both.worst         = std::max(here.worst, even.worst);
+    MeasuredError both       = here;
+    both.worst               = std::max(here.worst, even.worst);
     return both;
 }
 
@@ -536,14 +537,14 @@ double AccuracyControl<Real>::beyondRounding(const ForceSpread<Real>& spread,
     std::vector<double> rounding(charges_->count(), 0.0);
     for (size_t i = 0; i < rounding.size(); i++)
     {
-        const double* f    = spread.mean().data() + 3 * i;
-        const double force = std::sqrt(f[0] * f[0] + f[1] * f[1] + f[2] * f[2]);
-        const double product =
-                options_.coulombConstant * largest * std::abs(static_cast<double>(charges_->charges()[i]));
+        const double* f      = spread.mean().data() + 3 * i;
+        const double force   = std::sqrt(f[0] * f[0] + f[1] * f[1] + f[2] * f[2]);
+        const double product = options_.coulombConstant * largest
+                               * std::abs(static_cast<double>(charges_->charges()[i]));
         if (force > 0 && product > 0)
         {
             const double distance = std::sqrt(product / force);
-            rounding[i] = force * unit * (2 * std::sqrt(3.0) * cell / distance + 8);
+            rounding[i]           = force * unit * (2 * std::sqrt(3.0) * cell / distance + 8);
         }
     }
     const auto worst = [&](const std::vector<double>& weights, double square)
@@ -552,8 +553,8 @@ double AccuracyControl<Real>::beyondRounding(const ForceSpread<Real>& spread,
 }
 
 template<class Real>
-typename AccuracyControl<Real>::MeasuredError
-AccuracyControl<Real>::measureAnew(const Real* x, const Mat3& box)
+typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measureAnew(const Real* x,
+                                                                                 const Mat3& box)
 {
     const Discretisation d = operators_->discretisation();
     look(x, box, d.extent);
@@ -641,17 +642,18 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measureAt(c
     {
         return {};
     }
-    const long long count  = charges_->charged();
-    const bool areExact    = !places.exact.empty();
-    const int positions    = positionsToMeasure(places);
-    const int corners      = static_cast<int>(std::min<long long>(
+    const long long count          = charges_->charged();
+    const bool areExact            = !places.exact.empty();
+    const int positions            = positionsToMeasure(places);
+    const int corners              = static_cast<int>(std::min<long long>(
             count, charges_->acting() <= c_fewParticles ? c_corners : c_fewCorners));
     const ForceSpread<Real> spread = measureSpread(places, box, positions, corners);
     const ForceScale scale(spread.mean(), *charges_, pairForce(box), leastForce(box));
-    using Squares    = typename ForceSpread<Real>::Squares;
-    const auto spreadOf = [&](const std::vector<double>& weights) { return spread.squares(weights); };
-    Squares all      = spreadOf({});
-    Squares ordinary = scale.weights.empty() ? all : spreadOf(scale.weights);
+    using Squares       = typename ForceSpread<Real>::Squares;
+    const auto spreadOf = [&](const std::vector<double>& weights)
+    { return spread.squares(weights); };
+    Squares all            = spreadOf({});
+    Squares ordinary       = scale.weights.empty() ? all : spreadOf(scale.weights);
     const Discretisation d = operators_->discretisation();
     // without dipoles there is no far field at any position
     const bool hasBias =
@@ -673,8 +675,10 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measureAt(c
         add(scale.weights, &ordinary);
     }
     // particles in contact, whose forces are most of all, count in one, and hardly in the other
-    const double usual = std::sqrt(std::max(all.usual / scale.ofAll, ordinary.usual / scale.square));
-    const double worst = std::sqrt(std::max(all.worst / scale.ofAll, ordinary.worst / scale.square));
+    const double usual =
+            std::sqrt(std::max(all.usual / scale.ofAll, ordinary.usual / scale.square));
+    const double worst =
+            std::sqrt(std::max(all.worst / scale.ofAll, ordinary.worst / scale.square));
     // other positions may be worse than the worst of these: half as far again from the usual
     const double error = worst + 0.5 * (worst - usual);
     return { usual,

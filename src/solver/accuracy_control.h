@@ -171,7 +171,8 @@ private:
     /*! \brief Forces at several positions of the grid: a number that are spread evenly, and some
      *         that put a particle into the corner of its cell, where errors are largest, or that
      *         part a pair. */
-    ForceSpread<Real> measureSpread(const Places& places, const Mat3& box, int positions, int corners);
+    ForceSpread<Real>
+    measureSpread(const Places& places, const Mat3& box, int positions, int corners);
     //! How many positions of the grid an error is taken from.
     int positionsToMeasure(const Places& places) const;
     /*! \brief What subtracting excluded pairs may add to the error once they have moved, relative
@@ -189,7 +190,9 @@ private:
                                         double allowed);
     //! The worst error in a spread that rounding does not explain, see MeasuredError.
     //! \param[in] cell  edge of a leaf, nm
-    double beyondRounding(const ForceSpread<Real>& spread, const ForceScale& scale, double cell) const;
+    double beyondRounding(const ForceSpread<Real>& spread,
+                          const ForceScale& scale,
+                          double cell) const;
     //! That nothing meets the accuracy. \param[in] best  error that was met
     [[noreturn]] void refuse(double best) const;
 

@@ -19,8 +19,8 @@
 #include "solver/box_follower.h"
 #include "solver/chosen_backend.h"
 #include "solver/chosen_for.h"
-#include "solver/input_check.h"
 #include "solver/force_scale.h"
+#include "solver/input_check.h"
 #include "solver/memory_errors.h"
 #include "solver/pipeline.h"
 #include "solver/ranks_check.h"
@@ -55,8 +55,7 @@ public:
     Impl(const Options& options, Communicator* communicator, DeviceCommunicator* onDevice) :
         ranks_(communicator),
         options_(checkedForRanks<Real>(options, onDevice != nullptr, &ranks_)),
-        mayTime_(options.tune),
-        threads_(options.threads > 0 ? options.threads : usableThreads()),
+        mayTime_(options.tune), threads_(options.threads > 0 ? options.threads : usableThreads()),
         partition_(&ranks_, options_.device == Device::Gpu ? c_driftOnDevice : c_drift, threads_),
         deviceRanks_{ &partition_, communicator, onDevice }, chosen_(backendOfAll()),
         backend_(chosen_->backend.get()), gpu_(chosen_->gpu), operators_(backend_),
@@ -120,9 +119,10 @@ public:
         numbers_ = numbers;
         hash_    = hashOfAll(whole.count());
         net_     = std::accumulate(whole.charges.begin(), whole.charges.end(), 0.0);
-        acting_         = std::count_if(whole.charges.begin(),
-                                whole.charges.end(),
-                                [](Real q) { return std::abs(q) > static_cast<Real>(c_idleCharge); });
+        acting_ =
+                std::count_if(whole.charges.begin(),
+                              whole.charges.end(),
+                              [](Real q) { return std::abs(q) > static_cast<Real>(c_idleCharge); });
         squaredCharges_ = std::inner_product(
                 whole.charges.begin(), whole.charges.end(), whole.charges.begin(), 0.0);
         if (gpu_ != nullptr)
@@ -516,11 +516,12 @@ private:
     bool areFieldsAsMeasured(const std::vector<double>& cappedFields) const
     {
         if (!operators_.exist()
-            || std::any_of(cappedFields.begin(), cappedFields.end(), [](double f) { return f < 0; }))
+            || std::any_of(
+                    cappedFields.begin(), cappedFields.end(), [](double f) { return f < 0; }))
         {
             return true;
         }
-        const double pair = typicalPairForce(options_.coulombConstant,
+        const double pair  = typicalPairForce(options_.coulombConstant,
                                              squaredCharges_,
                                              charged_,
                                              operators_.box().determinant());
@@ -729,11 +730,11 @@ private:
     WholeSystem<Real> system_;
     std::uint64_t hash_ = 0; //!< see hashOfAll()
     OwnParticles<Real> own_;
-    bool hasLocal_     = false; //!< whether own_ are particles of system_
-    double net_        = 0;     //!< of the system, e
-    double squaredCharges_ = 0; //!< sum over the system, e^2
-    long long acting_      = 0; //!< particles whose charge does something
-    long long charged_ = 0;     //!< particles with a charge
+    bool hasLocal_         = false; //!< whether own_ are particles of system_
+    double net_            = 0;     //!< of the system, e
+    double squaredCharges_ = 0;     //!< sum over the system, e^2
+    long long acting_      = 0;     //!< particles whose charge does something
+    long long charged_     = 0;     //!< particles with a charge
     ParticleNumbers numbers_;
     ChosenFor chosenFor_;
     long long plannedBuild_ = 0; //!< of the operators that exchanges are planned for

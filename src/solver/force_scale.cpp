@@ -39,9 +39,10 @@ typicalPairForce(double coulombConstant, double squaredCharges, long long charge
 double leastPartOfPairForce(double accuracy, int realSize)
 {
     constexpr double c_forcesCancel = 0.01, c_roundings = 40;
-    const double rounding = 0.5
-                            * (realSize == 4 ? static_cast<double>(std::numeric_limits<float>::epsilon())
-                                             : std::numeric_limits<double>::epsilon());
+    const double rounding =
+            0.5
+            * (realSize == 4 ? static_cast<double>(std::numeric_limits<float>::epsilon())
+                             : std::numeric_limits<double>::epsilon());
     return std::max(c_forcesCancel, c_roundings * rounding / accuracy);
 }
 
@@ -64,23 +65,24 @@ ForceScale::ForceScale(const std::vector<double>& forces,
             fields.push_back(std::sqrt(f2) / std::abs(static_cast<double>(charges.charges()[i])));
         }
     }
-    ofAll                   = std::max(square, charged * least * least);
-    double median           = 0;
+    ofAll         = std::max(square, charged * least * least);
+    double median = 0;
     if (!fields.empty())
     {
         const auto middle = fields.begin() + static_cast<std::ptrdiff_t>(fields.size() / 2);
         std::nth_element(fields.begin(), middle, fields.end());
         median = *middle;
     }
-    field.cap = c_cap
-                * std::max(median,
-                           weakestField(least, charges.squaredCharges(), charges.charged()));
-    double capped  = 0;
-    double ordinary = 0;
-    int ordinaryCount = 0;
+    field.cap =
+            c_cap
+            * std::max(median, weakestField(least, charges.squaredCharges(), charges.charged()));
+    double capped      = 0;
+    double ordinary    = 0;
+    int ordinaryCount  = 0;
     const auto fieldOf = [&](int i)
     {
-        return std::sqrt(squaredForce(forces, i)) / std::abs(static_cast<double>(charges.charges()[i]));
+        return std::sqrt(squaredForce(forces, i))
+               / std::abs(static_cast<double>(charges.charges()[i]));
     };
     for (int i = 0; i < n; i++)
     {
@@ -122,8 +124,14 @@ ForceScale::ForceScale(const std::vector<double>& forces,
     square = std::max(square, charged * least * least);
 }
 
-template ForceScale::ForceScale(const std::vector<double>&, const ChargeSet<float>&, double, double);
-template ForceScale::ForceScale(const std::vector<double>&, const ChargeSet<double>&, double, double);
+template ForceScale::ForceScale(const std::vector<double>&,
+                                const ChargeSet<float>&,
+                                double,
+                                double);
+template ForceScale::ForceScale(const std::vector<double>&,
+                                const ChargeSet<double>&,
+                                double,
+                                double);
 
 double weakestField(double least, double squaredCharges, long long charged)
 {

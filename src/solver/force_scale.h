@@ -21,7 +21,8 @@ namespace farfield
  *  k q^2 / (V / N)^(2/3), q^2 the mean square of the N charges.
  *  \param[in] squaredCharges  their sum, e^2
  *  \param[in] volume          nm^3 */
-double typicalPairForce(double coulombConstant, double squaredCharges, long long charged, double volume);
+double
+typicalPairForce(double coulombConstant, double squaredCharges, long long charged, double volume);
 
 /*! \brief Part of typicalPairForce() that errors are relative to where forces cancel.
  *
@@ -45,8 +46,8 @@ struct ForceScale
                double pairForce,
                double least);
 
-    double square;    //!< what squared errors are relative to: a sum over particles, (kJ/mol/nm)^2
-    double ofAll;     //!< the same with all particles in full, those in contact too
+    double square; //!< what squared errors are relative to: a sum over particles, (kJ/mol/nm)^2
+    double ofAll;  //!< the same with all particles in full, those in contact too
     /*! \brief [n] How much the squared error of a particle counts beside square: less in fields
      *         beyond the cap, where it is compared with the force of the particle itself. Empty if
      *         all count in full. */

@@ -39,8 +39,7 @@ public:
      *                     evenly; others count for the worst one alone
      *  \param[in] exact   the exact forces; empty if they are not known */
     ForceSpread(std::vector<std::vector<Real>> forces, size_t count, std::vector<double> exact) :
-        forces_(std::move(forces)), count_(count), mean_(std::move(exact)),
-        isExact_(!mean_.empty())
+        forces_(std::move(forces)), count_(count), mean_(std::move(exact)), isExact_(!mean_.empty())
     {
         if (!isExact_)
         {
@@ -63,7 +62,8 @@ public:
     /*! \brief How far the evaluations are from the exact forces.
      *  \param[in] weights   [n], how much the squares of a particle count; empty: all count in full
      *  \param[in] rounding  [n], deviation of a particle that is not counted, kJ/mol/nm; empty: none */
-    Squares squares(const std::vector<double>& weights, const std::vector<double>& rounding = {}) const
+    Squares squares(const std::vector<double>& weights,
+                    const std::vector<double>& rounding = {}) const
     {
         std::vector<double> deviations(forces_.size(), 0.0);
         for (size_t i = 0; i < mean_.size() / 3; i++)

@@ -103,7 +103,7 @@ SlabCorrection<Real> NarrowedSlab<Real>::correction(const ChargeSet<Real>& charg
                                                     const Mat3& box,
                                                     double coulombConstant) const
 {
-    const int n   = charges.count();
+    const int n           = charges.count();
     const auto& q         = charges.charges();
     const auto& takesPart = charges.takesPart();
     SlabCorrection<Real> result;

@@ -649,7 +649,8 @@ private:
             operators_.change(
                     [&]
                     {
-                        times_.notCounted([&] { suit = accuracy_.stillSuits(x, operators_.box()); });
+                        times_.notCounted([&]
+                                          { suit = accuracy_.stillSuits(x, operators_.box()); });
                         setMeasuredFor(place, x);
                     });
             if (!suit)
@@ -869,11 +870,8 @@ private:
     }
 
     //! See choose().
-    void build(const Mat3& box,
-               const Real* x,
-               const Vec3& extent,
-               bool mayTune,
-               WhereMissed whereMissed)
+    void
+    build(const Mat3& box, const Real* x, const Vec3& extent, bool mayTune, WhereMissed whereMissed)
     {
         mixForChoice();
         accuracy_.buildSufficient(box, x, extent, whereMissed);
@@ -920,7 +918,7 @@ private:
     bool mustLookAtForces_ = false; //!< before the next evaluation in a stream, see lookAtForces()
     bool isFieldOfMix_     = false; //!< measured with the charges in use, of those of two states
     std::vector<TimedSetting> timed_;
-    bool servesProbes_       = false; //!< potentials of probes are wanted, not of uncharged particles
+    bool servesProbes_ = false; //!< potentials of probes are wanted, not of uncharged particles
     std::optional<Mat3> enqueuedVirial_; //!< of what was enqueued last, if the stages have none
     Totals enqueuedCorrection_;          //!< of what was enqueued last, see NarrowedSlab
     ChosenFor chosenFor_;

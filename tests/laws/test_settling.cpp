@@ -48,8 +48,8 @@ System withContacts(System system, int pairs, double distance)
     const int n = system.size();
     for (int p = 0; p < pairs; ++p)
     {
-        const int i                  = static_cast<int>(static_cast<long long>(p) * (n - 1) / pairs);
-        system.positions[i + 1]      = system.positions[i];
+        const int i             = static_cast<int>(static_cast<long long>(p) * (n - 1) / pairs);
+        system.positions[i + 1] = system.positions[i];
         system.positions[i + 1][p % 3] += distance;
     }
     return system;
@@ -106,7 +106,7 @@ TYPED_TEST_SUITE(Settling, Configurations);
 //! One that nearly coincides with another, many that overlap, an eighth of all, no structure at all.
 TYPED_TEST(Settling, MeetsTheAccuracyOnceContactsHaveParted)
 {
-    const System& salt = settledSalt().system;
+    const System& salt               = settledSalt().system;
     const std::vector<System> starts = { withContacts(salt, 1, 1e-5),
                                          withContacts(salt, 240, 0.01),
                                          withContacts(salt, 1500, 0.1),
@@ -122,14 +122,15 @@ TYPED_TEST(Settling, MeetsTheAccuracyOnceContactsHaveParted)
         EXPECT_LT(first, 2 * said);
         EXPECT_GT(first, said / 2);
         // single precision does not resolve the force of the closest pair
-        EXPECT_TRUE(!solver.setup().isBestEffort || (k == 0 && sizeof(typename TypeParam::Real) == 4));
+        EXPECT_TRUE(!solver.setup().isBestEffort
+                    || (k == 0 && sizeof(typename TypeParam::Real) == 4));
     }
 }
 
 //! As a run ends that began with overlaps: what was measured then is saved with the cells.
 TYPED_TEST(Settling, GoesOnFromASavedState)
 {
-    const System start = atRandom(settledSalt().system);
+    const System start   = atRandom(settledSalt().system);
     Options options      = this->options();
     options.reproducible = true;
     Solver<typename TypeParam::Real> before(options), after(options);
@@ -144,10 +145,10 @@ TYPED_TEST(Settling, GoesOnFromASavedState)
 //! A crystal at its sites has hardly any force; when it melts, cells that are cheaper suffice.
 TYPED_TEST(Settling, BecomesCheaperWhenForcesGrow)
 {
-    System crystal = settledSalt().system;
+    System crystal    = settledSalt().system;
     crystal.positions = supercell(rockSalt(4, 0.25), { 4, 4, 3 }).system.positions;
-    Options options  = this->options();
-    options.accuracy = 1e-3;
+    Options options   = this->options();
+    options.accuracy  = 1e-3;
     Solver<typename TypeParam::Real> solver(options), fresh(options);
     this->prepare(solver, crystal);
     const int order = solver.setup().order;
