@@ -694,13 +694,21 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measureAt(c
 template<class Real>
 void AccuracyControl<Real>::look(const Real* x, const Mat3& box, const Vec3& extent)
 {
+    //! Edges of the room over the spread of particles, which is half of that of a cube that they fill.
+    constexpr double c_roomy = 8;
+
     occupied_ = charges_->occupancy(x, box);
     room_     = box;
+    // one that has flown away leaves no room to the others
+    const double most = options_.boundary == Boundary::Periodic
+                                ? 0
+                                : c_roomy * charges_->spread(x, options_.boundary);
     for (int k = 0; k < 3; k++)
     {
         if (isOpenAlong(options_.boundary, k))
         {
-            room_.row(k) = largestLike(extent)[k] * Vec3::Unit(k);
+            const double edge = largestLike(extent)[k];
+            room_.row(k)      = (most > 0 ? std::min(edge, most) : edge) * Vec3::Unit(k);
         }
     }
     here_.exact = exactForces(x, box);

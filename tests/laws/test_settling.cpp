@@ -7,6 +7,8 @@
  *  \brief Starts that are far from equilibrium, and what follows them: the accuracy belongs to the
  *         system, not to the configuration that cells were chosen for.
  */
+#include <cmath>
+
 #include <array>
 #include <random>
 #include <string>
@@ -140,6 +142,42 @@ TYPED_TEST(Settling, GoesOnFromASavedState)
     EXPECT_LE(this->errorOf(after), this->options().accuracy);
     this->errorOf(before);
     EXPECT_EQ(before.state(), after.state());
+}
+
+/*! Two charges that nearly coincide, and 1e-5: single precision does not resolve their force in
+ *  cells. All others have the error that is wanted, and nothing ends. */
+TYPED_TEST(Settling, ChargesThatNearlyCoincideEndNoRun)
+{
+    using Real     = typename TypeParam::Real;
+    System charges = randomCharges(namedBox("cube", 27.0), 1000, 8);
+    charges        = rounded<float>(charges);
+    // so that both are in single precision what they are
+    charges.positions[1] = charges.positions[0];
+    charges.positions[1][0] += std::ldexp(1.0, -16);
+    charges                     = rounded<float>(charges);
+    const ReferenceSystem exact = withReference<float>({ charges, {}, 1 });
+    Options options             = this->options();
+    options.accuracy            = 1e-5;
+    Solver<Real> solver(options);
+    this->prepare(solver, charges);
+    const std::vector<Real> x = flatPositions<Real>(charges);
+    double errors = 0, squares = 0;
+    for (int position = 0; position < 4; ++position)
+    {
+        Request request;
+        request.step          = position;
+        request.replaceForces = true;
+        std::vector<Real> f(x.size());
+        solver.evaluate(x.data(), Box(charges.box).rows, f.data(), request);
+        for (size_t k = 6; k < f.size(); ++k)
+        {
+            const double expected = exact.forces[k / 3][k % 3];
+            errors += (f[k] - expected) * (f[k] - expected);
+            squares += expected * expected;
+        }
+    }
+    EXPECT_LE(std::sqrt(errors / squares), options.accuracy);
+    EXPECT_TRUE(sizeof(Real) == 4 || !solver.setup().isBestEffort);
 }
 
 //! A crystal at its sites has hardly any force; when it melts, cells that are cheaper suffice.
