@@ -166,7 +166,7 @@ std::string noteOnOtherDevice(const farfield::Setup& setup)
             deviceTitle(setup.device));
 }
 
-std::string noteOnAccuracy(const farfield::Setup& setup)
+std::string accuracyMessage(const farfield::Setup& setup)
 {
     if (!setup.isBestEffort)
     {

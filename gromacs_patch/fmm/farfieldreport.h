@@ -79,7 +79,7 @@ std::string noteOnOtherDevice(const farfield::Setup& setup);
  * \param[in] setup  the discretisation
  * \returns an empty string if the one in use does
  */
-std::string noteOnAccuracy(const farfield::Setup& setup);
+std::string accuracyMessage(const farfield::Setup& setup);
 
 /*! \brief Makes a table of times per stage; that of a stage is the sum of all calls.
  *

@@ -354,7 +354,7 @@ void FarfieldSolver::logSetup(const std::string& dataPath)
     }
     if (setup.isBestEffort && !loggedSetup_.isBestEffort)
     {
-        GMX_LOG(logger_.warning).asParagraph().appendText(noteOnAccuracy(setup));
+        GMX_LOG(logger_.warning).asParagraph().appendText(accuracyMessage(setup));
     }
     loggedSetup_ = setup;
 }

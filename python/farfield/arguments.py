@@ -74,7 +74,7 @@ def _array(name, values, kinds, what, *shapes):
     try:
         array = np.asarray(values)
     except ValueError as error:  # rows of different lengths
-        raise ArrayError(f"{_required(name, what, shapes)}: {error}") from error
+        raise ArrayError(f"{_required(name, what, shapes)}, and cannot be made of this: {error}") from error
     check_shape(name, array, *shapes, what=what)
     if array.dtype.kind not in kinds:
         raise ArrayError(f"{_required(name, what, shapes)}, but is {array.dtype} of the shape {list(array.shape)}.")

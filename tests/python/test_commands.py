@@ -225,7 +225,12 @@ def test_an_interruption_is_one_line_and_ends_mdrun(command, how, status, gmx):
     words = gmx(command[0], *command[1:], "--keep", "kept", mdrun=mdrun)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "farfield.command", *words], stderr=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-m", "farfield.command", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        # a shell has it ignored by what it runs in the background
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     give_up = time.monotonic() + 60
     while not (pids := [path for path in Path().rglob("pid") if path.read_text()]) and process.poll() is None:
