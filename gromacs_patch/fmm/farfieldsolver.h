@@ -166,7 +166,7 @@ private:
     //! The same where there are several ranks.
     void setParticlesOfRank();
     //! Chooses the discretisation, or takes it over from the checkpoint; throws farfield::Error.
-    void prepare(ArrayRef<const RVec> x, const Matrix3x3& box);
+    void            prepare(ArrayRef<const RVec> x, const Matrix3x3& box);
     const MDLogger& logger_;
     FarfieldRun     run_;
 

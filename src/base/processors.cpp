@@ -42,7 +42,9 @@ int quotaOfGroups(const std::string& groups, const std::string& mount)
         }
         const std::string controllers = line.substr(first + 1, second - first - 1);
         const bool isSecondVersion    = controllers.empty();
-        if (!isSecondVersion && ("," + controllers + ",").find(",cpu,") == std::string::npos)
+        std::string enclosed          = ",";
+        enclosed.append(controllers).append(",");
+        if (!isSecondVersion && enclosed.find(",cpu,") == std::string::npos)
         {
             continue;
         }

@@ -36,8 +36,8 @@ struct SlabCorrection
     std::vector<Real> forces;     //!< [n][3], of excluded pairs; empty if none are in two layers
 
     void addTo(Totals* totals, bool energyIsWanted, bool virialIsWanted) const;
-    //! \param[in,out] forces, potentials  in host memory; the latter may be null
-    void addTo(Real* forces, Real* potentials) const;
+    //! \param[in,out] to, toPotentials  forces and potentials in host memory; the latter may be null
+    void addTo(Real* to, Real* toPotentials) const;
 };
 
 //! Positions in which empty layers have a given width, and what that changes.

@@ -48,7 +48,7 @@ void checkSame(const std::vector<Answer>& answers,
  *  \param[in] hasCommunicator  whether there is a DeviceCommunicator
  *  \throws Error  as DistributedSolver */
 template<class Real>
-Options checkedForRanks(const Options& options, bool hasCommunicator, Ranks* ranks);
+Options checkedForRanks(const Options& given, bool hasCommunicator, Ranks* ranks);
 
 //! What a rank has been given for an evaluation, to be compared.
 struct GivenToRank

@@ -492,7 +492,7 @@ private:
     {
         Mat3 box;
         Vec3 extent;
-        NarrowedSlab<Real> narrowed = {}; //!< without wide empty layers, if anything is
+        NarrowedSlab<Real> narrowed; //!< without wide empty layers, if anything is
 
         //! Positions as the stages get them.
         const Real* of(const Real* x) const { return narrowed.any() ? narrowed.x() : x; }
@@ -714,7 +714,7 @@ private:
         const Mat3 box = checkedBox(boxVectors, options_.boundary);
         if (options_.boundary == Boundary::Periodic)
         {
-            return { box, Vec3::Zero() };
+            return { box, Vec3::Zero(), {} };
         }
         const Vec3 extent = charges_.count() > 0 ? charges_.extent(x) : Vec3::Zero();
         return openPlace(box, extent, [x] { return x; });
@@ -729,7 +729,7 @@ private:
         const Mat3 box = checkedBox(boxVectors, options_.boundary);
         if (options_.boundary == Boundary::Periodic)
         {
-            return { box, Vec3::Zero() };
+            return { box, Vec3::Zero(), {} };
         }
         if (options_.boundary == Boundary::Open)
         {
@@ -759,7 +759,7 @@ private:
         const Mat3 ours = operators_.exist() ? openBoxLike(
                                   options_.boundary, box, operators_.discretisation().referenceBox)
                                              : box;
-        Place place     = { ours, extentInBox(options_.boundary, box, extent) };
+        Place place     = { ours, extentInBox(options_.boundary, box, extent), {} };
         if (mayBeNarrowed(box, extent))
         {
             NarrowedSlab<Real> narrowed(
