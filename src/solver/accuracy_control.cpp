@@ -662,9 +662,10 @@ typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measureAt(c
     {
         Discretisation better = d;
         better.order          = d.order + c_higher;
-        operators_->build(better);
+        const auto frame      = operators_->frame();
+        operators_->build(better, frame);
         const ForceSpread<Real> ofBetter = measureSpread(places, box, positions, 0);
-        operators_->build(d);
+        operators_->build(d, frame);
         const auto add = [&](const std::vector<double>& weights, Squares* squares)
         {
             const double bias = spread.bias(ofBetter, weights);

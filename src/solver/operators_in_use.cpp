@@ -73,6 +73,13 @@ void OperatorsInUse<Real>::build(const Discretisation& d)
 }
 
 template<class Real>
+void OperatorsInUse<Real>::build(const Discretisation& d, const Frame& frame)
+{
+    build(d);
+    setBox(frame.box, frame.strain, frame.rotation);
+}
+
+template<class Real>
 void OperatorsInUse<Real>::setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation)
 {
     stand_ = false;
@@ -109,13 +116,7 @@ void OperatorsInUse<Real>::rebuild()
 {
     if (!stand_)
     {
-        change(
-                [&]
-                {
-                    const Mat3 box = box_, strain = strain_, rotation = rotation_;
-                    build(Discretisation(*discretisation_));
-                    setBox(box, strain, rotation);
-                });
+        change([&] { build(Discretisation(*discretisation_), frame()); });
     }
 }
 

@@ -38,10 +38,19 @@ public:
     //! What of Setup follows from them; only if they exist.
     Setup setup() const;
 
+    //! How the operators of the reference box are adapted to the box, see Backend::setBox().
+    struct Frame
+    {
+        Mat3 box = Mat3::Zero(), strain = Mat3::Zero(), rotation = Mat3::Identity();
+    };
+    Frame frame() const { return { box_, strain_, rotation_ }; }
+
     //! \name Only in the work of change()
     //!@{
     //! \throws Error  OutOfMemory: they do not fit
     void build(const Discretisation& discretisation);
+    //! The same, adapted to a box.
+    void build(const Discretisation& discretisation, const Frame& frame);
     //! The same, corrected for a strain of the reference box.
     void build(const Discretisation& discretisation, const Mat3& strain);
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation);

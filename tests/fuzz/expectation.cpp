@@ -89,7 +89,7 @@ Evaluation exactly(const System& system, Boundary boundary, std::vector<double>*
 
 } // namespace
 
-Expectation expectationFor(const System& system, Boundary boundary)
+Expectation expectationFor(const System& system, Boundary boundary, double leastPart)
 {
     Expectation result;
     std::vector<double> magnitudes;
@@ -124,7 +124,7 @@ Expectation expectationFor(const System& system, Boundary boundary)
         result.pairEnergies += 2 * c_pi * c_coulomb * charge * charge * system.box[2][2]
                                / (system.box[0][0] * system.box[1][1]);
     }
-    result.scale = forceScale(system, result.value.forces);
+    result.scale = forceScale(system, result.value.forces, leastPart);
     // Two splittings agree to this, see FastEwald.BoundsItsOwnErrorInEveryKindOfSystem.
     result.forceError = 64 * std::numeric_limits<double>::epsilon() * result.forceMagnitude;
     return result;

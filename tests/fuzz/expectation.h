@@ -33,7 +33,8 @@ struct Expectation
     double pairEnergies   = 0; //!< sum of |energy| of near and excluded pairs, kJ/mol
 };
 
-Expectation expectationFor(const System& system, Boundary boundary);
+//! \param[in] leastPart  see partOfTypicalForce()
+Expectation expectationFor(const System& system, Boundary boundary, double leastPart);
 
 } // namespace test
 } // namespace farfield

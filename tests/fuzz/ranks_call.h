@@ -344,9 +344,10 @@ private:
             acceptOrFail(*step.errors[0]);
             return;
         }
-        const Expectation expected = expectationFor(step.system, Boundary::Periodic);
-        const double error         = errorOf(step.forces, expected);
-        const double usual         = refused ? 0 : errorOf(vectorsFrom(ofOne), expected);
+        const Expectation expected = expectationFor(
+                step.system, Boundary::Periodic, partOfTypicalForce<Real>(options_.accuracy));
+        const double error = errorOf(step.forces, expected);
+        const double usual = refused ? 0 : errorOf(vectorsFrom(ofOne), expected);
         const double allowed =
                 settings_.slack * options_.accuracy * expected.scale + expected.forceError;
         if (!(error <= std::max(allowed, 2 * usual)))
