@@ -6,7 +6,12 @@
 /*! \file
  *  \brief Charges of two states and the coupling parameter that mixes their energies.
  */
+#include <cmath>
+
+#include <algorithm>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "test_support.h"
 #include "two_states.h"
@@ -211,6 +216,53 @@ TYPED_TEST(DoublePerturbedCharges, HaveTheSlopeOfTheEnergy)
                     << states.name << " at lambda " << lambda;
         }
     }
+}
+
+/*! What differs are 18 atoms that exclude each other, as a molecule with couple-intramol = no does: by
+ *  themselves they have hardly any force, but what counts is the error of the forces of all. */
+TYPED_TEST(PerturbedCharges, OfASoluteAreJudgedByTheForcesOfAll)
+{
+    using Real           = typename TypeParam::Real;
+    constexpr int c_size = 18;
+    System water         = rounded<float>(pseudoWater(namedBox("cube", 64.0), 5));
+    for (int i = 0; i < c_size; ++i)
+    {
+        for (int j = 0; j < i; ++j)
+        {
+            water.exclusions.emplace_back(i, j);
+        }
+    }
+    Options options  = TypeParam::options();
+    options.accuracy = 1e-5;
+    Request request;
+    request.lambda         = 0.5;
+    request.dEnergyDLambda = true;
+    const Box box(water.box);
+    const auto forcesOf = [&](auto& solver, const auto& zero)
+    {
+        using Number = std::decay_t<decltype(zero)>;
+        const std::vector<Number> a(water.charges.begin(), water.charges.end());
+        std::vector<Number> b = a;
+        std::fill_n(b.begin(), c_size, zero);
+        solver.setPerturbedCharges(a.data(), b.data(), water.size());
+        loadExclusions(solver, water, false);
+        const std::vector<Number> x = flatPositions<Number>(water);
+        std::vector<Number> f(x.size(), zero);
+        solver.evaluate(x.data(), box.rows, f.data(), request);
+        return f;
+    };
+    Solver<Real> solver(options);
+    const auto forces = forcesOf(solver, Real(0));
+    options.accuracy  = 1e-8;
+    Solver<double> converged(options);
+    const auto exact = forcesOf(converged, 0.0);
+    double errors = 0, squares = 0;
+    for (size_t k = 0; k < exact.size(); ++k)
+    {
+        errors += (forces[k] - exact[k]) * (forces[k] - exact[k]);
+        squares += exact[k] * exact[k];
+    }
+    EXPECT_LE(std::sqrt(errors / squares), 1e-5);
 }
 
 } // namespace
