@@ -48,8 +48,12 @@ int quotaOfGroups(const std::string& groups, const std::string& mount)
         {
             continue;
         }
-        const std::string root = mount + (isSecondVersion ? "" : "/" + controllers);
-        std::string path       = line.substr(second + 1);
+        std::string root = mount;
+        if (!isSecondVersion)
+        {
+            root.append("/").append(controllers);
+        }
+        std::string path = line.substr(second + 1);
         while (true)
         {
             const std::string folder = root + path + "/";
