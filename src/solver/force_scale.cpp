@@ -55,48 +55,44 @@ ForceScale::ForceScale(const std::vector<double>& forces,
 {
     const int n          = charges.count();
     const double charged = static_cast<double>(charges.charged());
-    std::vector<double> fields; // of those whose charge does something
+    std::vector<double> squares(n), fields(n, 0.0); // fields of those whose charge does something
+    std::vector<double> sorted;
     for (int i = 0; i < n; i++)
     {
-        const double f2 = squaredForce(forces, i);
-        square += f2;
+        squares[i] = squaredForce(forces, i);
+        square += squares[i];
         if (charges.isActing(i))
         {
-            fields.push_back(std::sqrt(f2) / std::abs(static_cast<double>(charges.charges()[i])));
+            fields[i] = std::sqrt(squares[i]) / std::abs(static_cast<double>(charges.charges()[i]));
+            sorted.push_back(fields[i]);
         }
     }
     ofAll         = std::max(square, charged * least * least);
     double median = 0;
-    if (!fields.empty())
+    if (!sorted.empty())
     {
-        const auto middle = fields.begin() + static_cast<std::ptrdiff_t>(fields.size() / 2);
-        std::nth_element(fields.begin(), middle, fields.end());
+        const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+        std::nth_element(sorted.begin(), middle, sorted.end());
         median = *middle;
     }
     field.cap =
             c_cap
             * std::max(median, weakestField(least, charges.squaredCharges(), charges.charged()));
-    double capped      = 0;
-    double ordinary    = 0;
-    int ordinaryCount  = 0;
-    const auto fieldOf = [&](int i)
-    {
-        return std::sqrt(squaredForce(forces, i))
-               / std::abs(static_cast<double>(charges.charges()[i]));
-    };
+    double capped     = 0;
+    double ordinary   = 0;
+    int ordinaryCount = 0;
     for (int i = 0; i < n; i++)
     {
         if (!charges.isActing(i))
         {
             continue;
         }
-        const double e = fieldOf(i);
         // what is not a number counts as beyond
-        const double inCaps = e < field.cap ? e / field.cap : 1;
+        const double inCaps = fields[i] < field.cap ? fields[i] / field.cap : 1;
         capped += inCaps * inCaps;
         if (inCaps < 1)
         {
-            ordinary += squaredForce(forces, i);
+            ordinary += squares[i];
             ordinaryCount++;
         }
     }
@@ -113,11 +109,8 @@ ForceScale::ForceScale(const std::vector<double>& forces,
             weights.assign(n, 1.0);
             for (int i = 0; i < n; i++)
             {
-                if (charges.isActing(i))
-                {
-                    const double inCaps = fieldOf(i) / field.cap;
-                    weights[i]          = inCaps > 1 ? 1 / (inCaps * inCaps) : 1;
-                }
+                const double inCaps = fields[i] / field.cap; // 0 where a charge does nothing
+                weights[i]          = inCaps > 1 ? 1 / (inCaps * inCaps) : 1;
             }
         }
     }
