@@ -93,15 +93,18 @@ void CudaBackend<Real>::setSystem(const WholeSystem<Real>& system)
 }
 
 template<class Real>
-int CudaBackend<Real>::locate(const std::vector<int>& index, const Real* x)
+int CudaBackend<Real>::locate(const OwnParticles<Real>& own,
+                              const Real* x,
+                              const Discretisation& d,
+                              const Mat3& box)
 {
     settle(); // evaluations that nobody has waited for use what the plan replaces
     ranks_->throwIfMovedFar();
-    return ranks_->locate(index, x, farField_.discretisation(), farField_.box(), far());
+    return ranks_->locate(own.index, x, d, box, far());
 }
 
 template<class Real>
-void CudaBackend<Real>::plan(double net, bool closesInShares)
+void CudaBackend<Real>::plan(const OwnParticles<Real>& /*own*/, double net)
 {
     const DevicePlan<Real>& plan = ranks_->makePlan(far());
     makeRoom(plan.counts(), rootCoulomb_ * net);
@@ -110,7 +113,7 @@ void CudaBackend<Real>::plan(double net, bool closesInShares)
     setParticles();
     nearField_.exclusions().set(plan, far());
     cells_.makeRoomForList(); // not between the exchanges of an evaluation
-    ranks_->planExchanges(tree().view(0), closesInShares, farField_.periodicM2l(), far());
+    ranks_->planExchanges(tree().view(0), *farField_.periodicM2l(), far());
     history_.replace();
 }
 
@@ -211,14 +214,10 @@ bool CudaBackend<Real>::mayRepeat(const Request& request, cudaStream_t stream) c
 }
 
 template<class Real>
-void CudaBackend<Real>::repeat(const Real* x,
-                               Real* forces,
-                               const Request& request,
-                               void* stream,
-                               const Real* potentials,
-                               const std::function<void()>& evaluate)
+void CudaBackend<Real>::repeat(const Task<Real>& task, const std::function<void()>& evaluate)
 {
-    const cudaStream_t s = static_cast<cudaStream_t>(stream);
+    const Request& request = task.request;
+    const cudaStream_t s   = static_cast<cudaStream_t>(task.stream);
     if (ranks_ && !ranks_->mayBeCaptured() && isCapturing(s))
     {
         throw Error(ErrorCode::Unsupported,
@@ -226,9 +225,9 @@ void CudaBackend<Real>::repeat(const Real* x,
                     "hosts take part in messages.");
     }
     const EvaluationArguments arguments = {
-        x, forces, request.replaceForces, this->exclusionRange_, history_.generation()
+        task.x, task.forces, request.replaceForces, this->exclusionRange_, history_.generation()
     };
-    if (potentials == nullptr && mayRepeat(request, s) && repeated_.isLikeLast(arguments))
+    if (task.potentials == nullptr && mayRepeat(request, s) && repeated_.isLikeLast(arguments))
     {
         throwIfOverflowed();
         repeated_.launch(s, far(), mayUpdateGraphs(), [&] { record(Measure::Whole, evaluate); });
@@ -239,8 +238,12 @@ void CudaBackend<Real>::repeat(const Real* x,
     }
     evaluate();
     noteEvaluation(s);
-    repeated_.add(
-            { x, forces, request.replaceForces, this->exclusionRange_, history_.generation() });
+    // building operators may have begun another generation
+    repeated_.add({ task.x,
+                    task.forces,
+                    request.replaceForces,
+                    this->exclusionRange_,
+                    history_.generation() });
 }
 
 template<class Real>

@@ -34,7 +34,7 @@ namespace farfield
 {
 
 template<class Real>
-class CudaBackend final : public GpuBackend<Real>
+class CudaBackend final : public GpuBackend<Real>, private Exchange<Real>
 {
 public:
     using typename GpuBackend<Real>::Measure;
@@ -72,13 +72,7 @@ public:
     void await(void* stream) override;
     void enter(void* stream) override;
     void leave() override { onDevice_ = false; }
-    void repeat(const Real* x,
-                Real* forces,
-                const Request& request,
-                void* stream,
-                const Real* potentials,
-                const std::function<void()>& evaluate) override;
-
+    void repeat(const Task<Real>& task, const std::function<void()>& evaluate) override;
     void settle() override;
     Totals wait() override;
     bool isRecording(void* stream) const override
@@ -88,18 +82,20 @@ public:
     bool mustRecordAgain() const override { return history_.isOutdated() || tree().needsRoom(); }
 
     bool mayUpdateGraphs() const override { return tree().levels() == 1; }
+    Exchange<Real>* exchange() override { return ranks_ ? this : nullptr; }
     void setSystem(const WholeSystem<Real>& system) override;
-    int locate(const std::vector<int>& index, const Real* x) override;
-    bool haveLeftPlan() const override { return ranks_->haveLeftPlan(); }
-    void plan(double net, bool closesInShares) override;
+    void setLocal(OwnParticles<Real>* /*own*/, const WholeSystem<Real>& /*system*/) override {}
+    int locate(const OwnParticles<Real>& own,
+               const Real* x,
+               const Discretisation& d,
+               const Mat3& box) override;
+    bool haveLeftPlan(const Discretisation& /*d*/) const override { return ranks_->haveLeftPlan(); }
+    void plan(const OwnParticles<Real>& own, double net) override;
     bool needsPlan(void* stream) override
     {
-        return ranks_ && !isCapturing(static_cast<cudaStream_t>(stream)) && ranks_->needsPlan();
+        return !isCapturing(static_cast<cudaStream_t>(stream)) && ranks_->needsPlan();
     }
-    SentPerEvaluation sentPerEvaluation() const override
-    {
-        return ranks_ ? ranks_->sentPerEvaluation() : SentPerEvaluation();
-    }
+    SentPerEvaluation sentPerEvaluation() const override { return ranks_->sentPerEvaluation(); }
 
     std::vector<Real> onHost(const Real* vectors, int n, void* stream) override;
     void clear(Real* vectors, int n, void* stream) override;
@@ -140,9 +136,9 @@ private:
 
     NearSums wantedSums() const
     {
-        return this->request_.virial   ? NearSums::EnergyAndVirial
-               : this->request_.energy ? NearSums::Energy
-                                       : NearSums::None;
+        return this->task_.request.virial   ? NearSums::EnergyAndVirial
+               : this->task_.request.energy ? NearSums::Energy
+                                            : NearSums::None;
     }
     NearResults nearResults() { return { wantedSums(), totals_.near(), totals_.nearScratch() }; }
     FarSums farSums();
@@ -186,12 +182,12 @@ private:
     void listCells();
     //! Where forces go to in device memory, and whether they replace what is there: what comes to
     //! the host is added there.
-    Real* forces() { return onDevice_ ? this->forcesOut_ : arrays_.forces(); }
+    Real* forces() { return onDevice_ ? this->task_.forces : arrays_.forces(); }
     //! Where potentials go to in device memory.
-    Real* potentials() { return onDevice_ ? this->potentialsOut_ : arrays_.potentials(); }
+    Real* potentials() { return onDevice_ ? this->task_.potentials : arrays_.potentials(); }
     //! Adds the potentials to what is put into the stream of the far field.
     void addPotentials();
-    bool replacesForces() const { return this->request_.replaceForces || !onDevice_; }
+    bool replacesForces() const { return this->task_.request.replaceForces || !onDevice_; }
 
     //! Lists of the families of the sorted particles.
     void listFamilies(bool recording);

@@ -48,7 +48,7 @@ void CudaBackend<Real>::sort()
     }
     else
     {
-        history_.add(this->request_.step);
+        history_.add(this->task_.request.step);
     }
 }
 
@@ -93,16 +93,6 @@ void CudaBackend<Real>::m2l(int level)
     {
         streams_.awaitIn(far(), Point::Placed); // exchanges are in turn
         ofAllRanks = ranks_->completeMultipoles(tree().view(level).M, isRecordedByCaller(), far());
-        if (ranks_->closesInShares())
-        {
-            ranks_->close(ofAllRanks,
-                          tree().view(level),
-                          1 / tree().unit(level),
-                          sums.deviatoric,
-                          farField_.periodicM2l(),
-                          far());
-            return;
-        }
         sums.deviatoric = ranks_->isFirst() ? sums.deviatoric : nullptr; // all of it
     }
     farField_.m2l(level, ofAllRanks, sums, far());
@@ -119,7 +109,7 @@ void CudaBackend<Real>::l2p()
     copyTo(farField_.rotation(), arrays.rotation);
     arrays.replace = replacesForces();
     arrays.all     = forces();
-    arrays.far     = this->request_.virial ? farForces_.data() : nullptr;
+    arrays.far     = this->task_.request.virial ? farForces_.data() : nullptr;
     arrays.poison  = ranks_ ? ranks_->poison() : tree().poison();
     if (this->fieldCap_ > 0)
     {
@@ -132,7 +122,7 @@ void CudaBackend<Real>::l2p()
     {
         farField_.sum(ours(), netCharge_, farForces_.data(), farSums(), far());
     }
-    if (this->potentialsOut_ != nullptr)
+    if (this->task_.potentials != nullptr)
     {
         addPotentials();
     }
@@ -186,7 +176,7 @@ Totals CudaBackend<Real>::collect()
     }
     noteEvaluation(far());
     arrays_.fetchForces(far());
-    if (this->potentialsOut_ != nullptr)
+    if (this->task_.potentials != nullptr)
     {
         arrays_.fetchPotentials(far());
     }
@@ -196,10 +186,10 @@ Totals CudaBackend<Real>::collect()
     {
         return {};
     }
-    arrays_.deliverForces(this->forcesOut_, this->request_.replaceForces);
-    if (this->potentialsOut_ != nullptr)
+    arrays_.deliverForces(this->task_.forces, this->task_.request.replaceForces);
+    if (this->task_.potentials != nullptr)
     {
-        arrays_.deliverPotentials(this->potentialsOut_);
+        arrays_.deliverPotentials(this->task_.potentials);
     }
     return totals_.totals();
 }
@@ -242,8 +232,8 @@ FarSums CudaBackend<Real>::farSums()
 {
     FarSums sums;
     sums.energy     = totals_.energy();
-    sums.virial     = this->request_.virial ? totals_.virial() : nullptr;
-    sums.deviatoric = this->request_.virial ? totals_.deviatoric() : nullptr;
+    sums.virial     = this->task_.request.virial ? totals_.virial() : nullptr;
+    sums.deviatoric = this->task_.request.virial ? totals_.deviatoric() : nullptr;
     sums.scratch    = totals_.farScratch();
     return sums;
 }
@@ -263,11 +253,11 @@ void CudaBackend<Real>::setPositions()
 {
     if (onDevice_)
     {
-        arrays_.usePositions(this->positions_);
+        arrays_.usePositions(this->task_.x);
     }
     else
     {
-        arrays_.copyPositions(this->positions_, far());
+        arrays_.copyPositions(this->task_.x, far());
     }
     streams_.reach(ranks_ ? Point::Given : Point::Placed, far());
 }
@@ -278,11 +268,11 @@ void CudaBackend<Real>::sortInto(DeviceCells<Real>* cells,
                                  Real4<Real>* cleared,
                                  cudaStream_t stream)
 {
-    Sums wanted = { this->request_.energy, this->request_.virial, {} };
+    Sums wanted = { this->task_.request.energy, this->task_.request.virial, {} };
     copyTo(farField_.rotation(), wanted.rotation);
     cells->sort(leafGrid(),
                 farField_.frame(),
-                gridPosition(this->request_.gridOffset, this->request_.step, far()),
+                gridPosition(this->task_.request.gridOffset, this->task_.request.step, far()),
                 wanted,
                 x,
                 arrays_.q(),
@@ -316,10 +306,10 @@ void CudaBackend<Real>::listFamilies(bool recording)
     if (!recording)
     {
         // host arrays: the host looks at the end, and repeats the evaluation if it must
-        const bool continues =
-                history_.knowsPositions()
-                && (!onDevice_
-                    || (!this->request_.mayHaveJumped && history_.isNext(this->request_.step)));
+        const bool continues = history_.knowsPositions()
+                               && (!onDevice_
+                                   || (!this->task_.request.mayHaveJumped
+                                       && history_.isNext(this->task_.request.step)));
         if (tree().ensureRoom(cells_, continues, far()))
         {
             history_.replace();

@@ -3,11 +3,22 @@
  */
 #include "farfield/farfield_cuda.h"
 
-#include "backend/device_entry.h"
-#include "backend/distributed_device_entry.h"
+#include "evaluation/memory_errors.h"
+#include "solver/solver_access.h"
 
 namespace farfield
 {
+namespace
+{
+
+//! What a solver is made of. \param[in] solver  Solver or DistributedSolver
+template<class Real, template<class> class S>
+auto& implOf(const S<Real>& solver)
+{
+    return SolverAccess<Real>::of(solver);
+}
+
+} // namespace
 
 template<class Real>
 void enqueue(Solver<Real>& solver,
@@ -18,13 +29,16 @@ void enqueue(Solver<Real>& solver,
              cudaStream_t stream,
              Real* potentials)
 {
-    DeviceEntry<Real>::enqueue(solver, x, box, forces, request, stream, potentials);
+    withMemoryErrors(
+            [&] {
+                implOf(solver).enqueue({ x, box, forces, potentials, request, stream });
+            });
 }
 
 template<class Real>
 Totals wait(Solver<Real>& solver)
 {
-    return DeviceEntry<Real>::wait(solver);
+    return withMemoryErrors([&] { return implOf(solver).wait(); });
 }
 
 template<class Real>
@@ -38,19 +52,21 @@ void evaluateAt(Solver<Real>& solver,
                 const Request& request,
                 cudaStream_t stream)
 {
-    DeviceEntry<Real>::evaluateAt(solver, x, box, at, points, potentials, fields, request, stream);
+    const Task<Real> task  = { x, box, nullptr, nullptr, request, stream };
+    const Points<Real> all = { at, points, potentials, fields };
+    withMemoryErrors([&] { implOf(solver).evaluateAtOnDevice(task, all); });
 }
 
 template<class Real>
 bool mustRecordAgain(const Solver<Real>& solver)
 {
-    return DeviceEntry<Real>::mustRecordAgain(solver);
+    return withMemoryErrors([&] { return implOf(solver).mustRecordAgain(); });
 }
 
 template<class Real>
 bool mayUpdateGraphs(const Solver<Real>& solver)
 {
-    return DeviceEntry<Real>::mayUpdateGraphs(solver);
+    return withMemoryErrors([&] { return implOf(solver).mayUpdateGraphs(); });
 }
 
 template<class Real>
@@ -61,7 +77,8 @@ std::vector<StageTime> measureStages(Solver<Real>& solver,
                                      const Request& request,
                                      int repeats)
 {
-    return DeviceEntry<Real>::measureStages(solver, x, box, forces, request, repeats);
+    const Task<Real> task = { x, box, forces, nullptr, request };
+    return withMemoryErrors([&] { return implOf(solver).measureStages(task, repeats); });
 }
 
 template<class Real>
@@ -72,25 +89,25 @@ void enqueue(DistributedSolver<Real>& solver,
              const Request& request,
              cudaStream_t stream)
 {
-    DistributedDeviceEntry<Real>::enqueue(solver, x, box, forces, request, stream);
+    withMemoryErrors([&] { implOf(solver).enqueue({ x, box, forces, nullptr, request, stream }); });
 }
 
 template<class Real>
 Totals wait(DistributedSolver<Real>& solver)
 {
-    return DistributedDeviceEntry<Real>::wait(solver);
+    return withMemoryErrors([&] { return implOf(solver).wait(); });
 }
 
 template<class Real>
 bool mustRecordAgain(const DistributedSolver<Real>& solver)
 {
-    return DistributedDeviceEntry<Real>::mustRecordAgain(solver);
+    return withMemoryErrors([&] { return implOf(solver).mustRecordAgain(); });
 }
 
 template<class Real>
 bool mayUpdateGraphs(const DistributedSolver<Real>& solver)
 {
-    return DistributedDeviceEntry<Real>::mayUpdateGraphs(solver);
+    return withMemoryErrors([&] { return implOf(solver).mayUpdateGraphs(); });
 }
 
 #define FARFIELD_INSTANTIATE(Real)                                                                 \

@@ -15,7 +15,6 @@
 
 #include "backend/gpu_backend.h"
 #include "ranks/device_ghosts.h"
-#include "ranks/shared_closure.h"
 #include "ranks/shared_multipoles.h"
 #include "ranks/staged_communicator.h"
 
@@ -59,35 +58,23 @@ public:
         return plan_;
     }
     /*! \brief Plans exchanges after makePlan().
-     *  \param[in] level     the coarsest
-     *  \param[in] inShares  whether all ranks close it together; the same on all */
+     *  \param[in] level  the coarsest */
     void planExchanges(const LevelView<Real>& level,
-                       bool inShares,
-                       DevicePeriodicM2l<Real>* m2l,
+                       const DevicePeriodicM2l<Real>& m2l,
                        cudaStream_t stream)
     {
-        const Regions& regions = partition_->regions();
-        const Ranks& ranks     = partition_->ranks();
-        const Share share      = inShares ? Share{ ranks.rank(), ranks.size() } : Share{};
         ghosts_.plan(plan_, *partition_, stream);
-        multipoles_.plan(regions,
-                         ranks,
-                         share,
-                         m2l->coefficients(),
+        multipoles_.plan(partition_->regions(),
+                         partition_->ranks(),
+                         Share(),
+                         m2l.coefficients(),
                          level.stride,
                          static_cast<float>(partition_->limit()),
                          stream);
-        closesInShares_ = inShares;
-        if (inShares)
-        {
-            closure_.plan(regions, ranks, level, m2l, stream);
-        }
         const std::vector<Stretch>& positions = ghosts_.received();
         const auto smaller   = [](const Stretch& a, const Stretch& b) { return a.size < b.size; };
         const size_t largest = std::max_element(positions.begin(), positions.end(), smaller)->size;
-        communicator_->reserve(std::max({ largest,
-                                          multipoles_.largestMessage(),
-                                          inShares ? closure_.largestMessage() : 0 }));
+        communicator_->reserve(std::max(largest, multipoles_.largestMessage()));
         evaluations_ = 0;
         isTold_      = false;
     }
@@ -103,18 +90,6 @@ public:
             isTrueOnAll(host_, true);
         }
         return ghosts_.exchange(x, toCells, communicator_, stream);
-    }
-    //! Whether all ranks close level 0 together, by close(), and not each the whole.
-    bool closesInShares() const { return closesInShares_; }
-    //! As SharedClosure::close().
-    void close(const Real* multipoles,
-               const LevelView<Real>& level,
-               double virialScale,
-               double* virial,
-               DevicePeriodicM2l<Real>* m2l,
-               cudaStream_t stream)
-    {
-        closure_.close(multipoles, level, virialScale, virial, m2l, communicator_, stream);
     }
     //! As SharedMultipoles::complete(). \param[in] isReplayed  by who records it, unseen from here
     Real* completeMultipoles(const Real* M, bool isReplayed, cudaStream_t stream)
@@ -151,14 +126,8 @@ public:
     bool mayBeCaptured() const { return communicator_->mayBeCaptured(); }
     SentPerEvaluation sentPerEvaluation() const
     {
-        SentPerEvaluation sent = { ghosts_.messages() + multipoles_.messages(),
-                                   ghosts_.bytes() + multipoles_.bytes() };
-        if (closesInShares_)
-        {
-            sent.messages += closure_.messages();
-            sent.bytes += closure_.bytes();
-        }
-        return sent;
+        return { ghosts_.messages() + multipoles_.messages(),
+                 ghosts_.bytes() + multipoles_.bytes() };
     }
 
 private:
@@ -190,8 +159,6 @@ private:
     DevicePlan<Real> plan_;
     DeviceGhosts<Real> ghosts_;
     SharedMultipoles<Real> multipoles_;
-    SharedClosure<Real> closure_;
-    bool closesInShares_ = false;
     std::array<Event, c_lag> put_;  //!< of the last evaluations, in turn
     long long evaluations_ = 0;     //!< since the plan, without replays
     bool isTold_           = false; //!< that particles have moved too far since the plan

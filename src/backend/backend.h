@@ -10,6 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include "backend/exchange.h"
+#include "backend/task.h"
 #include "operators/lattice_sums.h"
 #include "plan/discretisation.h"
 
@@ -73,6 +75,8 @@ public:
      *  \param[in] q    charges, e, [n]
      *  \param[in] net  charge of all particles on all ranks, e */
     virtual void setGhosts(const Real* /*q*/, int /*n*/, double /*net*/) {}
+    //! With ranks: what they exchange; else null.
+    virtual Exchange<Real>* exchange() { return nullptr; }
     //! Excluded pairs closer than this, nm, are left out where the near field meets them, others
     //! are subtracted; surelyNear() bounds it.
     virtual void setExclusionRange(double range) { exclusionRange_ = range; }
@@ -126,24 +130,16 @@ public:
     virtual std::vector<double> locals(int level) const     = 0;
     //!@}
 
-    /*! \brief What the following stages have to compute, and where it comes from and goes to.
-     *  \param[in]     x       positions, nm, [n][3], any image
-     *  \param[in,out] forces  kJ/mol/nm, [n][3]; nothing is written before l2p()
-     *  \param[out]    potentials  kJ/mol/e, [n], written by collect(), or null */
-    void setTask(const Real* x, Real* forces, const Request& request, Real* potentials = nullptr)
+    //! What the following stages have to compute. Forces are not written before l2p(), potentials
+    //! by collect().
+    void setTask(const Task<Real>& task)
     {
-        positions_      = x;
-        forcesOut_      = forces;
-        request_        = request;
-        request_.energy = request.energy || request.virial || potentials != nullptr;
-        potentialsOut_  = potentials;
+        task_                = task;
+        task_.request.energy = task.sumsEnergy();
     }
 
 protected:
-    const Real* positions_ = nullptr; //!< the caller's, see setTask()
-    Real* forcesOut_       = nullptr;
-    Real* potentialsOut_   = nullptr;
-    Request request_;
+    Task<Real> task_                    = {};
     double exclusionRange_              = c_exclusionRange; //!< nm
     double fieldCap_                    = 0;                //!< kJ/mol/nm/e
     static constexpr double c_notSummed = -1;

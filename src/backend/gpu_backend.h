@@ -32,12 +32,6 @@ struct DeviceRanks
     DeviceCommunicator* communicator = nullptr; //!< null: messages pass through the hosts
 };
 
-//! What an evaluation sends to others.
-struct SentPerEvaluation
-{
-    long long messages = 0, bytes = 0;
-};
-
 //! A backend that can also work on arrays in device memory.
 template<class Real>
 class GpuBackend : public Backend<Real>
@@ -57,12 +51,7 @@ public:
      *         the one before.
      *  \param[in] evaluate  does so kernel by kernel, with enter()
      *  \throws Error  as enter() */
-    virtual void repeat(const Real* x,
-                        Real* forces,
-                        const Request& request,
-                        void* stream,
-                        const Real* potentials,
-                        const std::function<void()>& evaluate) = 0;
+    virtual void repeat(const Task<Real>& task, const std::function<void()>& evaluate) = 0;
     //! Waits for the last evaluation, replays included. \throws Error  what was found on the device
     virtual Totals wait() = 0;
     //! Whether the work of a stream is being recorded.
@@ -84,30 +73,6 @@ public:
      *  \returns infinite where a position is not finite
      *  \throws Error  Unsupported: the stream is being recorded */
     virtual Vec3 extent(const Real* x, void* stream) = 0;
-
-    //! With ranks: the whole system, of which each has a part.
-    virtual void setSystem(const WholeSystem<Real>& system) = 0;
-    /*! \brief With ranks: takes our particles, and finds out where they are.
-     *  \param[in] index  of each in the system
-     *  \param[in] x      positions, nm, [index][3], host memory, or device memory in order with await()
-     *  \returns the number of one that is nowhere: not finite, or too far away; or -1 */
-    virtual int locate(const std::vector<int>& index, const Real* x) = 0;
-    //! With ranks: whether those that were located have moved so far since they were planned for that it
-    //! is time for a plan; only where they are the same ones.
-    virtual bool haveLeftPlan() const = 0;
-    /*! \brief With ranks: plans what is exchanged, for the particles where they were located. All ranks
-     *         together; waits.
-     *  \param[in] net  charge of the system, e
-     *  \param[in] closesInShares  whether ranks close the coarsest level together */
-    virtual void plan(double net, bool closesInShares) = 0;
-
-    /*! \brief With ranks: whether exchanges should be planned anew before the next evaluation on
-     *         arrays in device memory, as particles have moved far; the same on all ranks.
-     *
-     *  Waits for an evaluation some steps ago. */
-    virtual bool needsPlan(void* stream) = 0;
-    //! With ranks: what an evaluation of the last plan sends to others.
-    virtual SentPerEvaluation sentPerEvaluation() const = 0;
 
     //! Arrays in device memory.
     struct DeviceArrays

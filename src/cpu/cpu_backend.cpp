@@ -12,6 +12,7 @@
 #include "cells/excluded_pairs.h"
 #include "cpu/cell_list.h"
 #include "cpu/cpu_kernels.h"
+#include "cpu/host_exchange.h"
 #include "cpu/leaf_ranges.h"
 #include "cpu/m2l_periodic.h"
 #include "cpu/near_field.h"
@@ -33,9 +34,11 @@ class CpuBackend final : public Backend<Real>
 public:
     CpuBackend(double coulombConstant, int threads, Partition<Real>* partition) :
         rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads), partition_(partition),
-        near_(threads)
+        exchange_(partition, this), near_(threads)
     {
     }
+
+    Exchange<Real>* exchange() override { return partition_ != nullptr ? &exchange_ : nullptr; }
 
     void setCharges(const Real* q, int n) override
     {
@@ -123,8 +126,8 @@ public:
     void sort() override
     {
         const Grid& leaf   = leaves().grid;
-        const auto& offset = this->request_.gridOffset;
-        x_                 = this->positions_;
+        const auto& offset = this->task_.request.gridOffset;
+        x_                 = this->task_.x;
         if (partition_ != nullptr)
         {
             const auto own = charges_.q.size();
@@ -176,8 +179,8 @@ public:
             return;
         }
         std::array<double, StrainCount> deviatoric = {};
-        auto* virial                               = this->request_.virial ? &deviatoric : nullptr;
-        Level<Real>& l                             = levels_[level];
+        auto* virial   = this->task_.request.virial ? &deviatoric : nullptr;
+        Level<Real>& l = levels_[level];
         if (level == 0)
         {
             closeLevel0(virial);
@@ -204,7 +207,7 @@ public:
         tree_->l2l(levels_[level],
                    &levels_[level + 1],
                    background(levels_[level + 1]),
-                   this->request_.virial ? virial : nullptr);
+                   this->task_.request.virial ? virial : nullptr);
         for (int c = 0; c < 6; c++)
         {
             sums_.virial[c] += virial[c] / levels_[level + 1].grid.unit();
@@ -232,18 +235,18 @@ public:
         slots_.forRanges(threads_,
                          [&](int begin, int end, int range)
                          {
-                             cpuKernels<Real>().l2p(list_.particles(),
-                                                    slots_.view(),
-                                                    tables_,
-                                                    begin,
-                                                    end,
-                                                    level.L.data(),
-                                                    pull,
-                                                    fx_.data(),
-                                                    fy_.data(),
-                                                    fz_.data(),
-                                                    this->request_.virial ? virials[range].data()
-                                                                          : nullptr);
+                             cpuKernels<Real>().l2p(
+                                     list_.particles(),
+                                     slots_.view(),
+                                     tables_,
+                                     begin,
+                                     end,
+                                     level.L.data(),
+                                     pull,
+                                     fx_.data(),
+                                     fy_.data(),
+                                     fz_.data(),
+                                     this->task_.request.virial ? virials[range].data() : nullptr);
                          });
         for (const auto& own : virials)
         {
@@ -252,7 +255,7 @@ public:
                 sums_.virial[c] += own[c];
             }
         }
-        if (this->request_.energy)
+        if (this->task_.request.energy)
         {
             sums_.energy += farEnergy();
         }
@@ -269,18 +272,18 @@ public:
                   leaves().grid,
                   discretisation_.ws,
                   closeDistance(),
-                  this->request_,
+                  this->task_.request,
                   wantsPotentials(),
                   &sums_);
     }
 
     Totals collect() override
     {
-        Real* forces                      = this->forcesOut_;
+        Real* forces                      = this->task_.forces;
         const int n                       = charges_.count();
         constexpr int c_chunk             = NearForces<Real>::c_chunk;
         const Eigen::Matrix<Real, 3, 3> R = rotation_.cast<Real>();
-        const bool replace                = this->request_.replaceForces;
+        const bool replace                = this->task_.request.replaceForces;
         const std::vector<Real>& excluded = near_.excludedForces();
         if (replace && !charges_.allTakePart())
         {
@@ -334,7 +337,7 @@ public:
             this->cappedFields_ =
                     std::accumulate(cappedOfChunk_.begin(), cappedOfChunk_.end(), 0.0);
         }
-        return sums_.totals(this->request_, rotation_);
+        return sums_.totals(this->task_.request, rotation_);
     }
 
     std::vector<double> multipoles(int level) const override
@@ -401,7 +404,7 @@ private:
 
     bool wantsPotentials() const
     {
-        return this->potentialsOut_ != nullptr;
+        return this->task_.potentials != nullptr;
     }
 
     //! Of the background that neutralises a charge.
@@ -522,13 +525,13 @@ private:
                 }
             }
         }
-        std::fill_n(this->potentialsOut_, charges_.q.size(), Real(0));
+        std::fill_n(this->task_.potentials, charges_.q.size(), Real(0));
         for (int i = 0; i < n; i++)
         {
             const int atom = list_.atom()[i];
             const double sum =
                     static_cast<double>(potentials_[i]) + near_.excludedPotentials()[atom];
-            this->potentialsOut_[atom] = static_cast<Real>(rootCoulomb_ * (sum + constant));
+            this->task_.potentials[atom] = static_cast<Real>(rootCoulomb_ * (sum + constant));
         }
     }
 
@@ -574,6 +577,7 @@ private:
     double rootCoulomb_;
     int threads_;
     Partition<Real>* partition_; //!< null if all particles are here
+    HostExchange<Real> exchange_;
     ScaledCharges<Real> charges_;
     std::vector<double> cappedOfChunk_; //!< of particles, see cappedFields()
     const Real* x_ = nullptr;           //!< positions at hand, with those of ghosts

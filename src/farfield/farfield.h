@@ -167,9 +167,7 @@ struct StageTime
     double seconds  = 0; //!< wall-clock seconds
 };
 
-//! Access for farfield_cuda.h, and for the library itself.
-template<class Real>
-struct DeviceEntry;
+//! Access for farfield_cuda.h.
 template<class Real>
 struct SolverAccess;
 
@@ -369,7 +367,6 @@ public:
     void resetTimings();
 
 private:
-    friend struct DeviceEntry<Real>;
     friend struct SolverAccess<Real>;
     class Impl;
     std::unique_ptr<Impl> impl_;

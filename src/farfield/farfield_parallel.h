@@ -128,9 +128,6 @@ struct SystemOfRanks
     const int* exclusionPartners = nullptr;
 };
 
-template<class Real>
-struct DistributedDeviceEntry;
-
 //! What this rank has sent to others.
 struct Traffic
 {
@@ -224,7 +221,7 @@ public:
     Traffic traffic() const;
 
 private:
-    friend struct DistributedDeviceEntry<Real>;
+    friend struct SolverAccess<Real>;
     class Impl;
     std::unique_ptr<Impl> impl_;
 };

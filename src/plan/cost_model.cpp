@@ -103,22 +103,18 @@ double threadsOfRank(Device device, const Network& network)
     return device == Device::Gpu ? 1 : network.threads;
 }
 
-//! Time of a rank for the coarsest level, without messages. \param[in] inShares  see closesInShares()
-double
-closureOnRank(Device device, const Times& t, const Work& w, const Network& network, bool inShares)
+//! Time of a rank for the coarsest level, without messages.
+double closureOnRank(Device device, const Times& t, const Work& w, const Network& network)
 {
     const double threads = threadsOfRank(device, network);
-    if (!inShares)
+    if (!closesInShares(device, w, network))
     {
         return t.closure() / threads;
     }
-    // whole fields for the transforms, and on GPUs whole planes of wave vectors for the products
+    // whole fields for the transforms
     const int ranks     = network.ranks();
     const double fields = std::ceil(std::ceil(w.coefficients / ranks) / threads);
-    const double planes = w.coarseLengths[0] / 2 + 1;
-    const double part =
-            device == Device::Gpu ? std::ceil(planes / ranks) / planes : 1 / (ranks * threads);
-    return t.transforms * fields / w.coefficients + t.products * part;
+    return t.transforms * fields / w.coefficients + t.products / (ranks * threads);
 }
 
 } // namespace
@@ -187,25 +183,6 @@ double coarseCells(Device device)
     return device == Device::Gpu ? 12 : 6;
 }
 
-bool closesInShares(Device device, const Work& w, const Network& network)
-{
-    if (w.levels > 1 || network.ranks() == 1)
-    {
-        return false;
-    }
-    if (device == Device::Cpu)
-    {
-        return true;
-    }
-    const Times t   = timesOnGpu(w);
-    const auto cost = [&](bool inShares)
-    {
-        return closureOnRank(device, t, w, network, inShares)
-               + network.cost(predictedTraffic(device, w, network, inShares));
-    };
-    return cost(true) < cost(false);
-}
-
 double predictedCost(Device device, const Work& w, const Network& network)
 {
     const Times t   = device == Device::Gpu ? timesOnGpu(w) : timesOnCpu(w);
@@ -217,9 +194,8 @@ double predictedCost(Device device, const Work& w, const Network& network)
     const double teams  = ranks * threadsOfRank(device, network);
     const double grown  = ranks * reachedCells(device, w, network) / w.cells;
     const double shared = t.near * (1 + pairsAcross(w, network)) + t.expansions + t.lists * grown;
-    const bool inShares = closesInShares(device, w, network);
-    return shared / teams + t.tables + closureOnRank(device, t, w, network, inShares)
-           + network.cost(predictedTraffic(device, w, network, inShares));
+    return shared / teams + t.tables + closureOnRank(device, t, w, network)
+           + network.cost(predictedTraffic(device, w, network));
 }
 
 double representatives(const Work& w, int copies)

@@ -66,13 +66,6 @@ double coarseCells(Device device);
  *  On one rank only ratios matter: it is that of one core, or of one GPU. */
 double predictedCost(Device device, const Work& w, const Network& network = {});
 
-/*! \brief Whether ranks close the coarsest level together, each a part of its coefficients and then of
- *         its wave vectors, or each the whole of it.
- *
- *  The former takes four exchanges instead of one. On CPUs it is for leaves alone, and always done
- *  there; on GPUs it is where that is predicted to take less time. */
-bool closesInShares(Device device, const Work& w, const Network& network);
-
 //! What operators are, for their number and size.
 struct OperatorKind
 {

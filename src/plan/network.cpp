@@ -135,8 +135,12 @@ double pairsAcross(const Work& w, const Network& network)
     return 1 - inside;
 }
 
-PredictedTraffic
-predictedTraffic(Device device, const Work& w, const Network& network, bool inShares)
+bool closesInShares(Device device, const Work& w, const Network& network)
+{
+    return device == Device::Cpu && w.levels == 1 && network.ranks() > 1;
+}
+
+PredictedTraffic predictedTraffic(Device device, const Work& w, const Network& network)
 {
     const int others   = network.ranks() - 1;
     const Int3& parts  = network.parts;
@@ -150,7 +154,7 @@ predictedTraffic(Device device, const Work& w, const Network& network, bool inSh
     PredictedTraffic traffic = { sentIntoHalos(leaves, parts, halo, 0).first,
                                  3 * (received - w.particles / network.ranks()) };
     const double coarse      = cellsOfDomain(w.coarseLengths, parts, reach + 1);
-    if (inShares)
+    if (closesInShares(device, w, network))
     {
         const Int3& l      = w.coarseLengths;
         const double waves = l[0] * l[1] * (l[2] / 2 + 1.0);

@@ -48,12 +48,14 @@ struct Network
 //! Domains as even as their number allows. \param[in] box  rows, nm
 Int3 evenDomains(int ranks, const Mat3& box);
 
-/*! \brief Predicts it for domains that are filled evenly.
+/*! \brief Whether ranks close the coarsest level together, each a part of its coefficients and then of
+ *         its wave vectors.
  *
- *  docs/ranks.md has the formulas.
- *  \param[in] inShares  of the closure of the coarsest level, see closesInShares() */
-PredictedTraffic
-predictedTraffic(Device device, const Work& w, const Network& network, bool inShares);
+ *  Hosts do so where it has the leaves. Each GPU closes the whole of it: of two, none gained by sharing. */
+bool closesInShares(Device device, const Work& w, const Network& network);
+
+//! Predicts it for domains that are filled evenly; docs/ranks.md has the formulas.
+PredictedTraffic predictedTraffic(Device device, const Work& w, const Network& network);
 
 //! Cells that a rank's particles may come to be in until exchanges are planned anew.
 double reachedCells(Device device, const Work& w, const Network& network);

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "evaluation/memory_errors.h"
 #include "parallel/ranks.h"
-#include "solver/memory_errors.h"
 
 namespace farfield
 {

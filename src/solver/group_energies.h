@@ -14,7 +14,7 @@
 #include <functional>
 #include <vector>
 
-#include "solver/charge_set.h"
+#include "evaluation/charge_set.h"
 
 namespace farfield
 {

@@ -3,11 +3,10 @@
  */
 #include "solver/perturbed_charges.h"
 
+#include <numeric>
 #include <utility>
 
-#include "backend/device_entry.h"
-#include "solver/input_check.h"
-#include "solver/solver_access.h"
+#include "evaluation/input_check.h"
 
 namespace farfield
 {
@@ -33,24 +32,25 @@ void PerturbedCharges<Real>::set(const Real* chargesA, const Real* chargesB, int
 {
     auto perturbation  = std::make_unique<Perturbation<Real>>(chargesA, chargesB, n);
     const double first = perturbation->lambdaOfLargerCharges();
-    std::unique_ptr<Solver<Real>> fresh;
+    std::unique_ptr<SingleState<Real>> fresh;
     if (!difference_)
     {
         Options own = options_;
         own.tune    = false;
-        fresh       = std::make_unique<Solver<Real>>(own);
+        fresh       = std::make_unique<SingleState<Real>>(own);
         if (!state_.empty())
         {
-            fresh->restore(state_);
+            fresh->choice().restore(fresh->choice().checked(state_));
         }
     }
     std::unique_ptr<PerturbedOnDevice<Real>> onDevice;
-    if (gpu_ != nullptr && !perturbation->perturbed().empty())
+    const GpuBackend<Real>* const gpu = all_->evaluator().gpu();
+    if (gpu != nullptr && !perturbation->perturbed().empty())
     {
-        onDevice = gpu_->makePerturbed();
+        onDevice = gpu->makePerturbed();
         onDevice->set(perturbation->perturbed(), perturbation->difference(), n);
     }
-    charges_->setCharges(perturbation->mixed(first).data(), n);
+    all_->charges().setCharges(perturbation->mixed(first).data(), n);
     // nothing fails any more
     onDevice_ = std::move(onDevice);
     enqueued_ = {};
@@ -84,7 +84,7 @@ void PerturbedCharges<Real>::mix(double lambda)
 {
     if (lambda != mixedAt_)
     {
-        charges_->setCharges(perturbation_->mixed(lambda).data(), charges_->count());
+        all_->charges().setCharges(perturbation_->mixed(lambda).data(), all_->charges().count());
         mixedAt_ = lambda;
     }
 }
@@ -92,14 +92,15 @@ void PerturbedCharges<Real>::mix(double lambda)
 template<class Real>
 void PerturbedCharges<Real>::refresh()
 {
-    SolverAccess<Real>::setLeastForce(*difference_, leastForce_);
+    // what forces of the difference are added to
+    difference_->choice().setLeastForce(all_->choice().typicalForce());
     if (isStale_)
     {
         const std::vector<Real>& q = perturbation_->difference();
-        const ExcludedPairs pairs  = perturbation_->pairs(charges_->excluded());
-        const int count            = static_cast<int>(q.size());
-        difference_->setCharges(q.data(), count);
-        difference_->setExclusions(pairs.offsets.data(), pairs.partners.data(), count);
+        const ExcludedPairs pairs  = perturbation_->pairs(all_->charges().excluded());
+        difference_->settle();
+        difference_->charges().setCharges(q.data(), static_cast<int>(q.size()));
+        difference_->charges().setExclusions(pairs.offsets.data(), pairs.partners.data());
         isStale_ = false;
     }
 }
@@ -116,11 +117,11 @@ void PerturbedCharges<Real>::nameBadPosition(const Real* x, const double box[3][
 {
     if (options_.boundary != Boundary::Periodic)
     {
-        charges_->extent(x);
+        all_->charges().extent(x);
     }
     if (options_.boundary != Boundary::Open)
     {
-        checkPositions(x, charges_->takesPart(), checkedBox(box, options_.boundary));
+        checkPositions(x, all_->charges().takesPart(), checkedBox(box, options_.boundary));
     }
 }
 
@@ -135,7 +136,7 @@ Totals PerturbedCharges<Real>::evaluateDifference(const Real* x,
     try
     {
         refresh();
-        return difference_->evaluate(positions.data(), box, forces->data(), request);
+        return difference_->evaluate({ positions.data(), box, forces->data(), nullptr, request });
     }
     catch (const Error&)
     {
@@ -145,17 +146,15 @@ Totals PerturbedCharges<Real>::evaluateDifference(const Real* x,
 }
 
 template<class Real>
-Totals PerturbedCharges<Real>::evaluate(const Real* x,
-                                        const double box[3][3],
-                                        Real* forces,
-                                        const Request& request,
-                                        Real* potentials,
-                                        const std::function<Totals(Real*)>& evaluate)
+Totals PerturbedCharges<Real>::evaluate(const Task<Real>& task,
+                                        const typename SingleState<Real>::Evaluation& ofMixed)
 {
+    const Request& request = task.request;
+    Real* potentials       = task.potentials;
     mix(request.lambda);
     if (potentials == nullptr && request.dEnergyDLambda)
     {
-        potentials_.resize(charges_->count());
+        potentials_.resize(all_->charges().count());
         potentials = potentials_.data();
     }
     std::vector<Real> ofDifference;
@@ -164,13 +163,14 @@ Totals PerturbedCharges<Real>::evaluate(const Real* x,
     {
         Request own = request;
         own.energy  = request.energy || potentials != nullptr;
-        times_->add(Stage::Perturbation,
-                    [&] { difference = evaluateDifference(x, box, own, &ofDifference); });
+        all_->evaluator().times().add(
+                Stage::Perturbation,
+                [&] { difference = evaluateDifference(task.x, task.box, own, &ofDifference); });
     }
-    Totals totals = evaluate(potentials);
+    Totals totals = ofMixed(potentials);
     if (const double factor = factorOfDifference(request.lambda); factor != 0)
     {
-        perturbation_->addForces(factor, ofDifference, forces);
+        perturbation_->addForces(factor, ofDifference, task.forces);
     }
     add(difference,
         request,
@@ -198,17 +198,14 @@ void PerturbedCharges<Real>::add(const Totals& difference,
 }
 
 template<class Real>
-void PerturbedCharges<Real>::enqueue(const Real* x,
-                                     const double box[3][3],
-                                     Real* forces,
-                                     const Request& request,
-                                     void* stream,
-                                     Real* potentials,
-                                     const std::function<void(Real*)>& enqueue)
+void PerturbedCharges<Real>::enqueue(const Task<Real>& task,
+                                     const typename SingleState<Real>::Launch& ofMixed)
 {
+    const Request& request = task.request;
+    Real* potentials       = task.potentials;
     if (request.lambda != mixedAt_)
     {
-        gpu_->settle();
+        all_->evaluator().settle();
         mix(request.lambda);
     }
     if (potentials == nullptr && request.dEnergyDLambda)
@@ -224,29 +221,30 @@ void PerturbedCharges<Real>::enqueue(const Real* x,
         try
         {
             refresh();
-            void* const beside = onDevice_->begin(x, stream);
-            DeviceEntry<Real>::enqueue(*difference_,
-                                       onDevice_->positions(),
-                                       box,
-                                       onDevice_->forces(),
-                                       own,
-                                       beside,
-                                       nullptr);
+            void* const beside = onDevice_->begin(task.x, task.stream);
+            difference_->enqueue({ onDevice_->positions(),
+                                   task.box,
+                                   onDevice_->forces(),
+                                   nullptr,
+                                   own,
+                                   beside });
         }
         catch (const Error&)
         {
-            nameBadPosition(gpu_->onHost(x, charges_->count(), stream).data(), box);
+            const std::vector<Real> onHost = all_->evaluator().onDevice().onHost(
+                    task.x, all_->charges().count(), task.stream);
+            nameBadPosition(onHost.data(), task.box);
             throw;
         }
     }
-    enqueue(potentials);
+    ofMixed(potentials);
     if (isNeeded)
     {
-        onDevice_->end(factorOfDifference(request.lambda), forces, stream);
+        onDevice_->end(factorOfDifference(request.lambda), task.forces, task.stream);
     }
     if (request.dEnergyDLambda)
     {
-        onDevice_->sum(potentials, stream);
+        onDevice_->sum(potentials, task.stream);
     }
     enqueued_ = request;
 }
@@ -257,7 +255,7 @@ Totals PerturbedCharges<Real>::wait(const Totals& ofMixed)
     Totals totals = ofMixed;
     if (needsDifference(enqueued_))
     {
-        const Totals difference = DeviceEntry<Real>::wait(*difference_);
+        const Totals difference = difference_->wait();
         add(difference, enqueued_, enqueued_.dEnergyDLambda ? onDevice_->summed() : 0, &totals);
     }
     return totals;
@@ -266,13 +264,13 @@ Totals PerturbedCharges<Real>::wait(const Totals& ofMixed)
 template<class Real>
 bool PerturbedCharges<Real>::mustRecordAgain() const
 {
-    return isStale_ || DeviceEntry<Real>::mustRecordAgain(*difference_);
+    return isStale_ || difference_->mustRecordAgain();
 }
 
 template<class Real>
 bool PerturbedCharges<Real>::mayUpdateGraphs() const
 {
-    return DeviceEntry<Real>::mayUpdateGraphs(*difference_);
+    return difference_->evaluator().onDevice().mayUpdateGraphs();
 }
 
 template<class Real>
@@ -282,18 +280,17 @@ double PerturbedCharges<Real>::measure(const double box[3][3], int repeats)
     if (needsDifference(enqueued_))
     {
         Request forces;
-        forces.energy        = false;
-        forces.virial        = false;
-        forces.replaceForces = true;
-        for (const StageTime& stage : DeviceEntry<Real>::measureStages(*difference_,
-                                                                       onDevice_->positions(),
-                                                                       box,
-                                                                       onDevice_->forces(),
-                                                                       forces,
-                                                                       repeats))
-        {
-            seconds += stage.seconds;
-        }
+        forces.energy         = false;
+        forces.virial         = false;
+        forces.replaceForces  = true;
+        const Task<Real> task = {
+            onDevice_->positions(), box, onDevice_->forces(), nullptr, forces
+        };
+        // sets up what must not happen while it is recorded
+        difference_->enqueue(task);
+        difference_->wait();
+        const std::vector<double> stages = difference_->measureStages(task, repeats);
+        seconds                          = std::accumulate(stages.begin(), stages.end(), 0.0);
     }
     return seconds;
 }
@@ -301,7 +298,7 @@ double PerturbedCharges<Real>::measure(const double box[3][3], int repeats)
 template<class Real>
 std::vector<double> PerturbedCharges<Real>::state() const
 {
-    return any() ? difference_->state() : std::vector<double>();
+    return any() ? difference_->choice().state() : std::vector<double>();
 }
 
 template<class Real>
@@ -309,7 +306,8 @@ void PerturbedCharges<Real>::restore(const std::vector<double>& state)
 {
     if (difference_ && !state.empty())
     {
-        difference_->restore(state);
+        difference_->settle();
+        difference_->choice().restore(difference_->choice().checked(state));
     }
     else
     {

@@ -7,34 +7,23 @@
 #ifndef FARFIELD_SOLVER_PERTURBED_CHARGES_H
 #define FARFIELD_SOLVER_PERTURBED_CHARGES_H
 
-#include <functional>
 #include <memory>
 #include <vector>
 
-#include "backend/gpu_backend.h"
-#include "solver/charge_set.h"
-#include "solver/group_energies.h"
 #include "solver/perturbation.h"
-#include "solver/stage_times.h"
+#include "solver/single_state.h"
 
 namespace farfield
 {
 
-/*! \brief The charges of both states, mixed ones in the set of charges of a solver, and a second
- *         solver for those particles alone whose charges differ. */
+//! The charges of both states, and those particles alone whose charges differ.
 template<class Real>
-class PerturbedCharges
+class PerturbedCharges final : public MixedCharges
 {
 public:
-    /*! \param[in] options  of the solver, and of the second one but that it does not tune
-     *  \param[in] charges  of the solver: receives mixed ones
-     *  \param[in] gpu      backend of the solver, null on the CPU */
-    PerturbedCharges(const Options& options,
-                     ChargeSet<Real>* charges,
-                     GpuBackend<Real>* gpu,
-                     StageTimes* times) :
-        options_(options),
-        charges_(charges), gpu_(gpu), times_(times)
+    /*! \param[in] options  of the solver
+     *  \param[in] all      all particles: receive mixed charges */
+    PerturbedCharges(const Options& options, SingleState<Real>* all) : options_(options), all_(all)
     {
     }
     //! Whether charges differ between two states.
@@ -49,37 +38,16 @@ public:
     //! Excluded pairs are others.
     void forgetExclusions() { isStale_ = true; }
     //! Mixes charges for which cells are chosen, whatever lambda.
-    void mixForChoice() { mix(perturbation_->lambdaOfLargerCharges()); }
+    void mixForChoice() override { mix(perturbation_->lambdaOfLargerCharges()); }
     //! Makes the charges those of a lambda.
-    void mix(double lambda);
-    //! Forces of the whole system, kJ/mol/nm: what those of the difference are added to.
-    void setLeastForce(double force) { leastForce_ = force; }
+    void mix(double lambda) override;
     //! \param[in] x  [n][3], nm; checked
     void prepare(const Real* x, const double box[3][3]);
 
-    /*! \brief Evaluates both states; what Solver::evaluate() says.
-     *  \param[in] x         [n][3], nm; checked unless cells stand
-     *  \param[in] evaluate  the solver's evaluation, which adds forces: of the charges that it has,
-     *                       with the potentials that it is given, or null */
-    Totals evaluate(const Real* x,
-                    const double box[3][3],
-                    Real* forces,
-                    const Request& request,
-                    Real* potentials,
-                    const std::function<Totals(Real*)>& evaluate);
-
-    /*! \brief Puts evaluations of both states into a stream; what farfield_cuda.h says.
-     *  \param[in] x, forces   device memory
-     *  \param[in] stream      cudaStream_t
-     *  \param[in] potentials  device memory, or null
-     *  \param[in] enqueue     the solver's, as that of evaluate() */
-    void enqueue(const Real* x,
-                 const double box[3][3],
-                 Real* forces,
-                 const Request& request,
-                 void* stream,
-                 Real* potentials,
-                 const std::function<void(Real*)>& enqueue);
+    //! Evaluates both states. \param[in] ofMixed  that of all particles
+    Totals evaluate(const Task<Real>& task, const typename SingleState<Real>::Evaluation& ofMixed);
+    //! Puts evaluations of both states into a stream. \param[in] ofMixed  that of all particles
+    void enqueue(const Task<Real>& task, const typename SingleState<Real>::Launch& ofMixed);
     //! Waits for what enqueue() has put there. \param[in] ofMixed  what the solver's gave
     Totals wait(const Totals& ofMixed);
     //! Whether graphs that hold evaluations must be recorded again.
@@ -89,13 +57,13 @@ public:
     //! Device time of an evaluation of the perturbed particles, s; 0 if enqueue() did without one.
     double measure(const double box[3][3], int repeats);
 
-    //! That of the second solver, empty without one.
+    //! That of the perturbed particles, empty without any.
     std::vector<double> state() const;
-    //! Takes it over; or later, when there is a second solver. \param[in] state  checked
+    //! Takes it over; or later, when there are any. \param[in] state  checked
     void restore(const std::vector<double>& state);
 
 private:
-    //! Gives the second solver its charges and excluded pairs.
+    //! Gives the perturbed particles their charges and excluded pairs.
     void refresh();
     //! Throws for a position that is wrong, naming its particle as the caller does, who has all.
     void nameBadPosition(const Real* x, const double box[3][3]) const;
@@ -108,13 +76,10 @@ private:
     static void add(const Totals& difference, const Request& request, double slope, Totals* totals);
 
     Options options_;
-    double leastForce_ = 0;
-    ChargeSet<Real>* charges_;
-    GpuBackend<Real>* gpu_;
-    StageTimes* times_;
+    SingleState<Real>* all_;
     std::unique_ptr<Perturbation<Real>> perturbation_; //!< null with one state
     double mixedAt_ = 0;                               //!< lambda of the charges
-    std::unique_ptr<Solver<Real>> difference_;         //!< of the perturbed particles alone
+    std::unique_ptr<SingleState<Real>> difference_;    //!< the perturbed particles alone
     bool isStale_ = false;                             //!< its charges and pairs are old ones
     std::vector<double> state_;                        //!< restored before there is one
     std::vector<Real> potentials_;

@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "backend/device_entry.h"
 #include "operators/scaled_charges.h"
-#include "solver/solver_access.h"
 
 namespace farfield
 {
@@ -20,9 +18,6 @@ PointFields<Real>::PointFields(const Options& options) : options_(options)
 }
 
 template<class Real>
-PointFields<Real>::~PointFields() = default;
-
-template<class Real>
 void PointFields<Real>::setUp(const ChargeSet<Real>& charges, int points)
 {
     if (points_ == points)
@@ -30,52 +25,47 @@ void PointFields<Real>::setUp(const ChargeSet<Real>& charges, int points)
         return;
     }
     forget();
-    if (!solver_)
+    if (!all_)
     {
-        solver_ = std::make_unique<Solver<Real>>(options_);
-        SolverAccess<Real>::serveProbes(*solver_);
+        all_ = std::make_unique<SingleState<Real>>(options_);
+        all_->serveProbes();
     }
+    all_->settle();
     std::vector<Real> q = charges.charges();
     q.resize(q.size() + points, static_cast<Real>(c_idleCharge));
     // points have no excluded pairs
     const ExcludedPairs& excluded = charges.excluded();
     std::vector<int> offsets      = excluded.offsets;
     offsets.resize(q.size() + 1, offsets.back());
-    const int count = static_cast<int>(q.size());
-    solver_->setCharges(q.data(), count);
-    solver_->setExclusions(offsets.data(), excluded.partners.data(), count);
+    all_->charges().setCharges(q.data(), static_cast<int>(q.size()));
+    all_->charges().setExclusions(offsets.data(), excluded.partners.data());
     points_ = points;
 }
 
 template<class Real>
 void PointFields<Real>::evaluate(const ChargeSet<Real>& charges,
-                                 const Real* x,
-                                 const double box[3][3],
-                                 const Real* at,
-                                 int points,
-                                 const Request& request,
-                                 Real* potentials,
-                                 Real* fields)
+                                 const Task<Real>& task,
+                                 const Points<Real>& points)
 {
-    setUp(charges, points);
-    const size_t particles = charges.count(), all = particles + points;
-    std::vector<Real> positions(x, x + 3 * particles);
-    positions.insert(positions.end(), at, at + 3 * static_cast<size_t>(points));
-    std::vector<Real> forces(3 * all), own(potentials != nullptr ? all : 0);
-    solver_->evaluate(positions.data(),
-                      box,
-                      forces.data(),
-                      ofAll(request),
-                      potentials != nullptr ? own.data() : nullptr);
-    if (potentials != nullptr)
+    setUp(charges, points.count);
+    const size_t particles = charges.count(), all = particles + points.count;
+    std::vector<Real> positions(task.x, task.x + 3 * particles);
+    positions.insert(positions.end(), points.at, points.at + 3 * static_cast<size_t>(points.count));
+    std::vector<Real> forces(3 * all), own(points.potentials != nullptr ? all : 0);
+    all_->evaluate({ positions.data(),
+                     task.box,
+                     forces.data(),
+                     points.potentials != nullptr ? own.data() : nullptr,
+                     ofAll(task.request) });
+    if (points.potentials != nullptr)
     {
-        std::copy(own.begin() + particles, own.end(), potentials);
+        std::copy(own.begin() + particles, own.end(), points.potentials);
     }
-    if (fields != nullptr)
+    if (points.fields != nullptr)
     {
         std::transform(forces.begin() + 3 * particles,
                        forces.end(),
-                       fields,
+                       points.fields,
                        [](Real force)
                        { return static_cast<Real>(static_cast<double>(force) / c_idleCharge); });
     }
@@ -84,38 +74,31 @@ void PointFields<Real>::evaluate(const ChargeSet<Real>& charges,
 template<class Real>
 void PointFields<Real>::evaluateOnDevice(const ChargeSet<Real>& charges,
                                          const GpuBackend<Real>& gpu,
-                                         const Real* x,
-                                         const double box[3][3],
-                                         const Real* at,
-                                         int points,
-                                         const Request& request,
-                                         Real* potentials,
-                                         Real* fields,
-                                         void* stream)
+                                         const Task<Real>& task,
+                                         const Points<Real>& points)
 {
     if (!onDevice_)
     {
         onDevice_ = gpu.makePoints();
     }
-    if (charges.charged() == 0 || points == 0)
+    if (charges.charged() == 0 || points.count == 0)
     {
-        onDevice_->clear(potentials, fields, points, stream);
+        onDevice_->clear(points.potentials, points.fields, points.count, task.stream);
         return;
     }
-    setUp(charges, points);
-    onDevice_->place(x, charges.count(), at, points, stream);
-    Request own = ofAll(request);
+    setUp(charges, points.count);
+    onDevice_->place(task.x, charges.count(), points.at, points.count, task.stream);
+    Request own = ofAll(task.request);
     // other points may be anywhere
     own.mayHaveJumped = true;
-    DeviceEntry<Real>::enqueue(*solver_,
-                               onDevice_->positions(),
-                               box,
-                               onDevice_->forces(),
-                               own,
-                               stream,
-                               potentials != nullptr ? onDevice_->potentials() : nullptr);
-    onDevice_->collect(c_idleCharge, potentials, fields, stream);
-    DeviceEntry<Real>::wait(*solver_);
+    all_->enqueue({ onDevice_->positions(),
+                    task.box,
+                    onDevice_->forces(),
+                    points.potentials != nullptr ? onDevice_->potentials() : nullptr,
+                    own,
+                    task.stream });
+    onDevice_->collect(c_idleCharge, points.potentials, points.fields, task.stream);
+    all_->wait();
 }
 
 template<class Real>

@@ -9,15 +9,22 @@
 
 #include <memory>
 
-#include "farfield/farfield.h"
-
-#include "backend/gpu_backend.h"
-#include "solver/charge_set.h"
+#include "solver/single_state.h"
 
 namespace farfield
 {
 
-/*! \brief A solver of its own, of the charged particles and the points.
+//! Points at which potentials and fields are computed.
+template<class Real>
+struct Points
+{
+    const Real* at; //!< nm, [count][3]
+    int count;
+    Real* potentials; //!< kJ/mol/e, [count], or null
+    Real* fields;     //!< kJ/mol/nm/e, [count][3], or null
+};
+
+/*! \brief The charged particles and the points among them.
  *
  *  A point is a particle whose charge is too small to matter, c_idleCharge: so it has a place in the
  *  cells, in all of which a tree has expansions. It costs what a particle does. */
@@ -27,46 +34,35 @@ class PointFields
 public:
     //! \param[in] options  of the solver whose charges they are
     explicit PointFields(const Options& options);
-    ~PointFields();
 
     //! The charges or the exclusions are others.
     void forget() { points_ = c_stale; }
-    /*! \brief As Solver::evaluateAt(). \param[in] charges  with at least one that is charged
-     *  \param[in] points  more than 0 */
+    /*! \brief As Solver::evaluateAt(), on host arrays.
+     *  \param[in] charges  with at least one that is charged
+     *  \param[in] task     positions, box and request
+     *  \param[in] points   more than none */
     void evaluate(const ChargeSet<Real>& charges,
-                  const Real* x,
-                  const double box[3][3],
-                  const Real* at,
-                  int points,
-                  const Request& request,
-                  Real* potentials,
-                  Real* fields);
-    /*! \brief The same with arrays in device memory, in order with a stream.
+                  const Task<Real>& task,
+                  const Points<Real>& points);
+    /*! \brief The same with arrays in device memory, in order with the stream of the task.
      *
-     *  Without charges or points, too.
-     *  \param[in] stream  cudaStream_t; potentials and fields are complete in it */
+     *  Without charges or points, too. What is computed is complete in the stream. */
     void evaluateOnDevice(const ChargeSet<Real>& charges,
                           const GpuBackend<Real>& gpu,
-                          const Real* x,
-                          const double box[3][3],
-                          const Real* at,
-                          int points,
-                          const Request& request,
-                          Real* potentials,
-                          Real* fields,
-                          void* stream);
+                          const Task<Real>& task,
+                          const Points<Real>& points);
 
 private:
     static constexpr int c_stale = -1;
 
     void setUp(const ChargeSet<Real>& charges, int points);
-    //! What the solver of all is asked for.
+    //! What is asked for of all.
     static Request ofAll(const Request& request);
 
     Options options_;
-    std::unique_ptr<Solver<Real>> solver_;
+    std::unique_ptr<SingleState<Real>> all_;         //!< particles, and points behind them
     std::unique_ptr<PointsOnDevice<Real>> onDevice_; //!< null until it is needed
-    int points_ = c_stale;                           //!< that the solver has, behind the particles
+    int points_ = c_stale;                           //!< that all_ has
 };
 
 } // namespace farfield

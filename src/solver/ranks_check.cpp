@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "backend/gpu_backend.h"
-#include "solver/input_check.h"
+#include "evaluation/input_check.h"
 
 namespace farfield
 {

@@ -125,11 +125,10 @@ void printRanksAtScale()
                         ranks,
                         atoms / tree.cells,
                         tree.levels);
-            printTraffic(predictedTraffic(Device::Cpu, tree, all, false), host);
-            printTraffic(predictedTraffic(Device::Cpu, transforms, all, true), host);
-            gpus.parts          = all.parts;
-            const bool inShares = closesInShares(Device::Gpu, transforms, gpus);
-            printTraffic(predictedTraffic(Device::Gpu, transforms, all, inShares), gpus);
+            printTraffic(predictedTraffic(Device::Cpu, tree, all), host);
+            printTraffic(predictedTraffic(Device::Cpu, transforms, all), host);
+            gpus.parts = all.parts;
+            printTraffic(predictedTraffic(Device::Gpu, transforms, all), gpus);
             printTraffic(trafficOfPme(atoms, ranks, all.parts), host);
             printTraffic(trafficOfHalo(atoms, all.parts), host);
             std::printf("\n");

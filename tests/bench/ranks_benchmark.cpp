@@ -166,8 +166,7 @@ void compare(const System& system, M2lEngine engine, int ranks)
     const Work work                 = workOf(system, setup);
     network.parts                   = parts;
     const auto per                  = static_cast<double>(traffic.evaluations);
-    const PredictedTraffic expected = predictedTraffic(
-            Device::Cpu, work, network, closesInShares(Device::Cpu, work, network));
+    const PredictedTraffic expected = predictedTraffic(Device::Cpu, work, network);
     std::printf("%-9s %2d %5d %8lld | %8.3f %8.3f %6.2f | %8.3f %8.3f | %6.1f %9.1f %9.1f %9.1f | "
                 "%6.2f %6.2f",
                 nameOf(setup.m2l),

@@ -160,7 +160,7 @@ Record record(Backend<Real>& backend, const System& system, int levels, const Re
         r.handedDown.resize(levels);
         r.locals.resize(levels);
         std::vector<Real> f(x.size(), Real(0));
-        backend.setTask(x.data(), f.data(), request);
+        backend.setTask({ x.data(), nullptr, f.data(), nullptr, request });
         backend.sort();
         backend.exclusions();
         backend.p2p();

@@ -38,15 +38,6 @@ enum class Way
     Peers
 };
 
-//! How ranks close the coarsest level.
-enum class Closure
-{
-    AsPredicted, //!< whichever is predicted to take less time
-    Whole,       //!< each the whole of it
-    Shared       //!< all of them together
-};
-constexpr Closure c_closures[] = { Closure::Whole, Closure::Shared };
-
 int gpus()
 {
     int count = 0;
@@ -54,7 +45,6 @@ int gpus()
 }
 
 /*! \brief Evaluates the states on arrays in device memory, each rank with its particles.
- *  \param[in] closure which messages at another price lead to
  *  \param[in] replan  the steps before which ranks get their particles again
  *  \param[in] replays whether steps without totals are graphs, two in turn, as in mdrun
  *  \returns forces, and totals where requests(step) asks for them */
@@ -62,7 +52,6 @@ template<class Real, class Requests>
 std::vector<Evaluation> enqueueOnRanks(const std::vector<System>& states,
                                        int ranks,
                                        Way way,
-                                       Closure closure,
                                        const Options& given,
                                        const Requests& requests,
                                        const std::vector<double>& state,
@@ -81,10 +70,6 @@ std::vector<Evaluation> enqueueOnRanks(const std::vector<System>& states,
                 Options options  = given;
                 options.deviceId = way == Way::Hosts ? -1 : communicator.rank();
                 std::unique_ptr<DeviceCommunicator> between;
-                if (way == Way::Hosts && closure != Closure::AsPredicted)
-                {
-                    between = std::make_unique<ThroughHosts>(&communicator);
-                }
                 if (way != Way::Hosts)
                 {
                     checkCuda(cudaSetDevice(communicator.rank()), "choosing a GPU");
@@ -99,11 +84,6 @@ std::vector<Evaluation> enqueueOnRanks(const std::vector<System>& states,
 #ifdef FARFIELD_TESTS_WITH_NCCL
                     between = std::make_unique<NcclCommunicator>(&communicator);
 #endif
-                }
-                if (closure != Closure::AsPredicted)
-                {
-                    between = std::make_unique<PricedMessages>(
-                            std::move(between), closure == Closure::Shared ? c_free : c_dear);
                 }
                 DistributedSolver<Real> solver(options, &communicator, between.get());
                 solver.restore(state);
@@ -187,8 +167,7 @@ protected:
         return result;
     }
     //! A run on ranks, compared with one rank at every step.
-    static void
-    expectRunOfOne(const System& start, int ranks, Way way, Closure closure, bool replays = false)
+    static void expectRunOfOne(const System& start, int ranks, Way way, bool replays = false)
     {
         const std::vector<System> exact = trajectory(start, 12, 0.02);
         std::vector<System> states;
@@ -200,24 +179,18 @@ protected:
         load(single, states[0]);
         evaluate(single, states[0]);
         const auto all = enqueueOnRanks<Real>(
-                states, ranks, way, closure, options(), requestAt, single.state(), 8, replays);
+                states, ranks, way, options(), requestAt, single.state(), 8, replays);
         for (size_t k = 0; k < states.size(); k++)
         {
             SCOPED_TRACE(describe(states[k], single.setup()) + ", step " + std::to_string(k)
-                         + ", ranks " + std::to_string(ranks) + ", closure "
-                         + std::to_string(static_cast<int>(closure)));
+                         + ", ranks " + std::to_string(ranks));
             expectEqualToRounding<Real>(
                     all[k], evaluate(single, states[k], requestAt(k)), states[k]);
         }
     }
     /*! \brief The same where some particles go far, by a part of a cell each step, and ranks keep theirs.
      *  \param[in] parts  of a cell */
-    static void expectDriftOfOne(int ranks,
-                                 Way way,
-                                 Closure closure,
-                                 int steps,
-                                 int parts,
-                                 bool replays = false)
+    static void expectDriftOfOne(int ranks, Way way, int steps, int parts, bool replays = false)
     {
         std::vector<System> states = { rounded<Real>(
                 pseudoWater(namedBox("triclinic", 10.0), 44)) };
@@ -237,7 +210,7 @@ protected:
             states.back() = rounded<Real>(states.back());
         }
         const auto all = enqueueOnRanks<Real>(
-                states, ranks, way, closure, own, requestAt, single.state(), steps, replays);
+                states, ranks, way, own, requestAt, single.state(), steps, replays);
         for (int k = 0; k < steps; k++)
         {
             SCOPED_TRACE("step " + std::to_string(k));
@@ -252,26 +225,19 @@ TYPED_TEST_SUITE(DeviceRanks, GpuConfigurations);
 TYPED_TEST(DeviceRanks, RunAsOneDoes)
 {
     const System water = pseudoWater(namedBox("cube", 12.0), 40);
-    TestFixture::expectRunOfOne(water, 2, Way::Hosts, Closure::AsPredicted);
-    System charged = water;
+    System charged     = water;
     for (int i = 0; i < charged.size(); i += 50)
     {
         charged.charges[i] += 0.5;
     }
-    for (const Closure closure : c_closures)
-    {
-        TestFixture::expectRunOfOne(water, 2, Way::Hosts, closure);
-        TestFixture::expectRunOfOne(charged, 3, Way::Hosts, closure);
-        TestFixture::expectRunOfOne(
-                pseudoWater(namedBox("triclinic", 12.0), 40), 2, Way::Hosts, closure);
-        TestFixture::expectRunOfOne(
-                pseudoWater(namedBox("dodecahedron_square", 10.0), 41), 3, Way::Hosts, closure);
-        // ranks that have no particles, or neighbours of others through vacuum alone
-        TestFixture::expectRunOfOne(
-                inVacuum(namedBox("cube", 8.0), { 1, 4, 1 }), 3, Way::Hosts, closure);
-        TestFixture::expectRunOfOne(
-                inVacuum(namedBox("flat", 10.0), { 1, 1, 4 }), 4, Way::Hosts, closure);
-    }
+    TestFixture::expectRunOfOne(water, 2, Way::Hosts);
+    TestFixture::expectRunOfOne(charged, 3, Way::Hosts);
+    TestFixture::expectRunOfOne(pseudoWater(namedBox("triclinic", 12.0), 40), 2, Way::Hosts);
+    TestFixture::expectRunOfOne(
+            pseudoWater(namedBox("dodecahedron_square", 10.0), 41), 3, Way::Hosts);
+    // ranks that have no particles, or neighbours of others through vacuum alone
+    TestFixture::expectRunOfOne(inVacuum(namedBox("cube", 8.0), { 1, 4, 1 }), 3, Way::Hosts);
+    TestFixture::expectRunOfOne(inVacuum(namedBox("flat", 10.0), { 1, 1, 4 }), 4, Way::Hosts);
 }
 
 //! There are more ranks than coefficients, four, and than planes of wave vectors, two of three cells.
@@ -288,12 +254,9 @@ TYPED_TEST(DeviceRanks, RunAsOneDoesWhereThereIsLittleToShare)
     load(single, water);
     const Evaluation expected = evaluate(single, water, requestAt(0));
     ASSERT_EQ(single.setup().leafCells, 3 * 3 * 3);
-    for (const Closure closure : c_closures)
-    {
-        const auto all = enqueueOnRanks<Real>(
-                { water }, c_many, Way::Hosts, closure, options, requestAt, single.state(), 1);
-        expectEqualToRounding<Real>(all[0], expected, water);
-    }
+    const auto all = enqueueOnRanks<Real>(
+            { water }, c_many, Way::Hosts, options, requestAt, single.state(), 1);
+    expectEqualToRounding<Real>(all[0], expected, water);
 }
 
 TYPED_TEST(DeviceRanks, RunAsOneDoesOverNccl)
@@ -307,20 +270,13 @@ TYPED_TEST(DeviceRanks, RunAsOneDoesOverNccl)
     }
     for (const std::string box : { "cube", "triclinic" })
     {
-        for (const Closure closure : c_closures)
-        {
-            TestFixture::expectRunOfOne(
-                    pseudoWater(namedBox(box, 12.0), 42), 2, Way::Nccl, closure);
-        }
+        TestFixture::expectRunOfOne(pseudoWater(namedBox(box, 12.0), 42), 2, Way::Nccl);
     }
 }
 
 TYPED_TEST(DeviceRanks, PlanAnewWhereParticlesMoveFarBitByBit)
 {
-    for (const Closure closure : c_closures)
-    {
-        TestFixture::expectDriftOfOne(3, Way::Hosts, closure, 40, 16);
-    }
+    TestFixture::expectDriftOfOne(3, Way::Hosts, 40, 16);
 }
 
 TYPED_TEST(DeviceRanks, RunAsOneDoesThroughEachOthersMemory)
@@ -329,17 +285,12 @@ TYPED_TEST(DeviceRanks, RunAsOneDoesThroughEachOthersMemory)
     {
         GTEST_SKIP() << "fewer than two GPUs";
     }
-    for (const Closure closure : c_closures)
+    for (const char* box : { "cube", "triclinic" })
     {
-        for (const char* box : { "cube", "triclinic" })
-        {
-            TestFixture::expectRunOfOne(
-                    pseudoWater(namedBox(box, 12.0), 42), 2, Way::Peers, closure);
-        }
-        // the second rank has no particles
-        TestFixture::expectRunOfOne(
-                inVacuum(namedBox("cube", 8.0), { 1, 4, 1 }), 2, Way::Peers, closure);
+        TestFixture::expectRunOfOne(pseudoWater(namedBox(box, 12.0), 42), 2, Way::Peers);
     }
+    // the second rank has no particles
+    TestFixture::expectRunOfOne(inVacuum(namedBox("cube", 8.0), { 1, 4, 1 }), 2, Way::Peers);
 }
 
 TYPED_TEST(DeviceRanks, ReplaysRunAsOneDoes)
@@ -349,13 +300,10 @@ TYPED_TEST(DeviceRanks, ReplaysRunAsOneDoes)
         GTEST_SKIP() << "fewer than two GPUs";
     }
     const System water = pseudoWater(namedBox("triclinic", 12.0), 45);
-    for (const Closure closure : c_closures)
-    {
-        TestFixture::expectRunOfOne(water, 2, Way::Peers, closure, true);
+    TestFixture::expectRunOfOne(water, 2, Way::Peers, true);
 #ifdef FARFIELD_TESTS_WITH_NCCL
-        TestFixture::expectRunOfOne(water, 2, Way::Nccl, closure, true);
+    TestFixture::expectRunOfOne(water, 2, Way::Nccl, true);
 #endif
-    }
 }
 
 //! The steps with totals, one in three, are not replayed, and look how far particles have moved.
@@ -365,10 +313,7 @@ TYPED_TEST(DeviceRanks, ReplaysFollowNewPlans)
     {
         GTEST_SKIP() << "fewer than two GPUs";
     }
-    for (const Closure closure : c_closures)
-    {
-        TestFixture::expectDriftOfOne(2, Way::Peers, closure, 120, 64, true);
-    }
+    TestFixture::expectDriftOfOne(2, Way::Peers, 120, 64, true);
 }
 
 /*! \brief As Traffic.IsWhatTheCostModelExpects, with plans for motion of a whole cell.
@@ -387,28 +332,17 @@ TEST(DeviceTraffic, IsWhatTheCostModelExpects)
                                              std::array<int, 3>{ 2, 2, 2 } })
     {
         const EvenTraffic even{ parts, EvenTraffic::c_cells };
-        double messages[2] = {};
-        for (const Closure closure : c_closures)
-        {
-            const bool isShared = closure == Closure::Shared;
-            SCOPED_TRACE(std::to_string(even.ranks()) + (isShared ? " ranks, shared" : " ranks"));
-            farfield::Setup setup;
-            const Traffic sent = even.sent(
-                    options,
-                    [&](Communicator& host)
-                    {
-                        return std::make_unique<PricedMessages>(
-                                std::make_unique<ThroughHosts>(&host), isShared ? c_free : c_dear);
-                    },
-                    &setup);
-            const auto per = static_cast<double>(sent.evaluations);
-            EXPECT_EQ(static_cast<double>(sent.messages) / per, sent.expectedMessages);
-            EXPECT_NEAR(static_cast<double>(sent.bytes) / per / sent.expectedBytes,
-                        1,
-                        even.tolerance(2 + 2));
-            messages[isShared ? 1 : 0] = static_cast<double>(sent.messages) / per;
-        }
-        EXPECT_EQ(messages[1] - messages[0], 3 * (even.ranks() - 1));
+        SCOPED_TRACE(std::to_string(even.ranks()) + " ranks");
+        farfield::Setup setup;
+        const Traffic sent = even.sent(
+                options,
+                [](Communicator& host) { return std::make_unique<ThroughHosts>(&host); },
+                &setup);
+        const auto per = static_cast<double>(sent.evaluations);
+        EXPECT_EQ(static_cast<double>(sent.messages) / per, sent.expectedMessages);
+        EXPECT_NEAR(static_cast<double>(sent.bytes) / per / sent.expectedBytes,
+                    1,
+                    even.tolerance(2 + 2));
     }
 }
 
@@ -421,22 +355,18 @@ TYPED_TEST(DeviceRanks, TellOfParticlesThatHaveMovedTooFar)
     load(single, water);
     evaluate(single, water);
     states[3].positions[0][1] += 1.1 * single.setup().cellSize;
-    for (const Closure closure : { Closure::AsPredicted, Closure::Whole, Closure::Shared })
-    {
-        expectError(ErrorCode::DeviceFailure,
-                    { "most of a cell", "setLocal" },
-                    [&]
-                    {
-                        enqueueOnRanks<Real>(states,
-                                             2,
-                                             Way::Hosts,
-                                             closure,
-                                             TestFixture::options(),
-                                             requestAt,
-                                             single.state(),
-                                             100);
-                    });
-    }
+    expectError(ErrorCode::DeviceFailure,
+                { "most of a cell", "setLocal" },
+                [&]
+                {
+                    enqueueOnRanks<Real>(states,
+                                         2,
+                                         Way::Hosts,
+                                         TestFixture::options(),
+                                         requestAt,
+                                         single.state(),
+                                         100);
+                });
 }
 
 /*! \brief A particle of one rank jumps: forces of all ranks are not numbers then, all of them hear of it,

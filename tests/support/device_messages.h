@@ -75,36 +75,6 @@ private:
     Communicator& host_;
 };
 
-//! Messages of another communicator at a price of their own.
-class PricedMessages final : public DeviceCommunicator
-{
-public:
-    PricedMessages(std::unique_ptr<DeviceCommunicator> messages, const MessageCost& cost) :
-        messages_(std::move(messages)), cost_(cost)
-    {
-    }
-    void exchange(const void* send,
-                  const Stretch* sent,
-                  void* receive,
-                  const Stretch* received,
-                  void* stream) override
-    {
-        messages_->exchange(send, sent, receive, received, stream);
-    }
-    bool mayBeCaptured() const override { return messages_->mayBeCaptured(); }
-    void reserve(size_t bytes) override { messages_->reserve(bytes); }
-    MessageCost cost() const override { return cost_; }
-
-private:
-    std::unique_ptr<DeviceCommunicator> messages_;
-    MessageCost cost_;
-};
-
-//! At this price ranks close the coarsest level together.
-constexpr MessageCost c_free = { 0, 0 };
-//! At this price each closes the whole of it.
-constexpr MessageCost c_dear = { 1e12, 0 };
-
 } // namespace test
 } // namespace farfield
 

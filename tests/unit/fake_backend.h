@@ -56,7 +56,7 @@ public:
     Totals collect() override
     {
         stage("collect");
-        offset = request_.gridOffset;
+        offset = task_.request.gridOffset;
         return {};
     }
     bool mustRepeat() const override { return repeats > 0 && repeats-- > 0; }

@@ -139,7 +139,7 @@ struct Chain
         backend->setExclusions(none.data(), nullptr, n);
         backend->build(d);
         std::vector<Real> f(x.size(), Real(0));
-        backend->setTask(x.data(), f.data(), {});
+        backend->setTask({ x.data(), nullptr, f.data(), nullptr, {} });
         backend->sort();
         backend->exclusions();
         backend->p2p();

@@ -7,9 +7,9 @@
  */
 #include <cstring>
 
+#include "evaluation/memory_errors.h"
 #include "failing_allocations.h"
 #include "parallel/partition.h"
-#include "solver/memory_errors.h"
 
 namespace farfield
 {

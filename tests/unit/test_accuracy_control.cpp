@@ -6,7 +6,7 @@
 /*! \file
  *  \brief How many operators are built until their error suffices, or nothing will.
  */
-#include "solver/accuracy_control.h"
+#include "choice/accuracy_control.h"
 
 #include <cmath>
 
@@ -50,7 +50,7 @@ public:
         std::normal_distribution<double> normal(0, error * c_forceSize);
         for (size_t i = 0; i < 3 * charges.size(); i++)
         {
-            forcesOut_[i] = c_forceSize + normal(random);
+            task_.forces[i] = c_forceSize + normal(random);
         }
         return totals;
     }

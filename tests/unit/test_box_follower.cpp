@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "cells/cell_shape.h"
+#include "evaluation/box_follower.h"
 #include "fake_backend.h"
-#include "solver/box_follower.h"
 
 namespace farfield
 {

@@ -12,9 +12,9 @@
 
 #include <gtest/gtest.h>
 
+#include "evaluation/charge_set.h"
 #include "fake_backend.h"
 #include "operators/scaled_charges.h"
-#include "solver/charge_set.h"
 
 namespace farfield
 {

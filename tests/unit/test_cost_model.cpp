@@ -385,7 +385,7 @@ TEST(CostModel, RanksShareTheWorkAndPayForMessages)
                 EXPECT_LT(free, cost);
                 EXPECT_GT(free, cost / ranks);
                 const PredictedTraffic sent =
-                        predictedTraffic(device, work, networkOf(ranks, 0, 0), levels == 1);
+                        predictedTraffic(device, work, networkOf(ranks, 0, 0));
                 EXPECT_GE(sent.messages, 2 * (ranks - 1));
                 EXPECT_NEAR(predictedCost(device, work, networkOf(ranks, 1, 0)) - free,
                             sent.messages,
@@ -398,37 +398,16 @@ TEST(CostModel, RanksShareTheWorkAndPayForMessages)
     }
 }
 
-//! Of leaves on CPUs always, above a tree never; on GPUs as long as messages are not too dear for it.
-TEST(CostModel, ClosesInSharesWhereThatIsCheaper)
+//! Hosts share the closure of leaves, not the top of a tree; every GPU closes the whole.
+TEST(CostModel, HostsCloseLeavesInShares)
 {
     const std::vector<double> x = positionsIn(0, 20000);
     const Work leaves = workOf(x, 16, 1, 1), tree = workOf(x, 16, 2, 1);
-    for (const Device device : { Device::Cpu, Device::Gpu })
-    {
-        EXPECT_FALSE(closesInShares(device, leaves, networkOf(1, 0, 0)));
-        EXPECT_FALSE(closesInShares(device, tree, networkOf(8, 0, 0)));
-    }
-    for (const int ranks : { 2, 3, 8 })
-    {
-        SCOPED_TRACE(std::to_string(ranks) + " ranks");
-        EXPECT_TRUE(closesInShares(Device::Cpu, leaves, networkOf(ranks, 1e9, 1e9)));
-        const Network free = networkOf(ranks, 0, 0);
-        const auto sent    = [&](bool inShares)
-        { return predictedTraffic(Device::Gpu, leaves, free, inShares); };
-        EXPECT_EQ(sent(true).messages - sent(false).messages, 3 * (ranks - 1));
-        double whole = 0; // predicted time with messages that are so dear that nothing is shared
-        {
-            const Network dear = networkOf(ranks, 1e9, 0);
-            EXPECT_FALSE(closesInShares(Device::Gpu, leaves, dear));
-            whole = predictedCost(Device::Gpu, leaves, dear) - dear.cost(sent(false));
-        }
-        const double shared = predictedCost(Device::Gpu, leaves, free);
-        EXPECT_LT(shared, whole);
-        // the price of a message at which both take as long
-        const double even = (whole - shared) / (3 * (ranks - 1));
-        EXPECT_TRUE(closesInShares(Device::Gpu, leaves, networkOf(ranks, 0.99 * even, 0)));
-        EXPECT_FALSE(closesInShares(Device::Gpu, leaves, networkOf(ranks, 1.01 * even, 0)));
-    }
+    const Network one = networkOf(1, 0, 0), eight = networkOf(8, 0, 0);
+    EXPECT_FALSE(closesInShares(Device::Cpu, leaves, one));
+    EXPECT_FALSE(closesInShares(Device::Cpu, tree, eight));
+    EXPECT_FALSE(closesInShares(Device::Gpu, leaves, eight));
+    EXPECT_TRUE(closesInShares(Device::Cpu, leaves, eight));
 }
 
 //! Pairs of cells of a cube whose centres two domains divide, counted one by one.

@@ -6,7 +6,7 @@
 /*! \file
  *  \brief The library's own exact forces against the reference of the tests.
  */
-#include "solver/exact_forces.h"
+#include "choice/exact_forces.h"
 
 #include <cmath>
 

@@ -105,7 +105,7 @@ Result evaluate(const System& system, const Discretisation& d, double range)
     request.replaceForces = true;
     Result result;
     result.forces.resize(3 * static_cast<size_t>(n));
-    backend->setTask(x.data(), result.forces.data(), request);
+    backend->setTask({ x.data(), nullptr, result.forces.data(), nullptr, request });
     backend->sort();
     backend->exclusions();
     backend->p2p();

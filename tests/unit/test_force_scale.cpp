@@ -6,7 +6,7 @@
 /*! \file
  *  \brief What errors are relative to, and when forces have become others.
  */
-#include "solver/force_scale.h"
+#include "choice/force_scale.h"
 
 #include <cmath>
 

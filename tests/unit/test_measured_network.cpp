@@ -10,7 +10,7 @@
 
 #include "in_process_ranks.h"
 #include "reference.h"
-#include "solver/solver_access.h"
+#include "solver/single_state.h"
 #include "test_support.h"
 
 namespace farfield
@@ -78,11 +78,15 @@ TEST(MeasuredNetwork, IsWhatRanksChooseFor)
             });
     const auto chosenFor = [&](const Network& network)
     {
-        Solver<double> one(options);
-        SolverAccess<double>::setNetwork(one, network);
-        load(one, system);
+        SingleState<double> one(options);
+        one.choice().setNetwork(network);
+        const std::vector<double> q(system.charges.begin(), system.charges.end());
+        std::vector<int> offsets, partners;
+        compressedRows(system, true, &offsets, &partners);
+        one.charges().setCharges(q.data(), system.size());
+        one.charges().setExclusions(offsets.data(), partners.data());
         one.prepare(flatPositions<double>(system).data(), Box(system.box).rows);
-        return one.setup();
+        return one.choice().setup();
     };
     Network usual       = usualNetwork(sizeof(double));
     usual.parts         = evenDomains(c_ranks, Mat3::Identity());

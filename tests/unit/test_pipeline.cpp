@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "cells/cell_shape.h"
+#include "evaluation/pipeline.h"
 #include "fake_backend.h"
-#include "solver/pipeline.h"
 
 namespace farfield
 {
@@ -35,7 +35,10 @@ protected:
         operators.change([&] { operators.build(d); });
         backend.calls.clear();
     }
-    void run(const Request& request = {}) { pipeline.run(nullptr, nullptr, request); }
+    void run(const Request& request = {})
+    {
+        pipeline.run({ nullptr, nullptr, nullptr, nullptr, request });
+    }
 
     FakeBackend backend;
     OperatorsInUse<double> operators{ &backend };

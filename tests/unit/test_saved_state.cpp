@@ -17,7 +17,7 @@
 
 #include <gtest/gtest.h>
 
-#include "solver/saved_state.h"
+#include "choice/saved_state.h"
 
 #include "reference.h"
 #include "sealed_state.h"

@@ -1,0 +1,32 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief An evaluation, as all layers hand it on.
+ */
+#ifndef FARFIELD_BACKEND_TASK_H
+#define FARFIELD_BACKEND_TASK_H
+
+#include "farfield/farfield.h"
+
+namespace farfield
+{
+
+//! What is evaluated, what of it is wanted, and where it goes to.
+template<class Real>
+struct Task
+{
+    const Real* x;          //!< positions, nm, [n][3], any image
+    const double (*box)[3]; //!< rows, nm, host memory
+    Real* forces;           //!< kJ/mol/nm, [n][3]
+    Real* potentials;       //!< kJ/mol/e, [n], or null
+    Request request;
+    void* stream = nullptr; //!< cudaStream_t, where the arrays are in device memory
+
+    //! Whether the stages sum the energy: virials and potentials come with it.
+    bool sumsEnergy() const { return request.energy || request.virial || potentials != nullptr; }
+};
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,218 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The choice of operators that meet the accuracy, by measured errors.
+ *
+ *  The error model of estimatedError() is that of water. What it predicts is compared with what is
+ *  measured, see force_spread.h, and the ratio of the two, a property of the system, goes into the
+ *  next choice.
+ */
+#ifndef FARFIELD_CHOICE_ACCURACY_CONTROL_H
+#define FARFIELD_CHOICE_ACCURACY_CONTROL_H
+
+#include <array>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "choice/force_scale.h"
+#include "choice/force_spread.h"
+#include "evaluation/charge_set.h"
+#include "evaluation/pipeline.h"
+#include "plan/occupancy.h"
+#include "plan/open_box.h"
+
+namespace farfield
+{
+
+//! What is done where nothing meets the accuracy.
+enum class WhereMissed
+{
+    Refuse,  //!< a run has not begun
+    TakeBest //!< a run must go on
+};
+
+//! Chooses and builds operators, and measures their error.
+template<class Real>
+class AccuracyControl
+{
+public:
+    /*! \param[in] device  whose costs decide */
+    AccuracyControl(const Options& options,
+                    Device device,
+                    const ChargeSet<Real>* charges,
+                    OperatorsInUse<Real>* operators,
+                    Pipeline<Real>* pipeline) :
+        options_(options),
+        device_(device), charges_(charges), operators_(operators), pipeline_(pipeline)
+    {
+    }
+
+    /*! \brief Errors count where there are no charges, too.
+     *
+     *  What is measured, which is forces on charges, may then ask for more than the estimate of
+     *  water, but not for less: all charges may be near each other. */
+    void countAllPlaces() { countsAllPlaces_ = true; }
+    //! What is chosen is for several ranks; errors are measured on this one.
+    void setNetwork(const Network& network) { network_ = network; }
+    const Network& network() const { return network_; }
+    /*! \brief Errors are relative to no less than this, kJ/mol/nm: particles that are a part of a
+     *         system, whose forces are added to those of the whole. */
+    void setLeastForce(double force) { leastForce_ = force; }
+
+    /*! \brief Chooses and builds operators that meet the accuracy, in these very positions.
+     *
+     *  All that are tried take no longer to set up than one choice may, see
+     *  chooseDiscretisation(). What takes longer is not tried.
+     *  \param[in] periodicBox  only its vectors along periodic axes have a meaning
+     *  \param[in] x  [n][3], nm, host memory
+     *  \param[in] extent  that cells have to hold, nm, see extentInBox(); without images
+     *  Where all that is missing is what single precision cannot resolve, or the best is to be taken,
+     *  Discretisation::isBestEffort says so.
+     *  \throws Error  InvalidArgument: the accuracy cannot be met; the best that can is named */
+    void buildSufficient(const Mat3& periodicBox,
+                         const Real* x,
+                         const Vec3& extent,
+                         WhereMissed whereMissed = WhereMissed::Refuse);
+
+    /*! \brief More of the cells in use, for particles that have spread; nothing if others would do
+     *         much better, or if they cannot be had.
+     *
+     *  Errors hardly depend on how many cells there are, so none are measured.
+     *  \param[in] box     that the operators in use are for, without images along some axes
+     *  \param[in] growth  of it */
+    std::optional<Discretisation> moreCells(const Mat3& box,
+                                            const Real* x,
+                                            const Growth& growth) const;
+
+    //! Error of the forces, relative to what Options::accuracy says.
+    struct MeasuredError
+    {
+        double usual = 0; //!< mean over positions of the grid
+        double worst = 0; //!< of the position with the largest, and of those that were not measured
+        double unit  = 0; //!< what they are relative to, kJ/mol/nm, see ForceScale
+        double rms   = 0; //!< RMS of all forces, those of particles in contact too, kJ/mol/nm
+        //! As worst, of what rounding of positions in their cells does not explain: charges in
+        //! contact have no better force in this precision.
+        double beyondRounding = 0;
+        MeasuredField field;
+    };
+    /*! \brief Error of the operators in use, from evaluations at several positions of the grid.
+     *
+     *  Particles that are close to each other now, compared with what room they have, show little of
+     *  what expansions do, and their large forces hide the rest. So the worst error is also that of
+     *  the same charges spread evenly: molecules dissociate, clusters expand.
+     *  \param[in] x, box  that the operators are for */
+    MeasuredError measure(const Real* x, const Mat3& box);
+
+    /*! \brief Whether the operators in use still do for particles that have spread; notes their error.
+     *  \param[in] x, box  that the operators are for */
+    bool stillSuffices(const Real* x, const Mat3& box);
+
+    /*! \brief As stillSuffices(), and whether the operators do no more than they have to, either:
+     *         others may be cheaper. */
+    bool stillSuits(const Real* x, const Mat3& box);
+    //! What errors are relative to where forces cancel, kJ/mol/nm.
+    double leastForce(const Mat3& box) const;
+    //! The RMS force when the error was measured, kJ/mol/nm, without particles in contact.
+    double typicalForce() const;
+
+    /*! \brief Edge of the largest cell, nm, in which rounding leaves the accuracy.
+     *
+     *  Positions are relative to the centre of a cell: half a unit in the last place of half an
+     *  edge, at both ends of a distance of 0.15 nm, may cost half of the accuracy. */
+    double largestCell() const;
+
+private:
+    //! Places of the particles, and their exact forces, [n][3]; none if these take too long.
+    struct Places
+    {
+        const Real* x; //!< [n][3], nm
+        std::vector<double> exact;
+        int mostPositions; //!< of the grid, where exact forces are known
+    };
+    //! Takes in what does not depend on operators: where particles are, and what their forces are.
+    //! \param[in] extent  that cells have to hold, nm
+    void look(const Real* x, const Mat3& box, const Vec3& extent);
+    //! Exact forces, [n][3]; none where these take too long.
+    std::vector<double> exactForces(const Real* x, const Mat3& box) const;
+    //! measure() of these places alone.
+    MeasuredError measureAt(const Places& places, const Mat3& box);
+    //! How far off the operators in use are, in terms of the request.
+    MeasuredError measureAnew(const Real* x, const Mat3& box);
+    //! A force between neighbours that fill a room evenly, kJ/mol/nm. \param[in] room  rows, nm
+    double pairForce(const Mat3& room) const;
+    //! How much larger forces are than those in the room that the particles have.
+    double crowding(const MeasuredError& measured) const;
+    //! Whether hardly any particles are far from each other in terms of cells, nor from images.
+    bool areAllNear(const Real* x, const Mat3& box) const;
+    /*! \brief The box that suits particles without images.
+     *  \param[in] options  the accuracy in terms of water
+     *  \param[in] extent   see extentInBox() */
+    Mat3 openBoxFor(const Options& options,
+                    const Real* x,
+                    const Mat3& periodicBox,
+                    const Vec3& extent) const;
+    //! The choice for a box. \param[in] options  the accuracy in terms of water
+    Discretisation choice(const Options& options,
+                          const Mat3& box,
+                          const Occupancy& occupied,
+                          const Vec3& extent) const;
+    //! Predicted time of an evaluation on this rank alone, ns.
+    double costOf(const Discretisation& d, const Occupancy& occupied) const;
+    //! measure(), noted with the operators, which may leave out more excluded pairs for it.
+    //! \param[in] predicted  error in water
+    MeasuredError measureAndNote(const Real* x, const Mat3& box, double predicted);
+    //! Forces at one position of the grid.
+    std::vector<Real> forcesAt(const Real* x, const Request& position);
+    /*! \brief Forces at several positions of the grid: a number that are spread evenly, and some
+     *         that put a particle into the corner of its cell, where errors are largest, or that
+     *         part a pair. */
+    ForceSpread<Real>
+    measureSpread(const Places& places, const Mat3& box, int positions, int corners);
+    //! How many positions of the grid an error is taken from.
+    int positionsToMeasure(const Places& places) const;
+    /*! \brief What subtracting excluded pairs may add to the error once they have moved, relative
+     *         to the same as the accuracy.
+     *
+     *  The near field has a pair from positions that are rounded in their cells, and its
+     *  subtraction from exact ones. Pairs may come as near as those that are left out instead, or
+     *  by a fifth nearer than they are.
+     *  \param[in] unit  what errors are relative to, kJ/mol/nm */
+    double roundingOfExclusions(const Real* x, const Mat3& box, double unit) const;
+    //! Leaves excluded pairs at any distance out of the near field if that does no harm.
+    MeasuredError leaveOutAllExclusions(const Real* x,
+                                        const Mat3& box,
+                                        const MeasuredError& measured,
+                                        double allowed);
+    //! The worst error in a spread that rounding does not explain, see MeasuredError.
+    //! \param[in] cell  edge of a leaf, nm
+    double beyondRounding(const ForceSpread<Real>& spread,
+                          const ForceScale& scale,
+                          double cell) const;
+    //! That nothing meets the accuracy. \param[in] best  error that was met
+    [[noreturn]] void refuse(double best) const;
+
+    Options options_;
+    Device device_;
+    const ChargeSet<Real>* charges_;
+    OperatorsInUse<Real>* operators_;
+    Pipeline<Real>* pipeline_;
+    bool countsAllPlaces_ = false;
+    double leastForce_    = 0; //!< kJ/mol/nm, see setLeastForce()
+    Network network_;          //!< of the ranks for which the choice is made
+    Mat3 room_ = Mat3::Zero(); //!< that particles may come to without another choice; rows, nm
+    //! The particles: what the log tells is a mean, which rare positions may decide on.
+    Places here_ = { nullptr, {}, 1200 };
+    //! The same charges spread evenly, for the worst position alone; empty until they are needed.
+    Places even_ = { nullptr, {}, 100 };
+    std::vector<Real> evenPlaces_;
+    //! Edge of cells, nm, beyond which rounding was found to be too much for the request.
+    double cellBound_ = std::numeric_limits<double>::infinity();
+    Occupancy occupied_{ 0.0 }; //!< where the particles are
+};
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,223 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "choice/choice.h"
+
+#include <cmath>
+
+#include "choice/tuner.h"
+#include "plan/open_box.h"
+
+namespace farfield
+{
+
+template<class Real>
+Choice<Real>::Choice(const Options& options, ChargeSet<Real>* charges, Evaluator<Real>* evaluator) :
+    options_(options), charges_(charges), evaluator_(evaluator),
+    operators_(&evaluator->operators()),
+    accuracy_(options, evaluator->device(), charges, operators_, &evaluator->pipeline()),
+    chosen_(options, evaluator)
+{
+}
+
+template<class Real>
+bool Choice<Real>::isChosenFor(const Place<Real>& place) const
+{
+    const Discretisation& d = operators_->discretisation();
+    return options_.boundary == Boundary::Periodic
+           || (isLikeExtent(place.extent, d.extent)
+               && OpenCells::of(d.coarseCells(), d.ws, d.boundary).hold(place.box, place.extent));
+}
+
+template<class Real>
+bool Choice<Real>::isMeasuredFor(const Place<Real>& place) const
+{
+    return options_.boundary == Boundary::Periodic
+           || isLikeExtent(place.extent, operators_->discretisation().measuredExtent);
+}
+
+template<class Real>
+bool Choice<Real>::isSpreadAsMeasured(const Real* x) const
+{
+    return isLikeExtent(Vec3::Constant(charges_->spread(x, options_.boundary)),
+                        Vec3::Constant(measuredSpread_));
+}
+
+template<class Real>
+void Choice<Real>::setMeasuredFor(const Place<Real>& place, const Real* x)
+{
+    operators_->setMeasuredExtent(place.extent);
+    measuredSpread_ = charges_->spread(x, options_.boundary);
+    isFieldOfMix_   = false;
+    typicalForce_   = accuracy_.typicalForce();
+}
+
+template<class Real>
+void Choice<Real>::follow(const Place<Real>& place, const Positions& positions)
+{
+    charges_->completePairs();
+    if (!chosen_.isFor(charges_->numbers()))
+    {
+        choose(place, positions(), place.extent, options_.tune, whereMissed_);
+    }
+    else if (!isChosenFor(place))
+    {
+        followExtent(place, positions);
+    }
+    else
+    {
+        evaluator_->followBox(
+                place.box,
+                [&] { choose(place, positions(), place.extent, false, WhereMissed::TakeBest); });
+    }
+    if (!isMeasuredFor(place))
+    {
+        followSpread(place, positions);
+    }
+    chosen_.complete(charges_->numbers());
+}
+
+template<class Real>
+void Choice<Real>::followExtent(const Place<Real>& place, const Positions& positions)
+{
+    const Growth growth =
+            growthFor(options_.boundary, place.extent, operators_->discretisation().extent);
+    if (!growth.any())
+    {
+        choose(place, positions(), place.extent, options_.tune, WhereMissed::TakeBest);
+    }
+    else if (const auto more = accuracy_.moreCells(place.box, positions(), growth))
+    {
+        operators_->change([&] { operators_->build(*more); });
+        timed_.clear();
+    }
+    else
+    {
+        choose(place, positions(), growth.extent, options_.tune, WhereMissed::TakeBest);
+    }
+}
+
+template<class Real>
+void Choice<Real>::followSpread(const Place<Real>& place, const Positions& positions)
+{
+    bool suffices      = false;
+    const auto measure = [&]
+    {
+        const Real* x = positions();
+        suffices      = isSpreadAsMeasured(x);
+        if (suffices)
+        {
+            operators_->setMeasuredExtent(place.extent);
+            return;
+        }
+        evaluator_->times().notCounted(
+                [&] { suffices = accuracy_.stillSuffices(x, operators_->box()); });
+        setMeasuredFor(place, x);
+    };
+    operators_->change(measure);
+    if (!suffices)
+    {
+        choose(place,
+               positions(),
+               operators_->discretisation().extent,
+               options_.tune,
+               WhereMissed::TakeBest);
+    }
+}
+
+template<class Real>
+void Choice<Real>::choose(const Place<Real>& place,
+                          const Real* x,
+                          const Vec3& extent,
+                          bool mayTune,
+                          WhereMissed whereMissed)
+{
+    const auto build = [&]
+    {
+        mixForChoice();
+        accuracy_.buildSufficient(place.box, x, extent, whereMissed);
+        if (evaluator_->gpu() != nullptr && mayTune)
+        {
+            const Mat3 inUse =
+                    options_.boundary == Boundary::Periodic ? place.box : operators_->box();
+            timed_ = tune(options_, *charges_, inUse, x, evaluator_, &accuracy_);
+        }
+    };
+    operators_->change(
+            [&]
+            {
+                evaluator_->times().notCounted(build);
+                setMeasuredFor(place, x);
+            });
+    chosen_.set(charges_->numbers());
+}
+
+template<class Real>
+void Choice<Real>::mixForChoice()
+{
+    if (mixed_ != nullptr)
+    {
+        mixed_->mixForChoice();
+    }
+}
+
+template<class Real>
+bool Choice<Real>::areFieldsAsMeasured()
+{
+    const double capped = evaluator_->backend().cappedFields();
+    MeasuredField then  = operators_->discretisation().field;
+    if (mixed_ != nullptr && then.level > 0 && capped >= 0 && !isFieldOfMix_)
+    {
+        // measured with the larger charges, whatever lambda
+        then.level    = then.cap * std::sqrt(capped / static_cast<double>(charges_->acting()));
+        isFieldOfMix_ = true;
+        operators_->change([&] { operators_->setMeasuredField(then); });
+        return true;
+    }
+    return chosen_.areFieldsAsMeasured(
+            capped, charges_->sums(), accuracy_.leastForce(operators_->box()));
+}
+
+template<class Real>
+bool Choice<Real>::look(const Place<Real>& place, const Real* x)
+{
+    bool suits        = false;
+    const auto lookAt = [&]
+    {
+        mixForChoice();
+        operators_->change(
+                [&]
+                {
+                    evaluator_->times().notCounted(
+                            [&] { suits = accuracy_.stillSuits(x, operators_->box()); });
+                    setMeasuredFor(place, x);
+                });
+        if (!suits)
+        {
+            choose(place, x, operators_->discretisation().extent, false, WhereMissed::TakeBest);
+        }
+    };
+    evaluator_->times().add(Stage::SetUp, lookAt);
+    return !suits;
+}
+
+template<class Real>
+Setup Choice<Real>::setup() const
+{
+    Setup s = chosen_.setup();
+    s.timed = timed_;
+    return s;
+}
+
+template<class Real>
+void Choice<Real>::restore(const SavedState& state)
+{
+    chosen_.restore(state);
+    measuredSpread_ = 0;
+    timed_.clear();
+}
+
+template class Choice<float>;
+template class Choice<double>;
+
+} // namespace farfield

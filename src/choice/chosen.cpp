@@ -1,0 +1,98 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "choice/chosen.h"
+
+#include "choice/force_scale.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! Whether a number is within a factor of 1.5 of what it was.
+bool isLike(long long now, long long then)
+{
+    constexpr double c_other = 1.5;
+    return static_cast<double>(now) <= c_other * static_cast<double>(then)
+           && static_cast<double>(then) <= c_other * static_cast<double>(now);
+}
+
+} // namespace
+
+template<class Real>
+bool Chosen<Real>::isFor(const ParticleNumbers& now) const
+{
+    return evaluator_->operators().exist() && isLike(now.takingPart, numbers_.takingPart)
+           && (numbers_.withPartners == c_notKnown
+               || isLike(now.withPartners, numbers_.withPartners));
+}
+
+template<class Real>
+void Chosen<Real>::set(const ParticleNumbers& numbers)
+{
+    device_  = evaluator_->device();
+    numbers_ = numbers;
+}
+
+template<class Real>
+void Chosen<Real>::complete(const ParticleNumbers& now)
+{
+    if (numbers_.withPartners == c_notKnown)
+    {
+        numbers_.withPartners = now.withPartners;
+    }
+}
+
+template<class Real>
+bool Chosen<Real>::areFieldsAsMeasured(double cappedFields,
+                                       const ChargeSums& charges,
+                                       double least) const
+{
+    return isLikeField(cappedFields,
+                       evaluator_->operators().discretisation().field,
+                       weakestField(least, charges.squared, charges.charged),
+                       charges.acting);
+}
+
+template<class Real>
+Setup Chosen<Real>::setup() const
+{
+    Setup s     = evaluator_->setup();
+    s.chosenFor = evaluator_->operators().exist() ? device_ : s.chosenFor;
+    return s;
+}
+
+template<class Real>
+std::vector<double> Chosen<Real>::state() const
+{
+    const OperatorsInUse<Real>& operators = evaluator_->operators();
+    if (!operators.exist())
+    {
+        return {};
+    }
+    return encodeState(
+            { operators.discretisation(), device_, numbers_.takingPart, operators.strain() },
+            options_,
+            sizeof(Real));
+}
+
+template<class Real>
+SavedState Chosen<Real>::checked(const std::vector<double>& state) const
+{
+    return decodeState(state, options_, evaluator_->device(), sizeof(Real));
+}
+
+template<class Real>
+void Chosen<Real>::restore(const SavedState& state)
+{
+    OperatorsInUse<Real>& operators = evaluator_->operators();
+    operators.change([&] { operators.build(state.discretisation, state.strain); });
+    device_  = state.chosenFor;
+    numbers_ = { state.particles, c_notKnown };
+}
+
+template class Chosen<float>;
+template class Chosen<double>;
+
+} // namespace farfield

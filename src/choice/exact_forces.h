@@ -1,0 +1,70 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The forces of few particles without an expansion: what their error is told by.
+ */
+#ifndef FARFIELD_CHOICE_EXACT_FORCES_H
+#define FARFIELD_CHOICE_EXACT_FORCES_H
+
+#include <vector>
+
+#include "farfield/options.h"
+
+#include "base/vectors.h"
+#include "cells/excluded_pairs.h"
+
+namespace farfield
+{
+
+//! Charged particles and their excluded pairs.
+template<class Real>
+struct PointCharges
+{
+    const Real* x; //!< [n][3], nm, any image
+    const Real* q; //!< [n], e
+    int n;
+    const ExcludedPairs& excluded;
+};
+
+/*! \brief An Ewald sum for one box, in double precision, over every pair.
+ *
+ *  Ewald, Ann. Phys. 369, 253 (1921), doi:10.1002/andp.19213690304, without the energies. Both
+ *  parts are carried to exp(-36). A net charge has no part in forces. */
+class ExactForces
+{
+public:
+    /*! \param[in] boundary   of a slab, 1/r is cut off along z, see slab_sums.h
+     *  \param[in] box        rows, nm; of a slab the third has no meaning
+     *  \param[in] thickness  of a slab, nm
+     *  \param[in] charged    number of particles with a charge */
+    ExactForces(Boundary boundary, const Mat3& box, double thickness, long long charged);
+
+    //! Whether the sum takes less than about a tenth of a second of one core.
+    bool areCheap() const;
+
+    /*! \brief The forces, kJ/mol/nm, [n][3].
+     *
+     *  Of an excluded pair the shortest image is left out. */
+    template<class Real>
+    std::vector<double> operator()(const PointCharges<Real>& particles,
+                                   double coulombConstant) const;
+
+    //! Those without images, whatever the box.
+    template<class Real>
+    static std::vector<double> ofOpen(const PointCharges<Real>& particles, double coulombConstant);
+
+private:
+    struct Sources;
+    void addReal(const Sources& s, std::vector<double>* forces) const;
+    void addReciprocal(const Sources& s, std::vector<double>* forces) const;
+
+    bool isSlab_;
+    Mat3 box_;             //!< of a slab, whose height is twice where 1/r is cut off
+    double splitting_ = 0; //!< 1/nm
+    double cost_      = 0; //!< ns of one core
+};
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,153 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "choice/force_scale.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace farfield
+{
+namespace
+{
+
+//! Fields beyond so many medians are those of particles in contact.
+constexpr double c_cap = 2.5;
+//! Mean squares without these particles are so much too small in settled systems at most.
+constexpr double c_trimmed = 1.44;
+//! Forces of a settled system are no smaller than this part of the force of a typical pair.
+constexpr double c_settled = 0.3;
+//! Of fewer charges a median says little.
+constexpr int c_fewest = 32;
+
+double squaredForce(const std::vector<double>& forces, int i)
+{
+    const double* f = forces.data() + 3 * static_cast<size_t>(i);
+    return f[0] * f[0] + f[1] * f[1] + f[2] * f[2];
+}
+
+} // namespace
+
+double
+typicalPairForce(double coulombConstant, double squaredCharges, long long charged, double volume)
+{
+    const double count = static_cast<double>(charged);
+    return coulombConstant * squaredCharges / (count * std::pow(volume / count, 2.0 / 3));
+}
+
+double leastPartOfPairForce(double accuracy, int realSize)
+{
+    constexpr double c_forcesCancel = 0.01, c_roundings = 40;
+    const double rounding =
+            0.5
+            * (realSize == 4 ? static_cast<double>(std::numeric_limits<float>::epsilon())
+                             : std::numeric_limits<double>::epsilon());
+    return std::max(c_forcesCancel, c_roundings * rounding / accuracy);
+}
+
+double leastForce(const Options& options, int realSize, const ChargeSums& charges, double volume)
+{
+    return leastPartOfPairForce(options.accuracy, realSize)
+           * typicalPairForce(options.coulombConstant, charges.squared, charges.charged, volume);
+}
+
+template<class Real>
+ForceScale::ForceScale(const std::vector<double>& forces,
+                       const ChargeSet<Real>& charges,
+                       double pairForce,
+                       double least) :
+    square(0)
+{
+    const int n          = charges.count();
+    const double charged = static_cast<double>(charges.charged());
+    std::vector<double> squares(n), fields(n, 0.0); // fields of those whose charge does something
+    std::vector<double> sorted;
+    for (int i = 0; i < n; i++)
+    {
+        squares[i] = squaredForce(forces, i);
+        square += squares[i];
+        if (charges.isActing(i))
+        {
+            fields[i] = std::sqrt(squares[i]) / std::abs(static_cast<double>(charges.charges()[i]));
+            sorted.push_back(fields[i]);
+        }
+    }
+    ofAll         = std::max(square, charged * least * least);
+    double median = 0;
+    if (!sorted.empty())
+    {
+        const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+        std::nth_element(sorted.begin(), middle, sorted.end());
+        median = *middle;
+    }
+    field.cap =
+            c_cap
+            * std::max(median, weakestField(least, charges.squaredCharges(), charges.charged()));
+    double capped     = 0;
+    double ordinary   = 0;
+    int ordinaryCount = 0;
+    for (int i = 0; i < n; i++)
+    {
+        if (!charges.isActing(i))
+        {
+            continue;
+        }
+        // what is not a number counts as beyond
+        const double inCaps = fields[i] < field.cap ? fields[i] / field.cap : 1;
+        capped += inCaps * inCaps;
+        if (inCaps < 1)
+        {
+            ordinary += squares[i];
+            ordinaryCount++;
+        }
+    }
+    const auto acting = static_cast<double>(charges.acting());
+    field.level       = acting > 0 ? field.cap * std::sqrt(capped / acting) : 0;
+    if (charges.acting() >= c_fewest && ordinaryCount > 0)
+    {
+        const double settled = std::max(c_trimmed * ordinary / ordinaryCount,
+                                        c_settled * c_settled * pairForce * pairForce)
+                               * charged;
+        if (settled < square)
+        {
+            square = settled;
+            weights.assign(n, 1.0);
+            for (int i = 0; i < n; i++)
+            {
+                const double inCaps = fields[i] / field.cap; // 0 where a charge does nothing
+                weights[i]          = inCaps > 1 ? 1 / (inCaps * inCaps) : 1;
+            }
+        }
+    }
+    square = std::max(square, charged * least * least);
+}
+
+template ForceScale::ForceScale(const std::vector<double>&,
+                                const ChargeSet<float>&,
+                                double,
+                                double);
+template ForceScale::ForceScale(const std::vector<double>&,
+                                const ChargeSet<double>&,
+                                double,
+                                double);
+
+double weakestField(double least, double squaredCharges, long long charged)
+{
+    return least / std::sqrt(squaredCharges / static_cast<double>(charged));
+}
+
+bool isLikeField(double cappedFields, const MeasuredField& then, double least, long long acting)
+{
+    if (then.level == 0 || cappedFields < 0)
+    {
+        return true; // nothing to compare with
+    }
+    const double count   = static_cast<double>(std::max(acting, 1LL));
+    const double now     = std::max(least, then.cap * std::sqrt(cappedFields / count));
+    const double ratio   = now / std::max(least, then.level);
+    const double allowed = 1.15 + 10 / std::sqrt(count);
+    return ratio > 1 / allowed && ratio < std::max(1.5, allowed);
+}
+
+} // namespace farfield

@@ -1,0 +1,179 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "choice/worst_positions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cells/minimum_image.h"
+
+namespace farfield
+{
+
+std::array<double, 3> cornerAt(const Vec3& point, const Grid& leaf)
+{
+    const Mat3& toCells = leaf.inverseEdges();
+    std::array<double, 3> offset;
+    for (int axis = 0; axis < 3; axis++)
+    {
+        double cell = 0;
+        for (int j = 0; j < 3; j++)
+        {
+            cell += point[j] * toCells(j, axis);
+        }
+        offset[axis] = cell - std::floor(cell);
+    }
+    return offset;
+}
+
+template<class Real>
+std::vector<Vec3> pointsInMainPair(const ChargeSet<Real>& charges,
+                                   const Real* x,
+                                   const Mat3& box,
+                                   const std::vector<Real>& forces)
+{
+    //! Part of all squared forces that is worth a look, and where the pair is parted.
+    constexpr double c_part      = 0.05;
+    constexpr double c_partsOf[] = { 0.5, 0.3, 0.7, 0.4 };
+
+    const int n = charges.count();
+    int main    = 0;
+    double all = 0, largest = -1;
+    for (int i = 0; i < n; i++)
+    {
+        double square = 0;
+        for (int k = 0; k < 3; k++)
+        {
+            const double f = static_cast<double>(forces[3 * static_cast<size_t>(i) + k]);
+            square += f * f;
+        }
+        all += square;
+        if (square > largest)
+        {
+            largest = square;
+            main    = i;
+        }
+    }
+    if (!(largest >= c_part * all))
+    {
+        return {};
+    }
+    const ExcludedPairs& excluded = charges.excluded();
+    const auto excludes           = [&](int i, int j)
+    {
+        const int* const begin = excluded.partners.data();
+        const int* const end   = begin + excluded.offsets[i + 1];
+        return std::find(begin + excluded.offsets[i], end, j) != end;
+    };
+    const auto position      = [&](int i) { return x + 3 * static_cast<size_t>(i); };
+    const MinimumImage image = MinimumImage::of(box);
+    double nearest           = std::numeric_limits<double>::infinity();
+    Vec3 apart               = Vec3::Zero();
+    for (int j = 0; j < n; j++)
+    {
+        double dx[3];
+        if (j != main && charges.isActing(j))
+        {
+            const double r2 = image.between(position(main), position(j), dx);
+            if (r2 < nearest && !excludes(main, j) && !excludes(j, main))
+            {
+                nearest = r2;
+                apart   = Vec3(dx[0], dx[1], dx[2]);
+            }
+        }
+    }
+    std::vector<Vec3> points;
+    for (const double part : c_partsOf)
+    {
+        const Real* r = position(main);
+        points.push_back(Vec3(r[0], r[1], r[2]) - part * apart);
+    }
+    return std::isfinite(nearest) ? points : std::vector<Vec3>();
+}
+
+template<class Real>
+std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,
+                                   const Real* x,
+                                   const Mat3& box,
+                                   const Discretisation& d)
+{
+    //! How many pairs, and where between the two a cell ends.
+    constexpr size_t c_pairs     = 4;
+    constexpr double c_partsOf[] = { 1e-3, 1 - 1e-3 };
+    struct Pair
+    {
+        double error; //!< in some unit
+        int i;
+        Vec3 apart;
+    };
+
+    if (d.isAllNear())
+    {
+        return {};
+    }
+    const Mat3 toCells       = d.leafGrid(box).inverseEdges();
+    const MinimumImage image = MinimumImage::of(box);
+    const auto& q            = charges.charges();
+    const auto position      = [&](int i) { return x + 3 * static_cast<size_t>(i); };
+    const double decay       = 0.5 * (d.order + 3); // of errors with the squared distance
+    double largest           = 0;
+    for (const Real charge : q)
+    {
+        largest = std::max(largest, std::abs(static_cast<double>(charge)));
+    }
+    // errors of pairs that are farther apart are smaller than those that were found
+    double farthest2 = std::numeric_limits<double>::infinity();
+    std::vector<Pair> pairs; // those of the largest errors, in descending order
+    for (int i = 0; i < charges.count(); i++)
+    {
+        for (int j = 0; j < i; j++)
+        {
+            const double product = std::abs(static_cast<double>(q[i]) * static_cast<double>(q[j]));
+            double dx[3]         = { 0, 0, 0 };
+            const double r2      = product > 0 ? image.between(position(i), position(j), dx) : 0;
+            const Vec3 apart(dx[0], dx[1], dx[2]);
+            if (!(r2 > 0) || r2 > farthest2
+                || (apart.transpose() * toCells).cwiseAbs().maxCoeff() <= d.ws)
+            {
+                continue;
+            }
+            const double error = product * std::pow(r2, -decay);
+            const auto behind  = [&](const Pair& other) { return other.error < error; };
+            pairs.insert(std::find_if(pairs.begin(), pairs.end(), behind), { error, i, apart });
+            if (pairs.size() > c_pairs)
+            {
+                pairs.pop_back();
+                farthest2 = std::pow(largest * largest / pairs.back().error, 1 / decay);
+            }
+        }
+    }
+    std::vector<Vec3> points;
+    for (const Pair& pair : pairs)
+    {
+        const Real* r = position(pair.i);
+        for (const double part : c_partsOf)
+        {
+            points.push_back(Vec3(r[0], r[1], r[2]) - part * pair.apart);
+        }
+    }
+    return points;
+}
+
+template std::vector<Vec3> pointsInMainPair<float>(const ChargeSet<float>&,
+                                                   const float*,
+                                                   const Mat3&,
+                                                   const std::vector<float>&);
+template std::vector<Vec3> pointsInMainPair<double>(const ChargeSet<double>&,
+                                                    const double*,
+                                                    const Mat3&,
+                                                    const std::vector<double>&);
+template std::vector<Vec3>
+pointsAtFarPairs<float>(const ChargeSet<float>&, const float*, const Mat3&, const Discretisation&);
+template std::vector<Vec3> pointsAtFarPairs<double>(const ChargeSet<double>&,
+                                                    const double*,
+                                                    const Mat3&,
+                                                    const Discretisation&);
+
+} // namespace farfield

@@ -1,0 +1,89 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "evaluation/box_follower.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cells/cell_shape.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! Size of cells relative to the reference box that still suits: a logarithm.
+constexpr double c_resized = 0.15;
+//! Cells of so much worse a shape than others are given up.
+constexpr double c_worseShape = 1.05;
+//! Parts of the error of the operators that a neglected strain may make.
+constexpr double c_neglected = 2e-3;
+
+//! How the cells of a box differ from those of the reference box.
+struct Deformation
+{
+    Mat3 rotation, strain; //!< strain: traceless
+    bool sheared, resized; //!< too much for the operators
+};
+
+Deformation deformation(const Grid& then, const Grid& now, double tolerance)
+{
+    // Edges of cells transform as r -> r (1 + strain) rotation; isotropic scaling is divided out.
+    const Mat3 F = then.scaledEdges().inverse() * now.scaledEdges();
+    Eigen::JacobiSVD<Mat3> svd(F, Eigen::ComputeFullU | Eigen::ComputeFullV);
+    Deformation result;
+    result.rotation = svd.matrixU() * svd.matrixV().transpose();
+    result.strain   = svd.matrixU() * svd.singularValues().asDiagonal() * svd.matrixU().transpose()
+                    - Mat3::Identity();
+    result.strain -= result.strain.trace() / 3 * Mat3::Identity();
+    // second-order terms are about the square of the strain; operators of rectangular cells rely on
+    // reflections, which a shear breaks
+    const double shear = std::max({ std::abs(result.strain(0, 1)),
+                                    std::abs(result.strain(0, 2)),
+                                    std::abs(result.strain(1, 2)) });
+    result.sheared     = result.strain.cwiseAbs().maxCoeff() > std::sqrt(0.1 * tolerance)
+                     || (then.edges().isDiagonal(1e-10) && shear > c_neglected * tolerance);
+    result.resized = std::abs(std::log(now.unit() / then.unit())) > c_resized;
+    return result;
+}
+
+} // namespace
+
+BoxPlan planForBox(const Mat3& box,
+                   const Discretisation& d,
+                   double tolerance,
+                   const Mat3& current,
+                   const Mat3& strain)
+{
+    BoxPlan plan = { BoxChange::None, strain, Mat3::Identity() };
+    if (box == current)
+    {
+        return plan;
+    }
+    const Grid then          = d.leafGrid(d.referenceBox);
+    const Grid now           = d.leafGrid(box);
+    const Deformation change = deformation(then, now, tolerance);
+    if (change.sheared || change.resized)
+    {
+        const Grid best(chooseCells(box, then.unit(), d.ws, 1 << (d.levels - 1)), box);
+        const bool suits =
+                !change.resized
+                && shapeRatio(now.edges(), d.ws) <= c_worseShape * shapeRatio(best.edges(), d.ws);
+        plan.change = suits ? BoxChange::SameCellsAnew : BoxChange::CellsAnew;
+        return plan;
+    }
+    plan.change = BoxChange::Strained;
+    // rounding of the box vectors alone is no reason for new operators
+    if ((change.strain - strain).cwiseAbs().maxCoeff() > c_neglected * tolerance)
+    {
+        plan.strain = change.strain;
+    }
+    if ((change.rotation - Mat3::Identity()).cwiseAbs().maxCoeff() >= 1e-12)
+    {
+        plan.rotation = change.rotation;
+    }
+    return plan;
+}
+
+} // namespace farfield

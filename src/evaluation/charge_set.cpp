@@ -1,0 +1,232 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "evaluation/charge_set.h"
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+#include <numeric>
+#include <utility>
+
+#include "cells/minimum_image.h"
+#include "evaluation/input_check.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! See ChargeSet::areFew().
+constexpr int c_few = 20000;
+
+} // namespace
+
+template<class Real>
+void ChargeSet<Real>::setCharges(const Real* q, int n)
+{
+    std::vector<char> isCharged(n);
+    std::transform(q, q + n, isCharged.begin(), [](Real charge) { return charge != 0; });
+    std::vector<char> takesPart = isCharged;
+    const bool isOtherCount     = n != count_;
+    ExcludedPairs none;
+    none.offsets.assign(isOtherCount ? static_cast<size_t>(n) + 1 : 0, 0);
+    std::vector<Real> charges(q, q + n);
+    const ChargeSums sums(charges);
+    if (allTakePart_ && sums.charged > 0 && sums.charged < n)
+    {
+        takesPart.assign(n, 1);
+        std::vector<Real> withIdle = charges;
+        std::replace(withIdle.begin(), withIdle.end(), Real(0), static_cast<Real>(c_idleCharge));
+        backend_->setCharges(withIdle.data(), n);
+    }
+    else
+    {
+        backend_->setCharges(q, n);
+    }
+    // nothing fails any more
+    if (isOtherCount)
+    {
+        std::swap(excluded_, none);
+        withPartners_ = 0;
+    }
+    charges_.swap(charges);
+    pairsStand_ = pairsStand_ && !isOtherCount && takesPart == takesPart_;
+    count_      = n;
+    isCharged_.swap(isCharged);
+    takesPart_.swap(takesPart);
+    sums_ = sums;
+    // the charges are set: what fails here is tried again when it is needed
+    try
+    {
+        completePairs();
+    }
+    catch (const std::bad_alloc&)
+    {
+    }
+    catch (const Error& error)
+    {
+        if (error.code() != ErrorCode::OutOfMemory)
+        {
+            throw;
+        }
+    }
+}
+
+template<class Real>
+void ChargeSet<Real>::letAllTakePart()
+{
+    if (allTakePart_)
+    {
+        return;
+    }
+    allTakePart_ = true;
+    if (isMixed())
+    {
+        try
+        {
+            setCharges(std::vector<Real>(charges_).data(), count_);
+        }
+        catch (...)
+        {
+            allTakePart_ = false;
+            throw;
+        }
+    }
+}
+
+template<class Real>
+bool ChargeSet<Real>::areFew() const
+{
+    return count_ <= c_few;
+}
+
+template<class Real>
+void ChargeSet<Real>::setExclusions(const int* offsets, const int* partners)
+{
+    ExcludedPairs all = { { offsets, offsets + count_ + 1 },
+                          { partners, partners + offsets[count_] } };
+    handOver(all);
+    std::swap(excluded_, all);
+    pairsStand_ = true;
+}
+
+template<class Real>
+void ChargeSet<Real>::completePairs()
+{
+    if (!pairsStand_)
+    {
+        handOver(excluded_);
+        pairsStand_ = true;
+    }
+}
+
+template<class Real>
+Occupancy ChargeSet<Real>::occupancy(const Real* x, const Mat3& box) const
+{
+    if (takingPart() == count_)
+    {
+        return Occupancy(x, count_, box);
+    }
+    std::vector<Real> charged;
+    charged.reserve(3 * static_cast<size_t>(sums_.charged));
+    for (int i = 0; i < count_; i++)
+    {
+        if (isCharged_[i])
+        {
+            const Real* r = x + 3 * static_cast<size_t>(i);
+            charged.insert(charged.end(), r, r + 3);
+        }
+    }
+    return Occupancy(charged.data(), static_cast<int>(sums_.charged), box);
+}
+
+template<class Real>
+Vec3 ChargeSet<Real>::extent(const Real* x) const
+{
+    return checkedExtent(x, areChosenFor());
+}
+
+template<class Real>
+double ChargeSet<Real>::spread(const Real* x, Boundary boundary) const
+{
+    std::vector<double> squares(charged(), 0.0), places;
+    if (charged() == 0)
+    {
+        return 0;
+    }
+    for (int k = 0; k < 3; k++)
+    {
+        if (!isOpenAlong(boundary, k))
+        {
+            continue;
+        }
+        places.clear();
+        for (int i = 0; i < count_; i++)
+        {
+            if (isCharged_[i])
+            {
+                places.push_back(static_cast<double>(x[3 * static_cast<size_t>(i) + k]));
+            }
+        }
+        std::vector<double> sorted = places;
+        const auto middle          = sorted.begin() + charged() / 2;
+        std::nth_element(sorted.begin(), middle, sorted.end());
+        for (size_t i = 0; i < places.size(); i++)
+        {
+            squares[i] += (places[i] - *middle) * (places[i] - *middle);
+        }
+    }
+    const auto end = squares.end() - charged() / 10;
+    std::nth_element(squares.begin(), end - 1, squares.end());
+    const double sum = std::accumulate(squares.begin(), end, 0.0);
+    return std::sqrt(sum / static_cast<double>(end - squares.begin()));
+}
+
+template<class Real>
+void ChargeSet<Real>::handOver(const ExcludedPairs& pairs)
+{
+    const long long withPartners = countWithPartners(pairs, isCharged_);
+    const auto give              = [this](const ExcludedPairs& p)
+    { backend_->setExclusions(p.offsets.data(), p.partners.data(), count_); };
+    if (std::find(takesPart_.begin(), takesPart_.end(), char(0)) == takesPart_.end())
+    {
+        give(pairs); // of a large group there need not be another copy
+    }
+    else
+    {
+        give(chargedPairs(pairs, takesPart_));
+    }
+    withPartners_ = withPartners;
+}
+
+template<class Real>
+typename ChargeSet<Real>::PairsApart ChargeSet<Real>::pairsApart(const Real* x,
+                                                                 const Mat3& box) const
+{
+    const MinimumImage image = MinimumImage::of(box);
+    PairsApart result;
+    double least = 0;
+    for (int i = 0; i < count_; i++)
+    {
+        for (int k = excluded_.offsets[i]; k < excluded_.offsets[i + 1]; k++)
+        {
+            const int j = excluded_.partners[k];
+            if (j == i || !isCharged_[i] || !isCharged_[j])
+            {
+                continue;
+            }
+            double dx[3];
+            const double r2 = image.between(
+                    x + 3 * static_cast<size_t>(i), x + 3 * static_cast<size_t>(j), dx);
+            least = (result.count++ == 0) ? r2 : std::min(least, r2);
+        }
+    }
+    result.shortest = std::sqrt(least);
+    return result;
+}
+
+template class ChargeSet<float>;
+template class ChargeSet<double>;
+
+} // namespace farfield

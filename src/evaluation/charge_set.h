@@ -1,0 +1,141 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The charges and the excluded pairs that a caller has set.
+ */
+#ifndef FARFIELD_EVALUATION_CHARGE_SET_H
+#define FARFIELD_EVALUATION_CHARGE_SET_H
+
+#include <cmath>
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "cells/excluded_pairs.h"
+#include "operators/scaled_charges.h"
+#include "plan/occupancy.h"
+
+namespace farfield
+{
+
+//! What cells are chosen for, besides where particles are.
+struct ParticleNumbers
+{
+    long long takingPart = 0; //!< those with a charge, or all if none has one
+    //! Those with a charge that have an excluded partner with a charge.
+    long long withPartners = 0;
+};
+
+//! Sums over the charges of a system.
+struct ChargeSums
+{
+    long long charged = 0; //!< those that are not zero
+    long long acting  = 0; //!< those that do something, see c_idleCharge
+    double net        = 0; //!< e
+    double squared    = 0; //!< e^2
+
+    ChargeSums() = default;
+    template<class Real>
+    explicit ChargeSums(const std::vector<Real>& charges)
+    {
+        for (const Real q : charges)
+        {
+            charged += q != 0 ? 1 : 0;
+            acting += std::abs(q) > static_cast<Real>(c_idleCharge) ? 1 : 0;
+            net += static_cast<double>(q);
+            squared += static_cast<double>(q) * static_cast<double>(q);
+        }
+    }
+};
+
+/*! \brief What is remembered of them.
+ *
+ *  Particles with a charge take part. Once potentials of all particles are wanted, the others take
+ *  part, too: the backend gets c_idleCharge for them. It gets those excluded pairs of which both
+ *  particles take part. */
+template<class Real>
+class ChargeSet
+{
+public:
+    explicit ChargeSet(Backend<Real>* backend) : backend_(backend) {}
+
+    //! Sets the charges, [n], and gives up the exclusions if the number has changed. Nothing has
+    //! changed if it throws.
+    void setCharges(const Real* q, int n);
+    //! Sets the excluded pairs, for as many particles as there are. Nothing has changed if it
+    //! throws.
+    void setExclusions(const int* offsets, const int* partners);
+    //! Gives the excluded pairs to the backend if charges have changed what counts of them.
+    void completePairs();
+    //! Lets particles without a charge take part, from here on. Nothing has changed if it throws.
+    void letAllTakePart();
+
+    int count() const { return count_; } //!< particles
+    //! [count()], whether a particle has a charge.
+    const std::vector<char>& isCharged() const { return isCharged_; }
+    const ChargeSums& sums() const { return sums_; }
+    long long charged() const { return sums_.charged; }
+    long long acting() const { return sums_.acting; }
+    bool isActing(int i) const { return std::abs(charges_[i]) > static_cast<Real>(c_idleCharge); }
+    //! Particles that cells are chosen for: those that take part, or all if none has a charge.
+    long long takingPart() const { return charged() > 0 && !allTakePart_ ? charged() : count_; }
+    //! [count()], whether the position of a particle matters: it takes part, and some have a charge.
+    const std::vector<char>& takesPart() const { return takesPart_; }
+    //! [count()], whether a particle is one of those that cells are chosen for.
+    std::vector<char> areChosenFor() const
+    {
+        return charged() > 0 ? takesPart_ : std::vector<char>(count_, 1);
+    }
+    //! Whether particles without a charge have one that does nothing.
+    bool hasIdle() const { return allTakePart_ && isMixed(); }
+    //! Whether letAllTakePart() changes who takes part.
+    bool wouldTakePart() const { return !allTakePart_ && isMixed(); }
+    double squaredCharges() const { return sums_.squared; }
+    bool hasExclusions() const { return !excluded_.partners.empty(); }
+    //! What cells are chosen for, once the pairs are complete.
+    ParticleNumbers numbers() const { return { takingPart(), withPartners_ }; }
+    //! The excluded pairs as they were set.
+    const ExcludedPairs& excluded() const { return excluded_; }
+    //! The charges, e, [count()].
+    const std::vector<Real>& charges() const { return charges_; }
+    //! Whether there are so few particles that sums over all pairs are no great expense.
+    bool areFew() const;
+    //! Where they are. \param[in] x  [n][3], nm, any image
+    Occupancy occupancy(const Real* x, const Mat3& box) const;
+    /*! \brief How far apart particles that take part are in each dimension, nm.
+     *  \param[in] x  [n][3], nm, without images
+     *  \throws Error  InvalidArgument: one of them is not finite, or too far away */
+    Vec3 extent(const Real* x) const;
+    /*! \brief How far those with a charge are spread along axes without images, nm: the RMS distance
+     *         from their median, but for the farthest tenth, which may have flown away. */
+    double spread(const Real* x, Boundary boundary) const;
+    //! Excluded pairs of charged particles.
+    struct PairsApart
+    {
+        long long count = 0; //!< pairs, twice if they are listed both ways
+        double shortest = 0; //!< distance of the closest two, nm; 0 if there are none
+    };
+    //! \param[in] x  [n][3], nm, any image
+    PairsApart pairsApart(const Real* x, const Mat3& box) const;
+
+private:
+    //! Whether some particles have a charge, and some none.
+    bool isMixed() const { return charged() > 0 && charged() < count_; }
+    //! Gives the backend those pairs that count.
+    void handOver(const ExcludedPairs& pairs);
+
+    Backend<Real>* backend_;
+    int count_        = 0;
+    bool allTakePart_ = false;
+    std::vector<char> isCharged_, takesPart_; //!< [count_]
+    ExcludedPairs excluded_ = { { 0 }, {} };  //!< all of them; the backend has those that count
+    bool pairsStand_        = true;           //!< whether it has
+    long long withPartners_ = 0;
+    std::vector<Real> charges_;
+    ChargeSums sums_;
+};
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,305 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "evaluation/input_check.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "base/text.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! Smallest and largest edges of a box, nm: cells can be counted, and forces fit into a float.
+constexpr double c_smallestBox = 1e-6;
+constexpr double c_largestBox  = 1e8;
+
+//! That an option is not legal, and what is.
+Error outOfRange(const OptionDescription& option, double value)
+{
+    std::string unit = option.unit;
+    if (!unit.empty())
+    {
+        unit.insert(0, " ");
+    }
+    std::string message = "The option ";
+    message += option.name;
+    message += " = " + text(value) + unit;
+    message += " is outside its range, " + text(option.smallest) + " to ";
+    message += text(option.largest) + unit;
+    if (!std::isnan(option.open))
+    {
+        message += ", or " + text(option.open) + ": then ";
+        message += option.whenOpen;
+    }
+    return Error(ErrorCode::InvalidArgument, message + ".", option.name);
+}
+
+} // namespace
+
+template<class Real>
+void checkOptions(const Options& options)
+{
+    for (const OptionDescription& option : c_options<Real>)
+    {
+        const double value = valueOf(option, options);
+        if (!isLegal(option, value))
+        {
+            throw outOfRange(option, value);
+        }
+    }
+}
+
+void checkEngine(M2lEngine engine, Device device)
+{
+    if (device == Device::Cpu && descriptionOf(engine).isForGpuOnly)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "The M2L engine '" + std::string(nameOf(engine))
+                            + "' exists on the device 'gpu' only: use 'auto', 'hierarchy' or 'fft' "
+                              "on the CPU.",
+                    "m2l");
+    }
+}
+
+void checkOnGpu(bool isOnGpu)
+{
+    if (!isOnGpu)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "Arrays in device memory need a solver with the device 'gpu'; this one has "
+                    "'cpu'.",
+                    "device");
+    }
+}
+
+Mat3 checkedBox(const double box[3][3], Boundary boundary)
+{
+    Mat3 B = Mat3::Identity();
+    std::string all;
+    bool valid = true;
+    for (int i = 0; i < 3 && !isOpenAlong(boundary, i); i++)
+    {
+        all += (i ? "; " : "");
+        for (int j = 0; j < 3; j++)
+        {
+            B(i, j) = box[i][j];
+            // written so that NaN fails
+            valid = valid && std::abs(box[i][j]) <= c_largestBox && (j <= i || box[i][j] == 0)
+                    && (j != i || box[i][j] >= c_smallestBox);
+            all += (j ? " " : "") + text(box[i][j]);
+        }
+    }
+    if (!valid)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The box vectors (" + all
+                            + ") nm must be finite and lower triangular with a positive diagonal, "
+                            + text(c_smallestBox) + " to " + text(c_largestBox) + " nm.");
+    }
+    return B;
+}
+
+void checkNumber(long long n, const char* of)
+{
+    if (n < 0 || n > c_mostParticles)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The number of " + std::string(of) + ", " + std::to_string(n)
+                            + ", is outside its range, 0 to " + std::to_string(c_mostParticles)
+                            + ".");
+    }
+}
+
+template<class Real>
+void checkCharges(const Real* q, int n)
+{
+    checkNumber(n, "particles");
+    for (int i = 0; i < n; i++)
+    {
+        if (!std::isfinite(q[i]))
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The charge of particle " + text(i) + ", " + text(static_cast<double>(q[i]))
+                                + " e, must be finite.");
+        }
+    }
+}
+
+void checkExclusions(const int* offsets, const int* partners, int n, int count)
+{
+    if (n != count)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The exclusions are for " + text(n) + " particles, the charges for "
+                            + text(count) + ": set the charges first.");
+    }
+    if (offsets[0] != 0)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The first offset of the exclusions, " + text(offsets[0]) + ", must be 0.");
+    }
+    for (int i = 0; i < n; i++)
+    {
+        if (offsets[i + 1] < offsets[i])
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The offsets of the exclusions must ascend; those of particle " + text(i)
+                                + " are " + text(offsets[i]) + " and " + text(offsets[i + 1])
+                                + ".");
+        }
+        for (int k = offsets[i]; k < offsets[i + 1]; k++)
+        {
+            if (partners[k] < 0 || partners[k] >= n)
+            {
+                throw Error(ErrorCode::InvalidArgument,
+                            "The excluded partner " + text(partners[k]) + " of particle " + text(i)
+                                    + " is outside the range 0 to " + text(n - 1) + " of the "
+                                    + text(n) + " particles.");
+            }
+        }
+    }
+}
+
+void checkGroups(const int* group, int n, int groups)
+{
+    if (groups < 1)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The number of groups, " + text(groups) + ", must be at least 1.");
+    }
+    for (int i = 0; i < n; i++)
+    {
+        if (group[i] < 0 || group[i] >= groups)
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The group " + text(group[i]) + " of particle " + text(i)
+                                + " is outside the range 0 to " + text(groups - 1) + ".");
+        }
+    }
+}
+
+template<class Real>
+void checkPositions(const Real* x,
+                    const std::vector<char>& isCharged,
+                    const Mat3& box,
+                    const char* what)
+{
+    constexpr double c_farthest = 1e9; // boxes; sort() has the same limit in cells
+    const Mat3 inverse          = box.inverse();
+    for (int i = 0; i < static_cast<int>(isCharged.size()); i++)
+    {
+        const Real* r              = x + 3 * static_cast<size_t>(i);
+        const Eigen::RowVector3d f = Eigen::RowVector3d(static_cast<double>(r[0]),
+                                                        static_cast<double>(r[1]),
+                                                        static_cast<double>(r[2]))
+                                     * inverse;
+        // written so that NaN fails
+        if (isCharged[i] && (!(f.cwiseAbs().maxCoeff() < c_farthest) || f.hasNaN()))
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The position of " + std::string(what) + " " + text(i) + " ("
+                                + text(static_cast<double>(r[0])) + ", "
+                                + text(static_cast<double>(r[1])) + ", "
+                                + text(static_cast<double>(r[2]))
+                                + ") is not finite or lies more than a billion cells outside the "
+                                  "box.");
+        }
+    }
+}
+
+void checkPoints(int points, int particles, bool twoStates)
+{
+    if (twoStates)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "There are no potentials at points of charges of two states: set those of one "
+                    "state by setCharges().");
+    }
+    checkNumber(points, "points");
+    checkNumber(static_cast<long long>(points) + particles, "points and particles");
+}
+
+template<class Real>
+Vec3 checkedExtent(const Real* x, const std::vector<char>& counts, const char* what)
+{
+    constexpr double c_infinity = std::numeric_limits<double>::infinity();
+    Vec3 least = Vec3::Constant(c_infinity), most = -least;
+    for (int i = 0; i < static_cast<int>(counts.size()); i++)
+    {
+        const Real* r = x + 3 * static_cast<size_t>(i);
+        const Vec3 place(r[0], r[1], r[2]);
+        if (!counts[i])
+        {
+            continue;
+        }
+        least = least.cwiseMin(place);
+        most  = most.cwiseMax(place);
+        // written so that NaN fails
+        if (!(place.cwiseAbs().maxCoeff() < c_infinity) || place.hasNaN())
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The position of " + std::string(what) + " " + text(i) + " ("
+                                + text(place[0]) + ", " + text(place[1]) + ", " + text(place[2])
+                                + ") is not finite.");
+        }
+    }
+    const Vec3 extent = most - least;
+    checkExtent(extent);
+    return extent;
+}
+
+void checkExtent(const Vec3& extent)
+{
+    if (extent.maxCoeff() > c_largestBox)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "Particles without images are " + text(extent.maxCoeff())
+                            + " nm apart, which must not be more than " + text(c_largestBox)
+                            + " nm.");
+    }
+}
+
+void checkOpenVirialOnDevice(const Request& request)
+{
+    if (request.virial && !request.replaceForces)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "With the boundary 'open' the virial of arrays in device memory is that of the "
+                    "forces there: set Request::replaceForces, or leave Request::virial out.",
+                    "boundary");
+    }
+}
+
+void checkRequest(const Request& request)
+{
+    for (double offset : request.gridOffset)
+    {
+        const bool isInCell = offset >= 0 && offset <= 1; // not if it is not a number
+        if (!isInCell)
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The grid offset, " + text(offset) + ", is outside its range, 0 to 1.");
+        }
+    }
+    if (!std::isfinite(request.lambda))
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "Lambda, " + text(request.lambda) + ", is not finite.");
+    }
+}
+
+template void checkOptions<float>(const Options&);
+template void checkOptions<double>(const Options&);
+template void checkCharges(const float*, int);
+template void checkCharges(const double*, int);
+template Vec3 checkedExtent(const float*, const std::vector<char>&, const char*);
+template Vec3 checkedExtent(const double*, const std::vector<char>&, const char*);
+template void checkPositions(const float*, const std::vector<char>&, const Mat3&, const char*);
+template void checkPositions(const double*, const std::vector<char>&, const Mat3&, const char*);
+
+} // namespace farfield

@@ -1,0 +1,126 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "evaluation/operators_in_use.h"
+
+#include <algorithm>
+#include <new>
+
+#include "base/text.h"
+#include "plan/error_estimate.h"
+
+namespace farfield
+{
+
+template<class Real>
+double OperatorsInUse<Real>::error(const Grid& leaf) const
+{
+    const double measured = discretisation_->measuredError;
+    return measured > 0 ? measured
+                        : std::max(estimatedError(*discretisation_, leaf), c_bestAccuracy<Real>);
+}
+
+template<class Real>
+Setup OperatorsInUse<Real>::setup() const
+{
+    const Discretisation& d = *discretisation_;
+    const Grid leaf         = d.leafGrid(box_);
+    Setup s;
+    s.order          = d.order;
+    s.directRange    = d.ws;
+    s.m2l            = d.engineInUse();
+    s.leastSquares   = d.leastSquares;
+    s.cells          = d.leafCells;
+    s.levels         = d.levels;
+    s.leafCells      = leaf.count();
+    s.cellSize       = leaf.unit();
+    s.estimatedError = error(leaf);
+    s.isBestEffort   = d.isBestEffort;
+    return s;
+}
+
+template<class Real>
+void OperatorsInUse<Real>::build(const Discretisation& d, const Mat3& strain)
+{
+    build(d);
+    setBox(d.referenceBox, strain, Mat3::Identity());
+}
+
+template<class Real>
+void OperatorsInUse<Real>::build(const Discretisation& d)
+{
+    stand_ = false;
+    builds_++;
+    try
+    {
+        backend_->build(d);
+    }
+    catch (const std::bad_alloc&)
+    {
+        throw Error(ErrorCode::OutOfMemory,
+                    "The operators of order " + text(d.order) + " for "
+                            + text(d.leafGrid(d.referenceBox).count())
+                            + " cells do not fit into memory; larger cells or a lower order need "
+                              "less.",
+                    "cellSize");
+    }
+    backend_->setExclusionRange(d.exclusionRange);
+    backend_->setFieldCap(d.field.cap);
+    discretisation_ = d;
+    strain_         = Mat3::Zero();
+    rotation_       = Mat3::Identity();
+    box_            = d.referenceBox;
+}
+
+template<class Real>
+void OperatorsInUse<Real>::build(const Discretisation& d, const Frame& frame)
+{
+    build(d);
+    setBox(frame.box, frame.strain, frame.rotation);
+}
+
+template<class Real>
+void OperatorsInUse<Real>::setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation)
+{
+    stand_ = false;
+    backend_->setBox(box, strain, rotation);
+    box_      = box;
+    strain_   = strain;
+    rotation_ = rotation;
+}
+
+template<class Real>
+void OperatorsInUse<Real>::setExclusionRange(double range)
+{
+    discretisation_->exclusionRange = range;
+    backend_->setExclusionRange(range);
+}
+
+template<class Real>
+void OperatorsInUse<Real>::setError(double measured, double systemFactor)
+{
+    discretisation_->measuredError = measured;
+    discretisation_->systemFactor  = systemFactor;
+    discretisation_->isBestEffort  = false;
+}
+
+template<class Real>
+void OperatorsInUse<Real>::setMeasuredField(const MeasuredField& field)
+{
+    discretisation_->field = field;
+    backend_->setFieldCap(field.cap);
+}
+
+template<class Real>
+void OperatorsInUse<Real>::rebuild()
+{
+    if (!stand_)
+    {
+        change([&] { build(Discretisation(*discretisation_), frame()); });
+    }
+}
+
+template class OperatorsInUse<float>;
+template class OperatorsInUse<double>;
+
+} // namespace farfield

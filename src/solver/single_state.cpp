@@ -1,0 +1,378 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "solver/single_state.h"
+
+#include "evaluation/input_check.h"
+#include "solver/open_virial.h"
+
+namespace farfield
+{
+
+template<class Real>
+SingleState<Real>::SingleState(const Options& options) :
+    options_(options), evaluator_(options), charges_(&evaluator_.backend()),
+    placement_(options, &charges_, &evaluator_.operators()),
+    choice_(options, &charges_, &evaluator_)
+{
+}
+
+template<class Real>
+void SingleState<Real>::serveProbes()
+{
+    servesProbes_ = true;
+    choice_.countAllPlaces();
+}
+
+template<class Real>
+void SingleState<Real>::setMixed(MixedCharges* mixed)
+{
+    mixed_ = mixed;
+    choice_.setMixed(mixed);
+}
+
+template<class Real>
+void SingleState<Real>::settle()
+{
+    evaluator_.settle();
+    enqueuedVirial_.reset();
+    enqueuedCorrection_ = {};
+}
+
+template<class Real>
+void SingleState<Real>::prepare(const Real* x,
+                                const double box[3][3],
+                                const std::function<void()>& beside)
+{
+    settle();
+    const Place<Real> place   = placement_.onHost(x, box);
+    const Real* const located = place.of(x);
+    checkPositions(located, charges_.takesPart(), place.box);
+    follow(place, located);
+    if (beside)
+    {
+        beside();
+    }
+    if (evaluator_.gpu() != nullptr && charges_.count() > 0)
+    {
+        evaluator_.times().notCounted([&] { rehearse(located); });
+    }
+}
+
+template<class Real>
+void SingleState<Real>::rehearse(const Real* x)
+{
+    GpuBackend<Real>& gpu = evaluator_.onDevice();
+    const auto arrays     = gpu.place(x);
+    for (const bool totals : { true, false })
+    {
+        Request request;
+        request.energy = totals;
+        request.virial = totals && options_.boundary != Boundary::Open;
+        evaluator_.pipeline().enqueue({ arrays.x,
+                                        nullptr,
+                                        arrays.forces,
+                                        totals ? arrays.potentials : nullptr,
+                                        request });
+        gpu.wait();
+    }
+}
+
+template<class Real>
+void SingleState<Real>::follow(const Place<Real>& place, const Real* x)
+{
+    const auto positions = [&]
+    {
+        checkPositions(x, charges_.takesPart(), place.box);
+        return x;
+    };
+    evaluator_.times().add(Stage::SetUp, [&] { choice_.follow(place, positions); });
+}
+
+template<class Real>
+void SingleState<Real>::look(const Real* x, const double box[3][3])
+{
+    const Place<Real> place = placement_.onHost(x, box);
+    follow(place, place.of(x));
+    look(place, place.of(x));
+}
+
+template<class Real>
+bool SingleState<Real>::look(const Place<Real>& place, const Real* x)
+{
+    mustLook_ = false;
+    return choice_.look(place, x);
+}
+
+template<class Real>
+Totals SingleState<Real>::evaluate(const Task<Real>& task, const Around& around)
+{
+    settle();
+    checkRequest(task.request);
+    if (task.potentials != nullptr)
+    {
+        letAllTakePart();
+    }
+    const Place<Real> place = placement_.onHost(task.x, task.box);
+    if (charges_.count() == 0)
+    {
+        return {};
+    }
+    Task<Real> located = task;
+    located.x          = place.of(task.x);
+    follow(place, located.x);
+    const auto evaluation = [&](Real* potentials)
+    {
+        located.potentials = potentials;
+        return run(located, place);
+    };
+    return around ? around(evaluation) : evaluation(task.potentials);
+}
+
+template<class Real>
+Totals SingleState<Real>::run(const Task<Real>& task, const Place<Real>& place)
+{
+    Totals totals;
+    evaluator_.times().evaluation(evaluator_.backend(), [&] { totals = runStages(task); });
+    if (!choice_.areFieldsAsMeasured())
+    {
+        const auto renew = [&]
+        {
+            const bool areOthers = look(place, task.x);
+            if (mixed_ != nullptr)
+            {
+                mixed_->mix(task.request.lambda);
+            }
+            return areOthers;
+        };
+        evaluator_.runAgain(
+                task,
+                charges_.count(),
+                renew,
+                [&](const Task<Real>& own) { return runStages(own); },
+                &totals);
+    }
+    if (place.narrowed.any())
+    {
+        const auto correction = placement_.correctionOf(place);
+        correction.addTo(task.forces, task.potentials);
+        correction.addTo(&totals, task.sumsEnergy(), task.request.virial);
+    }
+    return totals;
+}
+
+template<class Real>
+Totals SingleState<Real>::runStages(const Task<Real>& task)
+{
+    const bool isOpenVirial = needsOpenVirial(task.request);
+    if (!isOpenVirial && !charges_.hasIdle())
+    {
+        return evaluator_.pipeline().run(task);
+    }
+    std::vector<Real> own(3 * static_cast<size_t>(charges_.count()));
+    Task<Real> staged            = task;
+    staged.forces                = own.data();
+    staged.request               = ofStages(task.request);
+    staged.request.replaceForces = true;
+    Totals totals                = evaluator_.pipeline().run(staged);
+    if (isOpenVirial)
+    {
+        setOpenVirial(openVirial(task.x, own, charges_.isCharged()), &totals);
+    }
+    for (size_t k = 0; k < own.size(); k++)
+    {
+        own[k]         = charges_.isCharged()[k / 3] ? own[k] : Real(0);
+        task.forces[k] = task.request.replaceForces ? own[k] : task.forces[k] + own[k];
+    }
+    return totals;
+}
+
+template<class Real>
+bool SingleState<Real>::needsOpenVirial(const Request& request) const
+{
+    return options_.boundary == Boundary::Open && request.virial;
+}
+
+template<class Real>
+Request SingleState<Real>::ofStages(const Request& request) const
+{
+    Request own = request;
+    if (needsOpenVirial(request))
+    {
+        own.virial = false;
+        own.energy = true;
+    }
+    return own;
+}
+
+template<class Real>
+void SingleState<Real>::letAllTakePart()
+{
+    if (servesProbes_)
+    {
+        return; // potentials of the probes alone are wanted
+    }
+    charges_.letAllTakePart();
+    if (charges_.hasIdle())
+    {
+        choice_.countAllPlaces();
+    }
+}
+
+template<class Real>
+std::vector<double>
+SingleState<Real>::groupEnergies(const Task<Real>& task,
+                                 const std::vector<WeightedCharges<Real>>& states,
+                                 const int* group,
+                                 int groups)
+{
+    const Place<Real> place = placement_.onHost(task.x, task.box);
+    if (charges_.count() == 0)
+    {
+        return std::vector<double>(static_cast<size_t>(groups) * groups, 0.0);
+    }
+    std::vector<Real> forces(3 * static_cast<size_t>(charges_.count()));
+    Task<Real> own            = task;
+    own.x                     = place.of(task.x);
+    own.forces                = forces.data();
+    own.request.energy        = true;
+    own.request.virial        = false;
+    own.request.replaceForces = true;
+    follow(place, own.x);
+    const auto potentials = [&](Real* to)
+    {
+        own.potentials = to;
+        evaluator_.pipeline().run(own);
+        if (place.narrowed.any())
+        {
+            placement_.correctionOf(place).addTo(forces.data(), to);
+        }
+    };
+    std::vector<double> energies;
+    const auto all = [&]
+    { energies = farfield::groupEnergies<Real>(&charges_, states, group, groups, potentials); };
+    StageTimes& times = evaluator_.times();
+    times.add(Stage::Groups, [&] { times.notCounted(all); });
+    return energies;
+}
+
+template<class Real>
+void SingleState<Real>::enqueue(const Task<Real>& task, const AroundLaunch& around)
+{
+    checkRequest(task.request);
+    GpuBackend<Real>& gpu = evaluator_.onDevice();
+    if (charges_.count() == 0)
+    {
+        return;
+    }
+    enqueuedVirial_.reset();
+    enqueuedCorrection_ = {};
+    if (task.potentials != nullptr)
+    {
+        if (!servesProbes_ && charges_.wouldTakePart())
+        {
+            gpu.settle();
+        }
+        letAllTakePart();
+    }
+    const Place<Real> place = placement_.onDevice(task, &gpu);
+    gpu.await(task.stream);
+    std::vector<Real> onHost;
+    const auto positions = [&]
+    {
+        if (!place.narrowed.any())
+        {
+            onHost = gpu.onHost(task.x, charges_.count(), task.stream);
+        }
+        const Real* const own = place.of(onHost.data());
+        checkPositions(own, charges_.takesPart(), place.box);
+        return own;
+    };
+    choice_.follow(place, positions);
+    if (mustLook_ && !gpu.isRecording(task.stream))
+    {
+        look(place, positions());
+    }
+    Task<Real> staged       = task;
+    staged.request          = ofStages(task.request);
+    const auto launchStaged = [&](Real* potentials)
+    {
+        staged.potentials = potentials;
+        launch(staged, place);
+    };
+    around ? around(launchStaged) : launchStaged(task.potentials);
+    if (needsOpenVirial(task.request))
+    {
+        const int n     = charges_.count();
+        enqueuedVirial_ = openVirial(gpu.onHost(task.x, n, task.stream).data(),
+                                     gpu.onHost(task.forces, n, task.stream),
+                                     charges_.isCharged());
+    }
+}
+
+template<class Real>
+void SingleState<Real>::launch(const Task<Real>& task, const Place<Real>& place)
+{
+    if (!place.narrowed.any())
+    {
+        evaluator_.pipeline().enqueue(task);
+        return;
+    }
+    GpuBackend<Real>& gpu = evaluator_.onDevice();
+    Task<Real> located    = task;
+    located.x             = gpu.place(place.narrowed.x()).x;
+    evaluator_.pipeline().enqueue(located);
+    const auto correction = placement_.correctionOf(place);
+    gpu.add(correction.forces, task.forces, task.stream);
+    if (task.potentials != nullptr)
+    {
+        gpu.add(correction.potentials, task.potentials, task.stream);
+    }
+    correction.addTo(&enqueuedCorrection_, task.sumsEnergy(), task.request.virial);
+}
+
+template<class Real>
+Totals SingleState<Real>::wait(const std::function<Totals(const Totals&)>& complete)
+{
+    GpuBackend<Real>& gpu = evaluator_.onDevice();
+    if (charges_.count() == 0)
+    {
+        return {};
+    }
+    Totals totals = gpu.wait();
+    mustLook_     = !choice_.areFieldsAsMeasured();
+    totals.energy += enqueuedCorrection_.energy;
+    for (int i = 0; i < 9; i++)
+    {
+        totals.virial[i / 3][i % 3] += enqueuedCorrection_.virial[i / 3][i % 3];
+    }
+    if (complete)
+    {
+        totals = complete(totals);
+    }
+    if (enqueuedVirial_)
+    {
+        setOpenVirial(*enqueuedVirial_, &totals);
+    }
+    return totals;
+}
+
+template<class Real>
+bool SingleState<Real>::mustRecordAgain() const
+{
+    return evaluator_.onDevice().mustRecordAgain() || mustLook_;
+}
+
+template<class Real>
+std::vector<double> SingleState<Real>::measureStages(const Task<Real>& task, int repeats)
+{
+    Task<Real> staged     = task;
+    staged.request        = ofStages(task.request);
+    const auto evaluation = [&] { evaluator_.pipeline().enqueue(staged); };
+    return evaluator_.onDevice().measure(GpuBackend<Real>::Measure::Stages, repeats, evaluation);
+}
+
+template class SingleState<float>;
+template class SingleState<double>;
+
+} // namespace farfield
