@@ -50,7 +50,7 @@ Int3 evenDomains(int ranks, const Mat3& box);
 
 /*! \brief Predicts it for domains that are filled evenly.
  *
- *  docs/ranks.md has the formulas.
+ *  docs/ranks-method.md has the formulas.
  *  \param[in] inShares  of the closure of the coarsest level, see closesInShares() */
 PredictedTraffic
 predictedTraffic(Device device, const Work& w, const Network& network, bool inShares);
