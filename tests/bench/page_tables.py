@@ -20,15 +20,16 @@ from tests.bench import report_tables, results
 from tests.bench.figures import accuracy, cases, evaluations, m2l, near_field, points
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-BLOCK = re.compile(r"(<!-- results: (\S+)(?: (\S+))? -->\n\n).*?(<!-- end of results -->\n)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- results: (\S+)(?: (\S+))? -->\n).*?(<!-- end of results -->\n)", re.DOTALL)
 
 
 def spread(pair):
-    """A median and half the distance of the extremes: two digits of the latter, three of the former at most."""
+    """A median and half the distance of the extremes: three digits of the former, and what tells the latter from 0."""
     value, half = pair
     digits = 2 - math.floor(math.log10(abs(value)))
     if half > 0:
-        digits = min(digits, 1 - math.floor(math.log10(half)))
+        known = -math.floor(math.log10(half))
+        digits = min(max(digits, known), known + 1)
     digits = max(0, digits)
     return f"{value:.{digits}f} ± {half:.{digits}f}"
 
@@ -190,7 +191,7 @@ def block(file, name):
 
 def with_tables(text):
     """A page with the tables that its files of results give."""
-    return BLOCK.sub(lambda found: f"{found[1]}{block(found[2], found[3])}{found[4]}", text)
+    return BLOCK.sub(lambda found: f"{found[1]}\n{block(found[2], found[3])}{found[4]}", text)
 
 
 def main():
