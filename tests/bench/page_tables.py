@@ -34,6 +34,11 @@ def spread(pair):
     return f"{value:.{digits}f} ± {half:.{digits}f}"
 
 
+def short(value):
+    """Three digits."""
+    return f"{float(f'{value:.3g}'):g}"
+
+
 # Each takes the content of a file, and the name of the table.
 
 
@@ -87,12 +92,13 @@ def of_points(content, name):
     if name in ("forces", "fields"):
         return dict(points.tables(content["records"]))[f"Times at equal errors of the {name}"]
     rows = []
-    for record in points.measured(content["records"]):
+    keys = ("kind", "count", "method")
+    for record in sorted(points.measured(content["records"]), key=lambda record: [record[key] for key in keys]):
         alone = record.get("fields_alone")
-        row = [record["kind"], record["count"], record["method"], record["asked"]]
+        row = [*(record[key] for key in keys), record["asked"]]
         row += [f"{record[error]:.1e}" for error in ("potential", "field")]
-        row += [f"{1e3 * record['seconds']:.3g}", f"{1e3 * alone[0]:.3g}" if alone else "", f"{record['first']:.2g}"]
-        rows.append([*row, f"{1e3 * floor:.2g}" if (floor := points.floor_of(record)) else ""])
+        row += [short(1e3 * record["seconds"]), short(1e3 * alone[0]) if alone else "", short(record["first"])]
+        rows.append([*row, short(1e3 * floor) if (floor := points.floor_of(record)) else ""])
     titles = ["points", "number", "method", "asked", "potential", "field", "ms", "fields alone, ms", "first, s", "floor, ms"]
     return cases.markdown(titles, rows)
 
@@ -136,9 +142,9 @@ def of_m2l(content, name):
     return cases.markdown(["", "us"], rows)
 
 
-def of_all_gpu_files(content, name):
-    """The page of all tables, of the files that farfield_gpu_benchmark has written."""
-    found = cases.load([results.FOLDER / f"gpu_{of}.json" for of in ("total", "droplets", "p2p", "m2l", "accuracy")])
+def of_gpu_file(content, name):
+    """All tables of a file of farfield_gpu_benchmark."""
+    found = cases.load([results.FOLDER / f"gpu_{content['benchmark']}.json"])
     whole = found["total"] + found["droplets"]
     parts = (m2l.tables(found["m2l"]), evaluations.total_table(whole), evaluations.stage_tables(whole),
              near_field.table(found["p2p"]), accuracy.table(found["accuracy"]))
@@ -160,6 +166,7 @@ MAKERS = {
     "points_gpu.json": of_points,
     "points_h200.json": of_points,
     "energy_conservation.json": of_energy,
+    "gpu_total.json": of_evaluations,
     "gpu_droplets.json": of_evaluations,
     "gpu_m2l.json": of_m2l,
     "large_report.json": of_report,
@@ -174,7 +181,7 @@ def source(entry, file):
     machine = re.sub(r", Linux [^;]*", "", machine)
     machine = ", ".join([machine, *sorted(set(entry.get("gpus", ())))])
     command = entry["command"] if entry["command"][0].isupper() else f"`{entry['command']}`"
-    return (f"*{entry['date'][:10]}, revision {entry['revision']}, {machine}. {command}. "
+    return (f"*{entry['date'].split('T')[0]}, revision {entry['revision']}, {machine}. {command}. "
             f"Numbers: [{file}](../tests/bench/results/{file}).*")
 
 
@@ -184,7 +191,7 @@ def block(file, name):
     if "tables" in content:
         text, entry = recorded(content, name), content["tables"][name]
     else:
-        make = of_evaluations if (file, name) == ("gpu_total.json", "taken") else MAKERS.get(file, of_all_gpu_files)
+        make = of_gpu_file if name == "all" else MAKERS[file]
         text, entry = make(content, name), content
     return f"{text.rstrip()}\n\n{source(entry, file)}\n\n"
 
