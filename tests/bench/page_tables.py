@@ -10,6 +10,7 @@ tables. tests/mdrun/test_pages.py fails where a page has something else.
     <!-- end of results -->
 """
 
+import argparse
 import math
 import re
 from pathlib import Path
@@ -202,6 +203,7 @@ def with_tables(text):
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     for path in sorted(DOCS.glob("*.md")):
         before = path.read_text()
         after = with_tables(before)
