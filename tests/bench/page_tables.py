@@ -17,7 +17,7 @@ from pathlib import Path
 
 from farfield.report.series import describe
 from tests.accuracy import summary
-from tests.bench import report_tables, results
+from tests.bench import report_tables, results, tune_search
 from tests.bench.figures import accuracy, cases, evaluations, m2l, near_field, points
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -161,6 +161,10 @@ def of_report(content, name):
     return report_tables.table(content["lines"], name.split("+"))
 
 
+def of_tune(content, name):
+    return tune_search.table(content["cases"])
+
+
 MAKERS = {
     "accuracy_suite.json": of_accuracy,
     "vacuum_speed.json": of_vacuum,
@@ -176,6 +180,7 @@ MAKERS = {
     "gpu_droplets.json": of_evaluations,
     "gpu_m2l.json": of_m2l,
     "large_report.json": of_report,
+    "tune_search.json": of_tune,
 }
 
 
@@ -186,8 +191,10 @@ def source(entry, file):
         machine = machine["gpu"]["name"]
     machine = re.sub(r", Linux [^;]*", "", machine)
     machine = ", ".join([machine, *sorted(set(entry.get("gpus", ())))])
-    command = entry["command"] if entry["command"][0].isupper() else f"`{entry['command']}`"
-    return (f"*{entry['date'].split('T')[0]}, revision {entry['revision']}, {machine}. {command}. "
+    command = entry["command"]
+    if not re.match("[A-Z][a-z]", command):  # else a sentence
+        command = f"`{command}`"
+    return (f"*{entry['date'].split('T')[0]}, revision {entry['revision']}. Machine: {machine}. Command: {command}. "
             f"Numbers: [{file}](../tests/bench/results/{file}).*")
 
 
