@@ -50,7 +50,8 @@ def row(cases):
         ratio = f"{statistics.median(ratios):.2g}, {max(ratios):.2g}"
         estimate = f"{min(estimates):.2g} to {max(estimates):.2g}"
     refused = ", ".join(case["request"] for case in cases if case["verdict"] == "refused")
-    missed = ", ".join(f"{case['request']} ({case['verdict']})" for case in known if not case["verdict"].startswith("met"))
+    worse = [case for case in known if not case["verdict"].startswith("met")]
+    missed = ", ".join(f"{case['request']} ({case['verdict']})" for case in worse)
     first = cases[0]
     return [first["system"], first["particles"], first["box"], first["precision"], ratio, estimate, refused, missed]
 

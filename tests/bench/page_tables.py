@@ -105,8 +105,8 @@ def of_points(content, name):
         row += [f"{record[error]:.1e}" for error in ("potential", "field")]
         row += [short(1e3 * record["seconds"]), short(1e3 * alone[0]) if alone else "", short(record["first"])]
         rows.append([*row, short(1e3 * floor) if (floor := points.floor_of(record)) else ""])
-    titles = ["points", "number", "method", "asked", "potential", "field", "ms", "fields alone, ms", "first, s", "floor, ms"]
-    return cases.markdown(titles, rows)
+    errors, times = ("potential", "field"), ("ms", "fields alone, ms", "first, s", "floor, ms")
+    return cases.markdown(["points", "number", "method", "asked", *errors, *times], rows)
 
 
 def drift(case):
