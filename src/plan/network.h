@@ -54,7 +54,7 @@ Int3 evenDomains(int ranks, const Mat3& box);
  *  Hosts do so where it has the leaves. Each GPU closes the whole of it: of two, none gained by sharing. */
 bool closesInShares(Device device, const Work& w, const Network& network);
 
-//! Predicts it for domains that are filled evenly; docs/ranks.md has the formulas.
+//! Predicts it for domains that are filled evenly; docs/ranks-method.md has the formulas.
 PredictedTraffic predictedTraffic(Device device, const Work& w, const Network& network);
 
 //! Cells that a rank's particles may come to be in until exchanges are planned anew.

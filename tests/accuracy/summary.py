@@ -1,91 +1,79 @@
 # farfield: a fast multipole method for molecular dynamics.
 #
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A table, a line for each system, of what farfield_accuracy_suite prints.
+"""What farfield_accuracy_suite prints, as a file of results; and the table of docs/accuracy.md.
 
     build/bin/farfield_accuracy_suite > accuracy.txt
-    python3 tests/accuracy/summary.py accuracy.txt > docs/accuracy.md
+    python3 -m tests.accuracy.summary accuracy.txt --output accuracy_suite.json
 """
 
 import argparse
 import re
 import statistics
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 
-LINE = re.compile(r"^(?P<system>.+?)\s+(?P<count>\d+) (?P<box>[\d.]+(?:x[\d.]+)+)\s+"
+from tests.bench import results
+
+LINE = re.compile(r"^(?P<system>.+?)\s+(?P<particles>\d+) (?P<box>[\d.]+(?:x[\d.]+)+)\s+"
                   r"(?P<precision>float|double)\s+(?P<request>\S+) +(?P<result>.*)$")
-HEAD = """# Accuracy asked for and accuracy measured
-
-One line a system and precision of what `farfield_accuracy_suite` measures (its `--help` explains the
-columns), at requests of 1e-2, 1e-3, 3e-4, 1e-5, and in double precision 1e-7, 1e-9, 1e-11 as well: RMS
-force errors against an Ewald sum, at 4 to 240 positions of the grid, more the fewer particles there are.
-
-    build/bin/farfield_accuracy_suite > accuracy.txt
-    python3 tests/accuracy/summary.py accuracy.txt > docs/accuracy.md
-
-*error / request*: median over the requests, and the largest, of the worst position of the grid; above 1 a
-request would be missed. *estimate / error*: the range of what the log tells over what is measured.
-*refused*: requests that the library says it cannot meet.
-"""
-
-
-@dataclass
-class Row:
-    """The cases of a system in one precision."""
-
-    particles: str
-    box: str
-    ratios: list = field(default_factory=list)  # worst error over the request
-    estimates: list = field(default_factory=list)  # estimate over the error
-    refused: list = field(default_factory=list)  # requests
-    missed: list = field(default_factory=list)  # requests, with the verdict
+TITLES = ("system", "particles", "box, nm", "precision", "error / request", "estimate / error", "refused", "missed")
 
 
 def read(path):
-    """{(system, precision): row}, and the number of cases."""
-    rows, cases = {}, 0
+    """The cases of the suite's output."""
     for line in path.read_text().splitlines():
-        found = LINE.match(line)
-        if not found:
-            continue
-        cases += 1
-        row = rows.setdefault((found["system"], found["precision"]),
-                              Row(found["count"], found["box"]))
-        result = found["result"]
-        if result.startswith("refused"):
-            row.refused.append(found["request"])
-            continue
-        values = result.split()
-        verdicts = [word for word in values if word.isalpha()]
-        if not verdicts or verdicts[0] != "met":
-            row.missed.append(f"{found['request']} ({' '.join(verdicts)})")
-        row.ratios.append(float(values[2]) / float(found["request"]))
-        row.estimates.append(float(values[4]))
-    return rows, cases
+        if found := LINE.match(line):
+            case = found.groupdict()
+            values = case.pop("result").split()
+            if values[0].startswith("refused"):
+                yield {**case, "verdict": "refused"}
+            else:
+                verdict = " ".join(word for word in values if word.isalpha()) or "unknown"
+                yield {**case, "error": float(values[2]), "estimate_over_error": float(values[4]), "verdict": verdict}
+
+
+def counted(cases):
+    """A sentence of how many cases there are."""
+    verdicts = [case["verdict"].split()[0] for case in cases]  # "met idle": by more than was asked
+    met, refused = verdicts.count("met"), verdicts.count("refused")
+    return f"{len(cases)} cases: {met} met, {refused} refused, {len(cases) - met - refused} missed."
+
+
+def row(cases):
+    """Of a system in one precision."""
+    known = [case for case in cases if "error" in case]
+    ratio = estimate = ""
+    if known:
+        ratios = [case["error"] / float(case["request"]) for case in known]
+        estimates = [case["estimate_over_error"] for case in known]
+        ratio = f"{statistics.median(ratios):.2g}, {max(ratios):.2g}"
+        estimate = f"{min(estimates):.2g} to {max(estimates):.2g}"
+    refused = ", ".join(case["request"] for case in cases if case["verdict"] == "refused")
+    worse = [case for case in known if not case["verdict"].startswith("met")]
+    missed = ", ".join(f"{case['request']} ({case['verdict']})" for case in worse)
+    first = cases[0]
+    return [first["system"], first["particles"], first["box"], first["precision"], ratio, estimate, refused, missed]
+
+
+def rows(cases):
+    found = {}
+    for case in cases:
+        found.setdefault((case["system"], case["precision"]), []).append(case)
+    return [row(of_system) for of_system in found.values()]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output_of_the_suite", type=Path)
-    rows, cases = read(parser.parse_args().output_of_the_suite)
-    if not rows:
+    parser.add_argument("--output", type=Path, default=Path("accuracy_suite.json"))
+    arguments = parser.parse_args()
+    cases = list(read(arguments.output_of_the_suite))
+    if not cases:
         sys.exit("summary.py: no case in that file")
-    refused = sum(len(row.refused) for row in rows.values())
-    missed = sum(len(row.missed) for row in rows.values())
-    print(f"{HEAD}\n{cases} cases: {cases - refused - missed} met, {refused} refused, "
-          f"{missed} missed.\n")
-    print("| system | particles | box, nm | precision | error / request | estimate / error | refused "
-          "| missed |\n|---|---|---|---|---|---|---|---|")
-    for (system, precision), row in rows.items():
-        ratio = estimate = ""
-        if row.ratios:
-            ratio = f"{statistics.median(row.ratios):.2g}, {max(row.ratios):.2g}"
-            estimate = f"{min(row.estimates):.2g} to {max(row.estimates):.2g}"
-        print(f"| {system} | {row.particles} | {row.box} | {precision} | {ratio} | {estimate} | "
-              f"{', '.join(row.refused)} | {', '.join(row.missed)} |")
+    command = {"command": "build/bin/farfield_accuracy_suite"}
+    results.write(arguments.output, {**results.conditions(), **command, "cases": cases})
+    print(counted(cases))
 
 
 if __name__ == "__main__":

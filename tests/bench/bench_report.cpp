@@ -6,6 +6,7 @@
 #include "bench_report.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <stdexcept>
@@ -89,6 +90,13 @@ std::string now()
     return buffer;
 }
 
+//! Of the program, which does not know it
+std::string revision()
+{
+    const char* given = std::getenv("FARFIELD_REVISION");
+    return given != nullptr ? given : "unknown";
+}
+
 } // namespace
 
 Report::Report(const std::string& benchmark,
@@ -101,6 +109,7 @@ Report::Report(const std::string& benchmark,
     root_["benchmark"]      = benchmark;
     root_["farfield"]       = version();
     root_["date"]           = now();
+    root_["revision"]       = revision();
     root_["command"]        = command;
     root_["machine"]        = machine();
     root_["complete"]       = true;

@@ -262,7 +262,7 @@ def main():
                 # what is done stands, however the rest ends
                 records = [{**case.record(), **conditions} for case in every]
                 print(f"\n{replica + 1} replicas")
-                present({"cases": before + records}, arguments.output)
+                present({**results.conditions(), "cases": before + records}, arguments.output)
     print(pairs(results.read(arguments.output)["cases"]))
     print(f"All numbers: {arguments.output}")
     return 0

@@ -224,7 +224,7 @@ def main():
         results.write(
             arguments.output,
             {
-                "machine": machine.describe(),
+                **results.conditions(),
                 "versions": environment.gmx().version(),
                 "physical_validation": pv.__version__,
                 "atoms": system.atoms,

@@ -286,8 +286,9 @@ def merged(paths):
     for record in records.values():
         record.setdefault("dt", COMMON["dt"])  # of results from before there were 4 fs
         summarise(record)
-    machines = sorted({content["machine"] for content in contents})
-    return {**contents[0], "machine": "; ".join(machines), "systems": records}
+    conditions = {key: "; ".join(sorted({content[key] for content in contents}))
+                  for key in ("date", "revision", "machine", "command")}
+    return {**contents[0], **conditions, "systems": records}
 
 
 # ---- what comes out ----

@@ -440,7 +440,7 @@ def start(arguments):
 def write_result(path, arguments, version, key, records):
     """Writes all numbers, with what they belong to."""
     results.write(path, {
-        "machine": machine.describe(), "threads": arguments.threads, "versions": version,
+        **results.conditions(), "threads": arguments.threads, "versions": version,
         "mdp": {"common": COMMON, "PME": PME, "FMM": {**FMM, **arguments.mdp}, "none": NONE},
         key: records})
 

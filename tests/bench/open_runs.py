@@ -143,7 +143,7 @@ def run(arguments, name):
     os.environ["OMP_NUM_THREADS"] = str(threads)
     arguments.output.mkdir(parents=True, exist_ok=True)
     arguments.methods = present(arguments.methods)
-    head = {"machine": machine.describe(), "gpus": machine.gpus(), "threads": threads,
+    head = {**results.conditions(), "gpus": machine.gpus(), "threads": threads,
             "versions": versions()}
     print(*(f"{key}: {value}" for key, value in head.items()), sep="\n")
     records, end = [], time.monotonic() + arguments.total

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from farfield.gromacs import machine, tpr
+from farfield.gromacs import tpr
 from farfield.tune.fmm_search import FmmSearch
 from farfield.tune.measure import Measure, fastest
 from farfield.tune.settings import Setting
@@ -128,7 +128,7 @@ def main():
         return
     gmx = environment.gmx()
     conditions = {
-        "machine": machine.describe(),
+        **results.conditions(),
         "versions": gmx.version(),
         "mdrun": arguments.mdrun,
         "accuracy": arguments.accuracy,

@@ -152,7 +152,7 @@ def write(path, records):
     results.write(
         path,
         {
-            "machine": machine.describe(),
+            **results.conditions(),
             "gpus": machine.gpus(),
             "threads": environment.threads(),
             "versions": environment.gmx().version(),

@@ -10,6 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.bench import page_tables, results
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("cmake", "docs", "examples", "gromacs_patch", "kernels", "python", "regressiontests", "src", "tests")
 SUFFIXES = {".cff", ".cmake", ".cpp", ".cu", ".cuh", ".h", ".html", ".md", ".patch", ".py", ".sh", ".toml", ".txt"}
@@ -72,3 +74,16 @@ def test_what_the_readme_quotes_is_what_its_pages_say():
     numbers = re.findall(r"\| (\d[\d.e-]*(?: ± [\d.]+)?)(?= )", section)
     assert len(numbers) > 20
     assert [number for number in numbers if f"| {number} " not in page] == []
+
+
+@pytest.mark.parametrize("page", sorted(page_tables.DOCS.glob("*.md")), ids=lambda path: path.stem)
+def test_tables_are_those_of_their_files_of_results(page):
+    """Else: python3 -m tests.bench.page_tables."""
+    assert page.read_text() == page_tables.with_tables(page.read_text())
+
+
+@pytest.mark.parametrize("path", sorted(results.FOLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_results_name_date_revision_machine_and_command(path):
+    content = results.read(path)
+    for entry in content.get("tables", {"": content}).values():
+        assert all(entry[key] for key in ("date", "revision", "machine", "command"))

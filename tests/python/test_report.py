@@ -15,7 +15,7 @@ from farfield.gromacs import log
 from farfield.gromacs.program import GmxError
 from farfield.report import drift, dynamics, forces, jobs, page, series
 from farfield.report.lines import BOUNDS, TOO_SHORT, WHY_TOO_SHORT, Line
-from tests.bench import report_tables, results
+from tests.bench import results
 from tests.support.gmx.environment import ROOT
 
 
@@ -439,14 +439,6 @@ def test_print_says_what_it_needs(rendered, tmp_path, monkeypatch):
     with pytest.raises(GmxError, match="pip install weasyprint"):
         page.make_pdf(rendered, tmp_path / "report.pdf")
     assert not (tmp_path / "report.pdf").exists()
-
-
-@pytest.mark.parametrize(
-    "systems", [["large-water-npt", "protein-npt"], ["large-water-nve", "protein-nve"], ["membrane-npt"]], ids="-".join
-)
-def test_documented_tables_are_made_from_the_file_of_results(systems):
-    lines = results.read(ROOT / "tests/bench/results/large_report.json")["lines"]
-    assert report_tables.table(lines, systems) in (ROOT / "docs/report.md").read_text()
 
 
 def test_documented_results_are_what_lines_say_of_their_values():
