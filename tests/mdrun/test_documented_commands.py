@@ -48,7 +48,6 @@ OPTIONS = {
     ("choosing.md", "--gpu"): ("python3 -m tests.bench.slab_speed",),
     ("energy.md", "--double"): ("python3 -m tests.bench.energy_conservation",),
     ("energy.md", "--table"): ("python3 -m tests.bench.energy_conservation",),
-    ("limits.md", "--"): TOOLS,
     ("mdrun.md", "--sizes"): ("python3 -m tests.bench.mdrun_speed",),
     ("mdrun.md", "--steps"): ("python3 -m tests.bench.perturbed_speed",),
     ("performance-gpu.md", "--merge"): ("python3 -m tests.bench.mdrun_gpu",),
@@ -63,6 +62,7 @@ OPTIONS = {
     ("tools.md", "--short"): ("python3 -m tests.bench.standard_report",),
     ("tools.md", "--long"): ("python3 -m tests.bench.standard_report",),
     ("tools.md", "--"): TOOLS,
+    ("trouble.md", "--"): TOOLS,
 }
 
 
@@ -83,7 +83,7 @@ def shown(page):
             for line in block.splitlines():
                 yield from re.sub(r"  +#.*|(?<=\S) # .*", "", line.strip()).split(" && ")
     text = re.sub(r"^ {4}.*$", "", unfenced(page), flags=re.MULTILINE)
-    if page.name == "limits.md":
+    if page.name == "trouble.md":
         text = re.sub(r"^\| `.+?(?= \| )", "", text, flags=re.MULTILINE)  # messages
     for span in re.findall(r"`([^`]+)`", text):
         span = " ".join(span.split())
