@@ -232,7 +232,8 @@ def of_gmx(words, **_):
     text = help_of(command)
     for i, word in enumerate(words):
         if re.match(r"-[a-z]", word):
-            entry = re.search(rf"^ +-(?:\[no\])?{word[1:]} .*\n(?:(?: {{6}}.*)?\n)*", text, re.MULTILINE)
+            names = rf"(?:\[no\])?{word[1:]}|\[no\]{word[1:].removeprefix('no')}"
+            entry = re.search(rf"^ +-(?:{names}) .*\n(?:(?: {{6}}.*)?\n)*", text, re.MULTILINE)
             assert entry, f"gmx {command} has no {word}"
             if "<enum>" in entry[0]:
                 assert re.search(rf"\b{words[i + 1]}\b", entry[0]), f"{word} of gmx {command} is never {words[i + 1]}"
