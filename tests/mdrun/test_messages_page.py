@@ -199,3 +199,13 @@ def test_a_message_of_the_sources_is_in_the_page(message):
     assert any(row.search(message[1]) for row in known), (
         f"{message[0]} says '{message[1]}': what to do belongs into docs/trouble.md"
     )
+
+
+@pytest.mark.parametrize("page", ["log", "tutorial"])
+def test_lines_of_logs_that_pages_show_are_those_of_the_sources(page):
+    text = (ROOT / f"docs/{page}.md").read_text()
+    source = (ROOT / "gromacs_patch/fmm/farfieldreport.cpp").read_text()
+    report = text.split("FMM electrostatics with farfield")[1].split("```")[0]
+    labels = re.findall(r"^  (\w.*?)  ", report, re.MULTILINE)
+    assert len(labels) > 5
+    assert [label for label in labels if f'"  {label}  ' not in source] == []
