@@ -27,7 +27,7 @@ PAGES = [
 
 # What a command begins with, behind variables of the environment.
 PROGRAM = (
-    r"python3|pip|cmake|ctest|\./quickstart\.sh|gromacs_patch/apply\.sh|build/\S+|gmx|mdrun|mpirun|farfield|"
+    r"python3|pip|cmake|ctest|\./quickstart\.sh|gromacs_patch/apply\.sh|build/\S+|gmx|mdrun|mpirun|srun|farfield|sed|"
     r"perf|ncu|compute-sanitizer"
 )
 VARIABLES = r"(?:[A-Z0-9_]+=(?:\"[^\"]*\"|\S+) )*"
@@ -50,7 +50,6 @@ OPTIONS = {
     ("choosing.md", "--gpu"): ("python3 -m tests.bench.slab_speed",),
     ("energy.md", "--double"): ("python3 -m tests.bench.energy_conservation",),
     ("energy.md", "--table"): ("python3 -m tests.bench.energy_conservation",),
-    ("limits.md", "--"): TOOLS,
     ("mdrun.md", "--sizes"): ("python3 -m tests.bench.mdrun_speed",),
     ("mdrun.md", "--steps"): ("python3 -m tests.bench.perturbed_speed",),
     ("performance-gpu.md", "--merge"): ("python3 -m tests.bench.mdrun_gpu",),
@@ -65,6 +64,7 @@ OPTIONS = {
     ("tools.md", "--short"): ("python3 -m tests.bench.standard_report",),
     ("tools.md", "--long"): ("python3 -m tests.bench.standard_report",),
     ("tools.md", "--"): TOOLS,
+    ("trouble.md", "--"): TOOLS,
 }
 
 
@@ -78,14 +78,22 @@ def blocks(page):
     return re.findall(r"(?<=\n\n)(?: {4}.*\n)+", text)
 
 
+def scripts(page):
+    """Lines of scripts for a shell; a line that is continued as one."""
+    text = re.sub(r" *\\\n *", " ", page.read_text())
+    for script in re.findall(r"^```bash$(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        yield from script.split("\n")
+
+
 def shown(page):
-    """Commands of a page: lines of its blocks, and what stands as code in its text."""
+    """Commands of a page: lines of its blocks and scripts, and what stands as code in its text."""
+    yield from (line for line in scripts(page) if COMMAND.match(line))
     for block in blocks(page):
         if not block.strip().startswith(tuple(OTHER_BLOCKS)):
             for line in block.splitlines():
                 yield from re.sub(r"  +#.*|(?<=\S) # .*", "", line.strip()).split(" && ")
     text = re.sub(r"^ {4}.*$", "", unfenced(page), flags=re.MULTILINE)
-    if page.name == "limits.md":
+    if page.name == "trouble.md":
         text = re.sub(r"^\| `.+?(?= \| )", "", text, flags=re.MULTILINE)  # messages
     for span in re.findall(r"`([^`]+)`", text):
         span = " ".join(span.split())
@@ -203,7 +211,7 @@ def of_cmake(words, **_):
         if variable := re.match(r"-D(\w+)=", word):
             # farfield_DIR is where find_package(farfield) looks
             name = variable[1].replace("farfield_DIR", "find_package(farfield")
-            assert any(name in text for text in texts), name
+            assert name == "CMAKE_INSTALL_PREFIX" or any(name in text for text in texts), name
     if words[0] == "ctest" and "--test-dir" in words:
         assert words[-1] == "build", "the folder of the preset release"
 
@@ -226,10 +234,20 @@ def of_gmx(words, **_):
     text = help_of(command)
     for i, word in enumerate(words):
         if re.match(r"-[a-z]", word):
-            entry = re.search(rf"^ +-(?:\[no\])?{word[1:]} .*\n(?:(?: {{6}}.*)?\n)*", text, re.MULTILINE)
+            names = rf"(?:\[no\])?{word[1:]}|\[no\]{word[1:].removeprefix('no')}"
+            entry = re.search(rf"^ +-(?:{names}) .*\n(?:(?: {{6}}.*)?\n)*", text, re.MULTILINE)
             assert entry, f"gmx {command} has no {word}"
             if "<enum>" in entry[0]:
                 assert re.search(rf"\b{words[i + 1]}\b", entry[0]), f"{word} of gmx {command} is never {words[i + 1]}"
+
+
+def of_sed(words, tmp_path, **_):
+    """Makes an mdp file for FMM of one for PME, and leaves that one alone."""
+    file = tmp_path / "step5_production.mdp"
+    file.write_text("dt = 0.002\n  coulombtype   = PME\nrcoulomb = 1.2\n")
+    for _ in range(2):
+        run([*words[:-1], file.name], tmp_path)
+    assert file.read_text() == "dt = 0.002\ncoulombtype = FMM\nfmm-backend = farfield\nrcoulomb = 1.2\n"
 
 
 def of_apply(words, tmp_path, **_):
@@ -314,8 +332,9 @@ CLASSES = [
     (r"(?:\w+=\S+ )*\./quickstart", of_quickstart),
     (r"pip install", of_pip),
     (r"cmake|ctest", of_cmake),
-    (r"gmx|mdrun|mpirun|build/bin/gmx \S", of_gmx),
+    (r"gmx|mdrun|mpirun|srun|build/bin/gmx \S", of_gmx),
     (r"gromacs_patch/apply\.sh", of_apply),
+    (r"sed -i", of_sed),
     (r"build/bin/farfield_accuracy_suite", smaller("--system", "ion pair in 30 nm", "--request", "1e-3")),
     (r"build/bin/farfield_fuzz", smaller("--seconds", "1")),
     (r"build/bin/farfield_ranks_benchmark", smaller("600", "2")),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""docs/limits.md explains the messages of the sources: all that users may see, and no others."""
+"""docs/trouble.md explains the messages of the sources: all that users may see, and no others."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/limits.md"
+PAGE = ROOT / "docs/trouble.md"
 
 # A text of the sources stands in the page by its beginning or by its middle; "..." is what differs.
 GAP = " ... "
@@ -170,7 +170,7 @@ MESSAGES = sorted({(name, plain(text)) for name, text in [*cpp_messages(), *pyth
 
 def rows():
     """What the first column of the tables shows as code, and what all library errors have around them."""
-    page = PAGE.read_text().split("## Messages")[1].split("\n## ")[0]
+    page = PAGE.read_text().split("## Refused")[1].split("\n## ")[0]
     cells = "\n".join(re.findall(r"^\| (`.+?) \| ", page, flags=re.MULTILINE))
     around = " ".join(page.split("Errors of the library begin")[1].split("\n\n")[0].split())
     return re.findall("`(.+?)`", cells + around)
@@ -197,5 +197,15 @@ def test_a_message_of_the_page_is_one_of_the_sources(row):
 def test_a_message_of_the_sources_is_in_the_page(message):
     known = [pattern(row) for row in rows()] + [pattern(row) for row in ALLOWED]
     assert any(row.search(message[1]) for row in known), (
-        f"{message[0]} says '{message[1]}': what to do belongs into docs/limits.md"
+        f"{message[0]} says '{message[1]}': what to do belongs into docs/trouble.md"
     )
+
+
+@pytest.mark.parametrize("page", ["log", "tutorial"])
+def test_lines_of_logs_that_pages_show_are_those_of_the_sources(page):
+    text = (ROOT / f"docs/{page}.md").read_text()
+    source = (ROOT / "gromacs_patch/fmm/farfieldreport.cpp").read_text()
+    report = text.split("FMM electrostatics with farfield")[1].split("```")[0]
+    labels = re.findall(r"^  (\w.*?)  ", report, re.MULTILINE)
+    assert len(labels) > 5
+    assert [label for label in labels if f'"  {label}  ' not in source] == []
