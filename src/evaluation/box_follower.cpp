@@ -17,6 +17,12 @@ namespace
 constexpr double c_resized = 0.15;
 //! Cells of so much worse a shape than others are given up.
 constexpr double c_worseShape = 1.05;
+/*! \brief Largest strain that is followed, in terms of the error of the operators.
+ *
+ *  What is of second order in energies and forces is of first order in the virial, their derivative.
+ *  A strain of twice to five times the error of the forces adds as much to the virial as truncation
+ *  does: measured on water at orders 9 and 12, and on nine charges in a cell or two at 7 and 12. */
+constexpr double c_ofVirial = 5;
 //! Parts of the error of the operators that a neglected strain may make.
 constexpr double c_neglected = 2e-3;
 
@@ -39,10 +45,11 @@ Deformation deformation(const Grid& then, const Grid& now, double tolerance)
     result.strain -= result.strain.trace() / 3 * Mat3::Identity();
     // second-order terms are about the square of the strain; operators of rectangular cells rely on
     // reflections, which a shear breaks
-    const double shear = std::max({ std::abs(result.strain(0, 1)),
-                                    std::abs(result.strain(0, 2)),
-                                    std::abs(result.strain(1, 2)) });
-    result.sheared     = result.strain.cwiseAbs().maxCoeff() > std::sqrt(0.1 * tolerance)
+    const double followed = std::min(std::sqrt(0.1 * tolerance), c_ofVirial * tolerance);
+    const double shear    = std::max({ std::abs(result.strain(0, 1)),
+                                       std::abs(result.strain(0, 2)),
+                                       std::abs(result.strain(1, 2)) });
+    result.sheared        = result.strain.cwiseAbs().maxCoeff() > followed
                      || (then.edges().isDiagonal(1e-10) && shear > c_neglected * tolerance);
     result.resized = std::abs(std::log(now.unit() / then.unit())) > c_resized;
     return result;
