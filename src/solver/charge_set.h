@@ -66,7 +66,7 @@ public:
     double squaredCharges() const { return squaredCharges_; }
     bool hasExclusions() const { return !excluded_.partners.empty(); }
     //! What cells are chosen for, once the pairs are complete.
-    ParticleNumbers numbers() const { return { takingPart(), withPartners_ }; }
+    ParticleNumbers numbers() const { return { takingPart(), withPartners_, charged_ > 0 }; }
     //! The excluded pairs as they were set.
     const ExcludedPairs& excluded() const { return excluded_; }
     //! The charges, e, [count()].

@@ -18,6 +18,7 @@ struct ParticleNumbers
     long long takingPart = 0; //!< those with a charge, or all if none has one
     //! Those with a charge that have an excluded partner with a charge.
     long long withPartners = 0;
+    bool areCharged        = false; //!< whether any of them has a charge
 };
 
 /*! \brief The one rule for Solver and DistributedSolver.
@@ -37,20 +38,27 @@ public:
         numbers_ = numbers;
     }
     //! They are those of a saved state, which does not say how many particles had partners.
-    void restore(Device device, long long takingPart) { set(device, { takingPart, c_notKnown }); }
+    //! \param[in] areCharged  whether the error was measured, see ParticleNumbers
+    void restore(Device device, long long takingPart, bool areCharged)
+    {
+        set(device, { takingPart, c_notKnown, areCharged });
+    }
     /*! \brief Whether they were chosen for about so many particles, and as many excluded ones.
      *
      *  What is left of forces without the excluded pairs may be far less than they were, and the
-     *  same error then more of them. */
+     *  same error then more of them. Particles without a charge have no forces whose error could
+     *  be measured, so a choice for them says nothing about charges. */
     bool isStillFor(const ParticleNumbers& now) const
     {
-        return isLike(now.takingPart, numbers_.takingPart)
+        return (numbers_.areCharged || !now.areCharged)
+               && isLike(now.takingPart, numbers_.takingPart)
                && (numbers_.withPartners == c_notKnown
                    || isLike(now.withPartners, numbers_.withPartners));
     }
-    //! Takes what is not known from the run that is continued.
+    //! Takes what is not known from the run that is continued; they are still for these.
     void complete(const ParticleNumbers& now)
     {
+        numbers_.areCharged = numbers_.areCharged || now.areCharged;
         if (numbers_.withPartners == c_notKnown)
         {
             numbers_.withPartners = now.withPartners;

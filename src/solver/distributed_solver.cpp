@@ -95,7 +95,8 @@ public:
                            [](Real q) { return q != 0; });
             charged = std::count(isCharged.begin(), isCharged.end(), char(1));
             numbers = { charged > 0 ? charged : whole.count(),
-                        countWithPartners(whole.excluded, isCharged) };
+                        countWithPartners(whole.excluded, isCharged),
+                        charged > 0 };
             return Hashes{ whole.count(),
                            hashOf(whole.charges),
                            hashOf(whole.excluded.offsets),
@@ -300,7 +301,8 @@ public:
                                   "On GPUs, several ranks have no tree of cells.");
                   }
                   operators_.change([&] { operators_.build(saved.discretisation, saved.strain); });
-                  chosenFor_.restore(saved.chosenFor, saved.particles);
+                  chosenFor_.restore(
+                          saved.chosenFor, saved.particles, saved.discretisation.field.cap > 0);
               });
         partition_.forget();
     }

@@ -466,7 +466,7 @@ public:
         }
         const SavedState saved = decodeState(array, options_, device_, sizeof(Real));
         operators_.change([&] { operators_.build(saved.discretisation, saved.strain); });
-        chosenFor_.restore(saved.chosenFor, saved.particles);
+        chosenFor_.restore(saved.chosenFor, saved.particles, saved.discretisation.field.cap > 0);
         measuredSpread_ = 0;
         timed_.clear();
         perturbed_.restore(ofDifference);
