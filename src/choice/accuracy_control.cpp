@@ -373,9 +373,12 @@ double AccuracyControl<Real>::roundingOfExclusions(const Real* x,
                                                    const Mat3& box,
                                                    double unit) const
 {
+    //! Excluded pairs are those of molecules: wherever they are now, they may come as near as a bond, nm.
+    constexpr double c_bond = 0.1;
+
     const Discretisation& d = operators_->discretisation();
     const auto pairs        = charges_->pairsApart(x, box);
-    const double nearest    = std::max(d.exclusionRange, 0.8 * pairs.shortest);
+    const double nearest    = std::max(d.exclusionRange, 0.8 * std::min(pairs.shortest, c_bond));
     const double unitInLast = 0.25 * std::numeric_limits<Real>::epsilon();
     // of the positions of both particles, relative to centres half an edge away, and of a force
     const double ofPositions = std::sqrt(2.0) * unitInLast * d.leafGrid(box).unit();

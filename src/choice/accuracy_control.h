@@ -178,7 +178,8 @@ private:
      *
      *  The near field has a pair from positions that are rounded in their cells, and its
      *  subtraction from exact ones. Pairs may come as near as those that are left out instead, or
-     *  by a fifth nearer than they are.
+     *  by a fifth nearer than they are, or than a bond where they are farther apart: molecules that
+     *  begin with scattered atoms settle.
      *  \param[in] unit  what errors are relative to, kJ/mol/nm */
     double roundingOfExclusions(const Real* x, const Mat3& box, double unit) const;
     //! Leaves excluded pairs at any distance out of the near field if that does no harm.

@@ -23,7 +23,8 @@ bool isLike(long long now, long long then)
 template<class Real>
 bool Chosen<Real>::isFor(const ParticleNumbers& now) const
 {
-    return evaluator_->operators().exist() && isLike(now.takingPart, numbers_.takingPart)
+    return evaluator_->operators().exist() && (numbers_.areCharged || !now.areCharged)
+           && isLike(now.takingPart, numbers_.takingPart)
            && (numbers_.withPartners == c_notKnown
                || isLike(now.withPartners, numbers_.withPartners));
 }
@@ -38,6 +39,7 @@ void Chosen<Real>::set(const ParticleNumbers& numbers)
 template<class Real>
 void Chosen<Real>::complete(const ParticleNumbers& now)
 {
+    numbers_.areCharged = numbers_.areCharged || now.areCharged;
     if (numbers_.withPartners == c_notKnown)
     {
         numbers_.withPartners = now.withPartners;
@@ -89,7 +91,8 @@ void Chosen<Real>::restore(const SavedState& state)
     OperatorsInUse<Real>& operators = evaluator_->operators();
     operators.change([&] { operators.build(state.discretisation, state.strain); });
     device_  = state.chosenFor;
-    numbers_ = { state.particles, c_notKnown };
+    // the error was measured where there were charges
+    numbers_ = { state.particles, c_notKnown, state.discretisation.field.cap > 0 };
 }
 
 template class Chosen<float>;

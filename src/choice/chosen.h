@@ -30,11 +30,12 @@ public:
     /*! \brief Whether they were chosen for about so many particles, and as many excluded ones.
      *
      *  What is left of forces without the excluded pairs may be far less than they were, and the
-     *  same error then more of them. */
+     *  same error then more of them. Particles without a charge have no forces whose error could
+     *  be measured, so a choice for them says nothing about charges. */
     bool isFor(const ParticleNumbers& now) const;
     //! They have been chosen for these.
     void set(const ParticleNumbers& numbers);
-    //! Takes from the run that is continued what a saved state does not say.
+    //! Takes from the run that is continued what a saved state does not say: they are for these.
     void complete(const ParticleNumbers& now);
 
     /*! \brief Whether the fields of the last evaluation are about as strong as when the error was

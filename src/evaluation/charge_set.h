@@ -25,6 +25,7 @@ struct ParticleNumbers
     long long takingPart = 0; //!< those with a charge, or all if none has one
     //! Those with a charge that have an excluded partner with a charge.
     long long withPartners = 0;
+    bool areCharged        = false; //!< whether any of them has a charge
 };
 
 //! Sums over the charges of a system.
@@ -94,7 +95,7 @@ public:
     double squaredCharges() const { return sums_.squared; }
     bool hasExclusions() const { return !excluded_.partners.empty(); }
     //! What cells are chosen for, once the pairs are complete.
-    ParticleNumbers numbers() const { return { takingPart(), withPartners_ }; }
+    ParticleNumbers numbers() const { return { takingPart(), withPartners_, charged() > 0 }; }
     //! The excluded pairs as they were set.
     const ExcludedPairs& excluded() const { return excluded_; }
     //! The charges, e, [count()].

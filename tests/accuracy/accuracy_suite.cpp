@@ -241,7 +241,8 @@ struct Frames
 template<class Real>
 JudgedForces judgedEvaluation(Solver<Real>* solver,
                               const System& system,
-                              const std::vector<Vector>& exact)
+                              const std::vector<Vector>& exact,
+                              double accuracy)
 {
     const std::vector<Real> x = flatPositions<Real>(system);
     JudgedForces worst;
@@ -252,8 +253,10 @@ JudgedForces judgedEvaluation(Solver<Real>* solver,
         request.gridOffset              = gridPosition(k);
         std::vector<Real> f(x.size());
         solver->evaluate(x.data(), Box(system.box).rows, f.data(), request);
-        const JudgedForces own =
-                judgedForces(system, std::vector<double>(f.begin(), f.end()), exact);
+        const JudgedForces own = judgedForces(system,
+                                              std::vector<double>(f.begin(), f.end()),
+                                              exact,
+                                              partOfTypicalForce<Real>(accuracy));
         // a NaN must not pass
         worst = k > 0 && own.error <= worst.error && own.ofAll <= worst.ofAll ? worst : own;
     }
@@ -286,7 +289,7 @@ void runFrames(const std::string& name,
             {
                 load(solver, system, false);
             }
-            judged = judgedEvaluation(&solver, system, frames.exact[k]);
+            judged = judgedEvaluation(&solver, system, frames.exact[k], request);
         }
         catch (const Error& error)
         {

@@ -240,8 +240,10 @@ protected:
                                                   ? slabSum(system_, std::sqrt(c_pi / area)).forces
                                           : isFar ? allPairs(system_).forces
                                                   : expected().value.forces;
-        const JudgedForces judged =
-                judgedForces(system_, std::vector<double>(forces.begin(), forces.end()), exact);
+        const JudgedForces judged       = judgedForces(system_,
+                                                 std::vector<double>(forces.begin(), forces.end()),
+                                                 exact,
+                                                 partOfTypicalForce<Real>(options_.accuracy));
         if (!std::isfinite(rootMeanSquare(exact)))
         {
             return; // in this precision two are at one place

@@ -220,6 +220,25 @@ TYPED_TEST(Exclusions, MayStretchInAThinGas)
     }
 }
 
+//! A molecule that begins with its atoms far apart gets bonds of the usual length later.
+TYPED_TEST(Exclusions, MayComeAsNearAsABondInAThinGas)
+{
+    using Real       = typename TypeParam::Real;
+    Options options  = TypeParam::options();
+    options.accuracy = 3e-4;
+    options.threads  = 1;
+    Solver<Real> solver(options);
+    load(solver, boundPairs<Real>(1.2));
+    for (const double distance : { 1.2, 0.2, 0.1 })
+    {
+        const System system        = boundPairs<Real>(distance);
+        const Evaluation reference = ewald(system);
+        const Evaluation result    = evaluate(solver, system);
+        SCOPED_TRACE(describe(system, solver.setup()) + ", distance " + std::to_string(distance));
+        EXPECT_LE(relativeError(result.forces, reference.forces), options.accuracy);
+    }
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield

@@ -6,6 +6,7 @@
 /*! \file
  *  \brief Particles without charge, as the oxygen of four-site water, and their excluded pairs.
  */
+#include "accuracy_case.h"
 #include "test_support.h"
 
 namespace farfield
@@ -145,6 +146,39 @@ TYPED_TEST(ZeroCharges, MayBeAllThereAre)
             const Evaluation result = evaluate(*each, neutral);
             EXPECT_EQ(result.forces, std::vector<Vector>(water.size(), Vector{ 0, 0, 0 }));
             EXPECT_EQ(result.energy, 0);
+        }
+    }
+}
+
+/*! Particles without a charge have no error that could be measured: what was chosen for them does
+ *  not stand once they have charges, nor does a saved state of it. */
+TYPED_TEST(ZeroCharges, AreNoneToChooseFor)
+{
+    using Real = typename TypeParam::Real;
+    System ions;
+    ions.box       = { { { 34.4, 0, 0 }, { 0, 34.4, 0 }, { 0, 0, 10.3 } } };
+    ions.positions = { { 22.21, 26.24, 5.1 }, { 1.47, 9.5, 9.13 }, { 25.5, 3.66, 1.57 } };
+    ions.charges   = { 2, -1, -1 };
+    ions           = rounded<Real>(ions);
+    System neutral = ions;
+    neutral.charges.assign(ions.size(), 0);
+    const Evaluation expected = ewald(ions);
+    Options options           = this->options();
+    options.accuracy          = 1e-4;
+    options.threads           = 1;
+    Solver<Real> first(options), restored(options);
+    load(first, neutral);
+    evaluate(first, neutral);
+    restored.restore(first.state());
+    for (Solver<Real>* solver : { &first, &restored })
+    {
+        load(*solver, ions);
+        for (int k = 0; k < 20; ++k)
+        {
+            Request request;
+            request.gridOffset      = gridPosition(k);
+            const Evaluation result = evaluate(*solver, ions, request);
+            EXPECT_LE(relativeError(result.forces, expected.forces), options.accuracy);
         }
     }
 }

@@ -162,7 +162,8 @@ System scattered(const System& system, std::mt19937& random)
 
 JudgedForces judgedForces(const System& system,
                           const std::vector<double>& forces,
-                          const std::vector<Vector>& exact)
+                          const std::vector<Vector>& exact,
+                          double leastPart)
 {
     //! Forces of so many medians are those of contacts.
     constexpr double c_contact = 10;
@@ -184,7 +185,7 @@ JudgedForces judgedForces(const System& system,
     std::nth_element(charged.begin(), charged.begin() + charged.size() / 2, charged.end());
     // where forces cancel, rounding is nothing to be judged by
     std::vector<Vector> ofNone;
-    const double least = forceScale(system, ofNone);
+    const double least = forceScale(system, ofNone, leastPart);
     const double bound = c_contact * std::max(charged[charged.size() / 2], least);
     double squares = 0, errors = 0, ofContacts = 0, all = 0;
     for (size_t i = 0; i < n; ++i)
@@ -205,7 +206,7 @@ JudgedForces judgedForces(const System& system,
         squares += sizes[i] * sizes[i];
         errors += square;
     }
-    result.ofAll        = std::sqrt(all / static_cast<double>(n)) / forceScale(system, exact);
+    result.ofAll = std::sqrt(all / static_cast<double>(n)) / forceScale(system, exact, leastPart);
     const double others = std::max<double>(1, static_cast<double>(n) - result.inContact);
     result.scale        = std::max(std::sqrt(squares / others), least);
     result.error        = std::sqrt(errors / others) / result.scale;

@@ -60,10 +60,12 @@ struct JudgedForces
     int inContact    = 0; //!< how many these are
     double strongest = 0; //!< force of all, kJ/mol/nm
 };
-//! \param[in] forces  [n][3]
+//! \param[in] forces     [n][3]
+//! \param[in] leastPart  see partOfTypicalForce()
 JudgedForces judgedForces(const System& system,
                           const std::vector<double>& forces,
-                          const std::vector<Vector>& exact);
+                          const std::vector<Vector>& exact,
+                          double leastPart);
 
 } // namespace test
 } // namespace farfield

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "changing_systems.h"
 #include "system_building.h"
 #include "systems.h"
 
@@ -159,6 +160,26 @@ TEST(ForceScale, IsTheForceOrAHundredthOfTypicalPairs)
     EXPECT_NEAR(forceScale(crystal, std::vector<Vector>(crystal.size())),
                 0.01 * typical,
                 1e-12 * typical);
+}
+
+//! Of ions at their sites there is no force but rounding, which in single precision is no error
+//! where the accuracy asks for less than rounding can give.
+TEST(JudgedForces, AreRelativeToWhatThePrecisionCanGive)
+{
+    const System crystal = rockSalt(2, 0.3);
+    const double typical = c_coulomb / (0.3 * 0.3);
+    const std::vector<Vector> none(crystal.size(), Vector{});
+    const double rounding = 1e-6 * typical;
+    const std::vector<double> forces(3 * none.size(), rounding / std::sqrt(3.0));
+    for (const double accuracy : { 1e-3, 2e-6 })
+    {
+        const double part         = partOfTypicalForce<float>(accuracy);
+        const JudgedForces judged = judgedForces(crystal, forces, none, part);
+        EXPECT_NEAR(judged.scale, part * typical, 1e-12 * typical);
+        EXPECT_NEAR(judged.error, 1e-6 / part, 1e-12);
+        EXPECT_EQ(judged.inContact, 0);
+        EXPECT_LE(judged.error, accuracy);
+    }
 }
 
 } // namespace

@@ -179,6 +179,28 @@ TEST_F(Charges, GiveTheirPairsLaterWhereMemoryIsMissing)
     EXPECT_EQ(backend.partnersOf, partners);
 }
 
+//! The error of a choice for particles without a charge was never measured, saved or not.
+TEST_F(Charges, HaveNoChoiceThatWasMadeForNone)
+{
+    set({ 1, 1, 1, 1 });
+    const ParticleNumbers some = charges.numbers();
+    set({ 0, 0, 0, 0 });
+    const ParticleNumbers none = charges.numbers();
+    EXPECT_EQ(none.takingPart, some.takingPart);
+    ChosenFor chosen;
+    chosen.set(Device::Cpu, none);
+    EXPECT_TRUE(chosen.isStillFor(none));
+    EXPECT_FALSE(chosen.isStillFor(some));
+    chosen.restore(Device::Cpu, none.takingPart, false);
+    EXPECT_FALSE(chosen.isStillFor(some));
+    chosen.restore(Device::Cpu, none.takingPart, true);
+    EXPECT_TRUE(chosen.isStillFor(some));
+    // a choice for charges stands while there are none
+    chosen.set(Device::Cpu, some);
+    EXPECT_TRUE(chosen.isStillFor(none));
+    EXPECT_TRUE(chosen.isStillFor(some));
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield
