@@ -7,26 +7,10 @@
 
 namespace farfield
 {
-namespace
-{
-
-//! Whether a number is within a factor of 1.5 of what it was.
-bool isLike(long long now, long long then)
-{
-    constexpr double c_other = 1.5;
-    return static_cast<double>(now) <= c_other * static_cast<double>(then)
-           && static_cast<double>(then) <= c_other * static_cast<double>(now);
-}
-
-} // namespace
-
 template<class Real>
 bool Chosen<Real>::isFor(const ParticleNumbers& now) const
 {
-    return evaluator_->operators().exist() && (numbers_.areCharged || !now.areCharged)
-           && isLike(now.takingPart, numbers_.takingPart)
-           && (numbers_.withPartners == c_notKnown
-               || isLike(now.withPartners, numbers_.withPartners));
+    return evaluator_->operators().exist() && numbers_.standFor(now);
 }
 
 template<class Real>
@@ -40,7 +24,7 @@ template<class Real>
 void Chosen<Real>::complete(const ParticleNumbers& now)
 {
     numbers_.areCharged = numbers_.areCharged || now.areCharged;
-    if (numbers_.withPartners == c_notKnown)
+    if (numbers_.withPartners == ParticleNumbers::c_notKnown)
     {
         numbers_.withPartners = now.withPartners;
     }
@@ -90,9 +74,9 @@ void Chosen<Real>::restore(const SavedState& state)
 {
     OperatorsInUse<Real>& operators = evaluator_->operators();
     operators.change([&] { operators.build(state.discretisation, state.strain); });
-    device_  = state.chosenFor;
+    device_ = state.chosenFor;
     // the error was measured where there were charges
-    numbers_ = { state.particles, c_notKnown, state.discretisation.field.cap > 0 };
+    numbers_ = { state.particles, ParticleNumbers::c_notKnown, state.discretisation.field.cap > 0 };
 }
 
 template class Chosen<float>;

@@ -27,11 +27,7 @@ public:
         options_(options), evaluator_(evaluator)
     {
     }
-    /*! \brief Whether they were chosen for about so many particles, and as many excluded ones.
-     *
-     *  What is left of forces without the excluded pairs may be far less than they were, and the
-     *  same error then more of them. Particles without a charge have no forces whose error could
-     *  be measured, so a choice for them says nothing about charges. */
+    //! Whether there are operators, and they were chosen for such particles.
     bool isFor(const ParticleNumbers& now) const;
     //! They have been chosen for these.
     void set(const ParticleNumbers& numbers);
@@ -53,8 +49,6 @@ public:
     void restore(const SavedState& state);
 
 private:
-    static constexpr long long c_notKnown = -1;
-
     Options options_;
     Evaluator<Real>* evaluator_;
     Device device_ = Device::Auto; //!< whose costs decided; Auto: nothing has been chosen

@@ -20,7 +20,21 @@ namespace
 //! See ChargeSet::areFew().
 constexpr int c_few = 20000;
 
+//! Whether a number is about what it was.
+bool isLike(long long now, long long then)
+{
+    constexpr double c_other = 1.5;
+    return static_cast<double>(now) <= c_other * static_cast<double>(then)
+           && static_cast<double>(then) <= c_other * static_cast<double>(now);
+}
+
 } // namespace
+
+bool ParticleNumbers::standFor(const ParticleNumbers& now) const
+{
+    return (areCharged || !now.areCharged) && isLike(now.takingPart, takingPart)
+           && (withPartners == c_notKnown || isLike(now.withPartners, withPartners));
+}
 
 template<class Real>
 void ChargeSet<Real>::setCharges(const Real* q, int n)

@@ -22,10 +22,20 @@ namespace farfield
 //! What cells are chosen for, besides where particles are.
 struct ParticleNumbers
 {
+    static constexpr long long c_notKnown = -1;
+
     long long takingPart = 0; //!< those with a charge, or all if none has one
-    //! Those with a charge that have an excluded partner with a charge.
+    //! Those with a charge that have an excluded partner with a charge; a saved state does not say it.
     long long withPartners = 0;
     bool areCharged        = false; //!< whether any of them has a charge
+
+    /*! \brief Whether cells that were chosen for these are still chosen for others.
+     *
+     *  Numbers are within a factor of 1.5 of each other. What is left of forces without the excluded
+     *  pairs may be far less than they were, and the same error then more of them. Particles without
+     *  a charge have no forces whose error could be measured, so a choice for them says nothing about
+     *  charges. */
+    bool standFor(const ParticleNumbers& now) const;
 };
 
 //! Sums over the charges of a system.

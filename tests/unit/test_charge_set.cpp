@@ -187,18 +187,15 @@ TEST_F(Charges, HaveNoChoiceThatWasMadeForNone)
     set({ 0, 0, 0, 0 });
     const ParticleNumbers none = charges.numbers();
     EXPECT_EQ(none.takingPart, some.takingPart);
-    ChosenFor chosen;
-    chosen.set(Device::Cpu, none);
-    EXPECT_TRUE(chosen.isStillFor(none));
-    EXPECT_FALSE(chosen.isStillFor(some));
-    chosen.restore(Device::Cpu, none.takingPart, false);
-    EXPECT_FALSE(chosen.isStillFor(some));
-    chosen.restore(Device::Cpu, none.takingPart, true);
-    EXPECT_TRUE(chosen.isStillFor(some));
+    EXPECT_TRUE(none.standFor(none));
+    EXPECT_FALSE(none.standFor(some));
+    ParticleNumbers saved = { none.takingPart, ParticleNumbers::c_notKnown, false };
+    EXPECT_FALSE(saved.standFor(some));
+    saved.areCharged = true;
+    EXPECT_TRUE(saved.standFor(some));
     // a choice for charges stands while there are none
-    chosen.set(Device::Cpu, some);
-    EXPECT_TRUE(chosen.isStillFor(none));
-    EXPECT_TRUE(chosen.isStillFor(some));
+    EXPECT_TRUE(some.standFor(none));
+    EXPECT_TRUE(some.standFor(some));
 }
 
 } // namespace
