@@ -11,10 +11,6 @@
 #include <vector>
 
 #include "base/text.h"
-#include "choice/even_places.h"
-#include "choice/exact_forces.h"
-#include "choice/force_scale.h"
-#include "choice/worst_positions.h"
 #include "plan/cost_model.h"
 #include "plan/error_estimate.h"
 #include "plan/open_box.h"
@@ -26,8 +22,6 @@ namespace
 
 //! Where rounding of positions in cells of this edge, nm, is too much, that of charges and forces is, too.
 constexpr double c_smallestBound = 0.3;
-//! What must be left for positions of the grid that were not measured.
-constexpr double c_margin = 0.95;
 //! Errors below this part of the request are worth another, cheaper choice.
 constexpr double c_idle = 0.15;
 //! A ratio that was measured at one setting is off by so much at another.
@@ -142,7 +136,7 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
     const auto chooseBox = [&]
     {
         box = isPeriodic ? periodicBox : openBoxFor(options_, x, periodicBox, extent);
-        look(x, box, extent);
+        errors_.look(x, box, extent);
     };
     cellBound_ = std::numeric_limits<double>::infinity();
     chooseBox();
@@ -162,7 +156,7 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
         ofWater.accuracy = options_.accuracy / search.factor();
         try
         {
-            Discretisation d = choice(ofWater, box, occupied_, extent);
+            Discretisation d = choice(ofWater, box, errors_.occupied(), extent);
             if (last)
             {
                 d.exclusionRange = operators_->discretisation().exclusionRange;
@@ -264,7 +258,7 @@ std::optional<Discretisation> AccuracyControl<Real>::moreCells(const Mat3& box,
                                                                const Growth& growth) const
 {
     //! Predicted costs that differ by less are no reason for other cells.
-    constexpr double c_doubt = 1.25;
+    constexpr double c_similar = 1.25;
 
     Discretisation more = operators_->discretisation();
     if (more.isAllNear())
@@ -290,13 +284,13 @@ std::optional<Discretisation> AccuracyControl<Real>::moreCells(const Mat3& box,
     }
     Options ofWater   = options_;
     ofWater.accuracy  = options_.accuracy / std::max(more.systemFactor, 1.0);
-    const double cost = costOf(more, charges_->occupancy(x, more.referenceBox));
+    const double cost = errors_.costOf(more, charges_->occupancy(x, more.referenceBox));
     try
     {
         const Mat3 other        = openBoxFor(ofWater, x, box, more.extent);
         const Occupancy inOther = charges_->occupancy(x, other);
-        const double best       = costOf(choice(ofWater, other, inOther, more.extent), inOther);
-        return cost <= c_doubt * best ? std::optional(more) : std::nullopt;
+        const double best = errors_.costOf(choice(ofWater, other, inOther, more.extent), inOther);
+        return cost <= c_similar * best ? std::optional(more) : std::nullopt;
     }
     catch (const Error&)
     {
@@ -322,12 +316,6 @@ Discretisation AccuracyControl<Real>::choice(const Options& options,
 }
 
 template<class Real>
-double AccuracyControl<Real>::costOf(const Discretisation& d, const Occupancy& occupied) const
-{
-    return predictedCost(device_, Work(d, occupied, static_cast<double>(charges_->takingPart())));
-}
-
-template<class Real>
 Mat3 AccuracyControl<Real>::openBoxFor(const Options& options,
                                        const Real* x,
                                        const Mat3& periodicBox,
@@ -346,8 +334,9 @@ Mat3 AccuracyControl<Real>::openBoxFor(const Options& options,
 }
 
 template<class Real>
-typename AccuracyControl<Real>::MeasuredError
-AccuracyControl<Real>::measureAndNote(const Real* x, const Mat3& box, double predicted)
+MeasuredError AccuracyControl<Real>::measureAndNote(const Real* x,
+                                                    const Mat3& box,
+                                                    double predicted)
 {
     MeasuredError measured = measure(x, box);
     const bool mayLeaveOut = operators_->discretisation().exclusionRange < c_allExclusions;
@@ -390,11 +379,10 @@ double AccuracyControl<Real>::roundingOfExclusions(const Real* x,
 }
 
 template<class Real>
-typename AccuracyControl<Real>::MeasuredError
-AccuracyControl<Real>::leaveOutAllExclusions(const Real* x,
-                                             const Mat3& box,
-                                             const MeasuredError& measured,
-                                             double allowed)
+MeasuredError AccuracyControl<Real>::leaveOutAllExclusions(const Real* x,
+                                                           const Mat3& box,
+                                                           const MeasuredError& measured,
+                                                           double allowed)
 {
     const double range = operators_->discretisation().exclusionRange;
     operators_->setExclusionRange(c_allExclusions);
@@ -428,139 +416,10 @@ double AccuracyControl<Real>::largestCell() const
 }
 
 template<class Real>
-std::vector<Real> AccuracyControl<Real>::forcesAt(const Real* x, const Request& position)
-{
-    std::vector<Real> forces(3 * static_cast<size_t>(charges_->count()), Real(0));
-    Request request = position;
-    request.energy = request.virial = false;
-    request.replaceForces           = true;
-    pipeline_->run({ x, nullptr, forces.data(), nullptr, request });
-    return forces;
-}
-
-template<class Real>
-ForceSpread<Real> AccuracyControl<Real>::measureSpread(const Places& places,
-                                                       const Mat3& box,
-                                                       int positions,
-                                                       int corners)
-{
-    const Discretisation& d = operators_->discretisation();
-    const Real* const x     = places.x;
-    std::vector<std::vector<Real>> forces;
-    Request request;
-    for (int k = 0; k < positions; k++)
-    {
-        request.step = k;
-        forces.push_back(forcesAt(x, request));
-    }
-    request.step     = -1;
-    const auto addAt = [&](const Vec3& corner)
-    {
-        request.gridOffset = cornerAt(corner, d.leafGrid(box));
-        forces.push_back(forcesAt(x, request));
-    };
-    for (int i = 0, left = corners; left > 0; i++)
-    {
-        if (charges_->isCharged()[i])
-        {
-            const Real* r = x + 3 * static_cast<size_t>(i);
-            addAt(Vec3(r[0], r[1], r[2]));
-            left--;
-        }
-    }
-    if (corners > 0)
-    {
-        const auto inMainPair = pointsInMainPair(*charges_, x, box, forces.front());
-        std::for_each(inMainPair.begin(), inMainPair.end(), addAt);
-    }
-    if (corners > 0 && !places.exact.empty())
-    {
-        const auto atFarPairs = pointsAtFarPairs(*charges_, x, box, d);
-        std::for_each(atFarPairs.begin(), atFarPairs.end(), addAt);
-    }
-    return { std::move(forces), static_cast<size_t>(positions), places.exact };
-}
-
-template<class Real>
-int AccuracyControl<Real>::positionsToMeasure(const Places& places) const
-{
-    // few particles meet few of the places in a cell at one position of the grid, and those of
-    // a crystal meet the same ones
-    constexpr int c_samples = 12000, c_least = 6, c_most = 24;
-    constexpr double c_timeOfFew = 4e7; //!< of all positions, ns
-    int most                     = c_most;
-    if (!places.exact.empty())
-    {
-        const double affordable = c_timeOfFew / costOf(operators_->discretisation(), occupied_);
-        most = static_cast<int>(std::clamp<double>(affordable, c_most, places.mostPositions));
-    }
-    return static_cast<int>(std::clamp<long long>(
-            c_samples / std::max(charges_->acting(), 1LL) + 1, c_least, most));
-}
-
-template<class Real>
-typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measure(const Real* x,
-                                                                             const Mat3& box)
-{
-    //! Times the force between neighbours in a system that fills its room.
-    constexpr double c_crowded = 3;
-
-    here_.x                  = x;
-    const MeasuredError here = measureAt(here_, box);
-    // many particles in contact stay together, but for some
-    const bool mayPart = charges_->areFew() && crowding(here) > c_crowded;
-    if (charges_->charged() < 2 || !(mayPart || areAllNear(x, box)))
-    {
-        return here;
-    }
-    if (evenPlaces_.empty())
-    {
-        evenPlaces_ = evenPlaces<Real>(charges_->count(), room_);
-        even_.x     = evenPlaces_.data();
-        even_.exact = exactForces(even_.x, box);
-    }
-    const MeasuredError even = measureAt(even_, box);
-    MeasuredError both       = here;
-    both.worst               = std::max(here.worst, even.worst);
-    return both;
-}
-
-template<class Real>
-double AccuracyControl<Real>::beyondRounding(const ForceSpread<Real>& spread,
-                                             const ForceScale& scale,
-                                             double cell) const
-{
-    const double unit = 0.5 * static_cast<double>(std::numeric_limits<Real>::epsilon());
-    double largest    = 0;
-    for (const Real q : charges_->charges())
-    {
-        largest = std::max(largest, std::abs(static_cast<double>(q)));
-    }
-    // of each particle, if all of its force is that of the largest charge
-    std::vector<double> rounding(charges_->count(), 0.0);
-    for (size_t i = 0; i < rounding.size(); i++)
-    {
-        const double* f      = spread.mean().data() + 3 * i;
-        const double force   = std::sqrt(f[0] * f[0] + f[1] * f[1] + f[2] * f[2]);
-        const double product = options_.coulombConstant * largest
-                               * std::abs(static_cast<double>(charges_->charges()[i]));
-        if (force > 0 && product > 0)
-        {
-            const double distance = std::sqrt(product / force);
-            rounding[i]           = force * unit * (2 * std::sqrt(3.0) * cell / distance + 8);
-        }
-    }
-    const auto worst = [&](const std::vector<double>& weights, double square)
-    { return std::sqrt(spread.squares(weights, rounding).worst / square); };
-    return std::max(worst({}, scale.ofAll), worst(scale.weights, scale.square));
-}
-
-template<class Real>
-typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measureAnew(const Real* x,
-                                                                                 const Mat3& box)
+MeasuredError AccuracyControl<Real>::measureAnew(const Real* x, const Mat3& box)
 {
     const Discretisation d = operators_->discretisation();
-    look(x, box, d.extent);
+    errors_.look(x, box, d.extent);
     return measureAndNote(x, box, estimatedError(d, d.leafGrid(box)));
 }
 
@@ -577,170 +436,6 @@ bool AccuracyControl<Real>::stillSuits(const Real* x, const Mat3& box)
     return (measured.worst <= options_.accuracy
             && (measured.worst > c_idle * options_.accuracy || countsAllPlaces_))
            || options_.order >= 0;
-}
-
-template<class Real>
-double AccuracyControl<Real>::leastForce(const Mat3& box) const
-{
-    return std::max(
-            farfield::leastForce(options_, sizeof(Real), charges_->sums(), box.determinant()),
-            leastForce_);
-}
-
-template<class Real>
-double AccuracyControl<Real>::typicalForce() const
-{
-    const double charged = static_cast<double>(charges_->charged());
-    return charged > 0 ? operators_->discretisation().field.level
-                                 * std::sqrt(charges_->squaredCharges() / charged)
-                       : 0;
-}
-
-template<class Real>
-double AccuracyControl<Real>::pairForce(const Mat3& room) const
-{
-    return typicalPairForce(options_.coulombConstant,
-                            charges_->squaredCharges(),
-                            charges_->charged(),
-                            room.determinant());
-}
-
-template<class Real>
-double AccuracyControl<Real>::crowding(const MeasuredError& measured) const
-{
-    const double perCharged = static_cast<double>(charges_->count()) / charges_->charged();
-    return std::sqrt(perCharged) * measured.rms / pairForce(room_);
-}
-
-template<class Real>
-bool AccuracyControl<Real>::areAllNear(const Real* x, const Mat3& box) const
-{
-    //! Cells across, more than the direct range, from which on most of what can be far is.
-    constexpr int c_more = 2;
-
-    const Discretisation& d = operators_->discretisation();
-    if (d.boundary != Boundary::Open)
-    {
-        return false; // images are far
-    }
-    const Vec3 across = charges_->extent(x).cwiseProduct(d.leafGrid(box).inverseEdges().diagonal());
-    return across.maxCoeff() < d.ws + c_more;
-}
-
-template<class Real>
-typename AccuracyControl<Real>::MeasuredError AccuracyControl<Real>::measureAt(const Places& places,
-                                                                               const Mat3& box)
-{
-    constexpr int c_fewParticles = 20000, c_corners = 8, c_fewCorners = 2;
-    //! Boxes of no more cells show an error that is the same at all positions.
-    constexpr long long c_fewCells = 27;
-    constexpr int c_lowOrder = 10, c_higher = 4; //!< the same of their orders
-    if (charges_->charged() == 0)
-    {
-        return {};
-    }
-    const long long count          = charges_->charged();
-    const bool areExact            = !places.exact.empty();
-    const int positions            = positionsToMeasure(places);
-    const int corners              = static_cast<int>(std::min<long long>(
-            count, charges_->acting() <= c_fewParticles ? c_corners : c_fewCorners));
-    const ForceSpread<Real> spread = measureSpread(places, box, positions, corners);
-    const ForceScale scale(spread.mean(), *charges_, pairForce(box), leastForce(box));
-    using Squares       = typename ForceSpread<Real>::Squares;
-    const auto spreadOf = [&](const std::vector<double>& weights)
-    { return spread.squares(weights); };
-    Squares all            = spreadOf({});
-    Squares ordinary       = scale.weights.empty() ? all : spreadOf(scale.weights);
-    const Discretisation d = operators_->discretisation();
-    // without dipoles there is no far field at any position
-    const bool hasBias =
-            d.order == 0 || (d.leafGrid(box).count() <= c_fewCells && d.order <= c_lowOrder);
-    if (hasBias && !areExact)
-    {
-        Discretisation better = d;
-        better.order          = d.order + c_higher;
-        const auto frame      = operators_->frame();
-        operators_->build(better, frame);
-        const ForceSpread<Real> ofBetter = measureSpread(places, box, positions, 0);
-        operators_->build(d, frame);
-        const auto add = [&](const std::vector<double>& weights, Squares* squares)
-        {
-            const double bias = spread.bias(ofBetter, weights);
-            squares->usual += bias;
-            squares->worst += bias;
-        };
-        add({}, &all);
-        add(scale.weights, &ordinary);
-    }
-    // particles in contact, whose forces are most of all, count in one, and hardly in the other
-    const double usual =
-            std::sqrt(std::max(all.usual / scale.ofAll, ordinary.usual / scale.square));
-    const double worst =
-            std::sqrt(std::max(all.worst / scale.ofAll, ordinary.worst / scale.square));
-    // other positions may be worse than the worst of these: half as far again from the usual
-    const double error = worst + 0.5 * (worst - usual);
-    return { usual,
-             error,
-             std::sqrt(scale.square / charges_->count()),
-             std::sqrt(scale.ofAll / charges_->count()),
-             error <= c_margin * options_.accuracy
-                     ? error
-                     : beyondRounding(spread, scale, d.leafGrid(box).unit()),
-             scale.field };
-}
-
-template<class Real>
-void AccuracyControl<Real>::look(const Real* x, const Mat3& box, const Vec3& extent)
-{
-    //! Edges of the room over the spread of particles, which is half of that of a cube that they fill.
-    constexpr double c_roomy = 8;
-
-    occupied_ = charges_->occupancy(x, box);
-    room_     = box;
-    // one that has flown away leaves no room to the others
-    const double most = options_.boundary == Boundary::Periodic
-                                ? 0
-                                : c_roomy * charges_->spread(x, options_.boundary);
-    for (int k = 0; k < 3; k++)
-    {
-        if (isOpenAlong(options_.boundary, k))
-        {
-            const double edge = largestLike(extent)[k];
-            room_.row(k)      = (most > 0 ? std::min(edge, most) : edge) * Vec3::Unit(k);
-        }
-    }
-    here_.exact = exactForces(x, box);
-    evenPlaces_.clear();
-}
-
-template<class Real>
-std::vector<double> AccuracyControl<Real>::exactForces(const Real* x, const Mat3& box) const
-{
-    if (charges_->charged() == 0 || !charges_->areFew())
-    {
-        return {};
-    }
-    const PointCharges<Real> particles = {
-        x, charges_->charges().data(), charges_->count(), charges_->excluded()
-    };
-    std::vector<double> forces;
-    if (options_.boundary == Boundary::Open)
-    {
-        forces = ExactForces::ofOpen(particles, options_.coulombConstant);
-    }
-    else
-    {
-        const double thickness = isOpenAlong(options_.boundary, 2) ? charges_->extent(x)[2] : 0;
-        const ExactForces sum(options_.boundary, box, thickness, charges_->charged());
-        if (sum.areCheap())
-        {
-            forces = sum(particles, options_.coulombConstant);
-        }
-    }
-    // charges at one place have no force between them that is a number
-    const bool areNumbers =
-            std::all_of(forces.begin(), forces.end(), [](double f) { return std::isfinite(f); });
-    return areNumbers ? forces : std::vector<double>();
 }
 
 template class AccuracyControl<float>;

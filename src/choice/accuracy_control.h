@@ -16,8 +16,7 @@
 #include <optional>
 #include <vector>
 
-#include "choice/force_scale.h"
-#include "choice/force_spread.h"
+#include "choice/error_measurement.h"
 #include "evaluation/charge_set.h"
 #include "evaluation/pipeline.h"
 #include "plan/occupancy.h"
@@ -45,7 +44,8 @@ public:
                     OperatorsInUse<Real>* operators,
                     Pipeline<Real>* pipeline) :
         options_(options),
-        device_(device), charges_(charges), operators_(operators), pipeline_(pipeline)
+        device_(device), charges_(charges), operators_(operators),
+        errors_(options, device, charges, operators, pipeline)
     {
     }
 
@@ -59,7 +59,7 @@ public:
     const Network& network() const { return network_; }
     /*! \brief Errors are relative to no less than this, kJ/mol/nm: particles that are a part of a
      *         system, whose forces are added to those of the whole. */
-    void setLeastForce(double force) { leastForce_ = force; }
+    void setLeastForce(double force) { errors_.setLeastForce(force); }
 
     /*! \brief Chooses and builds operators that meet the accuracy, in these very positions.
      *
@@ -86,25 +86,8 @@ public:
                                             const Real* x,
                                             const Growth& growth) const;
 
-    //! Error of the forces, relative to what Options::accuracy says.
-    struct MeasuredError
-    {
-        double usual = 0; //!< mean over positions of the grid
-        double worst = 0; //!< of the position with the largest, and of those that were not measured
-        double unit  = 0; //!< what they are relative to, kJ/mol/nm, see ForceScale
-        double rms   = 0; //!< RMS of all forces, those of particles in contact too, kJ/mol/nm
-        //! As worst, of what rounding of positions in their cells does not explain: charges in
-        //! contact have no better force in this precision.
-        double beyondRounding = 0;
-        MeasuredField field;
-    };
-    /*! \brief Error of the operators in use, from evaluations at several positions of the grid.
-     *
-     *  Particles that are close to each other now, compared with what room they have, show little of
-     *  what expansions do, and their large forces hide the rest. So the worst error is also that of
-     *  the same charges spread evenly: molecules dissociate, clusters expand.
-     *  \param[in] x, box  that the operators are for */
-    MeasuredError measure(const Real* x, const Mat3& box);
+    //! As ErrorMeasurement::measure().
+    MeasuredError measure(const Real* x, const Mat3& box) { return errors_.measure(x, box); }
 
     /*! \brief Whether the operators in use still do for particles that have spread; notes their error.
      *  \param[in] x, box  that the operators are for */
@@ -113,10 +96,9 @@ public:
     /*! \brief As stillSuffices(), and whether the operators do no more than they have to, either:
      *         others may be cheaper. */
     bool stillSuits(const Real* x, const Mat3& box);
-    //! What errors are relative to where forces cancel, kJ/mol/nm.
-    double leastForce(const Mat3& box) const;
-    //! The RMS force when the error was measured, kJ/mol/nm, without particles in contact.
-    double typicalForce() const;
+    //! As ErrorMeasurement.
+    double leastForce(const Mat3& box) const { return errors_.leastForce(box); }
+    double typicalForce() const { return errors_.typicalForce(); }
 
     /*! \brief Edge of the largest cell, nm, in which rounding leaves the accuracy.
      *
@@ -125,28 +107,8 @@ public:
     double largestCell() const;
 
 private:
-    //! Places of the particles, and their exact forces, [n][3]; none if these take too long.
-    struct Places
-    {
-        const Real* x; //!< [n][3], nm
-        std::vector<double> exact;
-        int mostPositions; //!< of the grid, where exact forces are known
-    };
-    //! Takes in what does not depend on operators: where particles are, and what their forces are.
-    //! \param[in] extent  that cells have to hold, nm
-    void look(const Real* x, const Mat3& box, const Vec3& extent);
-    //! Exact forces, [n][3]; none where these take too long.
-    std::vector<double> exactForces(const Real* x, const Mat3& box) const;
-    //! measure() of these places alone.
-    MeasuredError measureAt(const Places& places, const Mat3& box);
     //! How far off the operators in use are, in terms of the request.
     MeasuredError measureAnew(const Real* x, const Mat3& box);
-    //! A force between neighbours that fill a room evenly, kJ/mol/nm. \param[in] room  rows, nm
-    double pairForce(const Mat3& room) const;
-    //! How much larger forces are than those in the room that the particles have.
-    double crowding(const MeasuredError& measured) const;
-    //! Whether hardly any particles are far from each other in terms of cells, nor from images.
-    bool areAllNear(const Real* x, const Mat3& box) const;
     /*! \brief The box that suits particles without images.
      *  \param[in] options  the accuracy in terms of water
      *  \param[in] extent   see extentInBox() */
@@ -159,20 +121,9 @@ private:
                           const Mat3& box,
                           const Occupancy& occupied,
                           const Vec3& extent) const;
-    //! Predicted time of an evaluation on this rank alone, ns.
-    double costOf(const Discretisation& d, const Occupancy& occupied) const;
     //! measure(), noted with the operators, which may leave out more excluded pairs for it.
     //! \param[in] predicted  error in water
     MeasuredError measureAndNote(const Real* x, const Mat3& box, double predicted);
-    //! Forces at one position of the grid.
-    std::vector<Real> forcesAt(const Real* x, const Request& position);
-    /*! \brief Forces at several positions of the grid: a number that are spread evenly, and some
-     *         that put a particle into the corner of its cell, where errors are largest, or that
-     *         part a pair. */
-    ForceSpread<Real>
-    measureSpread(const Places& places, const Mat3& box, int positions, int corners);
-    //! How many positions of the grid an error is taken from.
-    int positionsToMeasure(const Places& places) const;
     /*! \brief What subtracting excluded pairs may add to the error once they have moved, relative
      *         to the same as the accuracy.
      *
@@ -187,11 +138,6 @@ private:
                                         const Mat3& box,
                                         const MeasuredError& measured,
                                         double allowed);
-    //! The worst error in a spread that rounding does not explain, see MeasuredError.
-    //! \param[in] cell  edge of a leaf, nm
-    double beyondRounding(const ForceSpread<Real>& spread,
-                          const ForceScale& scale,
-                          double cell) const;
     //! That nothing meets the accuracy. \param[in] best  error that was met
     [[noreturn]] void refuse(double best) const;
 
@@ -199,19 +145,11 @@ private:
     Device device_;
     const ChargeSet<Real>* charges_;
     OperatorsInUse<Real>* operators_;
-    Pipeline<Real>* pipeline_;
+    ErrorMeasurement<Real> errors_;
     bool countsAllPlaces_ = false;
-    double leastForce_    = 0; //!< kJ/mol/nm, see setLeastForce()
-    Network network_;          //!< of the ranks for which the choice is made
-    Mat3 room_ = Mat3::Zero(); //!< that particles may come to without another choice; rows, nm
-    //! The particles: what the log tells is a mean, which rare positions may decide on.
-    Places here_ = { nullptr, {}, 1200 };
-    //! The same charges spread evenly, for the worst position alone; empty until they are needed.
-    Places even_ = { nullptr, {}, 100 };
-    std::vector<Real> evenPlaces_;
+    Network network_; //!< of the ranks for which the choice is made
     //! Edge of cells, nm, beyond which rounding was found to be too much for the request.
     double cellBound_ = std::numeric_limits<double>::infinity();
-    Occupancy occupied_{ 0.0 }; //!< where the particles are
 };
 
 } // namespace farfield

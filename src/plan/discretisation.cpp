@@ -439,8 +439,8 @@ bool hasAlike(const std::vector<Candidate>& taken, const Candidate& c)
  *  \param[in] most  no more than this; the result is never empty */
 std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
 {
-    //! Predicted costs are right within such a factor.
-    constexpr double c_doubt = 1.5;
+    //! Predicted costs are right within such a factor: what is dearer is not timed.
+    constexpr double c_dearer = 1.5;
 
     const Options& options = task.options;
     checkCellSize(options, task.box);
@@ -466,7 +466,7 @@ std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
     std::optional<std::pair<Discretisation, double>> closest;
     for (const Candidate& c : sufficient)
     {
-        if (result.size() >= most || (!taken.empty() && c.cost > c_doubt * taken.front().cost))
+        if (result.size() >= most || (!taken.empty() && c.cost > c_dearer * taken.front().cost))
         {
             break;
         }
