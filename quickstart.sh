@@ -21,7 +21,8 @@ Usage: ./quickstart.sh <command>
 
   run    build everything, then simulate a solvated protein with PME and with FMM and compare
   test   build everything, then run all tests
-  check  check the layout of all sources and look for mistakes in the library's; part of "test"
+  test-long  build everything, then run what takes hours: a release passes both
+  check  check the layout of all sources and look for mistakes in them; part of "test"
   gmx    build only: leaves the patched program at build/bin/gmx
   upstream  build and run GROMACS's own test programs; part of "test"
   docs   the documentation as pages: build/docs/index.html; part of "test"
@@ -175,17 +176,18 @@ runDocs()
     buildDocumentation || fail "the documentation has mistakes; the messages are above."
 }
 
-# Each suite runs even if an earlier one failed, so that one run shows all that is wrong.
-runTests()
+# Builds what the tests run and tells them of it.
+setUpTests()
 {
-    local failed=()
     setUpTools test
     chooseCuda test
     buildFarfield all
     buildGromacs
     setUpTestPython
-    setUpCheckTools
     fetchRegressionTests
+    # Tests run side by side, each on its share of the cores: a core does most with one thread.
+    workers=$(nproc)
+    [ "$workers" -le 4 ] || workers=4
 
     export GMX=$build/bin/gmx
     [ "$mpi" = OFF ] || export GMX_MPI=$build/bin/gmx_mpi
@@ -195,31 +197,109 @@ runTests()
 
     # Threads of several tests share cores, see docs/choosing.md
     export GOMP_SPINCOUNT=2000
+}
 
-    checkSources || failed+=("checks of the sources")
-    step "Unit tests"
-    ctest --test-dir "$build" --output-on-failure -j "$(nproc)" --timeout 900 || failed+=("unit tests")
-    # Documented commands are tested with it
-    installOwnPackage || failed+=("the Python package")
-    step "Tests through gmx"
-    (cd "$root" && "$testPython" -m pytest tests/mdrun -p no:cacheprovider -v --durations=10) \
-        || failed+=("tests through gmx")
-    step "Tests of the Python package"
-    (cd "$root" && "$packagePython" -m pytest tests/python -p no:cacheprovider -q) || failed+=("tests of the Python package")
-    buildDocumentation || failed+=("documentation")
-    runUpstreamTests || failed+=("test programs of GROMACS")
-    step "Regression cases of GROMACS"
-    (cd "$root" && "$testPython" -m regressiontests.run --select ci) || failed+=("regression cases")
+# Those of the release build, side by side.
+# $1: threads of a team whose size a test leaves open
+runUnitTests()
+{
+    OMP_NUM_THREADS=$1 ctest --test-dir "$build" --output-on-failure -j "$(nproc)" --timeout 900
+}
 
-    if [ ${#failed[@]} -gt 0 ]; then
-        fail "failed: $(printf '%s, ' "${failed[@]}" | sed 's/, $//')."
+# $1: marks of tests/mdrun/pytest.ini, $2: how many tests side by side
+runGmxTests()
+{
+    (cd "$root" && FARFIELD_TEST_THREADS=$(($(nproc) / $2)) "$testPython" -m pytest tests/mdrun \
+        -p no:cacheprovider -n "$2" --dist worksteal -m "$1" --durations=20)
+}
+
+runPythonTests()
+{
+    (cd "$root" && OMP_NUM_THREADS=$(($(nproc) / workers)) "$packagePython" -m pytest tests/python \
+        -p no:cacheprovider -q -n "$workers" --dist worksteal --durations=10)
+}
+
+# $1: ci or all
+runRegressionCases()
+{
+    (cd "$root" && FARFIELD_TEST_THREADS=$(($(nproc) / workers)) "$testPython" -m regressiontests.run \
+        --select "$1" --jobs "$workers")
+}
+
+# Ends with an error if there are arguments, the suites that failed.
+tellOfTests()
+{
+    if [ $# -gt 0 ]; then
+        fail "failed: $(printf '%s, ' "$@" | sed 's/, $//')."
     fi
     step "All tests passed"
 }
 
+# Each suite runs even if an earlier one failed, so that one run shows all that is wrong.
+runTests()
+{
+    local failed=()
+    setUpTests
+    setUpCheckTools
+    checkSources || failed+=("checks of the sources")
+    step "Unit tests"
+    runUnitTests 1 || failed+=("unit tests")
+    # Documented commands are tested with it
+    installOwnPackage || failed+=("the Python package")
+    step "Tests through gmx, side by side"
+    runGmxTests "not long and not whole_machine" "$workers" || failed+=("tests through gmx")
+    step "Tests through gmx that need the whole machine"
+    runGmxTests "not long and whole_machine" 1 || failed+=("tests through gmx that need the whole machine")
+    step "Tests of the Python package"
+    runPythonTests || failed+=("tests of the Python package")
+    buildDocumentation || failed+=("documentation")
+    runUpstreamTests || failed+=("test programs of GROMACS")
+    step "Regression cases of GROMACS"
+    runRegressionCases ci || failed+=("regression cases")
+    tellOfTests "${failed[@]}"
+}
+
+# A build with sanitizers by a preset of CMake, and the tests of that preset.
+# $1: name of the preset
+runSanitizedTests()
+{
+    local launcher=()
+    step "Sanitizers: the preset $1"
+    if command -v ccache > /dev/null; then
+        launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    fi
+    (
+        cd "$root"
+        cmake --preset "$1" -DBUILD_TESTING=ON "${launcher[@]}" > "$build/$1.log" 2>&1 \
+            || { tail -n 30 "$build/$1.log" >&2; return 1; }
+        compile --preset "$1" && ctest --preset "$1" -j "$(nproc)" --timeout 7200
+    )
+}
+
+# What "test" leaves out: its unit tests with teams of threads, sanitizers, random calls, long runs, all cases.
+runLongTests()
+{
+    local failed=()
+    setUpTools long
+    setUpTests
+    step "Unit tests with all threads"
+    runUnitTests "$(nproc)" || failed+=("unit tests with all threads")
+    runSanitizedTests sanitize || failed+=("tests with the address and undefined-behaviour sanitizers")
+    step "Random calls with sanitizers"
+    "$build/sanitize/bin/farfield_fuzz" --seconds 1200 --memory 0 || failed+=("random calls with sanitizers")
+    runSanitizedTests thread || failed+=("tests with the thread sanitizer")
+    step "Random calls"
+    "$build/bin/farfield_fuzz" --seconds 1200 --seed 100001 || failed+=("random calls")
+    step "Long tests through gmx"
+    runGmxTests long 1 || failed+=("long tests through gmx")
+    step "All regression cases of GROMACS"
+    runRegressionCases all || failed+=("regression cases")
+    tellOfTests "${failed[@]}"
+}
+
 [ $# -le 1 ] || fail "one command is expected, not $#; try ./quickstart.sh help"
 case ${1:-help} in
-    run | test | check | gmx | upstream | docs)
+    run | test | test-long | check | gmx | upstream | docs)
         trap 'printf "\nInterrupted; the same command continues where this one stopped.\n" >&2; exit 130' INT TERM
         mkdir -p "$cache" "$build" || fail "cannot write to $cache or $build."
         checkGivenSources
@@ -229,12 +309,13 @@ case ${1:-help} in
         # ccache takes the locale for a reason to compile anew, and messages are read by scripts.
         unset LC_ALL LC_CTYPE LC_MESSAGES
         export LANG=C.UTF-8
-        # Paths below the cache are hashed relative to the working folder, so that a build under a
-        # new key reuses the objects of the old one.
-        export CCACHE_DIR=$cache/ccache CCACHE_MAXSIZE=5G CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$cache
+        # Paths below this folder are hashed relative to the working folder, so that every clone, and
+        # a build of GROMACS under a new key, reuses the objects of the others.
+        export CCACHE_DIR=$cache/ccache CCACHE_MAXSIZE=5G CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$root
         case $1 in
             run) runMainJob ;;
             test) runTests ;;
+            test-long) runLongTests ;;
             check) runCheck ;;
             gmx) buildGmx ;;
             upstream) runUpstream ;;

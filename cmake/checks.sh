@@ -19,18 +19,42 @@ checkLayout()
     listSources | xargs -0 "$checkTools/clang-format" --dry-run --Werror
 }
 
-# Mistakes in the library as the build folder compiles it.
-checkLibrary()
+# Scripts by shellcheck, Python by ruff and mypy, whose rules are in pyproject.toml.
+checkScripts()
 {
-    local headers=$build/check-headers
-    step "Analysis of the library"
+    local failed=0
+    step "Scripts and Python"
+    (cd "$root" && "$checkTools/shellcheck" --check-sourced quickstart.sh .ci/run gromacs_patch/apply.sh) || failed=1
+    (cd "$root" && "$checkTools/ruff" check --no-cache --quiet cmake docs examples python regressiontests tests) || failed=1
+    (cd "$root" && "$checkTools/mypy" --cache-dir "$build/mypy" --no-error-summary) || failed=1
+    return $failed
+}
+
+# Mistakes in the library, the code of kernels for the host, the bindings, and the adapter in GROMACS where that has
+# been built. What had no findings is remembered in the cache.
+checkProgram()
+{
+    local headers=$build/check-headers python=$build/check-python gromacs builds
+    step "Analysis of the program"
     # Of the headers that compilers bring, clang-tidy lacks this one only. It does not know gcc's
     # attribute for what memory is freed by.
     mkdir -p "$headers"
     sed 's/__malloc__ (omp_free)/__malloc__/' "$("${CC:-gcc}" -print-file-name=include)/omp.h" > "$headers/omp.h"
-    printf '%s\0' "$root"/src/*/*.cpp \
-        | xargs -0 -n 1 -P "$jobs" "$checkTools/clang-tidy" -p "$build" --quiet --extra-arg="-isystem$headers" 2>&1 \
-        | sed '/^[0-9]* warnings\{0,1\} generated\.$/d'
+    cmake -G Ninja -S "$root" -B "$python" -DBUILD_TESTING=OFF -DFARFIELD_CUDA=OFF -DFARFIELD_PYTHON=ON \
+        "-DPython_EXECUTABLE=$checkTools/python3" \
+        "-Dnanobind_DIR=$("$checkTools/python3" -m nanobind --cmake_dir)" > "$python.log" 2>&1 \
+        || { tail -n 30 "$python.log" >&2; return 1; }
+    builds=(--build "$build" "^$root/(src|kernels)/" '/(src|kernels|tests)/[a-z_]+/'
+        --build "$python" '/python/bindings/' '/python/bindings/')
+    gromacs=$(cat "$build/share/gromacs/origin" 2> /dev/null || true)
+    if [ -e "$gromacs/build/build.ninja" ]; then
+        builds+=(--build "$gromacs/build" '/fmm/farfield[a-z_]+\.cpp$' '/fmm/farfield[a-z_]+\.h$')
+    else
+        note "without the adapter in GROMACS, which is not built"
+    fi
+    find "$cache/analysed" -type f -mtime +30 -delete 2> /dev/null || true
+    python3 "$root/cmake/analysis.py" --tidy "$checkTools/clang-tidy" --checks "$root/.clang-tidy" \
+        --headers "$headers" --remembered "$cache/analysed" --jobs "$jobs" "${builds[@]}"
 }
 
 # All of them, even if one fails. Needs checkTools and a configured build folder.
@@ -38,6 +62,7 @@ checkSources()
 {
     local failed=0
     checkLayout || failed=1
-    checkLibrary || failed=1
+    checkScripts || failed=1
+    checkProgram || failed=1
     return $failed
 }

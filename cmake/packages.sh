@@ -34,9 +34,15 @@ hasCudaLibraries()
     printf '#include <cufft.h>\n#include <cublas_v2.h>\n' | "$1" -x cu -E - > /dev/null 2>&1
 }
 
+# True if clang finds its OpenMP, which tells the thread sanitizer what threads wait for.
+hasClangOpenMp()
+{
+    printf '#include <omp.h>\nint main() {}\n' | clang++ -fopenmp -x c++ - -o /dev/null 2> /dev/null
+}
+
 # Prints the Debian packages that provide what is missing. What is needed is looked for itself,
 # not its package, so that other distributions and hand-made installations do as well.
-# $1: "test" adds what only the tests need, "docs" what the documentation needs
+# $1: "test" adds what only the tests need, "long" what the long ones need beside, "docs" what the documentation needs
 missingPackages()
 {
     local tool
@@ -57,6 +63,10 @@ missingPackages()
     { hasHeader hwy/highway.h && hasLibraries libhwy; } || echo libhwy-dev
     # The documentation is one of the tests.
     [ -z "${1:-}" ] || doxygen --version > /dev/null 2>&1 || echo doxygen
+    if [ "${1:-}" = long ]; then
+        command -v clang++ > /dev/null || echo clang
+        hasClangOpenMp || echo libomp-dev
+    fi
     if [ "${1:-}" = test ]; then
         { hasHeader gtest/gtest.h && hasLibraries gtest; } || echo libgtest-dev
         # The reference for forces and energies is a double-precision gmx.
@@ -265,7 +275,7 @@ installOwnPackage()
     wheel=$(echo "$wheels"/farfield-*.whl)
     # Of the same version as the one before: pip would leave that
     "$packagePython" -m pip install -q --disable-pip-version-check --force-reinstall --no-deps "$wheel" \
-        && "$packagePython" -m pip install -q --disable-pip-version-check "$wheel[ase,tools,pdf]" openmm pytest \
+        && "$packagePython" -m pip install -q --disable-pip-version-check "${wheel}[ase,tools,pdf]" openmm pytest pytest-xdist \
         && (cd / && "$packagePython" -c 'import farfield; print("  ", farfield.__version__, farfield.__file__)')
 }
 

@@ -5,9 +5,10 @@ import re
 import subprocess
 from pathlib import Path
 
-import farfield
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
+
+import farfield
 
 project = "farfield"
 author = "the farfield developers"

@@ -22,9 +22,9 @@ import random
 import sys
 from pathlib import Path
 
+from examples import protein
 from farfield.gromacs.machine import usable_cores
 from farfield.gromacs.program import Gmx, GmxError
-from examples import protein
 from tests.support.gmx import gro, mdp
 from tests.support.gmx.mdp import STANDARD_PME as PME
 

@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -266,6 +267,7 @@ def main():
     parser.add_argument(
         "--ranks", type=int, default=1, help="of the runs with FMM, with one thread each"
     )
+    parser.add_argument("--jobs", type=int, default=1, help="cases side by side")
     arguments = parser.parse_args()
 
     cases = tomllib.loads(Path(__file__).with_name("cases.toml").read_text())
@@ -286,9 +288,12 @@ def main():
     print("Each quantity: difference of FMM from tightened PME / what is allowed.\n")
     print(HEADER, flush=True)
     results = []
-    for name, case in cases.items():
-        results.append(run_case(name, case, source, arguments.keep, arguments.ranks))
-        print(line_of(results[-1]), flush=True)
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for result in pool.map(
+            lambda entry: run_case(*entry, source, arguments.keep, arguments.ranks), cases.items()
+        ):
+            results.append(result)
+            print(line_of(result), flush=True)
     failed = [result.case for result in results if not result.passed]
     print(f"\n{len(results) - len(failed)} of {len(results)} cases as they should be")
     if arguments.json:

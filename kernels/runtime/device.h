@@ -143,7 +143,7 @@ public:
     size_t room() const { return room_; }
 
 private:
-    void swap(DeviceBuffer& other)
+    void swap(DeviceBuffer& other) noexcept
     {
         std::swap(data_, other.data_);
         std::swap(outgrown_, other.outgrown_);
@@ -186,7 +186,7 @@ public:
     const T* data() const { return data_; }
 
 private:
-    void swap(PinnedBuffer& other)
+    void swap(PinnedBuffer& other) noexcept
     {
         std::swap(data_, other.data_);
         std::swap(size_, other.size_);

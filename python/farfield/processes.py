@@ -10,9 +10,10 @@ fork() waits until no solver is at work, so that the child finds all of them who
 import os
 import threading
 import weakref
+from typing import Any
 
 _guard = threading.Lock()
-_solvers = weakref.WeakSet()
+_solvers: Any = weakref.WeakSet()
 _held = []
 _has_teams = False
 _most = 1 << 30

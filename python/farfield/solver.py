@@ -7,8 +7,9 @@ import contextlib
 import sys
 import threading
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Optional
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -112,7 +113,7 @@ class Solver:
                 given[key] = checked(name, value)
         self._options = given
         self._charges = ()  # what was set: of one state, or of two
-        self._pairs = None  # rows and partners
+        self._pairs: Any = None  # rows and partners
         self._usual_charge = 0.0
         self._start()
 
@@ -129,8 +130,8 @@ class Solver:
 
         Energies are mixed: V = (1 - lambda) E(A) + lambda E(B).
         """
-        charges_a = self._reals("charges_a", charges_a, ("n",))
-        self._set_charges(charges_a, self._reals("charges_b", charges_b, charges_a.shape))
+        first = self._reals("charges_a", charges_a, ("n",))
+        self._set_charges(first, self._reals("charges_b", charges_b, first.shape))
 
     def set_exclusions(self, pairs: ArrayLike) -> None:
         """Sets the pairs whose minimum-image interaction is left out, after the charges.
@@ -201,7 +202,7 @@ class Solver:
                 forces, values = take(forces), take(values) if potentials else None
             else:
                 forces = np.empty_like(x)
-                values = np.empty(len(x), self.dtype) if potentials else None
+                values = np.empty(len(forces), self.dtype) if potentials else None
                 energy, matrix, derivative = self._evaluated(
                     x, box, core.evaluate, x, box, forces, values, *wanted
                 )
@@ -243,10 +244,11 @@ class Solver:
                 found = self._evaluated(x, box, function, x, box, points, offset)
                 potentials, fields = map(_importer(points), found)
             else:
-                work = self._count + len(points)
+                fields = np.empty_like(points)
+                work = self._count + len(fields)
                 if work > (self._work or 0) and self._needs_other_threads(work):
                     self._make_for(work)
-                potentials, fields = np.empty(len(points), self.dtype), np.empty_like(points)
+                potentials = np.empty(len(fields), self.dtype)
                 given = x, box, points, potentials, fields, offset
                 self._evaluated(x, box, self._core.evaluate_at, *given)
             return self._at_points(potentials), fields

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Coulomb energies in PyTorch, with gradients for positions, charges and cell."""
 
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ class Coulomb(torch.nn.Module):
             raise ValueError(f"{given.pop()} follows from the tensors, leave it out.")
         self._options = options
         self._exclusions = arguments.pairs("exclusions", exclusions)
-        self._solvers = {}
+        self._solvers: dict[Any, Any] = {}
 
     def __getstate__(self):
         # Solvers are made anew
@@ -55,7 +55,8 @@ class Coulomb(torch.nn.Module):
         Raises:
             TypeError, ValueError: as Solver.evaluate().
         """
-        given = [("positions", positions, ("n", 3)), ("charges", charges, ("n",)), ("cell", cell, (3, 3), (2, 3))]
+        given: list[Any] = [("positions", positions, ("n", 3)), ("charges", charges, ("n",))]
+        given += [("cell", cell, (3, 3), (2, 3))]
         for name, tensor, *shapes in given[: 2 if cell is None else 3]:
             if not isinstance(tensor, torch.Tensor):
                 raise TypeError(f"{name} must be a torch.Tensor, but is {tensor!r}.")

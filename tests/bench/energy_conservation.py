@@ -50,7 +50,8 @@ FLEXIBLE_STEPS = (0.00025, 0.0005, 0.001)
 # Bonds of water by LINCS, not all of it by SETTLE: angles are left to bend
 BONDS = {"define": "-DFLEXIBLE", "constraints": "h-bonds", "constraint-algorithm": "lincs", "lincs-iter": 2}
 BONDS_STEPS = (0.0005, 0.001, 0.002)
-MODELS = (("rigid", RIGID_STEPS, {}), ("flexible", FLEXIBLE_STEPS, FLEXIBLE), ("bonds", BONDS_STEPS, BONDS))
+NOTHING: dict[str, str] = {}
+MODELS = (("rigid", RIGID_STEPS, NOTHING), ("flexible", FLEXIBLE_STEPS, FLEXIBLE), ("bonds", BONDS_STEPS, BONDS))
 # Energies are written this often, ps
 INTERVAL = 0.1
 
@@ -111,8 +112,9 @@ def cases(with_double):
     for prefix, methods in settings.items():
         for model, steps, changes in MODELS:
             for precision in ("mixed", "double") if with_double else ("mixed",):
+                section = f"{prefix}{model}, {precision}"
                 found += [
-                    Case(f"{prefix}{model}, {precision}", method, f"{1000 * dt:g} fs", electrostatics, dt, changes, precision)
+                    Case(section, method, f"{1000 * dt:g} fs", electrostatics, dt, changes, precision)
                     for dt in steps
                     for method, electrostatics in methods.items()
                 ]
@@ -179,7 +181,8 @@ def table(cases):
 
 def pairs(cases):
     """FMM beside PME at each step, as the table of docs/energy.md."""
-    lines = ["| | step | errors of the forces, FMM and PME | drift with FMM, $kT$/ns | with PME |", "|---|---|---|---|---|"]
+    lines = ["| | step | errors of the forces, FMM and PME | drift with FMM, $kT$/ns | with PME |"]
+    lines += ["|---|---|---|---|---|"]
     found = {}
     for case in cases:
         if case["section"].split(", ")[-1] in ("mixed", "double"):
@@ -235,7 +238,8 @@ def main():
     folder = arguments.keep or Path(tempfile.mkdtemp(prefix="farfield-energy-"))
     folder.mkdir(parents=True, exist_ok=True)
     system = systems.water(folder, arguments.edge, 5000)
-    print(f"{system.atoms} atoms, {len(every)} kinds of runs, {arguments.replicas} x {arguments.length:g} ps", flush=True)
+    length = f"{arguments.replicas} x {arguments.length:g} ps"
+    print(f"{system.atoms} atoms, {len(every)} kinds of runs, {length}", flush=True)
     programs = {"mixed": None, "double": Gmx(arguments.double) if arguments.double else None}
     flags = arguments.mdrun.split()
     measure_errors(folder, every, system, programs, flags)

@@ -40,13 +40,12 @@ import sys
 import threading
 from pathlib import Path
 
+from examples import protein
 from farfield.gromacs import log, machine
 from farfield.gromacs.program import GmxError
-from examples import protein
 from tests.bench import mdrun_speed, results
 from tests.bench.figures import mdrun
-from tests.bench.mdrun_speed import ALL_ATOMS, COMMON, CONTINUATION, MINIMISATION, NONE, WARM_UP
-from tests.bench.mdrun_speed import say
+from tests.bench.mdrun_speed import ALL_ATOMS, COMMON, CONTINUATION, MINIMISATION, NONE, WARM_UP, say
 from tests.support.gmx import gro, mdp
 from tests.support.gmx.mdp import FMM
 from tests.support.gmx.mdp import STANDARD_PME as PME

@@ -30,9 +30,9 @@ import sys
 import time
 from pathlib import Path
 
+from examples import membrane, protein
 from farfield.gromacs import log, machine, trr
 from farfield.gromacs.program import Gmx, GmxError
-from examples import membrane, protein
 from tests.bench import results
 from tests.support.gmx import environment, gro, mdp
 from tests.support.gmx.mdp import FMM

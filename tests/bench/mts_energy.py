@@ -188,7 +188,7 @@ def starts(count):
         run.find_fast()
         run.find_far()
     for start in range(count):
-        for block in range(40 if start == 0 else 10):
+        for _block in range(40 if start == 0 else 10):
             run.v = random.normal(size=x.shape) * np.sqrt(KT / MASS)
             for _ in range(40):
                 run.step()

@@ -15,6 +15,7 @@ the seconds of a call at several orders or tolerances. What a time holds:
 
 import importlib.util
 import time
+from typing import Any
 
 import numpy as np
 
@@ -188,7 +189,7 @@ class Fmm3d:
         return record, potentials, -gradients.T
 
 
-METHODS = {
+METHODS: dict[str, Any] = {
     "farfield float32, GPU": Farfield(np.float32, "gpu"),
     "farfield float64, GPU": Farfield(np.float64, "gpu"),
     "jaxFMM float32": JaxFmm(np.float32),

@@ -146,7 +146,7 @@ def tuned(folder, pme, delay, timed):
 def kinds_on_cpu(film, seconds):
     """{name: options of mdrun}"""
     steps = max(100, round(seconds * environment.threads() / (5e-6 * film.atoms)))
-    return dict.fromkeys(INPUTS, ["-nb", "cpu", *HALF, "-nsteps", steps])
+    return {name: ["-nb", "cpu", *HALF, "-nsteps", steps] for name in INPUTS}
 
 
 def kinds_on_gpu(folder, arguments, has_bonded):

@@ -18,11 +18,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from examples import membrane
 from farfield import command
 from farfield.gromacs.machine import usable_cores
 from farfield.gromacs.program import GmxError
 from farfield.report import report
-from examples import membrane
 from tests.bench import nve_drift
 from tests.support.gmx import environment, mdp, simulation, systems
 
@@ -105,7 +105,7 @@ SHORT_ORDERS, ORDERS, LONG_ORDERS = (4, 8), (4, 6, 8), (3, 4, 5, 6, 8, 10, 12)
 def equilibrated(folder, make, ensemble):
     """The run input file of a system after some ps in its ensemble."""
     system = make(folder)
-    at_constant_energy = "no" == ensemble.get("tcoupl")
+    at_constant_energy = ensemble.get("tcoupl") == "no"
     # Velocities for constant energy come from a run with a thermostat
     before = {} if at_constant_energy else ensemble
     # The barostat for systems that are not in equilibrium yet; it has no anisotropic form

@@ -152,7 +152,8 @@ TYPED_TEST(RequestedAccuracy, IsMetOrRefusedInEveryKindOfSystem)
             SCOPED_TRACE(trace.str());
             Options options  = TypeParam::options();
             options.accuracy = request;
-            options.threads  = 2;
+            // a team would wait for itself longer than it works on most of these
+            options.threads = 1;
             ++tried;
             met += expectKept<Real>(reference, options) ? 1 : 0;
         }

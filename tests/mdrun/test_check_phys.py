@@ -9,7 +9,7 @@ from tests.support.gmx import mdp
 
 pytest.importorskip("physical_validation")
 
-from regressiontests import check_phys  # noqa: E402 (after the package that it needs)
+from regressiontests import check_phys
 
 WATER = "int_water_md_verlet_none_pme_switch"
 

@@ -104,7 +104,7 @@ def errors(work, system, run):
 @pytest.mark.parametrize(
     "before",
     [{"accuracy": 1e-2}, {"order": 2, "cell-size": 0.7}, {"accuracy": 1e-2, "device": "cpu"}],
-    ids=lambda options: ", ".join(options),
+    ids=", ".join,
 )
 def test_forces_have_the_accuracy_that_the_continuation_asks_for(work, water, before):
     wanted = 1e-4

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Runs with FMM sample what they should, by physical_validation, in short; tests/bench/ensembles.py at length.
 
+test_check_phys.py has fluctuations of the energy against the time step in shorter runs.
+
 Volumes at two pressures are there only: docs/report.md says why a short pair tells nothing.
 """
 
@@ -16,12 +18,14 @@ pv = pytest.importorskip("physical_validation")
 BOUND = 4.0
 
 
+@pytest.mark.long
 def test_kinetic_and_potential_energies_have_the_distributions_of_their_temperature(work, water):
     runs = ensembles.Runs(pv, work, water, "FMM", length=100.0)
     for what, (value, _) in ensembles.at_constant_volume(runs).items():
         assert value <= BOUND, what
 
 
+@pytest.mark.long
 def test_fluctuations_of_the_energy_fall_with_the_square_of_the_time_step(work, water):
     runs = ensembles.Runs(pv, work, water, "FMM", length=0.0)
     (value, bound) = ensembles.at_constant_energy(runs)["integrator"]

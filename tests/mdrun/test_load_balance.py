@@ -3,6 +3,8 @@
 
 import re
 
+import pytest
+
 from tests.mdrun.test_gpu_sparse import placed
 from tests.mdrun.test_ranks import TREE
 from tests.support.gmx import simulation, systems
@@ -25,6 +27,7 @@ def imbalances(log):
     return [float(f) for f in re.findall(r"load imb\.: force +([\d.]+)%", log)]
 
 
+@pytest.mark.whole_machine
 def test_borders_move_to_the_film(work):
     """All but a twentieth of a film of 2.8 nm is in the lower half of a box of 16 nm.
 

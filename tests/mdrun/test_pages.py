@@ -34,8 +34,15 @@ def trimmed(text):
 
 TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in files() if path != Path(__file__).resolve()}
 END = r"[^\s\"'<>`\]{}|\\]+"
-DOIS = sorted({(name, trimmed(doi)) for name, text in TEXTS.items() for doi in re.findall(rf"\b10\.\d{{4,}}/{END}", text)})
-ADDRESSES = sorted({(name, trimmed(found)) for name, text in TEXTS.items() for found in re.findall(rf"https?://{END}", text)})
+
+
+def of_texts(pattern):
+    """(name of a text, what it has of a pattern), each once."""
+    return sorted({(name, trimmed(found)) for name, text in TEXTS.items() for found in re.findall(pattern, text)})
+
+
+DOIS = of_texts(rf"\b10\.\d{{4,}}/{END}")
+ADDRESSES = of_texts(rf"https?://{END}")
 
 
 def test_there_are_papers_and_addresses():

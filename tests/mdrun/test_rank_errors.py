@@ -12,6 +12,7 @@ import pytest
 from tests.support.gmx import environment, simulation, systems
 from tests.support.gmx.mdp import FMM, settings
 
+pytestmark = pytest.mark.whole_machine
 needs_mpi = pytest.mark.skipif(environment.gmx_mpi() is None, reason="GMX_MPI is not set")
 
 # Seconds, in which ranks that are more than processors start, and end.

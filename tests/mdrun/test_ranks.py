@@ -14,6 +14,8 @@ from tests.mdrun.test_gpu_sparse import placed
 from tests.support.gmx import environment, mdp, simulation, systems
 from tests.support.gmx.mdp import BAROSTAT, FIXED_FMM, FMM, THERMOSTAT, settings
 
+pytestmark = pytest.mark.whole_machine
+
 MOTION = {**mdp.MOTION, "fmm-farfield-device": "cpu"}
 TREE = {"fmm-farfield-m2l": "hierarchy", "fmm-farfield-cell-size": 0.4}
 # Some hundred terms of single precision, added in another order; a rerun on the ranks of the run

@@ -9,7 +9,10 @@ from tests.mdrun.test_ranks import MOTION, ROUNDING
 from tests.support.gmx import environment, simulation
 from tests.support.gmx.mdp import FIXED_FMM, settings
 
-pytestmark = pytest.mark.skipif(environment.gmx_mpi() is None, reason="GMX_MPI is not set")
+pytestmark = [
+    pytest.mark.whole_machine,
+    pytest.mark.skipif(environment.gmx_mpi() is None, reason="GMX_MPI is not set"),
+]
 
 RANKS = 2  # of each replica
 INTERVAL = 5

@@ -263,7 +263,9 @@ NE 216
 """
     (work / "topol.top").write_text(top)
     corners = np.array(list(np.ndindex(6, 6, 6)), dtype=float) * 0.5 + 0.2
-    rows = "".join(f"{i % 99999 + 1:5d}NE      NE{i + 1:5d}{x:8.3f}{y:8.3f}{z:8.3f}\n" for i, (x, y, z) in enumerate(corners))
+    rows = "".join(
+        f"{i % 99999 + 1:5d}NE      NE{i + 1:5d}{x:8.3f}{y:8.3f}{z:8.3f}\n" for i, (x, y, z) in enumerate(corners)
+    )
     (work / "conf.gro").write_text(f"neon\n  216\n{rows}   3.0   3.0   3.0\n")
     entries = settings(STANDARD_PME, {"constraints": "none"})
     simulation.grompp(work, "run", entries, "conf.gro", "topol.top", ["-maxwarn", 1]).ok()

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from tests.support.gmx import boundary_checks, environment, mdp, reference, simulation, systems
+from tests.support.gmx import boundary_checks, environment, mdp, reference, systems
 from tests.support.gmx.mdp import settings
 from tests.support.gmx.simulation import force_error, simulate
 

@@ -283,7 +283,8 @@ def test_a_busy_machine_is_named(command, load, said, gmx, capsys, monkeypatch):
     monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     assert main(gmx(command, mdrun="exit 1")) == 1
-    assert ("Other programs want 3.0 cores of this machine, which has 4" in " ".join(capsys.readouterr().out.split())) == said
+    told = " ".join(capsys.readouterr().out.split())
+    assert ("Other programs want 3.0 cores of this machine, which has 4" in told) == said
 
 
 def test_references_are_evaluated_on_one_rank():

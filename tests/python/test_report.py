@@ -231,7 +231,8 @@ def test_the_summary_names_what_is_beyond_its_bound():
         "All other lines are within their bounds. The runs are too short to tell of some lines (1 of water); runs of "
         "730 ps would."
     )
-    assert page.summary([within, beyond], 100).startswith("Beyond their bounds: density (salt); pressure (salt). The runs")
+    both = page.summary([within, beyond], 100)
+    assert both.startswith("Beyond their bounds: density (salt); pressure (salt). The runs")
 
 
 def test_orders_that_are_less_accurate_than_asked_for_are_shown_but_not_judged():
@@ -321,7 +322,8 @@ def test_speed_is_that_of_all_parts_of_a_run(tmp_path):
                  (ns/day)    (hour/ns)
 Performance:      {1}        0.1
 """
-    path.write_text(part.format(30.0, 100.0) + part.replace("100.0\n", "100.0\n          1:30\n", 1).format(90.0, 200.0))
+    longer = part.replace("100.0\n", "100.0\n          1:30\n", 1)
+    path.write_text(part.format(30.0, 100.0) + longer.format(90.0, 200.0))
     assert log.speed(path) == pytest.approx((30 * 100 + 90 * 200) / 120)
 
 
@@ -377,11 +379,12 @@ class Program:
 def shown(name, lines):
     """What page.html shows of a system, with these lines."""
     return {
-        **{"title": name, "atoms": 22206, "file": f"{name}.tpr", "hash": 64 * "d", "box": "6.80 × 6.80 × 4.81"},
-        **{"ensemble": "md, 2 fs", "errors": {"PME": "3.9e-04", "FMM": "2.1e-04"}, "speeds": {"PME": "712.0", "FMM": "824.0"}},
-        **{"failed": [], "untold": ["pressure"], "longer": 2.0, "passed": 20, "total": len(lines)},
+        "title": name, "atoms": 22206, "file": f"{name}.tpr", "hash": 64 * "d", "box": "6.80 × 6.80 × 4.81",
+        "ensemble": "md, 2 fs", "errors": {"PME": "3.9e-04", "FMM": "2.1e-04"},
+        "speeds": {"PME": "712.0", "FMM": "824.0"},
+        "failed": [], "untold": ["pressure"], "longer": 2.0, "passed": 20, "total": len(lines),
         "forces": [{"kind": kind, "numbers": 8 * ["3.9e-04"] + ["1.31"]} for kind in ("PME", "FMM")],
-        **{"force_figures": [], "lines": lines, "run_figures": [], "settings": {}, "setup": "", "dt": "2"},
+        "force_figures": [], "lines": lines, "run_figures": [], "settings": {}, "setup": "", "dt": "2",
         "drifts": [{**lines[0], "order": 8, "error": "2.1e-04"}],
     }
 

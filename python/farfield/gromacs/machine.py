@@ -33,11 +33,11 @@ def gpus():
 
 
 def busy():
-    """A sentence where other programs keep more than a quarter of the machine busy, or None; to be asked before runs."""
+    """A sentence where other programs keep over a quarter of the machine busy, or None; to be asked before runs."""
     load, cores = os.getloadavg()[0], os.cpu_count()
     if load <= 0.25 * cores:
         return None
     return (
-        f"Other programs want {load:.1f} cores of this machine, which has {cores}. Speeds are not those of an idle one, and "
-        "may be tens of times lower; GOMP_SPINCOUNT=2000 in the environment helps threads that share cores."
+        f"Other programs want {load:.1f} cores of this machine, which has {cores}. Speeds are not those of an idle "
+        "one, and may be tens of times lower; GOMP_SPINCOUNT=2000 in the environment helps threads that share cores."
     )

@@ -82,7 +82,7 @@ class Done:
     text: str
 
     def ok(self):
-        """Returns itself, or raises GmxError if the command failed, or may have: some do not see that a disk is full."""
+        """Returns itself, or raises GmxError if the command failed, or may have: some overlook a full disk."""
         if self.status != 0 or self.full:
             tail = "\n".join(self.text.splitlines()[-25:])
             raise GmxError(

@@ -23,7 +23,7 @@ def fitted(times, energies):
 
 
 def of_order(base, order, cell_size, direct_range=1):
-    """The lines of base, .mdp settings of FMM, with an order, whatever its error, and cells (nm) that all orders share."""
+    """The lines of base, .mdp settings of FMM, with an order, whatever its error, and cells (nm) of all orders."""
     return {
         **base,
         "fmm-farfield-order": order,

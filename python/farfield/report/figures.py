@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402  # after the choice of the backend
+import matplotlib.pyplot as plt  # after the choice of the backend
 
 COLOURS = {"PME": "#8c510a", "FMM": "#01665e"}
 SIZE = (4.6, 2.9)  # inches

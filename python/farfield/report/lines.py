@@ -21,8 +21,8 @@ BOUNDS = {
     ),
     "energy": (
         "|FMM - PME|",
-        f"Energies and pressures: beside {series.TOLERATED:g} standard errors they may differ by what they differ by at "
-        "the starting structure, since that stays in averages; the table of errors there says which method is off.",
+        f"Energies and pressures: beside {series.TOLERATED:g} standard errors they may differ by what they differ by "
+        "at the starting structure, since that stays in averages; the table of errors there says which method is off.",
     ),
     "drift": (
         "|FMM|",
@@ -46,8 +46,9 @@ MATTERS = (
 )
 TOO_SHORT = "too short to tell"
 WHY_TOO_SHORT = (
-    f"“{TOO_SHORT[0].upper()}{TOO_SHORT[1:]}”: {series.TOLERATED:g} standard errors of the difference are more than what "
-    f"would matter, so that a line within its bound says nothing. What would matter: {'; '.join(m[3] for m in MATTERS)}."
+    f"“{TOO_SHORT[0].upper()}{TOO_SHORT[1:]}”: {series.TOLERATED:g} standard errors of the difference are more than "
+    "what would matter, so that a line within its bound says nothing. "
+    f"What would matter: {'; '.join(m[3] for m in MATTERS)}."
 )
 
 

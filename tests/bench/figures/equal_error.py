@@ -24,3 +24,4 @@ def time_at_error(curve, error):
         if error < high:
             share = math.log(error / low) / math.log(high / low)
             return slow * (fast / slow) ** share
+    raise AssertionError("an error beyond the last of the points was told before")

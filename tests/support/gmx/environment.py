@@ -52,7 +52,7 @@ def folder_from_environment(name):
 
 def threads():
     """OpenMP threads of a test's mdrun."""
-    return int(os.environ.get("FARFIELD_TEST_THREADS", 0)) or usable_cores()
+    return int(os.environ.get("FARFIELD_TEST_THREADS", "0")) or usable_cores()
 
 
 def gpu_count():
