@@ -19,9 +19,9 @@ constexpr double c_resized = 0.15;
 constexpr double c_worseShape = 1.05;
 /*! \brief Largest strain that is followed, in terms of the error of the operators.
  *
- *  What is of second order in energies and forces is of first order in the virial, their derivative.
- *  A strain of twice to five times the error of the forces adds as much to the virial as truncation
- *  does: measured on water at orders 9 and 12, and on nine charges in a cell or two at 7 and 12. */
+ *  Where energies and forces are off by the second order of the strain, the virial, a derivative, is
+ *  off by the first. A strain of one to nine times the error of the forces changes the virial as
+ *  much as truncation does: measured on water at orders 7 to 13 and on nine charges at 7 and 12. */
 constexpr double c_ofVirial = 5;
 //! Parts of the error of the operators that a neglected strain may make.
 constexpr double c_neglected = 2e-3;
