@@ -31,26 +31,16 @@ constexpr double c_ofExclusions = 0.3;
 //! Excluded pairs at any distance, nm, as far as they are surely near.
 constexpr double c_allExclusions = 1e9;
 
-//! The setting with the smallest error of some.
-struct Best
-{
-    std::optional<Discretisation> setting;
-    double error = std::numeric_limits<double>::infinity();
-    void note(double measured, const Discretisation& d)
-    {
-        if (measured < error)
-        {
-            error   = measured;
-            setting = d;
-        }
-    }
-};
+} // namespace
 
 /*! \brief The course of the search: which error in water to ask for next, by what the attempts
  *         before have met. */
-class Search
+template<class Real>
+class AccuracyControl<Real>::Search
 {
 public:
+    explicit Search(double request) : request_(request) {}
+    double request() const { return request_; }
     //! Whether another attempt is worth it.
     bool goesOn() const
     {
@@ -100,12 +90,38 @@ public:
                                           && measured > 0.7 * e.measured;
                                });
         failed_.push_back({ measured, predicted });
-        least_ = std::min(least_, measured);
         attempts_++;
         factor_ = std::max(ratio, 1.5 * factor_);
     }
-    //! Smallest error that was measured, of attempts that did not do.
+    //! Smallest error that was measured.
     double least() const { return least_; }
+
+    //! An attempt is built. \returns false, and nothing, where all of them take too long together
+    bool mayBuild(const Discretisation& d)
+    {
+        setUp_ += partOfLongestSetUp(d);
+        return !last || setUp_ <= 1;
+    }
+    //! Whether a setting is the one before.
+    bool isAsLast(const Discretisation& d) const { return last && d.hasSettingOf(*last); }
+    //! Notes what may be taken where nothing suffices. \param[in] built  what was measured
+    void note(const MeasuredError& measured, const Discretisation& built)
+    {
+        if (measured.worst < least_)
+        {
+            least_  = measured.worst;
+            closest = built;
+        }
+        if (!atRounding && measured.beyondRounding <= request_)
+        {
+            atRounding = built; // the first one is the cheapest
+        }
+    }
+
+    std::optional<Discretisation> sufficient, last; //!< as built
+    std::optional<Discretisation> atRounding;       //!< where all that is missing is rounding
+    std::optional<Discretisation> closest;          //!< the one with the smallest error
+    bool isBuilt = false;                           //!< the last one
 
 private:
     struct Errors
@@ -114,6 +130,8 @@ private:
     };
     static constexpr int c_mostCheaper = 3;
 
+    double request_;
+    double setUp_  = 0; //!< of all attempts, in terms of what they may take
     double factor_ = 1;
     double enough_ = 1; //!< the factor of the attempt that does
     int attempts_  = 0;
@@ -123,133 +141,148 @@ private:
     std::vector<Errors> failed_; //!< attempts, since it started again
 };
 
-} // namespace
-
 template<class Real>
 void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
                                             const Real* x,
                                             const Vec3& extent,
                                             WhereMissed whereMissed)
 {
-    const bool isPeriodic = options_.boundary == Boundary::Periodic;
     Mat3 box;
     const auto chooseBox = [&]
     {
-        box = isPeriodic ? periodicBox : openBoxFor(options_, x, periodicBox, extent);
+        box = options_.boundary == Boundary::Periodic
+                      ? periodicBox
+                      : openBoxFor(options_, x, periodicBox, extent);
         errors_.look(x, box, extent);
     };
     cellBound_ = std::numeric_limits<double>::infinity();
     chooseBox();
-    const double request   = c_margin * options_.accuracy;
-    const bool orderIsOpen = options_.order < 0;
-    Search search;
-    double setUp = 0;     // of all attempts
-    bool isBuilt = false; // the last one
-    std::optional<Discretisation> sufficient, last;
-    // what is taken where nothing suffices
-    std::optional<Discretisation> atRounding;
-    Best closest;
-    const auto isAsLast = [&](const Discretisation& d) { return last && d.hasSettingOf(*last); };
-    while (search.goesOn())
+    Search search(c_margin * options_.accuracy);
+    bool isDone = false;
+    while (!isDone && search.goesOn())
     {
-        Options ofWater  = options_;
-        ofWater.accuracy = options_.accuracy / search.factor();
-        try
-        {
-            Discretisation d = choice(ofWater, box, errors_.occupied(), extent);
-            if (last)
-            {
-                d.exclusionRange = operators_->discretisation().exclusionRange;
-            }
-            if (sufficient && (isAsLast(d) || d.hasSettingOf(*sufficient)))
-            {
-                break;
-            }
-            if (isAsLast(d))
-            {
-                search.askForMore();
-                continue;
-            }
-            setUp += partOfLongestSetUp(d);
-            if (last && setUp > 1)
-            {
-                break;
-            }
-            isBuilt = false;
-            operators_->build(d);
-            isBuilt = true;
-            last    = d;
-        }
-        catch (const Error&)
-        {
-            if (!last)
-            {
-                throw;
-            }
-            break; // what would be better cannot be had
-        }
-        const double predicted       = estimatedError(*last, last->leafGrid(box));
-        const MeasuredError measured = measureAndNote(x, box, predicted);
-        const double ratio           = c_doubt * measured.worst / predicted;
-        closest.note(measured.worst, operators_->discretisation());
-        if (!atRounding && measured.beyondRounding <= request)
-        {
-            atRounding = operators_->discretisation(); // the first one is the cheapest
-        }
-        if (measured.worst <= request || !orderIsOpen)
-        {
-            // an explicit order stands even if it misses the accuracy
-            const bool isIdle = orderIsOpen && !countsAllPlaces_ && search.mayAskForLess()
-                                && measured.worst > 0 && measured.worst < c_idle * request
-                                && ratio < search.factor();
-            sufficient = operators_->discretisation();
-            if (!isIdle)
-            {
-                return;
-            }
-            search.askForLess(ratio);
-        }
-        else if (sufficient && !search.mayAskForLess())
+        const Attempt attempt = buildNext(box, extent, &search);
+        if (attempt == Attempt::None)
         {
             break;
         }
-        else if (sufficient)
+        if (attempt == Attempt::AsBefore)
         {
-            search.askForLessThanEnough();
+            search.askForMore();
+            continue;
         }
-        else
+        const double predicted       = estimatedError(*search.last, search.last->leafGrid(box));
+        const MeasuredError measured = measureAndNote(x, box, predicted);
+        isDone                       = judge(measured, predicted, &search);
+        // rounding grows with cells
+        const double smaller = search.last->leafGrid(box).unit()
+                               * std::min(0.5, 0.7 * search.request() / measured.worst);
+        if (search.isStuck() && options_.cellSize == 0 && smaller > c_smallestBound)
         {
-            search.failed(measured.worst, predicted, ratio);
-            // rounding grows with cells
-            const double smaller =
-                    last->leafGrid(box).unit() * std::min(0.5, 0.7 * request / measured.worst);
-            if (search.isStuck() && options_.cellSize == 0 && smaller > c_smallestBound)
-            {
-                cellBound_ = smaller;
-                chooseBox();
-                search.startAgain();
-            }
+            cellBound_ = smaller;
+            chooseBox();
+            search.startAgain();
         }
     }
-    if (!sufficient)
+    if (!search.sufficient)
     {
-        sufficient = atRounding;
-        if (!sufficient && whereMissed == WhereMissed::TakeBest)
-        {
-            sufficient = closest.setting ? closest.setting : last;
-        }
-        if (!sufficient)
-        {
-            refuse(search.least());
-        }
-        sufficient->isBestEffort = true;
+        takeClosest(whereMissed, &search);
     }
     // the last one may be cheaper and not do
-    if (!isBuilt || sufficient->isBestEffort
-        || !operators_->discretisation().hasSettingOf(*sufficient))
+    if (!search.isBuilt || search.sufficient->isBestEffort
+        || !operators_->discretisation().hasSettingOf(*search.sufficient))
     {
-        operators_->build(*sufficient);
+        operators_->build(*search.sufficient);
     }
+}
+
+template<class Real>
+typename AccuracyControl<Real>::Attempt AccuracyControl<Real>::buildNext(const Mat3& box,
+                                                                         const Vec3& extent,
+                                                                         Search* search)
+{
+    Options ofWater  = options_;
+    ofWater.accuracy = options_.accuracy / search->factor();
+    try
+    {
+        Discretisation d = choice(ofWater, box, errors_.occupied(), extent);
+        if (search->last)
+        {
+            d.exclusionRange = operators_->discretisation().exclusionRange;
+        }
+        if (search->sufficient && (search->isAsLast(d) || d.hasSettingOf(*search->sufficient)))
+        {
+            return Attempt::None;
+        }
+        if (search->isAsLast(d))
+        {
+            return Attempt::AsBefore;
+        }
+        if (!search->mayBuild(d))
+        {
+            return Attempt::None;
+        }
+        search->isBuilt = false;
+        operators_->build(d);
+        search->isBuilt = true;
+        search->last    = d;
+        return Attempt::Built;
+    }
+    catch (const Error&)
+    {
+        if (!search->last)
+        {
+            throw;
+        }
+        return Attempt::None; // what would be better cannot be had
+    }
+}
+
+template<class Real>
+bool AccuracyControl<Real>::judge(const MeasuredError& measured, double predicted, Search* search)
+{
+    const double ratio     = c_doubt * measured.worst / predicted;
+    const bool orderIsOpen = options_.order < 0;
+    search->note(measured, operators_->discretisation());
+    if (measured.worst <= search->request() || !orderIsOpen)
+    {
+        // an explicit order stands even if it misses the accuracy
+        search->sufficient = operators_->discretisation();
+        const bool isIdle  = orderIsOpen && !countsAllPlaces_ && search->mayAskForLess()
+                            && measured.worst > 0 && measured.worst < c_idle * search->request()
+                            && ratio < search->factor();
+        if (isIdle)
+        {
+            search->askForLess(ratio);
+        }
+        return !isIdle;
+    }
+    if (!search->sufficient)
+    {
+        search->failed(measured.worst, predicted, ratio);
+        return false;
+    }
+    if (!search->mayAskForLess())
+    {
+        return true;
+    }
+    search->askForLessThanEnough();
+    return false;
+}
+
+template<class Real>
+void AccuracyControl<Real>::takeClosest(WhereMissed whereMissed, Search* search) const
+{
+    search->sufficient = search->atRounding;
+    if (!search->sufficient && whereMissed == WhereMissed::TakeBest)
+    {
+        search->sufficient = search->closest ? search->closest : search->last;
+    }
+    if (!search->sufficient)
+    {
+        refuse(search->least());
+    }
+    search->sufficient->isBestEffort = true;
 }
 
 template<class Real>

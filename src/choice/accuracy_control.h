@@ -107,6 +107,20 @@ public:
     double largestCell() const;
 
 private:
+    class Search;
+    //! What came of the next attempt of a search.
+    enum class Attempt
+    {
+        Built,
+        AsBefore, //!< its setting is the one before
+        None      //!< there is no other
+    };
+    //! Builds the setting that a search asks for next.
+    Attempt buildNext(const Mat3& box, const Vec3& extent, Search* search);
+    //! Says what the next attempt asks for. \returns whether there is none
+    bool judge(const MeasuredError& measured, double predicted, Search* search);
+    //! Takes the setting that comes closest. \throws Error  as buildSufficient()
+    void takeClosest(WhereMissed whereMissed, Search* search) const;
     //! How far off the operators in use are, in terms of the request.
     MeasuredError measureAnew(const Real* x, const Mat3& box);
     /*! \brief The box that suits particles without images.
