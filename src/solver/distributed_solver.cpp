@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "choice/force_scale.h"
 #include "evaluation/input_check.h"
 #include "evaluation/memory_errors.h"
 #include "solver/ranks_check.h"
