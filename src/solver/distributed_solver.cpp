@@ -16,6 +16,7 @@
 
 namespace farfield
 {
+
 template<class Real>
 DistributedSolver<Real>::Impl::Impl(const Options& options,
                                     Communicator* communicator,
