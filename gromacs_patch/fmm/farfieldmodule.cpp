@@ -59,6 +59,7 @@
 #include "gromacs/mdtypes/imdoutputprovider.h"
 #include "gromacs/mdtypes/inputrec.h"
 #include "gromacs/mdtypes/md_enums.h"
+#include "gromacs/mdtypes/mdrunoptions.h"
 #include "gromacs/mdtypes/simulation_workload.h"
 #include "gromacs/pbcutil/pbc.h"
 #include "gromacs/topology/topology.h"
@@ -77,8 +78,8 @@
 #include "farfieldperturbation.h"
 #include "farfieldreference.h"
 #include "farfieldtopology.h"
-#include "fmm_mdmodule.h"
 #include "fmm_mdpoptions.h"
+#include "fmmbackend.h"
 
 namespace gmx
 {
@@ -92,29 +93,11 @@ constexpr const char* c_checkpointKey = "fmm-farfield-state";
 //! Name of the row of the cycle-counter table in the log
 constexpr const char* c_cycleCounterName = "FMM (farfield)";
 
-//! Where the module's options are among those of all modules
-constexpr const char* c_optionsSection = "fast-multipole-method";
-
 //! What mdrun itself does at output steps, whatever the electrostatics
 constexpr const char* c_graphNote =
         "With GMX_CUDA_GRAPH, GROMACS 2026.3 writes at output steps coordinates of another moment "
         "than the forces, with PME as with FMM. Where the two are to be compared, run without "
         "GMX_CUDA_GRAPH, or use mdrun -rerun.";
-
-/*! \brief Returns the options of the FMM module in \p params, or nullptr.
- *
- * \param[in] params  the options of all modules, as in the run input file; can be nullptr
- */
-const KeyValueTreeObject* fmmOptions(const KeyValueTreeObject* params)
-{
-    if (params == nullptr || !params->keyExists(c_optionsSection))
-    {
-        return nullptr;
-    }
-    const KeyValueTreeObject& section = (*params)[c_optionsSection].asObject();
-    const std::string         name    = std::string(FmmModuleInfo::sc_name);
-    return section.keyExists(name) ? &section[name].asObject() : nullptr;
-}
 
 /*! \brief Returns a copy of \p tree without the options of this backend.
  *
@@ -136,7 +119,7 @@ void copyWithoutFarfield(const KeyValueTreeObject& tree, KeyValueTreeObjectBuild
 }
 
 //! What of a run this backend can do on a single rank only, to follow "on a single rank only"; empty if nothing
-std::string whatNeedsOneRankWithFarfield(const PbcType pbcType, const bool hasTwoStates, const gmx_mtop_t& mtop)
+std::string whatNeedsOneRank(const PbcType pbcType, const bool hasTwoStates, const gmx_mtop_t& mtop)
 {
     if (pbcType != PbcType::Xyz)
     {
@@ -157,50 +140,51 @@ std::string whatNeedsOneRankWithFarfield(const PbcType pbcType, const bool hasTw
     return {};
 }
 
-} // namespace
-
-bool usesFarfield(const t_inputrec& ir)
+//! What this backend can do, and what it does not support
+class FarfieldBackend final : public FmmBackend
 {
-    const KeyValueTreeObject* options = fmmOptions(ir.params);
-    if (ir.coulombtype != CoulombInteractionType::Fmm || options == nullptr
-        || !options->keyExists(c_fmmActiveOptionName))
+public:
+    bool computesAllCoulomb() const override { return true; }
+
+    bool excludesPairsAtAnyDistance() const override { return true; }
+
+    bool allowsUnboundedAtoms(const PbcType pbcType) const override
     {
-        return false;
+        return pbcType == PbcType::No || pbcType == PbcType::XY;
     }
-    const KeyValueTreeValue& backend = (*options)[c_fmmActiveOptionName];
-    return backend.isType<std::string>()
-           && backend.cast<std::string>() == c_activeFmmBackendNames[ActiveFmmBackend::Farfield];
-}
 
-std::string whatNeedsOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop)
-{
-    return usesFarfield(ir) ? whatNeedsOneRankWithFarfield(
-                   ir.pbcType, ir.efep != FreeEnergyPerturbationType::No && hasPerturbedCharges(mtop), mtop)
-                            : "";
-}
-
-void checkStartForFarfield(const t_inputrec& ir, ArrayRef<const RVec> x)
-{
-    if (usesFarfield(ir))
+    std::string featureForOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop) const override
     {
-        if (const int atom = findBadPosition(x); atom >= 0)
+        return whatNeedsOneRank(
+                ir.pbcType, ir.efep != FreeEnergyPerturbationType::No && hasPerturbedCharges(mtop), mtop);
+    }
+
+    void checkTopology(const t_inputrec& ir, const gmx_mtop_t& mtop, WarningHandler* wi) const override
+    {
+        gmx::checkTopology(mtop, ir, wi);
+    }
+
+    void checkStructure(const t_inputrec&          ir,
+                        const gmx_mtop_t&          mtop,
+                        const ArrayRef<const RVec> x,
+                        const matrix               box,
+                        WarningHandler*            wi) const override
+    {
+        // The message about a position that is not finite follows
+        if (findBadPosition(x) < 0)
         {
-            GMX_THROW(InvalidInputError(badPositionMessage(atom)));
+            checkMolecules(mtop, ir, x, box, wi);
         }
     }
-}
+};
 
-void checkStructureForFarfield(const t_inputrec&          ir,
-                               const gmx_mtop_t&          mtop,
-                               const ArrayRef<const RVec> x,
-                               const matrix               box,
-                               WarningHandler*            wi)
+} // namespace
+
+const FmmBackend& farfieldBackend()
 {
-    // The message about a position that is not finite follows
-    if (usesFarfield(ir) && findBadPosition(x) < 0)
-    {
-        checkMolecules(mtop, ir, x, box, wi);
-    }
+    static const FarfieldBackend backend;
+
+    return backend;
 }
 
 class FarfieldModule::Impl : public IMDOutputProvider
@@ -245,7 +229,7 @@ public:
     //! Refuses several ranks where one is needed
     void checkRanks() const
     {
-        const std::string what = whatNeedsOneRankWithFarfield(pbcType_, run_.hasTwoStates, *mtop_);
+        const std::string what = whatNeedsOneRank(pbcType_, run_.hasTwoStates, *mtop_);
         if (run_.ranks != nullptr && !what.empty())
         {
             GMX_THROW(NotImplementedError(
@@ -378,23 +362,24 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
     setupNotifier.subscribe([impl](const MpiComm& mpiComm)
                             { impl->run_.ranks = mpiComm.isParallel() ? &mpiComm : nullptr; });
     setupNotifier.subscribe(
-            [impl](MDModulesDirectProvider* directProvider)
+            [impl](const MDModulesRunSetup& setup)
             {
-                const DeviceStreamManager* manager = directProvider->deviceStreamManager;
-                impl->simulationWork_              = directProvider->simulationWork;
-                impl->deviceStreamManager_         = manager;
+                const t_inputrec& ir       = setup.inputrec;
+                impl->simulationWork_      = &setup.simulationWork;
+                impl->deviceStreamManager_ = setup.deviceStreamManager;
 
-                impl->run_.coulombConstant  = c_one4PiEps0 / directProvider->relativePermittivity;
-                impl->run_.integratesMotion = directProvider->integratesMotion;
-                impl->run_.reproducible     = directProvider->reproducible;
-                impl->run_.isRerun          = directProvider->isRerun;
-                impl->run_.hasTwoStates =
-                        directProvider->isFreeEnergyRun && hasPerturbedCharges(*impl->mtop_);
-                impl->run_.device =
-                        chooseDevice(impl->options_.farfieldOptions(),
-                                     GMX_GPU_CUDA && manager != nullptr ? manager->deviceInfo().id : -1,
-                                     directProvider->availableDevices,
-                                     directProvider->rankOnNode);
+                impl->run_.coulombConstant  = c_one4PiEps0 / ir.epsilon_r;
+                impl->run_.integratesMotion = EI_DYNAMICS(ir.eI);
+                impl->run_.reproducible     = setup.mdrunOptions.reproducible;
+                impl->run_.isRerun = setup.mdrunOptions.rerun || ir.eI == IntegrationAlgorithm::Mimic;
+                impl->run_.hasTwoStates = ir.efep != FreeEnergyPerturbationType::No
+                                          && hasPerturbedCharges(*impl->mtop_);
+                impl->run_.device = chooseDevice(impl->options_.farfieldOptions(),
+                                                 GMX_GPU_CUDA && setup.deviceStreamManager != nullptr
+                                                         ? setup.deviceStreamManager->deviceInfo().id
+                                                         : -1,
+                                                 setup.availableDevices,
+                                                 setup.rankOnNode);
                 impl->checkRanks();
             });
 

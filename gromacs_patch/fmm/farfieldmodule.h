@@ -43,18 +43,11 @@
 #define GMX_FMM_FARFIELDMODULE_H
 
 #include <memory>
-#include <string>
-
-#include "gromacs/utility/arrayref.h"
-#include "gromacs/utility/vectypes.h"
-
-struct gmx_mtop_t;
-struct t_inputrec;
-class WarningHandler;
 
 namespace gmx
 {
 
+class FmmBackend;
 class FmmMdpOptions;
 class ForceProviders;
 class IMDOutputProvider;
@@ -91,38 +84,8 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-//! Whether \p ir has coulombtype = FMM with this backend.
-bool usesFarfield(const t_inputrec& ir);
-
-/*! \brief Returns what of a run with this backend needs a single rank, empty if nothing does.
- *
- * To follow "FMM electrostatics".
- *
- * \param[in] ir    the input record, of any run
- * \param[in] mtop  the global topology
- */
-std::string whatNeedsOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop);
-
-/*! \brief mdrun: refuses to start this backend with a position that is not finite or far too large.
- *
- * To be called before mdrun uses the positions: it would crash when it estimates the density for
- * the pair list, long before the first force.
- *
- * \param[in] ir  the input record
- * \param[in] x   the positions of all atoms at the start
- * \throws InvalidInputError  this backend is in use, and there is such a position
- */
-void checkStartForFarfield(const t_inputrec& ir, ArrayRef<const RVec> x);
-
-/*! \brief grompp: reports molecules that are broken, or too long, in a run with this backend.
- *
- * To be called with the box of the structure, before grompp clears what a slab does not use of it.
- */
-void checkStructureForFarfield(const t_inputrec&    ir,
-                               const gmx_mtop_t&    mtop,
-                               ArrayRef<const RVec> x,
-                               const matrix         box,
-                               WarningHandler*      wi);
+//! What this backend can do.
+const FmmBackend& farfieldBackend();
 
 } // namespace gmx
 

@@ -14,7 +14,7 @@ from tests.support.gmx.mdp import FMM, settings
 
 PAGES = {
     "mdp-options.md": ROOT / "gromacs_patch" / "mdp-options.md",
-    "mdp-options.rst": ROOT / "gromacs_patch" / "0001-host.patch",
+    "mdp-options.rst": ROOT / "gromacs_patch" / "0015-farfield.patch",
     "README.md": ROOT / "README.md",
 }
 
