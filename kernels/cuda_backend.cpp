@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "operators/scaled_charges.h"
+#include "operators/solid_harmonics.h"
 #include "runtime/add.h"
 #include "runtime/graph_recording.h"
 #include "runtime/medians.h"
@@ -113,7 +114,8 @@ void CudaBackend<Real>::plan(const OwnParticles<Real>& /*own*/, double net)
     setParticles();
     nearField_.exclusions().set(plan, far());
     cells_.makeRoomForList(); // not between the exchanges of an evaluation
-    ranks_->planExchanges(tree().view(0), *farField_.periodicM2l(), far());
+    ranks_->planExchanges(
+            coefficientCount(farField_.discretisation().order), tree().view(0).stride, far());
     history_.replace();
 }
 

@@ -44,8 +44,6 @@ public:
     double surelyNear() const { return surelyNear_; } //!< nm, see excluded_pairs.h
     DeviceTree<Real>& tree() { return tree_; }
     const DeviceTree<Real>& tree() const { return tree_; }
-    //! Of level 0, for ranks that take its steps in turn with messages.
-    DevicePeriodicM2l<Real>* periodicM2l() { return periodicM2l_.get(); }
 
     void p2m(const SortedParticles<Real>& particles, cudaStream_t stream);
     void m2m(int level, cudaStream_t stream);

@@ -10,7 +10,6 @@
 #define FARFIELD_KERNELS_M2L_M2L_H
 
 #include <memory>
-#include <vector>
 
 #include "runtime/device.h"
 #include "runtime/layout.h"
@@ -18,13 +17,9 @@
 
 #include "operators/m2l_list_operators.h"
 #include "operators/m2l_periodic_operators.h"
-#include "parallel/share.h"
 
 namespace farfield
 {
-
-template<class Real>
-struct Complex;
 
 //! The periodic M2L: Fourier transforms over the cells of level 0 and one operator per wave
 //! vector.
@@ -41,30 +36,6 @@ public:
      *                      virialScale, is added */
     void
     apply(const LevelView<Real>& level, double virialScale, double* virial, cudaStream_t stream);
-
-    /*! \name The steps of apply(), for ranks that deal fields and wave vectors out among them
-     *
-     *  A share is one of the coefficients for the transforms, and one of the representatives of wave
-     *  vectors, along their first axis, for the products. These need the spectra of all coefficients
-     *  there. */
-    //!@{
-    //! Makes the transforms of a share, when nothing is under way.
-    void prepare(const Share& share);
-    //! \param[in] M  of the coefficients of the share, [][stride]
-    void forward(const Real* M, const Share& share, cudaStream_t stream);
-    //! What the wave vectors of the share add to the virial, as apply(); before multiply().
-    void contract(const Share& share, double scale, double* virial, cudaStream_t stream);
-    void multiply(const Share& share, cudaStream_t stream);
-    //! \param[out] L  of the coefficients of the share, [][stride]
-    void backward(Real* L, const Share& share, cudaStream_t stream);
-
-    int coefficients() const;
-    //! [coefficients][spectrumStride()]
-    Complex<Real>* spectrum();
-    int spectrumStride() const;
-    //! Where the wave vectors of a share are in the spectrum of a coefficient.
-    std::vector<int> waves(const Share& share) const;
-    //!@}
 
     //! As PeriodicM2l::setStrain(); applied on the device.
     void setStrain(const double strain[3][3], cudaStream_t stream);

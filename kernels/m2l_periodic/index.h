@@ -10,9 +10,6 @@
 
 #include <cmath>
 
-#include <numeric>
-#include <vector>
-
 #include "base/vectors.h"
 #include "runtime/layout.h"
 
@@ -91,24 +88,6 @@ inline WaveGrid waveGrid(const Int3& lengths, const Int3& ranges, int copies)
     // an odd number of lines: neighbouring coefficients are not in the same part of the memory
     w.stride = ((waves + 15) / 16 | 1) * 16;
     return w;
-}
-
-/*! \brief Where representatives and their copies are stored, ascending.
- *  \param[in] first, last  of the representatives along the first axis: [first, last) */
-inline std::vector<int> storedWaves(const WaveGrid& w, int first, int last)
-{
-    const int plane = w.stored[1] * w.stored[2];
-    std::vector<int> waves;
-    for (int cz = 0; cz < w.stored[0]; cz++)
-    {
-        const int z = cz < w.ranges[0] ? cz : w.lengths[0] - cz;
-        if (z >= first && z < last)
-        {
-            waves.resize(waves.size() + plane);
-            std::iota(waves.end() - plane, waves.end(), cz * plane);
-        }
-    }
-    return waves;
 }
 
 //! The neighbouring representatives that a block of threads works on.

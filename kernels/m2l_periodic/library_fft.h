@@ -130,8 +130,7 @@ public:
     LibraryTransform(const std::vector<int>& lengths,
                      int fieldStride,
                      int spectrumStride,
-                     int fields) :
-        fields_(fields)
+                     int fields)
     {
         work_.resize(std::max({ forward_.make(true, lengths, fieldStride, spectrumStride, fields),
                                 backward_.make(false, lengths, fieldStride, spectrumStride, fields),
@@ -139,7 +138,6 @@ public:
         forward_.setWork(work_.data());
         backward_.setWork(work_.data());
     }
-    int fields() const { return fields_; }
     void forward(const Real* fields, Complex<Real>* spectra, cudaStream_t stream)
     {
         forward_.forward(fields, spectra, stream);
@@ -150,7 +148,6 @@ public:
     }
 
 private:
-    int fields_;
     DeviceBuffer<char> work_;
     LibraryPlan<Real> forward_, backward_;
 };

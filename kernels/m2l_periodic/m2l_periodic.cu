@@ -71,33 +71,19 @@ struct DevicePeriodicM2l<Real>::Impl
     void uploadStrain(const PeriodicM2lOperators<Real>& operators, cudaStream_t stream);
     void prepareTransform(const PeriodicM2lOperators<Real>& operators);
     void prepareKernels();
-    //! Makes the transform of so many fields, where cuFFT has it.
-    void prepareFields(int fields, std::unique_ptr<LibraryTransform<Real>>* transform);
     //! Distance of operators in memory: whole cache lines.
     size_t operatorStride() const { return (elements_.size() + 31) / 32 * 32; }
-    void forward(const Real* M, const Share& share, cudaStream_t stream);
-    void multiply(const Share& share, cudaStream_t stream);
-    void backward(Real* L, const Share& share, cudaStream_t stream);
+    void forward(const Real* M, cudaStream_t stream);
+    void multiply(cudaStream_t stream);
+    void backward(Real* L, cudaStream_t stream);
+    //! Adds to the virial; before multiply().
     template<int Columns>
-    void contract(const Share& share, double scale, double* virial, cudaStream_t stream);
+    void contract(double scale, double* virial, cudaStream_t stream);
     StrainView<Real> strain() const { return { strain_.data(), sums_, representatives_ }; }
-    int fields(const Share& share) const { return share.end(n_) - share.begin(n_); }
-    //! Spectrum of the first coefficient of a share.
-    Complex<Real>* spectrum(const Share& share)
+    //! Blocks of so many neighbouring representatives.
+    int blocks(int width) const
     {
-        return spectrum_.data() + static_cast<size_t>(share.begin(n_)) * waves_.stride;
-    }
-    LibraryTransform<Real>& transform(const Share& share)
-    {
-        return share.parts == 1 ? *transform_ : *transformOfShare_;
-    }
-    //! Planes of representatives along the first axis.
-    int firstPlane(const Share& share) const { return share.begin(waves_.ranges[0]); }
-    int planes(const Share& share) const { return share.end(waves_.ranges[0]) - firstPlane(share); }
-    //! Blocks of so many neighbouring representatives that a plane takes.
-    int blocksOfPlane(int width) const
-    {
-        return waves_.ranges[1] * blocksFor(waves_.ranges[2], width);
+        return waves_.ranges[0] * waves_.ranges[1] * blocksFor(waves_.ranges[2], width);
     }
 
     int n_;    //!< coefficients
@@ -125,8 +111,7 @@ struct DevicePeriodicM2l<Real>::Impl
     DeviceBuffer<VirialTask> virialTasks_;
     DeviceBuffer<double> partial_;
     DeviceBuffer<Complex<Real>> spectrum_;
-    std::vector<int> lengths_; //!< of the cells, longer than 1, for cuFFT
-    std::unique_ptr<LibraryTransform<Real>> transform_, transformOfShare_;
+    std::unique_ptr<LibraryTransform<Real>> transform_; //!< by cuFFT, where neither of these is
     SmallTransform<Real> small_;
     bool single_   = false; //!< a single cell needs no transform
     bool useSmall_ = false; //!< a block transforms a field in shared memory
@@ -286,21 +271,12 @@ void DevicePeriodicM2l<Real>::Impl::prepareTransform(const PeriodicM2lOperators<
     {
         return;
     }
-    std::copy_if(N.begin(), N.end(), std::back_inserter(lengths_), [](int k) { return k > 1; });
-    single_ = lengths_.empty();
-    prepareFields(n_, &transform_);
-}
-
-template<class Real>
-void DevicePeriodicM2l<Real>::Impl::prepareFields(
-        int fields,
-        std::unique_ptr<LibraryTransform<Real>>* transform)
-{
-    const bool isMade = *transform && (*transform)->fields() == fields;
-    if (!useSmall_ && !single_ && fields > 0 && !isMade)
+    std::vector<int> lengths;
+    std::copy_if(N.begin(), N.end(), std::back_inserter(lengths), [](int k) { return k > 1; });
+    single_ = lengths.empty();
+    if (!single_)
     {
-        *transform =
-                std::make_unique<LibraryTransform<Real>>(lengths_, stride_, waves_.stride, fields);
+        transform_ = std::make_unique<LibraryTransform<Real>>(lengths, stride_, waves_.stride, n_);
     }
 }
 
@@ -340,62 +316,46 @@ void DevicePeriodicM2l<Real>::Impl::prepareKernels()
 }
 
 template<class Real>
-void DevicePeriodicM2l<Real>::Impl::forward(const Real* M, const Share& share, cudaStream_t stream)
+void DevicePeriodicM2l<Real>::Impl::forward(const Real* M, cudaStream_t stream)
 {
-    const int count = fields(share);
-    if (count == 0)
-    {
-        return;
-    }
     if (useSmall_)
     {
-        small_.forward(M, stride_, count, spectrum(share), waves_.stride, stream);
+        small_.forward(M, stride_, n_, spectrum_.data(), waves_.stride, stream);
     }
     else if (single_)
     {
-        singleForwardKernel<<<blocksFor(count, 128), 128, 0, stream>>>(
-                M, stride_, count, spectrum(share), waves_.stride);
+        singleForwardKernel<<<blocksFor(n_, 128), 128, 0, stream>>>(
+                M, stride_, n_, spectrum_.data(), waves_.stride);
         checkLaunch("singleForwardKernel");
     }
     else
     {
-        transform(share).forward(M, spectrum(share), stream);
+        transform_->forward(M, spectrum_.data(), stream);
     }
 }
 
 template<class Real>
-void DevicePeriodicM2l<Real>::Impl::backward(Real* L, const Share& share, cudaStream_t stream)
+void DevicePeriodicM2l<Real>::Impl::backward(Real* L, cudaStream_t stream)
 {
-    const int count = fields(share);
-    if (count == 0)
-    {
-        return;
-    }
     if (useSmall_)
     {
-        small_.backward(spectrum(share), waves_.stride, count, L, stride_, stream);
+        small_.backward(spectrum_.data(), waves_.stride, n_, L, stride_, stream);
     }
     else if (single_)
     {
-        singleBackwardKernel<<<blocksFor(count, 128), 128, 0, stream>>>(
-                spectrum(share), waves_.stride, count, L, stride_);
+        singleBackwardKernel<<<blocksFor(n_, 128), 128, 0, stream>>>(
+                spectrum_.data(), waves_.stride, n_, L, stride_);
         checkLaunch("singleBackwardKernel");
     }
     else
     {
-        transform(share).backward(spectrum(share), L, stream);
+        transform_->backward(spectrum_.data(), L, stream);
     }
 }
 
 template<class Real>
-void DevicePeriodicM2l<Real>::Impl::multiply(const Share& share, cudaStream_t stream)
+void DevicePeriodicM2l<Real>::Impl::multiply(cudaStream_t stream)
 {
-    if (planes(share) == 0)
-    {
-        return;
-    }
-    const auto blocks     = [&](int width) { return planes(share) * blocksOfPlane(width); };
-    const auto firstBlock = [&](int width) { return firstPlane(share) * blocksOfPlane(width); };
     if constexpr (std::is_same_v<Real, float>)
     {
         if (tensor_.tiles > 0)
@@ -408,7 +368,6 @@ void DevicePeriodicM2l<Real>::Impl::multiply(const Share& share, cudaStream_t st
                                  kernel<<<blocks(width), tensor_.threads(), bytes, stream>>>(
                                          tensor_,
                                          waves_,
-                                         firstBlock(width),
                                          operatorStride(),
                                          kappa_.data(),
                                          phases_.data(),
@@ -427,7 +386,6 @@ void DevicePeriodicM2l<Real>::Impl::multiply(const Share& share, cudaStream_t st
                  singleCopy_.bytes(sizeof(Real)),
                  stream>>>(singleCopy_,
                            waves_,
-                           firstBlock(singleCopy_.width),
                            operatorStride(),
                            kappa_.data(),
                            phases_.data(),
@@ -435,44 +393,31 @@ void DevicePeriodicM2l<Real>::Impl::multiply(const Share& share, cudaStream_t st
         checkLaunch("singleCopyKernel");
         return;
     }
-    withMultiplyKernel<Real>(shape_.rows,
-                             [&](auto* kernel)
-                             {
-                                 kernel<<<blocks(shape_.width),
-                                          shape_.threads(),
-                                          shape_.width * shape_.groupSize * sizeof(Real),
-                                          stream>>>(shape_,
-                                                    waves_,
-                                                    firstBlock(shape_.width),
-                                                    operatorStride(),
-                                                    kappa_.data(),
-                                                    spectrum_.data());
-                                 checkLaunch("multiplyKernel");
-                             });
+    withMultiplyKernel<Real>(
+            shape_.rows,
+            [&](auto* kernel)
+            {
+                kernel<<<blocks(shape_.width),
+                         shape_.threads(),
+                         shape_.width * shape_.groupSize * sizeof(Real),
+                         stream>>>(
+                        shape_, waves_, operatorStride(), kappa_.data(), spectrum_.data());
+                checkLaunch("multiplyKernel");
+            });
 }
 
 template<class Real>
 template<int Columns>
-void DevicePeriodicM2l<Real>::Impl::contract(const Share& share,
-                                             double scale,
-                                             double* virial,
-                                             cudaStream_t stream)
+void DevicePeriodicM2l<Real>::Impl::contract(double scale, double* virial, cudaStream_t stream)
 {
-    const int plane = waves_.ranges[1] * waves_.ranges[2];
-    const int count = planes(share) * plane;
-    if (count == 0)
-    {
-        return;
-    }
     const auto launch = [&](auto* kernel, size_t bytes)
     {
-        kernel<<<count, c_virialThreads, bytes, stream>>>(waves_,
-                                                          virial_,
-                                                          strain(),
-                                                          spectrum_.data(),
-                                                          firstPlane(share) * plane,
-                                                          0.25 * inverseCells_ * scale,
-                                                          partial_.data());
+        kernel<<<representatives_, c_virialThreads, bytes, stream>>>(waves_,
+                                                                     virial_,
+                                                                     strain(),
+                                                                     spectrum_.data(),
+                                                                     0.25 * inverseCells_ * scale,
+                                                                     partial_.data());
         checkLaunch("virialKernel");
     };
     const int places    = virial_.places.count;
@@ -486,7 +431,8 @@ void DevicePeriodicM2l<Real>::Impl::contract(const Share& share,
         launch(virialKernel<Real, Columns, false>,
                VirialMemory<Real, Columns, false>::bytes(n_, places, sums_));
     }
-    virialSumKernel<<<StrainCount, c_virialSumThreads, 0, stream>>>(partial_.data(), count, virial);
+    virialSumKernel<<<StrainCount, c_virialSumThreads, 0, stream>>>(
+            partial_.data(), representatives_, virial);
     checkLaunch("virialSumKernel");
 }
 
@@ -507,79 +453,20 @@ void DevicePeriodicM2l<Real>::apply(const LevelView<Real>& level,
                                     double* virial,
                                     cudaStream_t stream)
 {
-    const Share whole = {};
-    forward(level.M, whole, stream);
+    impl_->forward(level.M, stream);
     if (virial != nullptr)
     {
-        contract(whole, virialScale, virial, stream);
+        if (impl_->waves_.copies == 4)
+        {
+            impl_->template contract<8>(virialScale, virial, stream);
+        }
+        else
+        {
+            impl_->template contract<2>(virialScale, virial, stream);
+        }
     }
-    multiply(whole, stream);
-    backward(level.L, whole, stream);
-}
-
-template<class Real>
-void DevicePeriodicM2l<Real>::prepare(const Share& share)
-{
-    impl_->prepareFields(impl_->fields(share), &impl_->transformOfShare_);
-}
-
-template<class Real>
-void DevicePeriodicM2l<Real>::forward(const Real* M, const Share& share, cudaStream_t stream)
-{
-    impl_->forward(M, share, stream);
-}
-
-template<class Real>
-void DevicePeriodicM2l<Real>::contract(const Share& share,
-                                       double scale,
-                                       double* virial,
-                                       cudaStream_t stream)
-{
-    if (impl_->waves_.copies == 4)
-    {
-        impl_->template contract<8>(share, scale, virial, stream);
-    }
-    else
-    {
-        impl_->template contract<2>(share, scale, virial, stream);
-    }
-}
-
-template<class Real>
-void DevicePeriodicM2l<Real>::multiply(const Share& share, cudaStream_t stream)
-{
-    impl_->multiply(share, stream);
-}
-
-template<class Real>
-void DevicePeriodicM2l<Real>::backward(Real* L, const Share& share, cudaStream_t stream)
-{
-    impl_->backward(L, share, stream);
-}
-
-template<class Real>
-int DevicePeriodicM2l<Real>::coefficients() const
-{
-    return impl_->n_;
-}
-
-template<class Real>
-Complex<Real>* DevicePeriodicM2l<Real>::spectrum()
-{
-    return impl_->spectrum_.data();
-}
-
-template<class Real>
-int DevicePeriodicM2l<Real>::spectrumStride() const
-{
-    return impl_->waves_.stride;
-}
-
-template<class Real>
-std::vector<int> DevicePeriodicM2l<Real>::waves(const Share& share) const
-{
-    const int first = impl_->firstPlane(share);
-    return storedWaves(impl_->waves_, first, first + impl_->planes(share));
+    impl_->multiply(stream);
+    impl_->backward(level.L, stream);
 }
 
 template<class Real>

@@ -174,14 +174,12 @@ template<class Real, int Rows>
 constexpr int c_multiplyBlocks = (sizeof(Real) == 4 && Rows * c_columns <= 24) ? 2 : 1;
 
 /*! \brief Replaces M by L in the spectrum.
- *  \param[in]     firstBlock  of those that all representatives would have
  *  \param[in]     kappa     [representatives][stride], rows of the lower triangle
  *  \param[in,out] spectrum  [n][waves.stride] */
 template<class Real, int Rows>
 __global__ void __launch_bounds__(c_multiplyThreads, c_multiplyBlocks<Real, Rows>)
         multiplyKernel(MultiplyShape shape,
                        WaveGrid waves,
-                       int firstBlock,
                        size_t stride,
                        const Real* __restrict__ kappa,
                        Complex<Real>* __restrict__ spectrum)
@@ -191,7 +189,7 @@ __global__ void __launch_bounds__(c_multiplyThreads, c_multiplyBlocks<Real, Rows
     const int n            = shape.n;
     constexpr int c_copies = c_columns / 2;
 
-    const BlockOfWaves block(waves, shape.width, firstBlock + static_cast<int>(blockIdx.x));
+    const BlockOfWaves block(waves, shape.width, static_cast<int>(blockIdx.x));
     const int groupThreads = 32 * shape.tiles * shape.splits;
     const int group        = threadIdx.x / groupThreads;
     const int thread       = threadIdx.x - group * groupThreads;

@@ -124,7 +124,6 @@ multiplyRow(int n, const Real* __restrict__ k, const ComplexPair<Real>* x, int r
 }
 
 /*! \brief Replaces M by L in the spectrum.
- *  \param[in]     firstBlock  of those that all representatives would have
  *  \param[in]     kappa     [waves][stride], rows of the lower triangle
  *  \param[in]     phases    Phase::code() of a coefficient
  *  \param[in,out] spectrum  [n][waves.stride] */
@@ -132,7 +131,6 @@ template<class Real, bool Staged>
 __global__ void __launch_bounds__(c_singleCopyThreads)
         singleCopyKernel(SingleCopyShape shape,
                          WaveGrid waves,
-                         int firstBlock,
                          size_t stride,
                          const Real* __restrict__ kappa,
                          const unsigned int* __restrict__ phases,
@@ -142,7 +140,7 @@ __global__ void __launch_bounds__(c_singleCopyThreads)
     Real* const shared = reinterpret_cast<Real*>(s_multiply);
     const int n        = shape.n;
 
-    const BlockOfWaves block(waves, shape.width, firstBlock + static_cast<int>(blockIdx.x));
+    const BlockOfWaves block(waves, shape.width, static_cast<int>(blockIdx.x));
     const int groupThreads = 32 * shape.warps;
     const int group        = threadIdx.x / groupThreads;
     const int thread       = threadIdx.x - group * groupThreads;

@@ -328,7 +328,6 @@ __device__ __forceinline__ void multiplyRows(const BlockedOperator& o,
 }
 
 /*! \brief Replaces M by L in the spectrum.
- *  \param[in]     firstBlock  of those that all representatives would have
  *  \param[in]     kappa     [representatives][stride], see BlockedOperator
  *  \param[in]     phases    Phase::code() of the copies of a coefficient, 4 bits each
  *  \param[in,out] spectrum  [n][waves.stride] */
@@ -336,7 +335,6 @@ template<int Tiles>
 __global__ void __launch_bounds__(c_tensorThreads)
         tensorMultiplyKernel(TensorShape shape,
                              WaveGrid waves,
-                             int firstBlock,
                              size_t stride,
                              const float* __restrict__ kappa,
                              const unsigned int* __restrict__ phases,
@@ -347,7 +345,7 @@ __global__ void __launch_bounds__(c_tensorThreads)
     const BlockedOperator o = BlockedOperator(shape.n);
     constexpr int c_copies  = 4;
 
-    const BlockOfWaves block(waves, shape.width, firstBlock + static_cast<int>(blockIdx.x));
+    const BlockOfWaves block(waves, shape.width, static_cast<int>(blockIdx.x));
     const int groupThreads = 32 * shape.warps;
     const int group        = threadIdx.x / groupThreads;
     const int thread       = threadIdx.x - group * groupThreads;

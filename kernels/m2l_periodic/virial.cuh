@@ -352,7 +352,6 @@ private:
 /*! \brief 1/2 X* (d kappa / d strain) X of a representative with its copies; a block each.
  *
  *  X of a copy has the signs of its reflections, which are those of the strain components too.
- *  \param[in]  first    representative
  *  \param[in]  scale    1/4 over the cells, and the units
  *  \param[out] partial  [blocks][StrainCount] */
 template<class Real, int Columns, bool Staged>
@@ -361,14 +360,13 @@ __global__ void __launch_bounds__(c_virialThreads)
                      const __grid_constant__ VirialView<Real> table,
                      const __grid_constant__ StrainView<Real> strain,
                      const Complex<Real>* __restrict__ spectrum,
-                     int first,
                      double scale,
                      double* __restrict__ partial)
 {
     extern __shared__ __align__(16) unsigned char s_virial[];
     using Terms      = VirialTerms<Real, Columns, Staged>;
     const int thread = threadIdx.x;
-    const Terms terms(s_virial, waves, table, strain, spectrum, first + blockIdx.x);
+    const Terms terms(s_virial, waves, table, strain, spectrum, static_cast<int>(blockIdx.x));
     terms.stage(thread);
     double total[StrainCount] = {};
     for (int part = 0; part < Terms::Memory::c_parts; part += Terms::Memory::c_atOnce)

@@ -58,23 +58,25 @@ public:
         return plan_;
     }
     /*! \brief Plans exchanges after makePlan().
-     *  \param[in] level  the coarsest */
-    void planExchanges(const LevelView<Real>& level,
-                       const DevicePeriodicM2l<Real>& m2l,
-                       cudaStream_t stream)
+     *  \param[in] stride  of the coarsest level */
+    void planExchanges(int coefficients, int stride, cudaStream_t stream)
     {
         ghosts_.plan(plan_, *partition_, stream);
         multipoles_.plan(partition_->regions(),
                          partition_->ranks(),
-                         Share(),
-                         m2l.coefficients(),
-                         level.stride,
+                         coefficients,
+                         stride,
                          static_cast<float>(partition_->limit()),
                          stream);
-        const std::vector<Stretch>& positions = ghosts_.received();
-        const auto smaller   = [](const Stretch& a, const Stretch& b) { return a.size < b.size; };
-        const size_t largest = std::max_element(positions.begin(), positions.end(), smaller)->size;
-        communicator_->reserve(std::max(largest, multipoles_.largestMessage()));
+        size_t largest = 0;
+        for (const auto* received : { &ghosts_.received(), &multipoles_.received() })
+        {
+            for (const Stretch& message : *received)
+            {
+                largest = std::max(largest, message.size);
+            }
+        }
+        communicator_->reserve(largest);
         evaluations_ = 0;
         isTold_      = false;
     }

@@ -11,14 +11,38 @@ namespace
 {
 
 constexpr int c_threads = 128;
+//! Messages begin where so many bytes can be loaded at once.
+constexpr size_t c_alignment = 16;
+
+//! Packs the multipoles of our cells, and behind them the number, which is cleared.
+template<class Real>
+__global__ void __launch_bounds__(c_threads) pack(const Real* __restrict__ M,
+                                                  int stride,
+                                                  const int* __restrict__ slots,
+                                                  int cells,
+                                                  float* number,
+                                                  Real* __restrict__ packed)
+{
+    const int cell   = static_cast<int>(blockIdx.x * c_threads + threadIdx.x);
+    const size_t row = blockIdx.y;
+    if (cell < cells)
+    {
+        packed[row * cells + cell] = M[row * stride + slots[cell]];
+    }
+    if (cell == 0 && row == 0)
+    {
+        packed[static_cast<size_t>(gridDim.y) * cells] = static_cast<Real>(*number);
+        *number                                        = 0;
+    }
+}
 
 template<class Real>
 struct CombineTask
 {
-    const Real* M; //!< of the first coefficient of the share
-    int fields, stride;
+    const Real* M;
+    int stride;
     const Real* received;
-    const FieldBlock* blocks;
+    const MultipoleBlock* blocks;
     int others;
     const int* placeOf;
     Real* total;
@@ -41,25 +65,23 @@ __global__ void __launch_bounds__(c_threads) combine(const __grid_constant__ Com
     {
         return;
     }
-    if (static_cast<int>(row) < task.fields) // there is a row of blocks without any, too
+    Real sum = task.M[row * task.stride + slot];
+    for (int r = 0; r < task.others; r++)
     {
-        Real sum = task.M[row * task.stride + slot];
-        for (int r = 0; r < task.others; r++)
+        const int place = task.placeOf[static_cast<size_t>(r) * task.stride + slot];
+        if (place >= 0)
         {
-            const int place = task.placeOf[static_cast<size_t>(r) * task.stride + slot];
-            if (place >= 0)
-            {
-                sum += task.received[task.blocks[r].at(static_cast<int>(row), place)];
-            }
+            const MultipoleBlock& block = task.blocks[r];
+            sum += task.received[block.begin + row * block.cells + place];
         }
-        task.total[row * task.stride + slot] = sum;
     }
+    task.total[row * task.stride + slot] = sum;
     if (slot == 0 && row == 0)
     {
         Real largest = *task.ownNumber;
         for (int r = 0; r < task.others; r++)
         {
-            const Real number = task.received[task.blocks[r].end()];
+            const Real number = task.received[task.blocks[r].number];
             largest           = number > largest ? number : largest;
         }
         const int before = *task.count;
@@ -84,40 +106,48 @@ __global__ void __launch_bounds__(c_threads) combine(const __grid_constant__ Com
 template<class Real>
 void SharedMultipoles<Real>::plan(const Regions& regions,
                                   const Ranks& ranks,
-                                  const Share& share,
                                   int coefficients,
                                   int stride,
                                   float limit,
                                   cudaStream_t stream)
 {
-    limit_  = limit;
-    stride_ = stride;
-    first_  = share.begin(coefficients);
-    fields_ = share.end(coefficients) - first_;
-    std::vector<std::vector<int>> slots;
+    limit_              = limit;
+    coefficients_       = coefficients;
+    stride_             = stride;
+    const auto elements = [=](size_t cells)
+    { return static_cast<size_t>(coefficients) * cells + 1; };
+    const std::vector<int> own = regions.slots(ranks.rank());
+    slots_.upload(own.data(), own.size(), stream);
+    packed_.resize(elements(own.size()));
+    sentStretches_.assign(ranks.size(), {});
+    receivedStretches_.assign(ranks.size(), {});
+    std::vector<MultipoleBlock> blocks;
     std::vector<int> placeOf;
+    size_t end = 0;
     for (int r = 0; r < ranks.size(); r++)
     {
-        slots.push_back(regions.slots(r));
         if (r == ranks.rank())
         {
             continue;
         }
-        const size_t first = placeOf.size();
+        const std::vector<int> slots = regions.slots(r);
+        const size_t first           = placeOf.size();
         placeOf.resize(first + stride, -1);
-        for (size_t k = 0; k < slots[r].size(); k++)
+        for (size_t k = 0; k < slots.size(); k++)
         {
-            placeOf[first + slots[r][k]] = static_cast<int>(k);
+            placeOf[first + slots[k]] = static_cast<int>(k);
         }
+        constexpr size_t c_unit = c_alignment / sizeof(Real);
+        const size_t begin      = (end + c_unit - 1) / c_unit * c_unit;
+        end                     = begin + elements(slots.size());
+        blocks.push_back({ begin, end - 1, static_cast<int>(slots.size()) });
+        sentStretches_[r]     = { 0, packed_.size() * sizeof(Real) };
+        receivedStretches_[r] = { begin * sizeof(Real), (end - begin) * sizeof(Real) };
     }
-    const FieldBlocks ours =
-            fieldsOfOthers(share, ranks.rank(), coefficients, slots, sizeof(Real), 1);
-    ours_.plan(ours, stream);
-    received_.plan(placesOfOthers(share, ranks.rank(), coefficients, slots, sizeof(Real), 1),
-                   stream);
-    ownNumber_ = ours.blocks().front().end();
+    received_.resize(end);
+    blocks_.upload(blocks.data(), blocks.size(), stream);
     placeOf_.upload(placeOf.data(), placeOf.size(), stream);
-    total_.resize(static_cast<size_t>(fields_) * stride);
+    total_.resize(static_cast<size_t>(coefficients) * stride);
     largest_.resize(c_kept);
     count_.resize(1);
     count_.clear(stream);
@@ -135,26 +165,31 @@ Real* SharedMultipoles<Real>::complete(const Real* M,
                                        DeviceCommunicator* communicator,
                                        cudaStream_t stream)
 {
-    ours_.pack(M, stride_, number, stream);
-    ours_.exchange(&received_, communicator, stream);
-    const CombineTask<Real> task = { M + static_cast<size_t>(first_) * stride_,
-                                     fields_,
+    const auto grid = [this](int slots)
+    { return dim3(std::max(1, blocksFor(slots, c_threads)), coefficients_); };
+    const int cells = static_cast<int>(slots_.size());
+    pack<Real><<<grid(cells), c_threads, 0, stream>>>(
+            M, stride_, slots_.data(), cells, number, packed_.data());
+    checkLaunch("packing multipoles");
+    communicator->exchange(packed_.data(),
+                           sentStretches_.data(),
+                           received_.data(),
+                           receivedStretches_.data(),
+                           stream);
+    const CombineTask<Real> task = { M,
                                      stride_,
                                      received_.data(),
-                                     received_.blocks(),
-                                     received_.count(),
+                                     blocks_.data(),
+                                     static_cast<int>(blocks_.size()),
                                      placeOf_.data(),
                                      total_.data(),
-                                     ours_.data() + ownNumber_,
+                                     packed_.data() + packed_.size() - 1,
                                      limit_,
                                      poison_.data(),
                                      beyond_.data(),
                                      isCounted ? largest_.data() : nullptr,
                                      count_.data() };
-    combine<Real><<<dim3(std::max(1, blocksFor(stride_, c_threads)), std::max(1, fields_)),
-                    c_threads,
-                    0,
-                    stream>>>(task);
+    combine<Real><<<grid(stride_), c_threads, 0, stream>>>(task);
     checkLaunch("adding multipoles of other ranks");
     return total_.data();
 }

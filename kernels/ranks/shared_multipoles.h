@@ -4,8 +4,7 @@
 /*! \file
  *  \brief Multipoles of level 0 of cells whose particles are on several ranks, on the device.
  *
- *  Every rank gets what all others have, and closes level 0 by itself, or what they have of the
- *  coefficients that are dealt out to it, see shared_closure.h.
+ *  Every rank gets what all others have, in one exchange, and closes level 0 by itself.
  */
 #ifndef FARFIELD_KERNELS_RANKS_SHARED_MULTIPOLES_H
 #define FARFIELD_KERNELS_RANKS_SHARED_MULTIPOLES_H
@@ -14,25 +13,27 @@
 
 #include "farfield/farfield_parallel.h"
 #include "parallel/regions.h"
-#include "parallel/share.h"
-#include "ranks/packed_fields.h"
 #include "runtime/device.h"
 
 namespace farfield
 {
+
+//! What comes from a rank: [coefficients][its cells], and behind them its number.
+struct MultipoleBlock
+{
+    size_t begin, number; //!< where they are in what is received, elements
+    int cells;
+};
 
 template<class Real>
 class SharedMultipoles
 {
 public:
     /*! \brief Plans exchanges; waits.
-     *  \param[in] share   of the coefficients that this rank gets, of as many parts as there are
-     *                     ranks, or the whole on all ranks
      *  \param[in] stride  of LevelView
      *  \param[in] limit   of the number that goes along with complete() */
     void plan(const Regions& regions,
               const Ranks& ranks,
-              const Share& share,
               int coefficients,
               int stride,
               float limit,
@@ -46,7 +47,7 @@ public:
      *  \param[in,out] number  [1] device memory, not negative; zero is left
      *  \param[in]     isCounted  whether the largest number is kept; not where the host does not know
      *                            how often this runs
-     *  \returns [coefficients of the share][stride], device memory */
+     *  \returns [coefficients][stride], device memory */
     Real* complete(const Real* M,
                    float* number,
                    bool isCounted,
@@ -68,17 +69,23 @@ public:
     float largest(long long number) const { return largest_.data()[number % c_kept]; }
 
     //! What complete() sends to others.
-    long long messages() const { return ours_.messages(); }
-    long long bytes() const { return ours_.bytes(); }
-    //! Bytes of the largest message that comes.
-    size_t largestMessage() const { return received_.largest(); }
+    long long messages() const { return static_cast<long long>(blocks_.size()); }
+    long long bytes() const
+    {
+        return messages() * static_cast<long long>(packed_.size() * sizeof(Real));
+    }
+    //! [ranks] what comes from each
+    const std::vector<Stretch>& received() const { return receivedStretches_; }
 
 private:
-    int stride_ = 0;
-    int first_ = 0, fields_ = 0;         //!< coefficients that this rank gets
-    PackedFields<Real> ours_, received_; //!< behind the coefficients of each block the number
-    size_t ownNumber_ = 0;               //!< where ours is among what is sent
-    DeviceBuffer<int> placeOf_;          //!< [others][stride] of a slot in their blocks, -1: none
+    int coefficients_ = 0, stride_ = 0;
+    DeviceBuffer<int> slots_; //!< of our cells
+    //! [coefficients][our cells], and behind them our number: all others get the same.
+    DeviceBuffer<Real> packed_;
+    DeviceBuffer<Real> received_;
+    DeviceBuffer<MultipoleBlock> blocks_;                    //!< [others]
+    std::vector<Stretch> sentStretches_, receivedStretches_; //!< [ranks]
+    DeviceBuffer<int> placeOf_; //!< [others][stride] of a slot among their cells, -1: none
     DeviceBuffer<Real> total_;
     PinnedBuffer<float> largest_; //!< [c_kept] in turn
     DeviceBuffer<int> count_;     //!< [1] counted calls of complete() since the plan

@@ -111,8 +111,7 @@ public:
     /*! \brief Makes room for what is to come; all ranks call it together, when nothing is under way.
      *  \param[in] bytes  of the largest message that this rank will receive */
     virtual void reserve(size_t bytes) { (void)bytes; }
-    /*! \brief What messages cost, for the choice of cells, and between one exchange of much and several
-     *         of less; the same on all ranks. */
+    //! What messages cost, for the choice of cells; the same on all ranks.
     virtual MessageCost cost() const { return {}; }
 };
 
@@ -152,8 +151,7 @@ struct Traffic
  *  M2L takes their sum, M2M, L2L and all else are of the particles of the rank alone. The coarsest
  *  level is closed by a transform of which each rank has a part of the coefficients, then of the
  *  wave vectors, if it holds the leaves, and by all ranks alike above a tree. On GPUs there is no
- *  tree, and the one level is closed either way, as the cost model says: the latter needs one exchange
- *  of messages, the former four.
+ *  tree, and all close the one level alike, after one exchange of messages.
  *
  *  The cost model that chooses order and cells counts the ranks and their messages. With the same cells
  *  results are those of Solver to rounding, and bitwise reproducible for the same ranks and threads.

@@ -240,8 +240,8 @@ TYPED_TEST(DeviceRanks, RunAsOneDoes)
     TestFixture::expectRunOfOne(inVacuum(namedBox("flat", 10.0), { 1, 1, 4 }), 4, Way::Hosts);
 }
 
-//! There are more ranks than coefficients, four, and than planes of wave vectors, two of three cells.
-TYPED_TEST(DeviceRanks, RunAsOneDoesWhereThereIsLittleToShare)
+//! There are more ranks than coefficients, four, and than cells along an axis, three.
+TYPED_TEST(DeviceRanks, RunAsOneDoesWithFewCellsAndCoefficients)
 {
     using Real           = typename TypeParam::Real;
     const System water   = rounded<Real>(pseudoWater(namedBox("cube", 1.8 * 1.8 * 1.8), 46));
