@@ -139,7 +139,7 @@ double weakestField(double least, double squaredCharges, long long charged)
 
 bool isLikeField(double cappedFields, const MeasuredField& then, double least, long long acting)
 {
-    if (then.level == 0 || cappedFields < 0)
+    if (then.cap == 0 || cappedFields < 0)
     {
         return true; // nothing to compare with
     }

@@ -36,9 +36,8 @@ constexpr double c_exclusionRange = 0.04;
  *  Forces are compared with it later, see isLikeField(). */
 struct MeasuredField
 {
-    double cap = 0; //!< fields above this are counted as this
-    double level =
-            0; //!< root of the mean square field, none counted above the cap; 0: not measured
+    double cap   = 0; //!< fields above this are counted as this; 0: not measured
+    double level = 0; //!< root of the mean square field, none counted above the cap
 };
 
 //! Everything that fixes the operators.

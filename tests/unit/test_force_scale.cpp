@@ -143,7 +143,11 @@ TEST_F(Scale, TellsFieldsThatHaveChanged)
     EXPECT_FALSE(isLike(1.6));
     // what is not known yet, and what is rounding
     EXPECT_TRUE(isLikeField(-1, s.field, least, c_count));
+    EXPECT_TRUE(isLikeField(sum(1), {}, least, c_count));
     EXPECT_TRUE(isLikeField(0, { s.field.cap, 0.1 * least }, least, c_count));
+    // one charge without images has no field; others may come
+    EXPECT_TRUE(isLikeField(0, { s.field.cap, 0 }, least, c_count));
+    EXPECT_FALSE(isLikeField(sum(1), { s.field.cap, 0 }, least, c_count));
 }
 
 } // namespace
