@@ -260,7 +260,7 @@ runTests()
 }
 
 # A build with sanitizers by a preset of CMake, and the tests of that preset.
-# $1: name of the preset
+# $1: name of the preset, $2: threads of a team whose size a test leaves open
 runSanitizedTests()
 {
     local launcher=()
@@ -272,7 +272,7 @@ runSanitizedTests()
         cd "$root"
         cmake --preset "$1" -DBUILD_TESTING=ON "${launcher[@]}" > "$build/$1.log" 2>&1 \
             || { tail -n 30 "$build/$1.log" >&2; return 1; }
-        compile --preset "$1" && ctest --preset "$1" -j "$(nproc)" --timeout 7200
+        compile --preset "$1" && OMP_NUM_THREADS=$2 ctest --preset "$1" -j "$(nproc)"
     )
 }
 
@@ -282,12 +282,14 @@ runLongTests()
     local failed=()
     setUpTools long
     setUpTests
+    # Tests have more cases then
+    export FARFIELD_TEST_LONG=1
     step "Unit tests with all threads"
     runUnitTests "$(nproc)" || failed+=("unit tests with all threads")
-    runSanitizedTests sanitize || failed+=("tests with the address and undefined-behaviour sanitizers")
+    runSanitizedTests sanitize 1 || failed+=("tests with the address and undefined-behaviour sanitizers")
     step "Random calls with sanitizers"
     "$build/sanitize/bin/farfield_fuzz" --seconds 1200 --memory 0 || failed+=("random calls with sanitizers")
-    runSanitizedTests thread || failed+=("tests with the thread sanitizer")
+    runSanitizedTests thread "$(nproc)" || failed+=("tests with the thread sanitizer")
     step "Random calls"
     "$build/bin/farfield_fuzz" --seconds 1200 --seed 100001 || failed+=("random calls")
     step "Long tests through gmx"

@@ -44,10 +44,10 @@ class Analysis:
         self.rules = given.checks.read_bytes() + version
 
     def key(self, folder, source, compiler, options, headers):
-        """Comments count, since they can silence a check; where lines are in files does not."""
+        """Comments count, since they can silence a check; where files and lines are does not."""
         command = [compiler, *options, "-E", "-P", "-CC", source]
         text = subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout
-        own = " ".join(word for word in [*options, headers] if not word.startswith("-I"))
+        own = " ".join(word for word in [*options, headers] if not word.startswith(("-I", "/")))
         return hashlib.sha256(b"\0".join((self.rules, own.encode(), text))).hexdigest()
 
     def findings(self, folder, source, compiler, options, headers):

@@ -46,8 +46,8 @@ struct Phases
             }
         }
     }
-    const double* cosine(int m) const { return &cosines[std::abs(m) * n]; }
-    const double* sine(int m) const { return &sines[std::abs(m) * n]; }
+    const double* cosine(int m) const { return cosines.data() + std::abs(m) * n; }
+    const double* sine(int m) const { return sines.data() + std::abs(m) * n; }
     size_t n;
     std::vector<double> cosines, sines;
 };

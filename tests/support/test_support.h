@@ -12,6 +12,7 @@
 
 #include <cctype>
 #include <cmath>
+#include <cstdlib>
 
 #include <algorithm>
 #include <functional>
@@ -70,6 +71,12 @@ using DoubleConfigurations = ::testing::Types<CpuDouble, GpuDouble>;
 using Configurations       = ::testing::Types<CpuFloat, CpuDouble>;
 using DoubleConfigurations = ::testing::Types<CpuDouble>;
 #endif
+
+//! Whether a test has time for more cases: ./quickstart.sh test-long says so.
+inline bool isLong()
+{
+    return std::getenv("FARFIELD_TEST_LONG") != nullptr;
+}
 
 //! Why nothing can run on a device; empty if it can.
 inline std::string whyUnavailable(Device device)
