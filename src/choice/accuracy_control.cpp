@@ -14,6 +14,7 @@
 #include "plan/cost_model.h"
 #include "plan/error_estimate.h"
 #include "plan/open_box.h"
+#include "plan/operator_limits.h"
 
 namespace farfield
 {

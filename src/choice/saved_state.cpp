@@ -17,6 +17,7 @@
 
 #include "cells/cell_shape.h"
 #include "plan/open_box.h"
+#include "plan/operator_limits.h"
 
 namespace farfield
 {

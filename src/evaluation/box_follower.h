@@ -16,6 +16,7 @@
 
 #include "evaluation/operators_in_use.h"
 #include "plan/error_estimate.h"
+#include "plan/operator_limits.h"
 
 namespace farfield
 {

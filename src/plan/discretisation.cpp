@@ -14,12 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
-
 #include "cells/cell_shape.h"
 #include "plan/cost_model.h"
 #include "plan/error_estimate.h"
 #include "plan/open_box.h"
+#include "plan/operator_limits.h"
 
 namespace farfield
 {
@@ -83,74 +82,6 @@ bool Discretisation::isAllNear() const
 
 namespace
 {
-
-//! How far the needs of operators are beyond what is allowed.
-class Excess
-{
-public:
-    //! \param[in] memory, setUp  predicted, bytes and ns of one core
-    Excess(Device device, double memory, double setUp) :
-        memory_(memory), setUp_(setUp),
-        ofMemory_(device == Device::Cpu ? memory / mostMemory() : 0),
-        ofSetUp_(setUp / c_longestSetUp)
-    {
-    }
-    //! Of what is needed most, relative to what is allowed.
-    double most() const { return std::max(ofMemory_, ofSetUp_); }
-    bool any() const { return most() > 1; }
-    bool isOfMemory() const { return ofMemory_ >= ofSetUp_; }
-    //! Of time, relative to what is allowed.
-    double ofSetUp() const { return ofSetUp_; }
-    //! Says what of operators of that order for so many cells.
-    std::string text(int order, double cells) const
-    {
-        const auto rounded = [](double value)
-        { return std::to_string(static_cast<long long>(value) + 1); };
-        return "operators of order " + std::to_string(order) + " for "
-               + std::to_string(static_cast<long long>(cells)) + " cells would take about "
-               + (isOfMemory()
-                          ? rounded(memory_ / 1e9)
-                                    + " GB, more than half of the memory of this machine"
-                          : rounded(setUp_ / c_minute)
-                                    + " minutes of one core to set up, more than "
-                                    + std::to_string(static_cast<int>(c_longestSetUp / c_minute)));
-    }
-
-private:
-    static constexpr double c_minute = 6e10; //!< ns
-    //! What takes longer are convolutions over millions of cells, which trees serve as well.
-    static constexpr double c_longestSetUp = 5 * c_minute;
-    //! Half of the physical memory, bytes.
-    static double mostMemory()
-    {
-        static const double half =
-                0.5 * static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-        return half;
-    }
-
-    double memory_, setUp_;
-    double ofMemory_, ofSetUp_;
-};
-
-//! What operators need that depends on nothing but them.
-Excess excessOf(const Discretisation& d, Device device, int realSize)
-{
-    const Work work(d, Occupancy(0.0), 0);
-    const OperatorKind kind(d.order, d.leastSquares, d.referenceBox);
-    return Excess(device, predictedMemory(work, kind, 1, realSize), predictedSetUp(work, kind));
-}
-
-[[noreturn]] void refuse(const Options& options, const Excess& excess, int order, double cells)
-{
-    const char* parameter = options.cellSize > 0 ? "cellSize"
-                            : options.order >= 0 ? "order"
-                                                 : "accuracy";
-    throw Error(excess.isOfMemory() ? ErrorCode::OutOfMemory : ErrorCode::InvalidArgument,
-                "The " + excess.text(order, cells)
-                        + "; larger cells, a lower order, a lower accuracy or another M2L engine "
-                          "need less.",
-                parameter);
-}
 
 //! A setting before its cells are laid out.
 struct Candidate
@@ -333,7 +264,7 @@ std::vector<Candidate> fittingCandidates(const PlanTask& task, const std::vector
                     return std::make_pair(lost && !suffices(a), excessOf(a).most())
                            < std::make_pair(lost && !suffices(b), excessOf(b).most());
                 });
-        refuse(options, excessOf(*least), least->order, least->cells);
+        refuseOperators(options, excessOf(*least), least->order, least->cells);
     }
     return fitting;
 }
@@ -507,10 +438,10 @@ std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
     if (result.empty() && !closest)
     {
         const Discretisation d = layouts.complete(sufficient.front()).first;
-        refuse(options,
-               excessOf(d, task.device, task.realSize),
-               d.order,
-               static_cast<double>(d.leafGrid(task.box).count()));
+        refuseOperators(options,
+                        excessOf(d, task.device, task.realSize),
+                        d.order,
+                        static_cast<double>(d.leafGrid(task.box).count()));
     }
     if (result.empty())
     {
@@ -520,19 +451,6 @@ std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
 }
 
 } // namespace
-
-std::string whyTooLarge(const Discretisation& d, Device device, int realSize)
-{
-    const Excess excess = excessOf(d, device, realSize);
-    return excess.any()
-                   ? excess.text(d.order, static_cast<double>(d.leafGrid(d.referenceBox).count()))
-                   : "";
-}
-
-double partOfLongestSetUp(const Discretisation& d)
-{
-    return excessOf(d, Device::Cpu, sizeof(double)).ofSetUp();
-}
 
 bool isOfOptions(const Discretisation& d, const Options& options, Device device)
 {
@@ -554,73 +472,6 @@ bool isOfOptions(const Discretisation& d, const Options& options, Device device)
 Discretisation chooseDiscretisation(const PlanTask& task)
 {
     return cheapest(task, 1).front();
-}
-
-Mat3 chooseOpenBox(const PlanTask& task, const std::function<Occupancy(const Mat3&)>& measure)
-{
-    // the closer to 2, the less is empty, and the more cells the coarsest level needs
-    constexpr std::array<double, 6> c_factors = { 2.2, 2.5, 3.1, 4.2, 7, 20 };
-    // cubes of five and three cells across, in which all particles are near each other
-    constexpr std::array<double, 2> c_allNear = { 2.6, 3.1 };
-    // what larger boxes seem to gain may be where their cells happen to lie
-    constexpr double c_gain = 0.97;
-    struct Box
-    {
-        Mat3 vectors;
-        bool mustBeAllNear;
-    };
-    std::vector<Box> boxes;
-    const auto add = [&](const Vec3& extent, double factor, bool mustBeAllNear)
-    {
-        boxes.push_back(
-                { openBox(task.options.boundary, task.box, extent, task.options.cellSize, factor),
-                  mustBeAllNear });
-    };
-    if (task.options.boundary == Boundary::Open)
-    {
-        for (const double factor : c_allNear)
-        {
-            add(Vec3::Constant(task.extent.maxCoeff()), factor, true);
-        }
-    }
-    for (const double factor : c_factors)
-    {
-        add(task.extent, factor, false);
-    }
-    Mat3 best    = Mat3::Zero();
-    double least = std::numeric_limits<double>::infinity();
-    std::optional<Error> failure;
-    for (const auto& [box, mustBeAllNear] : boxes)
-    {
-        const Occupancy occupied = measure(box);
-        try
-        {
-            const Discretisation d = chooseDiscretisation({ task.options,
-                                                            task.device,
-                                                            box,
-                                                            task.particles,
-                                                            occupied,
-                                                            task.realSize,
-                                                            task.largestCell,
-                                                            task.extent });
-            const double cost      = predictedCost(
-                    task.device, Work(d, occupied, static_cast<double>(task.particles)));
-            if (cost < c_gain * least && (d.isAllNear() || !mustBeAllNear))
-            {
-                least = cost;
-                best  = box;
-            }
-        }
-        catch (const Error& error)
-        {
-            failure.emplace(error);
-        }
-    }
-    if (!(least < std::numeric_limits<double>::infinity()))
-    {
-        throw Error(*failure);
-    }
-    return best;
 }
 
 std::vector<Discretisation> discretisationsToTime(const PlanTask& task)

@@ -7,7 +7,6 @@
 #ifndef FARFIELD_PLAN_DISCRETISATION_H
 #define FARFIELD_PLAN_DISCRETISATION_H
 
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -119,22 +118,6 @@ struct PlanTask
  *  \throws Error  InvalidArgument: options and box do not fit together, or nothing that they allow
  *                 is built in that time; OutOfMemory: nothing fits into that memory */
 Discretisation chooseDiscretisation(const PlanTask& task);
-
-/*! \brief The box in which what chooseDiscretisation() chooses costs least; particles without images.
- *  \param[in] task     its box gives the vectors along periodic axes, its occupancy has no meaning
- *  \param[in] measure  returns the occupancy of a box
- *  \throws Error  as chooseDiscretisation() */
-Mat3 chooseOpenBox(const PlanTask& task, const std::function<Occupancy(const Mat3&)>& measure);
-
-/*! \brief Why operators are beyond the bounds of chooseDiscretisation(); empty if they are not.
- *
- *  "operators of ... would take ...". Of memory only what does not depend on particles and threads
- *  is counted, so that what was chosen is never beyond them.
- *  \param[in] realSize  bytes of a number */
-std::string whyTooLarge(const Discretisation& d, Device device, int realSize);
-
-//! Predicted time of building operators over the longest that chooseDiscretisation() allows.
-double partOfLongestSetUp(const Discretisation& d);
 
 /*! \brief Whether options lead to such an order, direct range and tree, in some system.
  *  \param[in] device  whose costs decided */

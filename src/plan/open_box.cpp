@@ -4,9 +4,14 @@
 #include "plan/open_box.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
 
 #include "cells/grid.h"
+#include "plan/cost_model.h"
 
 namespace farfield
 {
@@ -124,6 +129,73 @@ bool isLikeExtent(const Vec3& extent, const Vec3& chosen)
 {
     return (extent.array() <= largestLike(chosen).array()).all()
            && extent.maxCoeff() >= c_leastShare * chosen.maxCoeff();
+}
+
+Mat3 chooseOpenBox(const PlanTask& task, const std::function<Occupancy(const Mat3&)>& measure)
+{
+    // the closer to 2, the less is empty, and the more cells the coarsest level needs
+    constexpr std::array<double, 6> c_factors = { 2.2, 2.5, 3.1, 4.2, 7, 20 };
+    // cubes of five and three cells across, in which all particles are near each other
+    constexpr std::array<double, 2> c_allNear = { 2.6, 3.1 };
+    // what larger boxes seem to gain may be where their cells happen to lie
+    constexpr double c_gain = 0.97;
+    struct Box
+    {
+        Mat3 vectors;
+        bool mustBeAllNear;
+    };
+    std::vector<Box> boxes;
+    const auto add = [&](const Vec3& extent, double factor, bool mustBeAllNear)
+    {
+        boxes.push_back(
+                { openBox(task.options.boundary, task.box, extent, task.options.cellSize, factor),
+                  mustBeAllNear });
+    };
+    if (task.options.boundary == Boundary::Open)
+    {
+        for (const double factor : c_allNear)
+        {
+            add(Vec3::Constant(task.extent.maxCoeff()), factor, true);
+        }
+    }
+    for (const double factor : c_factors)
+    {
+        add(task.extent, factor, false);
+    }
+    Mat3 best    = Mat3::Zero();
+    double least = std::numeric_limits<double>::infinity();
+    std::optional<Error> failure;
+    for (const auto& [box, mustBeAllNear] : boxes)
+    {
+        const Occupancy occupied = measure(box);
+        try
+        {
+            const Discretisation d = chooseDiscretisation({ task.options,
+                                                            task.device,
+                                                            box,
+                                                            task.particles,
+                                                            occupied,
+                                                            task.realSize,
+                                                            task.largestCell,
+                                                            task.extent });
+            const double cost      = predictedCost(
+                    task.device, Work(d, occupied, static_cast<double>(task.particles)));
+            if (cost < c_gain * least && (d.isAllNear() || !mustBeAllNear))
+            {
+                least = cost;
+                best  = box;
+            }
+        }
+        catch (const Error& error)
+        {
+            failure.emplace(error);
+        }
+    }
+    if (!(least < std::numeric_limits<double>::infinity()))
+    {
+        throw Error(*failure);
+    }
+    return best;
 }
 
 } // namespace farfield

@@ -12,9 +12,9 @@
 #ifndef FARFIELD_PLAN_OPEN_BOX_H
 #define FARFIELD_PLAN_OPEN_BOX_H
 
-#include "farfield/options.h"
+#include <functional>
 
-#include "base/vectors.h"
+#include "plan/discretisation.h"
 
 namespace farfield
 {
@@ -81,6 +81,12 @@ Vec3 largestLike(const Vec3& chosen);
  *
  *  Others need another choice even where cells hold them: more of them may be far from each other. */
 bool isLikeExtent(const Vec3& extent, const Vec3& chosen);
+
+/*! \brief The box in which what chooseDiscretisation() chooses costs least; particles without images.
+ *  \param[in] task     its box gives the vectors along periodic axes, its occupancy has no meaning
+ *  \param[in] measure  returns the occupancy of a box
+ *  \throws Error  as chooseDiscretisation() */
+Mat3 chooseOpenBox(const PlanTask& task, const std::function<Occupancy(const Mat3&)>& measure);
 
 } // namespace farfield
 

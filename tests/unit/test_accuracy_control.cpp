@@ -18,6 +18,7 @@
 
 #include "fake_backend.h"
 #include "plan/error_estimate.h"
+#include "plan/operator_limits.h"
 
 namespace farfield
 {

@@ -21,6 +21,7 @@
 #include "operators/solid_harmonics.h"
 #include "plan/cost_model.h"
 #include "plan/discretisation.h"
+#include "plan/operator_limits.h"
 #include "reference.h"
 
 namespace farfield
