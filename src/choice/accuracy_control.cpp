@@ -333,20 +333,27 @@ std::optional<Discretisation> AccuracyControl<Real>::moreCells(const Mat3& box,
 }
 
 template<class Real>
+PlanTask AccuracyControl<Real>::taskOf(const Options& options,
+                                       const Mat3& box,
+                                       const Vec3& extent) const
+{
+    PlanTask task    = { options, device_, box, charges_->takingPart(), Occupancy(0.0) };
+    task.realSize    = sizeof(Real);
+    task.largestCell = largestCell();
+    task.extent      = extent;
+    return task;
+}
+
+template<class Real>
 Discretisation AccuracyControl<Real>::choice(const Options& options,
                                              const Mat3& box,
                                              const Occupancy& occupied,
                                              const Vec3& extent) const
 {
-    return chooseDiscretisation({ options,
-                                  device_,
-                                  box,
-                                  charges_->takingPart(),
-                                  occupied,
-                                  sizeof(Real),
-                                  largestCell(),
-                                  extent,
-                                  network_ });
+    PlanTask task  = taskOf(options, box, extent);
+    task.occupancy = occupied;
+    task.network   = network_;
+    return chooseDiscretisation(task);
 }
 
 template<class Real>
@@ -355,15 +362,7 @@ Mat3 AccuracyControl<Real>::openBoxFor(const Options& options,
                                        const Mat3& periodicBox,
                                        const Vec3& extent) const
 {
-    const Occupancy none(0.0);
-    return chooseOpenBox({ options,
-                           device_,
-                           periodicBox,
-                           charges_->takingPart(),
-                           none,
-                           sizeof(Real),
-                           largestCell(),
-                           extent },
+    return chooseOpenBox(taskOf(options, periodicBox, extent),
                          [&](const Mat3& box) { return charges_->occupancy(x, box); });
 }
 

@@ -100,6 +100,9 @@ public:
     double leastForce(const Mat3& box) const { return errors_.leastForce(box); }
     double typicalForce() const { return errors_.typicalForce(); }
 
+    /*! \brief What a choice of cells for a box depends on, but for the occupancy and the ranks.
+     *  \param[in] options  the accuracy in terms of water */
+    PlanTask taskOf(const Options& options, const Mat3& box, const Vec3& extent) const;
     /*! \brief Edge of the largest cell, nm, in which rounding leaves the accuracy.
      *
      *  Positions are relative to the centre of a cell: half a unit in the last place of half an

@@ -26,7 +26,6 @@ constexpr double c_nsPerSecond   = 1e9;
 //! follow.
 template<class Real>
 std::vector<Discretisation> settingsToTime(const Options& options,
-                                           const ChargeSet<Real>& charges,
                                            const Mat3& box,
                                            const Occupancy& occupied,
                                            const Discretisation& sufficient,
@@ -34,15 +33,9 @@ std::vector<Discretisation> settingsToTime(const Options& options,
 {
     Options ofWater  = options;
     ofWater.accuracy = options.accuracy / std::max(sufficient.systemFactor, 1e-3);
-    PlanTask task    = { ofWater,
-                         Device::Gpu,
-                         box,
-                         charges.takingPart(),
-                         occupied,
-                         sizeof(Real),
-                         accuracy.largestCell(),
-                         sufficient.extent,
-                         accuracy.network() };
+    PlanTask task    = accuracy.taskOf(ofWater, box, sufficient.extent);
+    task.occupancy   = occupied;
+    task.network     = accuracy.network();
     auto settings    = discretisationsToTime(task);
     if (task.network.ranks() > 1)
     {
@@ -112,7 +105,7 @@ std::vector<TimedSetting> tune(const Options& options,
     OperatorsInUse<Real>* const operators = &evaluator->operators();
     const Discretisation sufficient       = operators->discretisation();
     const Occupancy occupied              = charges.occupancy(x, box);
-    const auto settings = settingsToTime(options, charges, box, occupied, sufficient, *accuracy);
+    const auto settings = settingsToTime(options, box, occupied, sufficient, *accuracy);
     if (settings.size() < 2)
     {
         return {};

@@ -96,12 +96,12 @@ inline M2lEngine engineOfLevels(const Options& options)
 //! What a choice depends on.
 struct PlanTask
 {
-    const Options& options; //!< checked
-    Device device;          //!< whose costs count: Cpu or Gpu
-    const Mat3& box;        //!< box vectors
+    Options options; //!< checked
+    Device device;   //!< whose costs count: Cpu or Gpu
+    Mat3 box;        //!< box vectors
     long long particles;
-    const Occupancy& occupancy; //!< where the particles are
-    int realSize = 4;           //!< bytes of a number
+    Occupancy occupancy; //!< where the particles are
+    int realSize = 4;    //!< bytes of a number
     //! Edge that cells must not exceed, nm, unless nothing smaller is left.
     double largestCell = std::numeric_limits<double>::infinity();
     //! Of particles without images, nm, see extentInBox(): cells have to keep them apart.

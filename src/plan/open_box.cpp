@@ -167,19 +167,15 @@ Mat3 chooseOpenBox(const PlanTask& task, const std::function<Occupancy(const Mat
     std::optional<Error> failure;
     for (const auto& [box, mustBeAllNear] : boxes)
     {
-        const Occupancy occupied = measure(box);
+        PlanTask inBox  = task;
+        inBox.box       = box;
+        inBox.occupancy = measure(box);
+        inBox.network   = {};
         try
         {
-            const Discretisation d = chooseDiscretisation({ task.options,
-                                                            task.device,
-                                                            box,
-                                                            task.particles,
-                                                            occupied,
-                                                            task.realSize,
-                                                            task.largestCell,
-                                                            task.extent });
+            const Discretisation d = chooseDiscretisation(inBox);
             const double cost      = predictedCost(
-                    task.device, Work(d, occupied, static_cast<double>(task.particles)));
+                    task.device, Work(d, inBox.occupancy, static_cast<double>(task.particles)));
             if (cost < c_gain * least && (d.isAllNear() || !mustBeAllNear))
             {
                 least = cost;
