@@ -130,7 +130,7 @@ void CudaBackend<Real>::build(const Discretisation& d)
     repeated_.clear();
     try
     {
-        farField_.build(d, threads_, reproducible_, far());
+        farField_.build(d, threads_, far());
         potentials_.setOrder(d.order, far());
         resizeCells(arrays_.counts());
         forgetOccupancy();

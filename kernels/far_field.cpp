@@ -18,7 +18,6 @@ namespace farfield
 template<class Real>
 void DeviceFarField<Real>::build(const Discretisation& discretisation,
                                  int threads,
-                                 bool reproducible,
                                  cudaStream_t stream)
 {
     discretisation_         = discretisation;
@@ -35,7 +34,7 @@ void DeviceFarField<Real>::build(const Discretisation& discretisation,
     if (d.levels > 1)
     {
         operators_ = std::make_unique<ListM2lOperators<Real>>(edges, d.ws, reduction, threads);
-        engine_    = makeDeviceM2l<Real>(d.engine, { reproducible, roomForRounding() });
+        engine_    = makeDeviceM2l<Real>(d.engine, roomForRounding());
         engine_->setOperators(*operators_, stream);
     }
     setTranslations(edges, stream);

@@ -26,12 +26,8 @@ class DeviceFarField
 {
 public:
     /*! \brief Builds the operators.
-     *  \param[in] threads       OpenMP threads
-     *  \param[in] reproducible  engines that add up in varying order are refused */
-    void build(const Discretisation& discretisation,
-               int threads,
-               bool reproducible,
-               cudaStream_t stream);
+     *  \param[in] threads  OpenMP threads */
+    void build(const Discretisation& discretisation, int threads, cudaStream_t stream);
     //! As Backend::setBox().
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation, cudaStream_t stream);
 

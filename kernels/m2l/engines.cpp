@@ -14,7 +14,7 @@ template<class Real>
 struct Engine
 {
     M2lEngine name;
-    std::unique_ptr<DeviceM2l<Real>> (*make)(const EngineDemands& demands);
+    std::unique_ptr<DeviceM2l<Real>> (*make)(double rounding);
 };
 
 //! The engines. A new one has its factory declared in engines.h, its name in farfield/options.h,
@@ -22,20 +22,21 @@ struct Engine
 template<class Real>
 constexpr Engine<Real> c_engines[] = {
     { M2lEngine::Hierarchy, makeGemmM2l<Real> }, // the fastest way
-    { M2lEngine::Naive, makeNaiveM2l<Real> },         { M2lEngine::Dynamic, makeDynamicM2l<Real> },
-    { M2lEngine::Symmetric, makeSymmetricM2l<Real> }, { M2lEngine::Gemm, makeGemmM2l<Real> },
+    { M2lEngine::Naive, makeNaiveM2l<Real> },
+    { M2lEngine::Symmetric, makeSymmetricM2l<Real> },
+    { M2lEngine::Gemm, makeGemmM2l<Real> },
 };
 
 } // namespace
 
 template<class Real>
-std::unique_ptr<DeviceM2l<Real>> makeDeviceM2l(M2lEngine name, const EngineDemands& demands)
+std::unique_ptr<DeviceM2l<Real>> makeDeviceM2l(M2lEngine name, double rounding)
 {
     for (const Engine<Real>& engine : c_engines<Real>)
     {
         if (engine.name == name)
         {
-            return engine.make(demands);
+            return engine.make(rounding);
         }
     }
     throw Error(ErrorCode::Unsupported,
@@ -44,7 +45,7 @@ std::unique_ptr<DeviceM2l<Real>> makeDeviceM2l(M2lEngine name, const EngineDeman
                 "m2l");
 }
 
-template std::unique_ptr<DeviceM2l<float>> makeDeviceM2l<float>(M2lEngine, const EngineDemands&);
-template std::unique_ptr<DeviceM2l<double>> makeDeviceM2l<double>(M2lEngine, const EngineDemands&);
+template std::unique_ptr<DeviceM2l<float>> makeDeviceM2l<float>(M2lEngine, double);
+template std::unique_ptr<DeviceM2l<double>> makeDeviceM2l<double>(M2lEngine, double);
 
 } // namespace farfield

@@ -301,17 +301,16 @@ void GemmM2l<Real>::apply(const LevelView<Real>& level,
 } // namespace
 
 template<class Real>
-std::unique_ptr<DeviceM2l<Real>> makeGemmM2l(const EngineDemands& demands)
+std::unique_ptr<DeviceM2l<Real>> makeGemmM2l(double rounding)
 {
-    const double rounding = demands.rounding;
-    const int remainders  = rounding >= c_tf32Rounding        ? 0
-                            : rounding >= c_lowDegreeRounding ? c_lowDegree
-                                                              : INT_MAX;
+    const int remainders = rounding >= c_tf32Rounding        ? 0
+                           : rounding >= c_lowDegreeRounding ? c_lowDegree
+                                                             : INT_MAX;
     return std::make_unique<GemmM2l<Real>>(
             std::is_same<Real, float>::value ? Format::Tf32 : Format::Native, remainders);
 }
 
-template std::unique_ptr<DeviceM2l<float>> makeGemmM2l<float>(const EngineDemands&);
-template std::unique_ptr<DeviceM2l<double>> makeGemmM2l<double>(const EngineDemands&);
+template std::unique_ptr<DeviceM2l<float>> makeGemmM2l<float>(double);
+template std::unique_ptr<DeviceM2l<double>> makeGemmM2l<double>(double);
 
 } // namespace farfield

@@ -216,12 +216,12 @@ private:
 } // namespace
 
 template<class Real>
-std::unique_ptr<DeviceM2l<Real>> makeSymmetricM2l(const EngineDemands& /*demands*/)
+std::unique_ptr<DeviceM2l<Real>> makeSymmetricM2l(double /*rounding*/)
 {
     return std::make_unique<SymmetricM2l<Real>>();
 }
 
-template std::unique_ptr<DeviceM2l<float>> makeSymmetricM2l<float>(const EngineDemands&);
-template std::unique_ptr<DeviceM2l<double>> makeSymmetricM2l<double>(const EngineDemands&);
+template std::unique_ptr<DeviceM2l<float>> makeSymmetricM2l<float>(double);
+template std::unique_ptr<DeviceM2l<double>> makeSymmetricM2l<double>(double);
 
 } // namespace farfield

@@ -67,7 +67,6 @@ enum class M2lEngine
                //!< grid; the fastest way to do the interaction lists
     Fft,       //!< one convolution over the periodic grid of leaf cells
     Naive,     //!< Hierarchy, GPU only: a thread per coefficient
-    Dynamic,   //!< Hierarchy, GPU only: kernels launched from the device
     Symmetric, //!< Hierarchy, GPU only: displacements related by reflections share products
     Gemm       //!< Hierarchy, GPU only: matrix products on tensor cores
 };
@@ -154,7 +153,6 @@ inline constexpr M2lEngineDescription c_m2lEngines[] = {
       "use a tree of cells, with an exact periodic convolution at its coarsest level" },
     { M2lEngine::Fft, "fft", false, "use one periodic convolution over the grid of leaf cells" },
     { M2lEngine::Naive, "naive", true, "one thread computes one coefficient of one cell" },
-    { M2lEngine::Dynamic, "dynamic", true, "kernels start kernels for the cells that need them" },
     { M2lEngine::Symmetric,
       "symmetric",
       true,

@@ -119,7 +119,7 @@ double executed(M2lEngine engine, const M2lWork& work, bool rectangular)
     {
         return rectangular ? symmetricMultiplyAdds(work, true) : dense / 2;
     }
-    return engine == M2lEngine::Naive || engine == M2lEngine::Dynamic ? dense : 0;
+    return engine == M2lEngine::Naive ? dense : 0;
 }
 
 //! The cases in one precision.

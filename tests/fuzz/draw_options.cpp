@@ -58,8 +58,7 @@ Options drawOptions(std::mt19937& random, const FuzzSettings& settings, int real
         o.boundary = Boundary::Slab;
     }
     o.leastSquares = chance(random, 0.7);
-    // the one engine whose sums are in no order
-    o.reproducible = chance(random, 0.3) && o.m2l != M2lEngine::Dynamic;
+    o.reproducible = chance(random, 0.3);
     return o;
 }
 

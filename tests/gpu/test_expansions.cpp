@@ -147,10 +147,6 @@ TYPED_TEST(GpuM2l, NaiveMatchesCpu)
 {
     this->expectSameM2l(M2lEngine::Naive);
 }
-TYPED_TEST(GpuM2l, DynamicMatchesCpu)
-{
-    this->expectSameM2l(M2lEngine::Dynamic);
-}
 TYPED_TEST(GpuM2l, SymmetricMatchesCpu)
 {
     this->expectSameM2l(M2lEngine::Symmetric);

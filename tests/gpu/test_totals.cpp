@@ -161,15 +161,6 @@ TYPED_TEST(GpuReproducible, IsBitwiseEqual)
     }
 }
 
-//! Its kernels add up in no fixed order.
-TYPED_TEST(GpuReproducible, IsRefusedForTheDynamicEngine)
-{
-    const Case c = { "cube", 300, 0.5, 2, 3 };
-    expectError(ErrorCode::Unsupported,
-                { "reproducible" },
-                [&] { Pair<TypeParam> pair(c, particlesOf(c), M2lEngine::Dynamic, true); });
-}
-
 } // namespace
 } // namespace test
 } // namespace farfield

@@ -82,7 +82,6 @@ def test_results_are_those_of_arrays_of_the_host(system, dtype, package, boundar
 @pytest.mark.parametrize("m2l", ["hierarchy", "fft", "naive", "symmetric", "gemm"])
 @pytest.mark.parametrize("boundary", ["open", "slab"])
 def test_all_engines_do_without_images(dtype, boundary, m2l):
-    """The engine "dynamic" is not everywhere: CUDA refuses it to programs that share a GPU."""
     random = np.random.default_rng(4)
     x = (random.random((4000, 3)) * BOX).astype(dtype)
     q = random.uniform(-1, 1, len(x))
