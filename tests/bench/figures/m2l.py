@@ -9,7 +9,6 @@ from tests.bench.figures.floors import lane_rate
 
 ENGINES = {
     "naive": ("naive", "C0", "o"),
-    "dynamic": ("dynamic", "C1", "v"),
     "symmetric": ("symmetric", "C2", "s"),
     "gemm": ("gemm", "C3", "D"),
     "fft": ("FFT over the leaves", "C4", "^"),
@@ -30,13 +29,13 @@ def engine_key(case):
 
 def label_of(key):
     name, accuracy = key
-    text = ENGINES.get(name, (name,))[0]
+    text = ENGINES[name][0]
     return text if accuracy is None else f"{text}, {accuracy:.0e}"
 
 
 def style_of(key, keys):
     """Colour and marker; further accuracies of an engine are drawn with open markers."""
-    _, colour, marker = ENGINES.get(key[0], (key[0], "k", "x"))
+    _, colour, marker = ENGINES[key[0]]
     first = next(k for k in keys if k[0] == key[0])
     style = {"color": colour, "marker": marker, "markersize": 4}
     if key != first:
@@ -47,15 +46,14 @@ def style_of(key, keys):
 
 
 def curves_of(cases, precision, cells):
-    """{engine key: [(order, case)]} in the order of ENGINES."""
+    """{engine key: [(order, case)]} of ENGINES, in their order; files have engines that are no more."""
     curves = defaultdict(list)
     for case in cases:
-        if case["precision"] == precision and case["cells_per_edge"] == cells:
-            curves[engine_key(case)].append((case["order"], case))
+        key = engine_key(case)
+        if key[0] in ENGINES and case["precision"] == precision and case["cells_per_edge"] == cells:
+            curves[key].append((case["order"], case))
     names = list(ENGINES)
-    keys = sorted(
-        curves, key=lambda k: (names.index(k[0]) if k[0] in names else 99, -(k[1] or 0.0))
-    )
+    keys = sorted(curves, key=lambda k: (names.index(k[0]), -(k[1] or 0.0)))
     return {key: sorted(curves[key], key=lambda point: point[0]) for key in keys}
 
 
