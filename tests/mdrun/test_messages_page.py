@@ -19,7 +19,7 @@ REPORTS = re.compile(
     r"\b(?:(?:throw|return) (?:farfield::)?Error|GMX_THROW|add(?:Error|Warning|Note)|appendIf|"
     r"applyConstraint|refuse|c_outOfMemory|GMX_LOG(?=\(\w+\.warning))\("
     r"|^std::string (?:\w+Message|messageStart)\("
-    r"|^ +std::string text\(int order, double cells\)",
+    r"|^std::string Excess::text\(",
     re.MULTILINE,
 )
 
