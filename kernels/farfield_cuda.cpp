@@ -110,6 +110,7 @@ bool mayUpdateGraphs(const DistributedSolver<Real>& solver)
     return withMemoryErrors([&] { return implOf(solver).mayUpdateGraphs(); });
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): the argument is a type
 #define FARFIELD_INSTANTIATE(Real)                                                                 \
     template FARFIELD_EXPORT void enqueue<Real>(Solver<Real>&,                                     \
                                                 const Real*,                                       \
@@ -142,6 +143,7 @@ bool mayUpdateGraphs(const DistributedSolver<Real>& solver)
     template FARFIELD_EXPORT bool mustRecordAgain<Real>(const DistributedSolver<Real>&);           \
     template FARFIELD_EXPORT bool mayUpdateGraphs<Real>(const DistributedSolver<Real>&);
 
+// NOLINTEND(bugprone-macro-parentheses)
 FARFIELD_INSTANTIATE(float)
 FARFIELD_INSTANTIATE(double)
 
