@@ -223,8 +223,8 @@ void CudaBackend<Real>::repeat(const Task<Real>& task, const std::function<void(
     if (ranks_ && !ranks_->mayBeCaptured() && isCapturing(s))
     {
         throw Error(ErrorCode::Unsupported,
-                    "Evaluations of several ranks cannot be recorded into CUDA graphs where "
-                    "hosts take part in messages.");
+                    "CUDA graphs of several ranks need a DeviceCommunicator that may be captured: "
+                    "here messages pass through hosts.");
     }
     const EvaluationArguments arguments = {
         task.x, task.forces, request.replaceForces, this->exclusionRange_, history_.generation()
@@ -301,7 +301,7 @@ Vec3 CudaBackend<Real>::extent(const Real* x, void* stream)
     {
         throw Error(ErrorCode::Unsupported,
                     "Evaluations with the boundary 'open' or 'slab' cannot be recorded into CUDA "
-                    "graphs: cells follow the extent of the particles, which has to be looked at.",
+                    "graphs: each of them reads the extent of the particles.",
                     "boundary");
     }
     return extent_.find(x, arrays_.order(), arrays_.takingPart(), s);

@@ -339,9 +339,8 @@ void CudaBackend<Real>::throwIfOverflowed()
     if (overflowed())
     {
         throw Error(ErrorCode::DeviceFailure,
-                    "Particles have moved farther since the evaluation before than cells had "
-                    "room for, and the forces of that evaluation are not numbers. Say "
-                    "Request::mayHaveJumped where positions do not follow from those before.");
+                    "Particles moved farther than cells had room for. The forces of the last "
+                    "evaluation are not numbers. Set Request::mayHaveJumped when positions jump.");
     }
 }
 

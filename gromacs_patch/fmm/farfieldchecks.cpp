@@ -82,7 +82,7 @@ void checkWithoutBox(const t_inputrec& ir, WarningHandler* wi)
 {
     const auto refuse = [wi, &ir](const std::string& option)
     {
-        wi->addError(formatString("%s needs a box, it can not be used with pbc = %s%s.",
+        wi->addError(formatString("%s needs a box, it cannot be used with pbc = %s%s.",
                                   option.c_str(),
                                   c_pbcTypeNames[ir.pbcType].c_str(),
                                   ir.pbcType == PbcType::XY ? " and less than two walls" : ""));
@@ -321,8 +321,8 @@ std::string excludedPairMessage(const std::pair<int, int>& pair,
                                 const real                 distanceOfImage)
 {
     return formatString(
-            "Atoms %d and %d of molecule type %s, whose interaction is excluded, are %.3f nm "
-            "apart, and an image is as near as %.3f nm.",
+            "Atoms %d and %d of molecule type %s are excluded from each other and %.3f nm apart, "
+            "but an image is nearer, at %.3f nm: the molecule is longer than half of the box.",
             pair.first + 1,
             pair.second + 1,
             *moltype.name,
@@ -379,15 +379,16 @@ void checkExcludedPairs(const gmx_mtop_t&          mtop,
                     if (isDecoupled)
                     {
                         wi->addError(text
-                                     + " With couple-intramol = no interactions within a molecule "
-                                       "are those of nearest images: use a larger box, or set "
+                                     + " With couple-intramol = no the interaction with that image "
+                                       "would be computed. Use a larger box, or set "
                                        "couple-intramol = yes.");
                     }
                     else
                     {
                         wi->addWarning(text
-                                       + " With coulombtype = FMM that of nearest images is left "
-                                         "out: use a larger box, or hold these atoms in place.");
+                                       + " With coulombtype = FMM the interaction with that image "
+                                         "is left out instead. Use a larger box, or hold these "
+                                         "atoms in place.");
                     }
                     return;
                 }
@@ -458,7 +459,7 @@ void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
     if (ir.pbcType == PbcType::XY && usingLJPme(ir.vdwtype))
     {
         wi->addError(
-                "With pbc = xy vdwtype = PME would have images along z, set vdwtype = Cut-off.");
+                "vdwtype = PME has images along z, but pbc = xy has none: set vdwtype = Cut-off.");
     }
     if (ir.ewald_geometry != EwaldGeometry::ThreeD)
     {
@@ -513,16 +514,16 @@ void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler*
             || (ir.efep != FreeEnergyPerturbationType::No && hasNetCharge(&t_atom::qB)))
         {
             wi->addError(
-                    "With pbc = xy a net charge has no pressure that pcoupl could follow: the "
-                    "energy of charged planes has no zero. Add counter-ions, or set pcoupl = no.");
+                    "With pbc = xy the pressure of a system with a net charge is not defined, so "
+                    "pcoupl cannot follow it. Add counter-ions, or set pcoupl = no.");
         }
     }
     if (haveEnergyGroups(mtop))
     {
         wi->addNote(
-                "With coulombtype = FMM the Coulomb energies of energy groups, Coul-SR, are those "
-                "of all pairs, with all periodic images. They take one more evaluation per group, "
-                "at steps with energies.");
+                "With coulombtype = FMM the Coulomb energies of energy groups (Coul-SR) include "
+                "all pairs and all periodic images. Each group costs one more evaluation at steps "
+                "with energies.");
     }
 }
 

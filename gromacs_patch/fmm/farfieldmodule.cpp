@@ -95,9 +95,9 @@ constexpr const char* c_cycleCounterName = "FMM (farfield)";
 
 //! What mdrun itself does at output steps, whatever the electrostatics
 constexpr const char* c_graphNote =
-        "With GMX_CUDA_GRAPH, GROMACS 2026.3 writes at output steps coordinates of another moment "
-        "than the forces, with PME as with FMM. Where the two are to be compared, run without "
-        "GMX_CUDA_GRAPH, or use mdrun -rerun.";
+        "With GMX_CUDA_GRAPH, GROMACS 2026.3 writes frames whose coordinates and forces belong to "
+        "different steps, with PME as with FMM. To compare the two, run without GMX_CUDA_GRAPH, or "
+        "use mdrun -rerun.";
 
 /*! \brief Returns a copy of \p tree without the options of this backend.
  *
@@ -450,7 +450,8 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
         std::string obstacle                = impl_->provider_->obstacleToGraphs();
         if (obstacle.empty() && !simulationWork->useMdGpuGraph)
         {
-            obstacle = "GROMACS records graphs for threads of one gmx that integrate on GPUs alone";
+            obstacle =
+                    "GROMACS makes graphs of steps only for threads of one gmx that update on GPUs";
         }
         if (obstacle.empty())
         {

@@ -228,13 +228,11 @@ void checkPerturbation(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHand
         {
             wi->addError(formatString(
                     "coulombtype = FMM has no soft core for Coulomb interactions: with %s "
-                    "(coul-lambda %g, vdw-lambda %g) an atom has a charge without the full "
-                    "repulsion "
-                    "of its Lennard-Jones interactions, so that opposite charges fall into it. "
-                    "Change "
-                    "coul-lambdas where vdw-lambdas is 0: remove charges before repulsion, and "
-                    "bring "
-                    "them back after it (atom %d of molecule type %s).",
+                    "(coul-lambda %g, vdw-lambda %g) an atom has a charge, but its Lennard-Jones "
+                    "repulsion is soft or gone. Opposite charges would collapse onto it. Remove "
+                    "charges before repulsion, and bring them back after it: where atoms vanish, "
+                    "bring coul-lambdas to 1 before vdw-lambdas leave 0, where atoms appear, do "
+                    "the reverse (atom %d of molecule type %s).",
                     found->name.c_str(),
                     found->coul,
                     found->vdw,
@@ -245,8 +243,8 @@ void checkPerturbation(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHand
     if (ir.fepvals->bScCoul && ir.fepvals->sc_alpha > 0 && hasPerturbedCharges(mtop))
     {
         wi->addNote(
-                "With coulombtype = FMM the soft core acts on Lennard-Jones and 1-4 interactions, "
-                "sc-coul does not matter to other Coulomb interactions.");
+                "With coulombtype = FMM the soft core acts on Lennard-Jones and 1-4 interactions "
+                "only. sc-coul has no effect on other Coulomb interactions.");
     }
 }
 

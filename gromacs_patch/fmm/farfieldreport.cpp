@@ -86,7 +86,7 @@ std::string timedSettings(const farfield::Setup& setup)
             setup.timed.begin(), setup.timed.end(), [](const auto& timed) { return timed.isInUse; });
     if (!setup.timed.empty() && !isOneInUse)
     {
-        text += "    the fastest misses the accuracy in this system; in use is the one above\n";
+        text += "    in use are the settings above: the fastest of these misses the accuracy\n";
     }
     return text;
 }
@@ -136,7 +136,7 @@ std::string describeSetup(const farfield::Setup& setup,
     text += formatString("  device chosen by         %s%s\n",
                          deviceChoice.reason.c_str(),
                          deviceChoice.id >= 0 && setup.device == farfield::Device::Cpu
-                                 ? ", which the library can not use"
+                                 ? ", which farfield cannot use"
                                  : "");
     if (setup.device == farfield::Device::Gpu)
     {
@@ -161,8 +161,10 @@ std::string noteOnOtherDevice(const farfield::Setup& setup)
     }
     return formatString(
             "The checkpoint has FMM cells that were chosen for a %s, and this run continues on a "
-            "%s with them: its forces are as accurate, but it may not be the fastest here.",
+            "%s with them. The forces are as accurate. A run that starts from gmx grompp -t "
+            "chooses cells for the %s.",
             deviceTitle(setup.chosenFor),
+            deviceTitle(setup.device),
             deviceTitle(setup.device));
 }
 
@@ -173,10 +175,9 @@ std::string accuracyMessage(const farfield::Setup& setup)
         return {};
     }
     return formatString(
-            "The FMM accuracy that was asked for is not met with the particles where they are now: "
-            "the best that can be had is an error of %.1e. Charges may nearly coincide, which "
-            "mixed precision does not resolve. The run goes on, and the error is measured again "
-            "when forces have changed.",
+            "The requested FMM accuracy is not reached at these positions: the best error is %.1e. "
+            "Charges may nearly coincide, which mixed precision does not resolve. The run "
+            "continues, and the error is measured again when forces have changed.",
             setup.estimatedError);
 }
 
@@ -215,7 +216,7 @@ std::string describeTraffic(const farfield::Traffic& traffic)
     { return static_cast<double>(total) / static_cast<double>(std::max(number, 1LL)); };
     return formatString(
             "  sent per evaluation      %.1f messages, %.1f kB\n"
-            "  expected of even domains %.1f messages, %.1f kB\n"
+            "  expected by cost model   %.1f messages, %.1f kB\n"
             "  exchanges planned        %lld times, with %.1f kB each",
             per(traffic.messages, traffic.evaluations),
             per(traffic.bytes, traffic.evaluations) / 1000,

@@ -202,8 +202,8 @@ std::string FarfieldSolver::timings() const
         return stageTable("FMM (farfield) wall-clock time per stage", solver_->timings());
     }
     return stageTable(
-                   "FMM (farfield) wall-clock time per stage on the first rank, with what it waits "
-                   "for others",
+                   "FMM (farfield) wall-clock time per stage on the first rank, waiting for other "
+                   "ranks included",
                    distributed_->timings())
            + "\n" + describeTraffic(distributed_->traffic());
 }
@@ -307,8 +307,9 @@ void FarfieldSolver::prepare(ArrayRef<const RVec> x, const Matrix3x3& box)
             GMX_LOG(logger_.warning)
                     .asParagraph()
                     .appendText(formatString(
-                            "The FMM discretisation in the checkpoint is not used (%s). A new one "
-                            "is chosen, so this continuation is not exact.",
+                            "The FMM cells of the checkpoint are not used. %s New cells are "
+                            "chosen. The forces have the requested accuracy, but the run is not "
+                            "bitwise equal to an uninterrupted one.",
                             describeFarfieldError(error, run_.device.option).c_str()));
         }
     }

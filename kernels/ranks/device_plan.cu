@@ -396,9 +396,10 @@ void DevicePlan<Real>::make(Partition<Real>* partition, cudaStream_t stream)
     if (found != static_cast<long long>(wantedBy.values.size()))
     {
         throw Error(ErrorCode::InvalidArgument,
-                    "Of " + std::to_string(wantedBy.values.size())
-                            + " excluded partners on other ranks " + std::to_string(found)
-                            + " were found there.");
+                    std::to_string(wantedBy.values.size())
+                            + " excluded partners have to be on other ranks, but "
+                            + std::to_string(found)
+                            + " were found there. Put every particle on exactly one rank.");
     }
     introduceGhosts(&ranks, stream);
     orderParticles(stream);

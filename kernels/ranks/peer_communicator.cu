@@ -223,7 +223,7 @@ void PeerCommunicator::exchange(const void* sendBuffer,
         if (r != me && std::max(sent[r].size, received[r].size) > room_)
         {
             throw Error(ErrorCode::InvalidArgument,
-                        "A message between GPUs has more bytes than reserve() was told of.");
+                        "A message between GPUs has more bytes than reserve() has reserved.");
         }
     }
     Messages outgoing   = {};

@@ -142,9 +142,8 @@ private:
             partition_->forget(); // all ranks throw
             throw Error(
                     ErrorCode::DeviceFailure,
-                    "Particles have moved by most of a cell within few evaluations, after their "
-                    "exchange between ranks was planned, and the forces since then are not "
-                    "numbers. Call setLocal() where positions do not follow from those before.");
+                    "Particles moved by most of a cell within few evaluations. The forces since "
+                    "then are not numbers. Call setLocal() when positions jump.");
         }
     }
 

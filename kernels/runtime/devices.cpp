@@ -76,8 +76,9 @@ int requireUsableGpu(int deviceId)
     if (deviceId >= devices)
     {
         throw Error(ErrorCode::DeviceFailure,
-                    "The CUDA device " + std::to_string(deviceId) + " does not exist: there are "
-                            + std::to_string(devices) + ", from 0.",
+                    "The CUDA device " + std::to_string(deviceId)
+                            + " does not exist: devices are numbered from 0 to "
+                            + std::to_string(devices - 1) + ".",
                     "deviceId");
     }
     int device = deviceId;

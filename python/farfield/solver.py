@@ -416,8 +416,8 @@ class Solver:
             raise
         if self._core.is_best_effort() and not was_best_effort:
             warnings.warn(
-                "The accuracy is not met with the particles where they are: nothing better than an error of "
-                f"{self._core.setup()['estimated_error']:.1e} can be had. Charges may nearly coincide.",
+                "The requested accuracy is not reached at these positions: the best error is "
+                f"{self._core.setup()['estimated_error']:.1e}. Charges may nearly coincide.",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -431,12 +431,13 @@ MeasuredError AccuracyControl<Real>::leaveOutAllExclusions(const Real* x,
 template<class Real>
 void AccuracyControl<Real>::refuse(double best) const
 {
+    const std::string attainable = text(1.1 * best / c_margin);
     throw Error(ErrorCode::InvalidArgument,
-                "The accuracy, " + text(options_.accuracy)
-                        + ", cannot be met for these particles in this box in "
+                "The accuracy " + text(options_.accuracy)
+                        + " cannot be reached for these particles in this box in "
                         + (sizeof(Real) == 4 ? "single" : "double")
-                        + " precision: the best that was measured is " + text(1.1 * best / c_margin)
-                        + ". Ask for no less than that.",
+                        + " precision. The best that was measured is " + attainable + ": set "
+                        + attainable + " or more.",
                 "accuracy");
 }
 

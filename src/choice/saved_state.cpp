@@ -272,7 +272,7 @@ decodeState(const std::vector<double>& array, const Options& options, Device dev
     }
     if (!isOfOptions(d, options, state.chosenFor))
     {
-        refuse("its cells are none that its options lead to");
+        refuse("its cells do not follow from its options");
     }
     const std::string why = whyTooLarge(d, device, precision);
     if (!why.empty())

@@ -217,8 +217,7 @@ void checkPoints(int points, int particles, bool twoStates)
     if (twoStates)
     {
         throw Error(ErrorCode::Unsupported,
-                    "There are no potentials at points of charges of two states: set those of one "
-                    "state by setCharges().");
+                    "Potentials at points need charges of one state: call setCharges().");
     }
     checkNumber(points, "points");
     checkNumber(static_cast<long long>(points) + particles, "points and particles");
@@ -258,9 +257,9 @@ void checkExtent(const Vec3& extent)
     if (extent.maxCoeff() > c_largestBox)
     {
         throw Error(ErrorCode::InvalidArgument,
-                    "Particles without images are " + text(extent.maxCoeff())
-                            + " nm apart, which must not be more than " + text(c_largestBox)
-                            + " nm.");
+                    "Particles are " + text(extent.maxCoeff())
+                            + " nm apart. Without images at most " + text(c_largestBox)
+                            + " nm are allowed.");
     }
 }
 
@@ -269,8 +268,8 @@ void checkOpenVirialOnDevice(const Request& request)
     if (request.virial && !request.replaceForces)
     {
         throw Error(ErrorCode::Unsupported,
-                    "With the boundary 'open' the virial of arrays in device memory is that of the "
-                    "forces there: set Request::replaceForces, or leave Request::virial out.",
+                    "With the boundary 'open' the virial of device arrays needs "
+                    "Request::replaceForces: set it, or leave Request::virial out.",
                     "boundary");
     }
 }

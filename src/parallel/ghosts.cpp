@@ -108,8 +108,10 @@ void Ghosts<Real>::addPartners(const OwnParticles<Real>& own,
     if (everywhere != static_cast<long long>(all.size()))
     {
         throw Error(ErrorCode::InvalidArgument,
-                    "Of " + std::to_string(all.size()) + " excluded partners on other ranks "
-                            + std::to_string(everywhere) + " were found there.");
+                    std::to_string(all.size())
+                            + " excluded partners have to be on other ranks, but "
+                            + std::to_string(everywhere)
+                            + " were found there. Put every particle on exactly one rank.");
     }
 }
 

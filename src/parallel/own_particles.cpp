@@ -76,11 +76,10 @@ void checkBothWays(const ExcludedPairs& pairs)
                                         static_cast<int>(i)))
                 {
                     throw Error(ErrorCode::InvalidArgument,
-                                "Particle " + std::to_string(j) + " is an excluded partner of "
-                                        + std::to_string(i) + ", and " + std::to_string(i)
-                                        + " is none of " + std::to_string(j)
-                                        + ": of systems on ranks every pair has to be listed at "
-                                          "both of its particles.");
+                                "Particle " + std::to_string(i) + " lists " + std::to_string(j)
+                                        + " as excluded partner, but " + std::to_string(j)
+                                        + " does not list " + std::to_string(i)
+                                        + ". SystemOfRanks needs each pair at both particles.");
                 }
             });
 }

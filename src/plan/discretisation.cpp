@@ -385,8 +385,9 @@ std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
     if (all.empty())
     {
         throw Error(ErrorCode::InvalidArgument,
-                    "No cells that the options allow keep particles apart from where images would "
-                    "be.",
+                    "Without images more than half of the box must be empty, and no cells that "
+                    "the options allow give such a box. Set a smaller cellSize, or 0, and "
+                    "directRange = 1 or 0.",
                     "cellSize");
     }
     all                   = fittingCandidates(task, all);

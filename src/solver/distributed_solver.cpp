@@ -222,8 +222,11 @@ void DistributedSolver<Real>::Impl::restore(const std::vector<double>& state)
               const SavedState saved = chosen_.checked(state);
               if (evaluator_->gpu() != nullptr && saved.discretisation.levels > 1)
               {
-                  throw Error(ErrorCode::Unsupported,
-                              "On GPUs, several ranks have no tree of cells.");
+                  throw Error(
+                          ErrorCode::Unsupported,
+                          "The GPUs of several ranks cannot use a tree of cells, which the "
+                          "saved FMM state has. Set device = cpu, use one rank, or choose other "
+                          "cells by prepare().");
               }
               chosen_.restore(saved);
           });
@@ -245,8 +248,8 @@ void DistributedSolver<Real>::Impl::checkLocal() const
     if (!hasLocal_ && numbers_.takingPart > 0)
     {
         throw Error(ErrorCode::InvalidArgument,
-                    "setLocal() has not been called, or has failed, after setSystem(): say which "
-                    "of the particles each rank has.");
+                    "The particles of each rank are not known. Call setLocal() on all ranks after "
+                    "setSystem().");
     }
 }
 
@@ -256,8 +259,8 @@ void DistributedSolver<Real>::Impl::checkNotFailed() const
     if (hasFailed_)
     {
         throw Error(ErrorCode::DeviceFailure,
-                    "An evaluation of this rank has failed, and others do not know: all ranks "
-                    "have to call setLocal() or prepare() before the next one.");
+                    "An evaluation failed on this rank, and the other ranks do not know. Call "
+                    "setLocal() or prepare() on all ranks before the next one.");
     }
 }
 

@@ -49,11 +49,12 @@ Error notOnOneRankEach(const std::vector<int>& own, int count, Ranks* ranks)
     }
     const auto wrong = std::find_if(times.begin(), times.end(), [](int on) { return on != 1; });
     return Error(ErrorCode::InvalidArgument,
-                 "The ranks have " + std::to_string(index.size()) + " particles, and the system "
-                         + std::to_string(count)
-                         + ": every particle has to be on one rank, and particle "
-                         + std::to_string(wrong - times.begin()) + " is on "
-                         + (wrong != times.end() && *wrong == 0 ? "none." : "several, or twice."));
+                 "Particle " + std::to_string(wrong - times.begin()) + " is on "
+                         + (wrong != times.end() && *wrong == 0 ? "no rank."
+                                                                : "several ranks, or twice on one.")
+                         + " Put every particle on exactly one rank: the ranks have "
+                         + std::to_string(index.size()) + " particles, the system "
+                         + std::to_string(count) + ".");
 }
 
 } // namespace
@@ -103,7 +104,8 @@ Options checkedForRanks(const Options& given, bool hasCommunicator, Ranks* ranks
     if (options.boundary != Boundary::Periodic)
     {
         throw Error(ErrorCode::Unsupported,
-                    "Several ranks have periodic boundaries only: use one rank.",
+                    std::string("The boundary '") + nameOf(options.boundary)
+                            + "' needs one rank. Several ranks need the boundary 'periodic'.",
                     "boundary");
     }
     if (options.device == Device::Gpu)
@@ -111,13 +113,13 @@ Options checkedForRanks(const Options& given, bool hasCommunicator, Ranks* ranks
         checkSame(
                 told,
                 [](const Told& of) { return of.hasCommunicator; },
-                "DeviceCommunicator, or none");
+                "number of DeviceCommunicators");
         if (options.m2l != M2lEngine::Auto && options.m2l != M2lEngine::Fft)
         {
             throw Error(
                     ErrorCode::Unsupported,
-                    std::string("On GPUs, several ranks have no tree of cells: set m2l = fft or "
-                                "auto instead of ")
+                    std::string("The GPUs of several ranks cannot use a tree of cells: set m2l = "
+                                "fft or auto instead of ")
                             + nameOf(options.m2l) + ", device = cpu, or use one rank.",
                     "m2l");
         }

@@ -36,8 +36,8 @@ void checkSame(const std::vector<Answer>& answers,
         if (!(part(answers[r]) == part(answers[0])))
         {
             throw Error(ErrorCode::InvalidArgument,
-                        "All ranks have to be given the same " + what + ": that of rank "
-                                + std::to_string(r) + " is not that of rank 0.",
+                        "Ranks 0 and " + std::to_string(r) + " differ in the " + what
+                                + ". Give all ranks the same " + what + ".",
                         parameter);
         }
     }

@@ -281,7 +281,7 @@ TYPED_TEST(PointFields, HaveClearErrors)
     other[3]                = 0;
     solver.setPerturbedCharges(q.data(), other.data(), system.size());
     expectError(ErrorCode::Unsupported,
-                { "two states", "setCharges" },
+                { "one state", "setCharges" },
                 [&] {
                     fieldsAt(solver, system, { { 0, 0, 0 } });
                 });

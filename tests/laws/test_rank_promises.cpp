@@ -154,7 +154,7 @@ void expectErrorOfAll(const std::vector<std::string>& parts,
 TEST(RankPromises, EveryParticleIsOnOneRank)
 {
     const auto last = [](Given* given) { return given->index.back(); };
-    expectErrorOfAll({ "on one rank", "is on none" },
+    expectErrorOfAll({ "exactly one rank", "is on no rank" },
                      [&](Given* given)
                      {
                          if (given->rank == 1)
@@ -162,7 +162,7 @@ TEST(RankPromises, EveryParticleIsOnOneRank)
                              given->index.pop_back();
                          }
                      });
-    expectErrorOfAll({ "on one rank", "several" },
+    expectErrorOfAll({ "exactly one rank", "is on several" },
                      [&](Given* given)
                      {
                          if (given->rank == 1)
@@ -171,7 +171,7 @@ TEST(RankPromises, EveryParticleIsOnOneRank)
                          }
                      });
     // as many as there are
-    expectErrorOfAll({ "on one rank", "particle " },
+    expectErrorOfAll({ "exactly one rank", "Particle " },
                      [&](Given* given)
                      {
                          if (given->rank == 1)
@@ -216,7 +216,7 @@ TEST(RankPromises, IndicesAndOffsetsAreValid)
 //! On both ranks alike: that they have the same is not enough.
 TEST(RankPromises, ExcludedPairsAreListedAtBothParticles)
 {
-    expectErrorOfAll({ "excluded partner of", "both" },
+    expectErrorOfAll({ "as excluded partner", "both" },
                      [](Given* given)
                      {
                          std::vector<int> offsets = { 0 }, partners;

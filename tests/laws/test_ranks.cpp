@@ -415,7 +415,7 @@ TEST(RanksErrors, NameWhatSeveralRanksCanNot)
                 options          = optionsFor(M2lEngine::Auto);
                 options.boundary = Boundary::Open;
                 expectError(ErrorCode::Unsupported,
-                            { "one rank" },
+                            { "'open'", "one rank", "'periodic'" },
                             [&] { const DistributedSolver<float> solver(options, &communicator); });
                 DistributedSolver<float> solver(optionsFor(M2lEngine::Auto), &communicator);
                 const float q[]     = { 1, -1 };
@@ -436,7 +436,7 @@ TEST(RanksErrors, NameWhatSeveralRanksCanNot)
                 float f[3];
                 const double box[3][3] = { { 3, 0, 0 }, { 0, 3, 0 }, { 0, 0, 3 } };
                 expectError(ErrorCode::InvalidArgument,
-                            { "on one rank" },
+                            { "exactly one rank" },
                             [&] { solver.evaluate(x, box, f); });
             });
 }

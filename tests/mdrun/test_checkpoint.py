@@ -27,7 +27,7 @@ SAME = {
     "device": ({"device": "cpu"}, {"device": "auto"}),
     "tune": ({"tune": "no"}, {"tune": "yes"}),
 }
-NOT_USED = "The FMM discretisation in the checkpoint is not used"
+NOT_USED = "The FMM cells of the checkpoint are not used."
 
 
 def option(name):
@@ -75,7 +75,7 @@ def test_another_option_is_told_and_what_it_asks_for_is_chosen(work, water, case
     make(work, "anew", water, after, ["-t", "run.cpt"])
     simulation.mdrun(work, "anew").ok()
     second = go_on(work, "other")
-    told = re.search(rf"{NOT_USED} \((.*?)\)\. A new one is chosen", words(second))
+    told = re.search(rf"{NOT_USED} (.*?) New cells are chosen\.", words(second))
     assert told
     assert f"The option to change is {option(case.split(',')[0])}." in told.group(1)
     anew = discretisation(simulation.Run(work, "anew"))

@@ -85,9 +85,9 @@ def test_a_longer_cutoff_has_a_longer_list(work, water):
 
 
 REFUSED = {
-    "not of electrostatics": ({"dt": 0.001}, "dt can not be changed"),
-    "misspelt": ({"fmm-farfield-acuracy": 1e-4}, "fmm-farfield-acuracy can not be changed"),
-    "of another module": ({"density-guided-simulation-active": "yes"}, "can not be changed"),
+    "not of electrostatics": ({"dt": 0.001}, "dt cannot be changed"),
+    "misspelt": ({"fmm-farfield-acuracy": 1e-4}, "fmm-farfield-acuracy cannot be changed"),
+    "of another module": ({"density-guided-simulation-active": "yes"}, "cannot be changed"),
     "neither PME nor FMM": ({"coulombtype": "Reaction-Field"}, "only PME and FMM"),
     "no such type": ({"coulombtype": "Multigrid"}, "coulombtype"),
     "no backend": ({"coulombtype": "FMM"}, "fmm-backend"),

@@ -77,7 +77,7 @@ def test_gpu_id_holds(work, water, nonbonded):
 # Where a checkpoint has the FMM's state: the key, then an array of tagged big-endian doubles.
 STATE = b"fmm-farfield-state\0\0"
 # Numbers of the state: version and checksum; precision and seven options; the device; see
-# src/solver/saved_state.cpp.
+# src/choice/saved_state.cpp.
 HEADER, CHOSEN_FOR = 2, 10
 CPU, GPU = 1, 2
 
@@ -119,5 +119,5 @@ def test_a_continuation_on_another_device_keeps_the_cells_and_says_so(work, wate
     simulation.mdrun(work, "run", ["-cpi", "run.cpt", "-noappend", "-nsteps", 5]).ok()
     log = (work / "run.part0002.log").read_text()
     assert note in " ".join(log.split())
-    assert "is not used" not in log
+    assert "checkpoint are not used" not in log
     assert line(work, "leaf cells") in log

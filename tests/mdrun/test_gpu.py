@@ -82,7 +82,7 @@ def test_the_log_tells_what_graphs_do_to_output_steps(work, water, graphs):
     variables = {"GMX_CUDA_GRAPH": graphs} if graphs else {}
     entries = settings({"nsteps": 2}, FMM)
     log = run(work, "run", entries, water, PATHS["device"][0], variables=variables).log
-    note = "writes at output steps coordinates of another moment than the forces"
+    note = "frames whose coordinates and forces belong to different steps"
     assert (note in " ".join(log.split())) == bool(graphs)
 
 

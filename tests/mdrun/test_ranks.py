@@ -47,7 +47,7 @@ def test_water(work, water, ranks, engine):
     several = expect_forces_of_one_rank(work, water, settings(MOTION, FIXED_FMM, engine), ranks)
     assert f"ranks                    {ranks}" in several.log
     numbers = r" +([\d.]+) messages, ([\d.]+) kB\n"
-    sent = re.search(f"sent per evaluation{numbers} +expected of even domains{numbers}", several.log)
+    sent = re.search(f"sent per evaluation{numbers} +expected by cost model{numbers}", several.log)
     messages, size, expected_messages, expected_size = map(float, sent.groups())
     assert messages == expected_messages  # from each to each, in a box as small as this
     assert size > 0 and expected_size > 0
@@ -117,7 +117,7 @@ def test_a_run_continues_on_another_number_of_ranks(work, water):
     flags = ["-nb", "cpu", "-cpi", "run.cpt", "-noappend", "-nsteps", 20]
     simulation.mdrun(work, "run", flags, ntmpi=4, ntomp=1).ok()
     part = simulation.Run(work, "run.part0002")
-    assert "is not used" not in part.log  # the cells of the checkpoint
+    assert "checkpoint are not used" not in part.log  # the cells of the checkpoint
     run(work, "one", water, entries, 1, ["-rerun", "run.part0002.trr"])
     one = simulation.Run(work, "one")
     errors = [simulation.force_error(a.f, b.f) for a, b in zip(part.frames, one.frames, strict=True)]
@@ -189,4 +189,4 @@ def test_what_needs_one_rank_says_so(work, salt_water, what):
 def test_mdrun_chooses_one_rank_by_itself(work, water):
     simulation.grompp(work, "run", settings(FMM), water.conf, water.top).ok()
     environment.gmx()("mdrun", "-deffnm", "run", "-nb", "cpu", "-pin", "off", folder=work)
-    assert "mdrun chooses one rank with all threads" in " ".join(simulation.Run(work, "run").log.split())
+    assert "mdrun uses one rank with all threads" in " ".join(simulation.Run(work, "run").log.split())
