@@ -235,7 +235,7 @@ TEST(SavedStates, ThatNoOptionsLeadToAreRefused)
         {
             SavedState state = sound;
             change(&state.discretisation);
-            EXPECT_NE(whyRefused(state, options).find("none that its options lead to"),
+            EXPECT_NE(whyRefused(state, options).find("do not follow from its options"),
                       std::string::npos)
                     << box.name << ": " << what << ", " << whyRefused(state, options);
         };
