@@ -55,10 +55,6 @@ def test_the_log_ends_with_a_time_per_stage(log):
     assert sum(times.values()) == pytest.approx(total, abs=resolution * len(times))
 
 
-def test_kernels_are_counted_as_those_of_lennard_jones_alone(log):
-    assert "NxN LJ [F]" in log and "Elec. + LJ" not in log
-
-
 def test_the_log_cites_the_method(log):
     cited = log[: log.index("FMM electrostatics with farfield")]
     dois = ["10.1016/0021-9991(87)90140-9", "10.1021/acs.jctc.0c00744", "10.1177/1094342020964857"]
