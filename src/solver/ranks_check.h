@@ -35,10 +35,10 @@ void checkSame(const std::vector<Answer>& answers,
     {
         if (!(part(answers[r]) == part(answers[0])))
         {
-            throw Error(ErrorCode::InvalidArgument,
-                        "Ranks 0 and " + std::to_string(r) + " differ in the " + what
-                                + ". Give all ranks the same " + what + ".",
-                        parameter);
+            std::string text = "Ranks 0 and " + std::to_string(r) + " differ in the ";
+            text += what + ". Give all ranks the same ";
+            text += what + ".";
+            throw Error(ErrorCode::InvalidArgument, text, parameter);
         }
     }
 }

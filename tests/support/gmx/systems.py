@@ -34,6 +34,8 @@ LARGE_PROTEIN = "src/gromacs/trajectoryanalysis/tests/hdac.pdb"
 
 # The same structure in every run on the same machine: a test that fails does so again.
 REPRODUCIBLE = ["-reprod"]
+# So systems are the same ones, whatever the machine and the tests beside.
+SET_UP_THREADS = 2
 
 
 @dataclass
@@ -97,7 +99,7 @@ def relax(folder, conf, steps, changes=None):
     minimise = mdp.settings(common, flexible, {"integrator": "steep", "nsteps": 100})
     # The structure may still carry a net charge or large forces: only warnings are waived.
     simulation.grompp(folder, "em", minimise, conf, "topol.top", ["-maxwarn", 1]).ok()
-    simulation.mdrun(folder, "em", REPRODUCIBLE).ok()
+    simulation.mdrun(folder, "em", REPRODUCIBLE, ntomp=SET_UP_THREADS).ok()
     heat = {
         "nsteps": steps,
         "gen-vel": "yes",
@@ -110,7 +112,7 @@ def relax(folder, conf, steps, changes=None):
     }
     entries = mdp.settings(common, heat)
     simulation.grompp(folder, "relax", entries, "em.gro", "topol.top", ["-maxwarn", 1]).ok()
-    simulation.mdrun(folder, "relax", REPRODUCIBLE, time_limit=900).ok()
+    simulation.mdrun(folder, "relax", REPRODUCIBLE, ntomp=SET_UP_THREADS, time_limit=900).ok()
     s = snap_to_grid(read_gro(folder / "relax.gro"))
     write_gro(folder / "conf.gro", s)
     return system(folder)
