@@ -25,7 +25,8 @@ PeriodicM2l<Real>::PeriodicM2l(const Grid& grid,
 {
     listBlocks();
     // in this order: twice the strain sums and all operators are never there at once
-    packStrainSums();
+    strainSums_ = packed(operators_.strainSums());
+    operators_.releaseStrainSums();
     packOperators();
     spectrum_.assign(2 * static_cast<size_t>(transform_.spectrumStride())
                              * coefficientCount(reduction.order()),
@@ -73,25 +74,26 @@ std::vector<int> PeriodicM2l<Real>::waves(const Share& share) const
 }
 
 template<class Real>
-void PeriodicM2l<Real>::packStrainSums()
+AlignedVector<Real>
+PeriodicM2l<Real>::packed(const typename PeriodicM2lOperators<Real>::StrainSums& sums) const
 {
     const size_t harmonics = coefficientCount(operators_.strainDegree());
     const Real factor = static_cast<Real>(1.0 / static_cast<double>(operators_.grid().count()));
-    strainSums_.assign(blocks_.size() * harmonics * StrainCount * lanes_, Real(0));
+    AlignedVector<Real> result(blocks_.size() * harmonics * StrainCount * lanes_, Real(0));
     const int members = std::min(static_cast<int>(blocks_.size()) * lanes_,
                                  operators_.representatives() - first_);
     for (int k = 0; k < members; k++)
     {
-        Real* out = strainSums_.data() + k / lanes_ * harmonics * StrainCount * lanes_ + k % lanes_;
+        Real* out = result.data() + k / lanes_ * harmonics * StrainCount * lanes_ + k % lanes_;
         for (size_t i = 0; i < harmonics; i++)
         {
             for (int c = 0; c < StrainCount; c++, out += lanes_)
             {
-                *out = factor * operators_.strainSums()[c](first_ + k, i);
+                *out = factor * sums[c](first_ + k, i);
             }
         }
     }
-    operators_.releaseStrainSums();
+    return result;
 }
 
 template<class Real>
@@ -186,6 +188,14 @@ void PeriodicM2l<Real>::setStrain(const Mat3& strain)
         }
     }
     failure.rethrow();
+    strain_ = strain;
+}
+
+template<class Real>
+void PeriodicM2l<Real>::setVirialStrain(const Mat3& strain)
+{
+    strainedSums_ = packed(operators_.strainSumsAt(strain));
+    virialStrain_ = strain;
 }
 
 template<class Real>
@@ -209,17 +219,26 @@ void PeriodicM2l<Real>::addVirial(int block,
                     static_cast<Real>(wave < 0 ? 0 : 0.25 * operators_.grid().multiplicity(wave));
         }
     }
-    cpuKernels<Real>().contract(products_,
-                                products,
-                                scratch->weights.data(),
-                                strainSums_.data() + block * harmonics * StrainCount * L,
-                                scratch->sums.data());
-    for (int c = 0; c < StrainCount; c++)
+    const auto add = [&](const AlignedVector<Real>& sums, double part)
     {
-        for (int lane = 0; lane < L; lane++)
+        cpuKernels<Real>().contract(products_,
+                                    products,
+                                    scratch->weights.data(),
+                                    sums.data() + block * harmonics * StrainCount * L,
+                                    scratch->sums.data());
+        for (int c = 0; c < StrainCount; c++)
         {
-            (*virial)[c] += static_cast<double>(scratch->sums[c * L + lane]);
+            for (int lane = 0; lane < L; lane++)
+            {
+                (*virial)[c] += part * static_cast<double>(scratch->sums[c * L + lane]);
+            }
         }
+    };
+    const double along = alongStrain(strain_, virialStrain_);
+    add(strainSums_, 1 - along);
+    if (along != 0)
+    {
+        add(strainedSums_, along);
     }
 }
 

@@ -84,6 +84,9 @@ public:
     /*! \brief Follows a small change of the cell shape to first order.
      *  \param[in] strain  symmetric, traceless, from the shape at construction */
     void setStrain(const Mat3& strain);
+    /*! \brief Interpolates what the virial needs between the shape at construction and this one.
+     *  \param[in] strain  symmetric, traceless, not zero */
+    void setVirialStrain(const Mat3& strain);
 
 private:
     //! Neighbouring representatives and their copies: lanes of one vector.
@@ -106,7 +109,8 @@ private:
     //! Blocks of wave vectors in all shares.
     int allBlocks() const { return (operators_.representatives() + lanes_ - 1) / lanes_; }
     void listBlocks();
-    void packStrainSums();
+    //! Strain sums of the blocks as strainSums_.
+    AlignedVector<Real> packed(const typename PeriodicM2lOperators<Real>::StrainSums& sums) const;
     void packOperators();
     //! X_j = (-i)^l M_j of a copy of a block, with the signs of its reflection.
     void gather(const Block& block, int copy, Real* x) const;
@@ -128,7 +132,10 @@ private:
     AlignedVector<Real> kappa_; //!< packed operators in use
     //! [blocks][coefficientCount(strainDegree())][StrainCount][lanes], times 1 / cells
     AlignedVector<Real> strainSums_;
-    std::vector<Real> unstrained_; //!< the same without setStrain(); empty until it is called
+    AlignedVector<Real> strainedSums_; //!< the same at the strain of setVirialStrain()
+    Mat3 strain_       = Mat3::Zero(); //!< of setStrain()
+    Mat3 virialStrain_ = Mat3::Zero(); //!< of setVirialStrain()
+    std::vector<Real> unstrained_;     //!< kappa_ without setStrain(); empty until it is called
     AlignedVector<Real> spectrum_;
 };
 

@@ -35,6 +35,12 @@ double realSpaceTerms(double representatives, int realSize)
     return 4 * M_PI / 3 * std::pow(radius, 3);
 }
 
+double alongStrain(const Mat3& strain, const Mat3& end)
+{
+    const double square = end.squaredNorm();
+    return square > 0 ? strain.cwiseProduct(end).sum() / square : 0;
+}
+
 template<class Real>
 PeriodicM2lOperators<Real>::PeriodicM2lOperators(const Grid& grid,
                                                  Boundary boundary,
@@ -43,33 +49,52 @@ PeriodicM2lOperators<Real>::PeriodicM2lOperators(const Grid& grid,
                                                  int strainDegree,
                                                  int threads) :
     grid_(grid),
-    boundary_(boundary), reduction_(reduction),
+    boundary_(boundary), ws_(ws), reduction_(reduction),
     strainDegree_(boundary == Boundary::Open ? 0 : strainDegree), threads_(threads),
     entries_(m2lEntries(reduction.highOrder()))
 {
     findRepresentatives();
+    LatticeSums<Real> all = sums(grid_, 2 * reduction_.highOrder());
+    values_               = std::move(all.value);
+    strainSums_           = std::move(all.strain);
+}
+
+template<class Real>
+LatticeSums<Real> PeriodicM2lOperators<Real>::sums(const Grid& grid, int degree) const
+{
     std::vector<int> first(waves_.size());
     std::transform(waves_.begin(), waves_.end(), first.begin(), [](const auto& w) { return w[0]; });
     if (boundary_ == Boundary::Open)
     {
-        values_ = openSums(grid_, ws, 2 * reduction_.highOrder(), first, threads_);
-        for (auto& strain : strainSums_)
+        LatticeSums<Real> result;
+        result.value = openSums(grid, ws_, degree, first, threads_);
+        for (auto& strain : result.strain)
         {
             strain.setZero(representatives(), 1);
         }
-        return;
+        return result;
     }
-    auto sums   = latticeSums<Real>(grid_,
-                                  boundary_,
-                                  ws,
-                                  2 * reduction_.highOrder(),
-                                  strainDegree_,
-                                  first,
-                                  truncation(sizeof(Real)),
-                                  ewaldParameter(representatives()),
-                                  threads_);
-    values_     = std::move(sums.value);
-    strainSums_ = std::move(sums.strain);
+    return latticeSums<Real>(grid,
+                             boundary_,
+                             ws_,
+                             degree,
+                             strainDegree_,
+                             first,
+                             truncation(sizeof(Real)),
+                             ewaldParameter(representatives()),
+                             threads_);
+}
+
+template<class Real>
+typename PeriodicM2lOperators<Real>::StrainSums
+PeriodicM2lOperators<Real>::strainSumsAt(const Mat3& strain) const
+{
+    Mat3 stretch = Mat3::Identity() + strain;
+    if (copies_ > 1)
+    {
+        stretch = Mat3(stretch.diagonal().asDiagonal());
+    }
+    return sums(Grid(grid_.H(), grid_.box() * stretch), strainDegree_).strain;
 }
 
 template<class Real>

@@ -34,6 +34,10 @@ constexpr int c_copyReflectsY = 2;
  *  \param[in] realSize  bytes of a number */
 double realSpaceTerms(double representatives, int realSize);
 
+/*! \brief Where on a line of strains another one is: 0 without strain, 1 at its end.
+ *  \param[in] end  zero: there is no line, and the result is 0 */
+double alongStrain(const Mat3& strain, const Mat3& end);
+
 /*! \brief The representatives of the wave vectors of a grid and their operators.
  *
  *  \tparam Real  of the strain derivatives, which are many */
@@ -81,6 +85,12 @@ public:
     void forEachKappa(int first,
                       int last,
                       const std::function<void(int, const Matrix&)>& use) const;
+    /*! \brief Derivatives as strainSums(), of the same cells with their edges times (1 + strain).
+     *
+     *  Shear of rectangular cells, whose copies rely on reflections, is left out.
+     *  \param[in] strain  symmetric, small */
+    StrainSums strainSumsAt(const Mat3& strain) const;
+
     //! Gives back the memory of the lattice sums; the strain derivatives stay.
     void releaseSums() { values_ = Matrix(); }
     //! Gives back the memory of the strain derivatives.
@@ -95,9 +105,12 @@ public:
 
 private:
     void findRepresentatives();
+    //! Lattice sums of the representatives, for these cells or strained ones.
+    LatticeSums<Real> sums(const Grid& grid, int degree) const;
 
     Grid grid_;
     Boundary boundary_;
+    int ws_;
     Reduction reduction_;
     int strainDegree_;
     int threads_;

@@ -380,6 +380,55 @@ TEST(PeriodicM2lStrain, IsFollowedToFirstOrder)
     }
 }
 
+//! Derivatives are interpolated along a strain: at its end they are exact, elsewhere what is left
+//! falls with its square.
+TEST(PeriodicM2lVirial, IsInterpolatedAlongAStrain)
+{
+    Mat3 stretch = Mat3::Zero(), direction;
+    stretch.diagonal() << 0.7, -0.4, -0.3;
+    direction << 0.7, 0.3, -0.2, 0.3, -0.4, 0.5, -0.2, 0.5, -0.3;
+    for (const Case& c : cases())
+    {
+        if (c.order == 0)
+        {
+            continue;
+        }
+        const Grid grid  = gridOf(c);
+        const int stride = strideOf(grid);
+        AlignedVector<double> M =
+                randomMultipoles<double>(c, static_cast<int>(grid.count()), stride);
+        PeriodicM2l<double> followed(grid, Boundary::Periodic, c.ws, reductionOf(c), 2);
+        double size     = 0;
+        const auto left = [&](double end, double along)
+        {
+            const Mat3 line = end * (c.edges.isDiagonal() ? stretch : direction);
+            followed.setStrain(along * line);
+            followed.setVirialStrain(line);
+            std::array<double, StrainCount> virial = {}, exact = {};
+            AlignedVector<double> M2 = M, L(M.size(), 0.0);
+            followed.apply(M2.data(), L.data(), stride, &virial);
+            M2 = M;
+            PeriodicM2l<double>(
+                    gridOf(c, along * line), Boundary::Periodic, c.ws, reductionOf(c), 2)
+                    .apply(M2.data(), L.data(), stride, &exact);
+            double squares = 0, all = 0;
+            for (int k = 0; k < StrainCount; ++k)
+            {
+                squares += std::pow(virial[k] - exact[k], 2);
+                all += std::pow(exact[k], 2);
+            }
+            size = std::sqrt(all);
+            return std::sqrt(squares);
+        };
+        const double atEnd = left(2e-3, 1);
+        EXPECT_LT(atEnd, 1e-12 * size) << c.name;
+        // four times as much, up to the next order
+        const double once = left(1e-3, -0.5), twice = left(2e-3, -0.5);
+        EXPECT_GT(once, 1e-10 * size) << c.name;
+        EXPECT_NEAR(twice / once, 4, 4 * 2e-3 * (2 * c.order + 4)) << c.name;
+    }
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield
