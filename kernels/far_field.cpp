@@ -26,11 +26,12 @@ void DeviceFarField<Real>::build(const Discretisation& discretisation,
     const Mat3 edges = coarse.scaledEdges();
     const Reduction reduction(d.order, d.leastSquares, edges);
     tree_.build(d, stream);
-    periodicM2l_ = std::make_unique<DevicePeriodicM2l<Real>>(
-            PeriodicM2lOperators<Real>(
-                    coarse, d.boundary, d.ws, reduction, 2 * virialOrder(reduction), threads),
-            tree_.view(0).stride,
-            stream);
+    periodic_ = std::make_unique<PeriodicM2lOperators<Real>>(
+            coarse, d.boundary, d.ws, reduction, 2 * virialOrder(reduction), threads);
+    periodicM2l_ =
+            std::make_unique<DevicePeriodicM2l<Real>>(*periodic_, tree_.view(0).stride, stream);
+    periodic_->releaseSums();
+    periodic_->releaseStrainSums();
     if (d.levels > 1)
     {
         operators_ = std::make_unique<ListM2lOperators<Real>>(edges, d.ws, reduction, threads);
@@ -66,6 +67,24 @@ void DeviceFarField<Real>::setBox(const Mat3& box,
             engine_->setOperators(*operators_, stream);
         }
         strain_ = strain;
+        interpolate(stream);
+    }
+}
+
+template<class Real>
+void DeviceFarField<Real>::setVirialStrain(const Mat3& strain, cudaStream_t stream)
+{
+    periodicM2l_->setStrainedSums(periodic_->strainSumsAt(strain), stream);
+    virialStrain_ = strain;
+    interpolate(stream);
+}
+
+template<class Real>
+void DeviceFarField<Real>::interpolate(cudaStream_t stream)
+{
+    if (!virialStrain_.isZero(0))
+    {
+        periodicM2l_->interpolate(alongStrain(strain_, virialStrain_), stream);
     }
 }
 

@@ -30,6 +30,8 @@ public:
     void build(const Discretisation& discretisation, int threads, cudaStream_t stream);
     //! As Backend::setBox().
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation, cudaStream_t stream);
+    //! As Backend::setVirialStrain().
+    void setVirialStrain(const Mat3& strain, cudaStream_t stream);
 
     const Discretisation& discretisation() const { return discretisation_; }
     const Mat3& box() const { return box_; }
@@ -63,18 +65,21 @@ public:
 
 private:
     void setCells(const Mat3& box, cudaStream_t stream);
+    void interpolate(cudaStream_t stream);
     void setTranslations(const Mat3& edges, cudaStream_t stream);
     double roomForRounding() const;
 
     Discretisation discretisation_;
     Mat3 box_          = Mat3::Zero();
     Mat3 strain_       = Mat3::Zero();
+    Mat3 virialStrain_ = Mat3::Zero();
     Mat3 rotation_     = Mat3::Identity();
     BinFrame frame_    = {};
     double surelyNear_ = 0;
     DeviceTree<Real> tree_;
     DeviceExpansionTables<Real> tables_;
     DeviceTranslations<Real> translations_;
+    std::unique_ptr<PeriodicM2lOperators<Real>> periodic_; //!< without its sums
     std::unique_ptr<DevicePeriodicM2l<Real>> periodicM2l_;
     std::unique_ptr<ListM2lOperators<Real>> operators_;
     std::unique_ptr<DeviceM2l<Real>> engine_;

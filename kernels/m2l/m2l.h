@@ -39,6 +39,11 @@ public:
 
     //! As PeriodicM2l::setStrain(); applied on the device.
     void setStrain(const double strain[3][3], cudaStream_t stream);
+    //! Takes the derivatives at the other end of a line of strains for the virial; the host waits.
+    void setStrainedSums(const typename PeriodicM2lOperators<Real>::StrainSums& sums,
+                         cudaStream_t stream);
+    //! Derivatives for the virial: of a place on the line, see alongStrain().
+    void interpolate(double along, cudaStream_t stream);
 
 private:
     struct Impl;

@@ -69,6 +69,9 @@ struct DevicePeriodicM2l<Real>::Impl
 
     void uploadOperators(const PeriodicM2lOperators<Real>& operators, cudaStream_t stream);
     void uploadStrain(const PeriodicM2lOperators<Real>& operators, cudaStream_t stream);
+    void uploadSums(const typename PeriodicM2lOperators<Real>::StrainSums& sums,
+                    DeviceBuffer<Real>* to,
+                    cudaStream_t stream);
     void prepareTransform(const PeriodicM2lOperators<Real>& operators);
     void prepareKernels();
     //! Distance of operators in memory: whole cache lines.
@@ -79,7 +82,10 @@ struct DevicePeriodicM2l<Real>::Impl
     //! Adds to the virial; before multiply().
     template<int Columns>
     void contract(double scale, double* virial, cudaStream_t stream);
-    StrainView<Real> strain() const { return { strain_.data(), sums_, representatives_ }; }
+    StrainView<Real> view(const DeviceBuffer<Real>& strain) const
+    {
+        return { strain.data(), sums_, representatives_ };
+    }
     //! Blocks of so many neighbouring representatives.
     int blocks(int width) const
     {
@@ -103,8 +109,9 @@ struct DevicePeriodicM2l<Real>::Impl
     DeviceBuffer<Real> kappa_, unstrained_;
     DeviceBuffer<unsigned int> phases_; //!< of coefficients, 4 bits per copy
     DeviceBuffer<Real> strain_;
-    DeviceBuffer<SumPair<Real>> storedPairs_; //!< of the stored elements
-    VirialView<Real> virial_;                 //!< of what follows
+    DeviceBuffer<Real> strained_, interpolated_; //!< for the virial; empty until there is a line
+    DeviceBuffer<SumPair<Real>> storedPairs_;    //!< of the stored elements
+    VirialView<Real> virial_;                    //!< of what follows
     DeviceBuffer<int> productStart_, productPlace_;
     DeviceBuffer<typename ProductTable<Real>::Source> productSources_;
     DeviceBuffer<Real> harmonicScale_;
@@ -198,20 +205,29 @@ void DevicePeriodicM2l<Real>::Impl::uploadOperators(const PeriodicM2lOperators<R
 }
 
 template<class Real>
-void DevicePeriodicM2l<Real>::Impl::uploadStrain(const PeriodicM2lOperators<Real>& operators,
-                                                 cudaStream_t stream)
+void DevicePeriodicM2l<Real>::Impl::uploadSums(
+        const typename PeriodicM2lOperators<Real>::StrainSums& sums,
+        DeviceBuffer<Real>* to,
+        cudaStream_t stream)
 {
     const size_t size = static_cast<size_t>(representatives_) * sums_;
-    strain_.resize(StrainCount * size);
+    to->resize(StrainCount * size);
     for (int c = 0; c < StrainCount; c++)
     {
-        check(cudaMemcpyAsync(strain_.data() + c * size,
-                              operators.strainSums()[c].data(),
+        check(cudaMemcpyAsync(to->data() + c * size,
+                              sums[c].data(),
                               size * sizeof(Real),
                               cudaMemcpyHostToDevice,
                               stream),
               "copying lattice sums to the GPU");
     }
+}
+
+template<class Real>
+void DevicePeriodicM2l<Real>::Impl::uploadStrain(const PeriodicM2lOperators<Real>& operators,
+                                                 cudaStream_t stream)
+{
+    uploadSums(operators.strainSums(), &strain_, stream);
     const auto uploadPairs =
             [&](const std::vector<std::array<int, 2>>& elements, DeviceBuffer<SumPair<Real>>* to)
     {
@@ -410,11 +426,12 @@ template<class Real>
 template<int Columns>
 void DevicePeriodicM2l<Real>::Impl::contract(double scale, double* virial, cudaStream_t stream)
 {
-    const auto launch = [&](auto* kernel, size_t bytes)
+    const StrainView<Real> derivatives = view(interpolated_.size() > 0 ? interpolated_ : strain_);
+    const auto launch                  = [&](auto* kernel, size_t bytes)
     {
         kernel<<<representatives_, c_virialThreads, bytes, stream>>>(waves_,
                                                                      virial_,
-                                                                     strain(),
+                                                                     derivatives,
                                                                      spectrum_.data(),
                                                                      0.25 * inverseCells_ * scale,
                                                                      partial_.data());
@@ -495,12 +512,34 @@ void DevicePeriodicM2l<Real>::setStrain(const double strain[3][3], cudaStream_t 
             static_cast<int>(own.elements_.size()),
             own.operatorStride(),
             own.used_,
-            own.strain(),
+            own.view(own.strain_),
             weights,
             own.storedPairs_.data(),
             own.unstrained_.data(),
             own.kappa_.data());
     checkLaunch("strainKernel");
+}
+
+template<class Real>
+void DevicePeriodicM2l<Real>::setStrainedSums(
+        const typename PeriodicM2lOperators<Real>::StrainSums& sums,
+        cudaStream_t stream)
+{
+    impl_->interpolated_.resize(impl_->strain_.size());
+    impl_->uploadSums(sums, &impl_->strained_, stream);
+    check(cudaStreamSynchronize(stream), "copying lattice sums to the GPU");
+}
+
+template<class Real>
+void DevicePeriodicM2l<Real>::interpolate(double along, cudaStream_t stream)
+{
+    const size_t size = impl_->interpolated_.size();
+    interpolateKernel<Real><<<blocksFor(size, 256), 256, 0, stream>>>(size,
+                                                                      static_cast<Real>(along),
+                                                                      impl_->strain_.data(),
+                                                                      impl_->strained_.data(),
+                                                                      impl_->interpolated_.data());
+    checkLaunch("interpolateKernel");
 }
 
 template class DevicePeriodicM2l<float>;

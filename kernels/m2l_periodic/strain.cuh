@@ -48,6 +48,21 @@ struct StrainWeights
     Real value[StrainCount];
 };
 
+/*! \brief out = unstrained + along * (strained - unstrained), [size]: derivatives at a strain. */
+template<class Real>
+__global__ void __launch_bounds__(256) interpolateKernel(size_t size,
+                                                         Real along,
+                                                         const Real* __restrict__ unstrained,
+                                                         const Real* __restrict__ strained,
+                                                         Real* __restrict__ out)
+{
+    const size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < size)
+    {
+        out[i] = unstrained[i] + along * (strained[i] - unstrained[i]);
+    }
+}
+
 /*! \brief kappa = unstrained + sum of weight * d kappa / d strain; a block per representative.
  *  \param[in] pairs  [elements] in the order of the stored operators
  *  \param[in] used   lattice sums that occur */
