@@ -151,6 +151,13 @@ void CudaBackend<Real>::setBox(const Mat3& box, const Mat3& strain, const Mat3& 
 }
 
 template<class Real>
+void CudaBackend<Real>::setVirialStrain(const Mat3& strain)
+{
+    repeated_.forget();
+    farField_.setVirialStrain(strain, far());
+}
+
+template<class Real>
 std::vector<double> CudaBackend<Real>::multipoles(int level) const
 {
     return tree().multipoles(level, far());

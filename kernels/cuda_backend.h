@@ -51,6 +51,7 @@ public:
     void setFieldCap(double cap) override;
     void build(const Discretisation& d) override;
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override;
+    void setVirialStrain(const Mat3& strain) override;
     void sort() override;
     void exclusions() override;
     void p2p() override;

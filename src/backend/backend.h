@@ -87,7 +87,7 @@ public:
         fieldCap_     = cap;
         cappedFields_ = c_notSummed;
     }
-    //! Builds the operators. If it throws, or setBox() does, it has to be called again before the
+    //! Builds the operators. If it throws, or one of the next two does, it has to be called again before the
     //! next evaluation.
     virtual void build(const Discretisation& discretisation) = 0;
     /*! \brief Adapts to a box.
@@ -98,6 +98,13 @@ public:
      *  \param[in] strain    symmetric and traceless: the operators follow it to first order
      *  \param[in] rotation  exact: everything is computed in a rotated frame */
     virtual void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) = 0;
+    /*! \brief Makes the virial right to second order along a strain.
+     *
+     *  The derivatives of the operators of level 0, which the virial needs, are computed for edges
+     *  of the reference box times (1 + strain). From there to those of the reference box they are
+     *  interpolated for the strains of setBox(). After build() they are those of the reference box.
+     *  \param[in] strain  symmetric and traceless, not zero */
+    virtual void setVirialStrain(const Mat3& strain) = 0;
 
     virtual void sort()         = 0; //!< wraps and bins the particles
     virtual void exclusions()   = 0; //!< subtracts excluded pairs

@@ -57,10 +57,14 @@ std::vector<double> Chosen<Real>::state() const
     {
         return {};
     }
-    return encodeState(
-            { operators.discretisation(), device_, numbers_.takingPart, operators.strain() },
-            options_,
-            sizeof(Real));
+    const OperatorFrame& frame = operators.frame();
+    return encodeState({ operators.discretisation(),
+                         device_,
+                         numbers_.takingPart,
+                         frame.strain,
+                         frame.virialStrain },
+                       options_,
+                       sizeof(Real));
 }
 
 template<class Real>
@@ -73,7 +77,12 @@ template<class Real>
 void Chosen<Real>::restore(const SavedState& state)
 {
     OperatorsInUse<Real>& operators = evaluator_->operators();
-    operators.change([&] { operators.build(state.discretisation, state.strain); });
+    const Discretisation& d         = state.discretisation;
+    operators.change(
+            [&] {
+                operators.build(
+                        d, { d.referenceBox, state.strain, Mat3::Identity(), state.virialStrain });
+            });
     device_ = state.chosenFor;
     // the error was measured where there were charges
     numbers_ = { state.particles, ParticleNumbers::c_notKnown, state.discretisation.field.cap > 0 };

@@ -126,7 +126,7 @@ void forNumbers(State& state, const Function& f)
     f(d.isBestEffort);
     f(d.field.cap);
     f(d.field.level);
-    for (auto* matrix : { &d.referenceBox, &state.strain })
+    for (auto* matrix : { &d.referenceBox, &state.strain, &state.virialStrain })
     {
         for (int i = 0; i < 9; i++)
         {
@@ -164,7 +164,8 @@ bool areSound(const SavedState& state)
     const IntMat& H         = d.leafCells;
     if (d.order < 0 || d.order > c_maxOrder || d.ws < 1 || d.ws > c_maxDirectRange || d.levels < 1
         || d.levels > 20 || state.particles < 0 || d.field.cap < 0 || d.field.level < 0
-        || !(state.strain.cwiseAbs().maxCoeff() <= c_largestStrain))
+        || !(state.strain.cwiseAbs().maxCoeff() <= c_largestStrain)
+        || !(state.virialStrain.cwiseAbs().maxCoeff() <= c_largestStrain))
     {
         return false;
     }

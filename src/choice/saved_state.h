@@ -21,7 +21,9 @@ struct SavedState
     Discretisation discretisation;
     Device chosenFor    = Device::Cpu; //!< the device whose costs decided
     long long particles = 0;           //!< the number that it was chosen for
-    Mat3 strain = Mat3::Zero(); //!< for which the operators of the reference box are corrected
+    //! For which the operators of the reference box are corrected, see OperatorFrame.
+    Mat3 strain       = Mat3::Zero();
+    Mat3 virialStrain = Mat3::Zero();
 };
 
 /*! \brief The state as an array.

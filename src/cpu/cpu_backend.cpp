@@ -104,6 +104,8 @@ public:
         strain_ = Mat3::Zero();
     }
 
+    void setVirialStrain(const Mat3& strain) override { periodicM2l_->setVirialStrain(strain); }
+
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override
     {
         if (box != box_)

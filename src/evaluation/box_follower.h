@@ -5,9 +5,10 @@
  *  \brief What happens when the box changes.
  *
  *  Operators are in units of the cell size, so a box that is scaled needs nothing. One that is
- *  rotated is computed in a rotated frame, exactly. A small strain is followed to first order; for
- *  a larger one the operators of the same cells are built anew, and where other cells would be
- *  better, or the size of cells has changed much, all is chosen anew.
+ *  rotated is computed in a rotated frame, exactly. A small strain is followed to first order, by
+ *  the virial to second order along one direction of strains; for a larger one the operators of the
+ *  same cells are built anew, and where other cells would be better, or the size of cells has
+ *  changed much, all is chosen anew.
  */
 #ifndef FARFIELD_EVALUATION_BOX_FOLLOWER_H
 #define FARFIELD_EVALUATION_BOX_FOLLOWER_H
@@ -34,7 +35,7 @@ enum class BoxChange
 struct BoxPlan
 {
     BoxChange change;
-    Mat3 strain, rotation; //!< if Strained: as Backend::setBox() takes them
+    OperatorFrame frame; //!< if Strained: that of the operators then
 };
 
 //! Largest relative error that may leave room for a strain followed to first order.
@@ -42,14 +43,14 @@ constexpr double c_mostOfStrain = 0.1;
 
 /*! \brief Compares a box with the one that operators were built for.
  *  \param[in] d          of the operators
+ *  \param[in] device     that has them
  *  \param[in] tolerance  their relative error; what following adds is much smaller
- *  \param[in] current    box that they are for now
- *  \param[in] strain     that they follow now */
+ *  \param[in] current    of the operators now */
 BoxPlan planForBox(const Mat3& box,
                    const Discretisation& d,
+                   Device device,
                    double tolerance,
-                   const Mat3& current,
-                   const Mat3& strain);
+                   const OperatorFrame& current);
 
 /*! \brief Makes the operators those of a box.
  *  \param[in] device       that has them
@@ -65,7 +66,7 @@ void followBox(const Mat3& box,
     // where forces cancel, what is measured may be rounding: that is no room for strain
     const double tolerance =
             std::min({ operators->error(leaf), estimatedError(d, leaf), c_mostOfStrain });
-    const BoxPlan plan = planForBox(box, d, tolerance, operators->box(), operators->strain());
+    const BoxPlan plan = planForBox(box, d, device, tolerance, operators->frame());
     switch (plan.change)
     {
         case BoxChange::None:
@@ -73,7 +74,7 @@ void followBox(const Mat3& box,
             break;
         case BoxChange::Strained:
             operators->rebuild();
-            operators->change([&] { operators->setBox(box, plan.strain, plan.rotation); });
+            operators->change([&] { operators->setBox(plan.frame); });
             break;
         case BoxChange::SameCellsAnew:
         {

@@ -24,7 +24,7 @@ template<class Real>
 Setup OperatorsInUse<Real>::setup() const
 {
     const Discretisation& d = *discretisation_;
-    const Grid leaf         = d.leafGrid(box_);
+    const Grid leaf         = d.leafGrid(frame_.box);
     Setup s;
     s.order          = d.order;
     s.directRange    = d.ws;
@@ -37,13 +37,6 @@ Setup OperatorsInUse<Real>::setup() const
     s.estimatedError = error(leaf);
     s.isBestEffort   = d.isBestEffort;
     return s;
-}
-
-template<class Real>
-void OperatorsInUse<Real>::build(const Discretisation& d, const Mat3& strain)
-{
-    build(d);
-    setBox(d.referenceBox, strain, Mat3::Identity());
 }
 
 template<class Real>
@@ -67,26 +60,27 @@ void OperatorsInUse<Real>::build(const Discretisation& d)
     backend_->setExclusionRange(d.exclusionRange);
     backend_->setFieldCap(d.field.cap);
     discretisation_ = d;
-    strain_         = Mat3::Zero();
-    rotation_       = Mat3::Identity();
-    box_            = d.referenceBox;
+    frame_          = OperatorFrame();
+    frame_.box      = d.referenceBox;
 }
 
 template<class Real>
-void OperatorsInUse<Real>::build(const Discretisation& d, const Frame& frame)
+void OperatorsInUse<Real>::build(const Discretisation& d, const OperatorFrame& frame)
 {
     build(d);
-    setBox(frame.box, frame.strain, frame.rotation);
+    setBox(frame);
 }
 
 template<class Real>
-void OperatorsInUse<Real>::setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation)
+void OperatorsInUse<Real>::setBox(const OperatorFrame& frame)
 {
     stand_ = false;
-    backend_->setBox(box, strain, rotation);
-    box_      = box;
-    strain_   = strain;
-    rotation_ = rotation;
+    backend_->setBox(frame.box, frame.strain, frame.rotation);
+    if (frame.virialStrain != frame_.virialStrain)
+    {
+        backend_->setVirialStrain(frame.virialStrain);
+    }
+    frame_ = frame;
 }
 
 template<class Real>
@@ -116,7 +110,7 @@ void OperatorsInUse<Real>::rebuild()
 {
     if (!stand_)
     {
-        change([&] { build(Discretisation(*discretisation_), frame()); });
+        change([&] { build(Discretisation(*discretisation_), OperatorFrame(frame_)); });
     }
 }
 

@@ -15,6 +15,15 @@
 namespace farfield
 {
 
+//! How the operators of the reference box are adapted to a box, see Backend::setBox().
+struct OperatorFrame
+{
+    Mat3 box          = Mat3::Zero();
+    Mat3 strain       = Mat3::Zero();
+    Mat3 rotation     = Mat3::Identity();
+    Mat3 virialStrain = Mat3::Zero(); //!< of Backend::setVirialStrain(), if it was called
+};
+
 /*! \brief Builds and adapts the operators of a backend, and puts back what was in use where that
  *         fails.
  *
@@ -30,30 +39,20 @@ public:
     bool exist() const { return discretisation_.has_value(); }
     //! What they were built for; only if they exist.
     const Discretisation& discretisation() const { return *discretisation_; }
-    const Mat3& box() const { return box_; }
-    //! For which the operators of the reference box are corrected; see Backend::setBox().
-    const Mat3& strain() const { return strain_; }
+    const Mat3& box() const { return frame_.box; }
+    const OperatorFrame& frame() const { return frame_; }
     //! Relative error of the forces: measured, or as predicted for water.
     double error(const Grid& leaf) const;
     //! What of Setup follows from them; only if they exist.
     Setup setup() const;
-
-    //! How the operators of the reference box are adapted to the box, see Backend::setBox().
-    struct Frame
-    {
-        Mat3 box = Mat3::Zero(), strain = Mat3::Zero(), rotation = Mat3::Identity();
-    };
-    Frame frame() const { return { box_, strain_, rotation_ }; }
 
     //! \name Only in the work of change()
     //!@{
     //! \throws Error  OutOfMemory: they do not fit
     void build(const Discretisation& discretisation);
     //! The same, adapted to a box.
-    void build(const Discretisation& discretisation, const Frame& frame);
-    //! The same, corrected for a strain of the reference box.
-    void build(const Discretisation& discretisation, const Mat3& strain);
-    void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation);
+    void build(const Discretisation& discretisation, const OperatorFrame& frame);
+    void setBox(const OperatorFrame& frame);
     //! Pairs nearer than this, nm, are left out of the near field instead of being subtracted.
     void setExclusionRange(double range);
     //! Notes what the error of these operators is here. \param[in] measured  0: it is not known
@@ -94,10 +93,8 @@ public:
 private:
     Backend<Real>* backend_;
     std::optional<Discretisation> discretisation_;
-    Mat3 box_         = Mat3::Zero();
-    Mat3 strain_      = Mat3::Zero();
-    Mat3 rotation_    = Mat3::Identity(); //!< of box_, see Backend::setBox()
-    bool stand_       = false;            //!< whether the backend has these operators
+    OperatorFrame frame_;
+    bool stand_       = false; //!< whether the backend has these operators
     long long builds_ = 0;
 };
 

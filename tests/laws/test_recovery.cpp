@@ -132,6 +132,36 @@ TYPED_TEST(Recovery, ContinuesCellsThatWereChosenForTheCpuAndSaysSo)
     EXPECT_EQ(solver.setup().cells, writer.setup().cells);
 }
 
+//! Operators that follow a strain are saved with it, and so is what the virial interpolates.
+TYPED_TEST(Recovery, ContinuesInAStrainedBox)
+{
+    using Real          = typename TypeParam::Real;
+    const System system = this->water(8);
+    Solver<Real> solver(this->options());
+    load(solver, system);
+    evaluate(solver, system);
+    const double most    = std::sqrt(0.1 * solver.setup().estimatedError);
+    const auto stretched = [&](double x, double z)
+    {
+        Matrix change = unitMatrix();
+        change[0][0] += most * x;
+        change[2][2] += most * z;
+        return rounded<Real>(deformed(system, change));
+    };
+    evaluate(solver, stretched(0.1, 0.9));
+    evaluate(solver, stretched(0, -0.5));
+    const std::vector<double> state = solver.state();
+    EXPECT_NE(state.back(), 0) << "no strain of the virial";
+    Solver<Real> other(this->options());
+    load(other, system);
+    other.restore(state);
+    EXPECT_EQ(other.state(), state);
+    for (const System& next : { stretched(0, -0.5), stretched(0.05, 0.3), system })
+    {
+        expectSameBits(evaluate(other, next), evaluate(solver, next));
+    }
+}
+
 //! Operators of 6e7 cells and order 20 take hundreds of gigabytes. The memory of a GPU is not
 //! bounded ahead: there the time to set them up is what is too much.
 TYPED_TEST(Recovery, AfterABoxThatDidNotFitIntoMemory)

@@ -45,6 +45,12 @@ public:
         strain   = newStrain;
         rotation = newRotation;
     }
+    void setVirialStrain(const Mat3& newStrain) override
+    {
+        calls.push_back("setVirialStrain");
+        fail("setVirialStrain");
+        virialStrain = newStrain;
+    }
     void sort() override { stage("sort"); }
     void exclusions() override { stage("exclusions"); }
     void p2p() override { stage("p2p"); }
@@ -79,6 +85,7 @@ public:
     std::vector<std::string> calls;
     Discretisation built;
     Mat3 box = Mat3::Zero(), strain = Mat3::Zero(), rotation = Mat3::Zero();
+    Mat3 virialStrain            = Mat3::Zero();
     std::array<double, 3> offset = { 0, 0, 0 };
 
 private:

@@ -13,6 +13,7 @@
 #include "cells/cell_shape.h"
 #include "evaluation/box_follower.h"
 #include "fake_backend.h"
+#include "operators/m2l_periodic_operators.h"
 
 namespace farfield
 {
@@ -43,9 +44,23 @@ Discretisation cellsFor(const Mat3& box)
     return d;
 }
 
+OperatorFrame frameOf(const Mat3& box, const Mat3& strain = Mat3::Zero())
+{
+    OperatorFrame frame;
+    frame.box    = box;
+    frame.strain = strain;
+    return frame;
+}
+
 BoxPlan plan(const Mat3& from, const Mat3& to, const Mat3& strain = Mat3::Zero())
 {
-    return planForBox(to, cellsFor(from), c_tolerance, from, strain);
+    return planForBox(to, cellsFor(from), Device::Cpu, c_tolerance, frameOf(from, strain));
+}
+
+//! A box with edges longer by parts of themselves.
+Mat3 stretched(const Mat3& box, double x, double y, double z)
+{
+    return box * (Mat3::Identity() + Mat3(Eigen::Vector3d(x, y, z).asDiagonal()));
 }
 
 TEST(BoxFollower, DoesNothingInTheSameBox)
@@ -59,8 +74,9 @@ TEST(BoxFollower, NeedsNoStrainWhereTheBoxIsScaled)
     {
         const BoxPlan scaled = plan(box, 1.1 * box);
         EXPECT_EQ(scaled.change, BoxChange::Strained);
-        EXPECT_LT(scaled.strain.cwiseAbs().maxCoeff(), 1e-14);
-        EXPECT_EQ(scaled.rotation, Mat3::Identity());
+        EXPECT_LT(scaled.frame.strain.cwiseAbs().maxCoeff(), 1e-14);
+        EXPECT_EQ(scaled.frame.rotation, Mat3::Identity());
+        EXPECT_EQ(scaled.frame.box, 1.1 * box);
     }
 }
 
@@ -71,8 +87,9 @@ TEST(BoxFollower, SplitsASmallDeformationIntoStrainAndRotation)
     box(0, 0) *= 1 + c_size;
     box(1, 0) += c_size;
     box(2, 1) -= c_size;
-    const BoxPlan change = plan(skewed(), box);
-    ASSERT_EQ(change.change, BoxChange::Strained);
+    const BoxPlan way = plan(skewed(), box);
+    ASSERT_EQ(way.change, BoxChange::Strained);
+    const OperatorFrame& change = way.frame;
     EXPECT_NEAR(change.strain.trace(), 0, 1e-14);
     EXPECT_LT((change.strain - change.strain.transpose()).cwiseAbs().maxCoeff(), 1e-14);
     EXPECT_GT((change.rotation - Mat3::Identity()).cwiseAbs().maxCoeff(), 1e-5);
@@ -91,18 +108,69 @@ TEST(BoxFollower, KeepsTheStrainWhereOnlyRoundingHasChanged)
     box(1, 1) *= 1 + 1e-8;
     const BoxPlan change = plan(rectangular(), box, strain);
     EXPECT_EQ(change.change, BoxChange::Strained);
-    EXPECT_EQ(change.strain, strain);
+    EXPECT_EQ(change.frame.strain, strain);
 }
 
 TEST(BoxFollower, BuildsTheSameCellsAnewBeyondFirstOrder)
 {
-    // two thirds of the change of one edge are a strain
-    Mat3 box = rectangular();
-    box(0, 0) *= 1 + 6 * c_tolerance;
-    EXPECT_EQ(plan(rectangular(), box).change, BoxChange::Strained);
-    // energies and forces would still do, the virial would not
-    box(0, 0) = rectangular()(0, 0) * (1 + 9 * c_tolerance);
-    EXPECT_EQ(plan(rectangular(), box).change, BoxChange::SameCellsAnew);
+    // two thirds of the change of one edge are a strain; its square may be a tenth of the error
+    const double most = 1.5 * std::sqrt(0.1 * c_tolerance);
+    for (const Mat3& box : { rectangular(), skewed() })
+    {
+        EXPECT_EQ(plan(box, stretched(box, 0.95 * most, 0, 0)).change, BoxChange::Strained);
+        EXPECT_EQ(plan(box, stretched(box, 1.05 * most, 0, 0)).change, BoxChange::SameCellsAnew);
+    }
+}
+
+//! Beyond five times the error the virial needs derivatives at another strain.
+TEST(BoxFollower, InterpolatesDerivativesAlongTheStrain)
+{
+    for (const Mat3& box : { rectangular(), skewed() })
+    {
+        const Discretisation d = cellsFor(box);
+        OperatorFrame frame    = frameOf(box);
+        const auto follow      = [&](double x, double y, double z)
+        {
+            const BoxPlan way =
+                    planForBox(stretched(box, x, y, z), d, Device::Cpu, c_tolerance, frame);
+            EXPECT_EQ(way.change, BoxChange::Strained);
+            frame = way.frame;
+        };
+        follow(6 * c_tolerance, 0, 0);
+        EXPECT_EQ(frame.virialStrain, Mat3::Zero());
+        follow(9 * c_tolerance, 0, 0);
+        const Mat3 first = frame.virialStrain;
+        // along the strain, as far as operators follow
+        EXPECT_NEAR(first.cwiseAbs().maxCoeff(), std::sqrt(0.1 * c_tolerance), 1e-12);
+        const double along = alongStrain(frame.strain, first);
+        EXPECT_LT((frame.strain - along * first).cwiseAbs().maxCoeff(), 1e-12);
+        // it serves all strains near the line, on both sides
+        follow(13 * c_tolerance, 2 * c_tolerance, 0);
+        follow(-13 * c_tolerance, 0, 2 * c_tolerance);
+        follow(0, 0, 0);
+        EXPECT_EQ(frame.virialStrain, first);
+        // away from the line another one is needed
+        follow(0, 13 * c_tolerance, 0);
+        EXPECT_GT(frame.virialStrain(1, 1), 0.9 * std::sqrt(0.1 * c_tolerance));
+    }
+}
+
+//! The virial of lists on the GPU has derivatives, too, which are those of the reference box.
+TEST(BoxFollower, BuildsTreesOnTheGpuAnewWhereTheirVirialNeedsIt)
+{
+    const Mat3 box   = rectangular();
+    const auto after = [&](Device device, int levels, double strain)
+    {
+        Discretisation d = cellsFor(box);
+        d.levels         = levels;
+        d.leafCells      = chooseCells(box, 0.5, d.ws, 1 << (levels - 1));
+        return planForBox(stretched(box, 1.5 * strain, 0, 0), d, device, c_tolerance, frameOf(box))
+                .change;
+    };
+    EXPECT_EQ(after(Device::Gpu, 2, 6 * c_tolerance), BoxChange::SameCellsAnew);
+    EXPECT_EQ(after(Device::Gpu, 2, 4 * c_tolerance), BoxChange::Strained);
+    EXPECT_EQ(after(Device::Gpu, 1, 6 * c_tolerance), BoxChange::Strained);
+    EXPECT_EQ(after(Device::Cpu, 2, 6 * c_tolerance), BoxChange::Strained);
 }
 
 TEST(BoxFollower, BuildsAnewWhatReliesOnReflections)
@@ -190,6 +258,34 @@ TEST_F(Operators, AreBuiltAgainAfterAFailure)
     // and then they stand
     EXPECT_FALSE(follow(skewed()));
     EXPECT_EQ(backend.calls.size(), 2U);
+}
+
+//! Derivatives are computed once for a line of strains, and again after a failure.
+TEST_F(Operators, HaveOneLineOfStrainsForTheVirial)
+{
+    using Calls         = std::vector<std::string>;
+    const Mat3 strain   = Eigen::Vector3d(1e-3, -1e-3, 0).asDiagonal();
+    OperatorFrame frame = frameOf(skewed(), strain);
+    frame.virialStrain  = 2 * strain;
+    const auto setFrame = [&] { operators.change([&] { operators.setBox(frame); }); };
+    setFrame();
+    EXPECT_EQ(backend.calls, Calls({ "setBox", "setVirialStrain" }));
+    EXPECT_EQ(backend.virialStrain, frame.virialStrain);
+    setFrame();
+    EXPECT_EQ(backend.calls, Calls({ "setBox", "setVirialStrain", "setBox" }));
+    const OperatorFrame before = frame;
+    frame.virialStrain *= 2;
+    backend.failing = "setVirialStrain";
+    EXPECT_THROW(setFrame(), Error);
+    EXPECT_EQ(operators.frame().virialStrain, before.virialStrain);
+    backend.failing = "";
+    backend.calls.clear();
+    operators.rebuild();
+    EXPECT_EQ(backend.calls, Calls({ "build", "setBox", "setVirialStrain" }));
+    EXPECT_EQ(backend.virialStrain, before.virialStrain);
+    // operators of another box have none
+    operators.change([&] { operators.build(cellsFor(rectangular())); });
+    EXPECT_EQ(operators.frame().virialStrain, Mat3::Zero());
 }
 
 TEST_F(Operators, StandWhereNothingWasBuilt)

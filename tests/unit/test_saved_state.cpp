@@ -49,6 +49,7 @@ SavedState stateFor(const NamedBox& named, const Options& options)
     state.discretisation =
             chooseDiscretisation({ options, Device::Cpu, box, state.particles, box.determinant() });
     state.strain(0, 1) = state.strain(1, 0) = 1e-3;
+    state.virialStrain                      = 3 * state.strain;
     return state;
 }
 
@@ -82,6 +83,7 @@ TEST(SavedStates, ComeBackAsTheyWere)
             EXPECT_EQ(back.discretisation.leafCells, state.discretisation.leafCells);
             EXPECT_EQ(back.discretisation.referenceBox, state.discretisation.referenceBox);
             EXPECT_EQ(back.strain, state.strain);
+            EXPECT_EQ(back.virialStrain, state.virialStrain);
             EXPECT_EQ(back.particles, state.particles);
             EXPECT_THROW(decodeState(saved, options, Device::Cpu, sizeof(float)), Error)
                     << "other precision";
@@ -170,6 +172,7 @@ TEST(SavedStates, WhoseCellsDoNotFitTheBoxAreRefused)
                     }
                 });
         refuses("strain", [&](SavedState* s) { s->strain(1, 1) = 0.2; });
+        refuses("strain of the virial", [&](SavedState* s) { s->virialStrain(1, 1) = 0.2; });
         refuses("order", [&](SavedState* s) { s->discretisation.order = c_maxOrder + 1; });
         refuses("direct range", [&](SavedState* s) { s->discretisation.ws = 3; });
         refuses("levels", [&](SavedState* s) { s->discretisation.levels = 0; });
