@@ -50,6 +50,7 @@ public:
     void setLeastForce(double force) { accuracy_.setLeastForce(force); }
     //! The charges are mixed; null: they are not.
     void setMixed(MixedCharges* mixed) { mixed_ = mixed; }
+    MixedCharges* mixed() const { return mixed_; }
 
     //! Makes the operators those of a place and the particles there. \param[in] positions  called if needed
     void follow(const Place<Real>& place, const Positions& positions);

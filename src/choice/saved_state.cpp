@@ -25,7 +25,7 @@ namespace
 {
 
 //! Changes with the meaning of the array.
-constexpr double c_version = 7;
+constexpr double c_version = 8;
 //! Version and checksum.
 constexpr size_t c_header = 2;
 

@@ -27,7 +27,6 @@ void SingleState<Real>::serveProbes()
 template<class Real>
 void SingleState<Real>::setMixed(MixedCharges* mixed)
 {
-    mixed_ = mixed;
     choice_.setMixed(mixed);
 }
 
@@ -139,9 +138,9 @@ Totals SingleState<Real>::run(const Task<Real>& task, const Place<Real>& place)
         const auto renew = [&]
         {
             const bool areOthers = look(place, task.x);
-            if (mixed_ != nullptr)
+            if (MixedCharges* mixed = choice_.mixed(); mixed != nullptr)
             {
-                mixed_->mix(task.request.lambda);
+                mixed->mix(task.request.lambda);
             }
             return areOthers;
         };

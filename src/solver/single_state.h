@@ -100,9 +100,8 @@ private:
     ChargeSet<Real> charges_;
     Placement<Real> placement_;
     Choice<Real> choice_;
-    MixedCharges* mixed_ = nullptr;
-    bool servesProbes_   = false; //!< potentials of probes are wanted, not of uncharged particles
-    bool mustLook_       = false; //!< before the next evaluation in a stream, see look()
+    bool servesProbes_ = false; //!< potentials of probes are wanted, not of uncharged particles
+    bool mustLook_     = false; //!< before the next evaluation in a stream, see look()
     std::optional<Mat3> enqueuedVirial_; //!< of what was enqueued last, if the stages have none
     Totals enqueuedCorrection_;          //!< of what was enqueued last, see NarrowedSlab
 };
