@@ -113,8 +113,9 @@ SYSTEMS = ["water", "salt_water", "charged_water", "ion_crystal"]
 def test_forces_energy_and_pressure_match_tight_pme(work, request, name):
     """Against PME of the same gmx. Its own error is estimated by a second, equally tight split.
 
-    Mixed-precision PME knows the energy to a few 1e-4 kJ/mol per atom only: the self energy, much
-    larger than the sum, is accumulated in single precision.
+    The energy is that of an Ewald sum: mixed-precision PME knows it to a few 1e-4 kJ/mol per atom only,
+    as the self energy, much larger than the sum, is accumulated in single precision. Two splits may share
+    that error: 2.3e-4 in water with one thread, 2.5e-3 in the crystal.
     """
     system = request.getfixturevalue(name)
     pme = tight_pme(work, "pme", system, 0.9)
@@ -125,9 +126,8 @@ def test_forces_energy_and_pressure_match_tight_pme(work, request, name):
     assert pme_error < 3e-5
     assert force_error(run.forces, pme.forces) <= WATER_LIMIT + pme_error
 
-    exact = pme.coulomb()[0]
-    noise = abs(other.coulomb()[0] - exact)
-    assert abs(run.coulomb()[0] - exact) <= energy_limit(system, exact) + 2 * noise
+    exact = reference.coulomb_energy(system)
+    assert abs(run.coulomb()[0] - exact) <= energy_limit(system, exact)
 
     if name == "charged_water":
         # PME's pressure of a charged box depends on the splitting: GROMACS adds an energy per

@@ -87,3 +87,27 @@ def sums(q, x, box, splitting, reach, longest_wave, molecules):
     structure = np.concatenate([np.abs(np.exp(1j * (block @ x.T)) @ q) ** 2 for block in blocks])
     weights = np.exp(-k2 / (4 * splitting**2)) / k2
     return float(pairs), float(4 * np.pi / abs(np.linalg.det(box)) * (weights @ structure))
+
+
+def energy_of_many(q, x, box, molecules):
+    """All pairs in all images, but for those of one molecule at their minimum image; background of a net charge.
+
+    For some thousand charges in a box of 2.8 nm and more; kJ/mol, to 1e-9 of the energy.
+
+    Args:
+        molecules: the molecule of every charge, [n].
+    """
+    q, x, box, molecules = np.asarray(q, dtype=float), np.asarray(x), np.asarray(box), np.asarray(molecules)
+    volume, splitting = abs(np.linalg.det(box)), 4.0
+    # erfc(5.2) = 2e-13, exp(-5.5^2) = 7e-14
+    total = sum(sums(q, x, box, splitting, 5.2 / splitting, 11 * splitting, molecules))
+    total -= splitting / math.sqrt(math.pi) * np.sum(q**2)
+    total -= math.pi / (2 * volume * splitting**2) * np.sum(q) ** 2
+    # What the waves have of excluded pairs. Atoms of a molecule follow one another
+    inverse = np.linalg.inv(box)
+    for apart in range(1, np.unique(molecules, return_counts=True)[1].max()):
+        i = np.flatnonzero(molecules[apart:] == molecules[:-apart])
+        d = x[i + apart] - x[i]
+        r = np.linalg.norm(d - np.round(d @ inverse) @ box, axis=1)
+        total -= np.sum(q[i + apart] * q[i] * (1 - erfc(splitting * r)) / r)
+    return COULOMB_CONSTANT * total

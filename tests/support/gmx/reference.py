@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Converged PME in double precision, by a gmx of that precision without FMM."""
+"""Energies and forces to compare with: converged PME in double precision, by a gmx of that precision without
+FMM, and Ewald sums."""
+
+import numpy as np
+
+from tests.python import ewald
 
 from . import environment, mdp, simulation, systems
+
+# Of TIP3P and of ions, e, by the first letters of atoms.
+CHARGES = {"OW": -0.834, "HW": 0.417, "NA": 1.0, "CL": -1.0}
 
 
 def single_point(cutoff):
@@ -24,6 +32,18 @@ def converged(folder, system, cutoff):
         program=environment.gmx_double(),
         time_limit=900,
     )
+
+
+def coulomb_energy(system, x=None):
+    """Coulomb energy of water, ions or both by an Ewald sum in double precision, kJ/mol.
+
+    x: where atoms are, [n][3], nm; as in the structure of the system if there is none.
+    """
+    s = systems.read_gro(system.conf)
+    q = [CHARGES[name.strip()[:2]] for name in s.atoms]
+    # gmx reads them in single precision
+    given = np.array(s.x if x is None else x, dtype=np.float32).astype(float)
+    return ewald.energy_of_many(q, given, np.array(s.box), s.residue_numbers)
 
 
 def far_apart():
