@@ -247,6 +247,7 @@ public:
         result["levels"]          = s.levels;
         result["cell_size"]       = s.cellSize;
         result["estimated_error"] = s.estimatedError;
+        result["largest_error"]   = s.largestError;
         result["is_best_effort"]  = s.isBestEffort;
         result["threads"]         = s.threads;
         return result;

@@ -278,6 +278,8 @@ class Solver:
     def setup(self) -> dict:
         """Order, cells, device and estimated error in use; meaningful after an evaluation.
 
+        ``largest_error`` is the estimated error at the position of the grid of cells where it is largest. Cells are
+        chosen so that it is no more than the accuracy.
         ``is_best_effort`` says that the accuracy is not met and nothing better can be had, because charges nearly
         coincide, or because no setting suffices for where particles have moved. A RuntimeWarning has told of it.
         """
@@ -416,8 +418,8 @@ class Solver:
             raise
         if self._core.is_best_effort() and not was_best_effort:
             warnings.warn(
-                "The requested accuracy is not reached at these positions: the best error is "
-                f"{self._core.setup()['estimated_error']:.1e}. Charges may nearly coincide.",
+                "The requested accuracy is not reached at these positions: the error is up to "
+                f"{self._core.setup()['largest_error']:.1e}, and no setting has less. Charges may nearly coincide.",
                 RuntimeWarning,
                 stacklevel=3,
             )

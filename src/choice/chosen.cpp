@@ -3,7 +3,9 @@
  */
 #include "choice/chosen.h"
 
+#include "choice/error_measurement.h"
 #include "choice/force_scale.h"
+#include "plan/error_estimate.h"
 
 namespace farfield
 {
@@ -44,8 +46,14 @@ bool Chosen<Real>::areFieldsAsMeasured(double cappedFields,
 template<class Real>
 Setup Chosen<Real>::setup() const
 {
-    Setup s     = evaluator_->setup();
-    s.chosenFor = evaluator_->operators().exist() ? device_ : s.chosenFor;
+    Setup s = evaluator_->setup();
+    if (evaluator_->operators().exist())
+    {
+        const Discretisation& d = evaluator_->operators().discretisation();
+        const double ofWater    = estimatedError(d, d.leafGrid(d.referenceBox));
+        s.chosenFor             = device_;
+        s.largestError = d.measuredError > 0 ? d.systemFactor * ofWater / c_margin : s.estimatedError;
+    }
     return s;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "choice/even_places.h"
 #include "choice/exact_forces.h"
@@ -120,9 +121,8 @@ MeasuredError ErrorMeasurement<Real>::measure(const Real* x, const Mat3& box)
 }
 
 template<class Real>
-double ErrorMeasurement<Real>::beyondRounding(const ForceSpread<Real>& spread,
-                                              const ForceScale& scale,
-                                              double cell) const
+std::vector<double> ErrorMeasurement<Real>::roundingOfPositions(const ForceSpread<Real>& spread,
+                                                                double cell) const
 {
     const double unit = 0.5 * static_cast<double>(std::numeric_limits<Real>::epsilon());
     double largest    = 0;
@@ -144,9 +144,36 @@ double ErrorMeasurement<Real>::beyondRounding(const ForceSpread<Real>& spread,
             rounding[i]           = force * unit * (2 * std::sqrt(3.0) * cell / distance + 8);
         }
     }
-    const auto worst = [&](const std::vector<double>& weights, double square)
-    { return std::sqrt(spread.squares(weights, rounding).worst / square); };
-    return std::max(worst({}, scale.ofAll), worst(scale.weights, scale.square));
+    return rounding;
+}
+
+template<class Real>
+typename ErrorMeasurement<Real>::Bias ErrorMeasurement<Real>::biasAt(
+        const Places& places,
+        const Mat3& box,
+        const ForceSpread<Real>& spread,
+        const std::vector<double>& weights)
+{
+    //! Boxes of no more cells show an error that is the same at all positions.
+    constexpr long long c_fewCells = 27;
+    constexpr int c_lowOrder = 10, c_higher = 4; //!< the same of their orders
+
+    const Discretisation d = operators_->discretisation();
+    // without dipoles there is no far field at any position
+    const bool hasBias =
+            d.order == 0 || (d.leafGrid(box).count() <= c_fewCells && d.order <= c_lowOrder);
+    if (!hasBias || !places.exact.empty())
+    {
+        return {};
+    }
+    Discretisation better = d;
+    better.order          = d.order + c_higher;
+    const auto frame      = operators_->frame();
+    operators_->build(better, frame);
+    const auto positions             = static_cast<int>(spread.count());
+    const ForceSpread<Real> ofBetter = measureSpread(places, box, positions, 0);
+    operators_->build(d, frame);
+    return { spread.bias(ofBetter, {}), spread.bias(ofBetter, weights) };
 }
 
 template<class Real>
@@ -201,60 +228,38 @@ template<class Real>
 MeasuredError ErrorMeasurement<Real>::measureAt(const Places& places, const Mat3& box)
 {
     constexpr int c_fewParticles = 20000, c_corners = 8, c_fewCorners = 2;
-    //! Boxes of no more cells show an error that is the same at all positions.
-    constexpr long long c_fewCells = 27;
-    constexpr int c_lowOrder = 10, c_higher = 4; //!< the same of their orders
     if (charges_->charged() == 0)
     {
         return {};
     }
     const long long count          = charges_->charged();
-    const bool areExact            = !places.exact.empty();
     const int positions            = positionsToMeasure(places);
     const int corners              = static_cast<int>(std::min<long long>(
             count, charges_->acting() <= c_fewParticles ? c_corners : c_fewCorners));
     const ForceSpread<Real> spread = measureSpread(places, box, positions, corners);
     const ForceScale scale(spread.mean(), *charges_, pairForce(box), leastForce(box));
-    using Squares       = typename ForceSpread<Real>::Squares;
-    const auto spreadOf = [&](const std::vector<double>& weights)
-    { return spread.squares(weights); };
-    Squares all            = spreadOf({});
-    Squares ordinary       = scale.weights.empty() ? all : spreadOf(scale.weights);
-    const Discretisation d = operators_->discretisation();
-    // without dipoles there is no far field at any position
-    const bool hasBias =
-            d.order == 0 || (d.leafGrid(box).count() <= c_fewCells && d.order <= c_lowOrder);
-    if (hasBias && !areExact)
+    const Bias bias        = biasAt(places, box, spread, scale.weights);
+    const auto errorBeyond = [&](const std::vector<double>& rounding)
     {
-        Discretisation better = d;
-        better.order          = d.order + c_higher;
-        const auto frame      = operators_->frame();
-        operators_->build(better, frame);
-        const ForceSpread<Real> ofBetter = measureSpread(places, box, positions, 0);
-        operators_->build(d, frame);
-        const auto add = [&](const std::vector<double>& weights, Squares* squares)
-        {
-            const double bias = spread.bias(ofBetter, weights);
-            squares->usual += bias;
-            squares->worst += bias;
-        };
-        add({}, &all);
-        add(scale.weights, &ordinary);
-    }
-    // particles in contact, whose forces are most of all, count in one, and hardly in the other
-    const double usual =
-            std::sqrt(std::max(all.usual / scale.ofAll, ordinary.usual / scale.square));
-    const double worst =
-            std::sqrt(std::max(all.worst / scale.ofAll, ordinary.worst / scale.square));
-    // other positions may be worse than the worst of these: half as far again from the usual
-    const double error = worst + 0.5 * (worst - usual);
+        // particles in contact, whose forces are most of all, count in one, and hardly in the other
+        const auto all      = spread.squares({}, rounding);
+        const auto ordinary = scale.weights.empty() ? all : spread.squares(scale.weights, rounding);
+        const double usual  = std::sqrt(std::max((all.usual + bias.ofAll) / scale.ofAll,
+                                                (ordinary.usual + bias.ofOrdinary) / scale.square));
+        const double worst  = std::sqrt(std::max((all.worst + bias.ofAll) / scale.ofAll,
+                                                (ordinary.worst + bias.ofOrdinary) / scale.square));
+        // other positions may be worse than the worst of these: half as far again from the usual
+        return std::make_pair(usual, worst + 0.5 * (worst - usual));
+    };
+    const auto [usual, error] = errorBeyond({});
+    const double cell         = operators_->discretisation().leafGrid(box).unit();
     return { usual,
              error,
              std::sqrt(scale.square / charges_->count()),
              std::sqrt(scale.ofAll / charges_->count()),
              error <= c_margin * options_.accuracy
                      ? error
-                     : beyondRounding(spread, scale, d.leafGrid(box).unit()),
+                     : errorBeyond(roundingOfPositions(spread, cell)).second,
              scale.field };
 }
 

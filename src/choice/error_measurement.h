@@ -99,11 +99,20 @@ private:
     measureSpread(const Places& places, const Mat3& box, int positions, int corners);
     //! How many positions of the grid an error is taken from.
     int positionsToMeasure(const Places& places) const;
-    //! The worst error in a spread that rounding does not explain, see MeasuredError.
+    //! What rounding of positions in their cells does to the force of each particle, kJ/mol/nm.
     //! \param[in] cell  edge of a leaf, nm
-    double beyondRounding(const ForceSpread<Real>& spread,
-                          const ForceScale& scale,
-                          double cell) const;
+    std::vector<double> roundingOfPositions(const ForceSpread<Real>& spread, double cell) const;
+    //! Squared errors that are the same at all positions of the grid, (kJ/mol/nm)^2.
+    struct Bias
+    {
+        double ofAll = 0, ofOrdinary = 0;
+    };
+    //! In a box of few cells, by operators of a higher order; 0 where exact forces are known.
+    //! \param[in] weights  see ForceScale
+    Bias biasAt(const Places& places,
+                const Mat3& box,
+                const ForceSpread<Real>& spread,
+                const std::vector<double>& weights);
 
     Options options_;
     Device device_;

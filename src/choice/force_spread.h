@@ -56,6 +56,9 @@ public:
         }
     }
 
+    //! At so many positions of the grid, spread evenly.
+    size_t count() const { return count_; }
+
     //! [3 n], kJ/mol/nm: the exact forces, or the mean of those of the evaluations.
     const std::vector<double>& mean() const { return mean_; }
 

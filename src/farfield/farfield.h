@@ -141,11 +141,17 @@ struct Setup
      *  Measured for the positions that the cells were chosen for: forces at several positions of
      *  the grid differ by their errors. */
     double estimatedError = 0;
+    /*! \brief The same at the position of the grid where it is largest, and more for positions that
+     *         were not measured: this is what cells are chosen by.
+     *
+     *  More than Options::accuracy where isBestEffort is set; a crystal may have many times
+     *  estimatedError where its atoms lie in corners of cells. */
+    double largestError = 0;
     /*! \brief The accuracy is not met, and nothing better can be had.
      *
      *  Charges nearly coincide, and this precision resolves their forces no better; or particles have
-     *  moved, in a run that must go on, so that no setting does. estimatedError says how far off
-     *  forces are. Never where Options::order is given. */
+     *  moved, in a run that must go on, so that no setting does. largestError says how far off
+     *  forces may be. Never where Options::order is given. */
     bool isBestEffort = false;
     /*! \brief The device whose costs decided on order and cells, never Auto.
      *

@@ -126,6 +126,35 @@ TYPED_TEST(FewParticles, HaveTheErrorThatIsSaid)
     }
 }
 
+/*! The two ions of rock salt, whose forces cancel: at few positions of the grid the error is many
+ *  times that of most. None of this is rounding, so what is not met there is refused. */
+TYPED_TEST(FewParticles, OfACrystalGetWhatTheyAskForOrARefusal)
+{
+    using Real         = typename TypeParam::Real;
+    const double edge  = 0.564 / std::sqrt(2.0); // of the primitive cell
+    const Vector other = { edge, edge / std::sqrt(3.0), edge / std::sqrt(6.0) };
+    System crystal     = cubeOf(edge, { { 0, 0, 0 }, other }, { 1, -1 });
+    crystal.box[1]     = { edge / 2, edge * std::sqrt(0.75), 0 };
+    crystal.box[2]     = { edge / 2, edge / std::sqrt(12.0), edge * std::sqrt(2.0 / 3) };
+    const System salt  = rounded<Real>(crystal);
+    Options options    = TypeParam::options();
+    options.accuracy   = sizeof(Real) == 4 ? 2e-6 : 1e-8;
+    options.threads    = 1;
+    Solver<Real> solver(options);
+    load(solver, salt);
+    try
+    {
+        evaluate(solver, salt);
+        EXPECT_FALSE(solver.setup().isBestEffort);
+        EXPECT_LE(solver.setup().estimatedError, solver.setup().largestError);
+        EXPECT_LE(solver.setup().largestError, options.accuracy);
+    }
+    catch (const Error& error)
+    {
+        EXPECT_EQ(error.parameter(), std::string("accuracy")) << error.what();
+    }
+}
+
 /*! One pair has nearly all of the force, and its distance is rounded where it lies in two cells:
  *  at one position of the grid of thousands. */
 TYPED_TEST(FewParticles, KeepTheAccuracyWhereACellFacePartsThem)
