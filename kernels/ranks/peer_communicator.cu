@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <random>
+#include <string>
 
 #include <cuda/atomic>
 
@@ -201,7 +203,26 @@ void PeerCommunicator::reserve(size_t bytes)
     }
     // what grows by a little will again
     const size_t room = (std::max(largest, room_ + room_ / 16) + c_unit - 1) / c_unit * c_unit;
-    slots_.resize(2 * room * ranks_.size());
+    room_             = 0; // until all have it
+    std::exception_ptr failure;
+    try
+    {
+        slots_.resize(2 * room * ranks_.size());
+    }
+    catch (...)
+    {
+        failure = std::current_exception();
+    }
+    const int failed = ranks_.failedAfter(failure != nullptr);
+    if (failure)
+    {
+        std::rethrow_exception(failure);
+    }
+    if (failed >= 0)
+    {
+        throw Error(ErrorCode::OutOfMemory,
+                    "The GPU of rank " + std::to_string(failed) + " has no memory for messages.");
+    }
     mailboxes_ = ranks_.gatherOne(Mailbox{ slots_.data(), arrived_.data() });
     room_      = room;
 }

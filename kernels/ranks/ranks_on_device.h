@@ -76,6 +76,7 @@ public:
                 largest = std::max(largest, message.size);
             }
         }
+        partition_->ranks().confirm(); // who has failed does not come to exchanges of another kind
         communicator_->reserve(largest);
         evaluations_ = 0;
         isTold_      = false;

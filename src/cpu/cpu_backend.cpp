@@ -287,6 +287,11 @@ public:
         const Eigen::Matrix<Real, 3, 3> R = rotation_.cast<Real>();
         const bool replace                = this->task_.request.replaceForces;
         const std::vector<Real>& excluded = near_.excludedForces();
+        cappedOfChunk_.assign(n / c_chunk + 1, 0.0);
+        if (partition_)
+        {
+            partition_->ranks().confirm(); // forces change on all ranks, or on none
+        }
         if (replace && !charges_.allTakePart())
         {
             std::fill_n(forces, 3 * charges_.q.size(), Real(0));
@@ -295,7 +300,6 @@ public:
         {
             collectPotentials();
         }
-        cappedOfChunk_.assign(n / c_chunk + 1, 0.0);
         const Real* q   = list_.particles().q;
         const Real idle = static_cast<Real>(largestIdle(rootCoulomb_));
         const Real perUnit =

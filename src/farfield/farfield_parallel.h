@@ -131,7 +131,7 @@ struct SystemOfRanks
 struct Traffic
 {
     long long evaluations = 0;
-    long long messages    = 0; //!< in evaluations
+    long long messages    = 0; //!< in evaluations, without the byte before each that says that all goes well
     long long bytes       = 0; //!< in evaluations
     /*! \brief What the cost model expects of one evaluation, for the cells in use: domains as even as
      *         the number of ranks allows, and filled evenly; 0 before there are cells. */
@@ -158,6 +158,9 @@ struct Traffic
  *  All functions but those that are const are called by all ranks together, with the same options but
  *  for threads and deviceId, and the same system, box, request and state. Where that is not so, or what
  *  one rank is given is wrong, the same Error is thrown on all ranks, before anything is computed.
+ *  Whatever one rank lacks in the course of a call, memory above all, is an Error on all ranks, too, and
+ *  the next call goes on. On GPUs this holds but for evaluations: messages between them cannot be called
+ *  back, so only the rank that failed throws, and others may wait for it.
  *
  *  \tparam Real  as of Solver */
 template<class Real>

@@ -8,6 +8,7 @@
 #define FARFIELD_PARALLEL_RANKS_H
 
 #include <algorithm>
+#include <exception>
 #include <numeric>
 #include <type_traits>
 #include <vector>
@@ -55,11 +56,27 @@ ByRank<T> joined(const std::vector<std::vector<T>>& lists)
     return all;
 }
 
-//! A Communicator and what went through it. Functions that send are called by all ranks together.
+//! Another rank has failed, in work that all of them do together.
+struct OtherRankFailed : std::exception
+{
+    explicit OtherRankFailed(int which) : rank(which) {}
+    int rank; //!< the first of them
+};
+
+/*! \brief A Communicator and what went through it. Functions that send are called by all ranks together.
+ *
+ *  While failures are watched for, every exchange begins with one of a byte each, in which ranks say
+ *  that they have come so far. One that has failed says so in its place: the others wait for nothing
+ *  that does not come, wherever they are. Neither these bytes nor their messages are counted. */
 class Ranks
 {
 public:
-    explicit Ranks(Communicator* communicator) : communicator_(communicator) {}
+    explicit Ranks(Communicator* communicator) :
+        communicator_(communicator), one_(offsetsOfOne()), said_(size()), heard_(size())
+    {
+        sendBytes_.resize(one_.size());
+        receiveBytes_.resize(one_.size());
+    }
     int rank() const { return communicator_->rank(); }
     int size() const { return communicator_->size(); }
 
@@ -77,6 +94,7 @@ public:
                   const std::vector<size_t>& receiveOffsets)
     {
         static_assert(std::is_trivially_copyable_v<T>);
+        confirm();
         inBytes(sendOffsets, sizeof(T), &sendBytes_);
         inBytes(receiveOffsets, sizeof(T), &receiveBytes_);
         for (int r = 0; r < size(); r++)
@@ -94,13 +112,12 @@ public:
     template<class T>
     ByRank<T> exchangeAny(const ByRank<T>& send)
     {
-        const std::vector<size_t> one = offsetsOfOne();
         std::vector<size_t> counts(size()), incoming(size());
         for (int r = 0; r < size(); r++)
         {
             counts[r] = send.count(r);
         }
-        exchange(counts.data(), one, incoming.data(), one);
+        exchange(counts.data(), one_, incoming.data(), one_);
         ByRank<T> receive;
         receive.resize(size(), [&](int r) { return incoming[r]; });
         exchange(send, &receive);
@@ -122,11 +139,16 @@ public:
     template<class T>
     std::vector<T> gatherOne(const T& own)
     {
-        const std::vector<size_t> one = offsetsOfOne();
-        const std::vector<T> send(size(), own);
-        std::vector<T> receive(size());
-        exchange(send.data(), one, receive.data(), one);
+        std::vector<T> send(size()), receive(size());
+        gatherOne(own, &send, &receive);
         return receive;
+    }
+    //! The same in memory that is there. \param[in,out] send, receive  [ranks]
+    template<class T>
+    void gatherOne(const T& own, std::vector<T>* send, std::vector<T>* receive)
+    {
+        std::fill(send->begin(), send->end(), own);
+        exchange(send->data(), one_, receive->data(), one_);
     }
     //! The sum over ranks, the same on each of them.
     template<class T>
@@ -136,11 +158,52 @@ public:
         return std::accumulate(all.begin(), all.end(), T(0));
     }
 
+    //! \name Failures of single ranks; see together()
+    //!@{
+    //! Whether they are watched for. All ranks together.
+    bool isWatched() const { return isWatched_; }
+    void setWatched(bool isWatched) { isWatched_ = isWatched; }
+    //! This rank has come so far. \throws OtherRankFailed  another has not, and never will
+    void confirm()
+    {
+        if (const int failed = isWatched_ ? failedAfter(false) : -1; failed >= 0)
+        {
+            throw OtherRankFailed(failed);
+        }
+    }
+    /*! \brief Tells the others, which are in confirm(), that this one has failed, or that it has not.
+     *  \returns the first that has failed, -1 if none has */
+    int failedAfter(bool hasFailed)
+    {
+        sayToAll(hasFailed ? 1 : 0);
+        const auto first = std::find(heard_.begin(), heard_.end(), 1);
+        return first != heard_.end() ? static_cast<int>(first - heard_.begin()) : -1;
+    }
+    //! What one rank has comes to all, byte by byte: without any memory.
+    template<class T>
+    void tellFrom(int rank, T* message)
+    {
+        static_assert(std::is_trivially_copyable_v<T>);
+        char* const bytes = reinterpret_cast<char*>(message);
+        for (size_t k = 0; k < sizeof(T); k++)
+        {
+            sayToAll(bytes[k]);
+            bytes[k] = heard_[rank];
+        }
+    }
+    //!@}
+
     //! Messages to other ranks, and bytes in them.
     long long messages() const { return messages_; }
     long long bytes() const { return bytes_; }
 
 private:
+    //! What others say is in heard_ then.
+    void sayToAll(char byte)
+    {
+        std::fill(said_.begin(), said_.end(), byte);
+        communicator_->exchange(said_.data(), one_.data(), heard_.data(), one_.data());
+    }
     std::vector<size_t> offsetsOfOne() const
     {
         std::vector<size_t> offsets(size() + 1);
@@ -160,6 +223,10 @@ private:
 
     Communicator* communicator_;
     long long messages_ = 0, bytes_ = 0;
+    bool isWatched_ = false;
+    // with room from the start: who has failed may have no memory
+    std::vector<size_t> one_;
+    std::vector<char> said_, heard_;
     std::vector<size_t> sendBytes_, receiveBytes_;
 };
 

@@ -7,7 +7,11 @@
 #ifndef FARFIELD_SOLVER_AGREEMENT_H
 #define FARFIELD_SOLVER_AGREEMENT_H
 
+#include <cstring>
+
+#include <array>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "evaluation/memory_errors.h"
@@ -29,60 +33,87 @@ inline const char* optionNamed(const std::string& name)
     return "";
 }
 
-/*! \brief Asks every rank, which needs no others for its answer; all ranks together.
- *  \returns [ranks] what question() gave on each of them, to be copied by bytes
- *  \throws Error  on all ranks, what the first of those threw where it threw */
-template<class Question>
-auto answersOf(Ranks* ranks, const Question& question) -> std::vector<decltype(question())>
+//! An Error as bytes.
+struct ErrorReport
 {
-    using Answer = decltype(question());
-    struct Report
+    ErrorCode code;
+    std::array<char, 480> text;
+    std::array<char, 32> parameter;
+
+    ErrorReport() = default;
+    explicit ErrorReport(const Error& error) : code(error.code()), text(), parameter()
     {
-        Answer answer;
-        ErrorCode code;
-        bool failed;
+        std::strncpy(text.data(), error.what(), text.size() - 1);
+        std::strncpy(parameter.data(), error.parameter(), parameter.size() - 1);
+    }
+    Error error() const { return { code, text.data(), optionNamed(parameter.data()) }; }
+};
+
+/*! \brief Does work of all ranks together, in the course of which they may exchange anything.
+ *
+ *  The one rule for failures of single ranks: whoever fails says so in place of the next exchange, and all
+ *  ranks throw. So none waits for another that has given up. Within such work it is just done.
+ *  \throws Error  on all ranks, what the first of those threw where work() threw */
+template<class Work>
+auto together(Ranks* ranks, const Work& work) -> decltype(work())
+{
+    if (ranks->isWatched())
+    {
+        return work();
+    }
+    struct Watch
+    {
+        Ranks* ranks;
+        explicit Watch(Ranks* of) : ranks(of) { ranks->setWatched(true); }
+        Watch(const Watch&)            = delete;
+        Watch& operator=(const Watch&) = delete;
+        ~Watch() { ranks->setWatched(false); }
     };
-    Report report = {};
-    std::string text, parameter;
+    ErrorReport report = {};
+    int failed         = -1;
     try
     {
-        report.answer = withMemoryErrors(question);
+        const Watch watch(ranks);
+        if constexpr (std::is_void_v<decltype(work())>)
+        {
+            withMemoryErrors(work);
+            ranks->confirm();
+            return;
+        }
+        else
+        {
+            auto result = withMemoryErrors(work);
+            ranks->confirm();
+            return result;
+        }
+    }
+    catch (const OtherRankFailed& other)
+    {
+        failed = other.rank;
     }
     catch (const Error& error)
     {
-        report.failed = true;
-        report.code   = error.code();
-        text          = error.what();
-        parameter     = error.parameter();
+        report = ErrorReport(error);
+        failed = ranks->failedAfter(true);
     }
-    std::vector<Answer> answers;
-    for (const Report& of : ranks->gatherOne(report))
-    {
-        const auto r = static_cast<int>(answers.size());
-        if (of.failed)
-        {
-            const auto texts = ranks->gather(std::vector<char>(text.begin(), text.end()));
-            const auto parameters =
-                    ranks->gather(std::vector<char>(parameter.begin(), parameter.end()));
-            throw Error(of.code,
-                        std::string(texts.begin(r), texts.end(r)),
-                        optionNamed(std::string(parameters.begin(r), parameters.end(r))));
-        }
-        answers.push_back(of.answer);
-    }
-    return answers;
+    ranks->tellFrom(failed, &report);
+    throw withMemoryErrors([&] { return report.error(); });
 }
 
-//! Does work() on every rank, which needs no others for it. \throws Error  as answersOf()
+/*! \brief Asks every rank, which needs no others for its answer; in work that is done together.
+ *  \returns [ranks] what question() gave on each of them, to be copied by bytes */
+template<class Question>
+auto answersOf(Ranks* ranks, const Question& question) -> std::vector<decltype(question())>
+{
+    return ranks->gatherOne(question());
+}
+
+//! Does work() on every rank, which needs no others for it, and goes on where all have done it.
 template<class Work>
 void agree(Ranks* ranks, const Work& work)
 {
-    answersOf(ranks,
-              [&]
-              {
-                  work();
-                  return true;
-              });
+    work();
+    ranks->confirm();
 }
 
 } // namespace farfield

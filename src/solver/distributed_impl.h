@@ -18,6 +18,7 @@
 #include "choice/chosen.h"
 #include "parallel/partition.h"
 #include "plan/cost_model.h"
+#include "solver/agreement.h"
 
 namespace farfield
 {
@@ -30,7 +31,18 @@ template<class Real>
 class DistributedSolver<Real>::Impl
 {
 public:
-    Impl(const Options& options, Communicator* communicator, DeviceCommunicator* onDevice);
+    //! \param[in] ranks  of the communicator, of which failures are watched for
+    Impl(const Options& options,
+         const Ranks& ranks,
+         Communicator* communicator,
+         DeviceCommunicator* onDevice);
+    //! Has work of all ranks done, see farfield::together(). All that follows is such work, but for
+    //! what evaluates, which sees to it.
+    template<class Work>
+    auto together(const Work& work) -> decltype(work())
+    {
+        return farfield::together(&ranks_, work);
+    }
 
     void setSystem(const SystemOfRanks<Real>& system);
     void setLocal(const int* index, int count);
@@ -73,6 +85,8 @@ private:
 
     //! Has all ranks make what evaluates, which none of them has if one cannot.
     std::unique_ptr<Evaluator<Real>> evaluatorOfAll();
+    //! What evaluate() does, if need be together.
+    Totals evaluation(const Task<Real>& task);
     //! That particles were dealt out.
     void checkLocal() const;
     //! That an evaluation of this rank has not failed, as others do not know of it.

@@ -19,9 +19,10 @@ namespace farfield
 
 template<class Real>
 DistributedSolver<Real>::Impl::Impl(const Options& options,
+                                    const Ranks& ranks,
                                     Communicator* communicator,
                                     DeviceCommunicator* onDevice) :
-    ranks_(communicator),
+    ranks_(ranks),
     options_(checkedForRanks<Real>(options, onDevice != nullptr, &ranks_)), mayTime_(options.tune),
     partition_(&ranks_,
                options_.device == Device::Gpu ? c_driftOnDevice : c_drift,
@@ -30,6 +31,7 @@ DistributedSolver<Real>::Impl::Impl(const Options& options,
     exchange_(evaluator_->backend().exchange()), chosen_(options_, evaluator_.get())
 {
     options_.tune = false;
+    ranks_.setWatched(false); // as those that it was copied from are
 }
 
 template<class Real>
@@ -115,9 +117,16 @@ void DistributedSolver<Real>::Impl::setLocal(const int* index, int count)
 template<class Real>
 Totals DistributedSolver<Real>::Impl::evaluate(const Task<Real>& task)
 {
+    // messages between GPUs may be under way where one of them fails: others cannot be told
+    return evaluator_->gpu() == nullptr ? together([&] { return evaluation(task); }) : evaluation(task);
+}
+
+template<class Real>
+Totals DistributedSolver<Real>::Impl::evaluation(const Task<Real>& task)
+{
     const auto scope     = evaluator_->makeCurrent();
     const auto positions = [&] { return task.x; };
-    makeReady(task, positions);
+    together([&] { makeReady(task, positions); });
     if (sums_.charged == 0)
     {
         std::fill_n(task.forces, task.request.replaceForces ? 3 * own_.index.size() : 0, Real(0));
@@ -126,18 +135,21 @@ Totals DistributedSolver<Real>::Impl::evaluate(const Task<Real>& task)
     const long long messages = ranks_.messages(), bytes = ranks_.bytes();
     const auto run = [&](const Task<Real>& own) { return evaluator_->pipeline().run(own); };
     Totals totals;
+    std::vector<double> field(ranks_.size()), fields(field.size()); // no memory once forces are there
     alone([&]
           { evaluator_->times().evaluation(evaluator_->backend(), [&] { totals = run(task); }); });
     countTraffic(messages, bytes);
-    if (!areFieldsAsMeasured(ranks_.gatherOne(evaluator_->backend().cappedFields())))
+    ranks_.gatherOne(evaluator_->backend().cappedFields(), &field, &fields);
+    if (!areFieldsAsMeasured(fields))
     {
-        const auto renew = [&]
+        const auto chosenAgain = [&]
         {
             const Mat3 box = checkedBox(task.box, options_.boundary);
             chooseAndLocate(task.x, positions, box, Why::OtherForces);
             evaluator_->times().add(Stage::Sort, [&] { plan(); });
             return true;
         };
+        const auto renew = [&] { return together(chosenAgain); };
         alone([&] { evaluator_->runAgain(task, own_.count(), renew, run, &totals); });
     }
     return totals;
@@ -180,7 +192,7 @@ void DistributedSolver<Real>::Impl::enqueue(const Task<Real>& task)
             onHost = gpu.onHost(task.x, own_.count(), task.stream);
             return static_cast<const Real*>(onHost.data());
         };
-        makeReady(task, positions);
+        together([&] { makeReady(task, positions); });
     }
     alone([&] { evaluator_->pipeline().enqueue(task); });
     countTraffic(ranks_.messages(), ranks_.bytes());
@@ -440,7 +452,14 @@ template<class Real>
 DistributedSolver<Real>::DistributedSolver(const Options& options,
                                            Communicator* communicator,
                                            DeviceCommunicator* onDevice) :
-    impl_(withMemoryErrors([&] { return std::make_unique<Impl>(options, communicator, onDevice); }))
+    impl_(withMemoryErrors(
+            [&]
+            {
+                Ranks ranks(communicator);
+                return together(
+                        &ranks,
+                        [&] { return std::make_unique<Impl>(options, ranks, communicator, onDevice); });
+            }))
 {
 }
 template<class Real>
@@ -453,12 +472,12 @@ DistributedSolver<Real>& DistributedSolver<Real>::operator=(DistributedSolver&&)
 template<class Real>
 void DistributedSolver<Real>::setSystem(const SystemOfRanks<Real>& system)
 {
-    withMemoryErrors([&] { impl_->setSystem(system); });
+    withMemoryErrors([&] { impl_->together([&] { impl_->setSystem(system); }); });
 }
 template<class Real>
 void DistributedSolver<Real>::setLocal(const int* index, int count)
 {
-    withMemoryErrors([&] { impl_->setLocal(index, count); });
+    withMemoryErrors([&] { impl_->together([&] { impl_->setLocal(index, count); }); });
 }
 template<class Real>
 Totals DistributedSolver<Real>::evaluate(const Real* x,
@@ -471,7 +490,7 @@ Totals DistributedSolver<Real>::evaluate(const Real* x,
 template<class Real>
 void DistributedSolver<Real>::prepare(const Real* x, const double box[3][3])
 {
-    withMemoryErrors([&] { impl_->prepare(x, box); });
+    withMemoryErrors([&] { impl_->together([&] { impl_->prepare(x, box); }); });
 }
 template<class Real>
 Setup DistributedSolver<Real>::setup() const
@@ -486,7 +505,7 @@ std::vector<double> DistributedSolver<Real>::state() const
 template<class Real>
 void DistributedSolver<Real>::restore(const std::vector<double>& state)
 {
-    withMemoryErrors([&] { impl_->restore(state); });
+    withMemoryErrors([&] { impl_->together([&] { impl_->restore(state); }); });
 }
 template<class Real>
 std::vector<StageTime> DistributedSolver<Real>::timings() const

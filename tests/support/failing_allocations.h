@@ -36,10 +36,13 @@ namespace test
 inline std::atomic<long long> g_left{ -1 };
 inline std::atomic<bool> g_armed{ false }, g_goesOn{ false };
 
+//! Whether allocations of this thread never fail.
+inline thread_local bool t_isSpared = false;
+
 //! Whether allocations fail at all at the moment.
 inline bool isArmed()
 {
-    return g_armed.load(std::memory_order_relaxed);
+    return g_armed.load(std::memory_order_relaxed) && !t_isSpared;
 }
 //! Counts an allocation while armed. \returns whether it is to fail
 inline bool isTurnToFail()
@@ -65,7 +68,6 @@ bool withFailure(long long k, Mode mode, bool* failed, const Work& work)
     g_goesOn = mode == Mode::FromThenOn;
     g_armed  = true;
     *failed  = false;
-    std::string wrong;
     try
     {
         work();

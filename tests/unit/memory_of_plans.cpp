@@ -9,6 +9,7 @@
 
 #include "evaluation/memory_errors.h"
 #include "failing_allocations.h"
+#include "in_process_ranks.h"
 #include "parallel/partition.h"
 
 namespace farfield
@@ -82,6 +83,157 @@ TEST(OutOfMemoryOfRanks, PlansReportIt)
     }
     EXPECT_GT(failures, 10);
 }
+
+//! Of two ranks, which have half of the particles each.
+class HalfOfSystem
+{
+public:
+    HalfOfSystem(M2lEngine engine, Communicator* communicator) :
+        isSecond_(communicator->rank() == 1), system_(60), solver_(options(engine), communicator)
+    {
+        for (int i = isSecond_ ? 1 : 0; i < system_.n; i += 2)
+        {
+            index_.push_back(i);
+            x_.insert(x_.end(), system_.x.begin() + 3 * i, system_.x.begin() + 3 * i + 3);
+        }
+    }
+    void tellSystem()
+    {
+        solver_.setSystem(
+                { system_.n, system_.q.data(), system_.offsets.data(), system_.partners.data() });
+    }
+    void tellLocal() { solver_.setLocal(index_.data(), static_cast<int>(index_.size())); }
+    //! Forces are added to.
+    void evaluate()
+    {
+        const double box[3][3] = { { 2, 0, 0 }, { 0, 2.1, 0 }, { 0, 0, 2.2 } };
+        Request request;
+        request.replaceForces = true;
+        solver_.evaluate(x_.data(), box, forces.data(), request);
+    }
+    std::vector<double> forces = std::vector<double>(90, 42);
+
+private:
+    static Options options(M2lEngine engine)
+    {
+        Options options;
+        options.device       = Device::Cpu;
+        options.threads      = 1;
+        options.order        = 1;
+        options.directRange  = 1;
+        options.accuracy     = 1e-2;
+        options.m2l          = engine;
+        options.cellSize     = 0.7;
+        options.leastSquares = false;
+        return options;
+    }
+    bool isSecond_;
+    Case<double> system_;
+    DistributedSolver<double> solver_;
+    std::vector<int> index_;
+    std::vector<double> x_;
+};
+
+/*! \brief Two ranks, of which one lacks memory for its k-th allocation in a call: both throw, or
+ *         neither does, and forces are untouched then; and both can go on.
+ *  \param[in] before, work  (HalfOfSystem*) */
+template<class Before, class Work>
+void expectErrorsOfBoth(M2lEngine engine, const Before& before, const Work& work)
+{
+    using Forces = std::array<std::vector<double>, 2>;
+    Forces right;
+    onRanks(2,
+            [&](Communicator& communicator)
+            {
+                HalfOfSystem half(engine, &communicator);
+                half.tellSystem();
+                half.tellLocal();
+                half.evaluate();
+                right[communicator.rank()] = half.forces;
+            });
+    for (const int poor : { 0, 1 })
+    {
+        std::atomic<int> failures{ 0 };
+        std::atomic<bool> isOver{ false };
+        for (long long k = 0; !isOver; k += 1 + k / 3)
+        {
+            SCOPED_TRACE("allocation " + std::to_string(k) + " of rank " + std::to_string(poor));
+            std::array<std::atomic<bool>, 2> failed{};
+            Forces forces;
+            const auto run = [&](Communicator& communicator)
+            {
+                const int me = communicator.rank();
+                HalfOfSystem half(engine, &communicator);
+                before(&half);
+                isTrueOnAll(&communicator, true);
+                bool hasFailed = false;
+                if (me == poor)
+                {
+                    isOver = !withFailure(k, Mode::Once, &hasFailed, [&] { work(&half); });
+                }
+                else
+                {
+                    t_isSpared = true; // and stays so, as the other may still be at work
+                    try
+                    {
+                        work(&half);
+                    }
+                    catch (const Error& error)
+                    {
+                        hasFailed = true;
+                        EXPECT_EQ(error.code(), ErrorCode::OutOfMemory) << error.what();
+                    }
+                }
+                failed[me] = hasFailed;
+                failures += hasFailed ? 1 : 0;
+                if (hasFailed)
+                {
+                    EXPECT_EQ(half.forces, std::vector<double>(90, 42));
+                }
+                half.tellSystem();
+                half.tellLocal();
+                half.evaluate();
+                forces[me] = half.forces;
+            };
+            ASSERT_NO_THROW(onRanks(2, run));
+            EXPECT_EQ(failed[0], failed[1]);
+            EXPECT_EQ(forces, right);
+        }
+        EXPECT_GT(failures, 0);
+    }
+}
+
+class OutOfMemoryOfOneRank : public ::testing::TestWithParam<M2lEngine>
+{
+};
+
+TEST_P(OutOfMemoryOfOneRank, IsAnErrorOfAllInEveryCall)
+{
+    const auto nothing = [](HalfOfSystem* /*half*/) {};
+    const auto system  = [](HalfOfSystem* half) { half->tellSystem(); };
+    const auto local   = [](HalfOfSystem* half)
+    {
+        half->tellSystem();
+        half->tellLocal();
+    };
+    const auto evaluated = [&](HalfOfSystem* half)
+    {
+        local(half);
+        half->evaluate();
+        half->forces.assign(90, 42);
+    };
+    const auto evaluate = [](HalfOfSystem* half) { half->evaluate(); };
+    expectErrorsOfBoth(GetParam(), evaluated, evaluate);
+    if (GetParam() == M2lEngine::Fft) // what comes before knows no engines
+    {
+        expectErrorsOfBoth(GetParam(), nothing, system);
+        expectErrorsOfBoth(GetParam(), system, [](HalfOfSystem* half) { half->tellLocal(); });
+        expectErrorsOfBoth(GetParam(), local, evaluate);
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Engines,
+                         OutOfMemoryOfOneRank,
+                         ::testing::Values(M2lEngine::Fft, M2lEngine::Hierarchy));
 
 } // namespace
 } // namespace test
