@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import farfield
+from farfield.gromacs.machine import usable_cores
 
 N, BOX = 300, [2.0, 2.0, 2.0]
 #: A hang is what these tests look for; what they run takes a second
@@ -53,13 +54,15 @@ def in_child(function):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork()")
 def test_children_evaluate_with_solvers_old_and_new():
-    x = particles()[1]
-    own = solver()
+    count = 1000  # enough for two threads
+    x = particles(count=count)[1]
+    own = solver(count=count)
     own.set_exclusions([(0, 1)])
     expected = own.evaluate(x, BOX)
+    assert own.setup["threads"] == min(2, usable_cores())
 
     def both():
-        fresh = solver(threads=2)
+        fresh = solver(count=count)
         fresh.set_exclusions([(0, 1)])
         return own.evaluate(x, BOX).forces, own.setup, fresh.evaluate(x, BOX).forces, fresh.setup
 
