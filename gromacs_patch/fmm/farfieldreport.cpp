@@ -175,7 +175,8 @@ std::string accuracyMessage(const farfield::Setup& setup)
         return {};
     }
     return formatString(
-            "The requested FMM accuracy is not reached at these positions: the error is up to %.1e, "
+            "The requested FMM accuracy is not reached at these positions: the error is up to "
+            "%.1e, "
             "and no setting has less. Charges may nearly coincide, which mixed precision does not "
             "resolve. The run continues, and the error is measured again when forces have changed.",
             setup.largestError);

@@ -52,7 +52,8 @@ Setup Chosen<Real>::setup() const
         const Discretisation& d = evaluator_->operators().discretisation();
         const double ofWater    = estimatedError(d, d.leafGrid(d.referenceBox));
         s.chosenFor             = device_;
-        s.largestError = d.measuredError > 0 ? d.systemFactor * ofWater / c_margin : s.estimatedError;
+        s.largestError =
+                d.measuredError > 0 ? d.systemFactor * ofWater / c_margin : s.estimatedError;
     }
     return s;
 }

@@ -148,11 +148,11 @@ std::vector<double> ErrorMeasurement<Real>::roundingOfPositions(const ForceSprea
 }
 
 template<class Real>
-typename ErrorMeasurement<Real>::Bias ErrorMeasurement<Real>::biasAt(
-        const Places& places,
-        const Mat3& box,
-        const ForceSpread<Real>& spread,
-        const std::vector<double>& weights)
+typename ErrorMeasurement<Real>::Bias
+ErrorMeasurement<Real>::biasAt(const Places& places,
+                               const Mat3& box,
+                               const ForceSpread<Real>& spread,
+                               const std::vector<double>& weights)
 {
     //! Boxes of no more cells show an error that is the same at all positions.
     constexpr long long c_fewCells = 27;

@@ -131,8 +131,9 @@ struct SystemOfRanks
 struct Traffic
 {
     long long evaluations = 0;
-    long long messages    = 0; //!< in evaluations, without the byte before each that says that all goes well
-    long long bytes       = 0; //!< in evaluations
+    long long messages =
+            0; //!< in evaluations, without the byte before each that says that all goes well
+    long long bytes = 0; //!< in evaluations
     /*! \brief What the cost model expects of one evaluation, for the cells in use: domains as even as
      *         the number of ranks allows, and filled evenly; 0 before there are cells. */
     double expectedMessages = 0, expectedBytes = 0;

@@ -118,7 +118,8 @@ template<class Real>
 Totals DistributedSolver<Real>::Impl::evaluate(const Task<Real>& task)
 {
     // messages between GPUs may be under way where one of them fails: others cannot be told
-    return evaluator_->gpu() == nullptr ? together([&] { return evaluation(task); }) : evaluation(task);
+    return evaluator_->gpu() == nullptr ? together([&] { return evaluation(task); })
+                                        : evaluation(task);
 }
 
 template<class Real>
@@ -135,7 +136,8 @@ Totals DistributedSolver<Real>::Impl::evaluation(const Task<Real>& task)
     const long long messages = ranks_.messages(), bytes = ranks_.bytes();
     const auto run = [&](const Task<Real>& own) { return evaluator_->pipeline().run(own); };
     Totals totals;
-    std::vector<double> field(ranks_.size()), fields(field.size()); // no memory once forces are there
+    std::vector<double> field(ranks_.size()),
+            fields(field.size()); // no memory once forces are there
     alone([&]
           { evaluator_->times().evaluation(evaluator_->backend(), [&] { totals = run(task); }); });
     countTraffic(messages, bytes);
@@ -458,7 +460,8 @@ DistributedSolver<Real>::DistributedSolver(const Options& options,
                 Ranks ranks(communicator);
                 return together(
                         &ranks,
-                        [&] { return std::make_unique<Impl>(options, ranks, communicator, onDevice); });
+                        [&]
+                        { return std::make_unique<Impl>(options, ranks, communicator, onDevice); });
             }))
 {
 }

@@ -64,7 +64,7 @@ struct Given
     //! Forces on the particles of this rank.
     std::vector<double> evaluate(DistributedSolver<double>* solver) const
     {
-        std::vector<double> x, f(3 * index.size());
+        std::vector<double> x, f(3 * index.size(), 42); // replaced
         for (const int i : index)
         {
             const Vector& r = system.positions[std::clamp(i, 0, system.size() - 1)];
