@@ -8,17 +8,18 @@
 
 namespace farfield
 {
-namespace
-{
 
-//! What a solver is made of. \param[in] solver  Solver or DistributedSolver
-template<class Real, template<class> class S>
-auto& implOf(const S<Real>& solver)
+template<class Real>
+void enqueue(CoulombSolver<Real>& solver,
+             const Real* x,
+             const double box[3][3],
+             Real* forces,
+             const Request& request,
+             cudaStream_t stream)
 {
-    return SolverAccess<Real>::of(solver);
+    const Task<Real> task = { x, box, forces, nullptr, request, stream };
+    withMemoryErrors([&] { SolverAccess<Real>::of(solver).enqueue(task); });
 }
-
-} // namespace
 
 template<class Real>
 void enqueue(Solver<Real>& solver,
@@ -29,16 +30,14 @@ void enqueue(Solver<Real>& solver,
              cudaStream_t stream,
              Real* potentials)
 {
-    withMemoryErrors(
-            [&] {
-                implOf(solver).enqueue({ x, box, forces, potentials, request, stream });
-            });
+    const Task<Real> task = { x, box, forces, potentials, request, stream };
+    withMemoryErrors([&] { SolverAccess<Real>::of(solver).enqueue(task); });
 }
 
 template<class Real>
-Totals wait(Solver<Real>& solver)
+Totals wait(CoulombSolver<Real>& solver)
 {
-    return withMemoryErrors([&] { return implOf(solver).wait(); });
+    return withMemoryErrors([&] { return SolverAccess<Real>::of(solver).wait(); });
 }
 
 template<class Real>
@@ -54,19 +53,19 @@ void evaluateAt(Solver<Real>& solver,
 {
     const Task<Real> task  = { x, box, nullptr, nullptr, request, stream };
     const Points<Real> all = { at, points, potentials, fields };
-    withMemoryErrors([&] { implOf(solver).evaluateAtOnDevice(task, all); });
+    withMemoryErrors([&] { SolverAccess<Real>::of(solver).evaluateAtOnDevice(task, all); });
 }
 
 template<class Real>
-bool mustRecordAgain(const Solver<Real>& solver)
+bool mustRecordAgain(const CoulombSolver<Real>& solver)
 {
-    return withMemoryErrors([&] { return implOf(solver).mustRecordAgain(); });
+    return withMemoryErrors([&] { return SolverAccess<Real>::of(solver).mustRecordAgain(); });
 }
 
 template<class Real>
-bool mayUpdateGraphs(const Solver<Real>& solver)
+bool mayUpdateGraphs(const CoulombSolver<Real>& solver)
 {
-    return withMemoryErrors([&] { return implOf(solver).mayUpdateGraphs(); });
+    return withMemoryErrors([&] { return SolverAccess<Real>::of(solver).mayUpdateGraphs(); });
 }
 
 template<class Real>
@@ -78,40 +77,18 @@ std::vector<StageTime> measureStages(Solver<Real>& solver,
                                      int repeats)
 {
     const Task<Real> task = { x, box, forces, nullptr, request };
-    return withMemoryErrors([&] { return implOf(solver).measureStages(task, repeats); });
-}
-
-template<class Real>
-void enqueue(DistributedSolver<Real>& solver,
-             const Real* x,
-             const double box[3][3],
-             Real* forces,
-             const Request& request,
-             cudaStream_t stream)
-{
-    withMemoryErrors([&] { implOf(solver).enqueue({ x, box, forces, nullptr, request, stream }); });
-}
-
-template<class Real>
-Totals wait(DistributedSolver<Real>& solver)
-{
-    return withMemoryErrors([&] { return implOf(solver).wait(); });
-}
-
-template<class Real>
-bool mustRecordAgain(const DistributedSolver<Real>& solver)
-{
-    return withMemoryErrors([&] { return implOf(solver).mustRecordAgain(); });
-}
-
-template<class Real>
-bool mayUpdateGraphs(const DistributedSolver<Real>& solver)
-{
-    return withMemoryErrors([&] { return implOf(solver).mayUpdateGraphs(); });
+    return withMemoryErrors(
+            [&] { return SolverAccess<Real>::of(solver).measureStages(task, repeats); });
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): the argument is a type
 #define FARFIELD_INSTANTIATE(Real)                                                                 \
+    template FARFIELD_EXPORT void enqueue<Real>(CoulombSolver<Real>&,                              \
+                                                const Real*,                                       \
+                                                const double[3][3],                                \
+                                                Real*,                                             \
+                                                const Request&,                                    \
+                                                cudaStream_t);                                     \
     template FARFIELD_EXPORT void enqueue<Real>(Solver<Real>&,                                     \
                                                 const Real*,                                       \
                                                 const double[3][3],                                \
@@ -119,7 +96,9 @@ bool mayUpdateGraphs(const DistributedSolver<Real>& solver)
                                                 const Request&,                                    \
                                                 cudaStream_t,                                      \
                                                 Real*);                                            \
-    template FARFIELD_EXPORT Totals wait<Real>(Solver<Real>&);                                     \
+    template FARFIELD_EXPORT Totals wait<Real>(CoulombSolver<Real>&);                              \
+    template FARFIELD_EXPORT bool mustRecordAgain<Real>(const CoulombSolver<Real>&);               \
+    template FARFIELD_EXPORT bool mayUpdateGraphs<Real>(const CoulombSolver<Real>&);               \
     template FARFIELD_EXPORT void evaluateAt<Real>(Solver<Real>&,                                  \
                                                    const Real*,                                    \
                                                    const double[3][3],                             \
@@ -129,19 +108,8 @@ bool mayUpdateGraphs(const DistributedSolver<Real>& solver)
                                                    Real*,                                          \
                                                    const Request&,                                 \
                                                    cudaStream_t);                                  \
-    template FARFIELD_EXPORT bool mustRecordAgain<Real>(const Solver<Real>&);                      \
-    template FARFIELD_EXPORT bool mayUpdateGraphs<Real>(const Solver<Real>&);                      \
     template FARFIELD_EXPORT std::vector<StageTime> measureStages<Real>(                           \
-            Solver<Real>&, const Real*, const double[3][3], Real*, const Request&, int);           \
-    template FARFIELD_EXPORT void enqueue<Real>(DistributedSolver<Real>&,                          \
-                                                const Real*,                                       \
-                                                const double[3][3],                                \
-                                                Real*,                                             \
-                                                const Request&,                                    \
-                                                cudaStream_t);                                     \
-    template FARFIELD_EXPORT Totals wait<Real>(DistributedSolver<Real>&);                          \
-    template FARFIELD_EXPORT bool mustRecordAgain<Real>(const DistributedSolver<Real>&);           \
-    template FARFIELD_EXPORT bool mayUpdateGraphs<Real>(const DistributedSolver<Real>&);
+            Solver<Real>&, const Real*, const double[3][3], Real*, const Request&, int);
 
 // NOLINTEND(bugprone-macro-parentheses)
 FARFIELD_INSTANTIATE(float)

@@ -177,6 +177,105 @@ struct StageTime
 template<class Real>
 struct SolverAccess;
 
+/*! \brief What evaluates the forces of particles: a Solver, or one rank of a DistributedSolver.
+ *
+ *  Both set their particles by functions of their own. A caller who may have either evaluates them
+ *  through this class.
+ *  \tparam Real  as of Solver */
+template<class Real>
+class FARFIELD_EXPORT CoulombSolver
+{
+public:
+    /*! \brief Computes the forces, and what is requested besides.
+     *
+     *  On the first call, and whenever the box has changed too much for the operators in use, the
+     *  operators are built (set-up, double precision). Isotropic scaling of the box never needs
+     *  that; small anisotropic changes are followed to first order. Order and cells are chosen on
+     *  the first call, and anew when the box has changed much, or when the number of particles, or
+     *  of those with excluded partners, has grown or shrunk by more than a factor of 1.5 since the
+     *  choice, or when forces have become much weaker or stronger (by a fifth where there are many
+     *  particles) and the error, which is measured again then, no longer suffices or is far below the
+     *  accuracy. That follows from the positions at hand and from state() alone, so that a run can be
+     *  continued exactly. One that begins as a vapour and ends as a droplet may gain from a new Solver.
+     *  Without images they do, where particles are farther apart by a tenth, or half as far, as when
+     *  cells were chosen; that follows from the positions at hand alone, and a run can be continued
+     *  exactly as well.
+     *
+     *  After an error the solver is as before the call: the next valid one gives right results.
+     *  (What was being built when memory ran out has replaced the operators before it, as both
+     *  together may not fit; they are built again when they are needed.)
+     *
+     *  \param[in]     x        positions, nm, [n][3], any periodic image up to a billion cells away
+     *  \param[in]     box      box vectors as rows, nm, lower triangular; entries of 1e-6 to
+     *                 1e8 nm on the diagonal, at most 1e8 nm beside it. Vectors along axes without
+     *                 images, see Options::boundary, are not read; positions along these are those
+     *                 of the particles themselves, at most 1e8 nm apart
+     *  \param[in,out] forces   kJ/mol/nm, [n][3]; the Coulomb forces are added (but see
+     *                 Request::replaceForces). Untouched on error
+     *  \param[in]     request  energy and virial only where needed: they cost extra
+     *  \returns the totals
+     *  \throws Error  InvalidArgument: the position of a charge is not finite or too far away (the
+     *                 index is named), the box is not lower triangular with a positive volume, the
+     *                 cell size exceeds the box, the accuracy cannot be met, or what the options
+     *                 ask for takes more than five minutes of one core to set up; OutOfMemory:
+     *                 memory is exhausted, or operators would take more than half of the host's on
+     *                 the CPU */
+    Totals
+    evaluate(const Real* x, const double box[3][3], Real* forces, const Request& request = {});
+
+    /*! \brief Chooses the discretisation for a configuration and builds the operators.
+     *
+     *  Lets a caller report Setup, and fail, before the first step: on a GPU everything that an
+     *  evaluation needs is there afterwards, and enqueue() can be captured into a CUDA graph.
+     *  The particles must have been set.
+     *
+     *  \param[in] x    positions, nm, [n][3]: their density enters the choice
+     *  \param[in] box  as for evaluate()
+     *  \throws Error   as evaluate() */
+    void prepare(const Real* x, const double box[3][3]);
+
+    //! The discretisation in use; meaningful after prepare() or evaluate().
+    Setup setup() const;
+
+    /*! \brief Everything that was chosen at run time (grid, order, reference box), for a
+     *         checkpoint.
+     *
+     *  A Solver that restores it continues exactly. Empty before prepare(). The numbers have no
+     *  meaning outside this version of the library, and have to be kept to the last bit. */
+    std::vector<double> state() const;
+
+    /*! \brief Takes over a discretisation saved by state().
+     *
+     *  Options that decide on results have to be those of the solver that saved it: accuracy,
+     *  order, directRange, cellSize, m2l, leastSquares. The device may be another one, see
+     *  Setup::chosenFor. If the state is refused the solver is as before: a caller that goes on
+     *  without it gets a new choice, and should say that its run is not continued exactly.
+     *  \throws Error  InvalidArgument: the state is damaged, of another version of the library or
+     *                 of another precision, was saved with other options (Error::parameter() is the
+     *                 first that differs), or is none that the library chooses on this machine;
+     *                 OutOfMemory */
+    void restore(const std::vector<double>& state);
+
+    //! Times per stage, in pipeline order.
+    std::vector<StageTime> timings() const;
+    //! Sets all times to zero.
+    void resetTimings();
+
+protected:
+    class Impl;
+    explicit CoulombSolver(std::unique_ptr<Impl> impl);
+    ~CoulombSolver();
+    CoulombSolver(CoulombSolver&&) noexcept;
+    CoulombSolver& operator=(CoulombSolver&&) noexcept;
+
+private:
+    friend struct SolverAccess<Real>;
+    std::unique_ptr<Impl> impl_;
+};
+
+extern template class CoulombSolver<float>;
+extern template class CoulombSolver<double>;
+
 /*! \brief Coulomb energy, forces and virial of point charges, periodic or not, by a fast multipole
  *         method.
  *
@@ -197,16 +296,13 @@ struct SolverAccess;
  *  instruction set; on the GPU with Options::reproducible.
  */
 template<class Real>
-class FARFIELD_EXPORT Solver
+class FARFIELD_EXPORT Solver : public CoulombSolver<Real>
 {
 public:
     /*! \brief Checks the options.
      *  \throws Error  InvalidArgument: an option is out of range; NotCompiled, DeviceFailure: the
      *                 asked device is not available */
     explicit Solver(const Options& options);
-    ~Solver();
-    Solver(Solver&&) noexcept;
-    Solver& operator=(Solver&&) noexcept;
 
     /*! \brief Sets the number of particles and their charges; clears the exclusions if the number
      *         changes. Particles whose charge is zero get no force. On the CPU they cost nothing
@@ -243,51 +339,19 @@ public:
      *                 OutOfMemory. The old exclusions hold then */
     void setExclusions(const int* offsets, const int* partners, int n);
 
-    /*! \brief Computes the forces, and what is requested besides.
-     *
-     *  On the first call, and whenever the box has changed too much for the operators in use, the
-     *  operators are built (set-up, double precision). Isotropic scaling of the box never needs
-     *  that; small anisotropic changes are followed to first order. Order and cells are chosen on
-     *  the first call, and anew when the box has changed much, or when the number of particles, or
-     *  of those with excluded partners, has grown or shrunk by more than a factor of 1.5 since the
-     *  choice, or when forces have become much weaker or stronger (by a fifth where there are many
-     *  particles) and the error, which is measured again then, no longer suffices or is far below the
-     *  accuracy. That follows from the positions at hand and from state() alone, so that a run can be
-     *  continued exactly. One that begins as a vapour and ends as a droplet may gain from a new Solver.
-     *  Without images they do, where particles are farther apart by a tenth, or half as far, as when
-     *  cells were chosen; that follows from the positions at hand alone, and a run can be continued
-     *  exactly as well.
-     *
-     *  After an error the solver is as before the call: the next valid one gives right results.
-     *  (What was being built when memory ran out has replaced the operators before it, as both
-     *  together may not fit; they are built again when they are needed.)
-     *
-     *  \param[in]     x        positions, nm, [n][3], any periodic image up to a billion cells away
-     *  \param[in]     box      box vectors as rows, nm, lower triangular; entries of 1e-6 to
-     *                 1e8 nm on the diagonal, at most 1e8 nm beside it. Vectors along axes without
-     *                 images, see Options::boundary, are not read; positions along these are those
-     *                 of the particles themselves, at most 1e8 nm apart
-     *  \param[in,out] forces   kJ/mol/nm, [n][3]; the Coulomb forces are added (but see
-     *                 Request::replaceForces). Untouched on error
-     *  \param[in]     request  energy and virial only where needed: they cost extra
+    using CoulombSolver<Real>::evaluate;
+    /*! \brief As evaluate() above, with the potentials of the particles.
      *  \param[out]    potentials  if not null, dE/dq of every particle, kJ/mol/e, [n]: with all
      *                 periodic images, its own among them, and the background, without excluded
      *                 pairs; sum q dE/dq = 2 E. Implies the energy. Untouched on error. From the
      *                 first call that asks for them on, particles without a charge cost as much as
      *                 others, and their positions have to be finite; if some have a charge and
-     *                 some none, that call may choose the cells anew
-     *  \returns the totals
-     *  \throws Error  InvalidArgument: the position of a charge is not finite or too far away (the
-     *                 index is named), the box is not lower triangular with a positive volume, the
-     *                 cell size exceeds the box, the accuracy cannot be met, or what the options
-     *                 ask for takes more than five minutes of one core to set up; OutOfMemory:
-     *                 memory is exhausted, or operators would take more than half of the host's on
-     *                 the CPU */
+     *                 some none, that call may choose the cells anew */
     Totals evaluate(const Real* x,
                     const double box[3][3],
                     Real* forces,
-                    const Request& request = {},
-                    Real* potentials       = nullptr);
+                    const Request& request,
+                    Real* potentials);
 
     /*! \brief Potentials and fields of the charges at points that are no particles.
      *
@@ -334,48 +398,10 @@ public:
                                       int groups,
                                       const Request& request = {});
 
-    /*! \brief Chooses the discretisation for a configuration and builds the operators.
-     *
-     *  Lets a caller report Setup, and fail, before the first step: on a GPU everything that an
-     *  evaluation needs is there afterwards, and enqueue() can be captured into a CUDA graph.
-     *  setCharges() must have been called.
-     *
-     *  \param[in] x    positions, nm, [n][3]: their density enters the choice
-     *  \param[in] box  as for evaluate()
-     *  \throws Error   as evaluate() */
-    void prepare(const Real* x, const double box[3][3]);
-
-    //! The discretisation in use; meaningful after prepare() or evaluate().
-    Setup setup() const;
-
-    /*! \brief Everything that was chosen at run time (grid, order, reference box), for a
-     *         checkpoint.
-     *
-     *  A Solver that restores it continues exactly. Empty before prepare(). The numbers have no
-     *  meaning outside this version of the library, and have to be kept to the last bit. */
-    std::vector<double> state() const;
-
-    /*! \brief Takes over a discretisation saved by state().
-     *
-     *  Options that decide on results have to be those of the solver that saved it: accuracy,
-     *  order, directRange, cellSize, m2l, leastSquares. The device may be another one, see
-     *  Setup::chosenFor. If the state is refused the solver is as before: a caller that goes on
-     *  without it gets a new choice, and should say that its run is not continued exactly.
-     *  \throws Error  InvalidArgument: the state is damaged, of another version of the library or
-     *                 of another precision, was saved with other options (Error::parameter() is the
-     *                 first that differs), or is none that the library chooses on this machine;
-     *                 OutOfMemory */
-    void restore(const std::vector<double>& state);
-
-    //! Times per stage, in pipeline order.
-    std::vector<StageTime> timings() const;
-    //! Sets all times to zero.
-    void resetTimings();
-
 private:
     friend struct SolverAccess<Real>;
     class Impl;
-    std::unique_ptr<Impl> impl_;
+    Impl& impl() const;
 };
 
 extern template class Solver<float>;

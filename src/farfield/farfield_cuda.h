@@ -35,10 +35,6 @@ namespace farfield
  *  An evaluation with forces alone that differs from the one before in its step only is launched as
  *  a graph, which the solver records the first time, unless the caller records evaluations himself.
  *
- *  The first evaluation with potentials, where some particles have a charge and some none, waits for
- *  the device: make it before evaluations are captured. Particles without a charge then get forces
- *  below 1e-14 kJ/mol/nm, those on a charge of 1e-20 e.
- *
  *  With the boundaries Open and Slab every evaluation waits for the work of the stream, as the
  *  extent of the particles is looked at; it cannot be captured. With Open one with a virial waits
  *  for the forces, too, which must replace those before.
@@ -46,17 +42,43 @@ namespace farfield
  *  With charges of two states another Request::lambda than that of the evaluation before waits for
  *  the device, too, and a graph keeps the one that it was recorded with.
  *
+ *  All ranks of a DistributedSolver call this together, with the same box, request and kind of stream.
+ *  The first evaluation after setLocal(), if it is not after prepare(), plans what is exchanged, and
+ *  waits. Later ones do not as long as DeviceCommunicator::mayBeCaptured(), but that the host is at
+ *  most three evaluations ahead: it looks how far particles have moved, and plans anew where that is
+ *  more than 0.8 of a cell. Where particles of one rank move by most of a cell within three
+ *  evaluations all ranks get forces that are not numbers, and wait() or a later call throws on all of
+ *  them. Evaluations that are captured into graphs hold on to the plan of the last one that was not,
+ *  and nobody looks how far particles have moved when they are replayed: setLocal() and an evaluation
+ *  come before that is most of a cell. Of ranks that are threads all may be captured into one graph.
+ *  Evaluations that are enqueued do not compare what ranks are given, but those that plan. After an
+ *  error of one rank alone, as of its memory, the others may wait for it: end them, or call setLocal()
+ *  on all.
+ *
  *  \param[in]     solver   with the device Gpu
  *  \param[in]     x        positions, nm, [n][3], any periodic image, device memory
  *  \param[in]     box      box vectors as rows, nm, lower triangular, host memory
  *  \param[in,out] forces   kJ/mol/nm, [n][3], device memory; the Coulomb forces are added
  *  \param[in]     request  energy and virial only where needed
  *  \param[in]     stream   any stream of the current device
- *  \param[out]    potentials  as for Solver::evaluate(), [n], device memory, or null
  *  \throws Error  as Solver::evaluate(); what is found on the device (a position that is not
  *                 finite) is thrown by wait() or by a later call. Unsupported: the device is Cpu;
  *                 open boundaries with a virial of forces that are added; open or slab boundaries
  *                 while the stream is captured */
+template<class Real>
+FARFIELD_EXPORT void enqueue(CoulombSolver<Real>& solver,
+                             const Real* x,
+                             const double box[3][3],
+                             Real* forces,
+                             const Request& request,
+                             cudaStream_t stream);
+
+/*! \brief As enqueue() above, with the potentials of the particles.
+ *
+ *  The first evaluation with potentials, where some particles have a charge and some none, waits for
+ *  the device: make it before evaluations are captured. Particles without a charge then get forces
+ *  below 1e-14 kJ/mol/nm, those on a charge of 1e-20 e.
+ *  \param[out]    potentials  as for Solver::evaluate(), [n], device memory, or null */
 template<class Real>
 FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
                              const Real* x,
@@ -64,7 +86,7 @@ FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
                              Real* forces,
                              const Request& request,
                              cudaStream_t stream,
-                             Real* potentials = nullptr);
+                             Real* potentials);
 
 /*! \brief Solver::evaluateAt() with arrays in device memory, in order with a stream.
  *
@@ -94,13 +116,14 @@ FARFIELD_EXPORT void evaluateAt(Solver<Real>& solver,
  *
  *  So it is after setExclusions() and setPerturbedCharges(), and after setCharges() where the number
  *  of charged particles or the net charge is another; other charges are those of the next launch.
+ *  With several ranks the answer is the same on all, and yes after setLocal() until the next evaluation.
  *
  *  Lists whose lengths follow the motion of particles may need more room, which recorded work
  *  cannot ask for; there is a reserve, so that a look every few steps of a simulation is enough,
  *  and what is recorded stays valid until two such requests later. Evaluate once with enqueue()
  *  then, as recorded evaluations do, and record all graphs again. Does not wait for the device. */
 template<class Real>
-FARFIELD_EXPORT bool mustRecordAgain(const Solver<Real>& solver);
+FARFIELD_EXPORT bool mustRecordAgain(const CoulombSolver<Real>& solver);
 
 /*! \brief Whether a graph that holds evaluations may be changed by cudaGraphExecUpdate() to one that
  *         was recorded later, both with the cells in use.
@@ -109,13 +132,13 @@ FARFIELD_EXPORT bool mustRecordAgain(const Solver<Real>& solver);
  *  shape: an update (of CUDA 13.0) keeps the sizes of clusters that the kernels before had, and
  *  kernels that wait for others in their cluster then never end. Instantiate such a graph anew. */
 template<class Real>
-FARFIELD_EXPORT bool mayUpdateGraphs(const Solver<Real>& solver);
+FARFIELD_EXPORT bool mayUpdateGraphs(const CoulombSolver<Real>& solver);
 
 /*! \brief Waits for the last evaluation that was enqueued or replayed and returns its totals.
  *  \throws Error  InvalidArgument: a position was not finite; DeviceFailure: the device reported an
  *                 error, or particles have moved so far that forces are not numbers */
 template<class Real>
-FARFIELD_EXPORT Totals wait(Solver<Real>& solver);
+FARFIELD_EXPORT Totals wait(CoulombSolver<Real>& solver);
 
 /*! \brief Device time of every stage, one after the other.
  *
@@ -128,38 +151,6 @@ FARFIELD_EXPORT std::vector<StageTime> measureStages(Solver<Real>& solver,
                                                      Real* forces,
                                                      const Request& request,
                                                      int repeats);
-
-/*! \name The same for a system on several ranks, whose GPUs each have some particles
- *
- *  All ranks call them together, with the same box, request and kind of stream. The first evaluation
- *  after setLocal(), if it is not after prepare(), plans what is exchanged, and waits; later ones do
- *  not as long as DeviceCommunicator::mayBeCaptured(), but that the host is at most three evaluations
- *  ahead: it looks how far particles have moved, and plans anew where that is more than 0.8 of a cell.
- *  Where particles of one rank move by most of a cell within three evaluations all ranks get forces
- *  that are not numbers, and wait() or a later call throws on all of them. Evaluations that are captured into graphs hold on to the plan
- *  of the last one that was not, and nobody looks how far particles have moved when they are
- *  replayed: setLocal() and an evaluation come before that is most of a cell. Of ranks that are
- *  threads all may be captured into one graph. Evaluations that are enqueued do not compare what ranks are
- *  given, but those that plan. After an error of one rank alone, as of its memory, the others may wait for
- *  it: end them, or call setLocal() on all. */
-//!@{
-//! As enqueue() above, for the particles of this rank.
-template<class Real>
-FARFIELD_EXPORT void enqueue(DistributedSolver<Real>& solver,
-                             const Real* x,
-                             const double box[3][3],
-                             Real* forces,
-                             const Request& request,
-                             cudaStream_t stream);
-//! \returns the part of this rank
-template<class Real>
-FARFIELD_EXPORT Totals wait(DistributedSolver<Real>& solver);
-//! The same on all ranks; also after setLocal(), until the next evaluation.
-template<class Real>
-FARFIELD_EXPORT bool mustRecordAgain(const DistributedSolver<Real>& solver);
-template<class Real>
-FARFIELD_EXPORT bool mayUpdateGraphs(const DistributedSolver<Real>& solver);
-//!@}
 
 /*! \brief Connects the GPUs of ranks that are threads of one process and reach each other's memory.
  *

@@ -156,6 +156,7 @@ struct Traffic
  *
  *  The cost model that chooses order and cells counts the ranks and their messages. With the same cells
  *  results are those of Solver to rounding, and bitwise reproducible for the same ranks and threads.
+ *
  *  All functions but those that are const are called by all ranks together, with the same options but
  *  for threads and deviceId, and the same system, box, request and state. Where that is not so, or what
  *  one rank is given is wrong, the same Error is thrown on all ranks, before anything is computed.
@@ -163,9 +164,17 @@ struct Traffic
  *  the next call goes on. On GPUs this holds but for evaluations: messages between them cannot be called
  *  back, so only the rank that failed throws, and others may wait for it.
  *
+ *  Positions and forces are those of the particles of this rank, and evaluate() returns the part of
+ *  this rank: the sums over ranks are the totals of the system. Request::lambda has no meaning. Where
+ *  particles have moved by a third of a cell since the exchanges were planned, or setLocal() was
+ *  called, evaluate() plans the exchanges anew. Order and cells are chosen by the first rank, with all
+ *  particles, for all ranks, and anew where Solver does so: when the number of particles, or of those
+ *  with excluded partners, is another. state() is the same on all ranks, and exchangeable with that of
+ *  a Solver.
+ *
  *  \tparam Real  as of Solver */
 template<class Real>
-class FARFIELD_EXPORT DistributedSolver
+class FARFIELD_EXPORT DistributedSolver : public CoulombSolver<Real>
 {
 public:
     /*! \brief Checks the options.
@@ -176,9 +185,6 @@ public:
     DistributedSolver(const Options& options,
                       Communicator* communicator,
                       DeviceCommunicator* onDevice = nullptr);
-    ~DistributedSolver();
-    DistributedSolver(DistributedSolver&&) noexcept;
-    DistributedSolver& operator=(DistributedSolver&&) noexcept;
 
     /*! \brief Sets what the particles are; to be called before setLocal(), and when charges or exclusions
      *         change. Copied by every rank, onto its GPU, too.
@@ -195,37 +201,12 @@ public:
      *  \throws Error  InvalidArgument: there is no such particle */
     void setLocal(const int* index, int count);
 
-    /*! \brief As Solver::evaluate(), for the particles of this rank.
-     *
-     *  Where particles have moved by a third of a cell since the exchanges were planned, or
-     *  setLocal() was called, these are planned anew. Order and cells are chosen anew where Solver does
-     *  so: when the number of particles, or of those with excluded partners, is another.
-     *  \param[in]     x        positions, nm, [count][3]
-     *  \param[in]     box      as for Solver::evaluate(), the same on all ranks
-     *  \param[in,out] forces   of these particles
-     *  \param[in]     request  lambda has no meaning
-     *  \returns the part of this rank: the sums over ranks are the totals of the system
-     *  \throws Error  as Solver::evaluate(), on all ranks what is wrong on one */
-    Totals
-    evaluate(const Real* x, const double box[3][3], Real* forces, const Request& request = {});
-
-    /*! \brief As Solver::prepare(). The first rank chooses, with all particles, for all of them;
-     *         what is exchanged is planned.
-     *  \throws Error  on all ranks what is wrong on one */
-    void prepare(const Real* x, const double box[3][3]);
-
-    Setup setup() const;
-    //! The same on all ranks, and exchangeable with that of a Solver.
-    std::vector<double> state() const;
-    void restore(const std::vector<double>& state);
-    std::vector<StageTime> timings() const;
-    void resetTimings();
+    //! What this rank has sent to others since construction.
     Traffic traffic() const;
 
 private:
-    friend struct SolverAccess<Real>;
     class Impl;
-    std::unique_ptr<Impl> impl_;
+    Impl& impl() const;
 };
 
 extern template class DistributedSolver<float>;

@@ -19,6 +19,7 @@
 #include "parallel/partition.h"
 #include "plan/cost_model.h"
 #include "solver/agreement.h"
+#include "solver/coulomb_impl.h"
 
 namespace farfield
 {
@@ -26,9 +27,9 @@ namespace farfield
 /*! \brief The first rank chooses order and cells, with all particles; all plan what they exchange, and
  *         evaluate their own.
  *
- *  Functions are those of DistributedSolver and of farfield_cuda.h. */
+ *  Functions of its own are those of DistributedSolver. */
 template<class Real>
-class DistributedSolver<Real>::Impl
+class DistributedSolver<Real>::Impl final : public CoulombSolver<Real>::Impl
 {
 public:
     //! \param[in] ranks  of the communicator, of which failures are watched for
@@ -46,22 +47,18 @@ public:
 
     void setSystem(const SystemOfRanks<Real>& system);
     void setLocal(const int* index, int count);
-    void prepare(const Real* x, const double box[3][3]);
-    Totals evaluate(const Task<Real>& task);
-    Setup setup() const { return chosen_.setup(); }
-    std::vector<double> state() const { return chosen_.state(); }
-    void restore(const std::vector<double>& state);
-    std::vector<StageTime> timings() const { return evaluator_->times().all(); }
-    void resetTimings() { evaluator_->times().reset(); }
     Traffic traffic() const;
 
-    //! \name On arrays in device memory
-    //!@{
-    void enqueue(const Task<Real>& task);
-    Totals wait();
-    bool mustRecordAgain() const;
-    bool mayUpdateGraphs() const { return evaluator_->onDevice().mayUpdateGraphs(); }
-    //!@}
+    void prepare(const Real* x, const double box[3][3]) override;
+    Totals evaluate(const Task<Real>& task) override;
+    Setup setup() const override { return chosen_.setup(); }
+    std::vector<double> state() const override { return chosen_.state(); }
+    void restore(const std::vector<double>& state) override;
+    StageTimes& times() override { return evaluator_->times(); }
+    void enqueue(const Task<Real>& task) override;
+    Totals wait() override;
+    bool mustRecordAgain() const override;
+    bool mayUpdateGraphs() const override { return evaluator_->onDevice().mayUpdateGraphs(); }
 
 private:
     //! Returns positions of our particles in host memory, [own][3], nm.

@@ -13,6 +13,7 @@
 #include "evaluation/input_check.h"
 #include "evaluation/memory_errors.h"
 #include "solver/ranks_check.h"
+#include "solver/solver_access.h"
 
 namespace farfield
 {
@@ -217,34 +218,43 @@ bool DistributedSolver<Real>::Impl::mustRecordAgain() const
 template<class Real>
 void DistributedSolver<Real>::Impl::prepare(const Real* x, const double box[3][3])
 {
-    const auto scope = evaluator_->makeCurrent();
-    makeReady({ x, box, nullptr, nullptr, {} }, [x] { return x; });
+    together(
+            [&]
+            {
+                const auto scope = evaluator_->makeCurrent();
+                makeReady({ x, box, nullptr, nullptr, {} }, [x] { return x; });
+            });
 }
 
 template<class Real>
 void DistributedSolver<Real>::Impl::restore(const std::vector<double>& state)
 {
-    const auto scope = evaluator_->makeCurrent();
-    checkSame(
-            answersOf(&ranks_, [&] { return hashOf(state); }),
-            [](std::uint64_t hash) { return hash; },
-            "state");
-    agree(&ranks_,
-          [&]
-          {
-              evaluator_->settle();
-              const SavedState saved = chosen_.checked(state);
-              if (evaluator_->gpu() != nullptr && saved.discretisation.levels > 1)
-              {
-                  throw Error(
-                          ErrorCode::Unsupported,
-                          "The GPUs of several ranks cannot use a tree of cells, which the "
-                          "saved FMM state has. Set device = cpu, use one rank, or choose other "
-                          "cells by prepare().");
-              }
-              chosen_.restore(saved);
-          });
-    partition_.forget();
+    together(
+            [&]
+            {
+                const auto scope = evaluator_->makeCurrent();
+                checkSame(
+                        answersOf(&ranks_, [&] { return hashOf(state); }),
+                        [](std::uint64_t hash) { return hash; },
+                        "state");
+                agree(&ranks_,
+                      [&]
+                      {
+                          evaluator_->settle();
+                          const SavedState saved = chosen_.checked(state);
+                          if (evaluator_->gpu() != nullptr && saved.discretisation.levels > 1)
+                          {
+                              throw Error(ErrorCode::Unsupported,
+                                          "The GPUs of several ranks cannot use a tree of cells, "
+                                          "which the "
+                                          "saved FMM state has. Set device = cpu, use one rank, or "
+                                          "choose other "
+                                          "cells by prepare().");
+                          }
+                          chosen_.restore(saved);
+                      });
+                partition_.forget();
+            });
 }
 
 template<class Real>
@@ -454,7 +464,7 @@ template<class Real>
 DistributedSolver<Real>::DistributedSolver(const Options& options,
                                            Communicator* communicator,
                                            DeviceCommunicator* onDevice) :
-    impl_(withMemoryErrors(
+    CoulombSolver<Real>(withMemoryErrors(
             [&]
             {
                 Ranks ranks(communicator);
@@ -465,65 +475,27 @@ DistributedSolver<Real>::DistributedSolver(const Options& options,
             }))
 {
 }
+
 template<class Real>
-DistributedSolver<Real>::~DistributedSolver() = default;
-template<class Real>
-DistributedSolver<Real>::DistributedSolver(DistributedSolver&&) noexcept = default;
-template<class Real>
-DistributedSolver<Real>& DistributedSolver<Real>::operator=(DistributedSolver&&) noexcept = default;
+typename DistributedSolver<Real>::Impl& DistributedSolver<Real>::impl() const
+{
+    return static_cast<Impl&>(SolverAccess<Real>::of(*this));
+}
 
 template<class Real>
 void DistributedSolver<Real>::setSystem(const SystemOfRanks<Real>& system)
 {
-    withMemoryErrors([&] { impl_->together([&] { impl_->setSystem(system); }); });
+    withMemoryErrors([&] { impl().together([&] { impl().setSystem(system); }); });
 }
 template<class Real>
 void DistributedSolver<Real>::setLocal(const int* index, int count)
 {
-    withMemoryErrors([&] { impl_->together([&] { impl_->setLocal(index, count); }); });
-}
-template<class Real>
-Totals DistributedSolver<Real>::evaluate(const Real* x,
-                                         const double box[3][3],
-                                         Real* forces,
-                                         const Request& request)
-{
-    return withMemoryErrors([&] { return impl_->evaluate({ x, box, forces, nullptr, request }); });
-}
-template<class Real>
-void DistributedSolver<Real>::prepare(const Real* x, const double box[3][3])
-{
-    withMemoryErrors([&] { impl_->together([&] { impl_->prepare(x, box); }); });
-}
-template<class Real>
-Setup DistributedSolver<Real>::setup() const
-{
-    return withMemoryErrors([&] { return impl_->setup(); });
-}
-template<class Real>
-std::vector<double> DistributedSolver<Real>::state() const
-{
-    return withMemoryErrors([&] { return impl_->state(); });
-}
-template<class Real>
-void DistributedSolver<Real>::restore(const std::vector<double>& state)
-{
-    withMemoryErrors([&] { impl_->together([&] { impl_->restore(state); }); });
-}
-template<class Real>
-std::vector<StageTime> DistributedSolver<Real>::timings() const
-{
-    return withMemoryErrors([&] { return impl_->timings(); });
-}
-template<class Real>
-void DistributedSolver<Real>::resetTimings()
-{
-    impl_->resetTimings();
+    withMemoryErrors([&] { impl().together([&] { impl().setLocal(index, count); }); });
 }
 template<class Real>
 Traffic DistributedSolver<Real>::traffic() const
 {
-    return withMemoryErrors([&] { return impl_->traffic(); });
+    return withMemoryErrors([&] { return impl().traffic(); });
 }
 
 template class DistributedSolver<float>;

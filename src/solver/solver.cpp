@@ -4,7 +4,7 @@
 /*! \file
  *  \brief The public interface: checks what comes in, and hands it on.
  */
-#include "solver/solver_impl.h"
+#include "solver/solver_access.h"
 
 #include <algorithm>
 #include <utility>
@@ -140,18 +140,18 @@ std::vector<double> Solver<Real>::Impl::state() const
 
 //! \param[in] state  of all particles, and of the perturbed ones behind it where there are any
 template<class Real>
-void Solver<Real>::Impl::restore(std::vector<double> state)
+void Solver<Real>::Impl::restore(const std::vector<double>& state)
 {
     const auto scope = all_.evaluator().makeCurrent();
     all_.settle();
-    std::vector<double> ofPerturbed;
+    std::vector<double> ofAll = state, ofPerturbed;
     if (state.size() == 2 * stateSize())
     {
         ofPerturbed.assign(state.begin() + static_cast<std::ptrdiff_t>(stateSize()), state.end());
-        state.resize(stateSize());
+        ofAll.resize(stateSize());
         all_.choice().checked(ofPerturbed);
     }
-    all_.choice().restore(all_.choice().checked(state));
+    all_.choice().restore(all_.choice().checked(ofAll));
     perturbed_.restore(ofPerturbed);
 }
 
@@ -237,31 +237,82 @@ std::vector<StageTime> Solver<Real>::Impl::measureStages(const Task<Real>& task,
 }
 
 template<class Real>
-Solver<Real>::Solver(const Options& options) :
-    impl_(withMemoryErrors([&] { return std::make_unique<Impl>(options); }))
+CoulombSolver<Real>::CoulombSolver(std::unique_ptr<Impl> impl) : impl_(std::move(impl))
 {
 }
 template<class Real>
-Solver<Real>::~Solver() = default;
+CoulombSolver<Real>::~CoulombSolver() = default;
 template<class Real>
-Solver<Real>::Solver(Solver&&) noexcept = default;
+CoulombSolver<Real>::CoulombSolver(CoulombSolver&&) noexcept = default;
 template<class Real>
-Solver<Real>& Solver<Real>::operator=(Solver&&) noexcept = default;
+CoulombSolver<Real>& CoulombSolver<Real>::operator=(CoulombSolver&&) noexcept = default;
+
+template<class Real>
+Totals CoulombSolver<Real>::evaluate(const Real* x,
+                                     const double box[3][3],
+                                     Real* forces,
+                                     const Request& request)
+{
+    return withMemoryErrors([&] { return impl_->evaluate({ x, box, forces, nullptr, request }); });
+}
+template<class Real>
+void CoulombSolver<Real>::prepare(const Real* x, const double box[3][3])
+{
+    withMemoryErrors([&] { impl_->prepare(x, box); });
+}
+template<class Real>
+Setup CoulombSolver<Real>::setup() const
+{
+    return withMemoryErrors([&] { return impl_->setup(); });
+}
+template<class Real>
+std::vector<double> CoulombSolver<Real>::state() const
+{
+    return withMemoryErrors([&] { return impl_->state(); });
+}
+template<class Real>
+void CoulombSolver<Real>::restore(const std::vector<double>& state)
+{
+    withMemoryErrors([&] { impl_->restore(state); });
+}
+template<class Real>
+std::vector<StageTime> CoulombSolver<Real>::timings() const
+{
+    return withMemoryErrors([&] { return impl_->times().all(); });
+}
+template<class Real>
+void CoulombSolver<Real>::resetTimings()
+{
+    impl_->times().reset();
+}
+
+template<class Real>
+Solver<Real>::Solver(const Options& options) :
+    CoulombSolver<Real>(withMemoryErrors([&] { return std::make_unique<Impl>(options); }))
+{
+}
+
+template<class Real>
+typename Solver<Real>::Impl& Solver<Real>::impl() const
+{
+    return static_cast<Impl&>(
+            SolverAccess<Real>::of(static_cast<const CoulombSolver<Real>&>(*this)));
+}
 
 template<class Real>
 void Solver<Real>::setCharges(const Real* q, int n)
 {
-    withMemoryErrors([&] { impl_->setCharges(q, n); });
+    withMemoryErrors([&] { impl().setCharges(q, n); });
 }
 template<class Real>
 void Solver<Real>::setPerturbedCharges(const Real* qA, const Real* qB, int n)
 {
-    withMemoryErrors([&] { impl_->setPerturbedCharges(qA, qB, n); });
+    withMemoryErrors([&] { impl().setPerturbedCharges(qA, qB, n); });
 }
 template<class Real>
 void Solver<Real>::setExclusions(const int* offsets, const int* partners, int n)
 {
-    withMemoryErrors([&] { impl_->setExclusions(offsets, partners, n); });
+    withMemoryErrors([&] { impl().setExclusions(offsets, partners, n); });
 }
 template<class Real>
 Totals Solver<Real>::evaluate(const Real* x,
@@ -272,7 +323,7 @@ Totals Solver<Real>::evaluate(const Real* x,
 {
     return withMemoryErrors(
             [&] {
-                return impl_->evaluate({ x, box, forces, potentials, request });
+                return impl().evaluate({ x, box, forces, potentials, request });
             });
 }
 template<class Real>
@@ -284,7 +335,7 @@ std::vector<double> Solver<Real>::groupEnergies(const Real* x,
 {
     return withMemoryErrors(
             [&] {
-                return impl_->groupEnergies({ x, box, nullptr, nullptr, request }, group, groups);
+                return impl().groupEnergies({ x, box, nullptr, nullptr, request }, group, groups);
             });
 }
 template<class Real>
@@ -298,39 +349,11 @@ void Solver<Real>::evaluateAt(const Real* x,
 {
     const Task<Real> task  = { x, box, nullptr, nullptr, request };
     const Points<Real> all = { at, points, potentials, fields };
-    withMemoryErrors([&] { impl_->evaluateAt(task, all); });
-}
-template<class Real>
-void Solver<Real>::prepare(const Real* x, const double box[3][3])
-{
-    withMemoryErrors([&] { impl_->prepare(x, box); });
-}
-template<class Real>
-Setup Solver<Real>::setup() const
-{
-    return withMemoryErrors([&] { return impl_->setup(); });
-}
-template<class Real>
-std::vector<double> Solver<Real>::state() const
-{
-    return withMemoryErrors([&] { return impl_->state(); });
-}
-template<class Real>
-void Solver<Real>::restore(const std::vector<double>& state)
-{
-    withMemoryErrors([&] { impl_->restore(state); });
-}
-template<class Real>
-std::vector<StageTime> Solver<Real>::timings() const
-{
-    return withMemoryErrors([&] { return impl_->timings(); });
-}
-template<class Real>
-void Solver<Real>::resetTimings()
-{
-    impl_->resetTimings();
+    withMemoryErrors([&] { impl().evaluateAt(task, all); });
 }
 
+template class CoulombSolver<float>;
+template class CoulombSolver<double>;
 template class Solver<float>;
 template class Solver<double>;
 

@@ -7,7 +7,6 @@
 #ifndef FARFIELD_SOLVER_SOLVER_ACCESS_H
 #define FARFIELD_SOLVER_SOLVER_ACCESS_H
 
-#include "solver/distributed_impl.h"
 #include "solver/solver_impl.h"
 
 namespace farfield
@@ -16,12 +15,8 @@ namespace farfield
 template<class Real>
 struct SolverAccess
 {
-    //! \param[in] solver  Solver or DistributedSolver
-    template<class S>
-    static auto& of(S& solver)
-    {
-        return *solver.impl_;
-    }
+    static auto& of(const CoulombSolver<Real>& solver) { return *solver.impl_; }
+    static auto& of(const Solver<Real>& solver) { return solver.impl(); }
 };
 
 } // namespace farfield

@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "solver/coulomb_impl.h"
 #include "solver/perturbed_charges.h"
 #include "solver/point_fields.h"
 #include "solver/single_state.h"
@@ -18,9 +19,9 @@ namespace farfield
 
 /*! \brief All particles, those whose charges have two states, and points among them.
  *
- *  Functions are those of Solver and of farfield_cuda.h. */
+ *  Functions of its own are those of Solver and of farfield_cuda.h. */
 template<class Real>
-class Solver<Real>::Impl
+class Solver<Real>::Impl final : public CoulombSolver<Real>::Impl
 {
 public:
     explicit Impl(const Options& options);
@@ -28,25 +29,25 @@ public:
     void setCharges(const Real* q, int n);
     void setPerturbedCharges(const Real* chargesA, const Real* chargesB, int n);
     void setExclusions(const int* offsets, const int* partners, int n);
-    void prepare(const Real* x, const double box[3][3]);
-    Totals evaluate(const Task<Real>& task);
     void evaluateAt(const Task<Real>& task, const Points<Real>& points);
     std::vector<double> groupEnergies(const Task<Real>& task, const int* group, int groups);
-    Setup setup() const { return all_.choice().setup(); }
-    std::vector<double> state() const;
-    void restore(std::vector<double> state);
-    std::vector<StageTime> timings() const { return all_.evaluator().times().all(); }
-    void resetTimings() { all_.evaluator().times().reset(); }
 
     //! \name On arrays in device memory
     //!@{
-    void enqueue(const Task<Real>& task);
-    Totals wait();
     void evaluateAtOnDevice(const Task<Real>& task, const Points<Real>& points);
-    bool mustRecordAgain() const;
-    bool mayUpdateGraphs() const;
     std::vector<StageTime> measureStages(const Task<Real>& task, int repeats);
     //!@}
+
+    void prepare(const Real* x, const double box[3][3]) override;
+    Totals evaluate(const Task<Real>& task) override;
+    Setup setup() const override { return all_.choice().setup(); }
+    std::vector<double> state() const override;
+    void restore(const std::vector<double>& state) override;
+    StageTimes& times() override { return all_.evaluator().times(); }
+    void enqueue(const Task<Real>& task) override;
+    Totals wait() override;
+    bool mustRecordAgain() const override;
+    bool mayUpdateGraphs() const override;
 
 private:
     //! The charges have been set: who has mixed them.
