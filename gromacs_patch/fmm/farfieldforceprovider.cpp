@@ -161,7 +161,7 @@ double FarfieldForceProvider::Impl::addGroupEnergies(const RVec*              x,
                                                      gmx_enerdata_t*          enerd)
 {
     const FarfieldParticles&  particles = fmm_.particles();
-    const std::vector<double> energies  = fmm_.solver().groupEnergies(
+    const std::vector<double> energies  = fmm_.ranks().solverOfOneRank()->groupEnergies(
             x->as_vec(), box.rows, particles.energyGroups().data(), particles.numEnergyGroups(), request);
     auto& terms = enerd->grpp.energyGroupPairTerms[NonBondedEnergyTerms::CoulombSR];
     GMX_RELEASE_ASSERT(terms.size() == energies.size(), "The groups are those of the topology");
@@ -224,7 +224,7 @@ bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
                                       const std::string&   obstacle,
                                       const std::string&   updateOnHost)
 {
-    if (impl_->fmm_.setup().device != farfield::Device::Gpu || impl_->reference_)
+    if (impl_->fmm_.solver().setup().device != farfield::Device::Gpu || impl_->reference_)
     {
         return false;
     }
@@ -239,7 +239,7 @@ bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
         return false;
     }
     GMX_RELEASE_ASSERT(deviceContext != nullptr, "Without a device there is an obstacle");
-    impl_->device_   = std::make_unique<FarfieldOnDevice>(&impl_->fmm_, *deviceContext);
+    impl_->device_   = std::make_unique<FarfieldOnDevice>(&impl_->fmm_.ranks(), *deviceContext);
     impl_->dataPath_ = updateOnHost.empty() ? "stay on the GPU"
                                             : "on the GPU, copied at every step: " + updateOnHost;
     return true;
@@ -280,7 +280,7 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     }
 
     const gmx_cycles_t begin          = gmx_cycles_read();
-    const gmx_cycles_t messagesBefore = impl_->fmm_.cyclesOfMessages();
+    const gmx_cycles_t messagesBefore = impl_->fmm_.ranks().cyclesOfMessages();
     farfield::Totals   totals;
     try
     {
@@ -304,10 +304,10 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     }
     addTotals(totals, stepWork, &forceWithVirial, &forceProviderOutput->enerd_);
 
-    if (impl_->fmm_.isDistributed())
+    if (forceProviderInput.dd_ != nullptr)
     {
         // Dynamic load balancing sees what this rank has done, but not that it has waited for others
-        const gmx_cycles_t waited = impl_->fmm_.cyclesOfMessages() - messagesBefore;
+        const gmx_cycles_t waited = impl_->fmm_.ranks().cyclesOfMessages() - messagesBefore;
         ddAddToBalanceRegionCpu(forceProviderInput.dd_, gmx_cycles_read() - begin - waited, waited);
     }
 }
@@ -352,7 +352,7 @@ bool FarfieldForceProvider::mustBeRecordedAgain(const matrix box, const ArrayRef
 
 std::string FarfieldForceProvider::obstacleToGraphs() const
 {
-    return impl_->fmm_.obstacleToGraphs();
+    return impl_->fmm_.ranks().obstacleToGraphs();
 }
 
 bool FarfieldForceProvider::recordingsMayBeUpdated() const
@@ -409,7 +409,7 @@ void FarfieldForceProvider::waitAndReduce(const StepWorkload& stepWork,
 
 std::vector<double> FarfieldForceProvider::state() const
 {
-    return impl_->fmm_.state();
+    return impl_->fmm_.solver().state();
 }
 
 void FarfieldForceProvider::logTimings() const
@@ -421,9 +421,9 @@ void FarfieldForceProvider::logTimings() const
     // Forces may have changed since the last pair search
     impl_->fmm_.logSetup(impl_->dataPath_);
     std::string text;
-    if (!impl_->device_ || impl_->fmm_.isDistributed())
+    if (!impl_->device_ || impl_->fmm_.ranks().solverOfOneRank() == nullptr)
     {
-        text = impl_->fmm_.timings();
+        text = impl_->fmm_.ranks().timings();
     }
     else if (impl_->launchedStep_ >= 0)
     {

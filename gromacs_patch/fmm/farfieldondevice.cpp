@@ -68,8 +68,8 @@
 #include "gromacs/utility/gmxmpi.h"
 #include "gromacs/utility/mpiinfo.h"
 
+#include "farfieldranks.h"
 #include "farfieldrun.h"
-#include "farfieldsolver.h"
 
 #if GMX_LIB_MPI
 #    include <farfield/farfield_cuda_mpi.h>
@@ -146,8 +146,8 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
 class FarfieldOnDevice::Impl
 {
 public:
-    Impl(FarfieldSolver* solver, const DeviceContext& deviceContext) :
-        solver_(*solver), stream_(deviceContext, DeviceStreamPriority::High, false)
+    Impl(FarfieldRanks* ranks, const DeviceContext& deviceContext) :
+        ranks_(*ranks), stream_(deviceContext, DeviceStreamPriority::High, false)
     {
         changePinningPolicy(&forcesOnHost_, PinningPolicy::PinnedIfSupported);
     }
@@ -161,7 +161,9 @@ public:
     //! Number of bytes of the coordinates, and of the forces
     size_t size() const { return numAtoms_ * sizeof(RVec); }
 
-    FarfieldSolver& solver_;
+    farfield::CoulombSolver<real>& solver() const { return ranks_.solver(); }
+
+    FarfieldRanks& ranks_;
     //! The forces are what a step waits for: FMM goes before non-bonded interactions
     DeviceStream stream_;
     //! Marked when the forces are complete and are to be reduced on the device
@@ -181,8 +183,8 @@ public:
     HostVector<RVec> forcesOnHost_;
 };
 
-FarfieldOnDevice::FarfieldOnDevice(FarfieldSolver* solver, const DeviceContext& deviceContext) :
-    impl_(std::make_unique<Impl>(solver, deviceContext))
+FarfieldOnDevice::FarfieldOnDevice(FarfieldRanks* ranks, const DeviceContext& deviceContext) :
+    impl_(std::make_unique<Impl>(ranks, deviceContext))
 {
 }
 
@@ -229,15 +231,11 @@ void FarfieldOnDevice::launch(const double             box[DIM][DIM],
     farfield::Request complete = request;
     complete.replaceForces     = true;
     complete.mayHaveJumped     = std::exchange(impl_->mayHaveJumped_, false);
-    impl_->solver_.with(
-            [&](auto& solver)
-            {
-                // After a search GROMACS has no graphs, and none if mustBeRecordedAgain() said so
-                const bool hasNoGraphs = complete.mayHaveJumped || farfield::mustRecordAgain(solver);
-                farfield::enqueue(solver, impl_->x_, box, impl_->forces_, complete, stream);
-                // What this step has made room for can be recorded at the next
-                impl_->ranUnrecorded_ = hasNoGraphs && farfield::mustRecordAgain(solver);
-            });
+    // After a search GROMACS has no graphs, and none if mustBeRecordedAgain() said so
+    const bool hasNoGraphs = complete.mayHaveJumped || farfield::mustRecordAgain(impl_->solver());
+    farfield::enqueue(impl_->solver(), impl_->x_, box, impl_->forces_, complete, stream);
+    // What this step has made room for can be recorded at the next
+    impl_->ranUnrecorded_ = hasNoGraphs && farfield::mustRecordAgain(impl_->solver());
     if (forcesToHost)
     {
         check(cudaMemcpyAsync(
@@ -252,19 +250,17 @@ void FarfieldOnDevice::launch(const double             box[DIM][DIM],
 
 bool FarfieldOnDevice::mustBeRecordedAgain() const
 {
-    return impl_->solver_.with([](auto& solver) { return farfield::mustRecordAgain(solver); })
-           && !impl_->ranUnrecorded_;
+    return farfield::mustRecordAgain(impl_->solver()) && !impl_->ranUnrecorded_;
 }
 
 bool FarfieldOnDevice::recordingsMayBeUpdated() const
 {
-    return impl_->solver_.with([](auto& solver) { return farfield::mayUpdateGraphs(solver); });
+    return farfield::mayUpdateGraphs(impl_->solver());
 }
 
 farfield::Totals FarfieldOnDevice::wait()
 {
-    const farfield::Totals totals =
-            impl_->solver_.with([](auto& solver) { return farfield::wait(solver); });
+    const farfield::Totals totals = farfield::wait(impl_->solver());
     check(cudaStreamSynchronize(impl_->stream_.stream()), "waiting for FMM");
     return totals;
 }
@@ -291,7 +287,7 @@ std::vector<farfield::StageTime> FarfieldOnDevice::measureStages(const double bo
     request.replaceForces = true;
     request.lambda        = lambda;
     return farfield::measureStages(
-            impl_->solver_.solver(), impl_->x_, box, impl_->forces_, request, c_numMeasurements);
+            *impl_->ranks_.solverOfOneRank(), impl_->x_, box, impl_->forces_, request, c_numMeasurements);
 }
 
 } // namespace gmx

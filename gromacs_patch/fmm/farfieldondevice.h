@@ -64,7 +64,7 @@ namespace gmx
 
 template<typename>
 class ArrayRef;
-class FarfieldSolver;
+class FarfieldRanks;
 struct FarfieldDeviceMessages;
 class GpuForceReduction;
 class StatePropagatorDataGpu;
@@ -89,8 +89,8 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
 class FarfieldOnDevice
 {
 public:
-    //! \param[in] solver  has the device Gpu; must outlive this object
-    FarfieldOnDevice(FarfieldSolver* solver, const DeviceContext& deviceContext);
+    //! \param[in] ranks  their solver has the device Gpu; must outlive this object
+    FarfieldOnDevice(FarfieldRanks* ranks, const DeviceContext& deviceContext);
     ~FarfieldOnDevice();
 
     //! Whether GROMACS and the library were both built with CUDA.

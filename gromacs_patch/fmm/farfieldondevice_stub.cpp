@@ -62,7 +62,7 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
     return nullptr;
 }
 
-FarfieldOnDevice::FarfieldOnDevice(FarfieldSolver* /* solver */, const DeviceContext& /* deviceContext */)
+FarfieldOnDevice::FarfieldOnDevice(FarfieldRanks* /* ranks */, const DeviceContext& /* deviceContext */)
 {
     GMX_RELEASE_ASSERT(false, "Only to be used when isCompiled()");
 }

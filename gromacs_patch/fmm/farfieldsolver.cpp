@@ -41,29 +41,15 @@
 
 #include "farfieldsolver.h"
 
-#include "config.h"
-
 #include <cmath>
 
-#include <algorithm>
-
-#include "gromacs/mdlib/gmx_omp_nthreads.h"
 #include "gromacs/mdrunutility/mdmodulesnotifiers.h"
 #include "gromacs/mdtypes/simulation_workload.h"
-#include "gromacs/utility/gmxassert.h"
-#include "gromacs/utility/gmxmpi.h"
 #include "gromacs/utility/logger.h"
-#include "gromacs/utility/mpicomm.h"
 #include "gromacs/utility/stringutil.h"
 
 #include "farfielderrors.h"
-#include "farfieldondevice.h"
-#include "farfieldoptions.h"
 #include "farfieldreport.h"
-
-#if GMX_MPI
-#    include <farfield/farfield_mpi.h>
-#endif
 
 namespace gmx
 {
@@ -74,90 +60,17 @@ namespace
 //! An estimated error that has changed by this factor is logged again
 constexpr double c_otherError = 1.4;
 
-//! The options of the library: those of the mdp file, and what the run decides.
-farfield::Options solverOptions(const FarfieldOptions& mdp, const FarfieldRun& run)
-{
-    farfield::Options options = mdp.values;
-    options.coulombConstant   = run.coulombConstant;
-    options.boundary          = run.boundary;
-    options.threads           = gmx_omp_nthreads_get(ModuleMultiThread::Default);
-    options.device            = run.device.device;
-    options.deviceId          = run.device.id;
-    options.reproducible      = run.reproducible;
-    // What evaluates a few configurations only would spend more time on timing than it gains
-    options.tune = options.tune && run.integratesMotion && !run.reproducible;
-    return options;
-}
-
-} // namespace
-
-//! Passes messages on, and counts what that takes.
-class FarfieldMessages final : public farfield::Communicator
-{
-public:
-    explicit FarfieldMessages(farfield::Communicator* passOn) : passOn_(*passOn) {}
-    int  rank() const override { return passOn_.rank(); }
-    int  size() const override { return passOn_.size(); }
-    void exchange(const char* send, const size_t* sendOffsets, char* receive, const size_t* receiveOffsets) override
-    {
-        const gmx_cycles_t begin = gmx_cycles_read();
-        passOn_.exchange(send, sendOffsets, receive, receiveOffsets);
-        cycles_ += gmx_cycles_read() - begin;
-    }
-    //! Cycles of all exchanges
-    gmx_cycles_t cycles() const { return cycles_; }
-
-private:
-    farfield::Communicator& passOn_;
-    gmx_cycles_t            cycles_ = 0;
-};
-
-namespace
-{
-
-//! The communicator of several ranks, nullptr for one
-std::unique_ptr<farfield::Communicator> makeCommunicator(const FarfieldRun& run)
-{
-#if GMX_MPI
-    if (run.ranks != nullptr)
-    {
-        return std::make_unique<farfield::MpiCommunicator>(run.ranks->comm());
-    }
-#endif
-    GMX_RELEASE_ASSERT(run.ranks == nullptr, "Several ranks need MPI");
-    return nullptr;
-}
-
 } // namespace
 
 FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
                                const gmx_mtop_t&      mtop,
                                const MDLogger&        logger,
                                const FarfieldRun&     run) :
-    logger_(logger),
-    run_(run),
-    particles_(mtop, run.hasTwoStates, run.ranks != nullptr),
-    communicator_(makeCommunicator(run))
+    logger_(logger), run_(run), particles_(mtop, run.hasTwoStates, run.ranks != nullptr)
 {
     try
     {
-        const farfield::Options ofSolver = solverOptions(options, run);
-        if (communicator_)
-        {
-            // Auto is the GPU that mdrun has assigned, if there is one
-            if (ofSolver.device != farfield::Device::Cpu && ofSolver.deviceId >= 0)
-            {
-                deviceCommunicator_ = makeDeviceCommunicator(
-                        communicator_.get(), ofSolver.deviceId, &run_.deviceMessages);
-            }
-            messages_    = std::make_unique<FarfieldMessages>(communicator_.get());
-            distributed_ = std::make_unique<farfield::DistributedSolver<real>>(
-                    ofSolver, messages_.get(), deviceCommunicator_.get());
-        }
-        else
-        {
-            solver_ = std::make_unique<farfield::Solver<real>>(ofSolver);
-        }
+        ranks_ = makeFarfieldRanks(options, &run_);
     }
     catch (const farfield::Error& error)
     {
@@ -167,81 +80,9 @@ FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
 
 FarfieldSolver::~FarfieldSolver() = default;
 
-std::string FarfieldSolver::obstacleToGraphs() const
-{
-    return isDistributed() && !run_.deviceMessages.mayBeInGraphs
-                   ? "messages between GPUs pass " + run_.deviceMessages.way
-                   : "";
-}
-
-gmx_cycles_t FarfieldSolver::cyclesOfMessages() const
-{
-    return messages_ ? messages_->cycles() : 0;
-}
-
 farfield::Totals FarfieldSolver::evaluate(const RVec* x, const BoxRows& box, RVec* f, const farfield::Request& request)
 {
-    return solver_ ? solver_->evaluate(x->as_vec(), box.rows, f->as_vec(), request)
-                   : distributed_->evaluate(x->as_vec(), box.rows, f->as_vec(), request);
-}
-
-farfield::Setup FarfieldSolver::setup() const
-{
-    return solver_ ? solver_->setup() : distributed_->setup();
-}
-
-std::vector<double> FarfieldSolver::state() const
-{
-    return solver_ ? solver_->state() : distributed_->state();
-}
-
-std::string FarfieldSolver::timings() const
-{
-    if (solver_)
-    {
-        return stageTable("FMM (farfield) wall-clock time per stage", solver_->timings());
-    }
-    return stageTable(
-                   "FMM (farfield) wall-clock time per stage on the first rank, waiting for other "
-                   "ranks included",
-                   distributed_->timings())
-           + "\n" + describeTraffic(distributed_->traffic());
-}
-
-void FarfieldSolver::setParticles()
-{
-    if (distributed_)
-    {
-        setParticlesOfRank();
-        return;
-    }
-    const ArrayRef<const real> charges    = particles_.charges();
-    const FarfieldExclusions&  exclusions = particles_.exclusions();
-    const int                  number     = static_cast<int>(charges.size());
-    if (particles_.arePerturbed())
-    {
-        solver_->setPerturbedCharges(charges.data(), particles_.chargesB().data(), number);
-    }
-    else
-    {
-        solver_->setCharges(charges.data(), number);
-    }
-    solver_->setExclusions(exclusions.offsets.data(), exclusions.partners.data(), number);
-}
-
-void FarfieldSolver::setParticlesOfRank()
-{
-    if (!isPrepared_)
-    {
-        farfield::SystemOfRanks<real> system;
-        system.count             = static_cast<int>(particles_.globalCharges().size());
-        system.charges           = particles_.globalCharges().data();
-        system.exclusionOffsets  = particles_.globalExclusions().offsets.data();
-        system.exclusionPartners = particles_.globalExclusions().partners.data();
-        distributed_->setSystem(system);
-    }
-    distributed_->setLocal(particles_.globalAtoms().data(),
-                           static_cast<int>(particles_.globalAtoms().size()));
+    return solver().evaluate(x->as_vec(), box.rows, f->as_vec(), request);
 }
 
 void FarfieldSolver::follow(const MDModulesAtomsRedistributedSignal& signal, const std::string& dataPath)
@@ -250,7 +91,7 @@ void FarfieldSolver::follow(const MDModulesAtomsRedistributedSignal& signal, con
     {
         if (particles_.follow(signal))
         {
-            setParticles();
+            ranks_->setParticles(particles_);
         }
         // Several ranks plan what they exchange at the first evaluation after atoms have changed domains
         if (!isPrepared_)
@@ -292,14 +133,7 @@ void FarfieldSolver::prepare(ArrayRef<const RVec> x, const Matrix3x3& box)
     {
         try
         {
-            if (solver_)
-            {
-                solver_->restore(run_.checkpointState);
-            }
-            else
-            {
-                distributed_->restore(run_.checkpointState);
-            }
+            solver().restore(run_.checkpointState);
         }
         catch (const farfield::Error& error)
         {
@@ -316,20 +150,13 @@ void FarfieldSolver::prepare(ArrayRef<const RVec> x, const Matrix3x3& box)
     // Of a rank without atoms there is no first one
     const real* positions =
             particles_.globalAtoms().empty() ? nullptr : particles_.positions(x)->as_vec();
-    if (solver_)
-    {
-        solver_->prepare(positions, BoxRows(box).rows);
-    }
-    else
-    {
-        distributed_->prepare(positions, BoxRows(box).rows);
-    }
+    solver().prepare(positions, BoxRows(box).rows);
     isPrepared_ = true;
 }
 
 void FarfieldSolver::logSetup(const std::string& dataPath)
 {
-    const farfield::Setup setup = this->setup();
+    const farfield::Setup setup = solver().setup();
     if (setup.cells != loggedSetup_.cells || setup.order != loggedSetup_.order
         || setup.directRange != loggedSetup_.directRange || setup.m2l != loggedSetup_.m2l)
     {

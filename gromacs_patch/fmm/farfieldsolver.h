@@ -44,16 +44,15 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
-#include <farfield/farfield_parallel.h>
+#include <farfield/farfield.h>
 
 #include "gromacs/math/matrix.h"
-#include "gromacs/timing/cyclecounter.h"
 #include "gromacs/utility/arrayref.h"
 #include "gromacs/utility/real.h"
 #include "gromacs/utility/vectypes.h"
 
+#include "farfieldranks.h"
 #include "farfieldrun.h"
 #include "farfieldtopology.h"
 
@@ -62,7 +61,6 @@ struct gmx_mtop_t;
 namespace gmx
 {
 
-class FarfieldMessages;
 class MDLogger;
 struct MDModulesAtomsRedistributedSignal;
 class StepWorkload;
@@ -88,8 +86,7 @@ struct BoxRows
     double rows[DIM][DIM];
 };
 
-/*! \brief The solver of a run with its particles: a farfield::Solver, or on several ranks a
- * farfield::DistributedSolver.
+/*! \brief The solver of a run with its particles.
  *
  * Sets it up for the topology, the checkpoint and the local order of the atoms, logs what it has
  * chosen, and translates its errors.
@@ -109,28 +106,12 @@ public:
      * \returns the totals, or the part of them of this rank; throws farfield::Error
      */
     farfield::Totals evaluate(const RVec* x, const BoxRows& box, RVec* f, const farfield::Request& request);
-    //! The solver of one rank, for what several have not
-    farfield::Solver<real>& solver() { return *solver_; }
-    //! Whether several ranks share the system
-    bool isDistributed() const { return distributed_ != nullptr; }
-    //! Why graphs of steps on the device can not hold what the solver does; empty if they can
-    std::string obstacleToGraphs() const;
-    //! Cycles that this rank has spent on messages of the hosts, and on waiting for them; 0 with one rank
-    gmx_cycles_t cyclesOfMessages() const;
-    //! Returns \p function of the solver, of whichever kind it is
-    template<typename Function>
-    auto with(const Function& function)
-    {
-        return solver_ ? function(*solver_) : function(*distributed_);
-    }
+    //! What evaluates
+    farfield::CoulombSolver<real>& solver() const { return ranks_->solver(); }
+    //! What depends on the number of ranks
+    FarfieldRanks&     ranks() const { return *ranks_; }
     FarfieldParticles& particles() { return particles_; }
 
-    //! As of farfield::Solver
-    farfield::Setup setup() const;
-    //! As of farfield::Solver
-    std::vector<double> state() const;
-    //! The times of the stages on this rank, and what it has sent, for the log
-    std::string timings() const;
     //! Whether the operators have been set up
     bool isPrepared() const { return isPrepared_; }
 
@@ -161,10 +142,6 @@ public:
                                  const std::string&     when) const;
 
 private:
-    //! Hands charges and exclusions over; throws farfield::Error.
-    void setParticles();
-    //! The same where there are several ranks.
-    void setParticlesOfRank();
     //! Chooses the discretisation, or takes it over from the checkpoint; throws farfield::Error.
     void            prepare(ArrayRef<const RVec> x, const Matrix3x3& box);
     const MDLogger& logger_;
@@ -172,16 +149,7 @@ private:
 
     FarfieldParticles particles_;
 
-    //! How the ranks talk to each other, if there are several
-    std::unique_ptr<farfield::Communicator> communicator_;
-    //! The same, timed
-    std::unique_ptr<FarfieldMessages> messages_;
-    //! How their GPUs do; null if messages pass through the host
-    std::unique_ptr<farfield::DeviceCommunicator> deviceCommunicator_;
-    //! Of one rank; null if there are several
-    std::unique_ptr<farfield::Solver<real>> solver_;
-    //! Of several ranks; null if there is one
-    std::unique_ptr<farfield::DistributedSolver<real>> distributed_;
+    std::unique_ptr<FarfieldRanks> ranks_;
 
     bool isPrepared_ = false;
     //! The last step that was not a trial configuration
