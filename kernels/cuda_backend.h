@@ -19,8 +19,6 @@
 #include "far_field.h"
 #include "near_field.h"
 #include "particle_arrays.h"
-#include "perturbed/perturbed.h"
-#include "points/points.h"
 #include "potentials/potentials.h"
 #include "ranks/ranks_on_device.h"
 #include "runtime/devices.h"

@@ -3,7 +3,6 @@
  */
 #include "farfield/farfield_cuda.h"
 
-#include "evaluation/memory_errors.h"
 #include "solver/solver_access.h"
 
 namespace farfield
@@ -18,7 +17,8 @@ void enqueue(CoulombSolver<Real>& solver,
              cudaStream_t stream)
 {
     const Task<Real> task = { x, box, forces, nullptr, request, stream };
-    withMemoryErrors([&] { SolverAccess<Real>::of(solver).enqueue(task); });
+    auto& own             = SolverAccess<Real>::of(solver);
+    own.enter([&] { own.enqueue(task); });
 }
 
 template<class Real>
@@ -31,13 +31,15 @@ void enqueue(Solver<Real>& solver,
              Real* potentials)
 {
     const Task<Real> task = { x, box, forces, potentials, request, stream };
-    withMemoryErrors([&] { SolverAccess<Real>::of(solver).enqueue(task); });
+    auto& own             = SolverAccess<Real>::of(solver);
+    own.enter([&] { own.enqueue(task); });
 }
 
 template<class Real>
 Totals wait(CoulombSolver<Real>& solver)
 {
-    return withMemoryErrors([&] { return SolverAccess<Real>::of(solver).wait(); });
+    auto& own = SolverAccess<Real>::of(solver);
+    return own.enter([&] { return own.wait(); });
 }
 
 template<class Real>
@@ -53,7 +55,8 @@ void evaluateAt(Solver<Real>& solver,
 {
     const Task<Real> task  = { x, box, nullptr, nullptr, request, stream };
     const Points<Real> all = { at, points, potentials, fields };
-    withMemoryErrors([&] { SolverAccess<Real>::of(solver).evaluateAtOnDevice(task, all); });
+    auto& own              = SolverAccess<Real>::of(solver);
+    own.enter([&] { own.evaluateAtOnDevice(task, all); });
 }
 
 template<class Real>
@@ -77,8 +80,8 @@ std::vector<StageTime> measureStages(Solver<Real>& solver,
                                      int repeats)
 {
     const Task<Real> task = { x, box, forces, nullptr, request };
-    return withMemoryErrors(
-            [&] { return SolverAccess<Real>::of(solver).measureStages(task, repeats); });
+    auto& own             = SolverAccess<Real>::of(solver);
+    return own.enter([&] { return own.measureStages(task, repeats); });
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): the argument is a type

@@ -239,6 +239,45 @@ public:
         }
     }
 
+    //! Writes and reads what was chosen at run time
+    void subscribeToCheckpoints(MDModulesNotifiers* notifiers)
+    {
+        notifiers->checkpointingNotifier_.subscribe(
+                [this](MDModulesWriteCheckpointData checkpoint)
+                {
+                    auto array = checkpoint.builder_.addUniformArray<double>(c_checkpointKey);
+                    for (const double value : provider_->state())
+                    {
+                        array.addValue(value);
+                    }
+                });
+        notifiers->checkpointingNotifier_.subscribe(
+                [this](MDModulesCheckpointReadingBroadcast checkpoint)
+                {
+                    if (checkpoint.isParallelRun_)
+                    {
+                        std::vector<double>& state = run_.checkpointState;
+                        int                  size  = static_cast<int>(state.size());
+                        gmx_bcast(sizeof(size), &size, checkpoint.communicator_);
+                        state.resize(size);
+                        gmx_bcast(size * sizeof(double), state.data(), checkpoint.communicator_);
+                    }
+                });
+        notifiers->checkpointingNotifier_.subscribe(
+                [this](MDModulesCheckpointReadingDataOnMain checkpoint)
+                {
+                    const KeyValueTreeObject& tree = checkpoint.checkpointedData_;
+                    // The key is absent when the run was started with another coulombtype
+                    if (tree.keyExists(c_checkpointKey))
+                    {
+                        for (const auto& value : tree[c_checkpointKey].asArray().values())
+                        {
+                            run_.checkpointState.push_back(value.cast<double>());
+                        }
+                    }
+                });
+    }
+
     //! Follows the local atoms of \p signal
     void follow(const MDModulesAtomsRedistributedSignal& signal)
     {
@@ -383,41 +422,7 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                 impl->checkRanks();
             });
 
-    auto& checkpointNotifier = notifiers->checkpointingNotifier_;
-    checkpointNotifier.subscribe(
-            [impl](MDModulesWriteCheckpointData checkpoint)
-            {
-                auto array = checkpoint.builder_.addUniformArray<double>(c_checkpointKey);
-                for (const double value : impl->provider_->state())
-                {
-                    array.addValue(value);
-                }
-            });
-    checkpointNotifier.subscribe(
-            [impl](MDModulesCheckpointReadingBroadcast checkpoint)
-            {
-                if (checkpoint.isParallelRun_)
-                {
-                    std::vector<double>& state = impl->run_.checkpointState;
-                    int                  size  = static_cast<int>(state.size());
-                    gmx_bcast(sizeof(size), &size, checkpoint.communicator_);
-                    state.resize(size);
-                    gmx_bcast(size * sizeof(double), state.data(), checkpoint.communicator_);
-                }
-            });
-    checkpointNotifier.subscribe(
-            [impl](MDModulesCheckpointReadingDataOnMain checkpoint)
-            {
-                const KeyValueTreeObject& tree = checkpoint.checkpointedData_;
-                // The key is absent when the run was started with another coulombtype
-                if (tree.keyExists(c_checkpointKey))
-                {
-                    for (const auto& value : tree[c_checkpointKey].asArray().values())
-                    {
-                        impl->run_.checkpointState.push_back(value.cast<double>());
-                    }
-                }
-            });
+    impl->subscribeToCheckpoints(notifiers);
 }
 
 void FarfieldModule::subscribeToSimulationRunNotifications(MDModulesNotifiers* notifiers)

@@ -74,6 +74,8 @@ private:
     size_t unitsOfRow() const { return static_cast<size_t>(basis_.classes) * basis_.paddedUnits; }
     int chooseColumns(int capacity) const;
     int chooseParts(int columns) const;
+    //! The families, in parts that fit.
+    std::vector<Chunk> chunksOf(int capacity) const;
     void multiply(const Chunk& chunk);
 
     Format format_;
@@ -178,6 +180,23 @@ int GemmM2l<Real>::chooseParts(int columns) const
 }
 
 template<class Real>
+std::vector<Chunk> GemmM2l<Real>::chunksOf(int capacity) const
+{
+    const int columns = chooseColumns(capacity);
+    std::vector<Chunk> chunks;
+    for (int first = 0; first < capacity; first += columns)
+    {
+        Chunk chunk;
+        chunk.first        = first;
+        chunk.columns      = std::min(columns, capacity - first);
+        chunk.parts        = chooseParts(chunk.columns);
+        chunk.unitsPerPart = chunk.parts == 1 ? basis_.units : basis_.paddedUnits / chunk.parts;
+        chunks.push_back(chunk);
+    }
+    return chunks;
+}
+
+template<class Real>
 void GemmM2l<Real>::multiply(const Chunk& chunk)
 {
     const auto add = [&](const Real* ofY, const Real* ofT, int stretch, Real beta)
@@ -224,24 +243,14 @@ void GemmM2l<Real>::apply(const LevelView<Real>& level,
     {
         return;
     }
-    const int columns = chooseColumns(capacity);
+    const std::vector<Chunk> chunks = chunksOf(capacity);
     // the largest of what full chunks and the last one need
     size_t needUnits = 0, needL = 0;
-    std::vector<Chunk> chunks;
-    for (int first = 0; first < capacity; first += columns)
+    for (const Chunk& chunk : chunks)
     {
-        Chunk chunk;
-        chunk.first        = first;
-        chunk.columns      = std::min(columns, capacity - first);
-        chunk.parts        = chooseParts(chunk.columns);
-        chunk.unitsPerPart = chunk.parts == 1 ? basis_.units : basis_.paddedUnits / chunk.parts;
-        chunks.push_back(chunk);
-        needUnits = std::max(needUnits,
-                             static_cast<size_t>(basis_.classes) * chunk.parts * chunk.columns
-                                     * chunk.unitsPerPart);
-        needL     = std::max(needL,
-                         static_cast<size_t>(basis_.classes) * chunk.parts * chunk.columns
-                                 * basis_.rows);
+        const size_t columns = static_cast<size_t>(basis_.classes) * chunk.parts * chunk.columns;
+        needUnits            = std::max(needUnits, columns * chunk.unitsPerPart);
+        needL                = std::max(needL, columns * basis_.rows);
     }
     X_.resize(std::max(X_.size(), static_cast<size_t>(capacity) * basis_.width()));
     if (Lhat_.size() < needL)

@@ -8,11 +8,9 @@
 
 #include "m2l/m2l.h"
 #include "m2l_periodic/index.h"
-#include "m2l_periodic/library_fft.h"
+#include "m2l_periodic/level_transform.cuh"
 #include "m2l_periodic/multiply.cuh"
-#include "m2l_periodic/single_cell.cuh"
 #include "m2l_periodic/single_copy.cuh"
-#include "m2l_periodic/small_fft.cuh"
 #include "m2l_periodic/strain.cuh"
 #include "m2l_periodic/tensor.cuh"
 #include "m2l_periodic/virial.cuh"
@@ -72,13 +70,10 @@ struct DevicePeriodicM2l<Real>::Impl
     void uploadSums(const typename PeriodicM2lOperators<Real>::StrainSums& sums,
                     DeviceBuffer<Real>* to,
                     cudaStream_t stream);
-    void prepareTransform(const PeriodicM2lOperators<Real>& operators);
     void prepareKernels();
     //! Distance of operators in memory: whole cache lines.
     size_t operatorStride() const { return (elements_.size() + 31) / 32 * 32; }
-    void forward(const Real* M, cudaStream_t stream);
     void multiply(cudaStream_t stream);
-    void backward(Real* L, cudaStream_t stream);
     //! Adds to the virial; before multiply().
     template<int Columns>
     void contract(double scale, double* virial, cudaStream_t stream);
@@ -118,10 +113,7 @@ struct DevicePeriodicM2l<Real>::Impl
     DeviceBuffer<VirialTask> virialTasks_;
     DeviceBuffer<double> partial_;
     DeviceBuffer<Complex<Real>> spectrum_;
-    std::unique_ptr<LibraryTransform<Real>> transform_; //!< by cuFFT, where neither of these is
-    SmallTransform<Real> small_;
-    bool single_   = false; //!< a single cell needs no transform
-    bool useSmall_ = false; //!< a block transforms a field in shared memory
+    LevelTransform<Real> transform_;
 };
 
 template<class Real>
@@ -167,7 +159,7 @@ DevicePeriodicM2l<Real>::Impl::Impl(const PeriodicM2lOperators<Real>& operators,
     spectrum_.resize(static_cast<size_t>(n_) * waves_.stride);
     uploadOperators(operators, stream);
     uploadStrain(operators, stream);
-    prepareTransform(operators);
+    transform_.prepare(operators.grid().lengths(), waves_, n_, stride_, shared_);
     prepareKernels();
     check(cudaStreamSynchronize(stream), "setting up the periodic M2L");
 }
@@ -279,24 +271,6 @@ void DevicePeriodicM2l<Real>::Impl::uploadStrain(const PeriodicM2lOperators<Real
 }
 
 template<class Real>
-void DevicePeriodicM2l<Real>::Impl::prepareTransform(const PeriodicM2lOperators<Real>& operators)
-{
-    const Int3 N = operators.grid().lengths();
-    useSmall_    = waves_.halved == 2 && small_.prepare(N.data(), shared_);
-    if (useSmall_)
-    {
-        return;
-    }
-    std::vector<int> lengths;
-    std::copy_if(N.begin(), N.end(), std::back_inserter(lengths), [](int k) { return k > 1; });
-    single_ = lengths.empty();
-    if (!single_)
-    {
-        transform_ = std::make_unique<LibraryTransform<Real>>(lengths, stride_, waves_.stride, n_);
-    }
-}
-
-template<class Real>
 void DevicePeriodicM2l<Real>::Impl::prepareKernels()
 {
     const auto allow = [this](const void* kernel)
@@ -328,44 +302,6 @@ void DevicePeriodicM2l<Real>::Impl::prepareKernels()
         allowMultiply(singleCopyKernel<Real, true>);
         allow(reinterpret_cast<const void*>(virialKernel<Real, 2, true>));
         allow(reinterpret_cast<const void*>(virialKernel<Real, 2, false>));
-    }
-}
-
-template<class Real>
-void DevicePeriodicM2l<Real>::Impl::forward(const Real* M, cudaStream_t stream)
-{
-    if (useSmall_)
-    {
-        small_.forward(M, stride_, n_, spectrum_.data(), waves_.stride, stream);
-    }
-    else if (single_)
-    {
-        singleForwardKernel<<<blocksFor(n_, 128), 128, 0, stream>>>(
-                M, stride_, n_, spectrum_.data(), waves_.stride);
-        checkLaunch("singleForwardKernel");
-    }
-    else
-    {
-        transform_->forward(M, spectrum_.data(), stream);
-    }
-}
-
-template<class Real>
-void DevicePeriodicM2l<Real>::Impl::backward(Real* L, cudaStream_t stream)
-{
-    if (useSmall_)
-    {
-        small_.backward(spectrum_.data(), waves_.stride, n_, L, stride_, stream);
-    }
-    else if (single_)
-    {
-        singleBackwardKernel<<<blocksFor(n_, 128), 128, 0, stream>>>(
-                spectrum_.data(), waves_.stride, n_, L, stride_);
-        checkLaunch("singleBackwardKernel");
-    }
-    else
-    {
-        transform_->backward(spectrum_.data(), L, stream);
     }
 }
 
@@ -470,7 +406,7 @@ void DevicePeriodicM2l<Real>::apply(const LevelView<Real>& level,
                                     double* virial,
                                     cudaStream_t stream)
 {
-    impl_->forward(level.M, stream);
+    impl_->transform_.forward(level.M, impl_->spectrum_.data(), stream);
     if (virial != nullptr)
     {
         if (impl_->waves_.copies == 4)
@@ -483,7 +419,7 @@ void DevicePeriodicM2l<Real>::apply(const LevelView<Real>& level,
         }
     }
     impl_->multiply(stream);
-    impl_->backward(level.L, stream);
+    impl_->transform_.backward(impl_->spectrum_.data(), level.L, stream);
 }
 
 template<class Real>

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include "perturbed/perturbed.h"
+#include "backend/perturbed_on_device.h"
 
 #include "runtime/device.h"
 #include "runtime/ordered_sums.h"

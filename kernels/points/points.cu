@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include "points/points.h"
+#include "backend/points_on_device.h"
 
 #include "runtime/device.h"
 

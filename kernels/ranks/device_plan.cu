@@ -13,36 +13,14 @@
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
 
-#include "cells/cell_index.h"
 #include "near/exclusion_rows.h"
 #include "parallel/neighbourhood.h"
+#include "ranks/device_plan_kernels.cuh"
 
 namespace farfield
 {
 namespace
 {
-
-constexpr int c_threads = 128;
-
-//! The number of this thread; those beyond the last do nothing.
-__device__ int threadNumber()
-{
-    return static_cast<int>(blockIdx.x * c_threads + threadIdx.x);
-}
-
-//! Launches a kernel with a thread for each of so many.
-template<class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...),
-            long long count,
-            cudaStream_t stream,
-            Arguments... arguments)
-{
-    if (const int blocks = blocksFor(count, c_threads); blocks > 0)
-    {
-        kernel<<<blocks, c_threads, 0, stream>>>(arguments...);
-        checkLaunch("planning what GPUs exchange");
-    }
-}
 
 //! Copies between arrays on the device.
 template<class T>
@@ -52,236 +30,6 @@ void copyOnDevice(T* to, const T* from, size_t count, cudaStream_t stream)
     {
         check(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDeviceToDevice, stream),
               "copying on the GPU");
-    }
-}
-
-//! Calls f(number, index) for the partners of a particle that have a charge, if it has one.
-template<class Real, class F>
-__device__ void forCharged(const SystemRows<Real>& rows, int particle, const F& f)
-{
-    if (rows.q[particle] == 0)
-    {
-        return;
-    }
-    for (int k = rows.offsets[particle]; k < rows.offsets[particle + 1]; k++)
-    {
-        if (const int partner = rows.partners[k]; rows.q[partner] != 0 && partner != particle)
-        {
-            f(rows.localOf[partner], partner);
-        }
-    }
-}
-
-template<class Real>
-struct PlaceTask
-{
-    int own;
-    const int* index;
-    const Real* x;
-    const Real* systemQ;
-    double toCells[3][3];
-    CellGrid grid;
-    int parts; //!< see Reach
-    int* localOf;
-    const Real* planned; //!< where they were at the time of the plan, or null
-    Real* where;
-    int* place;
-    char* isHeld;
-    int* lost;
-    int* farthest; //!< bits of a float
-};
-
-//! As Partition::locate() and Reach::place().
-template<class Real>
-__global__ void __launch_bounds__(c_threads) locateOwn(const PlaceTask<Real> task)
-{
-    const int i = threadNumber();
-    if (i >= task.own)
-    {
-        return;
-    }
-    const int index     = task.index[i];
-    task.localOf[index] = i;
-    const Real* r       = task.x + 3 * static_cast<size_t>(i);
-    Real* where         = task.where + 3 * static_cast<size_t>(i);
-    task.place[i]       = -1;
-    if (task.systemQ[index] == 0)
-    {
-        // as bits: the compiler may take numbers for finite
-        where[0] = where[1] = where[2] = static_cast<Real>(__int_as_float(0x7fffffff));
-        return;
-    }
-    int c[3];
-    int part    = 0;
-    bool valid  = true;
-    float moved = 0;
-    for (int k = 0; k < 3; k++)
-    {
-        const double u = static_cast<double>(r[0]) * task.toCells[0][k]
-                         + static_cast<double>(r[1]) * task.toCells[1][k]
-                         + static_cast<double>(r[2]) * task.toCells[2][k];
-        valid    = valid && u < 1e9 - 3 && u > 3 - 1e9;
-        where[k] = static_cast<Real>(u);
-        if (task.planned != nullptr)
-        {
-            const Real before = task.planned[3 * static_cast<size_t>(i) + k];
-            moved             = fmaxf(moved, static_cast<float>(abs(where[k] - before)));
-        }
-        const double f = valid ? floor(u) : 0;
-        c[k]           = static_cast<int>(f);
-        part += u - f >= 0.5 ? 1 << k : 0;
-    }
-    if (!valid)
-    {
-        atomicMin(task.lost, i);
-        return;
-    }
-    if (moved > __int_as_float(*static_cast<volatile int*>(task.farthest)))
-    {
-        // few are ahead of the others; numbers that are not negative are in the order of their bits
-        atomicMax(task.farthest, __float_as_int(moved));
-    }
-    task.grid.reduceDistant(c);
-    const int place    = task.parts * task.grid.index(c) + part % task.parts;
-    task.place[i]      = place;
-    task.isHeld[place] = 1;
-}
-
-//! Marks partners of ours that are not here.
-template<class Real>
-__global__ void __launch_bounds__(c_threads)
-        markElsewhere(const SystemRows<Real> rows, const int* index, int own, char* wanted)
-{
-    const int i = threadNumber();
-    if (i < own)
-    {
-        forCharged(rows,
-                   index[i],
-                   [&](int local, int partner)
-                   {
-                       if (local < 0)
-                       {
-                           wanted[partner] = 1;
-                       }
-                   });
-    }
-}
-
-//! Flags our particles that may come near cells of a rank.
-__global__ void __launch_bounds__(c_threads)
-        flagNear(const int* place, int own, const char* isNear, char* flags)
-{
-    if (const int i = threadNumber(); i < own)
-    {
-        flags[i] = isNear != nullptr && place[i] >= 0 && isNear[place[i]] ? 1 : 0;
-    }
-}
-
-//! Flags those that a rank wants wherever they are.
-__global__ void __launch_bounds__(c_threads)
-        flagWanted(const int* wanted, int count, const int* localOf, char* flags, int* found)
-{
-    if (const int k = threadNumber(); k < count)
-    {
-        if (const int i = localOf[wanted[k]]; i >= 0)
-        {
-            flags[i] = 1;
-            atomicAdd(found, 1);
-        }
-    }
-}
-
-__global__ void __launch_bounds__(c_threads)
-        gatherIndices(const int* which, int count, const int* index, int* to)
-{
-    if (const int k = threadNumber(); k < count)
-    {
-        to[k] = index[which[k]];
-    }
-}
-
-//! Numbers ghosts, and looks the charges of all up.
-template<class Real>
-__global__ void __launch_bounds__(c_threads)
-        introduce(const int* all, int own, int count, const Real* systemQ, int* localOf, Real* q)
-{
-    if (const int i = threadNumber(); i < count)
-    {
-        q[i] = systemQ[all[i]];
-        if (i >= own)
-        {
-            localOf[all[i]] = i;
-        }
-    }
-}
-
-template<class Real>
-__global__ void __launch_bounds__(c_threads)
-        flagCharged(const Real* q, int count, bool isCharged, char* flags)
-{
-    if (const int i = threadNumber(); i < count)
-    {
-        flags[i] = (q[i] != 0) == isCharged ? 1 : 0;
-    }
-}
-
-//! Of pairs of two ghosts nothing is computed.
-__device__ bool isListed(int i, int local, int own)
-{
-    return local >= 0 && (i < own || local < own);
-}
-
-//! Lengths of the rows of excluded pairs, of ours and of ghosts.
-template<class Real>
-__global__ void __launch_bounds__(c_threads) countExcluded(const SystemRows<Real> rows,
-                                                           const int* all,
-                                                           int own,
-                                                           int count,
-                                                           int* lengths,
-                                                           int* longest)
-{
-    if (const int i = threadNumber(); i < count)
-    {
-        int length = 0;
-        forCharged(rows,
-                   all[i],
-                   [&](int local, int /*partner*/) { length += isListed(i, local, own) ? 1 : 0; });
-        lengths[i] = length;
-        if (length > *static_cast<volatile int*>(longest))
-        {
-            atomicMax(longest, length);
-        }
-    }
-}
-
-//! The rows, each ascending, as the near field searches for partners.
-template<class Real>
-__global__ void __launch_bounds__(c_threads) listRows(const SystemRows<Real> rows,
-                                                      const int* all,
-                                                      int own,
-                                                      int count,
-                                                      const int* ends,
-                                                      int* partners)
-{
-    if (const int i = threadNumber(); i < count)
-    {
-        int* row   = partners + ends[i];
-        int length = 0;
-        forCharged(rows,
-                   all[i],
-                   [&](int local, int /*partner*/)
-                   {
-                       if (!isListed(i, local, own))
-                       {
-                           return;
-                       }
-                       int at = length++;
-                       for (; at > 0 && row[at - 1] > local; at--)
-                       {
-                           row[at] = row[at - 1];
-                       }
-                       row[at] = local;
-                   });
     }
 }
 
@@ -412,13 +160,7 @@ template<class Real>
 std::vector<int> DevicePlan<Real>::partnersElsewhere(cudaStream_t stream)
 {
     wanted_.clear(stream);
-    launch(markElsewhere<Real>,
-           own_,
-           stream,
-           systemRows(),
-           static_cast<const int*>(index_.data()),
-           own_,
-           wanted_.data());
+    launch(markElsewhere<Real>, own_, stream, systemRows(), index_.data(), own_, wanted_.data());
     list_.resize(system_);
     std::vector<int> wanted(select(wanted_.data(), system_, list_.data(), stream));
     list_.download(wanted.data(), wanted.size(), stream);
@@ -441,16 +183,16 @@ int DevicePlan<Real>::listSent(const std::vector<char>& placesNear,
     launch(flagNear,
            own_,
            stream,
-           static_cast<const int*>(place_.data()),
+           place_.data(),
            own_,
-           static_cast<const char*>(placesNear.empty() ? nullptr : isNear_.data()),
+           placesNear.empty() ? nullptr : isNear_.data(),
            flags_.data());
     launch(flagWanted,
            static_cast<long long>(wantedCount),
            stream,
            wanted,
            static_cast<int>(wantedCount),
-           static_cast<const int*>(localOf_.data()),
+           localOf_.data(),
            flags_.data(),
            numbers_.data() + Found);
     sentTo->resize(own_);
@@ -475,9 +217,9 @@ void DevicePlan<Real>::introduceGhosts(Ranks* ranks, cudaStream_t stream)
     launch(gatherIndices,
            static_cast<long long>(told.values.size()),
            stream,
-           static_cast<const int*>(sent_.data()),
+           sent_.data(),
            static_cast<int>(told.values.size()),
-           static_cast<const int*>(index_.data()),
+           index_.data(),
            list_.data());
     list_.download(told.values.data(), told.values.size(), stream);
     const ByRank<int> ghosts = ranks->exchangeAny(told);
@@ -498,10 +240,10 @@ void DevicePlan<Real>::introduceGhosts(Ranks* ranks, cudaStream_t stream)
     launch(introduce<Real>,
            count(),
            stream,
-           static_cast<const int*>(all_.data()),
+           all_.data(),
            own_,
            count(),
-           static_cast<const Real*>(systemQ_.data()),
+           systemQ_.data(),
            localOf_.data(),
            q_.data());
     check(cudaStreamSynchronize(stream), "copying to the GPU");
@@ -514,13 +256,7 @@ void DevicePlan<Real>::orderParticles(cudaStream_t stream)
     order_.resize(count());
     const auto selectThose = [&](bool areCharged, int* to)
     {
-        launch(flagCharged<Real>,
-               count(),
-               stream,
-               static_cast<const Real*>(q_.data()),
-               count(),
-               areCharged,
-               flags_.data());
+        launch(flagCharged<Real>, count(), stream, q_.data(), count(), areCharged, flags_.data());
         return select(flags_.data(), count(), to, stream);
     };
     takingPart_ = selectThose(true, order_.data());
@@ -542,7 +278,7 @@ void DevicePlan<Real>::listExcluded(cudaStream_t stream)
            count(),
            stream,
            systemRows(),
-           static_cast<const int*>(all_.data()),
+           all_.data(),
            own_,
            count(),
            rowLengths_.data(),
@@ -568,10 +304,10 @@ void DevicePlan<Real>::listExcluded(cudaStream_t stream)
            count(),
            stream,
            systemRows(),
-           static_cast<const int*>(all_.data()),
+           all_.data(),
            own_,
            count(),
-           static_cast<const int*>(rowEnds_.data()),
+           rowEnds_.data(),
            partners_.data());
 }
 

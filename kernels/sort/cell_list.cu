@@ -18,7 +18,7 @@
 #include <thrust/iterator/counting_iterator.h>
 
 #include "cells/grid.h"
-#include "near/near_pieces.h"
+#include "sort/occupied.cuh"
 
 namespace farfield
 {
@@ -274,51 +274,6 @@ __global__ void __launch_bounds__(c_threads) order(typename DeviceCells<Real>::V
     particle.put(v, to);
 }
 
-//! Whether a cell is to be listed, see listOccupied().
-struct IsOccupied
-{
-    const int* start;
-    int logBins, ws;
-    NeighbourFinder grid;
-
-    template<int Ws>
-    __device__ bool meetsOurs(int cell) const
-    {
-        using Pieces = NearPieces<Ws, true>;
-        int c[3];
-        grid.cell(cell, c);
-        bool any = false;
-        for (int piece = 0; piece < Pieces::c_count && !any; piece++)
-        {
-            int D[3];
-            Pieces::displacement(piece, D);
-            const int* bins = start + (grid.neighbour(c, D) << 1);
-            any             = bins[1] > bins[0];
-        }
-        return any;
-    }
-    __device__ bool operator()(int cell) const
-    {
-        const int* bins = start + (cell << logBins);
-        if (bins[1 << logBins] == bins[0])
-        {
-            return false;
-        }
-        return logBins == 0 || (ws == 1 ? meetsOurs<1>(cell) : meetsOurs<2>(cell));
-    }
-};
-
-//! A thread for each cell: one that listed several would look at their neighbours one after another.
-__global__ void __launch_bounds__(c_threads)
-        markOccupied(const __grid_constant__ IsOccupied isOccupied, int cells, unsigned char* marks)
-{
-    const int cell = blockIdx.x * c_threads + threadIdx.x;
-    if (cell < cells)
-    {
-        marks[cell] = isOccupied(cell) ? 1 : 0;
-    }
-}
-
 } // namespace
 
 GridPosition gridPosition(const std::array<double, 3>& offset, long long step, cudaStream_t stream)
@@ -495,7 +450,7 @@ template<class Real>
 void DeviceCells<Real>::listOccupied(const CellGrid& grid, int ws, cudaStream_t stream)
 {
     const IsOccupied isOccupied = { start_.data(), logBins_, ws, NeighbourFinder(grid) };
-    markOccupied<<<blocksFor(cells_, c_threads), c_threads, 0, stream>>>(
+    markOccupied<<<blocksFor(cells_, c_occupiedThreads), c_occupiedThreads, 0, stream>>>(
             isOccupied, cells_, marks_.data());
     checkLaunch("marking the cells that hold particles");
     size_t bytes = selectSpace_.size();

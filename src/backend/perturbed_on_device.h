@@ -9,6 +9,7 @@
 #ifndef FARFIELD_BACKEND_PERTURBED_ON_DEVICE_H
 #define FARFIELD_BACKEND_PERTURBED_ON_DEVICE_H
 
+#include <memory>
 #include <vector>
 
 namespace farfield
@@ -54,6 +55,10 @@ public:
     //! That sum, kJ/mol, once the stream has come to its end.
     virtual double summed() = 0;
 };
+
+//! Of the current device, which has to be current in every call; defined in kernels/perturbed/.
+template<class Real>
+std::unique_ptr<PerturbedOnDevice<Real>> makePerturbed();
 
 } // namespace farfield
 

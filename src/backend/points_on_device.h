@@ -9,6 +9,8 @@
 #ifndef FARFIELD_BACKEND_POINTS_ON_DEVICE_H
 #define FARFIELD_BACKEND_POINTS_ON_DEVICE_H
 
+#include <memory>
+
 namespace farfield
 {
 
@@ -39,6 +41,10 @@ public:
     //! Sets both to zero, of so many points, and waits.
     virtual void clear(Real* potentials, Real* fields, int points, void* stream) = 0;
 };
+
+//! Of the current device, which has to be current in every call; defined in kernels/points/.
+template<class Real>
+std::unique_ptr<PointsOnDevice<Real>> makePoints();
 
 } // namespace farfield
 

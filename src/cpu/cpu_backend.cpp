@@ -16,7 +16,7 @@
 #include "cpu/leaf_ranges.h"
 #include "cpu/m2l_periodic.h"
 #include "cpu/near_field.h"
-#include "cpu/shared_expansions.h"
+#include "cpu/shared_multipoles.h"
 #include "cpu/tree.h"
 #include "operators/background.h"
 #include "operators/reduction.h"
@@ -385,7 +385,7 @@ private:
     Share ownShare(const Discretisation& d) const
     {
         const Ranks& ranks = partition_->ranks();
-        return SharedExpansions<Real>::shareOf(ranks.rank(), ranks.size(), d.levels);
+        return SharedMultipoles<Real>::shareOf(ranks.rank(), ranks.size(), d.levels);
     }
 
     //! The periodic M2L.
@@ -611,7 +611,7 @@ private:
     std::vector<Real> allCharges_; //!< scaled, of our particles and of the ghosts
     std::vector<Real> withGhosts_; //!< positions of both, [n][3]
     CellList<Real> ghosts_;
-    SharedExpansions<Real> shared_;
+    SharedMultipoles<Real> shared_;
     std::vector<Level<Real>> sources_; //!< of M2L, by level
     //!@}
 

@@ -201,6 +201,25 @@ void addRealSpace(const Grid& grid,
     failure.rethrow();
 }
 
+//! Adds the terms of a wave vector, in the order of StrainedHarmonics.
+template<class Real>
+void addTerms(const std::vector<double>& terms, int k, LatticeSums<Real>* sums)
+{
+    const auto n        = static_cast<int>(sums->value.cols());
+    const auto strained = static_cast<int>(sums->strain[0].cols());
+    for (int i = 0; i < n; i++)
+    {
+        sums->value(k, i) += terms[i];
+    }
+    for (int c = 0; c < StrainCount; c++)
+    {
+        for (int i = 0; i < strained; i++)
+        {
+            sums->strain[c](k, i) += static_cast<Real>(terms[n + c * strained + i]);
+        }
+    }
+}
+
 //! Adds the sums over reciprocal space.
 template<class Real>
 void addReciprocalSpace(const Grid& grid,
@@ -211,7 +230,6 @@ void addReciprocalSpace(const Grid& grid,
                         LatticeSums<Real>* sums)
 {
     const int degree   = sums->degree;
-    const int n        = static_cast<int>(sums->value.cols());
     const int strained = static_cast<int>(sums->strain[0].cols());
     const Mat3 dual    = grid.scaledEdges().inverse();
     const Int3 extent  = reach(2 * M_PI * dual.transpose(), qMax);
@@ -264,17 +282,7 @@ void addReciprocalSpace(const Grid& grid,
                     }
                 }
             }
-            for (int i = 0; i < n; i++)
-            {
-                sums->value(k, i) += out[i];
-            }
-            for (int c = 0; c < StrainCount; c++)
-            {
-                for (int i = 0; i < strained; i++)
-                {
-                    sums->strain[c](k, i) += static_cast<Real>(out[n + c * strained + i]);
-                }
-            }
+            addTerms(out, k, sums);
         };
 #pragma omp for schedule(static)
         for (int k = 0; k < static_cast<int>(waves.size()); k++)

@@ -56,8 +56,6 @@ public:
     void addStrain(Strain component, const double* slope, double* out) const;
 
     int size() const { return n_ + StrainCount * strained_; }
-    //! Degree of the coefficient that a field of the output belongs to.
-    int degreeOfField(int field) const { return degrees_[coefficientOfField(field)]; }
     //! Whether a field changes its sign where the last component of the argument does.
     bool isOddInZ(int field) const;
 

@@ -366,15 +366,9 @@ bool hasAlike(const std::vector<Candidate>& taken, const Candidate& c)
                        });
 }
 
-/*! \brief The settings that suffice, cheapest first: those of about the lowest cost, none twice.
- *  \param[in] most  no more than this; the result is never empty */
-std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
+//! All candidates; where none has cells that are small enough, those with larger ones.
+std::vector<Candidate> candidatesFor(const PlanTask& task)
 {
-    //! Predicted costs are right within such a factor: what is dearer is not timed.
-    constexpr double c_dearer = 1.5;
-
-    const Options& options = task.options;
-    checkCellSize(options, task.box);
     auto all = allCandidates(task);
     if (all.empty())
     {
@@ -390,8 +384,20 @@ std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
                     "directRange = 1 or 0.",
                     "cellSize");
     }
-    all                   = fittingCandidates(task, all);
-    const auto sufficient = sufficientCandidates(options, all);
+    return all;
+}
+
+/*! \brief The settings that suffice, cheapest first: those of about the lowest cost, none twice.
+ *  \param[in] most  no more than this; the result is never empty */
+std::vector<Discretisation> cheapest(const PlanTask& task, size_t most)
+{
+    //! Predicted costs are right within such a factor: what is dearer is not timed.
+    constexpr double c_dearer = 1.5;
+
+    const Options& options = task.options;
+    checkCellSize(options, task.box);
+    const auto sufficient =
+            sufficientCandidates(options, fittingCandidates(task, candidatesFor(task)));
     std::vector<Candidate> taken;
     std::vector<Discretisation> result;
     Layouts layouts(task);

@@ -9,8 +9,8 @@
 
 #include <vector>
 
-#include "backend/task.h"
-#include "evaluation/stage_times.h"
+#include "evaluation/evaluator.h"
+#include "evaluation/memory_errors.h"
 
 namespace farfield
 {
@@ -27,12 +27,26 @@ public:
     Impl& operator=(const Impl&) = delete;
     virtual ~Impl()              = default;
 
+    /*! \brief Does what the caller asks for: with the device current, and with memory that is missing
+     *         reported. Functions below that evaluate, or change anything, are called within it. */
+    template<class Work>
+    auto enter(const Work& work) -> decltype(work())
+    {
+        return withMemoryErrors(
+                [&]
+                {
+                    const auto scope = makeCurrent();
+                    return work();
+                });
+    }
+    virtual Evaluator<Real>& evaluator() = 0;
+    virtual DeviceScope<Real> makeCurrent() { return evaluator().makeCurrent(); }
+
     virtual Totals evaluate(const Task<Real>& task)             = 0;
     virtual void prepare(const Real* x, const double box[3][3]) = 0;
     virtual Setup setup() const                                 = 0;
     virtual std::vector<double> state() const                   = 0;
     virtual void restore(const std::vector<double>& state)      = 0;
-    virtual StageTimes& times()                                 = 0;
 
     //! \name On arrays in device memory
     //!@{

@@ -45,6 +45,10 @@ public:
         return farfield::together(&ranks_, work);
     }
 
+    Evaluator<Real>& evaluator() override { return *evaluator_; }
+    //! Nothing: functions do it in work of which the other ranks hear if it fails.
+    DeviceScope<Real> makeCurrent() override { return DeviceScope<Real>(nullptr); }
+
     void setSystem(const SystemOfRanks<Real>& system);
     void setLocal(const int* index, int count);
     Traffic traffic() const;
@@ -54,7 +58,6 @@ public:
     Setup setup() const override { return chosen_.setup(); }
     std::vector<double> state() const override { return chosen_.state(); }
     void restore(const std::vector<double>& state) override;
-    StageTimes& times() override { return evaluator_->times(); }
     void enqueue(const Task<Real>& task) override;
     Totals wait() override;
     bool mustRecordAgain() const override;

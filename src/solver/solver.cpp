@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "evaluation/input_check.h"
-#include "evaluation/memory_errors.h"
 
 namespace farfield
 {
@@ -34,7 +33,6 @@ Solver<Real>::Impl::Impl(const Options& options) :
 template<class Real>
 void Solver<Real>::Impl::setCharges(const Real* q, int n)
 {
-    const auto scope = all_.evaluator().makeCurrent();
     all_.settle();
     checkCharges(q, n);
     all_.charges().setCharges(q, n);
@@ -46,7 +44,6 @@ void Solver<Real>::Impl::setCharges(const Real* q, int n)
 template<class Real>
 void Solver<Real>::Impl::setPerturbedCharges(const Real* chargesA, const Real* chargesB, int n)
 {
-    const auto scope = all_.evaluator().makeCurrent();
     all_.settle();
     checkCharges(chargesA, n);
     checkCharges(chargesB, n);
@@ -58,7 +55,6 @@ void Solver<Real>::Impl::setPerturbedCharges(const Real* chargesA, const Real* c
 template<class Real>
 void Solver<Real>::Impl::setExclusions(const int* offsets, const int* partners, int n)
 {
-    const auto scope = all_.evaluator().makeCurrent();
     all_.settle();
     checkExclusions(offsets, partners, n, all_.charges().count());
     all_.charges().setExclusions(offsets, partners);
@@ -69,7 +65,6 @@ void Solver<Real>::Impl::setExclusions(const int* offsets, const int* partners, 
 template<class Real>
 void Solver<Real>::Impl::prepare(const Real* x, const double box[3][3])
 {
-    const auto scope     = all_.evaluator().makeCurrent();
     const auto perturbed = [&]
     {
         if (perturbed_.any())
@@ -83,7 +78,6 @@ void Solver<Real>::Impl::prepare(const Real* x, const double box[3][3])
 template<class Real>
 Totals Solver<Real>::Impl::evaluate(const Task<Real>& task)
 {
-    const auto scope = all_.evaluator().makeCurrent();
     if (!perturbed_.any())
     {
         return all_.evaluate(task);
@@ -95,7 +89,6 @@ Totals Solver<Real>::Impl::evaluate(const Task<Real>& task)
 template<class Real>
 void Solver<Real>::Impl::evaluateAt(const Task<Real>& task, const Points<Real>& points)
 {
-    const auto scope = all_.evaluator().makeCurrent(); // of what is made here
     checkPoints(points.count, all_.charges().count(), perturbed_.any());
     checkRequest(task.request);
     all_.placement().checkPoints(points.at, points.count, task.box);
@@ -115,7 +108,6 @@ std::vector<double> Solver<Real>::Impl::groupEnergies(const Task<Real>& task,
                                                       const int* group,
                                                       int groups)
 {
-    const auto scope = all_.evaluator().makeCurrent();
     all_.settle();
     checkRequest(task.request);
     checkGroups(group, all_.charges().count(), groups);
@@ -142,7 +134,6 @@ std::vector<double> Solver<Real>::Impl::state() const
 template<class Real>
 void Solver<Real>::Impl::restore(const std::vector<double>& state)
 {
-    const auto scope = all_.evaluator().makeCurrent();
     all_.settle();
     std::vector<double> ofAll = state, ofPerturbed;
     if (state.size() == 2 * stateSize())
@@ -159,7 +150,6 @@ template<class Real>
 void Solver<Real>::Impl::enqueue(const Task<Real>& task)
 {
     all_.evaluator().onDevice(); // or there is none
-    const auto scope = all_.evaluator().makeCurrent();
     if (!perturbed_.any())
     {
         all_.enqueue(task);
@@ -171,7 +161,6 @@ void Solver<Real>::Impl::enqueue(const Task<Real>& task)
 template<class Real>
 Totals Solver<Real>::Impl::wait()
 {
-    const auto scope = all_.evaluator().makeCurrent();
     return all_.wait([&](const Totals& ofMixed)
                      { return perturbed_.any() ? perturbed_.wait(ofMixed) : ofMixed; });
 }
@@ -180,7 +169,6 @@ template<class Real>
 void Solver<Real>::Impl::evaluateAtOnDevice(const Task<Real>& task, const Points<Real>& points)
 {
     const GpuBackend<Real>& gpu = all_.evaluator().onDevice();
-    const auto scope            = all_.evaluator().makeCurrent();
     checkPoints(points.count, all_.charges().count(), perturbed_.any());
     checkRequest(task.request);
     try
@@ -216,7 +204,6 @@ bool Solver<Real>::Impl::mayUpdateGraphs() const
 template<class Real>
 std::vector<StageTime> Solver<Real>::Impl::measureStages(const Task<Real>& task, int repeats)
 {
-    const auto scope = all_.evaluator().makeCurrent();
     // sets up what must not happen while it is recorded
     enqueue(task);
     wait();
@@ -253,12 +240,12 @@ Totals CoulombSolver<Real>::evaluate(const Real* x,
                                      Real* forces,
                                      const Request& request)
 {
-    return withMemoryErrors([&] { return impl_->evaluate({ x, box, forces, nullptr, request }); });
+    return impl_->enter([&] { return impl_->evaluate({ x, box, forces, nullptr, request }); });
 }
 template<class Real>
 void CoulombSolver<Real>::prepare(const Real* x, const double box[3][3])
 {
-    withMemoryErrors([&] { impl_->prepare(x, box); });
+    impl_->enter([&] { impl_->prepare(x, box); });
 }
 template<class Real>
 Setup CoulombSolver<Real>::setup() const
@@ -273,17 +260,17 @@ std::vector<double> CoulombSolver<Real>::state() const
 template<class Real>
 void CoulombSolver<Real>::restore(const std::vector<double>& state)
 {
-    withMemoryErrors([&] { impl_->restore(state); });
+    impl_->enter([&] { impl_->restore(state); });
 }
 template<class Real>
 std::vector<StageTime> CoulombSolver<Real>::timings() const
 {
-    return withMemoryErrors([&] { return impl_->times().all(); });
+    return withMemoryErrors([&] { return impl_->evaluator().times().all(); });
 }
 template<class Real>
 void CoulombSolver<Real>::resetTimings()
 {
-    impl_->times().reset();
+    impl_->evaluator().times().reset();
 }
 
 template<class Real>
@@ -302,17 +289,17 @@ typename Solver<Real>::Impl& Solver<Real>::impl() const
 template<class Real>
 void Solver<Real>::setCharges(const Real* q, int n)
 {
-    withMemoryErrors([&] { impl().setCharges(q, n); });
+    impl().enter([&] { impl().setCharges(q, n); });
 }
 template<class Real>
 void Solver<Real>::setPerturbedCharges(const Real* qA, const Real* qB, int n)
 {
-    withMemoryErrors([&] { impl().setPerturbedCharges(qA, qB, n); });
+    impl().enter([&] { impl().setPerturbedCharges(qA, qB, n); });
 }
 template<class Real>
 void Solver<Real>::setExclusions(const int* offsets, const int* partners, int n)
 {
-    withMemoryErrors([&] { impl().setExclusions(offsets, partners, n); });
+    impl().enter([&] { impl().setExclusions(offsets, partners, n); });
 }
 template<class Real>
 Totals Solver<Real>::evaluate(const Real* x,
@@ -321,10 +308,7 @@ Totals Solver<Real>::evaluate(const Real* x,
                               const Request& request,
                               Real* potentials)
 {
-    return withMemoryErrors(
-            [&] {
-                return impl().evaluate({ x, box, forces, potentials, request });
-            });
+    return impl().enter([&] { return impl().evaluate({ x, box, forces, potentials, request }); });
 }
 template<class Real>
 std::vector<double> Solver<Real>::groupEnergies(const Real* x,
@@ -333,7 +317,7 @@ std::vector<double> Solver<Real>::groupEnergies(const Real* x,
                                                 int groups,
                                                 const Request& request)
 {
-    return withMemoryErrors(
+    return impl().enter(
             [&] {
                 return impl().groupEnergies({ x, box, nullptr, nullptr, request }, group, groups);
             });
@@ -349,7 +333,7 @@ void Solver<Real>::evaluateAt(const Real* x,
 {
     const Task<Real> task  = { x, box, nullptr, nullptr, request };
     const Points<Real> all = { at, points, potentials, fields };
-    withMemoryErrors([&] { impl().evaluateAt(task, all); });
+    impl().enter([&] { impl().evaluateAt(task, all); });
 }
 
 template class CoulombSolver<float>;

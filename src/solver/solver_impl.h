@@ -25,6 +25,7 @@ class Solver<Real>::Impl final : public CoulombSolver<Real>::Impl
 {
 public:
     explicit Impl(const Options& options);
+    Evaluator<Real>& evaluator() override { return all_.evaluator(); }
 
     void setCharges(const Real* q, int n);
     void setPerturbedCharges(const Real* chargesA, const Real* chargesB, int n);
@@ -43,7 +44,6 @@ public:
     Setup setup() const override { return all_.choice().setup(); }
     std::vector<double> state() const override;
     void restore(const std::vector<double>& state) override;
-    StageTimes& times() override { return all_.evaluator().times(); }
     void enqueue(const Task<Real>& task) override;
     Totals wait() override;
     bool mustRecordAgain() const override;

@@ -9,75 +9,23 @@
  *  0 each rank gets what others have in the cells near its own. Level 0 is closed in one of two ways:
  *
  *  - below it is a tree, and it is small: every rank gets all of it, and closes it by itself.
- *  - it holds the leaves: coefficients are dealt out over ranks for the transforms, and wave vectors
- *    for the products of operators; between them everybody sends a part of his part to everybody. Local
- *    expansions come back for the cells of the particles.
+ *  - it holds the leaves: ranks divide the work, see DividedClosure.
  */
-#ifndef FARFIELD_CPU_SHARED_EXPANSIONS_H
-#define FARFIELD_CPU_SHARED_EXPANSIONS_H
+#ifndef FARFIELD_CPU_SHARED_MULTIPOLES_H
+#define FARFIELD_CPU_SHARED_MULTIPOLES_H
 
-#include <algorithm>
 #include <array>
-#include <utility>
 #include <vector>
 
-#include "cpu/m2l_periodic.h"
-#include "cpu/tree.h"
+#include "cpu/divided_closure.h"
 #include "parallel/regions.h"
 
 namespace farfield
 {
 
-//! Places in an array, as stretches of neighbours that are copied at once, ascending.
-class Places
-{
-public:
-    explicit Places(std::vector<int> indices);
-    size_t count() const { return count_; } //!< places
-
-    //! Copies elements of so many numbers from their places. \returns the end of the copies
-    template<class Real>
-    Real* pack(const Real* from, int numbers, Real* to) const
-    {
-        for (const auto& [first, length] : runs_)
-        {
-            to = std::copy_n(from + static_cast<size_t>(numbers) * first, numbers * length, to);
-        }
-        return to;
-    }
-    //! Copies them to their places. \returns the end of what was read
-    template<class Real>
-    const Real* unpack(const Real* from, int numbers, Real* to) const
-    {
-        for (const auto& [first, length] : runs_)
-        {
-            std::copy_n(from, numbers * length, to + static_cast<size_t>(numbers) * first);
-            from += numbers * length;
-        }
-        return from;
-    }
-    //! Adds single numbers to those at their places. \returns the end of what was read
-    template<class Real>
-    const Real* add(const Real* from, Real* to) const
-    {
-        for (const auto& [first, length] : runs_)
-        {
-            for (int i = 0; i < length; i++)
-            {
-                to[first + i] += *from++;
-            }
-        }
-        return from;
-    }
-
-private:
-    std::vector<std::pair<int, int>> runs_; //!< first place and length
-    size_t count_;
-};
-
-//! The exchanges of expansions between ranks.
+//! The exchanges of multipoles between ranks, and level 0.
 template<class Real>
-class SharedExpansions
+class SharedMultipoles
 {
 public:
     //! Plans them for the regions, which outlive this.
@@ -116,21 +64,13 @@ private:
                     PeriodicM2l<Real>* m2l,
                     std::array<double, StrainCount>* virial,
                     Ranks* ranks);
-    //! Copies the beginnings of rows, one behind the other. \returns the end of the copies
-    static Real* packRows(const Real* rows, size_t stride, size_t count, size_t length, Real* to);
-    //! Adds rows of a rank's cells to the first fields.
-    void addToFields(const Real* rows, size_t stride, size_t count, const Places& cells);
-    void closeInShares(Level<Real>* own,
-                       PeriodicM2l<Real>* m2l,
-                       std::array<double, StrainCount>* virial,
-                       Ranks* ranks);
 
     const Regions* regions_ = nullptr;
     int coefficients_       = 0;
     std::vector<Passed> passed_; //!< by level
     std::vector<Places>
             slots_; //!< of the cells of level 0 of each rank, in the order of Grid::slot()
-    std::vector<Places> waves_; //!< wave vectors of each rank, once they are needed
+    DividedClosure<Real> divided_;
     ByRank<Real> out_, in_;
     size_t fieldStride_ = 0;              //!< all cells of level 0, padded
     AlignedVector<Real> fields_, locals_; //!< [coefficients][fieldStride_]

@@ -1,0 +1,129 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Expansions of cells side by side, for translations of many cells at once.
+ */
+#ifndef FARFIELD_CPU_CELL_COLUMNS_H
+#define FARFIELD_CPU_CELL_COLUMNS_H
+
+#include <algorithm>
+#include <vector>
+
+#include "cpu/cpu_kernels.h"
+#include "cpu/tree.h"
+
+namespace farfield
+{
+
+//! Expansions of a set of cells, copied side by side: [coefficients][columns].
+template<class Real>
+class Columns
+{
+public:
+    //! Room for count columns; the padding behind them is zero.
+    Columns(int coefficients, size_t count) { resize(coefficients, count); }
+    void resize(int coefficients, size_t count)
+    {
+        rows_    = coefficients;
+        columns_ = static_cast<int>((count + c_slotPadding - 1) / c_slotPadding * c_slotPadding);
+        values_.resize(static_cast<size_t>(rows_) * columns_);
+    }
+
+    int rows() const { return rows_; }
+    int columns() const { return columns_; }
+    Real* row(int i) { return values_.data() + static_cast<size_t>(i) * columns_; }
+    const Real* row(int i) const { return values_.data() + static_cast<size_t>(i) * columns_; }
+
+    //! Takes the expansions in the given slots of a coefficient-major array.
+    void gather(const AlignedVector<Real>& from, int padded, const std::vector<int>& slots)
+    {
+        for (int i = 0; i < rows_; i++)
+        {
+            const Real* in = from.data() + static_cast<size_t>(i) * padded;
+            Real* out      = row(i);
+            for (size_t b = 0; b < slots.size(); b++)
+            {
+                out[b] = in[slots[b]];
+            }
+            std::fill(out + slots.size(), out + columns_, Real(0));
+        }
+    }
+    //! Adds them to the given slots.
+    void scatterAdd(const std::vector<int>& slots, int padded, AlignedVector<Real>* to) const
+    {
+        if (slots.empty())
+        {
+            return; // of a rank without particles
+        }
+        const int given = static_cast<int>(to->size() / padded);
+        for (int i = 0; i < std::min(rows_, given); i++)
+        {
+            const Real* in = row(i);
+            Real* out      = to->data() + static_cast<size_t>(i) * padded;
+            for (size_t b = 0; b < slots.size(); b++)
+            {
+                out[slots[b]] += in[b];
+            }
+        }
+    }
+    //! Rows from first on = T from.
+    void transform(const AlignedVector<Real>& T, const Columns& from, int first = 0)
+    {
+        cpuKernels<Real>().transform(T.data(),
+                                     static_cast<int>(T.size()) / from.rows_,
+                                     from.rows_,
+                                     from.values_.data(),
+                                     columns_,
+                                     row(first));
+    }
+    void addToRow(int i, double value)
+    {
+        for (int b = 0; b < columns_; b++)
+        {
+            row(i)[b] += static_cast<Real>(value);
+        }
+    }
+    //! Scalar product of a row with one of another set.
+    double dot(int i, const Columns& other, int j) const
+    {
+        return static_cast<double>(cpuKernels<Real>().dot(row(i), other.row(j), columns_));
+    }
+    double sum(int i) const
+    {
+        double total = 0;
+        for (int c = 0; c < columns_; c++)
+        {
+            total += static_cast<double>(row(i)[c]);
+        }
+        return total;
+    }
+
+private:
+    int rows_ = 0, columns_ = 0;
+    AlignedVector<Real> values_;
+};
+
+//! Slots of the children in one octant, and those of their parents: no two of them share one.
+template<class Real>
+void familySlots(const Level<Real>& child,
+                 const Level<Real>& parent,
+                 int octant,
+                 std::vector<int>* children,
+                 std::vector<int>* parents)
+{
+    children->clear();
+    parents->clear();
+    for (size_t slot = 0; slot < child.cells.size(); slot++)
+    {
+        if (octantOf(child.cells[slot]) == octant)
+        {
+            children->push_back(static_cast<int>(slot));
+            parents->push_back(parent.slotOf[parent.grid.index(parentOf(child.cells[slot]))]);
+        }
+    }
+}
+
+} // namespace farfield
+
+#endif

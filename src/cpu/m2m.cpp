@@ -1,0 +1,52 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include <algorithm>
+
+#include "cpu/cell_columns.h"
+#include "operators/background.h"
+
+namespace farfield
+{
+
+template<class Real>
+void Tree<Real>::m2m(const Level<Real>& child, Level<Real>* parent) const
+{
+    std::fill(parent->M.begin(), parent->M.end(), Real(0));
+    const int n = coefficientCount(operators_.order());
+    std::vector<int> children, parents;
+    for (int o = 0; o < 8; o++)
+    {
+        familySlots(child, *parent, o, &children, &parents);
+        Columns<Real> X(n, children.size()), Y(n, children.size());
+        X.gather(child.M, child.padded, children);
+        Y.transform(up_[o], X);
+        Y.scatterAdd(parents, parent->padded, &parent->M);
+    }
+}
+
+template<class Real>
+double Tree<Real>::traceShift(const Level<Real>& child) const
+{
+    double sum = 0;
+    for (size_t slot = 0; slot < child.cells.size(); slot++)
+    {
+        const Vec3& s = shifts_[octantOf(child.cells[slot])];
+        const auto M  = [&](int l, int m)
+        {
+            return static_cast<double>(
+                    child.M[static_cast<size_t>(coefficientIndex(l, m)) * child.padded + slot]);
+        };
+        sum += squaredShift(s.data()) * M(0, 0);
+        if (operators_.order() > 0)
+        {
+            sum += shiftOfDipole(s.data(), { M(1, -1), M(1, 0), M(1, 1) });
+        }
+    }
+    return sum;
+}
+
+template class Tree<float>;
+template class Tree<double>;
+
+} // namespace farfield
