@@ -61,29 +61,6 @@ void checkInputRecord(const t_inputrec& ir, WarningHandler* wi);
 //! Reports all of \p mtop that FMM does not support.
 void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler* wi);
 
-/*! \brief Reports molecules that the run would not take for what they are.
- *
- * Where there are no images, these are broken across the box; where there are, they have excluded
- * pairs that are farther apart than half of it.
- *
- * \param[in] mtop  the topology
- * \param[in] ir    the input record, with coulombtype = FMM
- * \param[in] x     the positions at the start, all finite
- * \param[in] box   the box of the structure, also along axes without images; may be empty there
- * \param[in] wi    grompp's messages
- */
-void checkMolecules(const gmx_mtop_t&    mtop,
-                    const t_inputrec&    ir,
-                    ArrayRef<const RVec> x,
-                    const matrix         box,
-                    WarningHandler*      wi);
-
-/*! \brief Throws InvalidInputError if a molecule is broken across a box that has no images.
- *
- * Parameters as for checkMolecules().
- */
-void throwIfBroken(const gmx_mtop_t& mtop, PbcType pbcType, ArrayRef<const RVec> x, const matrix box);
-
 //! Reports a cell that does not fit into the box; without periodicity the library makes its own.
 void checkCellSize(const FarfieldOptions& options, PbcType pbcType, const matrix box, WarningHandler* wi);
 

@@ -75,6 +75,7 @@
 #include "farfieldchecks.h"
 #include "farfielddevice.h"
 #include "farfieldforceprovider.h"
+#include "farfieldmolecules.h"
 #include "farfieldperturbation.h"
 #include "farfieldreference.h"
 #include "farfieldtopology.h"
