@@ -3,7 +3,7 @@
  */
 #include "farfield/farfield_cuda.h"
 
-#include "solver/solver_access.h"
+#include "solver/solver_impl.h"
 
 namespace farfield
 {
@@ -99,20 +99,11 @@ std::vector<StageTime> measureStages(Solver<Real>& solver,
                                                 const Request&,                                    \
                                                 cudaStream_t,                                      \
                                                 Real*);                                            \
-    template FARFIELD_EXPORT Totals wait<Real>(CoulombSolver<Real>&);                              \
-    template FARFIELD_EXPORT bool mustRecordAgain<Real>(const CoulombSolver<Real>&);               \
-    template FARFIELD_EXPORT bool mayUpdateGraphs<Real>(const CoulombSolver<Real>&);               \
-    template FARFIELD_EXPORT void evaluateAt<Real>(Solver<Real>&,                                  \
-                                                   const Real*,                                    \
-                                                   const double[3][3],                             \
-                                                   const Real*,                                    \
-                                                   int,                                            \
-                                                   Real*,                                          \
-                                                   Real*,                                          \
-                                                   const Request&,                                 \
-                                                   cudaStream_t);                                  \
-    template FARFIELD_EXPORT std::vector<StageTime> measureStages<Real>(                           \
-            Solver<Real>&, const Real*, const double[3][3], Real*, const Request&, int);
+    template FARFIELD_EXPORT decltype(wait<Real>) wait<Real>;                                      \
+    template FARFIELD_EXPORT decltype(mustRecordAgain<Real>) mustRecordAgain<Real>;                \
+    template FARFIELD_EXPORT decltype(mayUpdateGraphs<Real>) mayUpdateGraphs<Real>;                \
+    template FARFIELD_EXPORT decltype(evaluateAt<Real>) evaluateAt<Real>;                          \
+    template FARFIELD_EXPORT decltype(measureStages<Real>) measureStages<Real>;
 
 // NOLINTEND(bugprone-macro-parentheses)
 FARFIELD_INSTANTIATE(float)

@@ -53,8 +53,7 @@ public:
     void copyPositions(const Real* x, cudaStream_t stream)
     {
         x_.resize(values());
-        check(cudaMemcpyAsync(x_.data(), x, x_.size() * sizeof(Real), cudaMemcpyDefault, stream),
-              "copying positions to the GPU");
+        copyAsync(x_.data(), x, x_.size(), stream, "copying positions to the GPU");
         positions_ = x_.data();
     }
     //! [n][3] of this evaluation, with those of ghosts.
@@ -76,12 +75,11 @@ public:
     void fetchPotentials(cudaStream_t stream)
     {
         potentialsOnHost_.resize(own());
-        check(cudaMemcpyAsync(potentialsOnHost_.data(),
-                              potentials_.data(),
-                              own() * sizeof(Real),
-                              cudaMemcpyDeviceToHost,
-                              stream),
-              "copying potentials from the GPU");
+        copyAsync(potentialsOnHost_.data(),
+                  potentials_.data(),
+                  own(),
+                  stream,
+                  "copying potentials from the GPU");
     }
     //! Gives them to the caller.
     void deliverPotentials(Real* potentials) const
@@ -92,12 +90,7 @@ public:
     void fetchForces(cudaStream_t stream)
     {
         onHost_.resize(values());
-        check(cudaMemcpyAsync(onHost_.data(),
-                              forces_.data(),
-                              values() * sizeof(Real),
-                              cudaMemcpyDeviceToHost,
-                              stream),
-              "copying forces from the GPU");
+        copyAsync(onHost_.data(), forces_.data(), values(), stream, "copying forces from the GPU");
     }
     //! Adds them to the caller's, or writes over those.
     void deliverForces(Real* forces, bool replace) const
@@ -131,10 +124,8 @@ private:
         }
         q_.resize(n);
         order_.resize(n);
-        check(cudaMemcpyAsync(q_.data(), q, n * sizeof(Real), cudaMemcpyDefault, stream),
-              "copying charges");
-        check(cudaMemcpyAsync(order_.data(), order, n * sizeof(int), cudaMemcpyDefault, stream),
-              "copying who takes part");
+        copyAsync(q_.data(), q, n, stream, "copying charges");
+        copyAsync(order_.data(), order, n, stream, "copying who takes part");
         counts_ = counts;
     }
 

@@ -277,17 +277,7 @@ void l2p(const DeviceExpansionTables<Real>& tables,
     checkLaunch("far-field forces");
 }
 
-template void l2p<float>(const DeviceExpansionTables<float>&,
-                         const SortedParticles<float>&,
-                         const LevelView<float>&,
-                         float,
-                         const ForceArrays<float>&,
-                         cudaStream_t);
-template void l2p<double>(const DeviceExpansionTables<double>&,
-                          const SortedParticles<double>&,
-                          const LevelView<double>&,
-                          double,
-                          const ForceArrays<double>&,
-                          cudaStream_t);
+template decltype(l2p<float>) l2p<float>;
+template decltype(l2p<double>) l2p<double>;
 
 } // namespace farfield

@@ -201,13 +201,7 @@ void p2m(const DeviceExpansionTables<Real>& tables,
     checkLaunch("multipoles of the leaves");
 }
 
-template void p2m<float>(const DeviceExpansionTables<float>&,
-                         const SortedParticles<float>&,
-                         const LevelView<float>&,
-                         cudaStream_t);
-template void p2m<double>(const DeviceExpansionTables<double>&,
-                          const SortedParticles<double>&,
-                          const LevelView<double>&,
-                          cudaStream_t);
+template decltype(p2m<float>) p2m<float>;
+template decltype(p2m<double>) p2m<double>;
 
 } // namespace farfield

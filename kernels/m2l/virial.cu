@@ -198,12 +198,7 @@ void DeviceM2lVirial<Real>::setOperators(const ListM2lOperators<Real>& operators
     {
         for (const auto& derivative : operators.strainDerivatives(k))
         {
-            check(cudaMemcpyAsync(to,
-                                  derivative.data(),
-                                  size * sizeof(Real),
-                                  cudaMemcpyHostToDevice,
-                                  stream),
-                  "copying to the GPU");
+            copyAsync(to, derivative.data(), size, stream, "copying to the GPU");
             to += size;
         }
     }

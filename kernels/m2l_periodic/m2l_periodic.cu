@@ -186,12 +186,11 @@ void DevicePeriodicM2l<Real>::Impl::uploadOperators(const PeriodicM2lOperators<R
                                        *out++ = (i < 0) ? Real(0) : static_cast<Real>(K(j, i));
                                    }
                                });
-        check(cudaMemcpyAsync(kappa_.data() + first * stride,
-                              staging.data(),
-                              (last - first) * stride * sizeof(Real),
-                              cudaMemcpyHostToDevice,
-                              stream),
-              "copying operators to the GPU");
+        copyAsync(kappa_.data() + first * stride,
+                  staging.data(),
+                  (last - first) * stride,
+                  stream,
+                  "copying operators to the GPU");
         check(cudaStreamSynchronize(stream), "copying operators to the GPU");
     }
 }
@@ -206,12 +205,11 @@ void DevicePeriodicM2l<Real>::Impl::uploadSums(
     to->resize(StrainCount * size);
     for (int c = 0; c < StrainCount; c++)
     {
-        check(cudaMemcpyAsync(to->data() + c * size,
-                              sums[c].data(),
-                              size * sizeof(Real),
-                              cudaMemcpyHostToDevice,
-                              stream),
-              "copying lattice sums to the GPU");
+        copyAsync(to->data() + c * size,
+                  sums[c].data(),
+                  size,
+                  stream,
+                  "copying lattice sums to the GPU");
     }
 }
 
@@ -429,12 +427,11 @@ void DevicePeriodicM2l<Real>::setStrain(const double strain[3][3], cudaStream_t 
     if (own.unstrained_.size() == 0)
     {
         own.unstrained_.resize(own.kappa_.size());
-        check(cudaMemcpyAsync(own.unstrained_.data(),
-                              own.kappa_.data(),
-                              own.kappa_.size() * sizeof(Real),
-                              cudaMemcpyDeviceToDevice,
-                              stream),
-              "copying operators");
+        copyAsync(own.unstrained_.data(),
+                  own.kappa_.data(),
+                  own.kappa_.size(),
+                  stream,
+                  "copying operators");
     }
     const double weight[StrainCount] = {
         strain[0][0], strain[1][1], 2 * strain[0][1], 2 * strain[0][2], 2 * strain[1][2]

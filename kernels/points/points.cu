@@ -76,12 +76,7 @@ public:
 private:
     static void copy(const Real* from, size_t n, Real* to, void* stream)
     {
-        check(cudaMemcpyAsync(to,
-                              from,
-                              n * sizeof(Real),
-                              cudaMemcpyDeviceToDevice,
-                              static_cast<cudaStream_t>(stream)),
-              "copying points");
+        copyAsync(to, from, n, static_cast<cudaStream_t>(stream), "copying points");
     }
 
     size_t particles_ = 0, points_ = 0;

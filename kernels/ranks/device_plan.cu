@@ -19,21 +19,6 @@
 
 namespace farfield
 {
-namespace
-{
-
-//! Copies between arrays on the device.
-template<class T>
-void copyOnDevice(T* to, const T* from, size_t count, cudaStream_t stream)
-{
-    if (count > 0)
-    {
-        check(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDeviceToDevice, stream),
-              "copying on the GPU");
-    }
-}
-
-} // namespace
 
 template<class Real>
 void DevicePlan<Real>::setSystem(const WholeSystem<Real>& system,
@@ -71,8 +56,7 @@ int DevicePlan<Real>::locate(const std::vector<int>& index,
     own_ = static_cast<int>(index.size());
     index_.upload(index.data(), index.size(), stream);
     x_.resize(3 * index.size());
-    check(cudaMemcpyAsync(x_.data(), x, x_.size() * sizeof(Real), cudaMemcpyDefault, stream),
-          "copying positions on the GPU");
+    copyAsync(x_.data(), x, x_.size(), stream, "copying positions on the GPU");
     const Grid leaf = d.leafGrid(box);
     const int parts = Reach::partsFor(partition.drift());
     located_.resize(x_.size());
@@ -81,9 +65,7 @@ int DevicePlan<Real>::locate(const std::vector<int>& index,
     isHeld_.clear(stream);
     check(cudaMemsetAsync(localOf_.data(), 0xff, system_ * sizeof(int), stream), "clearing memory");
     const int nobody = INT_MAX;
-    check(cudaMemcpyAsync(
-                  numbers_.data() + Lost, &nobody, sizeof(int), cudaMemcpyHostToDevice, stream),
-          "copying to the GPU");
+    copyAsync(numbers_.data() + Lost, &nobody, 1, stream, "copying to the GPU");
     check(cudaMemsetAsync(numbers_.data() + Farthest, 0, sizeof(int), stream), "clearing memory");
 
     PlaceTask<Real> task = {};
@@ -205,10 +187,11 @@ void DevicePlan<Real>::introduceGhosts(Ranks* ranks, cudaStream_t stream)
     sent_.resize(sentOffsets_.back());
     for (int r = 0; r < ranks->size(); r++)
     {
-        copyOnDevice(sent_.data() + sentOffsets_[r],
-                     sentTo_[r].data(),
-                     sentOffsets_[r + 1] - sentOffsets_[r],
-                     stream);
+        copyAsync(sent_.data() + sentOffsets_[r],
+                  sentTo_[r].data(),
+                  sentOffsets_[r + 1] - sentOffsets_[r],
+                  stream,
+                  "copying on the GPU");
     }
     ByRank<int> told;
     told.offsets = sentOffsets_;
@@ -227,16 +210,12 @@ void DevicePlan<Real>::introduceGhosts(Ranks* ranks, cudaStream_t stream)
 
     all_.resize(count());
     q_.resize(count());
-    copyOnDevice(all_.data(), index_.data(), own_, stream);
-    if (!ghosts.values.empty())
-    {
-        check(cudaMemcpyAsync(all_.data() + own_,
-                              ghosts.values.data(),
-                              ghosts.values.size() * sizeof(int),
-                              cudaMemcpyHostToDevice,
-                              stream),
+    copyAsync(all_.data(), index_.data(), own_, stream, "copying on the GPU");
+    copyAsync(all_.data() + own_,
+              ghosts.values.data(),
+              ghosts.values.size(),
+              stream,
               "copying to the GPU");
-    }
     launch(introduce<Real>,
            count(),
            stream,
@@ -295,9 +274,7 @@ void DevicePlan<Real>::listExcluded(cudaStream_t stream)
                       "adding up excluded pairs");
             });
     longestRow_ = numberAt(Longest, stream);
-    check(cudaMemcpyAsync(
-                  &pairs_, rowEnds_.data() + count(), sizeof(int), cudaMemcpyDeviceToHost, stream),
-          "copying from the GPU");
+    copyAsync(&pairs_, rowEnds_.data() + count(), 1, stream, "copying from the GPU");
     check(cudaStreamSynchronize(stream), "copying from the GPU");
     partners_.resize(pairs_);
     launch(listRows<Real>,
@@ -338,9 +315,7 @@ template<class Real>
 int DevicePlan<Real>::numberAt(int which, cudaStream_t stream) const
 {
     int number = 0;
-    check(cudaMemcpyAsync(
-                  &number, numbers_.data() + which, sizeof(int), cudaMemcpyDeviceToHost, stream),
-          "copying from the GPU");
+    copyAsync(&number, numbers_.data() + which, 1, stream, "copying from the GPU");
     check(cudaStreamSynchronize(stream), "planning what GPUs exchange");
     return number;
 }

@@ -54,6 +54,16 @@ inline void checkLaunch(const char* kernel)
     check(cudaGetLastError(), kernel);
 }
 
+//! Puts a copy into a stream, between any two of host and device memory.
+template<class T>
+void copyAsync(T* to, const T* from, size_t count, cudaStream_t stream, const char* action)
+{
+    if (count > 0)
+    {
+        check(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDefault, stream), action);
+    }
+}
+
 //! Whether a stream is being recorded into a graph, where nothing may wait.
 inline bool isCapturing(cudaStream_t stream)
 {
@@ -117,15 +127,13 @@ public:
     void upload(const T* from, size_t size, cudaStream_t stream)
     {
         resize(size);
-        check(cudaMemcpyAsync(data_, from, size * sizeof(T), cudaMemcpyDefault, stream),
-              "copying to the GPU");
+        copyAsync(data_, from, size, stream, "copying to the GPU");
         check(cudaStreamSynchronize(stream), "copying to the GPU");
     }
     //! Copies to the host and waits.
     void download(T* to, size_t size, cudaStream_t stream) const
     {
-        check(cudaMemcpyAsync(to, data_, size * sizeof(T), cudaMemcpyDeviceToHost, stream),
-              "copying from the GPU");
+        copyAsync(to, data_, size, stream, "copying from the GPU");
         check(cudaStreamSynchronize(stream), "copying from the GPU");
     }
     //! Sets all bytes to zero.

@@ -320,9 +320,7 @@ template<class Real>
 void DeviceCells<Real>::setParticles(const int* particles, cudaStream_t stream)
 {
     particles_ = particles;
-    check(cudaMemcpyAsync(
-                  atom_.data(), particles, n_ * sizeof(int), cudaMemcpyDeviceToDevice, stream),
-          "copying indices of particles");
+    copyAsync(atom_.data(), particles, n_, stream, "copying indices of particles");
     check(cudaStreamSynchronize(stream), "copying indices of particles");
 }
 

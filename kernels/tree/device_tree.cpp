@@ -265,9 +265,7 @@ std::vector<double> DeviceTree<Real>::byCell(int level,
     std::vector<int> slotOf(cells);
     values.download(all.data(), all.size(), stream);
     const int* slots = level == 0 ? slotOf_.data() : room_->lists.slotOf(level);
-    check(cudaMemcpyAsync(
-                  slotOf.data(), slots, cells * sizeof(int), cudaMemcpyDeviceToHost, stream),
-          "copying from the GPU");
+    copyAsync(slotOf.data(), slots, cells, stream, "copying from the GPU");
     check(cudaStreamSynchronize(stream), "copying from the GPU");
     std::vector<double> result(static_cast<size_t>(cells) * coefficients_, 0.0);
     for (int cell = 0; cell < cells; cell++)

@@ -173,17 +173,7 @@ std::vector<TimedSetting> tune(const Options& options,
     return timed;
 }
 
-template std::vector<TimedSetting> tune(const Options&,
-                                        const ChargeSet<float>&,
-                                        const Mat3&,
-                                        const float*,
-                                        Evaluator<float>*,
-                                        AccuracyControl<float>*);
-template std::vector<TimedSetting> tune(const Options&,
-                                        const ChargeSet<double>&,
-                                        const Mat3&,
-                                        const double*,
-                                        Evaluator<double>*,
-                                        AccuracyControl<double>*);
+template decltype(tune<float>) tune<float>;
+template decltype(tune<double>) tune<double>;
 
 } // namespace farfield

@@ -161,19 +161,9 @@ std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,
     return points;
 }
 
-template std::vector<Vec3> pointsInMainPair<float>(const ChargeSet<float>&,
-                                                   const float*,
-                                                   const Mat3&,
-                                                   const std::vector<float>&);
-template std::vector<Vec3> pointsInMainPair<double>(const ChargeSet<double>&,
-                                                    const double*,
-                                                    const Mat3&,
-                                                    const std::vector<double>&);
-template std::vector<Vec3>
-pointsAtFarPairs<float>(const ChargeSet<float>&, const float*, const Mat3&, const Discretisation&);
-template std::vector<Vec3> pointsAtFarPairs<double>(const ChargeSet<double>&,
-                                                    const double*,
-                                                    const Mat3&,
-                                                    const Discretisation&);
+template decltype(pointsInMainPair<float>) pointsInMainPair<float>;
+template decltype(pointsInMainPair<double>) pointsInMainPair<double>;
+template decltype(pointsAtFarPairs<float>) pointsAtFarPairs<float>;
+template decltype(pointsAtFarPairs<double>) pointsAtFarPairs<double>;
 
 } // namespace farfield

@@ -329,23 +329,7 @@ LatticeSums<Real> latticeSums(const Grid& grid,
     return sums;
 }
 
-template LatticeSums<float> latticeSums<float>(const Grid&,
-                                               Boundary,
-                                               int,
-                                               int,
-                                               int,
-                                               const std::vector<int>&,
-                                               double,
-                                               double,
-                                               int);
-template LatticeSums<double> latticeSums<double>(const Grid&,
-                                                 Boundary,
-                                                 int,
-                                                 int,
-                                                 int,
-                                                 const std::vector<int>&,
-                                                 double,
-                                                 double,
-                                                 int);
+template decltype(latticeSums<float>) latticeSums<float>;
+template decltype(latticeSums<double>) latticeSums<double>;
 
 } // namespace farfield

@@ -229,17 +229,7 @@ void addReciprocalSpaceOfSlab(const Grid& grid,
     failure.rethrow();
 }
 
-template void addReciprocalSpaceOfSlab(const Grid&,
-                                       double,
-                                       double,
-                                       const std::vector<int>&,
-                                       int,
-                                       LatticeSums<float>*);
-template void addReciprocalSpaceOfSlab(const Grid&,
-                                       double,
-                                       double,
-                                       const std::vector<int>&,
-                                       int,
-                                       LatticeSums<double>*);
+template decltype(addReciprocalSpaceOfSlab<float>) addReciprocalSpaceOfSlab<float>;
+template decltype(addReciprocalSpaceOfSlab<double>) addReciprocalSpaceOfSlab<double>;
 
 } // namespace farfield

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief What a CoulombSolver is made of.
+ *  \brief What a CoulombSolver is made of, and access to it.
  */
 #ifndef FARFIELD_SOLVER_COULOMB_IMPL_H
 #define FARFIELD_SOLVER_COULOMB_IMPL_H
@@ -55,6 +55,14 @@ public:
     virtual bool mustRecordAgain() const         = 0;
     virtual bool mayUpdateGraphs() const         = 0;
     //!@}
+};
+
+//! What farfield_cuda.h sees of solvers.
+template<class Real>
+struct SolverAccess
+{
+    static auto& of(const CoulombSolver<Real>& solver) { return *solver.impl_; }
+    static auto& of(const Solver<Real>& solver) { return solver.impl(); }
 };
 
 } // namespace farfield

@@ -13,7 +13,6 @@
 #include "evaluation/input_check.h"
 #include "evaluation/memory_errors.h"
 #include "solver/ranks_check.h"
-#include "solver/solver_access.h"
 
 namespace farfield
 {

@@ -81,15 +81,7 @@ std::vector<double> groupEnergies(ChargeSet<Real>* charges,
     return energies;
 }
 
-template std::vector<double> groupEnergies(ChargeSet<float>*,
-                                           const std::vector<WeightedCharges<float>>&,
-                                           const int*,
-                                           int,
-                                           const std::function<void(float*)>&);
-template std::vector<double> groupEnergies(ChargeSet<double>*,
-                                           const std::vector<WeightedCharges<double>>&,
-                                           const int*,
-                                           int,
-                                           const std::function<void(double*)>&);
+template decltype(groupEnergies<float>) groupEnergies<float>;
+template decltype(groupEnergies<double>) groupEnergies<double>;
 
 } // namespace farfield

@@ -4,7 +4,7 @@
 /*! \file
  *  \brief The public interface: checks what comes in, and hands it on.
  */
-#include "solver/solver_access.h"
+#include "solver/solver_impl.h"
 
 #include <algorithm>
 #include <utility>
