@@ -6,7 +6,9 @@
  *         them is expected to carry.
  */
 #include <algorithm>
+#include <numeric>
 
+#include "choice/force_scale.h"
 #include "evaluation/input_check.h"
 #include "parallel/measured_network.h"
 #include "solver/agreement.h"
@@ -135,6 +137,22 @@ std::vector<double> DistributedSolver<Real>::Impl::choiceOfFirst(const std::vect
         all.prepare(x.data(), rows);
     }
     return all.choice().state();
+}
+
+template<class Real>
+bool DistributedSolver<Real>::Impl::areFieldsAsMeasured(
+        const std::vector<double>& cappedFields) const
+{
+    const OperatorsInUse<Real>& operators = evaluator_->operators();
+    if (!operators.exist()
+        || std::any_of(cappedFields.begin(), cappedFields.end(), [](double f) { return f < 0; }))
+    {
+        return true;
+    }
+    return chosen_.areFieldsAsMeasured(
+            std::accumulate(cappedFields.begin(), cappedFields.end(), 0.0),
+            sums_,
+            leastForce(options_, sizeof(Real), sums_, operators.box().determinant()));
 }
 
 template<class Real>

@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "base/hash.h"
-#include "choice/force_scale.h"
 #include "evaluation/input_check.h"
 #include "evaluation/memory_errors.h"
 #include "solver/ranks_check.h"
@@ -409,22 +408,6 @@ void DistributedSolver<Real>::Impl::makeReady(const Task<Real>& task, const Posi
         evaluator_->times().add(Stage::Sort, [&] { plan(); });
     }
     chosen_.complete(numbers_);
-}
-
-template<class Real>
-bool DistributedSolver<Real>::Impl::areFieldsAsMeasured(
-        const std::vector<double>& cappedFields) const
-{
-    const OperatorsInUse<Real>& operators = evaluator_->operators();
-    if (!operators.exist()
-        || std::any_of(cappedFields.begin(), cappedFields.end(), [](double f) { return f < 0; }))
-    {
-        return true;
-    }
-    return chosen_.areFieldsAsMeasured(
-            std::accumulate(cappedFields.begin(), cappedFields.end(), 0.0),
-            sums_,
-            leastForce(options_, sizeof(Real), sums_, operators.box().determinant()));
 }
 
 template<class Real>
