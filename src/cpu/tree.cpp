@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/threads.h"
 #include "cpu/cpu_kernels.h"
 #include "operators/background.h"
 #include "operators/child_translation.h"
@@ -112,24 +111,88 @@ AlignedVector<Real> rowMajor(const Matrix& T)
     return AlignedVector<Real>(T.data(), T.data() + T.size());
 }
 
-//! Slots of the children in one octant, and those of their parents: no two of them share one.
-template<class Real>
-void familySlots(const Level<Real>& child,
-                 const Level<Real>& parent,
-                 int octant,
-                 std::vector<int>* children,
-                 std::vector<int>* parents)
+//! Slots of cells and of their parents, of which no two are the same.
+struct Family
 {
-    children->clear();
-    parents->clear();
-    for (size_t slot = 0; slot < child.cells.size(); slot++)
+    std::vector<int> children, parents;
+
+    //! Those of the parents [begin, end) with children in one octant.
+    template<class Real>
+    void
+    ofParents(const Level<Real>& child, const Level<Real>& parent, int octant, int begin, int end)
     {
-        if (octantOf(child.cells[slot]) == octant)
+        children.clear();
+        parents.clear();
+        for (int slot = begin; slot < end; slot++)
         {
-            children->push_back(static_cast<int>(slot));
-            parents->push_back(parent.slotOf[parent.grid.index(parentOf(child.cells[slot]))]);
+            const int own = child.slotOf[child.grid.index(childOf(parent.cells[slot], octant))];
+            if (own >= 0)
+            {
+                children.push_back(own);
+                parents.push_back(slot);
+            }
         }
     }
+    //! Those of the children [begin, end) that are in one octant.
+    template<class Real>
+    void
+    ofChildren(const Level<Real>& child, const Level<Real>& parent, int octant, int begin, int end)
+    {
+        children.clear();
+        parents.clear();
+        for (int slot = begin; slot < end; slot++)
+        {
+            if (octantOf(child.cells[slot]) == octant)
+            {
+                children.push_back(slot);
+                parents.push_back(parent.slotOf[parent.grid.index(parentOf(child.cells[slot]))]);
+            }
+        }
+    }
+};
+
+//! Cells that a thread takes at a time: all threads have as many, and operands stay in the cache.
+int stretchOfCells(int cells, int threads)
+{
+    constexpr int c_most = 512;
+    const int rounds     = (cells + c_most * threads - 1) / (c_most * threads);
+    const int parts      = std::max(1, rounds) * threads;
+    const int each       = (cells + parts - 1) / parts;
+    // no cache line belongs to two threads
+    return std::max(1, (each + c_slotPadding - 1) / c_slotPadding) * c_slotPadding;
+}
+
+//! Calls work(begin, end, stretch) for all stretches of cells, by all threads.
+template<class Work>
+void forStretches(int cells, Team* team, const Work& work)
+{
+    const int stretch = stretchOfCells(cells, team->threads());
+    team->forTasks((cells + stretch - 1) / stretch,
+                   [&](int k, int /*thread*/)
+                   { work(k * stretch, std::min(cells, (k + 1) * stretch), k); });
+}
+//! The number of these stretches.
+int stretchCount(int cells, int threads)
+{
+    const int stretch = stretchOfCells(cells, threads);
+    return (cells + stretch - 1) / stretch;
+}
+
+//! Sets [begin, end) of each row of a coefficient-major array to zero.
+template<class Real>
+void clearSlots(int begin, int end, int padded, AlignedVector<Real>* values)
+{
+    for (size_t row = 0; row < values->size(); row += padded)
+    {
+        std::fill(values->begin() + row + begin, values->begin() + row + end, Real(0));
+    }
+}
+
+//! The end of a stretch of cells, with the padding behind the last.
+template<class Real>
+int paddedEnd(const Level<Real>& level, int end)
+{
+    return end == static_cast<int>(level.cells.size()) ? level.padded : end;
 }
 
 } // namespace
@@ -153,8 +216,8 @@ void Level<Real>::setCells(std::vector<Int3> occupied, int coefficients)
 }
 
 template<class Real>
-Tree<Real>::Tree(const Mat3& scaledEdges, int ws, const Reduction& reduction, int threads) :
-    operators_(scaledEdges, ws, reduction, threads), threads_(threads),
+Tree<Real>::Tree(const Mat3& scaledEdges, int ws, const Reduction& reduction, Team* team) :
+    operators_(scaledEdges, ws, reduction, team->threads()), team_(*team),
     gradient_(derivativeTerms(reduction.order())),
     nextGradient_(derivativeTerms(reduction.order() + (reduction.leastSquares() ? 0 : 1)))
 {
@@ -184,17 +247,25 @@ void Tree<Real>::setStrain(const Mat3& strain)
 template<class Real>
 void Tree<Real>::m2m(const Level<Real>& child, Level<Real>* parent) const
 {
-    std::fill(parent->M.begin(), parent->M.end(), Real(0));
-    const int n = coefficientCount(operators_.order());
-    std::vector<int> children, parents;
-    for (int o = 0; o < 8; o++)
-    {
-        familySlots(child, *parent, o, &children, &parents);
-        Columns<Real> X(n, children.size()), Y(n, children.size());
-        X.gather(child.M, child.padded, children);
-        Y.transform(up_[o], X);
-        Y.scatterAdd(parents, parent->padded, &parent->M);
-    }
+    const int n     = coefficientCount(operators_.order());
+    const int cells = static_cast<int>(parent->cells.size());
+    forStretches(cells,
+                 &team_,
+                 [&](int begin, int end, int /*stretch*/)
+                 {
+                     clearSlots(begin, paddedEnd(*parent, end), parent->padded, &parent->M);
+                     Family family;
+                     Columns<Real> X(n, 0), Y(n, 0);
+                     for (int o = 0; o < 8; o++)
+                     {
+                         family.ofParents(child, *parent, o, begin, end);
+                         X.resize(n, family.children.size());
+                         Y.resize(n, family.children.size());
+                         X.gather(child.M, child.padded, family.children);
+                         Y.transform(up_[o], X);
+                         Y.scatterAdd(family.parents, parent->padded, &parent->M);
+                     }
+                 });
 }
 
 template<class Real>
@@ -224,39 +295,55 @@ void Tree<Real>::l2l(const Level<Real>& parent,
                      double background,
                      double* virial) const
 {
-    std::fill(child->L.begin(), child->L.end(), Real(0));
-    const int n = coefficientCount(operators_.order());
-    std::vector<int> children, parents;
-    for (int o = 0; o < 8; o++)
+    const int n     = coefficientCount(operators_.order());
+    const int cells = static_cast<int>(child->cells.size());
+    std::vector<std::array<double, 6>> partial(stretchCount(cells, team_.threads()));
+    const auto doStretch = [&](int begin, int end, int stretch)
     {
-        familySlots(*child, parent, o, &children, &parents);
-        Columns<Real> X(n, parents.size()), Y(n, parents.size());
-        X.gather(parent.L, parent.padded, parents);
-        Y.transform(down_[o], X);
-        const Vec3& s = shifts_[o];
-        for (int i = 0; i < std::min(n, c_shiftTerms); i++)
+        clearSlots(begin, paddedEnd(*child, end), child->padded, &child->L);
+        Family family;
+        Columns<Real> X(n, 0), Y(n, 0);
+        for (int o = 0; o < 8; o++)
         {
-            Y.addToRow(i, backgroundOfShift(i, s.data(), background));
+            family.ofChildren(*child, parent, o, begin, end);
+            X.resize(n, family.parents.size());
+            Y.resize(n, family.parents.size());
+            X.gather(parent.L, parent.padded, family.parents);
+            Y.transform(down_[o], X);
+            const Vec3& s = shifts_[o];
+            for (int i = 0; i < std::min(n, c_shiftTerms); i++)
+            {
+                Y.addToRow(i, backgroundOfShift(i, s.data(), background));
+            }
+            Y.scatterAdd(family.children, child->padded, &child->L);
+            if (virial != nullptr && !family.children.empty())
+            {
+                X.gather(child->M, child->padded, family.children);
+                double force[3] = { 0, 0, 0 };
+                for (const DerivativeTerm& t : gradient_)
+                {
+                    force[t.axis] -= t.value * Y.dot(t.from, X, t.to);
+                }
+                if (n > 1)
+                {
+                    addBackgroundForce(background, { X.sum(1), X.sum(2), X.sum(3) }, force);
+                }
+                auto& sum = partial[stretch];
+                sum[0] -= 0.5 * s[0] * force[0];
+                sum[1] -= 0.5 * s[1] * force[1];
+                sum[2] -= 0.5 * s[2] * force[2];
+                sum[3] -= 0.25 * (s[0] * force[1] + s[1] * force[0]);
+                sum[4] -= 0.25 * (s[0] * force[2] + s[2] * force[0]);
+                sum[5] -= 0.25 * (s[1] * force[2] + s[2] * force[1]);
+            }
         }
-        Y.scatterAdd(children, child->padded, &child->L);
-        if (virial != nullptr && !children.empty())
+    };
+    forStretches(cells, &team_, doStretch);
+    for (size_t k = 0; virial != nullptr && k < partial.size(); k++)
+    {
+        for (int c = 0; c < 6; c++)
         {
-            X.gather(child->M, child->padded, children);
-            double force[3] = { 0, 0, 0 };
-            for (const DerivativeTerm& t : gradient_)
-            {
-                force[t.axis] -= t.value * Y.dot(t.from, X, t.to);
-            }
-            if (n > 1)
-            {
-                addBackgroundForce(background, { X.sum(1), X.sum(2), X.sum(3) }, force);
-            }
-            virial[0] -= 0.5 * s[0] * force[0];
-            virial[1] -= 0.5 * s[1] * force[1];
-            virial[2] -= 0.5 * s[2] * force[2];
-            virial[3] -= 0.25 * (s[0] * force[1] + s[1] * force[0]);
-            virial[4] -= 0.25 * (s[0] * force[2] + s[2] * force[0]);
-            virial[5] -= 0.25 * (s[1] * force[2] + s[2] * force[1]);
+            virial[c] += partial[k][c];
         }
     }
 }
@@ -305,17 +392,6 @@ void addPairs(const Vec3& D, const Vec3& force, std::array<double, StrainCount>*
     }
 }
 
-//! Targets that a thread takes at a time: all threads have as many, and operands stay in the cache.
-int stretchOfTargets(int cells, int threads)
-{
-    constexpr int c_most = 512;
-    const int rounds     = (cells + c_most * threads - 1) / (c_most * threads);
-    const int parts      = std::max(1, rounds) * threads;
-    const int each       = (cells + parts - 1) / parts;
-    // no cache line belongs to two threads
-    return std::max(1, (each + c_slotPadding - 1) / c_slotPadding) * c_slotPadding;
-}
-
 } // namespace
 
 template<class Real>
@@ -325,58 +401,46 @@ void Tree<Real>::m2l(const Level<Real>& sources,
 {
     const auto& operators = operators_.operators();
     // rows of the local expansions
-    const bool more     = virial != nullptr && !operators_.leastSquares();
-    const int rows      = coefficientCount(operators_.order() + (more ? 1 : 0));
-    const int n         = coefficientCount(operators_.order());
-    const int cells     = static_cast<int>(level->cells.size());
-    const int stretch   = stretchOfTargets(cells, threads_);
-    const int stretches = (cells + stretch - 1) / stretch;
-    std::vector<std::array<double, StrainCount>> partial(stretches);
-    FirstException failure;
-#pragma omp parallel num_threads(threads_)
+    const bool more = virial != nullptr && !operators_.leastSquares();
+    const int rows  = coefficientCount(operators_.order() + (more ? 1 : 0));
+    const int n     = coefficientCount(operators_.order());
+    const int cells = static_cast<int>(level->cells.size());
+    std::vector<std::array<double, StrainCount>> partial(stretchCount(cells, team_.threads()));
+    const auto doStretch = [&](int begin, int end, int k)
     {
         std::vector<int> from, to;
         Columns<Real> X(n, 0), Y(n, 0), Z(n, 0);
-        const auto doStretch = [&](int begin, std::array<double, StrainCount>* sum)
+        for (const auto& op : operators)
         {
-            const int end = std::min(cells, begin + stretch);
-            for (const auto& op : operators)
+            findPairs(sources, *level, op, begin, end, &from, &to);
+            if (from.empty())
             {
-                findPairs(sources, *level, op, begin, end, &from, &to);
-                if (from.empty())
-                {
-                    continue;
-                }
-                X.resize(n, from.size());
-                X.gather(sources.M, sources.padded, from);
-                Y.resize(rows, from.size());
-                Y.transform(op.T, X);
-                Y.scatterAdd(to, level->padded, &level->L);
-                if (virial == nullptr)
-                {
-                    continue;
-                }
-                if (more)
-                {
-                    Y.transform(op.next, X, n);
-                }
-                Z.resize(n, to.size());
-                Z.gather(level->M, level->padded, to);
-                Vec3 force = Vec3::Zero();
-                for (const DerivativeTerm& t : nextGradient_)
-                {
-                    force[t.axis] -= t.value * Y.dot(t.from, Z, t.to);
-                }
-                addPairs(operators_.displacement(op.D), force, sum);
+                continue;
             }
-        };
-#pragma omp for schedule(static)
-        for (int k = 0; k < stretches; k++)
-        {
-            failure.run([&] { doStretch(k * stretch, &partial[k]); });
+            X.resize(n, from.size());
+            X.gather(sources.M, sources.padded, from);
+            Y.resize(rows, from.size());
+            Y.transform(op.T, X);
+            Y.scatterAdd(to, level->padded, &level->L);
+            if (virial == nullptr)
+            {
+                continue;
+            }
+            if (more)
+            {
+                Y.transform(op.next, X, n);
+            }
+            Z.resize(n, to.size());
+            Z.gather(level->M, level->padded, to);
+            Vec3 force = Vec3::Zero();
+            for (const DerivativeTerm& t : nextGradient_)
+            {
+                force[t.axis] -= t.value * Y.dot(t.from, Z, t.to);
+            }
+            addPairs(operators_.displacement(op.D), force, &partial[k]);
         }
-    }
-    failure.rethrow();
+    };
+    forStretches(cells, &team_, doStretch);
     for (size_t k = 0; virial != nullptr && k < partial.size(); k++)
     {
         for (int c = 0; c < StrainCount; c++)
