@@ -21,21 +21,30 @@ double now()
             .count();
 }
 
-//! Waits until a condition holds.
+/*! \brief Waits until a condition holds.
+ *
+ *  Whoever waits longer than he has worked lets others have the processor: perhaps it is the one that
+ *  he waits for. Spinning costs no more than the work then.
+ *  \param[in] worked  s */
 template<class Condition>
-void waitFor(const Condition& holds)
+void waitFor(double worked, const Condition& holds)
 {
-    // some 50 microseconds: on processors of its own a team never waits so long between loops
-    constexpr int c_spins = 1000;
-    for (int spins = 0; !holds(); spins++)
+    constexpr double c_least = 50e-6;
+    constexpr int c_spins    = 32; // between two looks at the clock
+    double begin             = -1;
+    bool isPatient           = true;
+    for (int spins = 1; !holds(); spins++)
     {
-        if (spins < c_spins)
-        {
-            hwy::Pause();
-        }
-        else
+        if (!isPatient)
         {
             std::this_thread::yield();
+            continue;
+        }
+        hwy::Pause();
+        if (spins % c_spins == 0)
+        {
+            begin     = begin < 0 ? now() : begin;
+            isPatient = now() - begin < std::max(c_least, worked);
         }
     }
 }
@@ -58,8 +67,9 @@ bool Team::take(std::atomic<std::uint64_t>* share, int* task)
     return isFree(taken);
 }
 
-void Team::workOff(int thread)
+double Team::workOff(int thread)
 {
+    double worked  = 0;
     Member& own    = members_[thread];
     long long done = own.done.load(std::memory_order_relaxed);
     for (int next = 0; next < threads_; next++)
@@ -75,6 +85,7 @@ void Team::workOff(int thread)
                 failure_->run([&] { loop.work(task, thread); });
                 const double end = now();
                 own.atWork[loop.account] += end - begin;
+                worked += end - begin;
                 begin = end;
                 done++;
             }
@@ -84,6 +95,7 @@ void Team::workOff(int thread)
             own.done.store(done, std::memory_order_release);
         }
     }
+    return worked;
 }
 
 bool Team::isDone() const
@@ -99,16 +111,17 @@ bool Team::isDone() const
 void Team::serve(int thread)
 {
     unsigned seen = atBegin_;
+    double worked = 0;
     while (true)
     {
         unsigned signal = seen;
-        waitFor([&] { return (signal = signal_.load(std::memory_order_acquire)) != seen; });
+        waitFor(worked, [&] { return (signal = signal_.load(std::memory_order_acquire)) != seen; });
         if (signal % 2 != 0)
         {
             return;
         }
-        seen = signal;
-        workOff(thread);
+        seen   = signal;
+        worked = workOff(thread);
     }
 }
 
@@ -203,8 +216,7 @@ void Team::run()
         }
     }
     signal_.fetch_add(2, std::memory_order_release);
-    workOff(0);
-    waitFor([&] { return isDone(); });
+    waitFor(workOff(0), [&] { return isDone(); });
     loopsAdded_ = 0;
     running_ += now() - begin;
     failure.rethrow();

@@ -94,8 +94,8 @@ private:
     };
     //! Takes a task from a share.
     static bool take(std::atomic<std::uint64_t>* share, int* task);
-    //! Does tasks until none is free.
-    void workOff(int thread);
+    //! Does tasks until none is free. \returns how long, s
+    double workOff(int thread);
     //! Whether all tasks that were handed out are done.
     bool isDone() const;
     //! Waits for loops until the region ends.
