@@ -143,16 +143,13 @@ std::string describeSetup(const farfield::Setup& setup,
                          setup.leastSquares ? "least-squares" : "truncated");
     text += formatString("  estimated error          %.1e (relative RMS force error)\n",
                          setup.estimatedError);
-    const bool areMoved =
-            setup.device == farfield::Device::Cpu && setup.threads > 1 && mayMoveThreads();
+    const bool areMoved = setup.device == farfield::Device::Cpu && setup.threads > 1 && mayMoveThreads();
     text += formatString("  device                   %s (%s), %d OpenMP thread%s%s\n",
                          deviceTitle(setup.device),
                          setup.deviceName.c_str(),
                          setup.threads,
                          setup.threads == 1 ? "" : "s",
-                         areMoved
-                                 ? ", not pinned: slow if other programs use the cores, see -pin"
-                                 : "");
+                         areMoved ? ", not pinned: slow if other programs use the cores, see -pin" : "");
     text += formatString("  device chosen by         %s%s\n",
                          deviceChoice.reason.c_str(),
                          deviceChoice.id >= 0 && setup.device == farfield::Device::Cpu

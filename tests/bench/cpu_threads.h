@@ -20,12 +20,12 @@ namespace bench
 //! What to measure.
 struct ThreadsCase
 {
-    std::vector<int> threads;  //!< numbers of threads, the first is what others compare with
-    std::vector<int> water;    //!< atoms of each box of water
-    std::vector<int> protein;  //!< atoms of each protein in water
-    int evaluations     = 200; //!< that count
-    std::string json    = "";  //!< file to write; empty: none
-    std::string command = "";  //!< how the program was called
+    std::vector<int> threads; //!< numbers of threads, the first is what others compare with
+    std::vector<int> water;   //!< atoms of each box of water
+    std::vector<int> protein; //!< atoms of each protein in water
+    int evaluations = 200;    //!< that count
+    std::string json;         //!< file to write; empty: none
+    std::string command;      //!< how the program was called
 };
 
 /*! \brief Prints a table for each system, and writes all of them to the JSON file.
