@@ -66,6 +66,9 @@ const char* deviceTitle(const farfield::Device device)
     return device == farfield::Device::Gpu ? "GPU" : "CPU";
 }
 
+//! The log says so if threads wait for more of the time than this.
+constexpr double c_muchWaiting = 0.4;
+
 //! Whether the system may move this thread from core to core: mdrun pins a thread to a single one.
 bool mayMoveThreads()
 {
@@ -225,6 +228,15 @@ std::string stageTable(const std::string& title, const std::vector<farfield::Sta
         text += row(stage.name, stage.calls, stage.seconds);
     }
     text += row("Total", maxCalls, total);
+    const auto waiting = std::find_if(
+            times.begin(), times.end(), [](const auto& stage) { return stage.name == "Waiting"; });
+    if (waiting != times.end() && waiting->seconds > c_muchWaiting * total)
+    {
+        text += formatString(
+                "  Threads waited for each other for %.0f %% of this time. Other programs use the "
+                "cores, or fewer threads (-ntomp) are as fast.\n",
+                100 * waiting->seconds / total);
+    }
     return stripString(text);
 }
 
