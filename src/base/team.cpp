@@ -127,8 +127,7 @@ void Team::serve(int thread)
 
 void Team::together(const std::function<void()>& work)
 {
-    loopsAdded_ = 0; // what a failure has left
-    if (threads_ == 1 || isTogether_)
+    if (isTogether_)
     {
         work();
         return;
@@ -136,7 +135,7 @@ void Team::together(const std::function<void()>& work)
     FirstException failure;
     atBegin_    = signal_.load(std::memory_order_relaxed);
     isTogether_ = true;
-#pragma omp parallel num_threads(threads_)
+#pragma omp parallel num_threads(threads_) if (threads_ > 1)
     {
         const int thread = omp_get_thread_num();
         if (thread == 0)
@@ -149,8 +148,9 @@ void Team::together(const std::function<void()>& work)
             serve(thread);
         }
     }
-    isTogether_ = false;
     signal_.fetch_add(1, std::memory_order_relaxed);
+    isTogether_ = false;
+    loopsAdded_ = 0; // what a failure has left
     failure.rethrow();
 }
 
@@ -187,15 +187,9 @@ void Team::run()
     {
         return;
     }
-    if (!isTogether_ && threads_ > 1)
+    if (!isTogether_)
     {
-        const int added = loopsAdded_;
-        together(
-                [&]
-                {
-                    loopsAdded_ = added;
-                    run();
-                });
+        together([this] { run(); });
         return;
     }
     const double begin = now();

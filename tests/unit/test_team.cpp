@@ -154,9 +154,58 @@ TEST(Team, PassesOnWhatTasksThrow)
                      std::logic_error);
         // nothing of it is left
         const Counts counts(100);
-        team.together([&] { team.forTasks(100, counts.work(team)); });
+        team.forTasks(100, counts.work(team));
         counts.expect(1);
+        team.together([&] { team.forTasks(100, counts.work(team)); });
+        counts.expect(2);
     }
+}
+
+//! Far more threads than processors, short loops, and other teams of the same process beside them.
+TEST(Team, DoesEveryTaskOnceOnABusyMachine)
+{
+    constexpr int c_threads = 16, c_rounds = 200;
+    const auto work = []
+    {
+        Team team(c_threads);
+        for (int repeat = 0; repeat < 3; repeat++)
+        {
+            team.together(
+                    [&]
+                    {
+                        std::vector<int> values(3 * c_threads, 0);
+                        for (int round = 0; round < c_rounds; round++)
+                        {
+                            // each task continues what some thread has done in the loop before
+                            team.forTasks(static_cast<int>(values.size()),
+                                          [&](int task, int /*thread*/) { values[task] += task; });
+                        }
+                        for (int task = 0; task < static_cast<int>(values.size()); task++)
+                        {
+                            ASSERT_EQ(values[task], c_rounds * task);
+                        }
+                    });
+        }
+    };
+    std::thread other(work);
+    work();
+    other.join();
+}
+
+TEST(Team, IsSmallerInAParallelRegion)
+{
+    Team team(4);
+    const Counts alone(100), inLoops(100);
+#pragma omp parallel num_threads(2)
+    {
+#pragma omp single
+        {
+            team.forTasks(100, alone.work(team));
+            team.together([&] { team.forTasks(100, inLoops.work(team)); });
+        }
+    }
+    alone.expect(1);
+    inLoops.expect(1);
 }
 
 TEST(Team, CountsTheTimeOfWork)
