@@ -173,11 +173,11 @@ void Team::addRanges(int n, int grain, RangeWork work)
     const int most  = threads_ == 1 ? 1 : 4 * threads_;
     const int tasks = std::min(most, (n + grain - 1) / std::max(1, grain));
     add(tasks,
-        [n, tasks, work = std::move(work)](int task, int thread)
+        [n, tasks, work = std::move(work)](int task, int /*thread*/)
         {
             const auto begin = [&](int t)
             { return static_cast<int>(static_cast<long long>(n) * t / tasks); };
-            work(begin(task), begin(task + 1), thread);
+            work(begin(task), begin(task + 1));
         });
 }
 

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/threads.h"
@@ -33,8 +34,8 @@ class Team
 public:
     //! Called with a task and with the number of the thread that does it, below threads().
     using Work = std::function<void(int task, int thread)>;
-    //! Called with the tasks [begin, end) and with the number of the thread.
-    using RangeWork = std::function<void(int begin, int end, int thread)>;
+    //! Called with the elements [begin, end).
+    using RangeWork = std::function<void(int begin, int end)>;
 
     //! \param[in] threads  OpenMP threads; all are asked for, see forTasks()
     explicit Team(int threads) : threads_(threads), members_(threads) {}
@@ -46,7 +47,8 @@ public:
     //! Calls work() in one parallel region, to which the loops of the work belong.
     void together(const std::function<void()>& work);
 
-    //! Work for all tasks, each once, to be done by the next run(): together with what else was added.
+    //! Work for all tasks, each once, to be done by the next run(), together with what else was added:
+    //! none of it may depend on the rest.
     void add(int tasks, Work work);
     //! The same for ranges of [0, n), of about \p grain elements or larger.
     void addRanges(int n, int grain, RangeWork work);

@@ -106,18 +106,14 @@ double CpuBackend<Real>::farEnergy()
     const Level<Real>& level = leaves();
     const int n              = coefficientCount(discretisation_.order);
     std::vector<double> partial(n, 0.0);
-    team_.forRanges(n,
-                    1,
-                    [&](int begin, int end, int /*thread*/)
-                    {
-                        for (int i = begin; i < end; i++)
-                        {
-                            const size_t row = static_cast<size_t>(i) * level.padded;
-                            // cells that are padding have no multipoles
-                            partial[i] = cpuKernels<Real>().exactDot(
-                                    level.M.data() + row, level.L.data() + row, level.padded);
-                        }
-                    });
+    team_.forTasks(n,
+                   [&](int i, int /*thread*/)
+                   {
+                       const size_t row = static_cast<size_t>(i) * level.padded;
+                       // cells that are padding have no multipoles
+                       partial[i] = cpuKernels<Real>().exactDot(
+                               level.M.data() + row, level.L.data() + row, level.padded);
+                   });
     double energy = 0;
     for (double part : partial)
     {

@@ -30,7 +30,7 @@ public:
         constexpr int c_grain = 256;
         team->addRanges(static_cast<int>(leaves.cells.size()),
                         c_grain,
-                        [this, &leaves, &start](int begin, int end, int /*thread*/)
+                        [this, &leaves, &start](int begin, int end)
                         {
                             for (int slot = begin; slot < end; slot++)
                             {

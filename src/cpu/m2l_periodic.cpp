@@ -143,7 +143,7 @@ void PeriodicM2l<Real>::setStrain(const Mat3& strain)
     const double weight[StrainCount] = {
         strain(0, 0), strain(1, 1), 2 * strain(0, 1), 2 * strain(0, 2), 2 * strain(1, 2)
     };
-    const auto strainBlocks = [&](int begin, int end, int /*thread*/)
+    const auto strainBlocks = [&](int begin, int end)
     {
         AlignedVector<Real> w(static_cast<size_t>(degrees) * lanes_);
         for (int b = begin; b < end; b++)

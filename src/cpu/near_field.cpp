@@ -149,7 +149,7 @@ void NearField<Real>::sortClosePairs(const std::vector<std::pair<int, int>>& pai
         constexpr int c_grain = 4096;
         team_.forRanges(static_cast<int>(atom.size()),
                         c_grain,
-                        [&](int begin, int end, int /*thread*/)
+                        [&](int begin, int end)
                         {
                             for (int i = begin; i < end; i++)
                             {

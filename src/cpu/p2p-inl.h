@@ -26,6 +26,7 @@ namespace farfield
 namespace HWY_NAMESPACE
 {
 
+//! Forces between the targets of an item and all that is staged. \returns the energy
 template<Besides besides, bool Third, class Real>
 double cellForces(const NearTask<Real>& task,
                   const NearItem& item,

@@ -41,6 +41,7 @@ HWY_INLINE Vec<double> scaledInverseRoot(Vec<double> r2)
     const Tag<double> d;
     return hn::Div(hn::Set(d, 1.0), hn::Sqrt(r2));
 }
+
 //! What is computed beside the forces.
 enum class Besides
 {

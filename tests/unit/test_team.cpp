@@ -93,11 +93,11 @@ TEST(Team, CutsRangesWithoutGaps)
             const auto work = counts.work(team);
             team.forRanges(n,
                            10,
-                           [&](int begin, int end, int thread)
+                           [&](int begin, int end)
                            {
                                for (int i = begin; i < end; i++)
                                {
-                                   work(i, thread);
+                                   work(i, 0);
                                }
                            });
             counts.expect(1);
