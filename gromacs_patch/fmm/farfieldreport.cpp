@@ -41,6 +41,10 @@
 
 #include "farfieldreport.h"
 
+#ifdef __linux__
+#    include <sched.h>
+#endif
+
 #include <algorithm>
 
 #include <farfield/farfield_parallel.h>
@@ -60,6 +64,20 @@ namespace
 const char* deviceTitle(const farfield::Device device)
 {
     return device == farfield::Device::Gpu ? "GPU" : "CPU";
+}
+
+//! The log says so if threads wait for more of the time than this.
+constexpr double c_muchWaiting = 0.4;
+
+//! Whether the system may move this thread from core to core: mdrun pins a thread to a single one.
+bool mayMoveThreads()
+{
+#ifdef __linux__
+    cpu_set_t cores;
+    return sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) > 1;
+#else
+    return false;
+#endif
 }
 
 //! Lists the settings that were timed, if any.
@@ -128,11 +146,13 @@ std::string describeSetup(const farfield::Setup& setup,
                          setup.leastSquares ? "least-squares" : "truncated");
     text += formatString("  estimated error          %.1e (relative RMS force error)\n",
                          setup.estimatedError);
-    text += formatString("  device                   %s (%s), %d OpenMP thread%s\n",
+    const bool areMoved = setup.device == farfield::Device::Cpu && setup.threads > 1 && mayMoveThreads();
+    text += formatString("  device                   %s (%s), %d OpenMP thread%s%s\n",
                          deviceTitle(setup.device),
                          setup.deviceName.c_str(),
                          setup.threads,
-                         setup.threads == 1 ? "" : "s");
+                         setup.threads == 1 ? "" : "s",
+                         areMoved ? ", not pinned: slow if other programs use the cores, see -pin" : "");
     text += formatString("  device chosen by         %s%s\n",
                          deviceChoice.reason.c_str(),
                          deviceChoice.id >= 0 && setup.device == farfield::Device::Cpu
@@ -208,6 +228,15 @@ std::string stageTable(const std::string& title, const std::vector<farfield::Sta
         text += row(stage.name, stage.calls, stage.seconds);
     }
     text += row("Total", maxCalls, total);
+    const auto waiting = std::find_if(
+            times.begin(), times.end(), [](const auto& stage) { return stage.name == "Waiting"; });
+    if (waiting != times.end() && waiting->seconds > c_muchWaiting * total)
+    {
+        text += formatString(
+                "  Threads waited for each other for %.0f %% of this time. Other programs use the "
+                "cores, or fewer threads (-ntomp) are as fast.\n",
+                100 * waiting->seconds / total);
+    }
     return stripString(text);
 }
 

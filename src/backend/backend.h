@@ -7,6 +7,7 @@
 #ifndef FARFIELD_BACKEND_BACKEND_H
 #define FARFIELD_BACKEND_BACKEND_H
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -31,6 +32,7 @@ enum class Stage
     L2l,
     L2p,
     Collect,
+    Waiting,      //!< of threads of the CPU backend, for each other
     Perturbation, //!< of the particles whose charges differ between two states
     Groups,       //!< energies between groups of particles
     Count
@@ -106,10 +108,12 @@ public:
      *  \param[in] strain  symmetric and traceless, not zero */
     virtual void setVirialStrain(const Mat3& strain) = 0;
 
-    virtual void sort()         = 0; //!< wraps and bins the particles
-    virtual void exclusions()   = 0; //!< subtracts excluded pairs
-    virtual void p2p()          = 0; //!< near field
-    virtual void p2m()          = 0; //!< particles to multipoles of the leaves
+    //! Calls stages(), which runs the stages of an evaluation.
+    virtual void together(const std::function<void()>& stages) { stages(); }
+    virtual void sort()       = 0; //!< wraps and bins the particles
+    virtual void exclusions() = 0; //!< subtracts excluded pairs; ends sort()
+    virtual void p2p()        = 0; //!< near field
+    virtual void p2m()        = 0; //!< particles to multipoles of the leaves; ends p2p() on the CPU
     virtual void m2m(int level) = 0; //!< multipoles of a level to those of the next coarser one
     virtual void m2l(int level) = 0; //!< multipoles to local expansions; level 0: periodic M2L
     virtual void l2l(int level) = 0; //!< local expansions to the next finer level
@@ -123,11 +127,11 @@ public:
     //! repeated: there is room now.
     virtual bool mustRepeat() const { return false; }
 
-    //! \name Times that the host cannot measure
+    //! \name Times that the caller cannot measure
     //!@{
     virtual void beginStage(Stage /*stage*/) {}
     virtual void endStage(Stage /*stage*/) {}
-    //! Whether the device measures its stages; seconds, [Stage::Count], gets the last evaluation's.
+    //! Whether the backend measures its stages; seconds, [Stage::Count], gets the last evaluation's.
     virtual bool measured(double* /*seconds*/) { return false; }
     //!@}
 

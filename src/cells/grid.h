@@ -42,6 +42,11 @@ inline int octantOf(const Int3& c)
 {
     return (c[0] & 1) | ((c[1] & 1) << 1) | ((c[2] & 1) << 2);
 }
+//! The child of a cell that is in an octant.
+inline Int3 childOf(const Int3& c, int octant)
+{
+    return { 2 * c[0] + (octant & 1), 2 * c[1] + (octant >> 1 & 1), 2 * c[2] + (octant >> 2) };
+}
 
 /*! \brief How many of n cells a particle may be apart from another along an axis without images.
  *

@@ -104,24 +104,88 @@ private:
     AlignedVector<Real> values_;
 };
 
-//! Slots of the children in one octant, and those of their parents: no two of them share one.
-template<class Real>
-void familySlots(const Level<Real>& child,
-                 const Level<Real>& parent,
-                 int octant,
-                 std::vector<int>* children,
-                 std::vector<int>* parents)
+//! Slots of cells and of their parents, of which no two are the same.
+struct Family
 {
-    children->clear();
-    parents->clear();
-    for (size_t slot = 0; slot < child.cells.size(); slot++)
+    std::vector<int> children, parents;
+
+    //! Those of the parents [begin, end) with children in one octant.
+    template<class Real>
+    void
+    ofParents(const Level<Real>& child, const Level<Real>& parent, int octant, int begin, int end)
     {
-        if (octantOf(child.cells[slot]) == octant)
+        children.clear();
+        parents.clear();
+        for (int slot = begin; slot < end; slot++)
         {
-            children->push_back(static_cast<int>(slot));
-            parents->push_back(parent.slotOf[parent.grid.index(parentOf(child.cells[slot]))]);
+            const int own = child.slotOf[child.grid.index(childOf(parent.cells[slot], octant))];
+            if (own >= 0)
+            {
+                children.push_back(own);
+                parents.push_back(slot);
+            }
         }
     }
+    //! Those of the children [begin, end) that are in one octant.
+    template<class Real>
+    void
+    ofChildren(const Level<Real>& child, const Level<Real>& parent, int octant, int begin, int end)
+    {
+        children.clear();
+        parents.clear();
+        for (int slot = begin; slot < end; slot++)
+        {
+            if (octantOf(child.cells[slot]) == octant)
+            {
+                children.push_back(slot);
+                parents.push_back(parent.slotOf[parent.grid.index(parentOf(child.cells[slot]))]);
+            }
+        }
+    }
+};
+
+//! Cells that a thread takes at a time: all threads have as many, and operands stay in the cache.
+inline int stretchOfCells(int cells, int threads)
+{
+    constexpr int c_most = 512;
+    const int rounds     = (cells + c_most * threads - 1) / (c_most * threads);
+    const int parts      = std::max(1, rounds) * threads;
+    const int each       = (cells + parts - 1) / parts;
+    // no cache line belongs to two threads
+    return std::max(1, (each + c_slotPadding - 1) / c_slotPadding) * c_slotPadding;
+}
+
+//! Calls work(begin, end, stretch) for all stretches of cells, by all threads.
+template<class Work>
+void forStretches(int cells, Team* team, const Work& work)
+{
+    const int stretch = stretchOfCells(cells, team->threads());
+    team->forTasks((cells + stretch - 1) / stretch,
+                   [&](int k, int /*thread*/)
+                   { work(k * stretch, std::min(cells, (k + 1) * stretch), k); });
+}
+//! The number of these stretches.
+inline int stretchCount(int cells, int threads)
+{
+    const int stretch = stretchOfCells(cells, threads);
+    return (cells + stretch - 1) / stretch;
+}
+
+//! Sets [begin, end) of each row of a coefficient-major array to zero.
+template<class Real>
+void clearSlots(int begin, int end, int padded, AlignedVector<Real>* values)
+{
+    for (size_t row = 0; row < values->size(); row += padded)
+    {
+        std::fill(values->begin() + row + begin, values->begin() + row + end, Real(0));
+    }
+}
+
+//! The end of a stretch of cells, with the padding behind the last.
+template<class Real>
+int paddedEnd(const Level<Real>& level, int end)
+{
+    return end == static_cast<int>(level.cells.size()) ? level.padded : end;
 }
 
 } // namespace farfield

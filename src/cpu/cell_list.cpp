@@ -6,27 +6,31 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "farfield/farfield.h"
-
-#include "base/threads.h"
 
 namespace farfield
 {
 
 template<class Real>
-void CellList<Real>::sort(const Grid& grid,
-                          const std::array<double, 3>& offset,
-                          const Mat3& rotation,
-                          const Real* x,
-                          const ScaledCharges<Real>& charges,
-                          int threads)
+void CellList<Real>::bin(const Grid& grid,
+                         const std::array<double, 3>& offset,
+                         const Mat3& rotation,
+                         const Real* x,
+                         const ScaledCharges<Real>& charges,
+                         Team* team)
 {
     const int n     = charges.count();
     const int cells = static_cast<int>(grid.count());
     given_          = static_cast<int>(charges.q.size());
     // a histogram per thread: not more of them than the particles are worth
-    counts_.resize(std::max(1, std::min<int>(threads, 1 + 8LL * n / std::max(cells, 1))));
+    counts_.resize(std::max(1, std::min<int>(team->threads(), 1 + 8LL * n / std::max(cells, 1))));
+    // stretches of a few cache lines: their counts are read by one thread
+    constexpr int c_stretch = 64;
+    const int stretches     = std::clamp(cells / c_stretch, 1, team->threads());
+    countsOfStretch_.resize(counts_.size());
+    occupiedOfStretch_.resize(stretches);
     cell_.resize(n);
     relative_.resize(3 * static_cast<size_t>(n));
     start_.resize(cells + 1);
@@ -38,9 +42,15 @@ void CellList<Real>::sort(const Grid& grid,
     q_.resize(padded);
     atom_.resize(n);
     const auto frame = BinFrame::of(grid.edges(), grid.inverseEdges(), rotation);
-    bin(grid, frame, offset, x, charges, threads);
-    countToStart();
-    place(charges, threads);
+    count(grid.plain(), frame, offset, x, charges, team);
+    countToStart(team);
+}
+
+template<class Real>
+int CellList<Real>::beginOfStretch(int stretch) const
+{
+    const auto cells = static_cast<long long>(start_.size()) - 1;
+    return static_cast<int>(cells * stretch / static_cast<long long>(occupiedOfStretch_.size()));
 }
 
 template<class Real>
@@ -51,97 +61,119 @@ int CellList<Real>::beginOf(int histogram) const
 }
 
 template<class Real>
-void CellList<Real>::bin(const Grid& grid,
-                         const BinFrame& frame,
-                         const std::array<double, 3>& offset,
-                         const Real* x,
-                         const ScaledCharges<Real>& charges,
-                         int threads)
+void CellList<Real>::count(const CellGrid& cells,
+                           const BinFrame& frame,
+                           const std::array<double, 3>& offset,
+                           const Real* x,
+                           const ScaledCharges<Real>& charges,
+                           Team* team)
 {
-    const CellGrid cells = grid.plain();
     constexpr int c_none = std::numeric_limits<int>::max();
-    int invalid          = c_none;
-    FirstException failure;
-    // all threads take part, or the others would end, and what the caller has pinned with them
-#pragma omp parallel for schedule(static, 1) num_threads(threads) reduction(min : invalid)
-    for (int h = 0; h < static_cast<int>(counts_.size()); h++)
+    const int stretches  = static_cast<int>(occupiedOfStretch_.size());
+    std::vector<int> invalid(counts_.size(), c_none);
+    team->forTasks(static_cast<int>(counts_.size()),
+                   [&](int h, int /*thread*/)
+                   {
+                       auto& count = counts_[h];
+                       count.assign(cells.cells, 0);
+                       for (int k = beginOf(h); k < beginOf(h + 1); k++)
+                       {
+                           const int i   = charges.particle(k);
+                           const Real* r = x + 3 * static_cast<size_t>(i);
+                           int cell;
+                           if (!binPosition(cells,
+                                            frame,
+                                            offset.data(),
+                                            r,
+                                            &cell,
+                                            &relative_[3 * static_cast<size_t>(k)]))
+                           {
+                               invalid[h] = std::min(invalid[h], i);
+                               continue;
+                           }
+                           cell_[k] = cell;
+                           count[cell]++;
+                       }
+                       auto& sums = countsOfStretch_[h];
+                       sums.resize(stretches);
+                       for (int s = 0; s < stretches; s++)
+                       {
+                           sums[s] = std::accumulate(count.begin() + beginOfStretch(s),
+                                                     count.begin() + beginOfStretch(s + 1),
+                                                     0);
+                       }
+                   });
+    const int first = *std::min_element(invalid.begin(), invalid.end());
+    if (first != c_none)
     {
-        auto& count = counts_[h];
-        failure.run([&] { count.assign(cells.cells, 0); });
-        if (failure.any())
-        {
-            continue;
-        }
-        for (int k = beginOf(h); k < beginOf(h + 1); k++)
-        {
-            const int i   = charges.particle(k);
-            const Real* r = x + 3 * static_cast<size_t>(i);
-            int cell;
-            if (!binPosition(cells,
-                             frame,
-                             offset.data(),
-                             r,
-                             &cell,
-                             &relative_[3 * static_cast<size_t>(k)]))
-            {
-                invalid = std::min(invalid, i);
-                continue;
-            }
-            cell_[k] = cell;
-            count[cell]++;
-        }
-    }
-    failure.rethrow();
-    if (invalid != c_none)
-    {
+        const Real* r = x + 3 * static_cast<size_t>(first);
         throw Error(ErrorCode::InvalidArgument,
-                    "The position of particle " + std::to_string(invalid) + " ("
-                            + std::to_string(x[3 * invalid]) + ", "
-                            + std::to_string(x[3 * invalid + 1]) + ", "
-                            + std::to_string(x[3 * invalid + 2])
+                    "The position of particle " + std::to_string(first) + " ("
+                            + std::to_string(r[0]) + ", " + std::to_string(r[1]) + ", "
+                            + std::to_string(r[2])
                             + ") is not finite or lies more than a billion cells outside the box.");
     }
 }
 
 template<class Real>
-void CellList<Real>::countToStart()
+void CellList<Real>::countToStart(Team* team)
 {
-    int total = 0;
-    occupied_.clear();
-    for (size_t cell = 0; cell + 1 < start_.size(); cell++)
+    const int stretches = static_cast<int>(occupiedOfStretch_.size());
+    std::vector<int> first(stretches + 1, 0);
+    for (int s = 0; s < stretches; s++)
     {
-        start_[cell] = total;
-        for (auto& count : counts_)
+        first[s + 1] = first[s];
+        for (const auto& sums : countsOfStretch_)
         {
-            const int mine = count[cell];
-            count[cell]    = total;
-            total += mine;
-        }
-        if (total > start_[cell])
-        {
-            occupied_.push_back(static_cast<int>(cell));
+            first[s + 1] += sums[s];
         }
     }
-    start_.back() = total;
+    team->forTasks(stretches,
+                   [&](int s, int /*thread*/)
+                   {
+                       int total      = first[s];
+                       auto& occupied = occupiedOfStretch_[s];
+                       occupied.clear();
+                       for (int cell = beginOfStretch(s); cell < beginOfStretch(s + 1); cell++)
+                       {
+                           start_[cell] = total;
+                           for (auto& count : counts_)
+                           {
+                               const int mine = count[cell];
+                               count[cell]    = total;
+                               total += mine;
+                           }
+                           if (total > start_[cell])
+                           {
+                               occupied.push_back(cell);
+                           }
+                       }
+                   });
+    start_.back() = first.back();
+    occupied_.clear();
+    for (const auto& own : occupiedOfStretch_)
+    {
+        occupied_.insert(occupied_.end(), own.begin(), own.end());
+    }
 }
 
 template<class Real>
-void CellList<Real>::place(const ScaledCharges<Real>& charges, int threads)
+void CellList<Real>::addPlacing(const ScaledCharges<Real>& charges, Team* team)
 {
-#pragma omp parallel for schedule(static, 1) num_threads(threads)
-    for (int h = 0; h < static_cast<int>(counts_.size()); h++)
-    {
-        auto& next = counts_[h];
-        for (int k = beginOf(h); k < beginOf(h + 1); k++)
-        {
-            const int to = next[cell_[k]]++;
-            x_[to]       = relative_[3 * static_cast<size_t>(k)];
-            y_[to]       = relative_[3 * static_cast<size_t>(k) + 1];
-            z_[to]       = relative_[3 * static_cast<size_t>(k) + 2];
-            atom_[to]    = charges.particle(k);
-            q_[to]       = charges.q[atom_[to]];
-        }
-    }
+    team->add(static_cast<int>(counts_.size()),
+              [this, &charges](int h, int /*thread*/)
+              {
+                  auto& next = counts_[h];
+                  for (int k = beginOf(h); k < beginOf(h + 1); k++)
+                  {
+                      const int to = next[cell_[k]]++;
+                      x_[to]       = relative_[3 * static_cast<size_t>(k)];
+                      y_[to]       = relative_[3 * static_cast<size_t>(k) + 1];
+                      z_[to]       = relative_[3 * static_cast<size_t>(k) + 2];
+                      atom_[to]    = charges.particle(k);
+                      q_[to]       = charges.q[atom_[to]];
+                  }
+              });
 }
 
 template class CellList<float>;

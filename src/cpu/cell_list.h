@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/aligned_vector.h"
+#include "base/team.h"
 #include "cells/binning.h"
 #include "cells/grid.h"
 #include "cpu/cpu_kernels.h"
@@ -27,19 +28,33 @@ template<class Real>
 class CellList
 {
 public:
-    /*! \brief Wraps, bins and sorts.
+    /*! \brief Wraps and bins: finds start() and occupied().
      *  \param[in] grid      the cells in the frame of the operators
      *  \param[in] offset    origin of the cells, in cells
      *  \param[in] rotation  from that frame to the one of x (row vectors)
      *  \param[in] x       [n][3], any image
      *  \param[in] charges  of the n particles; those without one are left out
      *  \throws Error  InvalidArgument: a position is not finite */
+    void bin(const Grid& grid,
+             const std::array<double, 3>& offset,
+             const Mat3& rotation,
+             const Real* x,
+             const ScaledCharges<Real>& charges,
+             Team* team);
+    //! Copies particles to their places, by the next run of the team, after bin() of these charges.
+    void addPlacing(const ScaledCharges<Real>& charges, Team* team);
+    //! All of it.
     void sort(const Grid& grid,
               const std::array<double, 3>& offset,
               const Mat3& rotation,
               const Real* x,
               const ScaledCharges<Real>& charges,
-              int threads);
+              Team* team)
+    {
+        bin(grid, offset, rotation, x, charges, team);
+        addPlacing(charges, team);
+        team->run();
+    }
 
     Particles<Real> particles() const
     {
@@ -57,17 +72,16 @@ public:
 private:
     //! First particle that a histogram counts.
     int beginOf(int histogram) const;
-    //! Finds the cell of every particle and counts.
-    void bin(const Grid& grid,
-             const BinFrame& frame,
-             const std::array<double, 3>& offset,
-             const Real* x,
-             const ScaledCharges<Real>& charges,
-             int threads);
+    int beginOfStretch(int stretch) const;
+    //! Finds the cell of every particle, and counts.
+    void count(const CellGrid& cells,
+               const BinFrame& frame,
+               const std::array<double, 3>& offset,
+               const Real* x,
+               const ScaledCharges<Real>& charges,
+               Team* team);
     //! Counts become the first position of each histogram's share of a cell.
-    void countToStart();
-    //! Copies particles to their positions.
-    void place(const ScaledCharges<Real>& charges, int threads);
+    void countToStart(Team* team);
 
     int given_ = 0;
     AlignedVector<Real> x_, y_, z_, q_;
@@ -75,6 +89,8 @@ private:
     std::vector<int> cell_;                //!< cell of each particle with a charge, before sorting
     std::vector<Real> relative_;           //!< [as many][3] before sorting
     std::vector<std::vector<int>> counts_; //!< histograms
+    //! Stretches of cells: what each histogram has counted in them, and those that are occupied.
+    std::vector<std::vector<int>> countsOfStretch_, occupiedOfStretch_;
 };
 
 } // namespace farfield

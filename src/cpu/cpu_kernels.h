@@ -74,6 +74,12 @@ struct ClosePartners
     const int* partners = nullptr;
 };
 
+//! An occupied cell, and which part of its particles are targets, of how many.
+struct NearItem
+{
+    int cell, part, parts;
+};
+
 //! What a near-field pass needs.
 template<class Real>
 struct NearTask
@@ -81,15 +87,13 @@ struct NearTask
     Particles<Real> particles;
     const Grid* grid;
     int ws;
-    const int* cells; //!< occupied cells
+    const NearItem* items;
     ClosePartners close;
     //! nm^2: the image of a partner that is nearer is left out, those beyond are other ones.
     Real imageDistance2 = 0;
     bool energy;
     bool virial;
     bool potentials; //!< implies the energy
-    //! Which part of the particles of each cell are targets, of how many.
-    int part = 0, parts = 1;
 };
 
 //! A target and a source among the staged ones of a cell that must not interact.
@@ -98,15 +102,15 @@ struct ClosePair
     int target, source;
 };
 
-/*! \brief Forces of a thread on all particles, and potentials; chunks are zeroed when first
+/*! \brief Forces of a range of items on all particles, and potentials; chunks are zeroed when first
  *         touched.
  *
- *  A thread's cells and their neighbours are a part of the box: the rest of the arrays is never
+ *  Its cells and their neighbours are a part of the box: the rest of the arrays is never
  *  written to, and takes no physical memory. */
 template<class Real>
 struct NearForces
 {
-    static constexpr int c_chunk = 2048;
+    static constexpr int c_chunk = 256;
     std::unique_ptr<Real[]> x, y, z;   //!< not initialised
     std::unique_ptr<Real[]> potential; //!< the same; null before it is asked for
     std::vector<char> touched;
@@ -166,9 +170,9 @@ struct CpuKernels
                        const Real* L,
                        Real strength,
                        Real* potential);
-    //! Near-field forces of the occupied cells [begin, end) with third law.
+    //! Near-field forces of the items [begin, end) with third law.
     void (*p2p)(const NearTask<Real>& task, int begin, int end, NearForces<Real>* forces);
-    /*! \brief Near-field forces of ghosts, particles of other ranks, on those of cells [begin, end).
+    /*! \brief Near-field forces of ghosts, particles of other ranks, on those of items [begin, end).
      *
      *  Energy and virial are half of those of the pairs.
      *  \param[in] task    its close partners are ghosts

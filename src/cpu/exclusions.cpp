@@ -8,7 +8,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/threads.h"
 #include "cells/minimum_image.h"
 
 namespace farfield
@@ -76,137 +75,183 @@ ExcludedPairs byFirst(const ExcludedPairs& listed, int n)
 } // namespace
 
 template<class Real>
-void Exclusions<Real>::set(const int* offsets, const int* partners, int n, int own)
+void Exclusions<Real>::set(const int* offsets, const int* partners, int n, int own, int threads)
 {
     ExcludedPairs pairs = byFirst(bySecond(offsets, partners, n), n);
-    // molecules end where no earlier pair reaches
-    std::vector<int> cuts;
-    int reach = -1;
-    for (int i = 0; i < n; i++)
+    const size_t count  = pairs.partners.size();
+    auto stretches      = cut(pairs, own, threads);
+    if (stretches.size() > 1)
     {
-        if (pairs.offsets[i] == pairs.offsets[i + 1])
-        {
-            continue;
-        }
-        if (i > reach)
-        {
-            cuts.push_back(i);
-        }
-        // ghosts, which are last, are written to by nobody
-        const auto begin = pairs.partners.begin() + pairs.offsets[i];
-        const auto end   = pairs.partners.begin() + pairs.offsets[i + 1];
-        const auto ghost = std::lower_bound(begin, end, own);
-        reach            = ghost == begin ? std::max(reach, i) : std::max(reach, *(ghost - 1));
+        pairs = withOthers(pairs, stretches, n, own);
     }
-    cuts.push_back(n);
-    own_ = own;
-    std::swap(pairs_, pairs);
-    cuts_.swap(cuts);
-    close_.clear();
+    count_ = count;
+    pairs_ = std::move(pairs);
+    stretches_.swap(stretches);
 }
 
 template<class Real>
-std::vector<int> Exclusions<Real>::ranges(int threads) const
+auto Exclusions<Real>::cut(const ExcludedPairs& pairs, int own, int threads) -> std::vector<Stretch>
 {
-    const int rows = static_cast<int>(pairs_.offsets.size()) - 1;
-    std::vector<int> begin(threads + 1, rows);
-    begin[0] = 0;
-    for (int t = 1; t < threads; t++)
+    // a pair takes some 7 ns
+    constexpr size_t c_least = 500;
+    // of the pairs: those that are computed and listed twice
+    constexpr double c_mostTwice = 0.2;
+
+    const size_t count = pairs.partners.size();
+    const auto most    = static_cast<size_t>(threads == 1 ? 1 : 4 * threads);
+    std::vector<Stretch> result;
+    for (auto stretches = static_cast<int>(std::clamp<size_t>(count / c_least, 1, most));;
+         stretches /= 2)
     {
-        const size_t wanted = count() * t / threads;
-        begin[t]            = *std::lower_bound(cuts_.begin(),
-                                     cuts_.end(),
-                                     wanted,
-                                     [&](int row, size_t pair)
-                                     { return static_cast<size_t>(pairs_.offsets[row]) < pair; });
+        result.clear();
+        size_t twice = 0;
+        for (int s = 0, begin = 0; s < stretches; s++)
+        {
+            const auto first  = pairs.offsets.begin();
+            const auto wanted = static_cast<int>(count * (s + 1) / stretches);
+            const auto reached =
+                    static_cast<int>(std::lower_bound(first, first + own, wanted) - first);
+            const int end = s + 1 == stretches ? own : reached;
+            twice += std::count_if(pairs.partners.begin() + pairs.offsets[begin],
+                                   pairs.partners.begin() + pairs.offsets[end],
+                                   [=](int j) { return j >= end && j < own; });
+            result.push_back({ begin, end, {}, {} });
+            begin = end;
+        }
+        if (static_cast<double>(twice) <= c_mostTwice * static_cast<double>(count))
+        {
+            return result;
+        }
     }
-    return begin;
 }
 
 template<class Real>
-void Exclusions<Real>::subtract(const Mat3& box,
-                                const Real* x,
-                                const Real* q,
-                                double closeDistance,
-                                Real* forces,
-                                Real* potentials,
-                                int threads,
-                                double* energy,
-                                double* virial)
+ExcludedPairs Exclusions<Real>::withOthers(const ExcludedPairs& pairs,
+                                           const std::vector<Stretch>& stretches,
+                                           int n,
+                                           int own)
 {
-    const MinimumImage image     = MinimumImage::of(box);
-    const std::vector<int> begin = ranges(threads);
-    std::vector<std::array<double, 7>> sums(threads);
-    std::vector<std::vector<std::pair<int, int>>> found(threads);
-    forTasks(threads,
-             threads,
-             [&](int range)
-             {
-                 std::array<double, 7> sum = {};
-                 double dx[3];
-                 const auto visit = [&](int i, int j)
-                 {
-                     const size_t ofI = 3 * static_cast<size_t>(i);
-                     const size_t ofJ = 3 * static_cast<size_t>(j);
-                     const double r2  = image.between(x + ofI, x + ofJ, dx);
-                     if (r2 < closeDistance * closeDistance)
-                     {
-                         found[range].emplace_back(i, j);
-                         return;
-                     }
-                     const double qq   = static_cast<double>(q[i]) * static_cast<double>(q[j]);
-                     const double r    = std::sqrt(r2);
-                     const double e    = qq / r;
-                     const double f    = -e / r2;
-                     const double F[3] = { f * dx[0], f * dx[1], f * dx[2] };
-                     const bool ghost  = j >= own_;
-                     for (int d = 0; d < 3; d++)
-                     {
-                         forces[ofI + d] += static_cast<Real>(F[d]);
-                         if (!ghost)
-                         {
-                             forces[ofJ + d] -= static_cast<Real>(F[d]);
-                         }
-                     }
-                     if (potentials != nullptr)
-                     {
-                         potentials[i] -= static_cast<Real>(static_cast<double>(q[j]) / r);
-                         if (!ghost)
-                         {
-                             potentials[j] -= static_cast<Real>(static_cast<double>(q[i]) / r);
-                         }
-                     }
-                     const double share = ghost ? 0.5 : 1;
-                     sum[0] -= share * e;
-                     sum[1] -= share * 0.5 * dx[0] * F[0];
-                     sum[2] -= share * 0.5 * dx[1] * F[1];
-                     sum[3] -= share * 0.5 * dx[2] * F[2];
-                     sum[4] -= share * 0.5 * dx[0] * F[1];
-                     sum[5] -= share * 0.5 * dx[0] * F[2];
-                     sum[6] -= share * 0.5 * dx[1] * F[2];
-                 };
-                 for (int i = begin[range]; i < begin[range + 1]; i++)
-                 {
-                     for (int k = pairs_.offsets[i]; k < pairs_.offsets[i + 1]; k++)
-                     {
-                         visit(i, pairs_.partners[k]);
-                     }
-                 }
-                 sums[range] = sum;
-             });
-    close_.clear();
-    for (const auto& own : found)
+    return inRows(n,
+                  [&](const auto& visit)
+                  {
+                      for (const Stretch& stretch : stretches)
+                      {
+                          for (int i = stretch.begin; i < stretch.end; i++)
+                          {
+                              for (int k = pairs.offsets[i]; k < pairs.offsets[i + 1]; k++)
+                              {
+                                  const int j = pairs.partners[k];
+                                  visit(i, j);
+                                  if (j >= stretch.end && j < own)
+                                  {
+                                      visit(j, i);
+                                  }
+                              }
+                          }
+                      }
+                  });
+}
+
+template<class Real>
+void Exclusions<Real>::addSubtraction(const Mat3& box,
+                                      const Real* x,
+                                      const Real* q,
+                                      double closeDistance,
+                                      Real* forces,
+                                      Real* potentials,
+                                      Team* team)
+{
+    const auto subtract = [=, image = MinimumImage::of(box)](int s, int /*thread*/)
     {
-        close_.insert(close_.end(), own.begin(), own.end());
-    }
-    for (const auto& sum : sums)
+        Stretch& stretch          = stretches_[s];
+        std::array<double, 7> sum = {};
+        double dx[3];
+        stretch.close.clear();
+        std::fill(forces + 3 * static_cast<size_t>(stretch.begin),
+                  forces + 3 * static_cast<size_t>(stretch.end),
+                  Real(0));
+        if (potentials != nullptr)
+        {
+            std::fill(potentials + stretch.begin, potentials + stretch.end, Real(0));
+        }
+        const auto visit = [&](int i, int j)
+        {
+            const size_t ofI = 3 * static_cast<size_t>(i);
+            const size_t ofJ = 3 * static_cast<size_t>(j);
+            const double r2  = image.between(x + ofI, x + ofJ, dx);
+            if (r2 < closeDistance * closeDistance)
+            {
+                if (i < j)
+                {
+                    stretch.close.emplace_back(i, j);
+                }
+                return;
+            }
+            const double qq   = static_cast<double>(q[i]) * static_cast<double>(q[j]);
+            const double r    = std::sqrt(r2);
+            const double e    = qq / r;
+            const double f    = -e / r2;
+            const double F[3] = { f * dx[0], f * dx[1], f * dx[2] };
+            const bool both   = j >= stretch.begin && j < stretch.end;
+            for (int d = 0; d < 3; d++)
+            {
+                forces[ofI + d] += static_cast<Real>(F[d]);
+                if (both)
+                {
+                    forces[ofJ + d] -= static_cast<Real>(F[d]);
+                }
+            }
+            if (potentials != nullptr)
+            {
+                potentials[i] -= static_cast<Real>(static_cast<double>(q[j]) / r);
+                if (both)
+                {
+                    potentials[j] -= static_cast<Real>(static_cast<double>(q[i]) / r);
+                }
+            }
+            const double share = both ? 1 : 0.5;
+            sum[0] -= share * e;
+            sum[1] -= share * 0.5 * dx[0] * F[0];
+            sum[2] -= share * 0.5 * dx[1] * F[1];
+            sum[3] -= share * 0.5 * dx[2] * F[2];
+            sum[4] -= share * 0.5 * dx[0] * F[1];
+            sum[5] -= share * 0.5 * dx[0] * F[2];
+            sum[6] -= share * 0.5 * dx[1] * F[2];
+        };
+        for (int i = stretch.begin; i < stretch.end; i++)
+        {
+            for (int k = pairs_.offsets[i]; k < pairs_.offsets[i + 1]; k++)
+            {
+                visit(i, pairs_.partners[k]);
+            }
+        }
+        stretch.sums = sum;
+    };
+    team->add(static_cast<int>(stretches_.size()), subtract);
+}
+
+template<class Real>
+void Exclusions<Real>::addSums(double* energy, double* virial) const
+{
+    for (const Stretch& stretch : stretches_)
     {
-        *energy += sum[0];
+        *energy += stretch.sums[0];
         for (int c = 0; c < 6; c++)
         {
-            virial[c] += sum[1 + c];
+            virial[c] += stretch.sums[1 + c];
         }
     }
+}
+
+template<class Real>
+std::vector<std::pair<int, int>> Exclusions<Real>::close() const
+{
+    std::vector<std::pair<int, int>> all;
+    for (const Stretch& stretch : stretches_)
+    {
+        all.insert(all.end(), stretch.close.begin(), stretch.close.end());
+    }
+    return all;
 }
 
 template class Exclusions<float>;

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/team.h"
 #include "cpu/cpu_kernels.h"
 #include "cpu/tree.h"
 
@@ -20,60 +20,67 @@ namespace farfield
 class LeafRanges
 {
 public:
+    //! Takes the cells, by the next run of the team.
     //! \param[in] start  [cells + 1] first particle of each cell, in storage order
-    template<class Real, class Start>
-    void set(const Level<Real>& leaves, const Start& start, int threads)
+    template<class Real>
+    void addSet(const Level<Real>& leaves, const std::vector<int>& start, Team* team)
     {
         first_.assign(leaves.padded, 0);
         count_.assign(leaves.padded, 0);
-#pragma omp parallel for schedule(static) num_threads(threads)
-        for (int slot = 0; slot < static_cast<int>(leaves.cells.size()); slot++)
-        {
-            const int cell = leaves.grid.index(leaves.cells[slot]);
-            first_[slot]   = start[cell];
-            count_[slot]   = start[cell + 1] - first_[slot];
-        }
+        constexpr int c_grain = 256;
+        team->addRanges(static_cast<int>(leaves.cells.size()),
+                        c_grain,
+                        [this, &leaves, &start](int begin, int end)
+                        {
+                            for (int slot = begin; slot < end; slot++)
+                            {
+                                const int cell = leaves.grid.index(leaves.cells[slot]);
+                                first_[slot]   = start[cell];
+                                count_[slot]   = start[cell + 1] - first_[slot];
+                            }
+                        });
     }
     LeafSlots view() const
     {
         return { first_.data(), count_.data(), static_cast<int>(first_.size()) };
     }
 
-    //! Calls work(begin, end, range) on ranges of slots with equal numbers of particles, one for
-    //! each thread.
-    template<class Work>
-    void forRanges(int threads, const Work& work) const
+    //! Ranges into which addRanges() cuts the slots.
+    int ranges(const Team& team) const
     {
-        const int groups = static_cast<int>(first_.size()) / c_slotPadding;
-        std::vector<int> reached(groups + 1, 0);
-        for (int g = 0; g < groups; g++)
+        // some more than threads, for those who are late
+        return team.threads() == 1 ? 1 : std::min(groups(), 4 * team.threads());
+    }
+    //! Calls work(begin, end, range) on ranges of slots with about equal numbers of particles, by the
+    //! next run of the team.
+    template<class Work>
+    void addRanges(Team* team, const Work& work)
+    {
+        reached_.assign(groups() + 1, 0);
+        for (int g = 0; g < groups(); g++)
         {
-            int longest = 0;
-            for (int s = 0; s < c_slotPadding; s++)
-            {
-                longest = std::max(longest, count_[g * c_slotPadding + s]);
-            }
-            reached[g + 1] = reached[g] + 2 + longest;
+            const int* count = count_.data() + static_cast<size_t>(g) * c_slotPadding;
+            reached_[g + 1]  = reached_[g] + 2 + *std::max_element(count, count + c_slotPadding);
         }
-        const auto boundary = [&](int range)
-        {
-            const int wanted =
-                    static_cast<int>(static_cast<long long>(reached[groups]) * range / threads);
-            return static_cast<int>(std::lower_bound(reached.begin(), reached.end(), wanted)
-                                    - reached.begin());
-        };
-        forTasks(threads,
-                 threads,
-                 [&](int range)
-                 {
-                     work(boundary(range) * c_slotPadding,
-                          (range + 1 == threads ? groups : boundary(range + 1)) * c_slotPadding,
-                          range);
-                 });
+        const int count = ranges(*team);
+        team->add(count,
+                  [this, count, work](int range, int /*thread*/)
+                  { work(boundary(range, count), boundary(range + 1, count), range); });
     }
 
 private:
+    int groups() const { return static_cast<int>(first_.size()) / c_slotPadding; }
+    //! First slot of a range.
+    int boundary(int range, int ranges) const
+    {
+        const auto wanted = static_cast<long long>(reached_.back()) * range / ranges;
+        return static_cast<int>(std::lower_bound(reached_.begin(), reached_.end(), wanted)
+                                - reached_.begin())
+               * c_slotPadding;
+    }
+
     std::vector<int> first_, count_; //!< particles of a slot
+    std::vector<int> reached_;       //!< cost of the groups of slots before
 };
 
 } // namespace farfield

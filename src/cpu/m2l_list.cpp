@@ -1,9 +1,6 @@
 /*
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include <algorithm>
-
-#include "base/threads.h"
 #include "cpu/cell_columns.h"
 
 namespace farfield
@@ -52,17 +49,6 @@ void addPairs(const Vec3& D, const Vec3& force, std::array<double, StrainCount>*
     }
 }
 
-//! Targets that a thread takes at a time: all threads have as many, and operands stay in the cache.
-int stretchOfTargets(int cells, int threads)
-{
-    constexpr int c_most = 512;
-    const int rounds     = (cells + c_most * threads - 1) / (c_most * threads);
-    const int parts      = std::max(1, rounds) * threads;
-    const int each       = (cells + parts - 1) / parts;
-    // no cache line belongs to two threads
-    return std::max(1, (each + c_slotPadding - 1) / c_slotPadding) * c_slotPadding;
-}
-
 } // namespace
 
 template<class Real>
@@ -72,58 +58,46 @@ void Tree<Real>::m2l(const Level<Real>& sources,
 {
     const auto& operators = operators_.operators();
     // rows of the local expansions
-    const bool more     = virial != nullptr && !operators_.leastSquares();
-    const int rows      = coefficientCount(operators_.order() + (more ? 1 : 0));
-    const int n         = coefficientCount(operators_.order());
-    const int cells     = static_cast<int>(level->cells.size());
-    const int stretch   = stretchOfTargets(cells, threads_);
-    const int stretches = (cells + stretch - 1) / stretch;
-    std::vector<std::array<double, StrainCount>> partial(stretches);
-    FirstException failure;
-#pragma omp parallel num_threads(threads_)
+    const bool more = virial != nullptr && !operators_.leastSquares();
+    const int rows  = coefficientCount(operators_.order() + (more ? 1 : 0));
+    const int n     = coefficientCount(operators_.order());
+    const int cells = static_cast<int>(level->cells.size());
+    std::vector<std::array<double, StrainCount>> partial(stretchCount(cells, team_.threads()));
+    const auto doStretch = [&](int begin, int end, int k)
     {
         std::vector<int> from, to;
         Columns<Real> X(n, 0), Y(n, 0), Z(n, 0);
-        const auto doStretch = [&](int begin, std::array<double, StrainCount>* sum)
+        for (const auto& op : operators)
         {
-            const int end = std::min(cells, begin + stretch);
-            for (const auto& op : operators)
+            findPairs(sources, *level, op, begin, end, &from, &to);
+            if (from.empty())
             {
-                findPairs(sources, *level, op, begin, end, &from, &to);
-                if (from.empty())
-                {
-                    continue;
-                }
-                X.resize(n, from.size());
-                X.gather(sources.M, sources.padded, from);
-                Y.resize(rows, from.size());
-                Y.transform(op.T, X);
-                Y.scatterAdd(to, level->padded, &level->L);
-                if (virial == nullptr)
-                {
-                    continue;
-                }
-                if (more)
-                {
-                    Y.transform(op.next, X, n);
-                }
-                Z.resize(n, to.size());
-                Z.gather(level->M, level->padded, to);
-                Vec3 force = Vec3::Zero();
-                for (const DerivativeTerm& t : nextGradient_)
-                {
-                    force[t.axis] -= t.value * Y.dot(t.from, Z, t.to);
-                }
-                addPairs(operators_.displacement(op.D), force, sum);
+                continue;
             }
-        };
-#pragma omp for schedule(static)
-        for (int k = 0; k < stretches; k++)
-        {
-            failure.run([&] { doStretch(k * stretch, &partial[k]); });
+            X.resize(n, from.size());
+            X.gather(sources.M, sources.padded, from);
+            Y.resize(rows, from.size());
+            Y.transform(op.T, X);
+            Y.scatterAdd(to, level->padded, &level->L);
+            if (virial == nullptr)
+            {
+                continue;
+            }
+            if (more)
+            {
+                Y.transform(op.next, X, n);
+            }
+            Z.resize(n, to.size());
+            Z.gather(level->M, level->padded, to);
+            Vec3 force = Vec3::Zero();
+            for (const DerivativeTerm& t : nextGradient_)
+            {
+                force[t.axis] -= t.value * Y.dot(t.from, Z, t.to);
+            }
+            addPairs(operators_.displacement(op.D), force, &partial[k]);
         }
-    }
-    failure.rethrow();
+    };
+    forStretches(cells, &team_, doStretch);
     for (size_t k = 0; virial != nullptr && k < partial.size(); k++)
     {
         for (int c = 0; c < StrainCount; c++)

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/threads.h"
 #include "cpu/cpu_kernels.h"
 
 namespace farfield
@@ -17,10 +16,10 @@ PeriodicM2l<Real>::PeriodicM2l(const Grid& grid,
                                Boundary boundary,
                                int ws,
                                const Reduction& reduction,
-                               int threads,
+                               Team* team,
                                const Share& share) :
-    operators_(grid, boundary, ws, reduction, 2 * virialOrder(reduction), threads),
-    threads_(threads), lanes_(cpuKernels<Real>().lanes), share_(share),
+    operators_(grid, boundary, ws, reduction, 2 * virialOrder(reduction), team->threads()),
+    team_(*team), scratch_(team->threads()), lanes_(cpuKernels<Real>().lanes), share_(share),
     products_(virialOrder(reduction), reduction), transform_(grid.lengths())
 {
     listBlocks();
@@ -144,18 +143,11 @@ void PeriodicM2l<Real>::setStrain(const Mat3& strain)
     const double weight[StrainCount] = {
         strain(0, 0), strain(1, 1), 2 * strain(0, 1), 2 * strain(0, 2), 2 * strain(1, 2)
     };
-    FirstException failure;
-#pragma omp parallel num_threads(threads_)
+    const auto strainBlocks = [&](int begin, int end)
     {
-        AlignedVector<Real> w;
-        failure.run([&] { w.resize(static_cast<size_t>(degrees) * lanes_); });
-#pragma omp for schedule(static)
-        for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
+        AlignedVector<Real> w(static_cast<size_t>(degrees) * lanes_);
+        for (int b = begin; b < end; b++)
         {
-            if (failure.any())
-            {
-                continue;
-            }
             std::fill(w.begin(), w.end(), Real(0));
             const Real* sums = strainSums_.data() + b * harmonics * StrainCount * lanes_;
             for (int i = 0; i < degrees; i++)
@@ -186,8 +178,8 @@ void PeriodicM2l<Real>::setStrain(const Mat3& strain)
                                position += lanes_;
                            });
         }
-    }
-    failure.rethrow();
+    };
+    team_.forRanges(static_cast<int>(blocks_.size()), 1, strainBlocks);
     strain_ = strain;
 }
 
@@ -250,7 +242,7 @@ void PeriodicM2l<Real>::gather(const Block& block, int copy, Real* x) const
     const int* waves   = block.waves[copy];
     const auto& signs  = operators_.signs(copy);
     // for lanes without a wave vector: one that no other thread writes
-    const int any = block.waves[0][0];
+    const int any = *std::find_if(waves, waves + lanes_, [](int w) { return w >= 0; });
     for (int l = 0; l <= p; l++)
     {
         const bool swap   = l % 2;
@@ -306,34 +298,27 @@ void PeriodicM2l<Real>::scatter(const Block& block, int copy, const Real* y)
 }
 
 template<class Real>
-void PeriodicM2l<Real>::multiply(int b, Scratch* scratch, std::array<double, StrainCount>* virial)
+void PeriodicM2l<Real>::multiply(int b, int copy, bool virial, Scratch* scratch)
 {
     const int n        = coefficientCount(operators_.reduction().order());
     const size_t pairs = static_cast<size_t>(n) * (n + 1) / 2;
     const Block& block = blocks_[b];
-    for (int copy = 0; copy < operators_.copies(); copy++)
+    const int* waves   = block.waves[copy];
+    if (std::all_of(waves, waves + lanes_, [](int w) { return w < 0; }))
     {
-        const int* waves = block.waves[copy];
-        if (std::all_of(waves, waves + lanes_, [](int w) { return w < 0; }))
-        {
-            continue;
-        }
-        gather(block, copy, scratch->x.data());
-        cpuKernels<Real>().multiply(
-                kappa_.data() + b * pairs * lanes_, n, scratch->x.data(), scratch->y.data());
-        if (virial != nullptr)
-        {
-            cpuKernels<Real>().products(products_,
-                                        scratch->x.data(),
-                                        scratch->placed.data(),
-                                        scratch->products[copy].data());
-        }
-        scatter(block, copy, scratch->y.data());
+        return;
     }
-    if (virial != nullptr)
+    gather(block, copy, scratch->x.data());
+    cpuKernels<Real>().multiply(
+            kappa_.data() + b * pairs * lanes_, n, scratch->x.data(), scratch->y.data());
+    if (virial)
     {
-        addVirial(b, scratch, virial);
+        cpuKernels<Real>().products(products_,
+                                    scratch->x.data(),
+                                    scratch->placed.data(),
+                                    scratch->products[copy].data());
     }
+    scatter(block, copy, scratch->y.data());
 }
 
 template<class Real>
@@ -341,62 +326,75 @@ void PeriodicM2l<Real>::Scratch::resize(int coefficients, int lanes, int harmoni
 {
     x.resize(2 * static_cast<size_t>(coefficients) * lanes);
     y.resize(x.size());
-    if (harmonics == 0)
+    if (harmonics == 0 || !placed.empty())
     {
         return;
     }
     sums.resize(static_cast<size_t>(StrainCount) * lanes);
     weights.resize(4 * static_cast<size_t>(lanes));
-    placed.assign(2 * static_cast<size_t>(places) * lanes, Real(0));
     for (auto& ofCopy : products)
     {
         ofCopy.assign(static_cast<size_t>(harmonics) * lanes, Real(0));
     }
+    placed.assign(2 * static_cast<size_t>(places) * lanes, Real(0));
 }
 
 template<class Real>
 void PeriodicM2l<Real>::forward(const Real* fields, int stride, int first, int last)
 {
     const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
-#pragma omp parallel for schedule(static) num_threads(threads_)
-    for (int i = first; i < last; i++)
-    {
-        transform_.forward(fields + static_cast<size_t>(i - first) * stride,
-                           spectrum_.data() + i * width);
-    }
+    team_.forTasks(last - first,
+                   [&](int i, int /*thread*/)
+                   {
+                       transform_.forward(fields + static_cast<size_t>(i) * stride,
+                                          spectrum_.data() + (first + i) * width);
+                   });
 }
 
 template<class Real>
 void PeriodicM2l<Real>::backward(Real* fields, int stride, int first, int last)
 {
     const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
-#pragma omp parallel for schedule(static) num_threads(threads_)
-    for (int i = first; i < last; i++)
-    {
-        transform_.backward(spectrum_.data() + i * width,
-                            fields + static_cast<size_t>(i - first) * stride);
-    }
+    team_.forTasks(last - first,
+                   [&](int i, int /*thread*/)
+                   {
+                       transform_.backward(spectrum_.data() + (first + i) * width,
+                                           fields + static_cast<size_t>(i) * stride);
+                   });
 }
 
 template<class Real>
 void PeriodicM2l<Real>::multiply(std::array<double, StrainCount>* virial)
 {
-    const int n         = coefficientCount(operators_.reduction().order());
-    const int harmonics = virial != nullptr ? coefficientCount(operators_.strainDegree()) : 0;
-    // by block, not by thread: the sum does not depend on the team
-    std::vector<std::array<double, StrainCount>> partial(virial != nullptr ? blocks_.size() : 0);
-    FirstException failure;
-#pragma omp parallel num_threads(threads_)
+    const int n          = coefficientCount(operators_.reduction().order());
+    const int harmonics  = virial != nullptr ? coefficientCount(operators_.strainDegree()) : 0;
+    const int copies     = operators_.copies();
+    const auto scratchOf = [&](int thread)
     {
-        Scratch scratch;
-        failure.run([&] { scratch.resize(n, lanes_, harmonics, products_.places); });
-#pragma omp for schedule(static)
-        for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
-        {
-            failure.run([&] { multiply(b, &scratch, virial != nullptr ? &partial[b] : nullptr); });
-        }
+        scratch_[thread].resize(n, lanes_, harmonics, products_.places);
+        return &scratch_[thread];
+    };
+    const int blocks = static_cast<int>(blocks_.size());
+    if (virial == nullptr)
+    {
+        // copies of a block, which share its operators, stand side by side
+        team_.forTasks(blocks * copies,
+                       [&](int task, int thread)
+                       { multiply(task / copies, task % copies, false, scratchOf(thread)); });
+        return;
     }
-    failure.rethrow();
+    // by block, not by thread: the sum does not depend on the team
+    std::vector<std::array<double, StrainCount>> partial(blocks);
+    team_.forTasks(blocks,
+                   [&](int b, int thread)
+                   {
+                       Scratch* scratch = scratchOf(thread);
+                       for (int copy = 0; copy < copies; copy++)
+                       {
+                           multiply(b, copy, true, scratch);
+                       }
+                       addVirial(b, scratch, &partial[b]);
+                   });
     for (const auto& own : partial)
     {
         for (int c = 0; c < StrainCount; c++)

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "base/fft.h"
+#include "base/team.h"
 #include "cpu/cpu_kernels.h"
 #include "operators/m2l_periodic_operators.h"
 #include "parallel/share.h"
@@ -47,13 +48,13 @@ public:
      *  \param[in] boundary   which images they have
      *  \param[in] ws         direct range
      *  \param[in] reduction  order and least-squares operators
-     *  \param[in] threads    OpenMP threads
+     *  \param[in] team       does the work
      *  \param[in] share      the wave vectors that multiply() works on */
     PeriodicM2l(const Grid& grid,
                 Boundary boundary,
                 int ws,
                 const Reduction& reduction,
-                int threads,
+                Team* team,
                 const Share& share = {});
 
     /*! \brief Local expansions of all cells from their multipoles.
@@ -95,8 +96,8 @@ private:
         int members;      //!< lanes in use
         int waves[4][16]; //!< per copy and lane: the wave vector, -1 for none
     };
-    //! Work space of a thread.
-    struct Scratch
+    //! Work space of a thread, which keeps its memory.
+    struct alignas(64) Scratch
     {
         AlignedVector<Real> x, y; //!< coefficients of a copy, see CpuKernels::multiply
         //! For the virial.
@@ -116,13 +117,14 @@ private:
     void gather(const Block& block, int copy, Real* x) const;
     //! Y = i^l (kappa X) of a copy of a block, back to the spectrum.
     void scatter(const Block& block, int copy, const Real* y);
-    //! The product of all copies of a block, and what it adds to the virial unless that is null.
-    void multiply(int block, Scratch* scratch, std::array<double, StrainCount>* virial);
+    //! The product of a copy of a block; with the virial also the products of its coefficients.
+    void multiply(int block, int copy, bool virial, Scratch* scratch);
     //! Adds the virial of a block from the products of its copies.
     void addVirial(int block, Scratch* scratch, std::array<double, StrainCount>* virial) const;
 
     PeriodicM2lOperators<Real> operators_;
-    int threads_;
+    Team& team_;
+    std::vector<Scratch> scratch_; //!< of the threads
     int lanes_;
     Share share_;
     ProductTable<Real> products_;

@@ -1,8 +1,6 @@
 /*
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include <algorithm>
-
 #include "cpu/cell_columns.h"
 #include "operators/background.h"
 
@@ -12,17 +10,25 @@ namespace farfield
 template<class Real>
 void Tree<Real>::m2m(const Level<Real>& child, Level<Real>* parent) const
 {
-    std::fill(parent->M.begin(), parent->M.end(), Real(0));
-    const int n = coefficientCount(operators_.order());
-    std::vector<int> children, parents;
-    for (int o = 0; o < 8; o++)
-    {
-        familySlots(child, *parent, o, &children, &parents);
-        Columns<Real> X(n, children.size()), Y(n, children.size());
-        X.gather(child.M, child.padded, children);
-        Y.transform(up_[o], X);
-        Y.scatterAdd(parents, parent->padded, &parent->M);
-    }
+    const int n     = coefficientCount(operators_.order());
+    const int cells = static_cast<int>(parent->cells.size());
+    forStretches(cells,
+                 &team_,
+                 [&](int begin, int end, int /*stretch*/)
+                 {
+                     clearSlots(begin, paddedEnd(*parent, end), parent->padded, &parent->M);
+                     Family family;
+                     Columns<Real> X(n, 0), Y(n, 0);
+                     for (int o = 0; o < 8; o++)
+                     {
+                         family.ofParents(child, *parent, o, begin, end);
+                         X.resize(n, family.children.size());
+                         Y.resize(n, family.children.size());
+                         X.gather(child.M, child.padded, family.children);
+                         Y.transform(up_[o], X);
+                         Y.scatterAdd(family.parents, parent->padded, &parent->M);
+                     }
+                 });
 }
 
 template<class Real>

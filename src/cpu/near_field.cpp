@@ -4,106 +4,83 @@
 #include "cpu/near_field.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
-#include "base/threads.h"
 #include "cells/excluded_pairs.h"
 
 namespace farfield
 {
 
 template<class Real>
-void NearField<Real>::subtract(const Mat3& box,
-                               const Real* x,
-                               const Real* q,
-                               double closeDistance,
-                               bool potentials,
-                               StageSums* sums)
+void NearField<Real>::addSubtraction(const Mat3& box,
+                                     const Real* x,
+                                     const Real* q,
+                                     double closeDistance,
+                                     bool potentials)
 {
-    std::fill(excludedForces_.begin(), excludedForces_.end(), Real(0));
     if (potentials)
     {
         excludedPotentials_.assign(excludedForces_.size() / 3, Real(0));
     }
-    exclusions_.subtract(box,
-                         x,
-                         q,
-                         closeDistance,
-                         excludedForces_.data(),
-                         potentials ? excludedPotentials_.data() : nullptr,
-                         threads_,
-                         &sums->energy,
-                         sums->excludedVirial);
+    exclusions_.addSubtraction(box,
+                               x,
+                               q,
+                               closeDistance,
+                               excludedForces_.data(),
+                               potentials ? excludedPotentials_.data() : nullptr,
+                               &team_);
 }
 
 template<class Real>
-void NearField<Real>::p2p(const CellList<Real>& list,
-                          const CellList<Real>* ghosts,
-                          const Grid& grid,
-                          int ws,
-                          double closeDistance,
-                          const Request& request,
-                          bool potentials,
-                          StageSums* sums)
+void NearField<Real>::addP2p(const CellList<Real>& list,
+                             const CellList<Real>* ghosts,
+                             const Grid& grid,
+                             int ws,
+                             double closeDistance,
+                             const Request& request,
+                             bool potentials)
 {
-    NearTask<Real> task;
-    task.particles            = list.particles();
-    task.grid                 = &grid;
-    task.ws                   = ws;
-    task.energy               = request.energy;
-    task.virial               = request.virial;
-    task.potentials           = potentials;
-    NearTask<Real> withGhosts = task;
-    if (!exclusions_.close().empty())
+    task_            = {};
+    task_.particles  = list.particles();
+    task_.grid       = &grid;
+    task_.ws         = ws;
+    task_.energy     = request.energy;
+    task_.virial     = request.virial;
+    task_.potentials = potentials;
+    taskOfGhosts_    = task_;
+    const auto close = exclusions_.close();
+    if (!close.empty())
     {
-        sortClosePairs(list, ghosts);
-        task.close          = close_.view();
-        task.imageDistance2 = static_cast<Real>(closeInCells(closeDistance));
-        withGhosts          = task;
-        withGhosts.close    = closeGhosts_.view();
+        sortClosePairs(close, list, ghosts);
+        task_.close          = close_.view();
+        task_.imageDistance2 = static_cast<Real>(closeInCells(closeDistance));
+        taskOfGhosts_        = task_;
+        taskOfGhosts_.close  = closeGhosts_.view();
     }
     divide(list);
-    const std::vector<int>& reached = division_.reached;
-    // ranges of cells with equal numbers of particles, one for each thread
-    const auto boundary = [&](int range)
+    team_.add(division_.ranges,
+              [this, &list, ghosts](int range, int /*thread*/) { addRange(range, list, ghosts); });
+}
+
+template<class Real>
+void NearField<Real>::addRange(int range, const CellList<Real>& list, const CellList<Real>* ghosts)
+{
+    NearForces<Real>* forces = &near_[range];
+    forces->resize(static_cast<int>(list.atom().size()), task_.potentials);
+    const int begin = division_.boundary(range);
+    const int end   = division_.boundary(range + 1);
+    cpuKernels<Real>().p2p(task_, begin, end, forces);
+    if (ghosts != nullptr)
     {
-        const int particle =
-                static_cast<int>(static_cast<long long>(division_.particles) * range / threads_);
-        return range == threads_
-                       ? static_cast<int>(reached.size())
-                       : static_cast<int>(std::lower_bound(reached.begin(), reached.end(), particle)
-                                          - reached.begin());
-    };
-    forTasks(threads_,
-             threads_,
-             [&](int range)
-             {
-                 NearForces<Real>* forces = &near_[range];
-                 forces->resize(static_cast<int>(list.atom().size()), potentials);
-                 const auto addPairs =
-                         [&](const std::vector<int>& cells, int begin, int end, int part, int parts)
-                 {
-                     const auto partOf = [&](NearTask<Real> whole)
-                     {
-                         whole.cells = cells.data();
-                         whole.part  = part;
-                         whole.parts = parts;
-                         return whole;
-                     };
-                     cpuKernels<Real>().p2p(partOf(task), begin, end, forces);
-                     if (ghosts != nullptr)
-                     {
-                         cpuKernels<Real>().p2pOfGhosts(
-                                 partOf(withGhosts), ghosts->particles(), begin, end, forces);
-                     }
-                 };
-                 addPairs(division_.cells, boundary(range), boundary(range + 1), 0, 1);
-                 addPairs(division_.full,
-                          0,
-                          static_cast<int>(division_.full.size()),
-                          range,
-                          threads_);
-             });
+        cpuKernels<Real>().p2pOfGhosts(taskOfGhosts_, ghosts->particles(), begin, end, forces);
+    }
+}
+
+template<class Real>
+void NearField<Real>::addSums(StageSums* sums) const
+{
+    exclusions_.addSums(&sums->energy, sums->excludedVirial);
     for (const auto& own : near_)
     {
         sums->energy += own.energy;
@@ -115,44 +92,70 @@ void NearField<Real>::p2p(const CellList<Real>& list,
 }
 
 template<class Real>
-void NearField<Real>::divide(const CellList<Real>& list)
+int NearField<Real>::Division::boundary(int range) const
 {
-    //! A cell with more than such a part of the particles of a thread keeps others waiting.
-    constexpr double c_full = 0.25;
-
-    const auto n = static_cast<double>(list.atom().size());
-    auto& d      = division_;
-    d.particles  = 0;
-    d.cells.clear();
-    d.reached.clear();
-    d.full.clear();
-    for (const int cell : list.occupied())
-    {
-        const int count = list.start()[cell + 1] - list.start()[cell];
-        if (threads_ > 1 && count * threads_ > c_full * n)
-        {
-            d.full.push_back(cell);
-            continue;
-        }
-        d.cells.push_back(cell);
-        d.reached.push_back(d.particles);
-        d.particles += count;
-    }
+    const auto wanted = static_cast<long long>(reached.back()) * range / ranges;
+    return static_cast<int>(std::lower_bound(reached.begin(), reached.end(), wanted)
+                            - reached.begin());
 }
 
 template<class Real>
-void NearField<Real>::sortClosePairs(const CellList<Real>& list, const CellList<Real>* ghosts)
+void NearField<Real>::divide(const CellList<Real>& list)
+{
+    //! With fewer particles a range has more to do with those around it than with its own.
+    constexpr int c_least = 128;
+    //! A part of a cell with more of the particles of a range makes ranges unequal.
+    constexpr double c_most = 0.5;
+    //! With fewer targets it takes longer to gather the sources.
+    constexpr int c_targets = 8;
+
+    const auto n      = static_cast<int>(list.atom().size());
+    const int threads = team_.threads();
+    auto& d           = division_;
+    // two for each thread: half as long to wait for one that is late
+    d.ranges          = threads == 1 ? 1 : std::clamp(n / c_least, threads, 2 * threads);
+    const double most = c_most * n / d.ranges;
+    d.items.clear();
+    d.reached.assign(1, 0);
+    for (const int cell : list.occupied())
+    {
+        const int count  = list.start()[cell + 1] - list.start()[cell];
+        const int parts  = d.ranges == 1 ? 1
+                                         : std::clamp(static_cast<int>(std::ceil(count / most)),
+                                                     1,
+                                                     std::max(1, count / c_targets));
+        const int before = d.reached.back();
+        for (int part = 0; part < parts; part++)
+        {
+            d.items.push_back({ cell, part, parts });
+            d.reached.push_back(
+                    before + static_cast<int>(static_cast<long long>(count) * (part + 1) / parts));
+        }
+    }
+    task_.items         = d.items.data();
+    taskOfGhosts_.items = d.items.data();
+    near_.resize(d.ranges);
+}
+
+template<class Real>
+void NearField<Real>::sortClosePairs(const std::vector<std::pair<int, int>>& pairs,
+                                     const CellList<Real>& list,
+                                     const CellList<Real>* ghosts)
 {
     const int own      = static_cast<int>(excludedForces_.size() / 3);
-    const auto& pairs  = exclusions_.close();
     const auto setRank = [&](const std::vector<int>& atom, int particles, std::vector<int>* rank)
     {
         rank->resize(particles);
-#pragma omp parallel for schedule(static) num_threads(threads_)
-        for (int i = 0; i < static_cast<int>(atom.size()); i++)
-        {
-            (*rank)[atom[i]] = i;
-        }
+        constexpr int c_grain = 4096;
+        team_.forRanges(static_cast<int>(atom.size()),
+                        c_grain,
+                        [&](int begin, int end)
+                        {
+                            for (int i = begin; i < end; i++)
+                            {
+                                (*rank)[atom[i]] = i;
+                            }
+                        });
     };
     setRank(list.atom(), own, &rank_);
     if (ghosts != nullptr)

@@ -41,8 +41,8 @@ void Level<Real>::setCells(std::vector<Int3> occupied, int coefficients)
 }
 
 template<class Real>
-Tree<Real>::Tree(const Mat3& scaledEdges, int ws, const Reduction& reduction, int threads) :
-    operators_(scaledEdges, ws, reduction, threads), threads_(threads),
+Tree<Real>::Tree(const Mat3& scaledEdges, int ws, const Reduction& reduction, Team* team) :
+    operators_(scaledEdges, ws, reduction, team->threads()), team_(*team),
     gradient_(derivativeTerms(reduction.order())),
     nextGradient_(derivativeTerms(reduction.order() + (reduction.leastSquares() ? 0 : 1)))
 {

@@ -26,6 +26,7 @@
 #include <array>
 #include <vector>
 
+#include "base/team.h"
 #include "operators/m2l_list_operators.h"
 
 namespace farfield
@@ -51,7 +52,8 @@ class Tree
 {
 public:
     //! \param[in] scaledEdges  edges of a cell of any level, in units of its size
-    Tree(const Mat3& scaledEdges, int ws, const Reduction& reduction, int threads);
+    //! \param[in] team         does the work
+    Tree(const Mat3& scaledEdges, int ws, const Reduction& reduction, Team* team);
 
     //! M of the parents, all of its slots set, from M of the children.
     void m2m(const Level<Real>& child, Level<Real>* parent) const;
@@ -80,7 +82,7 @@ private:
     void setTranslations(const Mat3& edges);
 
     ListM2lOperators<Real> operators_;
-    int threads_;
+    Team& team_;
     std::vector<DerivativeTerm> gradient_;     //!< of the order of the expansions
     std::vector<DerivativeTerm> nextGradient_; //!< of that which the force on a cell needs
     std::array<Vec3, 8> shifts_; //!< centre of a child relative to its parent's, child units

@@ -93,24 +93,28 @@ Totals Pipeline<Real>::runStages(const Task<Real>& task)
                         backend_->endStage(which);
                     });
     };
-    // the near field comes first so that a GPU has it beside the far field
-    stage(Stage::Sort, [&] { backend_->sort(); });
-    stage(Stage::Exclusions, [&] { backend_->exclusions(); });
-    stage(Stage::P2p, [&] { backend_->p2p(); });
-    stage(Stage::P2m, [&] { backend_->p2m(); });
-    for (int level = leaf; level > 0; level--)
-    {
-        stage(Stage::M2m, [&] { backend_->m2m(level); });
-    }
-    stage(Stage::M2l, [&] { backend_->m2l(0); });
-    for (int level = 0; level < leaf; level++)
-    {
-        stage(Stage::L2l, [&] { backend_->l2l(level); });
-        stage(Stage::M2l, [&] { backend_->m2l(level + 1); });
-    }
-    stage(Stage::L2p, [&] { backend_->l2p(); });
     Totals totals;
-    stage(Stage::Collect, [&] { totals = backend_->collect(); });
+    const auto stages = [&]
+    {
+        // the near field comes first so that a GPU has it beside the far field
+        stage(Stage::Sort, [&] { backend_->sort(); });
+        stage(Stage::Exclusions, [&] { backend_->exclusions(); });
+        stage(Stage::P2p, [&] { backend_->p2p(); });
+        stage(Stage::P2m, [&] { backend_->p2m(); });
+        for (int level = leaf; level > 0; level--)
+        {
+            stage(Stage::M2m, [&] { backend_->m2m(level); });
+        }
+        stage(Stage::M2l, [&] { backend_->m2l(0); });
+        for (int level = 0; level < leaf; level++)
+        {
+            stage(Stage::L2l, [&] { backend_->l2l(level); });
+            stage(Stage::M2l, [&] { backend_->m2l(level + 1); });
+        }
+        stage(Stage::L2p, [&] { backend_->l2p(); });
+        stage(Stage::Collect, [&] { totals = backend_->collect(); });
+    };
+    backend_->together(stages);
     return totals;
 }
 

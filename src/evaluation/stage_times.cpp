@@ -30,6 +30,8 @@ const char* stageName(Stage stage)
             return "L2P";
         case Stage::Collect:
             return "Collect";
+        case Stage::Waiting:
+            return "Waiting";
         case Stage::Perturbation:
             return "Perturbation";
         case Stage::Groups:

@@ -59,7 +59,8 @@ public:
         std::array<double, static_cast<int>(Stage::Count)> measured;
         if (backend.measured(measured.data()))
         {
-            for (int stage = static_cast<int>(Stage::Sort); stage < static_cast<int>(Stage::Count);
+            for (int stage = static_cast<int>(Stage::Sort);
+                 stage <= static_cast<int>(Stage::Waiting);
                  stage++)
             {
                 seconds_[stage] = before[stage] + measured[stage];

@@ -170,7 +170,9 @@ struct StageTime
 {
     std::string name;    //!< "P2M", "M2L", "P2P", ...
     long long calls = 0; //!< number of evaluations that ran the stage
-    double seconds  = 0; //!< wall-clock seconds
+    //! Wall-clock seconds; on the CPU those of all threads at work, divided by their number. "Waiting"
+    //! has the rest.
+    double seconds = 0;
 };
 
 //! Access for farfield_cuda.h.

@@ -81,6 +81,14 @@ System drudeWater(int atoms, unsigned seed);
 //! 27 spheres of such water, 300 510 atoms in all, in a cube of the given edge (nm).
 System waterDroplets(double edge, unsigned seed);
 
+/*! \brief One connected molecule amid water.
+ *
+ *  Water whose innermost molecules are joined into a chain, oxygen to oxygen, along a path through
+ *  space: charges and density of water, and the excluded pairs of a protein, 1-2, 1-3 and 1-4.
+ *  \param[in] atoms     of all, rounded to whole molecules of water
+ *  \param[in] fraction  of them in the chain */
+System proteinInWater(int atoms, double fraction, unsigned seed);
+
 //! Charges of random sign at random places, 100 per nm^3, without exclusions.
 System randomCharges(int n, unsigned seed);
 

@@ -4,9 +4,14 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief What energy and virial cost on the CPU beside the forces.
+ *  \brief What energy and virial cost on the CPU beside the forces, and how stages scale with
+ *         threads.
  *
  *  farfield_cpu_benchmark [atoms [orders ...]]: a line per engine, precision and order.
+ *
+ *  farfield_cpu_benchmark --threads N ... [--water ATOMS ...] [--protein ATOMS ...]
+ *  [--evaluations N] [--json FILE]: a table per system, of stages and numbers of threads. Threads are
+ *  pinned to cores unless OMP_PROC_BIND says otherwise.
  */
 #include <algorithm>
 #include <chrono>
@@ -16,10 +21,13 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 #include "farfield/farfield.h"
 
 #include "bench_systems.h"
 #include "command_line.h"
+#include "cpu_threads.h"
 
 namespace farfield
 {
@@ -100,6 +108,57 @@ void timeTotals(const System& system, M2lEngine engine, int order)
     std::fflush(stdout);
 }
 
+/*! \brief Reads options of the measurement of threads.
+ *  \returns false if there is none of them, or if one is not known */
+bool readThreadsCase(int argc, char** argv, ThreadsCase* what)
+{
+    const std::map<std::string, std::vector<int>*> lists = { { "--threads", &what->threads },
+                                                             { "--water", &what->water },
+                                                             { "--protein", &what->protein } };
+    std::vector<int>* list                               = nullptr;
+    for (int i = 1; i < argc; i++)
+    {
+        what->command += std::string(i > 1 ? " " : "") + argv[i];
+        const auto found = lists.find(argv[i]);
+        const bool isOne = i + 1 < argc;
+        if (found != lists.end())
+        {
+            list = found->second;
+        }
+        else if (isOne && argv[i] == std::string("--json"))
+        {
+            what->json = argv[i + 1];
+            what->command += std::string(" ") + argv[++i];
+        }
+        else if (isOne && argv[i] == std::string("--evaluations"))
+        {
+            what->evaluations = std::max(1, std::atoi(argv[i + 1]));
+            what->command += std::string(" ") + argv[++i];
+        }
+        else if (list != nullptr && std::atoi(argv[i]) > 0)
+        {
+            list->push_back(std::atoi(argv[i]));
+        }
+        else
+        {
+            return false;
+        }
+    }
+    return !what->threads.empty();
+}
+
+//! Starts the program again with pinned threads, unless the user has decided: OpenMP reads the
+//! variable when a program begins.
+void pinThreads(char** argv)
+{
+    if (std::getenv("OMP_PROC_BIND") == nullptr)
+    {
+        setenv("OMP_PROC_BIND", "close", 1);
+        setenv("OMP_PLACES", "cores", 0);
+        execv("/proc/self/exe", argv);
+    }
+}
+
 } // namespace
 } // namespace bench
 } // namespace farfield
@@ -107,6 +166,18 @@ void timeTotals(const System& system, M2lEngine engine, int order)
 int main(int argc, char** argv)
 {
     using namespace farfield;
+    bench::ThreadsCase threads;
+    if (bench::readThreadsCase(argc, argv, &threads))
+    {
+        bench::pinThreads(argv);
+        if (threads.water.empty() && threads.protein.empty())
+        {
+            threads.water   = { 23262 };
+            threads.protein = { 20640 };
+        }
+        bench::measureThreads(threads);
+        return 0;
+    }
     const bench::System water = bench::waterBox(argc > 1 ? std::atoi(argv[1]) : 23262, 1);
     std::vector<int> orders   = { 4, 8, 12 };
     if (argc > 2)

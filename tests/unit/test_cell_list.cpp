@@ -116,12 +116,13 @@ public:
     static CellList<Real> listOf(const Cells& c, int threads)
     {
         CellList<Real> list;
+        Team team(threads);
         list.sort(gridOf(c),
                   c.offset,
                   rotationOf(c),
                   positionsOf<Real>(c).data(),
                   chargesOf<Real>(c),
-                  threads);
+                  &team);
         return list;
     }
 };
@@ -234,7 +235,8 @@ TYPED_TEST(CellLists, MayBeSortedAgain)
     {
         SCOPED_TRACE(c.name);
         const std::vector<Real> x = positionsOf<Real>(c);
-        used.sort(gridOf(c), c.offset, rotationOf(c), x.data(), chargesOf<Real>(c), 2);
+        Team team(2);
+        used.sort(gridOf(c), c.offset, rotationOf(c), x.data(), chargesOf<Real>(c), &team);
         const auto fresh = this->listOf(c, 2);
         EXPECT_EQ(used.start(), fresh.start());
         EXPECT_EQ(used.atom(), fresh.atom());
@@ -277,7 +279,8 @@ TYPED_TEST(CellLists, HoldChargesAlone)
         for (const int threads : { 1, 3 })
         {
             CellList<Real> list;
-            list.sort(gridOf(c), c.offset, rotationOf(c), x.data(), charges, threads);
+            Team team(threads);
+            list.sort(gridOf(c), c.offset, rotationOf(c), x.data(), charges, &team);
             const auto expected = this->listOf(c, threads);
             EXPECT_EQ(list.start(), expected.start());
             EXPECT_EQ(list.occupied(), expected.occupied());
@@ -308,8 +311,8 @@ TYPED_TEST(CellLists, NameTheFirstPositionThatIsNotFinite)
         {
             try
             {
-                list.sort(
-                        gridOf(c), c.offset, rotationOf(c), x.data(), chargesOf<Real>(c), threads);
+                Team team(threads);
+                list.sort(gridOf(c), c.offset, rotationOf(c), x.data(), chargesOf<Real>(c), &team);
                 ADD_FAILURE() << "no error";
             }
             catch (const Error& error)

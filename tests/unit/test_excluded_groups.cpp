@@ -30,10 +30,10 @@ constexpr double c_edge = 3;
 //! Charges at random places, of which all pairs are excluded, behind one that is in no pair.
 struct Group
 {
-    int n = 90;
+    int n;
     std::vector<double> x, q;
 
-    Group()
+    explicit Group(int particles = 90) : n(particles)
     {
         std::mt19937 engine(15);
         std::uniform_real_distribution<double> uniform(0, 1);
@@ -87,18 +87,14 @@ struct Subtracted
 
 Subtracted subtract(const Group& group, Exclusions<double>* exclusions, int threads)
 {
+    Team team(threads);
     const Mat3 box = c_edge * Mat3::Identity();
     Subtracted result;
     result.forces.resize(group.x.size());
-    exclusions->subtract(box,
-                         group.x.data(),
-                         group.q.data(),
-                         0,
-                         result.forces.data(),
-                         nullptr,
-                         threads,
-                         &result.energy,
-                         result.virial);
+    exclusions->addSubtraction(
+            box, group.x.data(), group.q.data(), 0, result.forces.data(), nullptr, &team);
+    team.run();
+    exclusions->addSums(&result.energy, result.virial);
     return result;
 }
 
@@ -108,7 +104,7 @@ TEST(ExcludedGroups, HaveEachPairOnceHoweverItIsListed)
     for (const ExcludedPairs& listed : group.listings())
     {
         Exclusions<double> exclusions;
-        exclusions.set(listed.offsets.data(), listed.partners.data(), group.n, group.n);
+        exclusions.set(listed.offsets.data(), listed.partners.data(), group.n, group.n, 3);
         EXPECT_EQ(exclusions.count(), group.pairs()) << listed.partners.size() << " entries";
     }
 }
@@ -123,7 +119,8 @@ TEST(ExcludedGroups, AreSubtractedAlikeHoweverTheyAreListed)
         Subtracted first;
         for (const ExcludedPairs& listed : group.listings())
         {
-            exclusions.set(listed.offsets.data(), listed.partners.data(), group.n, group.n);
+            exclusions.set(
+                    listed.offsets.data(), listed.partners.data(), group.n, group.n, threads);
             const Subtracted result = subtract(group, &exclusions, threads);
             if (first.forces.empty())
             {
@@ -140,8 +137,6 @@ TEST(ExcludedGroups, LoseTheEnergyOfEachPairOnce)
 {
     const Group group;
     const ExcludedPairs listed = group.listings().front();
-    Exclusions<double> exclusions;
-    exclusions.set(listed.offsets.data(), listed.partners.data(), group.n, group.n);
     double energy = 0, magnitude = 0;
     for (int i = 1; i < group.n; i++)
     {
@@ -163,6 +158,8 @@ TEST(ExcludedGroups, LoseTheEnergyOfEachPairOnce)
             magnitude * static_cast<double>(group.pairs()) * std::numeric_limits<double>::epsilon();
     for (const int threads : { 1, 3 })
     {
+        Exclusions<double> exclusions;
+        exclusions.set(listed.offsets.data(), listed.partners.data(), group.n, group.n, threads);
         const Subtracted result = subtract(group, &exclusions, threads);
         EXPECT_NEAR(result.energy, energy, rounding);
         EXPECT_TRUE(exclusions.close().empty());
@@ -177,6 +174,61 @@ TEST(ExcludedGroups, LoseTheEnergyOfEachPairOnce)
         EXPECT_NEAR(std::hypot(sum[0], sum[1], sum[2]),
                     0,
                     largest * group.n * group.n * std::numeric_limits<double>::epsilon());
+    }
+}
+
+//! However a large molecule is cut: it is cut where there are several threads.
+TEST(ExcludedGroups, OfAMoleculeDoNotDependOnThreadsButForRounding)
+{
+    const Group group(1000);
+    const ExcludedPairs listed =
+            group.rows(1, [](int i, int j) { return i != j && std::abs(i - j) <= 6; });
+    const Mat3 box     = c_edge * Mat3::Identity();
+    const double close = 0.5;
+    Subtracted one;
+    std::vector<std::pair<int, int>> closeOfOne;
+    for (const int threads : { 1, 2, 3, 16 })
+    {
+        Team team(threads);
+        Exclusions<double> exclusions;
+        exclusions.set(listed.offsets.data(), listed.partners.data(), group.n, group.n, threads);
+        EXPECT_EQ(exclusions.count(), listed.partners.size() / 2);
+        Subtracted result;
+        result.forces.assign(group.x.size(), 1e9); // is overwritten
+        std::vector<double> potentials(group.q.size(), 1e9);
+        exclusions.addSubtraction(box,
+                                  group.x.data(),
+                                  group.q.data(),
+                                  close,
+                                  result.forces.data(),
+                                  potentials.data(),
+                                  &team);
+        team.run();
+        exclusions.addSums(&result.energy, result.virial);
+        double ofPotentials = 0;
+        for (size_t i = 0; i < potentials.size(); i++)
+        {
+            ofPotentials += 0.5 * group.q[i] * potentials[i];
+        }
+        if (threads == 1)
+        {
+            one        = result;
+            closeOfOne = exclusions.close();
+            EXPECT_FALSE(closeOfOne.empty());
+        }
+        EXPECT_EQ(exclusions.close(), closeOfOne);
+        const double rounding = static_cast<double>(exclusions.count())
+                                * std::numeric_limits<double>::epsilon() / (close * close);
+        EXPECT_NEAR(result.energy, one.energy, rounding);
+        EXPECT_NEAR(ofPotentials, one.energy, rounding);
+        for (int c = 0; c < 6; c++)
+        {
+            EXPECT_NEAR(result.virial[c], one.virial[c], rounding);
+        }
+        for (size_t k = 0; k < one.forces.size(); k++)
+        {
+            EXPECT_NEAR(result.forces[k], one.forces[k], rounding);
+        }
     }
 }
 

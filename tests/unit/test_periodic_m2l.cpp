@@ -167,7 +167,8 @@ TYPED_TEST(PeriodicM2lOf, AllImagesIsTheirSum)
         const auto entries = m2lEntries(high);
 
         AlignedVector<Real> M = randomMultipoles<Real>(c, cells, stride), L(M.size(), Real(0));
-        PeriodicM2l<Real>(grid, Boundary::Periodic, c.ws, reduction, 2)
+        Team team(2);
+        PeriodicM2l<Real>(grid, Boundary::Periodic, c.ws, reduction, &team)
                 .apply(M.data(), L.data(), stride, nullptr);
 
         std::vector<farfield::Matrix> operators;
@@ -226,7 +227,8 @@ TEST(OpenM2l, HasOneImageOfEachCell)
         const int stride = strideOf(grid);
         const auto M     = randomMultipoles<double>(c, static_cast<int>(grid.count()), stride);
         AlignedVector<double> L(M.size(), 0.0);
-        PeriodicM2l<double>(grid, Boundary::Open, c.ws, reductionOf(c), 2)
+        Team team(2);
+        PeriodicM2l<double>(grid, Boundary::Open, c.ws, reductionOf(c), &team)
                 .apply(M.data(), L.data(), stride, nullptr);
         const int n        = coefficientCount(c_order);
         const auto entries = m2lEntries(c_order);
@@ -282,7 +284,8 @@ double energyOf(const Case& c, const Mat3& strain)
     const int stride        = strideOf(grid);
     AlignedVector<double> M = randomMultipoles<double>(c, static_cast<int>(grid.count()), stride);
     AlignedVector<double> L(M.size(), 0.0);
-    PeriodicM2l<double>(grid, Boundary::Periodic, c.ws, reductionOf(c), 1)
+    Team team(1);
+    PeriodicM2l<double>(grid, Boundary::Periodic, c.ws, reductionOf(c), &team)
             .apply(M.data(), L.data(), stride, nullptr);
     double energy = 0;
     for (int i = 0; i < coefficientCount(c.order); ++i)
@@ -312,7 +315,8 @@ TEST(PeriodicM2lVirial, IsHalfTheStrainDerivative)
                 randomMultipoles<double>(c, static_cast<int>(grid.count()), stride);
         AlignedVector<double> L(M.size(), 0.0);
         std::array<double, StrainCount> virial = {};
-        PeriodicM2l<double>(grid, Boundary::Periodic, c.ws, reductionOf(c), 2)
+        Team team(2);
+        PeriodicM2l<double>(grid, Boundary::Periodic, c.ws, reductionOf(c), &team)
                 .apply(M.data(), L.data(), stride, &virial);
         // energies in units of those of all multipoles with all others
         double size = 0;
@@ -354,7 +358,8 @@ TEST(PeriodicM2lStrain, IsFollowedToFirstOrder)
         const int stride = strideOf(grid);
         AlignedVector<double> M =
                 randomMultipoles<double>(c, static_cast<int>(grid.count()), stride);
-        PeriodicM2l<double> followed(grid, Boundary::Periodic, c.ws, reductionOf(c), 2);
+        Team team(2);
+        PeriodicM2l<double> followed(grid, Boundary::Periodic, c.ws, reductionOf(c), &team);
         const auto left = [&](double amount)
         {
             // operators of rectangular cells rely on reflections, which a shear breaks: the
@@ -364,7 +369,8 @@ TEST(PeriodicM2lStrain, IsFollowedToFirstOrder)
             followed.setStrain(strain);
             followed.apply(M2.data(), near.data(), stride, nullptr);
             M2 = M;
-            PeriodicM2l<double>(gridOf(c, strain), Boundary::Periodic, c.ws, reductionOf(c), 2)
+            Team team(2);
+            PeriodicM2l<double>(gridOf(c, strain), Boundary::Periodic, c.ws, reductionOf(c), &team)
                     .apply(M2.data(), exact.data(), stride, nullptr);
             double squares = 0;
             for (size_t k = 0; k < exact.size(); ++k)
@@ -397,7 +403,8 @@ TEST(PeriodicM2lVirial, IsInterpolatedAlongAStrain)
         const int stride = strideOf(grid);
         AlignedVector<double> M =
                 randomMultipoles<double>(c, static_cast<int>(grid.count()), stride);
-        PeriodicM2l<double> followed(grid, Boundary::Periodic, c.ws, reductionOf(c), 2);
+        Team team(2);
+        PeriodicM2l<double> followed(grid, Boundary::Periodic, c.ws, reductionOf(c), &team);
         double size     = 0;
         const auto left = [&](double end, double along)
         {
@@ -409,7 +416,7 @@ TEST(PeriodicM2lVirial, IsInterpolatedAlongAStrain)
             followed.apply(M2.data(), L.data(), stride, &virial);
             M2 = M;
             PeriodicM2l<double>(
-                    gridOf(c, along * line), Boundary::Periodic, c.ws, reductionOf(c), 2)
+                    gridOf(c, along * line), Boundary::Periodic, c.ws, reductionOf(c), &team)
                     .apply(M2.data(), L.data(), stride, &exact);
             double squares = 0, all = 0;
             for (int k = 0; k < StrainCount; ++k)
