@@ -189,9 +189,7 @@ void Team::add(int tasks, Work work)
 
 void Team::addRanges(int n, int grain, RangeWork work)
 {
-    // some more ranges than threads, for those who are late
-    const int most  = threads_ == 1 ? 1 : 4 * threads_;
-    const int tasks = std::min(most, (n + grain - 1) / std::max(1, grain));
+    const int tasks = std::min(pieces(threads_), (n + grain - 1) / std::max(1, grain));
     add(tasks,
         [n, tasks, work = std::move(work)](int task, int /*thread*/)
         {

@@ -43,6 +43,8 @@ public:
     Team& operator=(const Team&) = delete;
 
     int threads() const { return threads_; }
+    //! Into so many pieces a loop is best cut: some more than threads, for those who are late.
+    static int pieces(int threads) { return threads == 1 ? 1 : 4 * threads; }
     //! Threads of the last region: OpenMP may give fewer.
     int came() const { return came_; }
 

@@ -98,7 +98,7 @@ auto Exclusions<Real>::cut(const ExcludedPairs& pairs, int own, int threads) -> 
     const double mostTwice = threads < 4 ? 0.2 : 1;
 
     const size_t count = pairs.partners.size();
-    const auto most    = static_cast<size_t>(threads == 1 ? 1 : 4 * threads);
+    const auto most    = static_cast<size_t>(Team::pieces(threads));
     std::vector<Stretch> result;
     for (auto stretches = static_cast<int>(std::clamp<size_t>(count / c_least, 1, most));;
          stretches /= 2)
