@@ -1,54 +1,24 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Coulomb energies of energy groups: all of them, with periodic images, unlike those of PME."""
 
-import re
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from tests.support.gmx import simulation, systems
+from tests.support.gmx import reference, simulation
 from tests.support.gmx.limits import energy_limit
-from tests.support.gmx.mdp import FMM, TIGHT_PME, UNTUNED_FMM, settings
-
-SINGLE = {"nstfout": 1}
-
-
-def without_charges(text, molecules):
-    """A processed topology in which molecule types have no charges."""
-    lines, section, molecule = [], "", None
-    for line in text.splitlines():
-        found = re.match(r"\[\s*(\w+)\s*\]", line)
-        fields = line.split(";")[0].split()
-        if found:
-            section = found.group(1)
-        elif fields and section == "moleculetype":
-            molecule = fields[0]
-        elif fields and section == "atoms" and molecule in molecules:
-            line = " ".join([*fields[:6], "0.0", *fields[7:]])
-        lines.append(line)
-    return "\n".join(lines) + "\n"
-
-
-def run_of(work, name, system, topology, settings_of_run):
-    """One evaluation with another topology."""
-    top = work / f"{name}.top"
-    top.write_text(topology)
-    entries = settings(SINGLE, settings_of_run)
-    return simulation.simulate(work, name, entries, replace(system, top=top, warnings=1))
+from tests.support.gmx.mdp import FMM, ONE_STEP, UNTUNED_FMM, settings
 
 
 @pytest.mark.parametrize("box", ["salt_water", "charged_water"])
 def test_groups_have_the_energies_of_their_charges(work, box, request):
-    """Against the energies of tight PME with charges of one group, and of both."""
+    """Against Ewald sums over the charges of one group, and of both."""
     system = request.getfixturevalue(box)
-    topology = systems.self_contained_topology(work, system).read_text()
-    groups = {"energygrps": "SOL Ion"}
-    run = run_of(work, "groups", system, topology, {**FMM, **groups})
-    ions = ["NA", "CL"]
+    entries = settings(ONE_STEP, FMM, {"energygrps": "SOL Ion"})
+    run = simulation.simulate(work, "groups", entries, system)
     own = {
-        name: run_of(work, name, system, without_charges(topology, others), TIGHT_PME).coulomb()[0]
-        for name, others in (("SOL", ions), ("Ion", ["SOL"]), ("all", []))
+        "SOL": reference.coulomb_energy(system, of=("OW", "HW")),
+        "Ion": reference.coulomb_energy(system, of=("NA", "CL")),
+        "all": reference.coulomb_energy(system),
     }
     expected = {
         "SOL-SOL": own["SOL"],
@@ -57,7 +27,7 @@ def test_groups_have_the_energies_of_their_charges(work, box, request):
     }
     limit = energy_limit(system, own["all"])
     for pair, energy in expected.items():
-        assert run.energies[f"Coul-SR:{pair}"][0] == pytest.approx(energy, abs=3 * limit), pair
+        assert run.energies[f"Coul-SR:{pair}"][0] == pytest.approx(energy, abs=limit), pair
     assert run.coulomb()[0] == pytest.approx(own["all"], abs=limit)
     # what is left is rounding
     assert abs(run.energies["Coul. recip."][0]) <= 1e-6 * abs(own["all"])

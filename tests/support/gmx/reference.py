@@ -34,16 +34,19 @@ def converged(folder, system, cutoff):
     )
 
 
-def coulomb_energy(system, x=None):
+def coulomb_energy(system, x=None, of=tuple(CHARGES)):
     """Coulomb energy of water, ions or both by an Ewald sum in double precision, kJ/mol.
 
     x: where atoms are, [n][3], nm; as in the structure of the system if there is none.
+    of: the first letters of the atoms that count.
     """
     s = systems.read_gro(system.conf)
-    q = [CHARGES[name.strip()[:2]] for name in s.atoms]
+    names = [name.strip()[:2] for name in s.atoms]
+    counted = np.isin(names, of)
+    q = np.array([CHARGES[name] for name in names])
     # gmx reads them in single precision
     given = np.array(s.x if x is None else x, dtype=np.float32).astype(float)
-    return ewald.energy_of_many(q, given, np.array(s.box), s.residue_numbers)
+    return ewald.energy_of_many(q[counted], given[counted], np.array(s.box), np.array(s.residue_numbers)[counted])
 
 
 def far_apart():
