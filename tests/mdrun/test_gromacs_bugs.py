@@ -16,10 +16,10 @@ PATCHES = sorted(PATCH.glob("*.patch"))
 OF_BUGS = [patch for patch in PATCHES if patch.name < "0008"]
 
 
-def prepare(work, name, bug, structure, parameters="grompp.mdp"):
+def prepare(work, name, bug, structure, parameters="grompp.mdp", flags=()):
     folder = BUGS / bug
     entries = mdp.read(folder / parameters)
-    return simulation.grompp(work, name, entries, folder / structure, folder / "topol.top")
+    return simulation.grompp(work, name, entries, folder / structure, folder / "topol.top", flags)
 
 
 def energies(work, name, *input_files):
@@ -43,6 +43,39 @@ def test_atoms_in_state_b_have_the_energies_of_such_atoms_with_lj_pme(work):
     )
     for term in ("LJ (SR)", "LJ recip.", "Pres-XX"):
         assert perturbed[term][0] == pytest.approx(alone[term][0], rel=1e-4), term
+
+
+@pytest.mark.whole_machine
+@pytest.mark.skipif(environment.gpu_count() < 2, reason="fewer than two GPUs")
+def test_forces_on_two_gpus_are_those_of_the_box_of_their_step(work):
+    """Fewer steps than in the folder of the bug, whose run shows it at some moments only."""
+    folder = BUGS / "shift-vectors-of-the-step"
+    shutil.copy(folder / "topol.top", work)
+    box = ["-box", 8, 3, 3]
+    environment.gmx()("solvate", "-cs", "spc216", *box, "-p", "topol.top", "-o", "conf.gro", folder=work)
+    entries = {**mdp.read(folder / "grompp.mdp"), "nsteps": 200}
+    simulation.grompp(work, "run", entries, "conf.gro", "topol.top").ok()
+    on_gpus = ["-nb", "gpu", "-bonded", "gpu", "-update", "gpu"]
+    direct = {"GMX_ENABLE_DIRECT_GPU_COMM": "1"}
+    simulation.mdrun(work, "run", on_gpus, ntmpi=2, variables=direct).ok()
+    simulation.mdrun(work, "rerun", ["-s", "run.tpr", "-rerun", "run.trr", "-nb", "cpu"]).ok()
+    frames, exact = (simulation.Run(work, name).frames for name in ("run", "rerun"))
+    assert len(frames) == 201
+    # Coordinates of single precision; the box changes by 3e-4 in a step
+    for ours, theirs in zip(frames, exact, strict=True):
+        assert simulation.force_error(ours.f, theirs.f) < 1e-4
+
+
+def test_an_error_before_the_first_step_ends_a_run_with_its_message(work):
+    """On a GPU, too, whose buffers have not been allocated by then."""
+    bug = "unallocated-device-buffers"
+    shutil.copy(BUGS / bug / "awhinit.xvg", work)
+    # mdrun -deffnm gives that file the name of the run
+    prepare(work, "awhinit", bug, "conf.gro", flags=["-n", BUGS / bug / "index.ndx"]).ok()
+    done = simulation.mdrun(work, "awhinit", ["-nb", "gpu" if environment.on_gpu() else "cpu"])
+    assert done.status == 1
+    message = "awhinit.xvg does not contain data for all coordinate values"
+    assert message in " ".join(done.text.split())
 
 
 def test_a_position_that_is_far_away_is_an_error(work):
