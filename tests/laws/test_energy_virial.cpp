@@ -29,12 +29,19 @@ TYPED_TEST_SUITE(Virial, Configurations);
 TYPED_TEST(Virial, TraceIsMinusHalfEnergy)
 {
     using Real = typename TypeParam::Real;
+    int number = 0;
     for (const auto& named : allBoxes(6.0))
     {
         for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
         {
+            // Engines take turns; Forces.MatchEwaldInEveryBox has the virial of both in each box
+            const bool isTurn = number % 2 == (engine == M2lEngine::Fft ? 0 : 1);
             for (const int order : { 0, 7 })
             {
+                if (order == 7 && !isTurn && !isLong())
+                {
+                    continue;
+                }
                 // A net charge as well: the background obeys the law too.
                 const System system = rounded<Real>(randomCharges(named.box, 200, 21, 3.0));
                 Options options     = TypeParam::options();
@@ -61,6 +68,7 @@ TYPED_TEST(Virial, TraceIsMinusHalfEnergy)
                 }
             }
         }
+        number++;
     }
 }
 
@@ -97,15 +105,15 @@ TYPED_TEST(DoubleVirial, MatchesFiniteStrain)
             const double step  = 5e-4;
             const double scale = system.size() * c_coulomb * system.meanSquareCharge() / 0.05;
             const double exact = 1e3 * std::pow(step, 4) * scale + 1e-13 * scale / step;
+            Solver<Real> solver(options);
+            load(solver, system);
+            const Evaluation result = evaluate(solver, system);
+            SCOPED_TRACE(describe(system, solver.setup()));
+            const auto cells = solver.setup().cells;
             for (int i = 0; i < 3; ++i)
             {
                 for (int j = 0; j <= i; ++j)
                 {
-                    Solver<Real> solver(options);
-                    load(solver, system);
-                    const Evaluation result = evaluate(solver, system);
-                    SCOPED_TRACE(describe(system, solver.setup()));
-                    const auto cells    = solver.setup().cells;
                     const auto quotient = [&](double h)
                     {
                         Matrix strain = unitMatrix();
@@ -143,26 +151,27 @@ TYPED_TEST(RockSalt, HasMadelungEnergy)
 {
     using Real            = typename TypeParam::Real;
     const double distance = 0.282;
-    // Ions on cell faces in the first case, at general places in the second.
-    for (const Vector& shift : { Vector{ 0, 0, 0 }, Vector{ 0.03, -0.11, 0.41 } })
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
     {
-        const System crystal  = shifted(rockSalt(2, distance), shift);
-        const double expected = -0.5 * crystal.size() * c_madelungRockSalt * c_coulomb / distance;
-        for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+        Options options     = TypeParam::options();
+        options.order       = 20;
+        options.directRange = 2;
+        // Least-squares operators of the tree take long to build at this order.
+        options.leastSquares = engine == M2lEngine::Fft;
+        options.m2l          = engine;
+        options.cellSize     = 0.282;
+        Solver<Real> solver(options);
+        load(solver, rockSalt(2, distance));
+        // Ions on cell faces in the first case, at general places in the second.
+        for (const Vector& shift : { Vector{ 0, 0, 0 }, Vector{ 0.03, -0.11, 0.41 } })
         {
             if (engine == M2lEngine::Hierarchy && shift[0] == 0)
             {
                 continue;
             }
-            Options options     = TypeParam::options();
-            options.order       = 20;
-            options.directRange = 2;
-            // Least-squares operators of the tree take long to build at this order.
-            options.leastSquares = engine == M2lEngine::Fft;
-            options.m2l          = engine;
-            options.cellSize     = 0.282;
-            Solver<Real> solver(options);
-            load(solver, crystal);
+            const System crystal = shifted(rockSalt(2, distance), shift);
+            const double expected =
+                    -0.5 * crystal.size() * c_madelungRockSalt * c_coulomb / distance;
             const bool virial       = engine == M2lEngine::Fft;
             const Evaluation result = evaluate(solver, crystal, { true, virial });
             SCOPED_TRACE(describe(crystal, solver.setup()));
@@ -188,8 +197,11 @@ TYPED_TEST_SUITE(ChargedBox, Configurations);
 TYPED_TEST(ChargedBox, MatchesEwald)
 {
     using Real = typename TypeParam::Real;
+    int number = 0;
     for (const auto& named : allBoxes(6.0))
     {
+        const System system        = rounded<Real>(randomCharges(named.box, 200, 23, 20.0));
+        const Evaluation reference = ewald(system);
         for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
         {
             for (const bool leastSquares : { false, true })
@@ -198,14 +210,17 @@ TYPED_TEST(ChargedBox, MatchesEwald)
                 {
                     continue;
                 }
-                const System system        = rounded<Real>(randomCharges(named.box, 200, 23, 20.0));
-                const Evaluation reference = ewald(system);
-                Options options            = TypeParam::options();
-                options.m2l                = engine;
-                options.leastSquares       = leastSquares;
-                options.order              = 8;
-                options.directRange        = 2;
-                options.cellSize           = 0.35;
+                Options options      = TypeParam::options();
+                options.m2l          = engine;
+                options.leastSquares = leastSquares;
+                options.order        = 8;
+                options.directRange  = 2;
+                options.cellSize     = 0.35;
+                if (engine == M2lEngine::Hierarchy && number++ % 2 == 0 && !isLong())
+                {
+                    // lists of 189 cells instead of 875; the law of the background is the same
+                    options.directRange = 1;
+                }
                 Solver<Real> solver(options);
                 load(solver, system);
                 const Evaluation result = evaluate(solver, system);

@@ -30,7 +30,7 @@ class Forces : public ConfiguredTest<Config>
 };
 TYPED_TEST_SUITE(Forces, Configurations);
 
-//! Water and random charges in turn; the long form has both in each box.
+//! Water and random charges in turn; the long form has both in each box, and all cases.
 TYPED_TEST(Forces, MatchEwaldInEveryBox)
 {
     using Real       = typename TypeParam::Real;
@@ -61,6 +61,11 @@ TYPED_TEST(Forces, MatchEwaldInEveryBox)
                                    Case{ 1, M2lEngine::Hierarchy, true },
                                    Case{ 2, M2lEngine::Hierarchy, false } })
             {
+                const bool hasLongLists = c.directRange == 2 && c.engine == M2lEngine::Hierarchy;
+                if (hasLongLists && k / 2 % 2 == 1 && !isLong())
+                {
+                    continue; // of 875 cells; both kinds of systems are in two boxes without this
+                }
                 Options options      = TypeParam::options();
                 options.directRange  = c.directRange;
                 options.m2l          = c.engine;
@@ -264,6 +269,7 @@ TYPED_TEST_SUITE(M2lEngines, Configurations);
 TYPED_TEST(M2lEngines, Agree)
 {
     using Real = typename TypeParam::Real;
+    int number = 0;
     for (const auto& named : allBoxes(8.0))
     {
         if (named.name == "rectangular" || named.name == "dodecahedron_square"
@@ -271,10 +277,17 @@ TYPED_TEST(M2lEngines, Agree)
         {
             continue; // Forces.MatchEwaldInEveryBox has them
         }
+        number++;
         const System system        = rounded<Real>(randomCharges(named.box, 500, 15));
         const Evaluation reference = ewald(system);
         for (const int order : { 3, 9 })
         {
+            // GPUs have engines that this test alone has in these boxes, at either order
+            const bool isTurn = (number + (order == 3 ? 0 : 1)) % 2 == 0;
+            if (TypeParam::device == Device::Cpu && !isTurn && !isLong())
+            {
+                continue;
+            }
             SCOPED_TRACE(named.name + ", p = " + std::to_string(order));
             std::map<M2lEngine, Evaluation> results;
             for (const M2lEngine engine : enginesOf(TypeParam::device))

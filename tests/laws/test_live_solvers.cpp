@@ -7,6 +7,8 @@
  *  \brief Several solvers that live at once: none changes what another computes.
  */
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "test_support.h"
 
@@ -56,6 +58,10 @@ TYPED_TEST(LiveSolvers, OfOneEngineKeepTheirBitsInAnyOrderOfEvaluations)
     using Real = typename TypeParam::Real;
     for (const char* box : { "cube", "triclinic" })
     {
+        if (TypeParam::device == Device::Cpu && std::string(box) == "cube" && !isLong())
+        {
+            continue; // only on a GPU is there anything that is set for a kernel
+        }
         const System system = rounded<Real>(randomCharges(namedBox(box, 8.0), 300, 101));
         for (const M2lEngine engine : enginesOf(TypeParam::device))
         {

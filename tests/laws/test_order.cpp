@@ -34,7 +34,9 @@ TYPED_TEST(Order, SweepConvergesAtTheExpectedRate)
             // Far sources are seen under a/(D - a), a = sqrt(3)/2 cells, D = ws + 1 cells.
             const double rho = std::sqrt(0.75) / (directRange + 1 - std::sqrt(0.75));
             double previous  = 2 * rms;
-            for (int order = 0; order <= c_maxOrder; order += leastSquares ? 4 : 1)
+            // every order once
+            const int step = leastSquares ? 4 : directRange == 2 && !isLong() ? 2 : 1;
+            for (int order = 0; order <= c_maxOrder; order += step)
             {
                 Options options      = TypeParam::options();
                 options.order        = order;

@@ -90,8 +90,10 @@ TYPED_TEST_SUITE(Potentials, Configurations);
 TYPED_TEST(Potentials, AreThoseOfEwald)
 {
     using Real = typename TypeParam::Real;
+    int number = 0;
     for (const auto& named : allBoxes(6.0))
     {
+        ++number;
         const System system         = rounded<Real>(bonded(named.box));
         const std::vector<int> some = { 0, 17, 61 };
         std::vector<double> expected;
@@ -102,6 +104,12 @@ TYPED_TEST(Potentials, AreThoseOfEwald)
         }
         for (const M2lEngine engine : enginesOf(TypeParam::device))
         {
+            // In turn; their locals are those of Forces.MatchEwaldInEveryBox
+            const bool isTurn = number % 2 == (engine == M2lEngine::Fft ? 0 : 1);
+            if (TypeParam::device == Device::Cpu && !isTurn && !isLong())
+            {
+                continue;
+            }
             Options options = TypeParam::options();
             options.m2l     = engine;
             options.order   = 9;
