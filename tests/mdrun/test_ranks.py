@@ -18,6 +18,8 @@ pytestmark = pytest.mark.whole_machine
 
 MOTION = {**mdp.MOTION, "fmm-farfield-device": "cpu"}
 TREE = {"fmm-farfield-m2l": "hierarchy", "fmm-farfield-cell-size": 0.4}
+# Through two pair searches instead of four: more ranks than cores are slow.
+SHORT = {"nsteps": 24}
 # Some hundred terms of single precision, added in another order; a rerun on the ranks of the run
 # differs by as much.
 ROUNDING = 2e-5
@@ -44,7 +46,8 @@ def expect_forces_of_one_rank(work, system, entries, ranks, flags=()):
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("engine", [{}, TREE], ids=["transforms", "tree"])
 def test_water(work, water, ranks, engine):
-    several = expect_forces_of_one_rank(work, water, settings(MOTION, FIXED_FMM, engine), ranks)
+    length = SHORT if ranks > 2 else {}
+    several = expect_forces_of_one_rank(work, water, settings(MOTION, FIXED_FMM, engine, length), ranks)
     assert f"ranks                    {ranks}" in several.log
     numbers = r" +([\d.]+) messages, ([\d.]+) kB\n"
     sent = re.search(f"sent per evaluation{numbers} +expected by cost model{numbers}", several.log)
@@ -62,11 +65,11 @@ def test_four_site_water_at_constant_pressure(work, four_site_water):
 
 
 def test_a_net_charge(work, charged_water):
-    expect_forces_of_one_rank(work, charged_water, settings(MOTION, FIXED_FMM), 4)
+    expect_forces_of_one_rank(work, charged_water, settings(MOTION, FIXED_FMM, SHORT), 4)
 
 
 def test_a_protein_in_a_dodecahedron(work, protein):
-    expect_forces_of_one_rank(work, protein, settings(MOTION, FIXED_FMM), 4)
+    expect_forces_of_one_rank(work, protein, settings(MOTION, FIXED_FMM, SHORT), 4)
 
 
 def test_a_film_and_domains_without_atoms(work):
@@ -74,7 +77,7 @@ def test_a_film_and_domains_without_atoms(work):
     (work / "water").mkdir()
     film = placed(work, systems.water(work / "water", 2.8, steps=200), (1, 1, 1), 2, 16)
     flags = ["-dd", 1, 1, 4]
-    expect_forces_of_one_rank(work, film, settings(MOTION, FIXED_FMM, TREE), 4, flags)
+    expect_forces_of_one_rank(work, film, settings(MOTION, FIXED_FMM, TREE, SHORT), 4, flags)
 
 
 def test_domains_divided_along_all_axes(work, water):
@@ -127,7 +130,7 @@ def test_a_run_continues_on_another_number_of_ranks(work, water):
 
 def test_runs_are_reproducible(work, water):
     """With -reprod bit for bit, with cells that do not depend on timings."""
-    entries = settings(MOTION, FMM)
+    entries = settings(MOTION, FMM, SHORT)
     first, second = (
         run(work, name, water, entries, 3, ["-reprod"]) for name in ("first", "second")
     )
