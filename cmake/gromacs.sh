@@ -317,8 +317,8 @@ runUpstreamTest()
 {
     local folder=$1 name=$2
     shift 2
-    # Some leave files where they run
-    if (cd "$folder" && "bin/$name" "$@") > "$folder/$name.out" 2>&1; then
+    # Some leave files where they run. They look for libfarfield.so next to themselves, as gmx does
+    if (cd "$folder" && LD_LIBRARY_PATH=$build/lib "bin/$name" "$@") > "$folder/$name.out" 2>&1; then
         note "$name: $(grep -F '[  PASSED  ]' "$folder/$name.out")"
     else
         note "$name failed; see $folder/$name.out"
@@ -327,22 +327,23 @@ runUpstreamTest()
     fi
 }
 
-# Built in a folder of their own, from the objects that ccache has of gmx.
+# Built beside gmx, from the same objects.
 runUpstreamTests()
 {
     local folder name failed=0
-    folder=$(cat "$build/share/gromacs/origin")
+    folder=$(cat "$build/share/gromacs/origin")/build
     step "Test programs of GROMACS"
-    cmake -G Ninja -S "$folder/gromacs-patched" -B "$folder/tests" "${gromacsOptions[@]}" \
-        -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DBUILD_TESTING=ON \
-        -Dfarfield_DIR="$folder/build/farfield/lib/cmake/farfield" > "$folder/tests.log" 2>&1 \
-        || { tail -n 30 "$folder/tests.log" >&2; return 1; }
-    compile "$folder/tests" --target "${upstreamTests[@]}" "${upstreamRunTests[@]}" || return 1
+    (
+        flock 9
+        cmake -DBUILD_TESTING=ON "$folder" > "$folder/../tests.log" 2>&1 \
+            || { tail -n 30 "$folder/../tests.log" >&2; exit 1; }
+        compile "$folder" --target "${upstreamTests[@]}" "${upstreamRunTests[@]}"
+    ) 9> "$cache/gromacs.lock" || return 1
     for name in "${upstreamTests[@]}"; do
-        runUpstreamTest "$folder/tests" "$name" || failed=1
+        runUpstreamTest "$folder" "$name" || failed=1
     done
     for name in "${upstreamRunTests[@]}"; do
-        runUpstreamTest "$folder/tests" "$name" -ntmpi 1 -ntomp "$(nproc)" || failed=1
+        runUpstreamTest "$folder" "$name" -ntmpi 1 -ntomp "$(nproc)" || failed=1
     done
     return $failed
 }
