@@ -52,11 +52,8 @@ def forces(work, name, system, *changes):
 
 
 @pytest.mark.parametrize("kind", ["salt_water", "four_site_water"])
-def test_tune_finds_settings_that_are_as_accurate_as_it_says(work, request, kind, monkeypatch, capsys):
-    """In one kind of system with both ranges; what virtual sites change has nothing to do with the range."""
+def test_tune_finds_settings_that_are_as_accurate_as_it_says(work, request, kind, capsys):
     system = request.getfixturevalue(kind)
-    if kind == "four_site_water":
-        monkeypatch.setattr(fmm_search, "RANGES", (1,))
     path = run_input(work, system)
     quick = ["--rounds", "1", "--seconds", "0.1", "--accuracy", "1e-3", "--no-pme"]
     assert main(["tune", str(path), *GMX, *MDRUN, *quick, "--json", str(work / "tune.json")]) == 0
