@@ -252,20 +252,24 @@ def membrane_protein(gmx, name, arguments):
             "-o", "box.gro", folder=folder, answer="System\n")
         gmx("solvate", "-cp", "box.gro", "-cs", "spc216", "-o", "wet.gro", folder=folder)
         wet = gro.read(folder / "wet.gro")
-        waters = sum(atom.strip() == "OW" for atom in wet.atoms)
-        stacked = [[x, y, z + edges[2] + GAP] for x, y, z in wet.x]
+        atoms = [*zip(tiled.residue_numbers, tiled.residues, tiled.atoms, tiled.x),
+                 *zip(wet.residue_numbers, wet.residues, wet.atoms,
+                      [[x, y, z + edges[2] + GAP] for x, y, z in wet.x])]
+        # Water to the end, in one piece, of which genion makes ions
+        atoms.sort(key=lambda atom: atom[1].strip() == "SOL")
         box = [[edges[0], 0, 0], [0, edges[1], 0], [0, 0, edges[2] + height + 2 * GAP]]
-        gro.write(folder / "stacked.gro", gro.Structure(
-            "a membrane, and a protein in water", [*tiled.residue_numbers, *wet.residue_numbers],
-            [*tiled.residues, *wet.residues], [*tiled.atoms, *wet.atoms], [*tiled.x, *stacked], box), decimals=3)
+        gro.write(folder / "stacked.gro",
+                  gro.Structure("a membrane, and a protein in water", *zip(*atoms), box), decimals=3)
         head, molecules = (patch / "patch.top").read_text().split("[ molecules ]\n")
         before, after = head.split("[ system ]")
         text = (folder / "protein.top").read_text()
         itself = text[text.index("[ moleculetype ]"):text.index("; Include water topology")]
-        name_of_protein = text.split("[ molecules ]")[1].split()[-2]
-        (folder / "topol.top").write_text(
-            f"{before}{itself}[ system ]{after}[ molecules ]\n{molecules * math.prod(counts)}"
-            f"{name_of_protein} 1\nSOL {waters}\n")
+        protein_name = text.split("[ molecules ]")[1].split()[-2]
+        lipids = molecules.splitlines()[0]
+        waters = sum(atom[2].strip() == "OW" for atom in atoms)
+        (folder / "topol.top").write_text("\n".join((
+            f"{before}{itself}[ system ]{after}[ molecules ]", *[lipids] * math.prod(counts), f"{protein_name} 1",
+            f"SOL {waters}\n")))
         mdp.write(folder / "ions.mdp", COMMON, PME, MINIMISATION)
         gmx("grompp", "-f", "ions.mdp", "-c", "stacked.gro", "-p", "topol.top", "-o", "ions.tpr",
             "-maxwarn", 1, folder=folder)  # the protein is charged until the ions are there

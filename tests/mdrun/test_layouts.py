@@ -31,13 +31,15 @@ def record_of(speeds):
 
 
 def test_the_best_layouts_are_compared_and_shown():
-    speeds = {("FMM", "1 x 16"): [30.0, 33.0, 30.0], ("PME", "1 x 16"): [10.0, 10.0, 9.0], ("PME", "16 x 1"): [20, 22, 15]}
+    speeds = {
+        ("FMM", "1 x 16"): [30.0, 33.0, 30.0],
+        ("PME", "1 x 16"): [10.0, 10.0, 9.0],
+        ("PME", "16 x 1"): [20.0, 22.0, 15.0],
+    }
     record = record_of(speeds)
     assert record["best"] == {"FMM": "FMM, 1 x 16", "PME": "PME, 16 x 1"}
     assert record["fmm_over_pme"] == 1.5
     content = {"systems": {"protein": {"atoms": 20640, "rows": [record]}}}
     table = page_tables.of_layouts(content, "cores").splitlines()
-    assert table[2] == (
-        "| protein | 20640 | 16 cores | 30.0 ± 1.5 (1 x 16) | 20.0 ± 3.5 (16 x 1) | 1.50 ± 0.25 |"
-    )
+    assert table[2] == ("| protein | 20640 | 16 cores | 30.0 ± 1.5 (1 x 16) | 20.0 ± 3.5 (16 x 1) | 1.50 ± 0.25 |")
     assert len(page_tables.of_layouts(content, "gpus").splitlines()) == 2
