@@ -24,6 +24,7 @@ import argparse
 import contextlib
 import itertools
 import os
+import re
 import subprocess
 import sys
 import time
@@ -156,6 +157,13 @@ def service(folder):
         os.environ.update(before)
 
 
+def reason_of(error):
+    """What mdrun says of an error, in one line: the paragraph below its kind."""
+    text = str(error)
+    found = re.search(r"(?:[Ee]rror|[Ii]nput|implemented|[Ff]ailure).*:\n(.+?)\n\n", text, re.DOTALL)
+    return " ".join((found[1] if found else text.strip().splitlines()[-1]).split())
+
+
 class Clock:
     """Shares what is left of the budget among the runs that are left."""
 
@@ -207,7 +215,7 @@ def measure(gmx, system, what, kinds, clock, arguments):
                 try:
                     speed, path = run(gmx, system, kind, name, seconds, arguments)
                 except (GmxError, subprocess.TimeoutExpired) as error:
-                    entry["refused"] = str(error).strip().splitlines()[-1]
+                    entry["refused"] = reason_of(error)
                     say(f"{system}, {title(what)}, {kind.label}: {entry['refused']}")
                 else:
                     entry["ns_per_day"].append(speed)
