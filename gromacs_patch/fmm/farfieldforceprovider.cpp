@@ -43,6 +43,8 @@
 
 #include <cstdint>
 
+#include <chrono>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -55,6 +57,7 @@
 #include "gromacs/mdtypes/md_enums.h"
 #include "gromacs/mdtypes/simulation_workload.h"
 #include "gromacs/timing/cyclecounter.h"
+#include "gromacs/timing/wallcycle.h"
 #include "gromacs/topology/ifunc.h"
 #include "gromacs/utility/gmxassert.h"
 #include "gromacs/utility/logger.h"
@@ -111,7 +114,7 @@ class FarfieldForceProvider::Impl
 {
 public:
     Impl(const FarfieldOptions& options, const gmx_mtop_t& mtop, const MDLogger& logger, const FarfieldRun& run) :
-        logger_(logger), fmm_(options, mtop, logger, run)
+        logger_(logger), bondedOnHost_(run.bondedOnHost), fmm_(options, mtop, logger, run)
     {
         if (farfieldReferenceIsWanted())
         {
@@ -136,9 +139,16 @@ public:
     farfield::Totals wait();
     //! Throws the GROMACS exception for an \p error of a launch
     [[noreturn]] void rethrowOnDevice(const farfield::Error& error);
+    //! Says what bonded interactions on the CPU cost beside an evaluation of so many seconds
+    std::string noteOnBonded(double evaluation) const;
 
     const MDLogger& logger_;
-    FarfieldSolver  fmm_;
+    //! See FarfieldRun
+    const gmx_wallcycle* bondedOnHost_;
+    //! The same moment in cycles and as a time
+    const gmx_cycles_t                          startCycles_ = gmx_cycles_read();
+    const std::chrono::steady_clock::time_point start_       = std::chrono::steady_clock::now();
+    FarfieldSolver                              fmm_;
     //! Evaluates in place of the solver, where the environment asks for it
     std::unique_ptr<FarfieldReference> reference_;
 
@@ -208,6 +218,24 @@ void FarfieldForceProvider::Impl::rethrowOnDevice(const farfield::Error& error)
         fmm_.rethrowFor(error, x, when);
     }
     fmm_.rethrow(error, when);
+}
+
+std::string FarfieldForceProvider::Impl::noteOnBonded(const double evaluation) const
+{
+    int    steps = 0, calls = 0;
+    double cyclesOfSteps = 0, cyclesOfForces = 0;
+    if (bondedOnHost_ != nullptr)
+    {
+        wallcycle_get(bondedOnHost_, WallCycleCounter::Step, &steps, &cyclesOfSteps);
+        wallcycle_get(bondedOnHost_, WallCycleCounter::Force, &calls, &cyclesOfForces);
+    }
+    if (steps == 0)
+    {
+        return {};
+    }
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start_;
+    const double perStep = time.count() / static_cast<double>(gmx_cycles_read() - startCycles_) / steps;
+    return noteOnBondedInteractions(cyclesOfForces * perStep, evaluation, cyclesOfSteps * perStep);
 }
 
 FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& options,
@@ -420,7 +448,7 @@ void FarfieldForceProvider::logTimings() const
     }
     // Forces may have changed since the last pair search
     impl_->fmm_.logSetup(impl_->dataPath_);
-    std::string text;
+    std::string text, note;
     if (!impl_->device_ || impl_->fmm_.ranks().solverOfOneRank() == nullptr)
     {
         text = impl_->fmm_.ranks().timings();
@@ -429,10 +457,17 @@ void FarfieldForceProvider::logTimings() const
     {
         try
         {
+            const std::vector<farfield::StageTime> stages =
+                    impl_->device_->measureStages(impl_->launchedBox_.rows, impl_->launchedLambda_);
             text = stageTable(
                     "FMM (farfield) GPU time per stage, measured after the last step, "
                     "without overlap",
-                    impl_->device_->measureStages(impl_->launchedBox_.rows, impl_->launchedLambda_));
+                    stages);
+            note = impl_->noteOnBonded(std::accumulate(stages.begin(),
+                                                       stages.end(),
+                                                       0.0,
+                                                       [](const double sum, const auto& stage)
+                                                       { return sum + stage.seconds; }));
         }
         catch (const farfield::Error& error)
         {
@@ -440,6 +475,10 @@ void FarfieldForceProvider::logTimings() const
         }
     }
     GMX_LOG(impl_->logger_.info).asParagraph().appendText(text);
+    if (!note.empty())
+    {
+        GMX_LOG(impl_->logger_.warning).asParagraph().appendText(note);
+    }
 }
 
 } // namespace gmx

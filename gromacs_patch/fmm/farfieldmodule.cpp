@@ -53,6 +53,7 @@
 #include "gromacs/gmxlib/network.h"
 #include "gromacs/gpu_utils/device_stream_manager.h"
 #include "gromacs/hardware/device_information.h"
+#include "gromacs/listed_forces/listed_forces_gpu.h"
 #include "gromacs/math/matrix.h"
 #include "gromacs/math/units.h"
 #include "gromacs/mdrunutility/mdmodulesnotifiers.h"
@@ -420,6 +421,12 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                                                          : -1,
                                                  setup.availableDevices,
                                                  setup.rankOnNode);
+                if (setup.simulationWork.useGpuNonbonded && !setup.simulationWork.useGpuBonded
+                    && buildSupportsListedForcesGpu(nullptr)
+                    && inputSupportsListedForcesGpu(ir, *impl->mtop_, nullptr))
+                {
+                    impl->run_.bondedOnHost = setup.wallCycle;
+                }
                 impl->checkRanks();
             });
 

@@ -69,6 +69,9 @@ const char* deviceTitle(const farfield::Device device)
 //! The log says so if threads wait for more of the time than this.
 constexpr double c_muchWaiting = 0.4;
 
+//! The log says so if the GPU waits for bonded interactions for more of a step than this.
+constexpr double c_muchOfAStep = 0.1;
+
 //! Whether the system may move this thread from core to core: mdrun pins a thread to a single one.
 bool mayMoveThreads()
 {
@@ -238,6 +241,19 @@ std::string stageTable(const std::string& title, const std::vector<farfield::Sta
                 100 * waiting->seconds / total);
     }
     return stripString(text);
+}
+
+std::string noteOnBondedInteractions(const double bonded, const double fmm, const double step)
+{
+    const double idle = bonded - fmm;
+    if (!(idle > c_muchOfAStep * step))
+    {
+        return {};
+    }
+    return formatString(
+            "NOTE: Bonded interactions ran on the CPU (-bonded cpu), and the GPU waited for them "
+            "up to %.0f %% of the time. Without the option -bonded, mdrun puts them on the GPU.",
+            100 * idle / step);
 }
 
 std::string describeTraffic(const farfield::Traffic& traffic)

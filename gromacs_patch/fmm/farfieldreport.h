@@ -88,6 +88,15 @@ std::string accuracyMessage(const farfield::Setup& setup);
  */
 std::string stageTable(const std::string& title, const std::vector<farfield::StageTime>& times);
 
+/*! \brief Says that the GPU has waited for bonded interactions on the CPU.
+ *
+ * \param[in] bonded  time of a step with forces on the CPU, s
+ * \param[in] fmm     time of an evaluation on the GPU, which runs meanwhile, s
+ * \param[in] step    time of a step, s
+ * \returns an empty string if it has waited for at most a tenth of a step
+ */
+std::string noteOnBondedInteractions(double bonded, double fmm, double step);
+
 //! Returns a sentence on what a rank has sent to others.
 std::string describeTraffic(const farfield::Traffic& traffic);
 

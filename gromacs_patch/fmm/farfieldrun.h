@@ -45,6 +45,8 @@
 
 #include "farfieldoptions.h"
 
+struct gmx_wallcycle;
+
 namespace gmx
 {
 
@@ -93,6 +95,8 @@ struct FarfieldRun
     const MpiComm* ranks = nullptr;
     //! How messages pass between the GPUs of several ranks
     FarfieldDeviceMessages deviceMessages;
+    //! What mdrun spends its time with, if the user has bonded interactions on the CPU that the GPU could compute
+    const gmx_wallcycle* bondedOnHost = nullptr;
     //! What state() returned when the checkpoint was written, or empty
     std::vector<double> checkpointState;
 };

@@ -7,6 +7,7 @@
 #ifndef FARFIELD_PARALLEL_PARTITION_H
 #define FARFIELD_PARALLEL_PARTITION_H
 
+#include <array>
 #include <vector>
 
 #include "parallel/ghosts.h"
@@ -38,8 +39,9 @@ public:
     Ghosts<Real>& ghosts() { return ghosts_; }
     //! The cells of all ranks, of the last plan.
     const Regions& regions() const { return regions_; }
-    /*! \brief Where our particles are, in cells; to be called before every evaluation.
+    /*! \brief Looks where our particles are, in cells; to be called before every evaluation.
      *  \param[in] own  those with a charge count, or all if none has one
+     *  \param[in] x    positions, nm, [own][3], which stay until plan()
      *  \returns the number of the first that is nowhere: not finite, or too far away; or -1 */
     int
     locate(const OwnParticles<Real>& own, const Real* x, const Discretisation& d, const Mat3& box);
@@ -58,18 +60,33 @@ public:
     void forget() { isPlanned_ = false; }
 
 private:
+    //! Cell coordinates of positions.
+    struct Cells
+    {
+        Mat3 toCells;
+        std::array<double, 3> of(const Real* x) const;
+    };
+    //! Whether those that take part are where they were at the time of the plan, up to limit().
+    bool areNearPlan(const OwnParticles<Real>& own) const;
+    //! Finds who takes part, and where_. \returns as locate()
+    int find(const OwnParticles<Real>& own);
+
     Ranks* ranks_;
     double drift_;
     int threads_;
     Ghosts<Real> ghosts_;
     Regions regions_;
     bool isPlanned_ = false;
-    Discretisation planned_, located_; //!< cells of the plan, and of where_
-    Mat3 box_ = Mat3::Zero();
+    bool hasLeft_   = true;            //!< at the time of locate(): somebody has left the plan
+    Discretisation planned_, located_; //!< cells of the plan, and of locate()
+    Mat3 box_      = Mat3::Zero();
+    const Real* x_ = nullptr; //!< of locate()
     std::vector<int> takePart_;
     //! Cell coordinates of those that take part, [takePart_][3]: at the time of the plan, and of
-    //! locate(), where no plan has been made since.
+    //! locate(), where somebody had left the plan.
     std::vector<double> plannedWhere_, where_;
+    std::vector<Real> plannedX_; //!< positions of all at the time of the plan, nm, [own][3]
+    Mat3 plannedBox_ = Mat3::Zero();
 };
 
 } // namespace farfield

@@ -82,6 +82,13 @@ TILES = {
     "membrane": ("patch", (3, 2, 1)),
 }
 
+# A protein with CMAP in water beside a membrane: copies of the patch along x, y, z, and what the box
+# gains along z, nm.
+MEMBRANE_PROTEINS = {"membrane-protein": ((2, 1, 1), 4.5)}
+GAP = 0.15  # nm between the two: molecules stand out of their boxes
+SETTLE = {**MINIMISATION, "nsteps": 300}
+PRESSED = {**WARM_UP, **membrane.PRESSURE, "nsteps": 5000}
+
 # Sodium chloride, mol/l, in a box of TIP3P.
 SALT = {"salt": ("93k", 1.0)}
 
@@ -90,7 +97,7 @@ SALT = {"salt": ("93k", 1.0)}
 HEAVY_HYDROGENS = {"mass-repartition-factor": 3, "dt": 0.004, "lincs-iter": 2}
 HEAVY = {f"{name}-4fs": name for name in ("protein", *TILES)}
 
-SYSTEMS = [*BOXES, *MULTIPLES, *FOUR_SITE_BOXES, *SALT, *PROTEINS, *TILES, *HEAVY]
+SYSTEMS = [*BOXES, *MULTIPLES, *FOUR_SITE_BOXES, *SALT, *PROTEINS, *TILES, *MEMBRANE_PROTEINS, *HEAVY]
 
 ALL_ATOMS = {"GMX_NBNXM_SEARCH_ALL_ATOMS": "1"}
 
@@ -193,7 +200,8 @@ def derived(gmx, name, arguments, sources, make, stages):
     """
     common = common_settings(name)
     identity = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
-    identity.update(repr((name, TILES.get(name), SALT.get(name), common, stages)).encode())
+    identity.update(repr((name, TILES.get(name) or MEMBRANE_PROTEINS.get(name), SALT.get(name), common,
+                          stages)).encode())
     folder = arguments.cache / name
     stamp = folder / "prepared"
     if stamp.exists() and stamp.read_text() == identity.hexdigest():
@@ -225,6 +233,51 @@ def tiles(gmx, name, arguments):
             f"{head}[ molecules ]\n{molecules * math.prod(counts)}")
 
     return derived(gmx, name, arguments, (structure, topology), make, (("warm", WARM_UP),))
+
+
+def membrane_protein(gmx, name, arguments):
+    """The folder of a membrane with a protein in the water beside it, both with CHARMM's force field."""
+    counts, height = MEMBRANE_PROTEINS[name]
+    patch = arguments.cache / "membrane-patch"
+    membrane.prepare(gmx, arguments, patch)
+
+    def make(folder):
+        gmx("genconf", "-f", patch / "patch.gro", "-nbox", *counts, "-o", "tiles.gro", folder=folder)
+        tiled = gro.read(folder / "tiles.gro")
+        edges = [tiled.box[k][k] for k in range(3)]
+        gmx("pdb2gmx", "-f", arguments.structure.resolve(), "-ff", membrane.FORCE_FIELD,
+            "-water", membrane.WATER, "-ignh", "-o", "protein.gro", "-p", "protein.top", folder=folder)
+        # Its longest axis along x, where there is most room
+        gmx("editconf", "-f", "protein.gro", "-princ", "-box", edges[0], edges[1], height, "-c",
+            "-o", "box.gro", folder=folder, answer="System\n")
+        gmx("solvate", "-cp", "box.gro", "-cs", "spc216", "-o", "wet.gro", folder=folder)
+        wet = gro.read(folder / "wet.gro")
+        atoms = [*zip(tiled.residue_numbers, tiled.residues, tiled.atoms, tiled.x),
+                 *zip(wet.residue_numbers, wet.residues, wet.atoms,
+                      [[x, y, z + edges[2] + GAP] for x, y, z in wet.x])]
+        # Water to the end, in one piece, of which genion makes ions
+        atoms.sort(key=lambda atom: atom[1].strip() == "SOL")
+        box = [[edges[0], 0, 0], [0, edges[1], 0], [0, 0, edges[2] + height + 2 * GAP]]
+        gro.write(folder / "stacked.gro",
+                  gro.Structure("a membrane, and a protein in water", *zip(*atoms), box), decimals=3)
+        head, molecules = (patch / "patch.top").read_text().split("[ molecules ]\n")
+        before, after = head.split("[ system ]")
+        text = (folder / "protein.top").read_text()
+        itself = text[text.index("[ moleculetype ]"):text.index("; Include water topology")]
+        protein_name = text.split("[ molecules ]")[1].split()[-2]
+        lipids = molecules.splitlines()[0]
+        waters = sum(atom[2].strip() == "OW" for atom in atoms)
+        (folder / "topol.top").write_text("\n".join((
+            f"{before}{itself}[ system ]{after}[ molecules ]", *[lipids] * math.prod(counts), f"{protein_name} 1",
+            f"SOL {waters}\n")))
+        mdp.write(folder / "ions.mdp", COMMON, PME, MINIMISATION)
+        gmx("grompp", "-f", "ions.mdp", "-c", "stacked.gro", "-p", "topol.top", "-o", "ions.tpr",
+            "-maxwarn", 1, folder=folder)  # the protein is charged until the ions are there
+        gmx("genion", "-s", "ions.tpr", "-p", "topol.top", "-o", "start.gro", "-neutral",
+            "-conc", 0.15, "-seed", 1, folder=folder, answer="SOL\n")
+
+    return derived(gmx, name, arguments, (patch / "patch.gro", patch / "patch.top", arguments.structure), make,
+                   (("minimise", SETTLE), ("warm", PRESSED)))
 
 
 def salt_water(gmx, name, arguments):
@@ -266,7 +319,7 @@ def system(gmx, name, arguments):
         protein.prepare(gmx, arguments, folder, *PROTEINS[name])
     else:
         makers = {**dict.fromkeys(TILES, tiles), **dict.fromkeys(SALT, salt_water),
-                  **dict.fromkeys(HEAVY, heavy)}
+                  **dict.fromkeys(MEMBRANE_PROTEINS, membrane_protein), **dict.fromkeys(HEAVY, heavy)}
         folder = makers.get(name, prepare)(gmx, name, arguments)
     return folder, common_settings(name)
 
@@ -406,22 +459,27 @@ def parse_setting(text):
     return key.strip(), value.strip()
 
 
-def add_arguments(parser, result):
+def add_common_arguments(parser, result):
     """The arguments that benchmarks of mdrun share; result: the names of the files they write."""
     root = environment.ROOT
     parser.add_argument("--gmx", type=Path, default=root / "build/bin/gmx")
-    parser.add_argument("--no-baseline", action="store_true",
-                        help="leave out runs without a long range, and with all atoms listed")
     parser.add_argument("--mdp", type=parse_setting, nargs="*", default=[],
                         metavar="OPTION=VALUE", help="options of FMM, as in an .mdp file")
     parser.add_argument("--cache", type=Path, default=cache_folder(), help="for the warm systems")
     parser.add_argument("--output", type=Path, default=root / "build/bench",
                         help=f"for inputs, logs, {result}")
+    parser.add_argument("--structure", type=Path, default=root / "build/share/farfield/protein.pdb",
+                        help="of the protein")
+
+
+def add_arguments(parser, result):
+    """The same, and of those with a baseline and errors of forces."""
+    add_common_arguments(parser, result)
+    parser.add_argument("--no-baseline", action="store_true",
+                        help="leave out runs without a long range, and with all atoms listed")
     parser.add_argument("--gmx-double", type=Path, help="for the converged forces")
     parser.add_argument("--max-error-atoms", type=int, default=120000,
                         help="no force error of larger systems; 0: of none")
-    parser.add_argument("--structure", type=Path, default=root / "build/share/farfield/protein.pdb",
-                        help="of the protein")
 
 
 def start(arguments):

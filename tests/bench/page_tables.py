@@ -17,7 +17,7 @@ from pathlib import Path
 
 from farfield.report.series import describe
 from tests.accuracy import summary
-from tests.bench import report_tables, results, tune_search
+from tests.bench import mdrun_layouts, report_tables, results, tune_search
 from tests.bench.figures import accuracy, cases, evaluations, m2l, near_field, points
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -91,6 +91,22 @@ def of_mdrun(content, name):
     if name == "best":
         titles = ["PME", "FMM"]
     return cases.markdown(["system", "atoms", *titles, "FMM / PME"], rows)
+
+
+def of_layouts(content, name):
+    """The best layout of each method; cores, gpus or replicas."""
+    rows = []
+    for system, record in content["systems"].items():
+        for row in record["rows"]:
+            kind = "replicas" if "replicas" in row else "gpus" if "gpus" in row else "cores"
+            if kind != name or "fmm_over_pme" not in row:
+                continue
+            cells = [system, record["atoms"], mdrun_layouts.title(row)]
+            for method in ("FMM", "PME"):
+                best = row["kinds"][row["best"][method]]
+                cells.append(f"{spread((best['median'], best['half_range']))} ({best['layout']})")
+            rows.append([*cells, spread((row["fmm_over_pme"], row["fmm_over_pme_half_range"]))])
+    return cases.markdown(["system", "atoms", "on", "FMM (ranks x threads)", "PME", "FMM / PME"], rows)
 
 
 def of_points(content, name):
@@ -171,6 +187,7 @@ MAKERS = {
     "slab_speed.json": of_slabs,
     "slab_gpu.json": of_slabs,
     "mdrun_gpu.json": of_mdrun,
+    "mdrun_layouts.json": of_layouts,
     "open_speed.json": of_points,
     "points_equal.json": of_points,
     "points_gpu.json": of_points,

@@ -5,6 +5,7 @@ Forces at every step of moving runs, through pair searches and changes of domain
 rerun on one rank, whose FMM has the same order, and the same cells at the same steps.
 """
 
+import os
 import re
 
 import numpy as np
@@ -189,7 +190,28 @@ def test_what_needs_one_rank_says_so(work, salt_water, what):
     assert f"FMM electrostatics {words} only supports a single rank" in text
 
 
-def test_mdrun_chooses_one_rank_by_itself(work, water):
+def chosen(work, *flags):
+    """What mdrun says of the layout that it chooses, and its number of threads."""
+    environment.gmx()("mdrun", "-deffnm", "run", "-nb", "cpu", "-pin", "off", *flags, folder=work)
+    log = simulation.Run(work, "run").log
+    said = re.findall(r"With FMM electrostatics mdrun uses (.*?):", " ".join(log.split()))
+    return said, int(re.search(r"^  device .* (\d+) OpenMP thread", log, re.MULTILINE)[1])
+
+
+def test_mdrun_chooses_one_rank_and_its_threads_by_itself(work, water):
     simulation.grompp(work, "run", settings(FMM), water.conf, water.top).ok()
-    environment.gmx()("mdrun", "-deffnm", "run", "-nb", "cpu", "-pin", "off", folder=work)
-    assert "mdrun uses one rank with all threads" in " ".join(simulation.Run(work, "run").log.split())
+    said, threads = chosen(work)
+    assert said[-1] == "one rank"
+    if said == ["one rank"]:
+        assert threads == len(os.sched_getaffinity(0))
+    assert chosen(work, "-ntomp", 1) == (["one rank"], 1)
+    assert chosen(work, "-ntmpi", 1, "-ntomp", 1) == ([], 1)
+
+
+def test_few_atoms_get_few_threads(work):
+    """90 for each, as GROMACS has it of ranks."""
+    ions = systems.ion_crystal(work, 2)
+    simulation.grompp(work, "run", settings(mdp.VACUUM), ions.conf, ions.top, ["-maxwarn", 1]).ok()
+    line = "1 OpenMP thread, as there are few atoms"
+    assert chosen(work) == ([line] if len(os.sched_getaffinity(0)) > 1 else [], 1)
+    assert chosen(work, "-ntomp", 2) == ([], 2)
