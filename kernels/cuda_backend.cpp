@@ -27,11 +27,15 @@ CudaBackend<Real>::CudaBackend(double coulombConstant,
                                int threads,
                                bool reproducible,
                                int device,
-                               const DeviceRanks<Real>* ranks) :
+                               const DeviceRanks<Real>* ranks,
+                               const DeviceList& helpers) :
     device_(device),
     rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads), reproducible_(reproducible),
     nearField_(reproducible), totals_(far()),
-    ranks_(ranks != nullptr ? std::make_unique<RanksOnDevice<Real>>(*ranks) : nullptr)
+    ranks_(ranks != nullptr ? std::make_unique<RanksOnDevice<Real>>(*ranks) : nullptr),
+    helpers_(helpers.empty()
+                     ? nullptr
+                     : std::make_unique<NearFieldHelpers<Real>>(helpers, device, reproducible))
 {
     potentials_.prepare(far());
 }
@@ -42,6 +46,10 @@ void CudaBackend<Real>::setCharges(const Real* q, int n)
     const ScaledCharges<Real> scaled(q, n, rootCoulomb_);
     const bool areOthers = makeRoom({ n, n, scaled.count() }, scaled.net);
     arrays_.setCharges(scaled, far());
+    if (helpers_)
+    {
+        helpers_->setCharges(scaled);
+    }
     netCharge_ = scaled.net;
     setParticles();
     if (areOthers)
@@ -57,6 +65,7 @@ bool CudaBackend<Real>::makeRoom(const ParticleCounts& counts, double net)
     if (areOthers)
     {
         // what has no memory leaves all as it was
+        resizeHelpers(counts);
         nearField_.resize(counts.takingPart);
         farForces_.resize(counts.takingPart);
         resizeCells(counts);
@@ -72,6 +81,10 @@ template<class Real>
 void CudaBackend<Real>::setExclusions(const int* offsets, const int* partners, int n)
 {
     nearField_.exclusions().set(offsets, partners, n, threads_, far());
+    if (helpers_)
+    {
+        helpers_->setExclusions(offsets, partners, n, threads_);
+    }
     history_.replace();
 }
 
@@ -132,6 +145,7 @@ void CudaBackend<Real>::build(const Discretisation& d)
     {
         farField_.build(d, threads_, far());
         potentials_.setOrder(d.order, far());
+        resizeHelpers(arrays_.counts());
         resizeCells(arrays_.counts());
         forgetOccupancy();
         setParticles();
@@ -368,12 +382,37 @@ void CudaBackend<Real>::resizeCells(const ParticleCounts& counts)
 }
 
 template<class Real>
+void CudaBackend<Real>::resizeHelpers(const ParticleCounts& counts)
+{
+    if (helpers_)
+    {
+        helpers_->resize(counts, tree().levels() > 0 ? leafGrid().cells : 0);
+    }
+}
+
+template<class Real>
+std::vector<Helper> CudaBackend<Real>::helpers() const
+{
+    if (!helpers_)
+    {
+        return {};
+    }
+    const OnDevice scope(device_);
+    return helpers_->describe();
+}
+
+template<class Real>
 void CudaBackend<Real>::forgetOccupancy()
 {
     if (tree().levels() > 0)
     {
         const int cells = leafGrid().cells;
-        nearField_.forgetOccupancy(cells, arrays_.takingPart() / cells, ranks_ != nullptr);
+        const int usual = arrays_.takingPart() / cells;
+        nearField_.forgetOccupancy(cells, usual, ranks_ != nullptr);
+        if (helpers_)
+        {
+            helpers_->forgetOccupancy(cells, usual);
+        }
     }
 }
 
@@ -383,6 +422,10 @@ void CudaBackend<Real>::setParticles()
     if (tree().levels() > 0 && arrays_.takingPart() > 0)
     {
         cells_.setParticles(arrays_.order(), far());
+        if (helpers_)
+        {
+            helpers_->setParticles();
+        }
         if (ranks_)
         {
             ours_.setParticles(arrays_.order(), far()); // the first ones
@@ -395,7 +438,8 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
                                                  int threads,
                                                  bool reproducible,
                                                  int deviceId,
-                                                 const DeviceRanks<Real>* ranks)
+                                                 const DeviceRanks<Real>* ranks,
+                                                 const DeviceList& helpers)
 {
     const int device = requireUsableGpu(deviceId);
     const int before = exchangeDevice(device);
@@ -403,7 +447,7 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
     try
     {
         backend = std::make_unique<CudaBackend<Real>>(
-                coulombConstant, threads, reproducible, device, ranks);
+                coulombConstant, threads, reproducible, device, ranks, helpers);
     }
     catch (...)
     {
@@ -415,8 +459,8 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
 }
 
 template std::unique_ptr<GpuBackend<float>>
-makeGpuBackend<float>(double, int, bool, int, const DeviceRanks<float>*);
+makeGpuBackend<float>(double, int, bool, int, const DeviceRanks<float>*, const DeviceList&);
 template std::unique_ptr<GpuBackend<double>>
-makeGpuBackend<double>(double, int, bool, int, const DeviceRanks<double>*);
+makeGpuBackend<double>(double, int, bool, int, const DeviceRanks<double>*, const DeviceList&);
 
 } // namespace farfield

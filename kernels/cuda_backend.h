@@ -17,6 +17,7 @@
 #include "backend/gpu_backend.h"
 #include "device_totals.h"
 #include "far_field.h"
+#include "helpers/near_field_helpers.h"
 #include "near_field.h"
 #include "particle_arrays.h"
 #include "perturbed/perturbed.h"
@@ -39,12 +40,14 @@ class CudaBackend final : public GpuBackend<Real>, private Exchange<Real>
 public:
     using typename GpuBackend<Real>::Measure;
 
-    //! \param[in] ranks  of a system on several ranks, or null
+    //! \param[in] ranks    of a system on several ranks, or null
+    //! \param[in] helpers  none with ranks
     CudaBackend(double coulombConstant,
                 int threads,
                 bool reproducible,
                 int device,
-                const DeviceRanks<Real>* ranks);
+                const DeviceRanks<Real>* ranks,
+                const DeviceList& helpers);
 
     void setCharges(const Real* q, int n) override;
     void setExclusions(const int* offsets, const int* partners, int n) override;
@@ -119,6 +122,7 @@ public:
 
     std::string deviceName() const override { return name_; }
     int deviceId() const override { return device_; }
+    std::vector<Helper> helpers() const override;
 
     int makeCurrent() const override { return exchangeDevice(device_); }
     void restoreCurrent(int device) const noexcept override { returnToDevice(device, device_); }
@@ -146,6 +150,14 @@ private:
 
     NearGrid nearGrid() const;
 
+    //! The helpers of the evaluation at hand, or null.
+    NearFieldHelpers<Real>* activeHelpers()
+    {
+        return streams_.inTurn() ? nullptr : helpers_.get();
+    }
+    //! Tells the helpers what they compute.
+    void startHelpers();
+
     //! Whether somebody else will replay what is put into streams now.
     bool isRecordedByCaller() const { return measuring_ == Measure::None && isCapturing(far()); }
     //! Has an evaluation put its work into the stream of the far field, which is recorded.
@@ -165,6 +177,8 @@ private:
             ranks_->noteEvaluation(stream);
         }
     }
+    //! Makes room for particles on the helpers.
+    void resizeHelpers(const ParticleCounts& counts);
     //! Makes room for sorting.
     void resizeCells(const ParticleCounts& counts);
     //! How full cells are is to be found out by the next evaluation.
@@ -227,6 +241,7 @@ private:
     DeviceTotals<Real> totals_;
     DevicePotentials<Real> potentials_;
     std::unique_ptr<RanksOnDevice<Real>> ranks_; //!< null: all particles are here
+    std::unique_ptr<NearFieldHelpers<Real>> helpers_; //!< or null
 };
 
 } // namespace farfield

@@ -37,6 +37,7 @@ void PerturbedCharges<Real>::set(const Real* chargesA, const Real* chargesB, int
     {
         Options own = options_;
         own.tune    = false;
+        own.helperDevices = {}; // few particles
         fresh       = std::make_unique<SingleState<Real>>(own);
         if (!state_.empty())
         {

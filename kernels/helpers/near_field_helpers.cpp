@@ -1,0 +1,279 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "helpers/near_field_helpers.h"
+
+#include <algorithm>
+#include <string>
+
+#include "backend/gpu_backend.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! See letDevicesHelpThemselves().
+bool mayHelpThemselves = false;
+
+//! What decides on the results of the same kernels.
+struct Kind
+{
+    int major = 0, minor = 0;
+
+    explicit Kind(int device)
+    {
+        check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+              "reading a property of the device");
+        check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
+              "reading a property of the device");
+    }
+    bool operator==(const Kind& other) const
+    {
+        return major == other.major && minor == other.minor;
+    }
+};
+
+void checkDevices(const DeviceList& devices, int home)
+{
+    const auto refuse = [](ErrorCode code, int device, const std::string& why) {
+        throw Error(code, "The helper device " + std::to_string(device) + " " + why, "helperDevices");
+    };
+    int existing = 0;
+    check(cudaGetDeviceCount(&existing), "counting devices");
+    for (const int* device = devices.begin(); device != devices.end(); ++device)
+    {
+        if (*device < 0 || *device >= existing)
+        {
+            refuse(ErrorCode::DeviceFailure,
+                   *device,
+                   "does not exist: devices are numbered from 0 to " + std::to_string(existing - 1)
+                           + ".");
+        }
+        if (*device == home && !mayHelpThemselves)
+        {
+            refuse(ErrorCode::InvalidArgument, *device, "is the device of the solver itself.");
+        }
+        if (std::find(devices.begin(), device, *device) != device && !mayHelpThemselves)
+        {
+            refuse(ErrorCode::InvalidArgument, *device, "is given twice.");
+        }
+        if (!(Kind(*device) == Kind(home)))
+        {
+            // particles at the border of two cells have to be in the same one everywhere
+            refuse(ErrorCode::Unsupported,
+                   *device,
+                   "(" + gpuName(*device) + ") is another kind of GPU than that of the solver ("
+                           + gpuName(home) + ").");
+        }
+    }
+}
+
+} // namespace
+
+void letDevicesHelpThemselves(bool may)
+{
+    mayHelpThemselves = may;
+}
+
+template<class Real>
+NearFieldHelpers<Real>::NearFieldHelpers(const DeviceList& devices, int home, bool reproducible) :
+    reproducible_(reproducible)
+{
+    checkDevices(devices, home);
+    for (const int device : devices)
+    {
+        connectDevices(home, device);
+        auto connection = std::make_unique<Connection>();
+        connection->totals.resize(1);
+        const OnDevice scope(device);
+        connection->part =
+                std::make_unique<NearFieldPart<Real>>(device, reproducible, devices.size());
+        connections_.push_back(std::move(connection));
+    }
+    const ShareState first = firstShares(count());
+    state_.upload(&first, 1, send_);
+}
+
+template<class Real>
+NearFieldHelpers<Real>::~NearFieldHelpers() = default;
+
+template<class Real>
+void NearFieldHelpers<Real>::resize(const ParticleCounts& counts, int cells)
+{
+    try
+    {
+        resizeAll(counts, cells);
+    }
+    catch (...)
+    {
+        resizeAll(counts_, cells_); // there was room for these
+        setParticles();
+        throw;
+    }
+    counts_ = counts;
+    cells_  = cells;
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::resizeAll(const ParticleCounts& counts, int cells)
+{
+    for (const auto& connection : connections_)
+    {
+        connection->forces.resize(counts.all);
+        connection->part->resize(counts, cells);
+    }
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::setCharges(const ScaledCharges<Real>& charges)
+{
+    for (const auto& connection : connections_)
+    {
+        connection->part->setCharges(charges);
+    }
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::setExclusions(const int* offsets,
+                                           const int* partners,
+                                           int n,
+                                           int threads)
+{
+    for (const auto& connection : connections_)
+    {
+        connection->part->setExclusions(offsets, partners, n, threads);
+    }
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::setParticles()
+{
+    for (const auto& connection : connections_)
+    {
+        if (cells_ > 0)
+        {
+            connection->part->setParticles();
+        }
+    }
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::forgetOccupancy(int cells, int usual)
+{
+    for (const auto& connection : connections_)
+    {
+        connection->part->forgetOccupancy(cells, usual);
+    }
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::start(const NearEvaluation& evaluation,
+                                   const Real* x,
+                                   const DeviceNearField<Real>& home)
+{
+    evaluation_ = evaluation;
+    measured_   = !reproducible_ && evaluation.wanted == NearSums::None;
+    if (measured_)
+    {
+        placed_.record(send_);
+        placed_.holdBack(watch_);
+        stamp(&state_.data()->begin, watch_);
+    }
+    HelperInputs<Real> inputs = {};
+    for (const auto& connection : connections_)
+    {
+        inputs.of[inputs.count++] = connection->part->input();
+    }
+    sendToHelpers(x, 3 * static_cast<size_t>(counts_.all), state_.data()->bounds, inputs, send_);
+    sent_.record(send_);
+    for (const auto& connection : connections_)
+    {
+        connection->part->evaluate(evaluation, sent_, home, connection->output());
+    }
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::add(const DeviceCells<Real>& cells,
+                                 const NearResults& results,
+                                 DeviceNearField<Real>* home,
+                                 cudaStream_t near)
+{
+    nearOwn_.record(near);
+    HelperOutputs<Real> outputs = {};
+    for (const auto& connection : connections_)
+    {
+        const Event& done = connection->part->done();
+        done.holdBack(near);
+        if (measured_)
+        {
+            done.holdBack(connection->arrival);
+            stamp(state_.data()->arrived + outputs.count, connection->arrival);
+            connection->arrived.record(connection->arrival);
+        }
+        outputs.shares[outputs.count] =
+                home->visited(cells,
+                              evaluation_.where.grid,
+                              { state_.data()->bounds + outputs.count + 1, count() });
+        outputs.of[outputs.count++] = connection->output();
+    }
+    addDelivered(cells.particles(),
+                 evaluation_.where.grid,
+                 evaluation_.where.ws,
+                 outputs,
+                 home->forces(),
+                 results.wanted != NearSums::None ? results.totals : nullptr,
+                 near);
+    nearAll_.record(near);
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::adjust(cudaStream_t far)
+{
+    if (!measured_)
+    {
+        return;
+    }
+    farReady_.record(far);
+    farReady_.holdBack(watch_);
+    nearOwn_.holdBack(watch_);
+    stamp(&state_.data()->ready, watch_);
+    for (const auto& connection : connections_)
+    {
+        connection->arrived.holdBack(watch_);
+    }
+    nearAll_.holdBack(watch_); // shares are read until then
+    adjustShares(state_.data(), count(), watch_);
+    adjusted_.record(watch_);
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::finish(cudaStream_t far)
+{
+    if (measured_)
+    {
+        adjusted_.holdBack(far);
+    }
+}
+
+template<class Real>
+std::vector<Helper> NearFieldHelpers<Real>::describe() const
+{
+    ShareState now = {};
+    const Stream stream;
+    state_.download(&now, 1, stream);
+    std::vector<Helper> all;
+    for (const auto& connection : connections_)
+    {
+        Helper helper;
+        helper.deviceId = connection->part->device();
+        helper.share    = now.share[all.size()];
+        all.push_back(helper);
+    }
+    return all;
+}
+
+template class NearFieldHelpers<float>;
+template class NearFieldHelpers<double>;
+
+} // namespace farfield
