@@ -39,31 +39,34 @@ void checkDevices(const DeviceList& devices, int home)
     const auto refuse = [](ErrorCode code, int device, const std::string& why) {
         throw Error(code, "The helper device " + std::to_string(device) + " " + why, "helperDevices");
     };
-    int existing = 0;
-    check(cudaGetDeviceCount(&existing), "counting devices");
-    for (const int* device = devices.begin(); device != devices.end(); ++device)
+    for (const int* device = devices.begin(); device != devices.end() && !mayHelpThemselves; ++device)
     {
-        if (*device < 0 || *device >= existing)
-        {
-            refuse(ErrorCode::DeviceFailure,
-                   *device,
-                   "does not exist: devices are numbered from 0 to " + std::to_string(existing - 1)
-                           + ".");
-        }
-        if (*device == home && !mayHelpThemselves)
+        if (*device == home)
         {
             refuse(ErrorCode::InvalidArgument, *device, "is the device of the solver itself.");
         }
-        if (std::find(devices.begin(), device, *device) != device && !mayHelpThemselves)
+        if (std::find(devices.begin(), device, *device) != device)
         {
             refuse(ErrorCode::InvalidArgument, *device, "is given twice.");
         }
-        if (!(Kind(*device) == Kind(home)))
+    }
+    int existing = 0;
+    check(cudaGetDeviceCount(&existing), "counting devices");
+    for (const int device : devices)
+    {
+        if (device < 0 || device >= existing)
+        {
+            refuse(ErrorCode::DeviceFailure,
+                   device,
+                   "does not exist: devices are numbered from 0 to " + std::to_string(existing - 1)
+                           + ".");
+        }
+        if (!(Kind(device) == Kind(home)))
         {
             // particles at the border of two cells have to be in the same one everywhere
             refuse(ErrorCode::Unsupported,
-                   *device,
-                   "(" + gpuName(*device) + ") is another kind of GPU than that of the solver ("
+                   device,
+                   "(" + gpuName(device) + ") is another kind of GPU than that of the solver ("
                            + gpuName(home) + ").");
         }
     }
