@@ -263,8 +263,7 @@ template<class Real>
 std::vector<Helper> NearFieldHelpers<Real>::describe() const
 {
     ShareState now = {};
-    const Stream stream;
-    state_.download(&now, 1, stream);
+    state_.download(&now, 1, read_);
     std::vector<Helper> all;
     for (const auto& connection : connections_)
     {

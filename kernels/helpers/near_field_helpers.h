@@ -94,6 +94,7 @@ private:
     int cells_ = 0;
     std::vector<std::unique_ptr<Connection>> connections_;
     DeviceBuffer<ShareState> state_;
+    Stream read_; //!< of describe()
     Stream send_{ Priority::Highest }, watch_{ Priority::Highest };
     Event placed_, sent_, nearOwn_, nearAll_, farReady_, adjusted_;
     NearEvaluation evaluation_ = {};

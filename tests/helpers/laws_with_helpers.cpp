@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief farfield_helper_tests: laws with helpers for the near field.
+ *  \brief farfield_helper_tests: helpers for the near field, and laws with them.
  *
  *      farfield_helper_tests [gtest options] [DEVICE...]
  *
