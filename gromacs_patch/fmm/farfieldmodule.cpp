@@ -380,6 +380,11 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                                                          : -1,
                                                  setup.availableDevices,
                                                  setup.rankOnNode);
+                impl->run_.helpers = chooseHelpers(
+                        impl->run_.device,
+                        { setup.availableDevices, setup.assignedDevices, setup.rankOnNode, setup.ranksOnNode },
+                        impl->mtop_->natoms,
+                        impl->run_.ranks != nullptr);
                 impl->checkRanks();
             });
 

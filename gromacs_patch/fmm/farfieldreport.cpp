@@ -91,6 +91,19 @@ std::string timedSettings(const farfield::Setup& setup)
     return text;
 }
 
+//! Says which GPUs help with the near field, or why none does.
+std::string describeHelpers(const farfield::Setup& setup, const FarfieldHelpers& helpers)
+{
+    std::string all;
+    for (const farfield::Helper& helper : setup.helpers)
+    {
+        all += formatString("%sGPU %d (now %.0f %%)", all.empty() ? "" : ", ", helper.deviceId, 100 * helper.share);
+    }
+    return formatString("  near field shared with   %s: %s\n",
+                        all.empty() ? "no other GPU" : all.c_str(),
+                        helpers.reason.c_str());
+}
+
 } // namespace
 
 std::string describeSetup(const farfield::Setup& setup,
@@ -141,6 +154,7 @@ std::string describeSetup(const farfield::Setup& setup,
     if (setup.device == farfield::Device::Gpu)
     {
         text += formatString("  coordinates and forces   %s\n", dataPath.c_str());
+        text += describeHelpers(setup, run.helpers);
     }
     if (run.ranks != nullptr)
     {

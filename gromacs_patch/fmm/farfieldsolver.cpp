@@ -128,6 +128,34 @@ std::unique_ptr<farfield::Communicator> makeCommunicator(const FarfieldRun& run)
     return nullptr;
 }
 
+/*! \brief Makes the solver of one rank.
+ *
+ * \param[in]     options  of the solver
+ * \param[in,out] helpers  to be had; empty, with the reason, if the solver has to do without
+ */
+std::unique_ptr<farfield::Solver<real>> makeSolver(farfield::Options options, FarfieldHelpers* helpers)
+{
+    for (const int id : helpers->ids)
+    {
+        options.helperDevices.add(id);
+    }
+    try
+    {
+        return std::make_unique<farfield::Solver<real>>(options);
+    }
+    catch (const farfield::Error& error)
+    {
+        if (std::string(error.parameter()) != "helperDevices" || !helpers->mayBeLeftOut)
+        {
+            throw;
+        }
+        helpers->ids.clear();
+        helpers->reason       = error.what();
+        options.helperDevices = {};
+        return std::make_unique<farfield::Solver<real>>(options);
+    }
+}
+
 } // namespace
 
 FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
@@ -156,7 +184,7 @@ FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
         }
         else
         {
-            solver_ = std::make_unique<farfield::Solver<real>>(ofSolver);
+            solver_ = makeSolver(ofSolver, &run_.helpers);
         }
     }
     catch (const farfield::Error& error)

@@ -56,7 +56,7 @@ void checkDevices(const DeviceList& devices, int home)
     {
         if (device < 0 || device >= existing)
         {
-            refuse(ErrorCode::DeviceFailure,
+            refuse(ErrorCode::InvalidArgument,
                    device,
                    "does not exist: devices are numbered from 0 to " + std::to_string(existing - 1)
                            + ".");

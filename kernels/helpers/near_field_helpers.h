@@ -31,8 +31,8 @@ public:
     /*! \brief Connects them.
      *  \param[in] home          the solver's GPU
      *  \param[in] reproducible  shares are fixed
-     *  \throws Error  DeviceFailure: one does not exist; InvalidArgument: one is home, or given twice;
-     *                 Unsupported: one is another kind of GPU, or out of reach */
+     *  \throws Error  InvalidArgument: one does not exist, is home, or is given twice; Unsupported: one is
+     *                 another kind of GPU, or out of reach */
     NearFieldHelpers(const DeviceList& devices, int home, bool reproducible);
     ~NearFieldHelpers();
 

@@ -349,7 +349,7 @@ TEST(NearFieldHelpers, AreRefusedWhereTheyCannotBe)
     };
     refuses(ErrorCode::InvalidArgument, { "helper device 0", "solver itself" }, { 0 });
     refuses(ErrorCode::InvalidArgument, { "helper device 77", "twice" }, { 77, 77 });
-    refuses(ErrorCode::DeviceFailure, { "helper device " + std::to_string(devices) }, { devices });
+    refuses(ErrorCode::InvalidArgument, { "helper device " + std::to_string(devices) }, { devices });
     refuses(ErrorCode::InvalidArgument,
             { "8 helper devices", "at most 7" },
             { 1, 2, 3, 4, 5, 6, 7, 8 });
