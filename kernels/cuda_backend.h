@@ -151,10 +151,7 @@ private:
     NearGrid nearGrid() const;
 
     //! The helpers of the evaluation at hand, or null.
-    NearFieldHelpers<Real>* activeHelpers()
-    {
-        return streams_.inTurn() ? nullptr : helpers_.get();
-    }
+    NearFieldHelpers<Real>* activeHelpers() { return streams_.inTurn() ? nullptr : helpers_.get(); }
     //! Tells the helpers what they compute.
     void startHelpers();
 
@@ -240,7 +237,7 @@ private:
     DeviceBuffer<Real4<Real>> farForces_;
     DeviceTotals<Real> totals_;
     DevicePotentials<Real> potentials_;
-    std::unique_ptr<RanksOnDevice<Real>> ranks_; //!< null: all particles are here
+    std::unique_ptr<RanksOnDevice<Real>> ranks_;      //!< null: all particles are here
     std::unique_ptr<NearFieldHelpers<Real>> helpers_; //!< or null
 };
 

@@ -87,10 +87,10 @@ void DeviceNearField<Real>::p2p(const DeviceCells<Real>& particles,
                                 cudaStream_t stream)
 {
     DeviceNearTask<Real> task;
-    task.particles = particles.particles();
-    task.grid      = where.grid;
-    task.frame     = where.frame;
-    task.ws        = where.ws;
+    task.particles     = particles.particles();
+    task.grid          = where.grid;
+    task.frame         = where.frame;
+    task.ws            = where.ws;
     task.occupied      = visited(particles, where.grid, share);
     task.exclusions    = exclusions_.view();
     task.closeDistance = where.closeDistance;

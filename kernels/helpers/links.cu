@@ -38,13 +38,15 @@ __host__ __device__ void setBounds(ShareState* state, int helpers)
     {
         sum += state->share[h];
     }
-    double before         = 1 - sum;
-    state->bounds[0]      = 0;
+    double before              = 1 - sum;
+    state->bounds[0]           = 0;
     state->bounds[helpers + 1] = CellShare::c_whole;
     for (int h = 0; h < helpers; h++)
     {
         const int bound      = static_cast<int>(before * CellShare::c_whole + 0.5);
-        state->bounds[h + 1] = bound < 0 ? 0 : bound > CellShare::c_whole ? CellShare::c_whole : bound;
+        state->bounds[h + 1] = bound < 0                    ? 0
+                               : bound > CellShare::c_whole ? CellShare::c_whole
+                                                            : bound;
         before += state->share[h];
     }
 }
@@ -90,7 +92,8 @@ sendWords(const void* from, size_t count, void* const* to, int receivers, size_t
 {
     const auto* words   = static_cast<const Word*>(from);
     const size_t stride = static_cast<size_t>(gridDim.x) * c_sendThreads;
-    for (size_t i = first + static_cast<size_t>(blockIdx.x) * c_sendThreads + threadIdx.x; i < count;
+    for (size_t i = first + static_cast<size_t>(blockIdx.x) * c_sendThreads + threadIdx.x;
+         i < count;
          i += c_underway * stride)
     {
         Word read[c_underway];
@@ -338,7 +341,7 @@ void connectDevices(int home, int helper)
 
 ShareState firstShares(int helpers)
 {
-    ShareState state  = {};
+    ShareState state = {};
     const double own = helpers == 1 ? c_ownOfTwo : c_ownOfMore;
     std::fill_n(state.share, helpers, (1 - own) / helpers);
     setBounds(&state, helpers);

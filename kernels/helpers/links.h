@@ -67,8 +67,9 @@ void sendToHelpers(const Real* x,
 template<class Real>
 struct HelperOutput
 {
-    Real4<Real>* forces; //!< [n] in the frame of the cells, in the order of the caller; see deliver()
-    NearTotals* totals;  //!< [1]
+    Real4<Real>*
+            forces; //!< [n] in the frame of the cells, in the order of the caller; see deliver()
+    NearTotals* totals; //!< [1]
 };
 
 /*! \brief Writes what a helper has computed into the memory of the solver's GPU.

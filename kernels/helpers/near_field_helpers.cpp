@@ -37,9 +37,11 @@ struct Kind
 void checkDevices(const DeviceList& devices, int home)
 {
     const auto refuse = [](ErrorCode code, int device, const std::string& why) {
-        throw Error(code, "The helper device " + std::to_string(device) + " " + why, "helperDevices");
+        throw Error(
+                code, "The helper device " + std::to_string(device) + " " + why, "helperDevices");
     };
-    for (const int* device = devices.begin(); device != devices.end() && !mayHelpThemselves; ++device)
+    for (const int* device = devices.begin(); device != devices.end() && !mayHelpThemselves;
+         ++device)
     {
         if (*device == home)
         {

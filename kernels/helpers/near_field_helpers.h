@@ -52,9 +52,7 @@ public:
     /*! \brief Puts an evaluation into the streams of the helpers.
      *  \param[in] x     [n][3], device memory
      *  \param[in] home  what the solver's GPU knows of the cells */
-    void start(const NearEvaluation& evaluation,
-               const Real* x,
-               const DeviceNearField<Real>& home);
+    void start(const NearEvaluation& evaluation, const Real* x, const DeviceNearField<Real>& home);
     //! The part of the solver's GPU.
     CellShare ownShare() const { return { state_.data()->bounds, 1 }; }
     /*! \brief Adds what the helpers have computed, after what the solver's GPU has put into the stream.

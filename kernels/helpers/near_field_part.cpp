@@ -100,8 +100,7 @@ void NearFieldPart<Real>::evaluate(const NearEvaluation& evaluation,
     marked_.holdBack(main_);
     nearField_.exclusions().findClose(cells_.particles(), main_);
     const CellShare share = { bounds_.data(), parts_ };
-    nearField_.p2p(
-            cells_, where, { evaluation.wanted, totals_.data(), &scratch_ }, share, main_);
+    nearField_.p2p(cells_, where, { evaluation.wanted, totals_.data(), &scratch_ }, share, main_);
     deliver(cells_.particles(),
             arrays_.order(),
             nearField_.forces(),

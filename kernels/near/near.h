@@ -143,8 +143,9 @@ struct OccupiedCells
     FARFIELD_HD void findShare(int* first, int* last) const
     {
         const int entries = cells != nullptr ? *count : all;
-        *first            = share.bounds != nullptr ? CellShare::cellsBefore(share.bounds[0], entries) : 0;
-        *last = share.bounds != nullptr ? CellShare::cellsBefore(share.bounds[1], entries) : entries;
+        *first = share.bounds != nullptr ? CellShare::cellsBefore(share.bounds[0], entries) : 0;
+        *last  = share.bounds != nullptr ? CellShare::cellsBefore(share.bounds[1], entries)
+                                         : entries;
     }
 };
 

@@ -405,7 +405,8 @@ __global__ void __launch_bounds__(c_warp* Shape::c_warps, Shape::c_blocks)
     const bool listed   = task.occupied.cells != nullptr;
     int firstEntry, lastEntry;
     task.occupied.findShare(&firstEntry, &lastEntry);
-    const int first = uniform(firstEntry << logShares, 0), items = uniform(lastEntry << logShares, 0);
+    const int first = uniform(firstEntry << logShares, 0),
+              items = uniform(lastEntry << logShares, 0);
     for (int item = first + static_cast<int>(blockIdx.x) * Shape::c_warps + warp; item < items;
          item += warps)
     {

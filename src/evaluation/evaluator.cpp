@@ -30,7 +30,7 @@ std::unique_ptr<Backend<Real>> makeBackend(const Options& options,
                                           options.deviceId,
                                           ranks,
                                           options.helperDevices);
-        *gpu = onGpu.get();
+        *gpu       = onGpu.get();
         return onGpu;
     }
     checkEngine(options.m2l, Device::Cpu);

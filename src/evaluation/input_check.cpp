@@ -71,9 +71,8 @@ void checkHelpers(const DeviceList& helpers, Device device, bool onRanks)
     if (helpers.size() > c_maxHelperDevices)
     {
         throw Error(ErrorCode::InvalidArgument,
-                    "There are " + std::to_string(helpers.size())
-                            + " helper devices: at most " + std::to_string(c_maxHelperDevices)
-                            + " can be used.",
+                    "There are " + std::to_string(helpers.size()) + " helper devices: at most "
+                            + std::to_string(c_maxHelperDevices) + " can be used.",
                     "helperDevices");
     }
     if (!helpers.empty() && (device == Device::Cpu || onRanks))

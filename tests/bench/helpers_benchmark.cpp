@@ -71,7 +71,9 @@ System repeated(const System& unit, const std::array<int, 3>& times)
     all.offsets.push_back(0);
     for (int copy = 0; copy < times[0] * times[1] * times[2]; copy++)
     {
-        const int at[3] = { copy % times[0], copy / times[0] % times[1], copy / times[0] / times[1] };
+        const int at[3] = { copy % times[0],
+                            copy / times[0] % times[1],
+                            copy / times[0] / times[1] };
         const int first = all.size();
         for (int i = 0; i < unit.size(); i++)
         {
@@ -239,7 +241,7 @@ void run(const Settings& settings)
         for (const double cell : numbers(settings.cells))
         {
             std::vector<float> alone;
-            double alonePerStep = 0;
+            double alonePerStep                          = 0;
             std::array<std::array<int, 3>, 3> aloneCells = {};
             for (const double helpers : numbers(settings.helpers))
             {
@@ -274,20 +276,21 @@ void run(const Settings& settings)
                 {
                     shares += (shares.empty() ? "" : ", ") + std::to_string(helper.share);
                 }
-                std::printf("{\"atoms\": %d, \"helpers\": %d, \"order\": %d, \"ws\": %d, \"levels\": "
-                            "%d, \"engine\": \"%s\", \"cell\": %.3f, \"graph_us\": %.1f, "
-                            "\"enqueued_us\": %.1f, \"totals_us\": %.1f, \"shares\": [%s]",
-                            system.size(),
-                            static_cast<int>(helpers),
-                            setup.order,
-                            setup.directRange,
-                            setup.levels,
-                            nameOf(setup.m2l),
-                            setup.cellSize,
-                            1e6 * graph,
-                            1e6 * plain,
-                            1e6 * total,
-                            shares.c_str());
+                std::printf(
+                        "{\"atoms\": %d, \"helpers\": %d, \"order\": %d, \"ws\": %d, \"levels\": "
+                        "%d, \"engine\": \"%s\", \"cell\": %.3f, \"graph_us\": %.1f, "
+                        "\"enqueued_us\": %.1f, \"totals_us\": %.1f, \"shares\": [%s]",
+                        system.size(),
+                        static_cast<int>(helpers),
+                        setup.order,
+                        setup.directRange,
+                        setup.levels,
+                        nameOf(setup.m2l),
+                        setup.cellSize,
+                        1e6 * graph,
+                        1e6 * plain,
+                        1e6 * total,
+                        shares.c_str());
                 if (alonePerStep > 0)
                 {
                     std::printf(", \"speedup\": %.3f", alonePerStep / graph);
@@ -330,9 +333,10 @@ int main(int argc, char** argv)
                                             { "--replays", test::setNumber(&settings.replays) } });
     if (!right)
     {
-        std::fprintf(stderr,
-                     "farfield_helpers_benchmark [--atoms N,...] [--helpers N,...] [--cells nm,...] "
-                     "[--accuracy A] [--tune 0|1] [--replays N]\n");
+        std::fprintf(
+                stderr,
+                "farfield_helpers_benchmark [--atoms N,...] [--helpers N,...] [--cells nm,...] "
+                "[--accuracy A] [--tune 0|1] [--replays N]\n");
         return 1;
     }
     try

@@ -234,9 +234,9 @@ TYPED_TEST(NearFieldHelping, SharesFollowTheTimes)
 //! Every force is that of one device, whatever the shares are.
 TYPED_TEST(NearFieldHelping, CanBeReproducible)
 {
-    using Real         = typename TypeParam::Real;
-    const System water = TestFixture::waterAt("octahedron", 0);
-    Options options    = TestFixture::optionsWith(M2lEngine::Fft, {});
+    using Real           = typename TypeParam::Real;
+    const System water   = TestFixture::waterAt("octahedron", 0);
+    Options options      = TestFixture::optionsWith(M2lEngine::Fft, {});
     options.reproducible = true;
     Solver<Real> alone(options);
     load(alone, water);
@@ -349,7 +349,9 @@ TEST(NearFieldHelpers, AreRefusedWhereTheyCannotBe)
     };
     refuses(ErrorCode::InvalidArgument, { "helper device 0", "solver itself" }, { 0 });
     refuses(ErrorCode::InvalidArgument, { "helper device 77", "twice" }, { 77, 77 });
-    refuses(ErrorCode::InvalidArgument, { "helper device " + std::to_string(devices) }, { devices });
+    refuses(ErrorCode::InvalidArgument,
+            { "helper device " + std::to_string(devices) },
+            { devices });
     refuses(ErrorCode::InvalidArgument,
             { "8 helper devices", "at most 7" },
             { 1, 2, 3, 4, 5, 6, 7, 8 });
