@@ -46,6 +46,7 @@
 #include <cstdlib>
 
 #include <algorithm>
+#include <iterator>
 
 #include "gromacs/mdtypes/simulation_workload.h"
 #include "gromacs/topology/ifunc.h"
@@ -74,24 +75,31 @@ constexpr const char* c_helpersVariable = "GMX_FMM_HELPERS";
 //! Atoms from which one GPU, and from which several, made water faster
 constexpr int c_atomsForHelper = 80000, c_atomsForHelpers = 250000;
 
-//! Reads a list of devices such as 1,2.
+/*! \brief Reads a list of devices such as 1,2.
+ *
+ * \throws InvalidInputError  it is something else
+ */
 std::vector<int> devicesOf(const std::string& list)
 {
-    std::vector<int> devices;
-    for (const std::string& entry : splitDelimitedString(list, ','))
+    const auto isNumber = [](const std::string& text)
     {
-        const bool isNumber = !entry.empty() && entry.size() < 6
-                              && entry.find_first_not_of("0123456789") == std::string::npos;
-        if (!isNumber)
-        {
-            GMX_THROW(InvalidInputError(formatString(
-                    "The environment variable %s is '%s', set it to auto, none or CUDA devices such "
-                    "as 1,2, or unset it.",
-                    c_helpersVariable,
-                    list.c_str())));
-        }
-        devices.push_back(std::stoi(entry));
+        return !text.empty() && text.size() < 6
+               && text.find_first_not_of("0123456789") == std::string::npos;
+    };
+    const std::vector<std::string> entries = splitDelimitedString(list, ',');
+    if (entries.empty() || !std::all_of(entries.begin(), entries.end(), isNumber))
+    {
+        GMX_THROW(InvalidInputError(formatString(
+                "The environment variable %s is '%s', set it to auto, none or CUDA devices such as "
+                "1,2, or unset it.",
+                c_helpersVariable,
+                list.c_str())));
     }
+    std::vector<int> devices;
+    std::transform(entries.begin(),
+                   entries.end(),
+                   std::back_inserter(devices),
+                   [](const std::string& text) { return std::stoi(text); });
     return devices;
 }
 
