@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "near/exclusion_rows.h"
 #include "operators/scaled_charges.h"
 #include "operators/solid_harmonics.h"
 #include "runtime/add.h"
@@ -48,10 +49,6 @@ void CudaBackend<Real>::setCharges(const Real* q, int n)
     const ScaledCharges<Real> scaled(q, n, rootCoulomb_);
     const bool areOthers = makeRoom({ n, n, scaled.count() }, scaled.net);
     arrays_.setCharges(scaled, far());
-    if (helpers_)
-    {
-        helpers_->setCharges(scaled);
-    }
     netCharge_ = scaled.net;
     setParticles();
     if (areOthers)
@@ -67,7 +64,10 @@ bool CudaBackend<Real>::makeRoom(const ParticleCounts& counts, double net)
     if (areOthers)
     {
         // what has no memory leaves all as it was
-        resizeHelpers(counts);
+        if (helpers_)
+        {
+            helpers_->reserve(counts, leafCells());
+        }
         nearField_.resize(counts.takingPart);
         farForces_.resize(counts.takingPart);
         resizeCells(counts);
@@ -82,10 +82,16 @@ bool CudaBackend<Real>::makeRoom(const ParticleCounts& counts, double net)
 template<class Real>
 void CudaBackend<Real>::setExclusions(const int* offsets, const int* partners, int n)
 {
-    nearField_.exclusions().set(offsets, partners, n, threads_, far());
+    ExclusionRows rows;
+    rows.set(offsets, partners, n, threads_);
     if (helpers_)
     {
-        helpers_->setExclusions(offsets, partners, n, threads_);
+        helpers_->reserveExclusions(n, rows.partners().size());
+    }
+    nearField_.exclusions().set(rows, n, far());
+    if (helpers_)
+    {
+        helpers_->setExclusions(nearField_.exclusions(), n);
     }
     history_.replace();
 }
@@ -147,7 +153,6 @@ void CudaBackend<Real>::build(const Discretisation& d)
     {
         farField_.build(d, threads_, far());
         potentials_.setOrder(d.order, far());
-        resizeHelpers(arrays_.counts());
         resizeCells(arrays_.counts());
         forgetOccupancy();
         setParticles();
@@ -388,15 +393,6 @@ void CudaBackend<Real>::resizeCells(const ParticleCounts& counts)
 }
 
 template<class Real>
-void CudaBackend<Real>::resizeHelpers(const ParticleCounts& counts)
-{
-    if (helpers_)
-    {
-        helpers_->resize(counts, tree().levels() > 0 ? leafGrid().cells : 0);
-    }
-}
-
-template<class Real>
 std::vector<Helper> CudaBackend<Real>::helpers() const
 {
     if (!helpers_)
@@ -428,14 +424,14 @@ void CudaBackend<Real>::setParticles()
     if (tree().levels() > 0 && arrays_.takingPart() > 0)
     {
         cells_.setParticles(arrays_.order(), far());
-        if (helpers_)
-        {
-            helpers_->setParticles();
-        }
         if (ranks_)
         {
             ours_.setParticles(arrays_.order(), far()); // the first ones
         }
+    }
+    if (helpers_)
+    {
+        helpers_->setParticles(arrays_, leafCells());
     }
 }
 

@@ -138,6 +138,8 @@ private:
     DeviceTree<Real>& tree() { return farField_.tree(); }
     const DeviceTree<Real>& tree() const { return farField_.tree(); }
     const CellGrid& leafGrid() const { return tree().grid(tree().leaf()); }
+    //! 0: there are no cells yet.
+    int leafCells() const { return tree().levels() > 0 ? leafGrid().cells : 0; }
 
     NearSums wantedSums() const
     {
@@ -174,8 +176,6 @@ private:
             ranks_->noteEvaluation(stream);
         }
     }
-    //! Makes room for particles on the helpers.
-    void resizeHelpers(const ParticleCounts& counts);
     //! Makes room for sorting.
     void resizeCells(const ParticleCounts& counts);
     //! How full cells are is to be found out by the next evaluation.

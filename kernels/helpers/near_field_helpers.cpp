@@ -104,62 +104,67 @@ template<class Real>
 NearFieldHelpers<Real>::~NearFieldHelpers() = default;
 
 template<class Real>
-void NearFieldHelpers<Real>::resize(const ParticleCounts& counts, int cells)
+void NearFieldHelpers<Real>::reserve(const ParticleCounts& counts, int cells)
 {
-    try
+    haveParticles_ = false;
+    counts_        = {};
+    for (const auto& connection : connections_)
     {
-        resizeAll(counts, cells);
-    }
-    catch (...)
-    {
-        resizeAll(counts_, cells_); // there was room for these
-        setParticles();
-        throw;
+        connection->forces.resize(counts.all);
+        connection->part->resize(counts, cells);
     }
     counts_ = counts;
     cells_  = cells;
 }
 
 template<class Real>
-void NearFieldHelpers<Real>::resizeAll(const ParticleCounts& counts, int cells)
+void NearFieldHelpers<Real>::setParticles(const ParticleArrays<Real>& home, int cells)
 {
+    if (!(home.counts() == counts_) || cells != cells_)
+    {
+        reserve(home.counts(), cells);
+    }
+    haveParticles_ = false;
     for (const auto& connection : connections_)
     {
-        connection->forces.resize(counts.all);
-        connection->part->resize(counts, cells);
+        connection->part->setParticles(home);
+    }
+    haveParticles_ = true;
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::reserveExclusions(int n, size_t partners)
+{
+    haveExclusions_ = false;
+    for (const auto& connection : connections_)
+    {
+        connection->part->reserveExclusions(n, partners);
     }
 }
 
 template<class Real>
-void NearFieldHelpers<Real>::setCharges(const ScaledCharges<Real>& charges)
+void NearFieldHelpers<Real>::setExclusions(const DeviceExclusions<Real>& home, int n)
 {
+    haveExclusions_ = false;
     for (const auto& connection : connections_)
     {
-        connection->part->setCharges(charges);
+        connection->part->setExclusions(home, n);
     }
+    haveExclusions_ = true;
 }
 
 template<class Real>
-void NearFieldHelpers<Real>::setExclusions(const int* offsets,
-                                           const int* partners,
-                                           int n,
-                                           int threads)
+void NearFieldHelpers<Real>::catchUp(const ParticleArrays<Real>& particles,
+                                     const DeviceExclusions<Real>& exclusions,
+                                     int cells)
 {
-    for (const auto& connection : connections_)
+    if (!haveParticles_)
     {
-        connection->part->setExclusions(offsets, partners, n, threads);
+        setParticles(particles, cells);
     }
-}
-
-template<class Real>
-void NearFieldHelpers<Real>::setParticles()
-{
-    for (const auto& connection : connections_)
+    if (!haveExclusions_)
     {
-        if (cells_ > 0)
-        {
-            connection->part->setParticles();
-        }
+        setExclusions(exclusions, particles.size());
     }
 }
 

@@ -36,14 +36,21 @@ public:
     NearFieldHelpers(const DeviceList& devices, int home, bool reproducible);
     ~NearFieldHelpers();
 
-    //! \name As CudaBackend has it
+    /*! \name What the solver's GPU has
+     *
+     *  Room comes first, so that nothing has changed there if a helper has no memory for it: what is on
+     *  the helpers may then be lost, and catchUp() brings it again. */
     //!@{
-    /*! \brief Makes room; where there is no memory for it, all stays as it was.
-     *  \param[in] cells  leaf cells; 0: there are none yet */
-    void resize(const ParticleCounts& counts, int cells);
-    void setCharges(const ScaledCharges<Real>& charges);
-    void setExclusions(const int* offsets, const int* partners, int n, int threads);
-    void setParticles();
+    //! \param[in] cells  leaf cells; 0: there are none yet
+    void reserve(const ParticleCounts& counts, int cells);
+    void setParticles(const ParticleArrays<Real>& home, int cells);
+    void reserveExclusions(int n, size_t partners);
+    void setExclusions(const DeviceExclusions<Real>& home, int n);
+    //! Takes what has been lost, if anything.
+    void catchUp(const ParticleArrays<Real>& particles,
+                 const DeviceExclusions<Real>& exclusions,
+                 int cells);
+    //! As DeviceNearField::forgetOccupancy().
     void forgetOccupancy(int cells, int usual);
     //!@}
 
@@ -85,11 +92,11 @@ private:
         HelperOutput<Real> output() { return { forces.data(), totals.data() }; }
     };
     int count() const { return static_cast<int>(connections_.size()); }
-    void resizeAll(const ParticleCounts& counts, int cells);
 
     bool reproducible_;
-    ParticleCounts counts_;
-    int cells_ = 0;
+    ParticleCounts counts_;  //!< there is room for these
+    int cells_          = 0; //!< likewise
+    bool haveParticles_ = true, haveExclusions_ = true;
     std::vector<std::unique_ptr<Connection>> connections_;
     DeviceBuffer<ShareState> state_;
     Stream read_; //!< of describe()

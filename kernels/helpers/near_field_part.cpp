@@ -21,36 +21,44 @@ template<class Real>
 void NearFieldPart<Real>::resize(const ParticleCounts& counts, int cells)
 {
     const OnDevice scope(device_);
-    x_.resize(3 * static_cast<size_t>(counts.all));
+    const auto n = static_cast<size_t>(counts.all);
+    q_.resize(n);
+    order_.resize(n);
+    x_.resize(3 * n);
     nearField_.resize(counts.takingPart);
-    if (cells > 0 && counts.takingPart > 0)
+    isSorted_ = cells > 0 && counts.takingPart > 0;
+    if (isSorted_)
     {
         cells_.resize(counts.takingPart, counts.all, counts.own, cells, false);
     }
+    counts_ = counts;
 }
 
 template<class Real>
-void NearFieldPart<Real>::setCharges(const ScaledCharges<Real>& charges)
+void NearFieldPart<Real>::setParticles(const ParticleArrays<Real>& home)
 {
     const OnDevice scope(device_);
-    arrays_.setCharges(charges, main_);
-}
-
-template<class Real>
-void NearFieldPart<Real>::setExclusions(const int* offsets, const int* partners, int n, int threads)
-{
-    const OnDevice scope(device_);
-    nearField_.exclusions().set(offsets, partners, n, threads, main_);
-}
-
-template<class Real>
-void NearFieldPart<Real>::setParticles()
-{
-    if (arrays_.takingPart() > 0)
+    const auto n = static_cast<size_t>(counts_.all);
+    q_.upload(home.q(), n, main_);
+    order_.upload(home.order(), n, main_);
+    if (isSorted_)
     {
-        const OnDevice scope(device_);
-        cells_.setParticles(arrays_.order(), main_);
+        cells_.setParticles(order_.data(), main_);
     }
+}
+
+template<class Real>
+void NearFieldPart<Real>::reserveExclusions(int n, size_t partners)
+{
+    const OnDevice scope(device_);
+    nearField_.exclusions().reserve(n, partners);
+}
+
+template<class Real>
+void NearFieldPart<Real>::setExclusions(const DeviceExclusions<Real>& home, int n)
+{
+    const OnDevice scope(device_);
+    nearField_.exclusions().copy(home, n, main_);
 }
 
 template<class Real>
@@ -81,9 +89,9 @@ void NearFieldPart<Real>::evaluate(const NearEvaluation& evaluation,
     nearField_.exclusions().subtract(where.box,
                                      where.closeDistance,
                                      x_.data(),
-                                     arrays_.q(),
-                                     arrays_.size(),
-                                     arrays_.own(),
+                                     q_.data(),
+                                     counts_.all,
+                                     counts_.own,
                                      { NearSums::None, nullptr, nullptr },
                                      excluded_);
     marked_.record(excluded_);
@@ -92,7 +100,7 @@ void NearFieldPart<Real>::evaluate(const NearEvaluation& evaluation,
                 evaluation.position,
                 {},
                 x_.data(),
-                arrays_.q(),
+                q_.data(),
                 nearField_.forces(),
                 reproducible_,
                 main_);
@@ -102,7 +110,7 @@ void NearFieldPart<Real>::evaluate(const NearEvaluation& evaluation,
     const CellShare share = { bounds_.data(), parts_ };
     nearField_.p2p(cells_, where, { evaluation.wanted, totals_.data(), &scratch_ }, share, main_);
     deliver(cells_.particles(),
-            arrays_.order(),
+            order_.data(),
             nearField_.forces(),
             totals_.data(),
             where.grid,

@@ -35,14 +35,14 @@ public:
     NearFieldPart(int device, bool reproducible, int parts);
 
     int device() const { return device_; }
-    /*! \brief Makes room for particles and cells.
+    /*! \brief Makes room for particles and cells; those before are lost.
      *  \param[in] cells  leaf cells; 0: there are none yet */
     void resize(const ParticleCounts& counts, int cells);
-    //! Takes charges, for as many particles as there is room for.
-    void setCharges(const ScaledCharges<Real>& charges);
-    void setExclusions(const int* offsets, const int* partners, int n, int threads);
-    //! Charges or cells have changed.
-    void setParticles();
+    //! Takes particles, for whom there is room; waits. \param[in] home  of the solver's GPU
+    void setParticles(const ParticleArrays<Real>& home);
+    //! As DeviceExclusions.
+    void reserveExclusions(int n, size_t partners);
+    void setExclusions(const DeviceExclusions<Real>& home, int n);
     //! As DeviceNearField::forgetOccupancy().
     void forgetOccupancy(int cells, int usual);
 
@@ -65,10 +65,12 @@ private:
     int parts_;
     Stream main_{ Priority::Second }, excluded_{ Priority::Second };
     Event placed_, marked_, done_;
-    ParticleArrays<Real> arrays_;
+    ParticleCounts counts_;
+    bool isSorted_ = false; //!< there are cells, and particles in them
+    DeviceBuffer<Real> q_, x_;
+    DeviceBuffer<int> order_; //!< as ParticleArrays::order()
     DeviceCells<Real> cells_;
     DeviceNearField<Real> nearField_;
-    DeviceBuffer<Real> x_;
     DeviceBuffer<int> bounds_;
     DeviceBuffer<NearTotals> totals_;
     OrderedSums scratch_;

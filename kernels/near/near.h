@@ -43,14 +43,19 @@ struct NearResults
     OrderedSums* scratch; //!< needed if sums are wanted
 };
 
+class ExclusionRows;
+
 //! Excluded pairs on the device, as symmetric compressed rows.
 template<class Real>
 class DeviceExclusions
 {
 public:
-    //! Takes pairs in either or both directions (host memory); i-i entries are dropped, repeated
-    //! ones merged, by so many threads.
-    void set(const int* offsets, const int* partners, int n, int threads, cudaStream_t stream);
+    //! Makes room for rows of n particles with so many partners in all; those before may be lost.
+    void reserve(int n, size_t partners);
+    //! Takes rows of n particles.
+    void set(const ExclusionRows& rows, int n, cudaStream_t stream);
+    //! Takes those of n particles that another device has; waits.
+    void copy(const DeviceExclusions& other, int n, cudaStream_t stream);
     //! Takes those of a plan of ranks.
     void set(const DevicePlan<Real>& plan, cudaStream_t stream);
 
