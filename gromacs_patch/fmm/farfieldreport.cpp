@@ -91,20 +91,17 @@ std::string timedSettings(const farfield::Setup& setup)
     return text;
 }
 
-//! Says which GPUs help with the near field, or why none does.
-std::string describeHelpers(const farfield::Setup& setup, const FarfieldHelpers& helpers)
+} // namespace
+
+std::string sharesOfNearField(const farfield::Setup& setup)
 {
     std::string all;
     for (const farfield::Helper& helper : setup.helpers)
     {
-        all += formatString("%sGPU %d (now %.0f %%)", all.empty() ? "" : ", ", helper.deviceId, 100 * helper.share);
+        all += formatString("%sGPU %d (%.0f %%)", all.empty() ? "" : ", ", helper.deviceId, 100 * helper.share);
     }
-    return formatString("  near field shared with   %s: %s\n",
-                        all.empty() ? "no other GPU" : all.c_str(),
-                        helpers.reason.c_str());
+    return all;
 }
-
-} // namespace
 
 std::string describeSetup(const farfield::Setup& setup,
                           const int              numExclusions,
@@ -154,7 +151,10 @@ std::string describeSetup(const farfield::Setup& setup,
     if (setup.device == farfield::Device::Gpu)
     {
         text += formatString("  coordinates and forces   %s\n", dataPath.c_str());
-        text += describeHelpers(setup, run.helpers);
+        const std::string shares = sharesOfNearField(setup);
+        text += formatString("  near field shared with   %s: %s\n",
+                             shares.empty() ? "no other GPU" : shares.c_str(),
+                             run.helpers.reason.c_str());
     }
     if (run.ranks != nullptr)
     {
