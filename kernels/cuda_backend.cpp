@@ -393,7 +393,7 @@ void CudaBackend<Real>::resizeCells(const ParticleCounts& counts)
 }
 
 template<class Real>
-std::vector<Helper> CudaBackend<Real>::helpers() const
+std::vector<HelperDevice> CudaBackend<Real>::helpers() const
 {
     if (!helpers_)
     {

@@ -122,7 +122,7 @@ public:
 
     std::string deviceName() const override { return name_; }
     int deviceId() const override { return device_; }
-    std::vector<Helper> helpers() const override;
+    std::vector<HelperDevice> helpers() const override;
 
     int makeCurrent() const override { return exchangeDevice(device_); }
     void restoreCurrent(int device) const noexcept override { returnToDevice(device, device_); }

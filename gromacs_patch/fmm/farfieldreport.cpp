@@ -96,7 +96,7 @@ std::string timedSettings(const farfield::Setup& setup)
 std::string sharesOfNearField(const farfield::Setup& setup)
 {
     std::string all;
-    for (const farfield::Helper& helper : setup.helpers)
+    for (const farfield::HelperDevice& helper : setup.helpers)
     {
         all += formatString("%sGPU %d (%.0f %%)", all.empty() ? "" : ", ", helper.deviceId, 100 * helper.share);
     }

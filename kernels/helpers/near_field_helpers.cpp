@@ -267,14 +267,14 @@ void NearFieldHelpers<Real>::finish(cudaStream_t far)
 }
 
 template<class Real>
-std::vector<Helper> NearFieldHelpers<Real>::describe() const
+std::vector<HelperDevice> NearFieldHelpers<Real>::describe() const
 {
     ShareState now = {};
     state_.download(&now, 1, read_);
-    std::vector<Helper> all;
+    std::vector<HelperDevice> all;
     for (const auto& connection : connections_)
     {
-        Helper helper;
+        HelperDevice helper;
         helper.deviceId = connection->part->device();
         helper.share    = now.share[all.size()];
         all.push_back(helper);

@@ -77,7 +77,7 @@ public:
     void finish(cudaStream_t far);
 
     //! As Setup::helpers.
-    std::vector<Helper> describe() const;
+    std::vector<HelperDevice> describe() const;
 
 private:
     //! A helper, and what it writes to.

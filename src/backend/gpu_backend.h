@@ -110,7 +110,7 @@ public:
     //! Its number.
     virtual int deviceId() const = 0;
     //! As Setup::helpers.
-    virtual std::vector<Helper> helpers() const = 0;
+    virtual std::vector<HelperDevice> helpers() const = 0;
     //! Makes its device the current one of this thread. \returns the one that was
     virtual int makeCurrent() const = 0;
     //! Makes that one current again.

@@ -82,7 +82,7 @@ Setup Evaluator<Real>::setup() const
     s.threads    = threads_;
     s.deviceName = gpu_ != nullptr ? gpu_->deviceName() : cpuTargetName();
     s.deviceId   = gpu_ != nullptr ? gpu_->deviceId() : -1;
-    s.helpers    = gpu_ != nullptr ? gpu_->helpers() : std::vector<Helper>();
+    s.helpers    = gpu_ != nullptr ? gpu_->helpers() : std::vector<HelperDevice>();
     return s;
 }
 

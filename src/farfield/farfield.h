@@ -124,7 +124,7 @@ struct TimedSetting
 };
 
 //! A device that computes a part of the near field, see Options::helperDevices.
-struct Helper
+struct HelperDevice
 {
     int deviceId = -1;
     double share = 0; //!< its part of the cells of the near field, now
@@ -169,7 +169,7 @@ struct Setup
     std::string deviceName; //!< processor: SIMD target or GPU name
     int deviceId = -1;      //!< CUDA device; -1 on the CPU
     //! In the order of Options::helperDevices. The device of the solver has the rest of the near field.
-    std::vector<Helper> helpers;
+    std::vector<HelperDevice> helpers;
     //! What was timed, in the order of predicted cost; empty unless Options::tune.
     std::vector<TimedSetting> timed;
 };

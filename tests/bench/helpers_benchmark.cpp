@@ -272,7 +272,7 @@ void run(const Settings& settings)
                     aloneCells   = setup.cells;
                 }
                 std::string shares;
-                for (const Helper& helper : setup.helpers)
+                for (const HelperDevice& helper : setup.helpers)
                 {
                     shares += (shares.empty() ? "" : ", ") + std::to_string(helper.share);
                 }

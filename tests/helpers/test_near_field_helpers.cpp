@@ -204,8 +204,8 @@ TYPED_TEST(NearFieldHelping, SharesFollowTheTimes)
     {
         Caller<Real> helped(water, TestFixture::optionsWith(M2lEngine::Fft, helpers));
         helped.enqueue(forcesAt(0));
-        const std::vector<Helper> before = helped.setup().helpers;
-        const auto graph                 = helped.record(forcesAt(1));
+        const std::vector<HelperDevice> before = helped.setup().helpers;
+        const auto graph                       = helped.record(forcesAt(1));
         for (int step = 1; step < 200; ++step)
         {
             helped.launch(*graph);
@@ -215,7 +215,7 @@ TYPED_TEST(NearFieldHelping, SharesFollowTheTimes)
                 TestFixture::expectForces(helped.forces(), alone.forces());
             }
         }
-        const std::vector<Helper> after = helped.setup().helpers;
+        const std::vector<HelperDevice> after = helped.setup().helpers;
         ASSERT_EQ(after.size(), before.size());
         double sum = 0, moved = 0;
         for (size_t h = 0; h < after.size(); ++h)
