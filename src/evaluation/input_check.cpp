@@ -77,12 +77,11 @@ void checkHelpers(const DeviceList& helpers, Device device, bool onRanks)
     }
     if (!helpers.empty() && (device == Device::Cpu || onRanks))
     {
-        throw Error(
-                ErrorCode::Unsupported,
-                std::string("HelperDevice devices need a solver with the device 'gpu' on one rank; "
-                            "this one ")
-                        + (device == Device::Cpu ? "has 'cpu'." : "is on several ranks."),
-                "helperDevices");
+        throw Error(ErrorCode::Unsupported,
+                    std::string("Helper devices need a solver with the device 'gpu' on one rank; "
+                                "this one ")
+                            + (device == Device::Cpu ? "has 'cpu'." : "is on several ranks."),
+                    "helperDevices");
     }
 }
 
