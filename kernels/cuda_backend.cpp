@@ -359,7 +359,7 @@ std::vector<double> CudaBackend<Real>::measure(Measure what,
     GraphRecording recording(far());
     record(what, evaluate);
     recording.finish();
-    for (int k = 0; k < (activeHelpers() != nullptr ? c_launchesToShare : 0); k++)
+    for (int k = 0; k < (helpers_ && what == Measure::Whole ? c_launchesToShare : 0); k++)
     {
         recording.launch();
     }
