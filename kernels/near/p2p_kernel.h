@@ -410,11 +410,9 @@ __global__ void __launch_bounds__(c_warp* Shape::c_warps, Shape::c_blocks)
     for (int item = first + static_cast<int>(blockIdx.x) * Shape::c_warps + warp; item < items;
          item += warps)
     {
-        int cell = item >> logShares;
-        if (listed)
-        {
-            cell = uniform(task.occupied.cells[cell], 0);
-        }
+        const int entry = item >> logShares;
+        // in either case: ptxas of CUDA 13.0 mistakes the condition of one that is not always done
+        const int cell = uniform(listed ? task.occupied.cells[entry] : entry, 0);
         const SourceSequence<Shape> sources(task, self, cell);
         __syncwarp();
         if (sources.own() > 0)
