@@ -207,8 +207,8 @@ FarfieldHelpers chooseHelpers(const FarfieldDeviceChoice& device,
                               const int                   numAtoms,
                               const bool                  isDistributed)
 {
-    const char*       value = std::getenv(c_helpersVariable);
-    const std::string asked = value == nullptr ? "auto" : value;
+    const char*       value  = std::getenv(c_helpersVariable);
+    const std::string asked  = value == nullptr ? "auto" : value;
     const bool        isAuto = equalCaseInsensitive(asked, "auto");
     FarfieldHelpers   helpers;
     const auto        because = [&](const std::string& reason)

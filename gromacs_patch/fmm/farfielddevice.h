@@ -90,8 +90,8 @@ struct FarfieldNode
 
 /*! \brief Decides which GPUs help that of this rank with the near field.
  *
- * The environment variable GMX_FMM_HELPERS names them, or none. Otherwise those that no rank has are
- * dealt to the ranks of the node in turn, if the system is so large that they make it faster.
+ * The environment variable GMX_FMM_HELPERS names them, or none. Otherwise those that no rank has
+ * are dealt to the ranks of the node in turn, if the system is so large that they make it faster.
  *
  * \param[in] device          of this rank
  * \param[in] node            what there is

@@ -98,7 +98,8 @@ std::string sharesOfNearField(const farfield::Setup& setup)
     std::string all;
     for (const farfield::HelperDevice& helper : setup.helpers)
     {
-        all += formatString("%sGPU %d (%.0f %%)", all.empty() ? "" : ", ", helper.deviceId, 100 * helper.share);
+        all += formatString(
+                "%sGPU %d (%.0f %%)", all.empty() ? "" : ", ", helper.deviceId, 100 * helper.share);
     }
     return all;
 }

@@ -10,9 +10,7 @@ from tests.mdrun.test_refusals import assert_clean_failure
 from tests.support.gmx import environment, simulation
 from tests.support.gmx.mdp import BAROSTAT, FIXED_FMM, MOTION_ON_GPU, THERMOSTAT, settings
 
-pytestmark = pytest.mark.skipif(
-    not environment.on_gpu() or environment.gpu_count() < 2, reason="fewer than two GPUs"
-)
+pytestmark = pytest.mark.skipif(not environment.on_gpu() or environment.gpu_count() < 2, reason="fewer than two GPUs")
 
 ROUNDING = 1e-5
 VARIABLE = "GMX_FMM_HELPERS"
@@ -21,9 +19,7 @@ ON_ONE = ["-nb", "gpu", "-gpu_id", "0"]
 
 
 def run(work, name, system, entries, flags, variables):
-    return simulation.simulate(
-        work, name, entries, system, [*ON_ONE, *flags], warnings=1, ranks=1, variables=variables
-    )
+    return simulation.simulate(work, name, entries, system, [*ON_ONE, *flags], warnings=1, ranks=1, variables=variables)
 
 
 def helpers(log):
@@ -62,9 +58,7 @@ def test_graphs_of_steps(work, water):
 
 def test_small_systems_have_none_by_themselves(work, water):
     entries = settings(MOTION_ON_GPU, FIXED_FMM)
-    alone = simulation.simulate(
-        work, "alone", entries, water, ["-nb", "gpu"], warnings=1, ranks=1
-    )
+    alone = simulation.simulate(work, "alone", entries, water, ["-nb", "gpu"], warnings=1, ranks=1)
     assert helpers(alone.log) == "no other GPU: so few atoms are faster on one GPU"
 
 
