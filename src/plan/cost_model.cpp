@@ -104,7 +104,7 @@ double costWithHelpers(const Times& t, int helpers)
     constexpr double c_ofShorter = 0.1;
     const double far             = t.sum() - t.near;
     const double even            = t.sum() / (1 + helpers);
-    return std::max(far, even) + c_ofShorter * std::min(far, even);
+    return std::min(t.sum(), std::max(far, even) + c_ofShorter * std::min(far, even));
 }
 
 //! Cores, or GPUs, of a rank.
