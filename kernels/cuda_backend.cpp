@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "near/exclusion_rows.h"
 #include "operators/scaled_charges.h"
 #include "operators/solid_harmonics.h"
 #include "runtime/add.h"
@@ -19,6 +20,8 @@ namespace
 
 //! Charges in another order have another rounding error, scaled as they are.
 constexpr double c_roundingOfNetCharge = 1e-9;
+//! Evaluations after which the near field is shared by what the devices take.
+constexpr int c_launchesToShare = 40;
 
 } // namespace
 
@@ -27,11 +30,15 @@ CudaBackend<Real>::CudaBackend(double coulombConstant,
                                int threads,
                                bool reproducible,
                                int device,
-                               const DeviceRanks<Real>* ranks) :
+                               const DeviceRanks<Real>* ranks,
+                               const DeviceList& helpers) :
     device_(device),
     rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads), reproducible_(reproducible),
     nearField_(reproducible), totals_(far()),
-    ranks_(ranks != nullptr ? std::make_unique<RanksOnDevice<Real>>(*ranks) : nullptr)
+    ranks_(ranks != nullptr ? std::make_unique<RanksOnDevice<Real>>(*ranks) : nullptr),
+    helpers_(helpers.empty()
+                     ? nullptr
+                     : std::make_unique<NearFieldHelpers<Real>>(helpers, device, reproducible))
 {
     potentials_.prepare(far());
 }
@@ -57,6 +64,10 @@ bool CudaBackend<Real>::makeRoom(const ParticleCounts& counts, double net)
     if (areOthers)
     {
         // what has no memory leaves all as it was
+        if (helpers_)
+        {
+            helpers_->reserve(counts, leafCells());
+        }
         nearField_.resize(counts.takingPart);
         farForces_.resize(counts.takingPart);
         resizeCells(counts);
@@ -71,7 +82,17 @@ bool CudaBackend<Real>::makeRoom(const ParticleCounts& counts, double net)
 template<class Real>
 void CudaBackend<Real>::setExclusions(const int* offsets, const int* partners, int n)
 {
-    nearField_.exclusions().set(offsets, partners, n, threads_, far());
+    ExclusionRows rows;
+    rows.set(offsets, partners, n, threads_);
+    if (helpers_)
+    {
+        helpers_->reserveExclusions(n, rows.partners().size());
+    }
+    nearField_.exclusions().set(rows, n, far());
+    if (helpers_)
+    {
+        helpers_->setExclusions(nearField_.exclusions(), n);
+    }
     history_.replace();
 }
 
@@ -338,6 +359,10 @@ std::vector<double> CudaBackend<Real>::measure(Measure what,
     GraphRecording recording(far());
     record(what, evaluate);
     recording.finish();
+    for (int k = 0; k < (helpers_ && what == Measure::Whole ? c_launchesToShare : 0); k++)
+    {
+        recording.launch();
+    }
     if (what == Measure::Stages)
     {
         return medians(static_cast<int>(Stage::Count),
@@ -368,12 +393,28 @@ void CudaBackend<Real>::resizeCells(const ParticleCounts& counts)
 }
 
 template<class Real>
+std::vector<HelperDevice> CudaBackend<Real>::helpers() const
+{
+    if (!helpers_)
+    {
+        return {};
+    }
+    const OnDevice scope(device_);
+    return helpers_->describe();
+}
+
+template<class Real>
 void CudaBackend<Real>::forgetOccupancy()
 {
     if (tree().levels() > 0)
     {
         const int cells = leafGrid().cells;
-        nearField_.forgetOccupancy(cells, arrays_.takingPart() / cells, ranks_ != nullptr);
+        const int usual = arrays_.takingPart() / cells;
+        nearField_.forgetOccupancy(cells, usual, ranks_ != nullptr);
+        if (helpers_)
+        {
+            helpers_->forgetOccupancy(cells, usual);
+        }
     }
 }
 
@@ -388,6 +429,10 @@ void CudaBackend<Real>::setParticles()
             ours_.setParticles(arrays_.order(), far()); // the first ones
         }
     }
+    if (helpers_)
+    {
+        helpers_->setParticles(arrays_, leafCells());
+    }
 }
 
 template<class Real>
@@ -395,7 +440,8 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
                                                  int threads,
                                                  bool reproducible,
                                                  int deviceId,
-                                                 const DeviceRanks<Real>* ranks)
+                                                 const DeviceRanks<Real>* ranks,
+                                                 const DeviceList& helpers)
 {
     const int device = requireUsableGpu(deviceId);
     const int before = exchangeDevice(device);
@@ -403,7 +449,7 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
     try
     {
         backend = std::make_unique<CudaBackend<Real>>(
-                coulombConstant, threads, reproducible, device, ranks);
+                coulombConstant, threads, reproducible, device, ranks, helpers);
     }
     catch (...)
     {
@@ -415,8 +461,8 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
 }
 
 template std::unique_ptr<GpuBackend<float>>
-makeGpuBackend<float>(double, int, bool, int, const DeviceRanks<float>*);
+makeGpuBackend<float>(double, int, bool, int, const DeviceRanks<float>*, const DeviceList&);
 template std::unique_ptr<GpuBackend<double>>
-makeGpuBackend<double>(double, int, bool, int, const DeviceRanks<double>*);
+makeGpuBackend<double>(double, int, bool, int, const DeviceRanks<double>*, const DeviceList&);
 
 } // namespace farfield

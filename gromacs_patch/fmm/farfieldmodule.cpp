@@ -414,12 +414,17 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                 impl->run_.isRerun = setup.mdrunOptions.rerun || ir.eI == IntegrationAlgorithm::Mimic;
                 impl->run_.hasTwoStates = ir.efep != FreeEnergyPerturbationType::No
                                           && hasPerturbedCharges(*impl->mtop_);
-                impl->run_.device = chooseDevice(impl->options_.farfieldOptions(),
+                impl->run_.device  = chooseDevice(impl->options_.farfieldOptions(),
                                                  GMX_GPU_CUDA && setup.deviceStreamManager != nullptr
-                                                         ? setup.deviceStreamManager->deviceInfo().id
-                                                         : -1,
+                                                          ? setup.deviceStreamManager->deviceInfo().id
+                                                          : -1,
                                                  setup.availableDevices,
                                                  setup.rankOnNode);
+                impl->run_.helpers = chooseHelpers(
+                        impl->run_.device,
+                        { setup.availableDevices, setup.assignedDevices, setup.rankOnNode, setup.ranksOnNode },
+                        impl->mtop_->natoms,
+                        impl->run_.ranks != nullptr);
                 impl->checkRanks();
             });
 

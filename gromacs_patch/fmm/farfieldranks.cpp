@@ -84,17 +84,48 @@ farfield::Options solverOptions(const FarfieldOptions& mdp, const FarfieldRun& r
     return options;
 }
 
+/*! \brief Makes the solver of one rank.
+ *
+ * \param[in]     options  of the solver
+ * \param[in,out] helpers  to be had; empty, with the reason, if the solver has to do without
+ */
+std::unique_ptr<farfield::Solver<real>> makeSolver(farfield::Options options, FarfieldHelpers* helpers)
+{
+    for (const int id : helpers->ids)
+    {
+        options.helperDevices.add(id);
+    }
+    try
+    {
+        return std::make_unique<farfield::Solver<real>>(options);
+    }
+    catch (const farfield::Error& error)
+    {
+        if (std::string(error.parameter()) != "helperDevices" || !helpers->mayBeLeftOut)
+        {
+            throw;
+        }
+        helpers->ids.clear();
+        helpers->reason       = error.what();
+        options.helperDevices = {};
+        return std::make_unique<farfield::Solver<real>>(options);
+    }
+}
+
 //! All particles are on this rank.
 class OneRank final : public FarfieldRanks
 {
 public:
-    explicit OneRank(const farfield::Options& options) : solver_(options) {}
+    OneRank(const farfield::Options& options, FarfieldHelpers* helpers) :
+        solver_(makeSolver(options, helpers))
+    {
+    }
 
-    farfield::CoulombSolver<real>& solver() override { return solver_; }
-    farfield::Solver<real>*        solverOfOneRank() override { return &solver_; }
+    farfield::CoulombSolver<real>& solver() override { return *solver_; }
+    farfield::Solver<real>*        solverOfOneRank() override { return solver_.get(); }
     std::string                    timings() override
     {
-        return stageTable("FMM (farfield) wall-clock time per stage", solver_.timings());
+        return stageTable("FMM (farfield) wall-clock time per stage", solver_->timings());
     }
     void setParticles(const FarfieldParticles& particles) override
     {
@@ -103,17 +134,17 @@ public:
         const int                  number     = static_cast<int>(charges.size());
         if (particles.arePerturbed())
         {
-            solver_.setPerturbedCharges(charges.data(), particles.chargesB().data(), number);
+            solver_->setPerturbedCharges(charges.data(), particles.chargesB().data(), number);
         }
         else
         {
-            solver_.setCharges(charges.data(), number);
+            solver_->setCharges(charges.data(), number);
         }
-        solver_.setExclusions(exclusions.offsets.data(), exclusions.partners.data(), number);
+        solver_->setExclusions(exclusions.offsets.data(), exclusions.partners.data(), number);
     }
 
 private:
-    farfield::Solver<real> solver_;
+    std::unique_ptr<farfield::Solver<real>> solver_;
 };
 
 //! Passes messages on, and counts what that takes.
@@ -226,7 +257,7 @@ std::unique_ptr<FarfieldRanks> makeFarfieldRanks(const FarfieldOptions& options,
     {
         return std::make_unique<SeveralRanks>(ofSolver, std::move(communicator), run);
     }
-    return std::make_unique<OneRank>(ofSolver);
+    return std::make_unique<OneRank>(ofSolver, &run->helpers);
 }
 
 } // namespace gmx

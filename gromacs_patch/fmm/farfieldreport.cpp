@@ -111,6 +111,17 @@ std::string timedSettings(const farfield::Setup& setup)
 
 } // namespace
 
+std::string sharesOfNearField(const farfield::Setup& setup)
+{
+    std::string all;
+    for (const farfield::HelperDevice& helper : setup.helpers)
+    {
+        all += formatString(
+                "%sGPU %d (%.0f %%)", all.empty() ? "" : ", ", helper.deviceId, 100 * helper.share);
+    }
+    return all;
+}
+
 std::string describeSetup(const farfield::Setup& setup,
                           const int              numExclusions,
                           const std::string&     dataPath,
@@ -161,6 +172,10 @@ std::string describeSetup(const farfield::Setup& setup,
     if (setup.device == farfield::Device::Gpu)
     {
         text += formatString("  coordinates and forces   %s\n", dataPath.c_str());
+        const std::string shares = sharesOfNearField(setup);
+        text += formatString("  near field shared with   %s: %s\n",
+                             shares.empty() ? "no other GPU" : shares.c_str(),
+                             run.helpers.reason.c_str());
     }
     if (run.ranks != nullptr)
     {

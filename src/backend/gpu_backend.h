@@ -109,6 +109,8 @@ public:
     virtual std::string deviceName() const = 0;
     //! Its number.
     virtual int deviceId() const = 0;
+    //! As Setup::helpers.
+    virtual std::vector<HelperDevice> helpers() const = 0;
     //! Makes its device the current one of this thread. \returns the one that was
     virtual int makeCurrent() const = 0;
     //! Makes that one current again.
@@ -146,13 +148,21 @@ bool gpuIsUsable(int deviceId);
  *  \param[in] reproducible  as Options::reproducible
  *  \param[in] deviceId      as Options::deviceId
  *  \param[in] ranks         of a system on several ranks, or null
- *  \throws Error  NotCompiled: built without CUDA; DeviceFailure: no usable GPU */
+ *  \param[in] helpers       as Options::helperDevices; none with ranks
+ *  \throws Error  NotCompiled: built without CUDA; DeviceFailure: no usable GPU; InvalidArgument,
+ *                 Unsupported: a helper cannot be one */
 template<class Real>
 std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
                                                  int threads,
                                                  bool reproducible,
                                                  int deviceId,
-                                                 const DeviceRanks<Real>* ranks = nullptr);
+                                                 const DeviceRanks<Real>* ranks = nullptr,
+                                                 const DeviceList& helpers      = {});
+
+/*! \brief For tests: the device of a solver may be its helper, too, any number of times.
+ *
+ *  All but the access to the memory of another GPU can then be tested on one. */
+void letDevicesHelpThemselves(bool may);
 
 } // namespace farfield
 

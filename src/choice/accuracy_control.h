@@ -47,6 +47,7 @@ public:
         device_(device), charges_(charges), operators_(operators),
         errors_(options, device, charges, operators, pipeline)
     {
+        network_.helpers = options.helperDevices.size();
     }
 
     /*! \brief Errors count where there are no charges, too.

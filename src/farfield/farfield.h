@@ -123,6 +123,13 @@ struct TimedSetting
     bool isInUse        = false; //!< at most one of those that were timed is
 };
 
+//! A device that computes a part of the near field, see Options::helperDevices.
+struct HelperDevice
+{
+    int deviceId = -1;
+    double share = 0; //!< its part of the cells of the near field, now
+};
+
 //! The discretisation in use, for logs and tests.
 struct Setup
 {
@@ -161,6 +168,8 @@ struct Setup
     int threads      = 0;   //!< OpenMP threads
     std::string deviceName; //!< processor: SIMD target or GPU name
     int deviceId = -1;      //!< CUDA device; -1 on the CPU
+    //! In the order of Options::helperDevices. The device of the solver has the rest of the near field.
+    std::vector<HelperDevice> helpers;
     //! What was timed, in the order of predicted cost; empty unless Options::tune.
     std::vector<TimedSetting> timed;
 };
