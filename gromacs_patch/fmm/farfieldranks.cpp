@@ -43,6 +43,8 @@
 
 #include "config.h"
 
+#include <memory>
+#include <string>
 #include <utility>
 
 #include <farfield/farfield_parallel.h>
