@@ -304,7 +304,7 @@ void FarfieldForceProvider::calculateForces(const ForceProviderInput& forceProvi
     }
     addTotals(totals, stepWork, &forceWithVirial, &forceProviderOutput->enerd_);
 
-    if (forceProviderInput.dd_ != nullptr)
+    if (impl_->fmm_.ranks().solverOfOneRank() == nullptr)
     {
         // Dynamic load balancing sees what this rank has done, but not that it has waited for others
         const gmx_cycles_t waited = impl_->fmm_.ranks().cyclesOfMessages() - messagesBefore;

@@ -279,7 +279,8 @@ class Solver:
         """Order, cells, device and estimated error in use; meaningful after an evaluation.
 
         ``largest_error`` is the estimated error at the position of the grid of cells where it is largest. Cells are
-        chosen so that it is no more than the accuracy.
+        chosen so that it is no more than the accuracy; later in a run it may be 5 % more, and with an order that is
+        given it may be anything.
         ``is_best_effort`` says that the accuracy is not met and nothing better can be had, because charges nearly
         coincide, or because no setting suffices for where particles have moved. A RuntimeWarning has told of it.
         """

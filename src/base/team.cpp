@@ -21,30 +21,47 @@ double now()
             .count();
 }
 
+//! Whether a thread that waits for long may sleep: others do its work then.
+enum class Patience
+{
+    Yields,
+    Sleeps
+};
+
 /*! \brief Waits until a condition holds.
  *
  *  Whoever waits longer than he has worked lets others have the processor: perhaps it is the one that
  *  he waits for. Spinning costs no more than the work then.
  *  \param[in] worked  s */
 template<class Condition>
-void waitFor(double worked, const Condition& holds)
+void waitFor(double worked, Patience patience, const Condition& holds)
 {
-    constexpr double c_least = 50e-6;
-    constexpr int c_spins    = 32; // between two looks at the clock
-    double begin             = -1;
-    bool isPatient           = true;
-    for (int spins = 1; !holds(); spins++)
+    constexpr double c_least   = 50e-6;
+    constexpr double c_long    = 2e-3; // a message, or a long part of the calling thread
+    constexpr unsigned c_spins = 32;   // between two looks at the clock
+    constexpr std::chrono::microseconds c_nap(50);
+    double begin   = -1;
+    bool spins     = true;
+    double waiting = 0;
+    for (unsigned looks = 1; !holds(); looks++)
     {
-        if (!isPatient)
+        if (looks % c_spins == 0)
+        {
+            begin   = begin < 0 ? now() : begin;
+            waiting = now() - begin;
+            spins   = waiting < std::max(c_least, worked);
+        }
+        if (spins)
+        {
+            hwy::Pause();
+        }
+        else if (patience == Patience::Sleeps && waiting > c_long)
+        {
+            std::this_thread::sleep_for(c_nap);
+        }
+        else
         {
             std::this_thread::yield();
-            continue;
-        }
-        hwy::Pause();
-        if (spins % c_spins == 0)
-        {
-            begin     = begin < 0 ? now() : begin;
-            isPatient = now() - begin < std::max(c_least, worked);
         }
     }
 }
@@ -115,7 +132,9 @@ void Team::serve(int thread)
     while (true)
     {
         unsigned signal = seen;
-        waitFor(worked, [&] { return (signal = signal_.load(std::memory_order_acquire)) != seen; });
+        waitFor(worked,
+                Patience::Sleeps,
+                [&] { return (signal = signal_.load(std::memory_order_acquire)) != seen; });
         if (signal % 2 != 0)
         {
             return;
@@ -140,6 +159,7 @@ void Team::together(const std::function<void()>& work)
         const int thread = omp_get_thread_num();
         if (thread == 0)
         {
+            came_ = omp_get_num_threads();
             failure.run(work);
             signal_.fetch_add(1, std::memory_order_release);
         }
@@ -169,9 +189,7 @@ void Team::add(int tasks, Work work)
 
 void Team::addRanges(int n, int grain, RangeWork work)
 {
-    // some more ranges than threads, for those who are late
-    const int most  = threads_ == 1 ? 1 : 4 * threads_;
-    const int tasks = std::min(most, (n + grain - 1) / std::max(1, grain));
+    const int tasks = std::min(pieces(threads_), (n + grain - 1) / std::max(1, grain));
     add(tasks,
         [n, tasks, work = std::move(work)](int task, int /*thread*/)
         {
@@ -210,7 +228,7 @@ void Team::run()
         }
     }
     signal_.fetch_add(2, std::memory_order_release);
-    waitFor(workOff(0), [&] { return isDone(); });
+    waitFor(workOff(0), Patience::Yields, [&] { return isDone(); });
     loopsAdded_ = 0;
     running_ += now() - begin;
     failure.rethrow();

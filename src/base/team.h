@@ -43,6 +43,10 @@ public:
     Team& operator=(const Team&) = delete;
 
     int threads() const { return threads_; }
+    //! Into so many pieces a loop is best cut: some more than threads, for those who are late.
+    static int pieces(int threads) { return threads == 1 ? 1 : 4 * threads; }
+    //! Threads of the last region: OpenMP may give fewer.
+    int came() const { return came_; }
 
     //! Calls work() in one parallel region, to which the loops of the work belong.
     void together(const std::function<void()>& work);
@@ -108,6 +112,7 @@ private:
     std::array<Loop, c_loops> loops_;
     int loopsAdded_          = 0;
     int account_             = 0;
+    int came_                = 1;
     bool isTogether_         = false; //!< there is a region
     unsigned atBegin_        = 0;     //!< of the region: the signal
     double running_          = 0;

@@ -454,7 +454,8 @@ MeasuredError AccuracyControl<Real>::measureAnew(const Real* x, const Mat3& box)
 {
     const Discretisation d = operators_->discretisation();
     errors_.look(x, box, d.extent);
-    return measureAndNote(x, box, estimatedError(d, d.leafGrid(box)));
+    // as Setup::largestError says it
+    return measureAndNote(x, box, estimatedError(d, d.leafGrid(d.referenceBox)));
 }
 
 template<class Real>

@@ -117,6 +117,7 @@ MeasuredError ErrorMeasurement<Real>::measure(const Real* x, const Mat3& box)
     const MeasuredError even = measureAt(even_, box);
     MeasuredError both       = here;
     both.worst               = std::max(here.worst, even.worst);
+    both.beyondRounding      = std::max(here.beyondRounding, even.beyondRounding);
     return both;
 }
 

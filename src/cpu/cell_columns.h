@@ -155,15 +155,6 @@ inline int stretchOfCells(int cells, int threads)
     return std::max(1, (each + c_slotPadding - 1) / c_slotPadding) * c_slotPadding;
 }
 
-//! Calls work(begin, end, stretch) for all stretches of cells, by all threads.
-template<class Work>
-void forStretches(int cells, Team* team, const Work& work)
-{
-    const int stretch = stretchOfCells(cells, team->threads());
-    team->forTasks((cells + stretch - 1) / stretch,
-                   [&](int k, int /*thread*/)
-                   { work(k * stretch, std::min(cells, (k + 1) * stretch), k); });
-}
 //! The number of these stretches.
 inline int stretchCount(int cells, int threads)
 {
@@ -171,6 +162,15 @@ inline int stretchCount(int cells, int threads)
     return (cells + stretch - 1) / stretch;
 }
 
+//! Calls work(begin, end, stretch) for all stretches of cells, by all threads.
+template<class Work>
+void forStretches(int cells, Team* team, const Work& work)
+{
+    const int stretch = stretchOfCells(cells, team->threads());
+    team->forTasks(stretchCount(cells, team->threads()),
+                   [&](int k, int /*thread*/)
+                   { work(k * stretch, std::min(cells, (k + 1) * stretch), k); });
+}
 //! Sets [begin, end) of each row of a coefficient-major array to zero.
 template<class Real>
 void clearSlots(int begin, int end, int padded, AlignedVector<Real>* values)

@@ -136,11 +136,11 @@ bool CpuBackend<Real>::measured(double* seconds)
     double atWork = 0;
     for (int stage = 0; stage < static_cast<int>(Stage::Count); stage++)
     {
-        seconds[stage] = byOne_[stage] + team_.secondsAtWork(stage) / team_.threads();
+        seconds[stage] = byOne_[stage] + team_.secondsAtWork(stage) / team_.came();
         atWork += seconds[stage];
     }
     seconds[static_cast<int>(Stage::Waiting)] =
-            team_.threads() > 1 ? std::max(0.0, evaluation_ - atWork) : 0;
+            team_.came() > 1 ? std::max(0.0, evaluation_ - atWork) : 0;
     return true;
 }
 

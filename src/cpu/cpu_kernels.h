@@ -106,7 +106,7 @@ struct ClosePair
  *         touched.
  *
  *  Its cells and their neighbours are a part of the box: the rest of the arrays is never
- *  written to, and takes no physical memory. */
+ *  written to, and takes no physical memory, apart from whole pages. */
 template<class Real>
 struct NearForces
 {

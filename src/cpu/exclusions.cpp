@@ -94,11 +94,11 @@ auto Exclusions<Real>::cut(const ExcludedPairs& pairs, int own, int threads) -> 
 {
     // a pair takes some 7 ns
     constexpr size_t c_least = 500;
-    // of the pairs: those that are computed and listed twice
-    constexpr double c_mostTwice = 0.2;
+    // of the pairs: those that are computed and listed twice; many threads gain by any number
+    const double mostTwice = threads < 4 ? 0.2 : 1;
 
     const size_t count = pairs.partners.size();
-    const auto most    = static_cast<size_t>(threads == 1 ? 1 : 4 * threads);
+    const auto most    = static_cast<size_t>(Team::pieces(threads));
     std::vector<Stretch> result;
     for (auto stretches = static_cast<int>(std::clamp<size_t>(count / c_least, 1, most));;
          stretches /= 2)
@@ -118,7 +118,7 @@ auto Exclusions<Real>::cut(const ExcludedPairs& pairs, int own, int threads) -> 
             result.push_back({ begin, end, {}, {} });
             begin = end;
         }
-        if (static_cast<double>(twice) <= c_mostTwice * static_cast<double>(count))
+        if (static_cast<double>(twice) <= mostTwice * static_cast<double>(count))
         {
             return result;
         }

@@ -10,7 +10,7 @@
  *
  *  Particles are cut into stretches with about equal numbers of pairs, wherever a molecule lies. A
  *  stretch writes to its own particles only: a pair within it is computed once, a pair of two
- *  stretches by both. Such pairs are few, or there are fewer stretches.
+ *  stretches by both. With few threads such pairs are few, or there are fewer stretches.
  */
 #ifndef FARFIELD_CPU_EXCLUSIONS_H
 #define FARFIELD_CPU_EXCLUSIONS_H

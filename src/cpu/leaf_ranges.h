@@ -46,11 +46,7 @@ public:
     }
 
     //! Ranges into which addRanges() cuts the slots.
-    int ranges(const Team& team) const
-    {
-        // some more than threads, for those who are late
-        return team.threads() == 1 ? 1 : std::min(groups(), 4 * team.threads());
-    }
+    int ranges(const Team& team) const { return std::min(groups(), Team::pieces(team.threads())); }
     //! Calls work(begin, end, range) on ranges of slots with about equal numbers of particles, by the
     //! next run of the team.
     template<class Work>

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "cells/excluded_pairs.h"
+#include "plan/cost_model.h"
 
 namespace farfield
 {
@@ -112,8 +113,7 @@ void NearField<Real>::divide(const CellList<Real>& list)
     const auto n      = static_cast<int>(list.atom().size());
     const int threads = team_.threads();
     auto& d           = division_;
-    // two for each thread: half as long to wait for one that is late
-    d.ranges          = threads == 1 ? 1 : std::clamp(n / c_least, threads, 2 * threads);
+    d.ranges          = std::clamp(n / c_least, threads, mostNearRanges(threads));
     const double most = c_most * n / d.ranges;
     d.items.clear();
     d.reached.assign(1, 0);

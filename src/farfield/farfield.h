@@ -151,8 +151,9 @@ struct Setup
     /*! \brief The same at the position of the grid where it is largest, and more for positions that
      *         were not measured: this is what cells are chosen by.
      *
-     *  More than Options::accuracy where isBestEffort is set; a crystal may have many times
-     *  estimatedError where its atoms lie in corners of cells. */
+     *  More than Options::accuracy where isBestEffort is set, with an order that is given, and by up to
+     *  5 % later in a run; a crystal may have many times estimatedError where its atoms lie in corners
+     *  of cells. */
     double largestError = 0;
     /*! \brief The accuracy is not met, and nothing better can be had.
      *
@@ -222,7 +223,8 @@ public:
      *                 images, see Options::boundary, are not read; positions along these are those
      *                 of the particles themselves, at most 1e8 nm apart
      *  \param[in,out] forces   kJ/mol/nm, [n][3]; the Coulomb forces are added (but see
-     *                 Request::replaceForces). Untouched on error
+     *                 Request::replaceForces). Untouched on error, but where it comes of choosing
+     *                 cells anew because forces have changed
      *  \param[in]     request  energy and virial only where needed: they cost extra
      *  \returns the totals
      *  \throws Error  InvalidArgument: the position of a charge is not finite or too far away (the
@@ -352,6 +354,10 @@ public:
 
     using CoulombSolver<Real>::evaluate;
     /*! \brief As evaluate() above, with the potentials of the particles.
+     *  \param[in]     x        as above
+     *  \param[in]     box      as above
+     *  \param[in,out] forces   as above
+     *  \param[in]     request  as above
      *  \param[out]    potentials  if not null, dE/dq of every particle, kJ/mol/e, [n]: with all
      *                 periodic images, its own among them, and the background, without excluded
      *                 pairs; sum q dE/dq = 2 E. Implies the energy. Untouched on error. From the

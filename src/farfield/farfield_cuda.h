@@ -78,6 +78,12 @@ FARFIELD_EXPORT void enqueue(CoulombSolver<Real>& solver,
  *  The first evaluation with potentials, where some particles have a charge and some none, waits for
  *  the device: make it before evaluations are captured. Particles without a charge then get forces
  *  below 1e-14 kJ/mol/nm, those on a charge of 1e-20 e.
+ *  \param[in]     solver   as above
+ *  \param[in]     x        as above
+ *  \param[in]     box      as above
+ *  \param[in,out] forces   as above
+ *  \param[in]     request  as above
+ *  \param[in]     stream   as above
  *  \param[out]    potentials  as for Solver::evaluate(), [n], device memory, or null */
 template<class Real>
 FARFIELD_EXPORT void enqueue(Solver<Real>& solver,

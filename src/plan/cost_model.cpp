@@ -279,8 +279,9 @@ double predictedMemory(const Work& w, const OperatorKind& kind, int threads, int
                             + 3 * size.n * w.coarse * realSize + 24.0 * threads * w.coarse;
     const double tables = (w.levels == 1 ? 4.0 * 4 : 4.0 * 4 + 4) * w.cells;
     // errors are measured by the forces of eight evaluations and their mean
+    const int ranges = mostNearRanges(threads);
     const double particles =
-            w.particles * (44.0 * realSize + 3 * sizeof(double) + 4.0 * realSize * threads);
+            w.particles * (44.0 * realSize + 3 * sizeof(double) + 4.0 * realSize * ranges);
     const double tree = w.levels == 1 ? 0
                                       : displacements(w.nearCells) * size.n * size.n * realSize
                                                 + 8.0 / 7 * 2 * size.n * w.occupied * realSize;

@@ -84,6 +84,13 @@ double representatives(const Work& w, int copies);
  *  The host builds them for every device. */
 double predictedSetUp(const Work& w, const OperatorKind& kind);
 
+//! Ranges of the near field on the CPU, at most, each with forces of its own: two for each thread,
+//! half as long to wait for one that is late.
+inline int mostNearRanges(int threads)
+{
+    return threads == 1 ? 1 : 2 * threads;
+}
+
 /*! \brief Predicted memory of the CPU's operators, expansions and tables of cells, bytes.
  *  \param[in] realSize  bytes of a number */
 double predictedMemory(const Work& w, const OperatorKind& kind, int threads, int realSize);

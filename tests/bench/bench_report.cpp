@@ -14,6 +14,7 @@
 
 #include <sys/utsname.h>
 
+#include "bench_machine.h"
 #include "bench_timing.h"
 
 namespace farfield
@@ -22,20 +23,6 @@ namespace bench
 {
 namespace
 {
-
-std::string processorName()
-{
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);)
-    {
-        const size_t colon = line.find(": ");
-        if (line.rfind("model name", 0) == 0 && colon != std::string::npos)
-        {
-            return line.substr(colon + 2);
-        }
-    }
-    return "unknown";
-}
 
 std::string versionText(int version)
 {

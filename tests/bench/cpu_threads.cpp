@@ -16,6 +16,7 @@
 
 #include "farfield/farfield.h"
 
+#include "bench_machine.h"
 #include "bench_systems.h"
 
 namespace farfield
@@ -193,20 +194,6 @@ std::string jsonOf(const System& system, const Measured& m, const std::vector<st
         separator = ", ";
     }
     return text + "]}";
-}
-
-std::string processorName()
-{
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);)
-    {
-        const size_t colon = line.find(": ");
-        if (line.rfind("model name", 0) == 0 && colon != std::string::npos)
-        {
-            return line.substr(colon + 2);
-        }
-    }
-    return "unknown";
 }
 
 void writeJson(const ThreadsCase& what, const std::vector<std::string>& cases)

@@ -6,6 +6,9 @@
 /*! \file
  *  \brief What is promised where few particles, or a single pair, decide on the error.
  */
+#include <algorithm>
+#include <limits>
+
 #include "accuracy_case.h"
 #include "system_building.h"
 
@@ -52,6 +55,26 @@ double errorAt(Solver<Real>& solver,
     solver.evaluate(x.data(), Box(system.box).rows, forces.data(), request);
     return std::sqrt(meanSquareError(forces, reference.forces))
            / forceScale(system, reference.forces);
+}
+
+//! Rounding of their positions is all that two charges in contact may have of error: elsewhere the
+//! accuracy is met, however little of the force comes from the far field at these positions.
+TYPED_TEST(FewParticles, InContactHaveTheErrorOfRoundingAlone)
+{
+    using Real         = typename TypeParam::Real;
+    const float beside = 0.9561325F;
+    const System pair =
+            cubeOf(3,
+                   { { 0.9809169F, 2.9618306F, beside }, { 0.981161F, 2.9618306F, beside } },
+                   { -1, 1 });
+    Options options  = TypeParam::options();
+    options.accuracy = 1e-4;
+    Solver<Real> solver(options);
+    load(solver, pair);
+    evaluate(solver, pair);
+    // four times the spacing of positions over the distance
+    const double rounding = 4 * std::numeric_limits<float>::epsilon() * 0.5 / 2.44e-4;
+    EXPECT_LE(solver.setup().largestError, std::max(rounding, options.accuracy));
 }
 
 //! Forces between neutral molecules far apart are so weak that rounding is all that is measured: it

@@ -218,8 +218,9 @@ def of_cmake(words, **_):
 
 @functools.cache
 def help_of(command):
+    """Hidden options included, as -resetstep is."""
     done = subprocess.run(
-        [environment.gmx().program, "-quiet", "help", command], capture_output=True, text=True, check=False
+        [environment.gmx().program, "-quiet", command, "-h", "-hidden"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, f"gmx has no command {command}"
     return done.stdout + done.stderr
@@ -336,6 +337,7 @@ CLASSES = [
     (r"gromacs_patch/apply\.sh", of_apply),
     (r"sed -i", of_sed),
     (r"build/bin/farfield_accuracy_suite", smaller("--system", "ion pair in 30 nm", "--request", "1e-3")),
+    (r"build/bin/farfield_cpu_benchmark", smaller("--threads", "1", "--water", "300", "--protein", "600")),
     (r"build/bin/farfield_fuzz", smaller("--seconds", "1")),
     (r"build/bin/farfield_ranks_benchmark", smaller("600", "2")),
     (r"build/bin/farfield_result_bits", smaller("ion pair in 30 nm")),

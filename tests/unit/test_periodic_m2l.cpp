@@ -342,12 +342,19 @@ TEST(PeriodicM2lVirial, IsHalfTheStrainDerivative)
     }
 }
 
-//! setStrain() follows a strain to first order: what is left falls with its square.
-TEST(PeriodicM2lStrain, IsFollowedToFirstOrder)
+//! A strain of cells. Those of rectangular cells rely on reflections, which a shear breaks: the solver
+//! builds operators anew then.
+Mat3 strainOf(const Case& c, double amount)
 {
     Mat3 stretch = Mat3::Zero(), direction;
     stretch.diagonal() << 0.7, -0.4, -0.3;
     direction << 0.7, 0.3, -0.2, 0.3, -0.4, 0.5, -0.2, 0.5, -0.3;
+    return amount * (c.edges.isDiagonal() ? stretch : direction);
+}
+
+//! setStrain() follows a strain to first order: what is left falls with its square.
+TEST(PeriodicM2lStrain, IsFollowedToFirstOrder)
+{
     for (const Case& c : cases())
     {
         if (c.leastSquares || c.order == 0)
@@ -362,14 +369,11 @@ TEST(PeriodicM2lStrain, IsFollowedToFirstOrder)
         PeriodicM2l<double> followed(grid, Boundary::Periodic, c.ws, reductionOf(c), &team);
         const auto left = [&](double amount)
         {
-            // operators of rectangular cells rely on reflections, which a shear breaks: the
-            // solver builds them anew then
-            const Mat3 strain = amount * (c.edges.isDiagonal() ? stretch : direction);
+            const Mat3 strain = strainOf(c, amount);
             AlignedVector<double> near(M.size(), 0.0), exact(M.size(), 0.0), M2 = M;
             followed.setStrain(strain);
             followed.apply(M2.data(), near.data(), stride, nullptr);
             M2 = M;
-            Team team(2);
             PeriodicM2l<double>(gridOf(c, strain), Boundary::Periodic, c.ws, reductionOf(c), &team)
                     .apply(M2.data(), exact.data(), stride, nullptr);
             double squares = 0;
@@ -390,9 +394,6 @@ TEST(PeriodicM2lStrain, IsFollowedToFirstOrder)
 //! falls with its square.
 TEST(PeriodicM2lVirial, IsInterpolatedAlongAStrain)
 {
-    Mat3 stretch = Mat3::Zero(), direction;
-    stretch.diagonal() << 0.7, -0.4, -0.3;
-    direction << 0.7, 0.3, -0.2, 0.3, -0.4, 0.5, -0.2, 0.5, -0.3;
     for (const Case& c : cases())
     {
         if (c.order == 0)
@@ -408,7 +409,7 @@ TEST(PeriodicM2lVirial, IsInterpolatedAlongAStrain)
         double size     = 0;
         const auto left = [&](double end, double along)
         {
-            const Mat3 line = end * (c.edges.isDiagonal() ? stretch : direction);
+            const Mat3 line = strainOf(c, end);
             followed.setStrain(along * line);
             followed.setVirialStrain(line);
             std::array<double, StrainCount> virial = {}, exact = {};
