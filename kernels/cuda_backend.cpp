@@ -31,16 +31,56 @@ CudaBackend<Real>::CudaBackend(double coulombConstant,
                                bool reproducible,
                                int device,
                                const DeviceRanks<Real>* ranks,
-                               const DeviceList& helpers) :
+                               const HelpersWanted& helpers) :
     device_(device),
     rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads), reproducible_(reproducible),
     nearField_(reproducible), totals_(far()),
     ranks_(ranks != nullptr ? std::make_unique<RanksOnDevice<Real>>(*ranks) : nullptr),
-    helpers_(helpers.empty()
-                     ? nullptr
-                     : std::make_unique<NearFieldHelpers<Real>>(helpers, device, reproducible))
+    helpersIfFaster_(helpers.ifFaster)
 {
     potentials_.prepare(far());
+    if (helpers.devices.empty())
+    {
+        return;
+    }
+    try
+    {
+        helpers_ = std::make_unique<NearFieldHelpers<Real>>(helpers.devices, device, reproducible);
+        helpers_->use(helpersIfFaster_ ? 0 : helpers_->available());
+    }
+    catch (const Error& error)
+    {
+        if (!helpersIfFaster_)
+        {
+            throw;
+        }
+        helpers_.reset();
+        helpersLost_ = error.what();
+    }
+}
+
+template<class Real>
+template<class Give>
+void CudaBackend<Real>::giveHelpers(const Give& give)
+{
+    if (!helpers_)
+    {
+        return;
+    }
+    try
+    {
+        give(*helpers_);
+    }
+    catch (const Error& error)
+    {
+        history_.replace(); // recorded evaluations may use memory that is lost
+        if (!helpersIfFaster_)
+        {
+            throw;
+        }
+        helpers_.reset();
+        helpersLost_ = error.what();
+    }
 }
 
 template<class Real>
@@ -64,10 +104,7 @@ bool CudaBackend<Real>::makeRoom(const ParticleCounts& counts, double net)
     if (areOthers)
     {
         // what has no memory leaves all as it was
-        if (helpers_)
-        {
-            helpers_->reserve(counts, leafCells());
-        }
+        giveHelpers([&](NearFieldHelpers<Real>& helpers) { helpers.reserve(counts, leafCells()); });
         nearField_.resize(counts.takingPart);
         farForces_.resize(counts.takingPart);
         resizeCells(counts);
@@ -84,15 +121,11 @@ void CudaBackend<Real>::setExclusions(const int* offsets, const int* partners, i
 {
     ExclusionRows rows;
     rows.set(offsets, partners, n, threads_);
-    if (helpers_)
-    {
-        helpers_->reserveExclusions(n, rows.partners().size());
-    }
+    giveHelpers([&](NearFieldHelpers<Real>& helpers)
+                { helpers.reserveExclusions(n, rows.partners().size()); });
     nearField_.exclusions().set(rows, n, far());
-    if (helpers_)
-    {
-        helpers_->setExclusions(nearField_.exclusions(), n);
-    }
+    giveHelpers([&](NearFieldHelpers<Real>& helpers)
+                { helpers.setExclusions(nearField_.exclusions(), n); });
     history_.replace();
 }
 
@@ -282,6 +315,10 @@ void CudaBackend<Real>::settle()
     if (history_.mayRun())
     {
         check(cudaDeviceSynchronize(), "waiting for the GPU");
+        if (helpers_)
+        {
+            helpers_->synchronize();
+        }
         history_.settled();
     }
 }
@@ -359,20 +396,26 @@ std::vector<double> CudaBackend<Real>::measure(Measure what,
     GraphRecording recording(far());
     record(what, evaluate);
     recording.finish();
-    for (int k = 0; k < (helpers_ && what == Measure::Whole ? c_launchesToShare : 0); k++)
+    const bool areHelped = helpers_ && helpers_->used() > 0;
+    for (int k = 0; k < (areHelped && what == Measure::Whole ? c_launchesToShare : 0); k++)
     {
         recording.launch();
     }
     if (what == Measure::Stages)
     {
-        return medians(static_cast<int>(Stage::Count),
-                       repeats,
-                       [&](double* seconds)
-                       {
-                           recording.launch();
-                           streams_.far().synchronize();
-                           clock_.addTo(seconds);
-                       });
+        const auto times = medians(static_cast<int>(Stage::Count),
+                                   repeats,
+                                   [&](double* seconds)
+                                   {
+                                       recording.launch();
+                                       streams_.far().synchronize();
+                                       clock_.addTo(seconds);
+                                   });
+        if (areHelped)
+        {
+            helpers_->adoptEvaluation(cells_);
+        }
+        return times;
     }
     return medians(1, repeats, [&](double* seconds) { *seconds = recording.secondsPerLaunch(); });
 }
@@ -389,6 +432,18 @@ void CudaBackend<Real>::resizeCells(const ParticleCounts& counts)
             ours_.resize(counts.ownTakingPart(), counts.own, counts.own, leafGrid().cells, false);
         }
         history_.forgetPositions();
+    }
+}
+
+template<class Real>
+void CudaBackend<Real>::useHelpers(int count)
+{
+    if (helpers_ && count != helpers_->used())
+    {
+        check(cudaDeviceSynchronize(), "waiting for the GPU");
+        history_.replace();
+        helpers_->use(count);
+        helpers_->adoptEvaluation(cells_);
     }
 }
 
@@ -429,10 +484,8 @@ void CudaBackend<Real>::setParticles()
             ours_.setParticles(arrays_.order(), far()); // the first ones
         }
     }
-    if (helpers_)
-    {
-        helpers_->setParticles(arrays_, leafCells());
-    }
+    giveHelpers([&](NearFieldHelpers<Real>& helpers)
+                { helpers.setParticles(arrays_, cells_, leafCells()); });
 }
 
 template<class Real>
@@ -441,7 +494,7 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
                                                  bool reproducible,
                                                  int deviceId,
                                                  const DeviceRanks<Real>* ranks,
-                                                 const DeviceList& helpers)
+                                                 const HelpersWanted& helpers)
 {
     const int device = requireUsableGpu(deviceId);
     const int before = exchangeDevice(device);
@@ -461,8 +514,8 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
 }
 
 template std::unique_ptr<GpuBackend<float>>
-makeGpuBackend<float>(double, int, bool, int, const DeviceRanks<float>*, const DeviceList&);
+makeGpuBackend<float>(double, int, bool, int, const DeviceRanks<float>*, const HelpersWanted&);
 template std::unique_ptr<GpuBackend<double>>
-makeGpuBackend<double>(double, int, bool, int, const DeviceRanks<double>*, const DeviceList&);
+makeGpuBackend<double>(double, int, bool, int, const DeviceRanks<double>*, const HelpersWanted&);
 
 } // namespace farfield

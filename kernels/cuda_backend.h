@@ -45,7 +45,7 @@ public:
                 bool reproducible,
                 int device,
                 const DeviceRanks<Real>* ranks,
-                const DeviceList& helpers);
+                const HelpersWanted& helpers);
 
     void setCharges(const Real* q, int n) override;
     void setExclusions(const int* offsets, const int* partners, int n) override;
@@ -120,7 +120,10 @@ public:
 
     std::string deviceName() const override { return name_; }
     int deviceId() const override { return device_; }
+    int helperCount() const override { return helpers_ ? helpers_->available() : 0; }
+    void useHelpers(int count) override;
     std::vector<HelperDevice> helpers() const override;
+    std::string helpersLost() const override { return helpersLost_; }
 
     int makeCurrent() const override { return exchangeDevice(device_); }
     void restoreCurrent(int device) const noexcept override { returnToDevice(device, device_); }
@@ -151,7 +154,13 @@ private:
     NearGrid nearGrid() const;
 
     //! The helpers of the evaluation at hand, or null.
-    NearFieldHelpers<Real>* activeHelpers() { return streams_.inTurn() ? nullptr : helpers_.get(); }
+    NearFieldHelpers<Real>* activeHelpers()
+    {
+        return helpers_ && helpers_->used() > 0 && !streams_.inTurn() ? helpers_.get() : nullptr;
+    }
+    //! Does what gives helpers something; they are left out if it fails and they need not be had.
+    template<class Give>
+    void giveHelpers(const Give& give);
     //! Tells the helpers what they compute.
     void startHelpers();
 
@@ -237,6 +246,8 @@ private:
     DevicePotentials<Real> potentials_;
     std::unique_ptr<RanksOnDevice<Real>> ranks_;      //!< null: all particles are here
     std::unique_ptr<NearFieldHelpers<Real>> helpers_; //!< or null
+    bool helpersIfFaster_;
+    std::string helpersLost_; //!< as Setup
 };
 
 } // namespace farfield

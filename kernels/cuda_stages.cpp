@@ -272,7 +272,7 @@ void CudaBackend<Real>::startHelpers()
 {
     if (NearFieldHelpers<Real>* const helpers = activeHelpers())
     {
-        helpers->catchUp(arrays_, nearField_.exclusions(), leafCells());
+        helpers->catchUp(arrays_, cells_, nearField_.exclusions(), leafCells());
         const NearEvaluation evaluation = {
             nearGrid(),
             gridPosition(this->task_.request.gridOffset, this->task_.request.step, far()),

@@ -23,34 +23,6 @@ constexpr int c_sendBlocks = 64;
 //! Loads of a thread under way at a time.
 constexpr int c_underway = 4;
 
-//! Part of the near field that the solver's GPU has at first, beside the far field.
-constexpr double c_ownOfTwo = 0.15, c_ownOfMore = 0.02;
-//! How fast shares follow times, and how much of a difference counts.
-constexpr double c_gain = 0.15, c_most = 0.5;
-//! A helper keeps this part, so that its time says something.
-constexpr double c_leastShare = 1.0 / 512;
-
-//! Where the shares begin and end.
-__host__ __device__ void setBounds(ShareState* state, int helpers)
-{
-    double sum = 0;
-    for (int h = 0; h < helpers; h++)
-    {
-        sum += state->share[h];
-    }
-    double before              = 1 - sum;
-    state->bounds[0]           = 0;
-    state->bounds[helpers + 1] = CellShare::c_whole;
-    for (int h = 0; h < helpers; h++)
-    {
-        const int bound      = static_cast<int>(before * CellShare::c_whole + 0.5);
-        state->bounds[h + 1] = bound < 0                    ? 0
-                               : bound > CellShare::c_whole ? CellShare::c_whole
-                                                            : bound;
-        before += state->share[h];
-    }
-}
-
 __device__ __forceinline__ unsigned long long globalTime()
 {
     unsigned long long time;
@@ -65,25 +37,7 @@ __global__ void stampKernel(unsigned long long* time)
 
 __global__ void adjustKernel(ShareState* state, int helpers)
 {
-    const double span = static_cast<double>(static_cast<long long>(state->ready - state->begin));
-    double sum        = 0;
-    for (int h = 0; h < helpers; h++)
-    {
-        const double own =
-                static_cast<double>(static_cast<long long>(state->arrived[h] - state->begin));
-        if (span > 0 && own > 0)
-        {
-            const double early = (span - own) / (span > own ? span : own);
-            state->share[h] *= 1 + c_gain * fmin(fmax(early, -c_most), c_most);
-        }
-        state->share[h] = fmax(state->share[h], c_leastShare);
-        sum += state->share[h];
-    }
-    for (int h = 0; h < helpers && sum > 1; h++)
-    {
-        state->share[h] /= sum;
-    }
-    setBounds(state, helpers);
+    followTimes(state, helpers);
 }
 
 template<class Word>
@@ -337,15 +291,6 @@ void connectDevices(int home, int helper)
                             + ": their memory is out of each other's reach (peer access).",
                     "helperDevices");
     }
-}
-
-ShareState firstShares(int helpers)
-{
-    ShareState state = {};
-    const double own = helpers == 1 ? c_ownOfTwo : c_ownOfMore;
-    std::fill_n(state.share, helpers, (1 - own) / helpers);
-    setBounds(&state, helpers);
-    return state;
 }
 
 void stamp(unsigned long long* time, cudaStream_t stream)

@@ -9,6 +9,7 @@
 #define FARFIELD_KERNELS_HELPERS_LINKS_H
 
 #include "near/near.h"
+#include "plan/near_field_shares.h"
 
 namespace farfield
 {
@@ -19,25 +20,9 @@ namespace farfield
  *  \throws Error  Unsupported: they do not reach each other's memory */
 void connectDevices(int home, int helper);
 
-//! Shares of the near field and the times that they follow; device memory of the solver's GPU.
-struct ShareState
-{
-    double share[c_maxHelperDevices]; //!< of each helper
-    //! Where shares begin and end, as CellShare::bounds: the solver's GPU is the first.
-    int bounds[c_maxHelperDevices + 2];
-    //! \name Of the last evaluation with forces alone, ns
-    //!@{
-    unsigned long long begin;                       //!< positions were there
-    unsigned long long ready;                       //!< the solver's GPU needed nothing but helpers
-    unsigned long long arrived[c_maxHelperDevices]; //!< forces of a helper had come
-    //!@}
-};
-
-//! Shares to begin with. \param[in] helpers  how many there are
-ShareState firstShares(int helpers);
 //! Puts the time at which a stream comes here into device memory.
 void stamp(unsigned long long* time, cudaStream_t stream);
-//! Makes shares of helpers that were early larger, and those of helpers that were late smaller.
+//! Does followTimes() in device memory.
 void adjustShares(ShareState* state, int helpers, cudaStream_t stream);
 
 //! What a helper gets for an evaluation; its device memory.

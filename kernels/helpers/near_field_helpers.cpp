@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "backend/gpu_backend.h"
 
@@ -76,9 +77,9 @@ void checkDevices(const DeviceList& devices, int home)
 
 } // namespace
 
-void letDevicesHelpThemselves(bool may)
+bool letDevicesHelpThemselves(bool may)
 {
-    mayHelpThemselves = may;
+    return std::exchange(mayHelpThemselves, may);
 }
 
 template<class Real>
@@ -92,20 +93,37 @@ NearFieldHelpers<Real>::NearFieldHelpers(const DeviceList& devices, int home, bo
         auto connection = std::make_unique<Connection>();
         connection->totals.resize(1);
         const OnDevice scope(device);
-        connection->part =
-                std::make_unique<NearFieldPart<Real>>(device, reproducible, devices.size());
+        connection->part = std::make_unique<NearFieldPart<Real>>(device, reproducible);
         connections_.push_back(std::move(connection));
     }
-    const ShareState first = firstShares(count());
-    state_.upload(&first, 1, send_);
+    use(available());
 }
 
 template<class Real>
 NearFieldHelpers<Real>::~NearFieldHelpers() = default;
 
 template<class Real>
+void NearFieldHelpers<Real>::use(int count)
+{
+    const ShareState first = firstShares(count);
+    state_.upload(&first, 1, send_);
+    used_ = count;
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::synchronize() const
+{
+    for (int h = 0; h < used_; h++)
+    {
+        connections_[h]->part->synchronize();
+    }
+}
+
+template<class Real>
 void NearFieldHelpers<Real>::reserve(const ParticleCounts& counts, int cells)
 {
+    // what runs here may write to memory of helpers
+    check(cudaDeviceSynchronize(), "waiting for the GPU");
     haveParticles_ = false;
     counts_        = {};
     for (const auto& connection : connections_)
@@ -118,7 +136,9 @@ void NearFieldHelpers<Real>::reserve(const ParticleCounts& counts, int cells)
 }
 
 template<class Real>
-void NearFieldHelpers<Real>::setParticles(const ParticleArrays<Real>& home, int cells)
+void NearFieldHelpers<Real>::setParticles(const ParticleArrays<Real>& home,
+                                          const DeviceCells<Real>& sorted,
+                                          int cells)
 {
     if (!(home.counts() == counts_) || cells != cells_)
     {
@@ -129,7 +149,17 @@ void NearFieldHelpers<Real>::setParticles(const ParticleArrays<Real>& home, int 
     {
         connection->part->setParticles(home);
     }
+    adoptEvaluation(sorted);
     haveParticles_ = true;
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::adoptEvaluation(const DeviceCells<Real>& home)
+{
+    for (const auto& connection : connections_)
+    {
+        connection->part->adoptEvaluation(home);
+    }
 }
 
 template<class Real>
@@ -155,12 +185,13 @@ void NearFieldHelpers<Real>::setExclusions(const DeviceExclusions<Real>& home, i
 
 template<class Real>
 void NearFieldHelpers<Real>::catchUp(const ParticleArrays<Real>& particles,
+                                     const DeviceCells<Real>& sorted,
                                      const DeviceExclusions<Real>& exclusions,
                                      int cells)
 {
     if (!haveParticles_)
     {
-        setParticles(particles, cells);
+        setParticles(particles, sorted, cells);
     }
     if (!haveExclusions_)
     {
@@ -182,8 +213,9 @@ void NearFieldHelpers<Real>::start(const NearEvaluation& evaluation,
                                    const Real* x,
                                    const DeviceNearField<Real>& home)
 {
-    evaluation_ = evaluation;
-    measured_   = !reproducible_ && evaluation.wanted == NearSums::None;
+    evaluation_       = evaluation;
+    evaluation_.parts = used_;
+    measured_         = !reproducible_ && evaluation.wanted == NearSums::None;
     if (measured_)
     {
         placed_.record(send_);
@@ -191,15 +223,15 @@ void NearFieldHelpers<Real>::start(const NearEvaluation& evaluation,
         stamp(&state_.data()->begin, watch_);
     }
     HelperInputs<Real> inputs = {};
-    for (const auto& connection : connections_)
+    for (int h = 0; h < used_; h++)
     {
-        inputs.of[inputs.count++] = connection->part->input();
+        inputs.of[inputs.count++] = connections_[h]->part->input();
     }
     sendToHelpers(x, 3 * static_cast<size_t>(counts_.all), state_.data()->bounds, inputs, send_);
     sent_.record(send_);
-    for (const auto& connection : connections_)
+    for (int h = 0; h < used_; h++)
     {
-        connection->part->evaluate(evaluation, sent_, home, connection->output());
+        connections_[h]->part->evaluate(evaluation_, sent_, home, connections_[h]->output());
     }
 }
 
@@ -211,22 +243,22 @@ void NearFieldHelpers<Real>::add(const DeviceCells<Real>& cells,
 {
     nearOwn_.record(near);
     HelperOutputs<Real> outputs = {};
-    for (const auto& connection : connections_)
+    for (int h = 0; h < used_; h++)
     {
-        const Event& done = connection->part->done();
+        Connection& connection = *connections_[h];
+        const Event& done      = connection.part->done();
         done.holdBack(near);
         if (measured_)
         {
-            done.holdBack(connection->arrival);
-            stamp(state_.data()->arrived + outputs.count, connection->arrival);
-            connection->arrived.record(connection->arrival);
+            done.holdBack(connection.arrival);
+            stamp(state_.data()->arrived + h, connection.arrival);
+            connection.arrived.record(connection.arrival);
         }
-        outputs.shares[outputs.count] =
-                home->visited(cells,
-                              evaluation_.where.grid,
-                              { state_.data()->bounds + outputs.count + 1, count() });
-        outputs.of[outputs.count++] = connection->output();
+        outputs.shares[h] = home->visited(
+                cells, evaluation_.where.grid, { state_.data()->bounds + h + 1, used_ });
+        outputs.of[h] = connection.output();
     }
+    outputs.count = used_;
     addDelivered(cells.particles(),
                  evaluation_.where.grid,
                  evaluation_.where.ws,
@@ -248,12 +280,12 @@ void NearFieldHelpers<Real>::adjust(cudaStream_t far)
     farReady_.holdBack(watch_);
     nearOwn_.holdBack(watch_);
     stamp(&state_.data()->ready, watch_);
-    for (const auto& connection : connections_)
+    for (int h = 0; h < used_; h++)
     {
-        connection->arrived.holdBack(watch_);
+        connections_[h]->arrived.holdBack(watch_);
     }
     nearAll_.holdBack(watch_); // shares are read until then
-    adjustShares(state_.data(), count(), watch_);
+    adjustShares(state_.data(), used_, watch_);
     adjusted_.record(watch_);
 }
 
@@ -272,11 +304,11 @@ std::vector<HelperDevice> NearFieldHelpers<Real>::describe() const
     ShareState now = {};
     state_.download(&now, 1, read_);
     std::vector<HelperDevice> all;
-    for (const auto& connection : connections_)
+    for (int h = 0; h < used_; h++)
     {
         HelperDevice helper;
-        helper.deviceId = connection->part->device();
-        helper.share    = now.share[all.size()];
+        helper.deviceId = connections_[h]->part->device();
+        helper.share    = now.share[h];
         all.push_back(helper);
     }
     return all;

@@ -39,20 +39,33 @@ public:
     /*! \name What the solver's GPU has
      *
      *  Room comes first, so that nothing has changed there if a helper has no memory for it: what is on
-     *  the helpers may then be lost, and catchUp() brings it again. */
+     *  the helpers may then be lost, and catchUp() brings it again. All wait. */
     //!@{
     //! \param[in] cells  leaf cells; 0: there are none yet
     void reserve(const ParticleCounts& counts, int cells);
-    void setParticles(const ParticleArrays<Real>& home, int cells);
+    void setParticles(const ParticleArrays<Real>& home, const DeviceCells<Real>& sorted, int cells);
     void reserveExclusions(int n, size_t partners);
     void setExclusions(const DeviceExclusions<Real>& home, int n);
     //! Takes what has been lost, if anything.
     void catchUp(const ParticleArrays<Real>& particles,
+                 const DeviceCells<Real>& sorted,
                  const DeviceExclusions<Real>& exclusions,
                  int cells);
+    /*! \brief Has grids that advance in replays follow those of the solver's GPU, which has evaluated
+     *         without helpers; nothing may run. */
+    void adoptEvaluation(const DeviceCells<Real>& home);
     //! As DeviceNearField::forgetOccupancy().
     void forgetOccupancy(int cells, int usual);
     //!@}
+
+    //! How many there are.
+    int available() const { return static_cast<int>(connections_.size()); }
+    //! How many of them are in use.
+    int used() const { return used_; }
+    //! Uses so many, with the shares of firstShares(); nothing may run.
+    void use(int count);
+    //! Throws what has gone wrong on helpers; waits.
+    void synchronize() const;
 
     //! The stream in which positions have to be there before start().
     cudaStream_t placed() const { return send_; }
@@ -91,9 +104,9 @@ private:
 
         HelperOutput<Real> output() { return { forces.data(), totals.data() }; }
     };
-    int count() const { return static_cast<int>(connections_.size()); }
 
     bool reproducible_;
+    int used_ = 0;
     ParticleCounts counts_;  //!< there is room for these
     int cells_          = 0; //!< likewise
     bool haveParticles_ = true, haveExclusions_ = true;

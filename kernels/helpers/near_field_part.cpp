@@ -7,8 +7,8 @@ namespace farfield
 {
 
 template<class Real>
-NearFieldPart<Real>::NearFieldPart(int device, bool reproducible, int parts) :
-    device_(device), reproducible_(reproducible), parts_(parts), nearField_(reproducible)
+NearFieldPart<Real>::NearFieldPart(int device, bool reproducible) :
+    device_(device), reproducible_(reproducible), nearField_(reproducible)
 {
     bounds_.resize(2);
     totals_.resize(1);
@@ -45,6 +45,23 @@ void NearFieldPart<Real>::setParticles(const ParticleArrays<Real>& home)
     {
         cells_.setParticles(order_.data(), main_);
     }
+}
+
+template<class Real>
+void NearFieldPart<Real>::adoptEvaluation(const DeviceCells<Real>& home)
+{
+    if (isSorted_)
+    {
+        const OnDevice scope(device_);
+        cells_.adoptEvaluation(home, main_);
+    }
+}
+
+template<class Real>
+void NearFieldPart<Real>::synchronize() const
+{
+    const OnDevice scope(device_);
+    main_.synchronize();
 }
 
 template<class Real>
@@ -107,7 +124,7 @@ void NearFieldPart<Real>::evaluate(const NearEvaluation& evaluation,
     nearField_.list(&cells_, where, main_);
     marked_.holdBack(main_);
     nearField_.exclusions().findClose(cells_.particles(), main_);
-    const CellShare share = { bounds_.data(), parts_ };
+    const CellShare share = { bounds_.data(), evaluation.parts };
     nearField_.p2p(cells_, where, { evaluation.wanted, totals_.data(), &scratch_ }, share, main_);
     deliver(cells_.particles(),
             order_.data(),

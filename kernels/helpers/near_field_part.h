@@ -22,17 +22,18 @@ struct NearEvaluation
     NearGrid where;
     GridPosition position;
     NearSums wanted;
+    int parts = 1; //!< into about so many the near field is divided
 };
 
 /*! \brief All particles, binned on another GPU, and the near field of some of the cells.
  *
- *  About 100 bytes for a particle; there are no operators. Every function makes the GPU current. */
+ *  About 100 bytes for a particle; there are no operators. Functions make the GPU current. */
 template<class Real>
 class NearFieldPart
 {
 public:
-    //! The GPU is the current one. \param[in] parts  into about so many the near field is divided
-    NearFieldPart(int device, bool reproducible, int parts);
+    //! The GPU is the current one.
+    NearFieldPart(int device, bool reproducible);
 
     int device() const { return device_; }
     /*! \brief Makes room for particles and cells; those before are lost.
@@ -40,6 +41,8 @@ public:
     void resize(const ParticleCounts& counts, int cells);
     //! Takes particles, for whom there is room; waits. \param[in] home  of the solver's GPU
     void setParticles(const ParticleArrays<Real>& home);
+    //! As DeviceCells::adoptEvaluation().
+    void adoptEvaluation(const DeviceCells<Real>& home);
     //! As DeviceExclusions.
     void reserveExclusions(int n, size_t partners);
     void setExclusions(const DeviceExclusions<Real>& home, int n);
@@ -56,13 +59,14 @@ public:
                   const Event& sent,
                   const DeviceNearField<Real>& known,
                   const HelperOutput<Real>& to);
+    //! Throws what has gone wrong on the device; waits.
+    void synchronize() const;
     //! What evaluate() has last put into streams is done.
     const Event& done() const { return done_; }
 
 private:
     int device_;
     bool reproducible_;
-    int parts_;
     Stream main_{ Priority::Second }, excluded_{ Priority::Second };
     Event placed_, marked_, done_;
     ParticleCounts counts_;

@@ -11,6 +11,7 @@
 
 #include "base/vectors.h"
 #include "cells/binning.h"
+#include "plan/near_field_shares.h"
 #include "ranks/device_plan.h"
 #include "runtime/device.h"
 #include "runtime/layout.h"
@@ -122,15 +123,14 @@ private:
  *  Where it begins and ends lies in device memory, so that it may change between replays of a graph. */
 struct CellShare
 {
-    static constexpr int c_whole = 1 << 16;
-
-    const int* bounds = nullptr; //!< [2] in 1/c_whole of the cells, device memory; null: all
-    int parts         = 1;       //!< the cells are divided into about so many such parts
+    const int* bounds =
+            nullptr; //!< [2] in 1/c_wholeOfShares of the cells, device memory; null: all
+    int parts = 1;   //!< the cells are divided into about so many such parts
 
     //! So many of the cells lie before a bound.
     FARFIELD_HD static int cellsBefore(int bound, int cells)
     {
-        return static_cast<int>(static_cast<long long>(cells) * bound / c_whole);
+        return static_cast<int>(static_cast<long long>(cells) * bound / c_wholeOfShares);
     }
 };
 

@@ -29,7 +29,7 @@ std::unique_ptr<Backend<Real>> makeBackend(const Options& options,
                                           options.reproducible,
                                           options.deviceId,
                                           ranks,
-                                          options.helperDevices);
+                                          { options.helperDevices, options.helpersIfFaster });
         *gpu       = onGpu.get();
         return onGpu;
     }
@@ -82,7 +82,11 @@ Setup Evaluator<Real>::setup() const
     s.threads    = threads_;
     s.deviceName = gpu_ != nullptr ? gpu_->deviceName() : cpuTargetName();
     s.deviceId   = gpu_ != nullptr ? gpu_->deviceId() : -1;
-    s.helpers    = gpu_ != nullptr ? gpu_->helpers() : std::vector<HelperDevice>();
+    if (gpu_ != nullptr)
+    {
+        s.helpers     = gpu_->helpers();
+        s.helpersLost = gpu_->helpersLost();
+    }
     return s;
 }
 

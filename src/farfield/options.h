@@ -158,8 +158,14 @@ struct Options
      *  Each of them bins all particles and takes the pairs of a part of the cells; the far field stays
      *  on the device of the solver. The parts follow the times of the devices, but with
      *  Options::reproducible, where they are fixed. See Setup::helpers. It is not an option by name:
-     *  c_options has no row for it. */
+     *  c_options has no row for it, and none for Options::helpersIfFaster. */
     DeviceList helperDevices = {};
+    /*! \brief Uses none, the first, or all of Options::helperDevices: whichever is fastest.
+     *
+     *  With Options::tune each is timed. Without it nothing is timed, and none is used. A device that
+     *  cannot help, or has no memory for it, is no error then: all are left out, and
+     *  Setup::helpersLost says why. */
+    bool helpersIfFaster = false;
     //! Use least-squares instead of truncated M2L operators: half the error at equal order.
     bool leastSquares = true;
     //! OpenMP threads: all teams have so many, whatever the work. 0: usableThreads().
@@ -305,7 +311,7 @@ struct OptionDescription
     const char* text;   //!< one sentence
 };
 
-/*! \brief All options but Options::helperDevices, in the order of Options.
+/*! \brief All options but those of helpers, in the order of Options.
  *
  *  \tparam Real  the precision, on which the best accuracy depends */
 template<class Real>

@@ -17,6 +17,7 @@
 
 #include "backend/gpu_backend.h"
 #include "device_caller.h"
+#include "plan/near_field_shares.h"
 #include "test_support.h"
 
 namespace farfield
@@ -39,9 +40,9 @@ protected:
     void SetUp() override
     {
         ConfiguredTest<Config>::SetUp();
-        letDevicesHelpThemselves(true);
+        before_ = letDevicesHelpThemselves(true);
     }
-    void TearDown() override { letDevicesHelpThemselves(false); }
+    void TearDown() override { letDevicesHelpThemselves(before_); }
 
     //! The device itself once and three times, then all others.
     static std::vector<DeviceList> helpers()
@@ -95,6 +96,9 @@ protected:
         }
         return rounded<Real>(water);
     }
+
+private:
+    bool before_ = false;
 };
 using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 TYPED_TEST_SUITE(NearFieldHelping, GpuConfigurations);
@@ -197,7 +201,7 @@ TYPED_TEST(NearFieldHelping, FollowsTheMotion)
     }
 }
 
-//! Replays of one graph, while the shares change.
+//! Replays of one graph, while the shares leave what they begin with: see tests/unit for the rule.
 TYPED_TEST(NearFieldHelping, SharesFollowTheTimes)
 {
     using Real            = typename TypeParam::Real;
@@ -208,8 +212,7 @@ TYPED_TEST(NearFieldHelping, SharesFollowTheTimes)
     {
         Caller<Real> helped(water, TestFixture::optionsWith(M2lEngine::Fft, helpers));
         helped.enqueue(forcesAt(0));
-        const std::vector<HelperDevice> before = helped.setup().helpers;
-        const auto graph                       = helped.record(forcesAt(1));
+        const auto graph = helped.record(forcesAt(1));
         for (int step = 1; step < 200; ++step)
         {
             helped.launch(*graph);
@@ -220,18 +223,109 @@ TYPED_TEST(NearFieldHelping, SharesFollowTheTimes)
             }
         }
         const std::vector<HelperDevice> after = helped.setup().helpers;
-        ASSERT_EQ(after.size(), before.size());
+        const ShareState first                = firstShares(helpers.size());
+        ASSERT_EQ(static_cast<int>(after.size()), helpers.size());
         double sum = 0, moved = 0;
         for (size_t h = 0; h < after.size(); ++h)
         {
             EXPECT_EQ(after[h].deviceId, helpers.begin()[h]);
             EXPECT_GT(after[h].share, 0);
             sum += after[h].share;
-            moved += std::abs(after[h].share - before[h].share);
+            moved += std::abs(after[h].share - first.share[h]);
         }
         EXPECT_LE(sum, 1 + 1e-9);
         EXPECT_GT(moved, 0);
         EXPECT_NO_THROW(helped.wait());
+    }
+}
+
+//! The solver's GPU measures stages without helpers: replays after that are those of all again.
+TYPED_TEST(NearFieldHelping, FollowsTheGridAfterMeasurements)
+{
+    using Real            = typename TypeParam::Real;
+    const System water    = TestFixture::waterAt("cube", 0);
+    const Options options = TestFixture::optionsWith(M2lEngine::Fft, {});
+    const Box box(water.box);
+    for (const DeviceList& helpers : TestFixture::helpers())
+    {
+        Caller<Real> alone(water, options),
+                helped(water, TestFixture::optionsWith(M2lEngine::Fft, helpers));
+        DeviceArray<Real> x(flatPositions<Real>(water)), f(flatPositions<Real>(water));
+        std::unique_ptr<Graph> ofOne, ofAll;
+        for (int step = 1; step < 10; ++step)
+        {
+            for (Caller<Real>* caller : { &alone, &helped })
+            {
+                std::unique_ptr<Graph>& graph = caller == &alone ? ofOne : ofAll;
+                if (step == 1)
+                {
+                    caller->enqueue(forcesAt(0));
+                }
+                if (step == 5)
+                {
+                    measureStages(caller->solver(), x.data(), box.rows, f.data(), forcesAt(70), 3);
+                }
+                if (!graph || mustRecordAgain(caller->solver()))
+                {
+                    graph = caller->record(forcesAt(step));
+                }
+                caller->launch(*graph);
+            }
+            SCOPED_TRACE(step);
+            TestFixture::expectForces(helped.forces(), alone.forces());
+        }
+    }
+}
+
+//! What is timed is without helpers, with the first and with all; the fastest is taken, by a margin.
+TYPED_TEST(NearFieldHelping, IsLeftOutWhereItIsSlower)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = TestFixture::waterAt("cube", 0);
+    for (const DeviceList& helpers : TestFixture::helpers())
+    {
+        Options options         = TestFixture::optionsWith(M2lEngine::Fft, helpers);
+        options.helpersIfFaster = true;
+        Solver<Real> untimed(options);
+        load(untimed, water);
+        const Evaluation wanted = evaluate(untimed, water);
+        EXPECT_TRUE(untimed.setup().helpers.empty());
+        EXPECT_TRUE(untimed.setup().timed.empty());
+
+        options.tune = true;
+        Solver<Real> timed(options), continued(options);
+        continued.restore(untimed.state());
+        load(continued, water);
+        TestFixture::expectSame(evaluate(continued, water), wanted, water);
+        load(timed, water);
+        const Evaluation result = evaluate(timed, water);
+        Solver<Real> alone(TestFixture::optionsWith(M2lEngine::Fft, {}));
+        alone.restore(timed.state());
+        load(alone, water);
+        TestFixture::expectSame(result, evaluate(alone, water), water);
+        const size_t kinds = helpers.size() == 1 ? 2 : 3;
+        EXPECT_EQ(continued.setup().timed.size(), kinds);
+        for (const Solver<Real>* solver : { &timed, &continued })
+        {
+            const Setup setup = solver->setup();
+            EXPECT_EQ(setup.helpersLost, "");
+            ASSERT_GE(setup.timed.size(), kinds);
+            EXPECT_EQ(setup.timed.size() % kinds, 0U);
+            int inUse = 0;
+            for (const TimedSetting& one : setup.timed)
+            {
+                EXPECT_GT(one.seconds, 0);
+                inUse += one.isInUse ? 1 : 0;
+                if (one.isInUse)
+                {
+                    EXPECT_EQ(one.helpers, static_cast<int>(setup.helpers.size()));
+                }
+            }
+            EXPECT_EQ(inUse, 1);
+            EXPECT_EQ(setup.timed.front().helpers, 0);
+            EXPECT_EQ(setup.timed[1].helpers, 1);
+            EXPECT_EQ(setup.timed.back().helpers, helpers.size());
+        }
     }
 }
 
@@ -340,7 +434,8 @@ TEST(NearFieldHelpers, AreRefusedWhereTheyCannotBe)
     {
         GTEST_SKIP() << reason;
     }
-    int devices = 0;
+    const bool before = letDevicesHelpThemselves(false);
+    int devices       = 0;
     checkCuda(cudaGetDeviceCount(&devices), "counting devices");
     const auto refuses =
             [](ErrorCode code, const std::vector<std::string>& words, const DeviceList& helpers)
@@ -365,6 +460,15 @@ TEST(NearFieldHelpers, AreRefusedWhereTheyCannotBe)
     expectError(ErrorCode::Unsupported,
                 { "helper devices", "cpu" },
                 [&] { const Solver<float> solver(onCpu); });
+    Options ifFaster         = onCpu;
+    ifFaster.device          = Device::Gpu;
+    ifFaster.deviceId        = 0;
+    ifFaster.helperDevices   = { devices };
+    ifFaster.helpersIfFaster = true;
+    const Solver<float> without(ifFaster);
+    EXPECT_TRUE(without.setup().helpers.empty());
+    EXPECT_NE(without.setup().helpersLost.find("does not exist"), std::string::npos);
+    letDevicesHelpThemselves(before);
 }
 
 } // namespace
