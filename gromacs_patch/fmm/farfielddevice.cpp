@@ -72,8 +72,8 @@ constexpr const char* c_deviceVariable = "GMX_FMM_DEVICE";
 //! Environment variable that names the GPUs that help with the near field
 constexpr const char* c_helpersVariable = "GMX_FMM_HELPERS";
 
-//! Atoms from which one GPU, and from which several, made water faster
-constexpr int c_atomsForHelper = 80000, c_atomsForHelpers = 250000;
+//! Below so many atoms helpers are not even timed: half of the fewest that were seen to gain
+constexpr int c_fewestAtomsWithHelpers = 40000;
 
 /*! \brief Reads a list of devices such as 1,2.
  *
@@ -235,26 +235,31 @@ FarfieldHelpers chooseHelpers(const FarfieldDeviceChoice& device,
         helpers.mayBeLeftOut = false;
         return because(formatString("%s = %s", c_helpersVariable, asked.c_str()));
     }
-    std::vector<int> unused;
-    for (const int id : node.availableDevices)
+    const auto isAssigned = [&](const int id) {
+        return std::find(node.assignedDevices.begin(), node.assignedDevices.end(), id)
+               != node.assignedDevices.end();
+    };
+    if (!isAssigned(device.id))
     {
-        if (id != device.id
-            && std::find(node.assignedDevices.begin(), node.assignedDevices.end(), id)
-                       == node.assignedDevices.end())
-        {
-            unused.push_back(id);
-        }
+        // Other ranks of the node may have GPUs in the same way, also those of other simulations
+        return because("the FMM has no GPU that mdrun chose");
     }
+    if (numAtoms < c_fewestAtomsWithHelpers)
+    {
+        return because("so few atoms are faster on one GPU");
+    }
+    std::vector<int> unused;
+    std::copy_if(node.availableDevices.begin(),
+                 node.availableDevices.end(),
+                 std::back_inserter(unused),
+                 [&](const int id) { return !isAssigned(id); });
     helpers.ids = turnOf(node, unused);
     if (helpers.ids.empty())
     {
         return because("no GPU is free");
     }
-    const size_t most = numAtoms < c_atomsForHelper    ? 0
-                        : numAtoms < c_atomsForHelpers ? 1
-                                                       : farfield::c_maxHelperDevices;
-    helpers.ids.resize(std::min(helpers.ids.size(), most));
-    return because(helpers.ids.empty() ? "so few atoms are faster on one GPU" : "no rank has them");
+    helpers.ids.resize(std::min<size_t>(helpers.ids.size(), farfield::c_maxHelperDevices));
+    return because("no rank has them");
 }
 
 std::string reasonForUpdateOnHost(const SimulationWorkload* simulationWork, const gmx_mtop_t& mtop)

@@ -54,6 +54,7 @@
 #include "gromacs/utility/gmxassert.h"
 #include "gromacs/utility/gmxmpi.h"
 #include "gromacs/utility/mpicomm.h"
+#include "gromacs/utility/stringutil.h"
 
 #include "farfieldondevice.h"
 #include "farfieldoptions.h"
@@ -86,48 +87,41 @@ farfield::Options solverOptions(const FarfieldOptions& mdp, const FarfieldRun& r
     return options;
 }
 
-/*! \brief Makes the solver of one rank.
+/*! \brief Adds the helpers of one rank to the options of its solver.
  *
- * \param[in]     options  of the solver
- * \param[in,out] helpers  to be had; empty, with the reason, if the solver has to do without
+ * \param[in,out] run      whose helpers they are; without them, and with the reason, if they are
+ *                         to be timed and nothing is
+ * \param[in,out] options  of the solver
  */
-std::unique_ptr<farfield::Solver<real>> makeSolver(farfield::Options options, FarfieldHelpers* helpers)
+void addHelpers(FarfieldRun* run, farfield::Options* options)
 {
-    for (const int id : helpers->ids)
+    FarfieldHelpers& helpers = run->helpers;
+    if (!helpers.ids.empty() && helpers.mayBeLeftOut && !options->tune)
     {
-        options.helperDevices.add(id);
+        helpers.ids.clear();
+        helpers.reason = run->reproducible ? "nothing is timed with -reprod"
+                         : !run->integratesMotion
+                                 ? "nothing is timed without motion"
+                                 : formatString("nothing is timed with %s = no", farfieldSetting("tune"));
     }
-    try
+    for (const int id : helpers.ids)
     {
-        return std::make_unique<farfield::Solver<real>>(options);
+        options->helperDevices.add(id);
     }
-    catch (const farfield::Error& error)
-    {
-        if (std::string(error.parameter()) != "helperDevices" || !helpers->mayBeLeftOut)
-        {
-            throw;
-        }
-        helpers->ids.clear();
-        helpers->reason       = error.what();
-        options.helperDevices = {};
-        return std::make_unique<farfield::Solver<real>>(options);
-    }
+    options->helpersIfFaster = helpers.mayBeLeftOut;
 }
 
 //! All particles are on this rank.
 class OneRank final : public FarfieldRanks
 {
 public:
-    OneRank(const farfield::Options& options, FarfieldHelpers* helpers) :
-        solver_(makeSolver(options, helpers))
-    {
-    }
+    explicit OneRank(const farfield::Options& options) : solver_(options) {}
 
-    farfield::CoulombSolver<real>& solver() override { return *solver_; }
-    farfield::Solver<real>*        solverOfOneRank() override { return solver_.get(); }
+    farfield::CoulombSolver<real>& solver() override { return solver_; }
+    farfield::Solver<real>*        solverOfOneRank() override { return &solver_; }
     std::string                    timings() override
     {
-        return stageTable("FMM (farfield) wall-clock time per stage", solver_->timings());
+        return stageTable("FMM (farfield) wall-clock time per stage", solver_.timings());
     }
     void setParticles(const FarfieldParticles& particles) override
     {
@@ -136,17 +130,17 @@ public:
         const int                  number     = static_cast<int>(charges.size());
         if (particles.arePerturbed())
         {
-            solver_->setPerturbedCharges(charges.data(), particles.chargesB().data(), number);
+            solver_.setPerturbedCharges(charges.data(), particles.chargesB().data(), number);
         }
         else
         {
-            solver_->setCharges(charges.data(), number);
+            solver_.setCharges(charges.data(), number);
         }
-        solver_->setExclusions(exclusions.offsets.data(), exclusions.partners.data(), number);
+        solver_.setExclusions(exclusions.offsets.data(), exclusions.partners.data(), number);
     }
 
 private:
-    std::unique_ptr<farfield::Solver<real>> solver_;
+    farfield::Solver<real> solver_;
 };
 
 //! Passes messages on, and counts what that takes.
@@ -254,12 +248,13 @@ private:
 
 std::unique_ptr<FarfieldRanks> makeFarfieldRanks(const FarfieldOptions& options, FarfieldRun* run)
 {
-    const farfield::Options ofSolver = solverOptions(options, *run);
+    farfield::Options ofSolver = solverOptions(options, *run);
     if (auto communicator = makeCommunicator(*run))
     {
         return std::make_unique<SeveralRanks>(ofSolver, std::move(communicator), run);
     }
-    return std::make_unique<OneRank>(ofSolver, &run->helpers);
+    addHelpers(run, &ofSolver);
+    return std::make_unique<OneRank>(ofSolver);
 }
 
 } // namespace gmx

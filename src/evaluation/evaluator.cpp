@@ -34,7 +34,10 @@ std::unique_ptr<Backend<Real>> makeBackend(const Options& options,
         return onGpu;
     }
     checkEngine(options.m2l, Device::Cpu);
-    checkHelpers(options.helperDevices, Device::Cpu, ranks != nullptr);
+    if (!options.helpersIfFaster)
+    {
+        checkHelpers(options.helperDevices, Device::Cpu, ranks != nullptr);
+    }
     return makeCpuBackend<Real>(
             options.coulombConstant, threads, ranks != nullptr ? ranks->partition : nullptr);
 }

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.mdrun.test_refusals import assert_clean_failure
-from tests.support.gmx import environment, simulation
+from tests.support.gmx import environment, simulation, systems
 from tests.support.gmx.mdp import BAROSTAT, FIXED_FMM, MOTION_ON_GPU, THERMOSTAT, settings
 
 pytestmark = pytest.mark.skipif(not environment.on_gpu() or environment.gpu_count() < 2, reason="fewer than two GPUs")
@@ -60,6 +60,17 @@ def test_small_systems_have_none_by_themselves(work, water):
     entries = settings(MOTION_ON_GPU, FIXED_FMM)
     alone = simulation.simulate(work, "alone", entries, water, ["-nb", "gpu"], warnings=1, ranks=1)
     assert helpers(alone.log) == "no other GPU: so few atoms are faster on one GPU"
+
+
+def test_nothing_is_timed_with_reprod(once, work):
+    large = once("water48k", lambda folder: systems.water(folder, 8, 50))
+    entries = settings(MOTION_ON_GPU, FIXED_FMM, {"nsteps": 20, "fmm-farfield-tune": "yes"})
+    logs = [
+        helpers(simulation.simulate(work, name, entries, large, ["-nb", "gpu", *flags], warnings=1, ranks=1).log)
+        for name, flags in (("timed", []), ("reproducible", ["-reprod"]))
+    ]
+    assert re.search(r": an evaluation takes \d+ us with helpers and \d+ us on one GPU$", logs[0])
+    assert logs[1] == "no other GPU: nothing is timed with -reprod"
 
 
 @pytest.mark.parametrize("value", ["0", "1,1", "99"])
