@@ -235,7 +235,8 @@ FarfieldHelpers chooseHelpers(const FarfieldDeviceChoice& device,
         helpers.mayBeLeftOut = false;
         return because(formatString("%s = %s", c_helpersVariable, asked.c_str()));
     }
-    const auto isAssigned = [&](const int id) {
+    const auto isAssigned = [&](const int id)
+    {
         return std::find(node.assignedDevices.begin(), node.assignedDevices.end(), id)
                != node.assignedDevices.end();
     };

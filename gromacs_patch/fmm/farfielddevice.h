@@ -91,8 +91,8 @@ struct FarfieldNode
 /*! \brief Decides which GPUs help that of this rank with the near field.
  *
  * The environment variable GMX_FMM_HELPERS names them, or none. Otherwise those that no rank of the
- * node has, of this simulation or another, are dealt to its ranks in turn, if the system is so large
- * that they may make it faster: whether they do is timed.
+ * node has, of this simulation or another, are dealt to its ranks in turn, if the system is so
+ * large that they may make it faster: whether they do is timed.
  *
  * \param[in] device          of this rank
  * \param[in] node            what there is

@@ -99,10 +99,10 @@ void addHelpers(FarfieldRun* run, farfield::Options* options)
     if (!helpers.ids.empty() && helpers.mayBeLeftOut && !options->tune)
     {
         helpers.ids.clear();
-        helpers.reason = run->reproducible ? "nothing is timed with -reprod"
-                         : !run->integratesMotion
-                                 ? "nothing is timed without motion"
-                                 : formatString("nothing is timed with %s = no", farfieldSetting("tune"));
+        helpers.reason = run->reproducible        ? "nothing is timed with -reprod"
+                         : !run->integratesMotion ? "nothing is timed without motion"
+                                                  : formatString("nothing is timed with %s = no",
+                                                                 farfieldSetting("tune"));
     }
     for (const int id : helpers.ids)
     {

@@ -91,7 +91,8 @@ std::string timedSettings(const farfield::Setup& setup)
     for (const farfield::TimedSetting& timed : setup.timed)
     {
         text += formatString(
-                "    order %2d, direct range %d, cell size %.3f nm, levels %d, %-9s %10.1f us%s%s\n",
+                "    order %2d, direct range %d, cell size %.3f nm, levels %d, %-9s %10.1f "
+                "us%s%s\n",
                 timed.order,
                 timed.directRange,
                 timed.cellSize,
@@ -127,9 +128,8 @@ std::string reasonForHelpers(const farfield::Setup& setup, const FarfieldHelpers
     {
         return helpers.reason;
     }
-    return formatString("an evaluation takes %.0f us with helpers and %.0f us on one GPU",
-                        1e6 * helped,
-                        1e6 * alone);
+    return formatString(
+            "an evaluation takes %.0f us with helpers and %.0f us on one GPU", 1e6 * helped, 1e6 * alone);
 }
 
 } // namespace
