@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <limits>
 #include <numeric>
 
 #include "plan/cost_model.h"
@@ -20,6 +21,8 @@ namespace
 constexpr double c_timingNoise = 0.03;
 //! Helpers are used from this gain on: a run has other work, and launches for helpers cost time.
 constexpr double c_leastGainOfHelpers = 0.05;
+//! Settings that are timed for a number of helpers, beside those without.
+constexpr size_t c_mostWithHelpers = 3;
 //! No further setting is timed after so many seconds.
 constexpr double c_longestTuning = 20;
 constexpr double c_nsPerSecond   = 1e9;
@@ -50,11 +53,13 @@ std::vector<Discretisation> settingsToTime(const Options& options,
     task.occupancy   = occupied;
     task.network     = accuracy.network();
     auto settings    = discretisationsToTime(task);
-    const auto also  = [&](const Network& network)
+    const auto also  = [&](const Network& network, size_t most)
     {
-        task.network = network;
-        for (const Discretisation& d : discretisationsToTime(task))
+        task.network       = network;
+        const auto further = discretisationsToTime(task);
+        for (size_t k = 0; k < std::min(most, further.size()); k++)
         {
+            const Discretisation& d = further[k];
             if (std::none_of(settings.begin(),
                              settings.end(),
                              [&](const Discretisation& other) { return d.hasSettingOf(other); }))
@@ -66,13 +71,13 @@ std::vector<Discretisation> settingsToTime(const Options& options,
     if (task.network.ranks() > 1)
     {
         // between these and those for one rank are all that may be the fastest
-        also({});
+        also({}, std::numeric_limits<size_t>::max());
     }
     for (size_t k = 1; k < helpers.size(); k++)
     {
         Network network;
         network.helpers = helpers[k];
-        also(network);
+        also(network, c_mostWithHelpers);
     }
     for (Discretisation& d : settings)
     {

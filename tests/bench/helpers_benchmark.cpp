@@ -100,7 +100,9 @@ System systemOf(int atoms)
     constexpr int c_unit = 93048;
     if (atoms < 0)
     {
-        return proteinInWater(-atoms, 0.4, 1);
+        System protein = proteinInWater(-atoms, 0.4, 1);
+        protein.name   = "protein";
+        return protein;
     }
     const int copies = std::max(1, (atoms + c_unit / 2) / c_unit);
     if (copies == 1)
