@@ -43,7 +43,7 @@ FARFIELD_HD void setBounds(ShareState* state, int helpers)
     state->bounds[helpers + 1] = c_wholeOfShares;
     for (int h = 0; h < helpers; h++)
     {
-        const int bound      = static_cast<int>(before * c_wholeOfShares + 0.5);
+        const int bound      = static_cast<int>(before * c_wholeOfShares);
         state->bounds[h + 1] = bound < 0 ? 0 : bound > c_wholeOfShares ? c_wholeOfShares : bound;
         before += state->share[h];
     }
