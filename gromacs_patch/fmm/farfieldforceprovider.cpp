@@ -433,7 +433,7 @@ void FarfieldForceProvider::logTimings() const
                     "FMM (farfield) GPU time per stage, measured after the last step, "
                     "without overlap",
                     impl_->device_->measureStages(impl_->launchedBox_.rows, impl_->launchedLambda_));
-            const std::string shares = sharesOfNearField(impl_->fmm_.setup());
+            const std::string shares = sharesOfNearField(impl_->fmm_.solver().setup());
             if (!shares.empty())
             {
                 text += "\n  near field shared at last with " + shares;
