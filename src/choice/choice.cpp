@@ -56,6 +56,10 @@ template<class Real>
 void Choice<Real>::follow(const Place<Real>& place, const Positions& positions)
 {
     charges_->completePairs();
+    if (mixed_ != nullptr && !chosen_.isFor(charges_->numbers()))
+    {
+        mixForChoice(); // charges that have become zero at a lambda are of the choice, too
+    }
     if (!chosen_.isFor(charges_->numbers()))
     {
         choose(place, positions(), place.extent, options_.tune, whereMissed_);

@@ -25,10 +25,11 @@ void Chosen<Real>::set(const ParticleNumbers& numbers)
 template<class Real>
 void Chosen<Real>::complete(const ParticleNumbers& now)
 {
-    numbers_.areCharged = numbers_.areCharged || now.areCharged;
-    if (numbers_.withPartners == ParticleNumbers::c_notKnown)
+    if (numbers_.charged == ParticleNumbers::c_notKnown && now.charged > 0)
     {
-        numbers_.withPartners = now.withPartners;
+        const long long takingPart = numbers_.takingPart;
+        numbers_                   = now;
+        numbers_.takingPart        = takingPart;
     }
 }
 
@@ -94,7 +95,9 @@ void Chosen<Real>::restore(const SavedState& state)
             });
     device_ = state.chosenFor;
     // the error was measured where there were charges
-    numbers_ = { state.particles, ParticleNumbers::c_notKnown, state.discretisation.field.cap > 0 };
+    numbers_            = {};
+    numbers_.takingPart = state.particles;
+    numbers_.charged    = state.discretisation.field.cap > 0 ? ParticleNumbers::c_notKnown : 0;
 }
 
 template class Chosen<float>;

@@ -30,10 +30,23 @@ bool isLike(long long now, long long then)
 
 } // namespace
 
+ParticleNumbers::ParticleNumbers(long long ofChoice, const ChargeSums& sums, long long ofPairs) :
+    takingPart(ofChoice), charged(sums.charged), withPartners(ofPairs)
+{
+    if (charged > 0)
+    {
+        inExcess = std::llround(std::abs(sums.net)
+                                / std::sqrt(sums.squared / static_cast<double>(charged)));
+    }
+}
+
 bool ParticleNumbers::standFor(const ParticleNumbers& now) const
 {
-    return (areCharged || !now.areCharged) && isLike(now.takingPart, takingPart)
-           && (withPartners == c_notKnown || isLike(now.withPartners, withPartners));
+    const bool areCharges =
+            charged == c_notKnown || now.charged == 0
+            || (isLike(now.charged, charged) && isLike(now.withPartners, withPartners)
+                && std::abs(now.inExcess - inExcess) <= now.charged / 2);
+    return areCharges && isLike(now.takingPart, takingPart);
 }
 
 template<class Real>

@@ -19,25 +19,6 @@
 namespace farfield
 {
 
-//! What cells are chosen for, besides where particles are.
-struct ParticleNumbers
-{
-    static constexpr long long c_notKnown = -1;
-
-    long long takingPart = 0; //!< those with a charge, or all if none has one
-    //! Those with a charge that have an excluded partner with a charge; a saved state does not say it.
-    long long withPartners = 0;
-    bool areCharged        = false; //!< whether any of them has a charge
-
-    /*! \brief Whether cells that were chosen for these are still chosen for others.
-     *
-     *  Numbers are within a factor of 1.5 of each other. What is left of forces without the excluded
-     *  pairs may be far less than they were, and the same error then more of them. Particles without
-     *  a charge have no forces whose error could be measured, so a choice for them says nothing about
-     *  charges. */
-    bool standFor(const ParticleNumbers& now) const;
-};
-
 //! Sums over the charges of a system.
 struct ChargeSums
 {
@@ -58,6 +39,29 @@ struct ChargeSums
             squared += static_cast<double>(q) * static_cast<double>(q);
         }
     }
+};
+
+//! What cells are chosen for, besides where particles are.
+struct ParticleNumbers
+{
+    static constexpr long long c_notKnown = -1;
+
+    long long takingPart   = 0; //!< those with a charge, or all if none has one
+    long long charged      = 0; //!< those with a charge; c_notKnown: a saved state does not say it
+    long long withPartners = 0; //!< those with a charge that have an excluded partner with a charge
+    long long inExcess     = 0; //!< charges of one sign that none of the other sign balances
+
+    ParticleNumbers() = default;
+    ParticleNumbers(long long ofChoice, const ChargeSums& sums, long long ofPairs);
+
+    /*! \brief Whether cells that were chosen for these are still chosen for others.
+     *
+     *  Numbers are within a factor of 1.5 of each other. What is left of forces without the excluded
+     *  pairs may be far less than they were, and the same error then more of them. The error of a few
+     *  charges, or of charges of one sign, says little about that of many, or of both signs. Particles
+     *  without a charge have no forces at all: any choice does for them, and theirs says nothing about
+     *  charges. */
+    bool standFor(const ParticleNumbers& now) const;
 };
 
 /*! \brief What is remembered of them.
@@ -105,7 +109,7 @@ public:
     double squaredCharges() const { return sums_.squared; }
     bool hasExclusions() const { return !excluded_.partners.empty(); }
     //! What cells are chosen for, once the pairs are complete.
-    ParticleNumbers numbers() const { return { takingPart(), withPartners_, charged() > 0 }; }
+    ParticleNumbers numbers() const { return { takingPart(), sums_, withPartners_ }; }
     //! The excluded pairs as they were set.
     const ExcludedPairs& excluded() const { return excluded_; }
     //! The charges, e, [count()].

@@ -70,8 +70,8 @@ void DistributedSolver<Real>::Impl::setSystem(const SystemOfRanks<Real>& system)
                        isCharged.begin(),
                        [](Real q) { return q != 0; });
         numbers = { sums.charged > 0 ? sums.charged : whole.count(),
-                    countWithPartners(whole.excluded, isCharged),
-                    sums.charged > 0 };
+                    sums,
+                    countWithPartners(whole.excluded, isCharged) };
         return Hashes{ whole.count(),
                        hashOf(whole.charges),
                        hashOf(whole.excluded.offsets),

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "accuracy_case.h"
 #include "systems.h"
 #include "test_support.h"
 
@@ -181,6 +182,43 @@ TYPED_TEST(Settling, ChargesThatNearlyCoincideEndNoRun)
     EXPECT_TRUE(sizeof(Real) == 4 || !setup.isBestEffort);
     // what is said then is what is not met
     EXPECT_EQ(setup.isBestEffort, setup.largestError > options.accuracy);
+}
+
+//! The error of charges of one sign says little about that of both signs: cells are chosen anew.
+TYPED_TEST(Settling, MeetsTheAccuracyOnceChargesHaveBothSigns)
+{
+    using Real      = typename TypeParam::Real;
+    System ions     = rockSalt(6, 0.25);
+    System positive = ions;
+    positive.charges.assign(ions.size(), 1);
+    Options options  = this->options();
+    options.accuracy = 1e-5;
+    for (const unsigned seed : { 1U, 2U, 3U })
+    {
+        std::mt19937 random(seed);
+        std::normal_distribution<double> normal(0, 0.025);
+        for (int i = 0; i < ions.size(); ++i)
+        {
+            for (int k = 0; k < 3; ++k)
+            {
+                positive.positions[i][k] += normal(random);
+            }
+        }
+        positive                  = rounded<Real>(positive);
+        System both               = positive;
+        both.charges              = ions.charges;
+        const Evaluation expected = fastEwald(both);
+        Solver<Real> solver(options);
+        this->prepare(solver, positive);
+        loadCharges(solver, both);
+        for (int k = 0; k < 4; ++k)
+        {
+            Request request;
+            request.gridOffset      = gridPosition(k);
+            const Evaluation result = evaluate(solver, both, request);
+            EXPECT_LE(relativeError(result.forces, expected.forces), options.accuracy);
+        }
+    }
 }
 
 //! A crystal at its sites has hardly any force; when it melts, cells that are cheaper suffice.

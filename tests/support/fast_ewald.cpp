@@ -118,17 +118,28 @@ std::vector<Excluded> closestExcluded(const System& system, const Matrix& g)
         {
             start[k] = static_cast<int>(std::lround(dot(g[k], d0)));
         }
-        double shortest = std::numeric_limits<double>::max();
-        for (int c = 0; c < 125; ++c)
+        // no shorter one has larger fractional coordinates than its length allows
+        const double length = norm(displacement(xi, xj, start, system.box));
+        int reach[3];
+        for (int k = 0; k < 3; ++k)
         {
-            const Shift shift = { start[0] + c / 25 - 2,
-                                  start[1] + c / 5 % 5 - 2,
-                                  start[2] + c % 5 - 2 };
-            const Vector d    = displacement(xi, xj, shift, system.box);
-            if (dot(d, d) < shortest)
+            reach[k] = static_cast<int>(std::ceil(norm(g[k]) * length + 0.5));
+        }
+        double shortest = std::numeric_limits<double>::max();
+        for (int u = -reach[0]; u <= reach[0]; ++u)
+        {
+            for (int v = -reach[1]; v <= reach[1]; ++v)
             {
-                shortest = dot(d, d);
-                best     = shift;
+                for (int w = -reach[2]; w <= reach[2]; ++w)
+                {
+                    const Shift shift = { start[0] + u, start[1] + v, start[2] + w };
+                    const Vector d    = displacement(xi, xj, shift, system.box);
+                    if (dot(d, d) < shortest)
+                    {
+                        shortest = dot(d, d);
+                        best     = shift;
+                    }
+                }
             }
         }
         result.push_back({ i, j, best });

@@ -63,6 +63,21 @@ TEST(FastEwald, AgreesWithTheSimpleSum)
     }
 }
 
+//! The shortest image may be many vectors of a thin skewed box away from the rounded one.
+TEST(FastEwald, FindsExcludedPairsInAThinBox)
+{
+    const Matrix box = { { { 13.57, 0, 0 }, { -5.69, 0.665, 0 }, { 0.69, -0.057, 0.392 } } };
+    System system    = randomCharges(box, 40, 3, 1.3);
+    for (int i = 0; i < system.size(); ++i)
+    {
+        system.exclusions.emplace_back(i, (i + 7) % system.size());
+    }
+    const Evaluation simple = ewald(system);
+    const Evaluation fast   = fastEwald(system);
+    EXPECT_LT(relativeError(fast.forces, simple.forces), c_rounding);
+    EXPECT_NEAR(fast.energy, simple.energy, c_rounding * 1e4);
+}
+
 TEST(FastEwald, HasMadelungEnergies)
 {
     const double distance = 0.282;

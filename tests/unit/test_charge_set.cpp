@@ -189,13 +189,37 @@ TEST_F(Charges, HaveNoChoiceThatWasMadeForNone)
     EXPECT_EQ(none.takingPart, some.takingPart);
     EXPECT_TRUE(none.standFor(none));
     EXPECT_FALSE(none.standFor(some));
-    ParticleNumbers saved = { none.takingPart, ParticleNumbers::c_notKnown, false };
+    ParticleNumbers saved;
+    saved.takingPart = none.takingPart;
     EXPECT_FALSE(saved.standFor(some));
-    saved.areCharged = true;
+    saved.charged = ParticleNumbers::c_notKnown;
     EXPECT_TRUE(saved.standFor(some));
     // a choice for charges stands while there are none
     EXPECT_TRUE(some.standFor(none));
     EXPECT_TRUE(some.standFor(some));
+}
+
+//! Potentials of all particles are wanted, so that all take part: the choice is for charges all the same.
+TEST_F(Charges, HaveTheChoiceOfAboutAsManyAndOfTheSameSigns)
+{
+    charges.letAllTakePart();
+    const auto numbersOf = [&](const std::vector<double>& q)
+    {
+        set(q);
+        return charges.numbers();
+    };
+    const ParticleNumbers balanced = numbersOf({ 1, -1, 1, -1, 1, -1, 1, -1 });
+    const ParticleNumbers few      = numbersOf({ 1, -1, 1, -1, 0, 0, 0, 0 });
+    const ParticleNumbers most     = numbersOf({ 1, -1, 1, -1, 1, -1, 1, 0 });
+    const ParticleNumbers ofOne    = numbersOf({ 3, 3, 3, 3, 3, 3, 3, 3 });
+    const ParticleNumbers ofOther  = numbersOf({ -1, -1, -1, -1, -1, -1, -1, -1 });
+    EXPECT_EQ(balanced.takingPart, few.takingPart);
+    EXPECT_TRUE(balanced.standFor(most));
+    EXPECT_FALSE(balanced.standFor(few));
+    EXPECT_FALSE(few.standFor(balanced));
+    EXPECT_FALSE(balanced.standFor(ofOne));
+    EXPECT_FALSE(ofOne.standFor(balanced));
+    EXPECT_TRUE(ofOne.standFor(ofOther));
 }
 
 } // namespace
