@@ -10,6 +10,7 @@
  *
  *  Without devices the current one helps itself, as two.
  */
+#include <cstdio>
 #include <cstdlib>
 
 #include <gtest/gtest.h>
@@ -17,10 +18,18 @@
 #include "backend/gpu_backend.h"
 #include "test_support.h"
 
+//! What CTest takes for a test that was skipped; see tests/CMakeLists.txt.
+constexpr int c_skipped = 77;
+
 int main(int argc, char** argv)
 {
     using namespace farfield;
     ::testing::InitGoogleTest(&argc, argv);
+    if (!gpuIsUsable(-1))
+    {
+        std::printf("There is no GPU to be helped.\n");
+        return c_skipped;
+    }
     for (int i = 1; i < argc; i++)
     {
         test::helpersOfTests.add(std::atoi(argv[i]));
