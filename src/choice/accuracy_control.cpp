@@ -371,7 +371,7 @@ MeasuredError AccuracyControl<Real>::measureAndNote(const Real* x,
                                                     const Mat3& box,
                                                     double predicted)
 {
-    MeasuredError measured = measure(x, box);
+    MeasuredError measured = errors_.measure(x, box);
     const bool mayLeaveOut = operators_->discretisation().exclusionRange < c_allExclusions;
     if (mayLeaveOut && charges_->hasExclusions() && measured.unit > 0)
     {
@@ -419,7 +419,7 @@ MeasuredError AccuracyControl<Real>::leaveOutAllExclusions(const Real* x,
 {
     const double range = operators_->discretisation().exclusionRange;
     operators_->setExclusionRange(c_allExclusions);
-    const MeasuredError withoutThem = measure(x, box);
+    const MeasuredError withoutThem = errors_.measure(x, box);
     if (withoutThem.worst <= allowed)
     {
         return withoutThem;

@@ -89,9 +89,6 @@ public:
                                             const Real* x,
                                             const Growth& growth) const;
 
-    //! As ErrorMeasurement::measure().
-    MeasuredError measure(const Real* x, const Mat3& box) { return errors_.measure(x, box); }
-
     /*! \brief Whether the operators in use still do for particles that have spread; notes their error.
      *  \param[in] x, box  that the operators are for */
     bool stillSuffices(const Real* x, const Mat3& box);
@@ -141,7 +138,7 @@ private:
                           const Mat3& box,
                           const Occupancy& occupied,
                           const Vec3& extent) const;
-    //! measure(), noted with the operators, which may leave out more excluded pairs for it.
+    //! As ErrorMeasurement::measure(), noted with the operators, which may leave out more excluded pairs for it.
     //! \param[in] predicted  error in water
     MeasuredError measureAndNote(const Real* x, const Mat3& box, double predicted);
     /*! \brief What subtracting excluded pairs may add to the error once they have moved, relative

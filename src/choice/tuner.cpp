@@ -10,7 +10,6 @@
 #include <numeric>
 
 #include "plan/cost_model.h"
-#include "plan/error_estimate.h"
 
 namespace farfield
 {
@@ -264,10 +263,7 @@ std::vector<TimedSetting> tune(const Options& options,
         operators->build(settings[best]);
     }
     timing.useHelpers(timing.timed()[taken].helpers, accuracy);
-    const double predicted = estimatedError(settings[best], settings[best].leafGrid(box));
-    const auto measured    = accuracy->measure(x, box);
-    operators->setError(measured.usual, measured.worst / predicted);
-    if (measured.worst > options.accuracy && options.order < 0)
+    if (!accuracy->stillSuffices(x, box))
     {
         // what was measured before is known to do; it need not be one of those that were timed
         operators->build(sufficient);

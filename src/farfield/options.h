@@ -127,6 +127,7 @@ struct Options
      *         a hundredth of the force between two typical charges at the mean distance.
      *
      *  That force is k q_rms^2 / (V/N)^(2/3), with q_rms over the N charged particles of the box.
+     *  Along axes without images the volume is that of what holds all particles.
      *  What rounding leaves is not asked for: errors below 40 units of rounding of this force always
      *  suffice (2.4e-6 of it in single precision).
      *

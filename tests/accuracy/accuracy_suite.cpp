@@ -46,7 +46,7 @@ const char* const c_usage =
     --precision both|float|double                                                   [both]
     --kinds systems|changing   single configurations, or those that one solver meets in turn:
                           bad starts, far particles, charges of zero; and crystals  [systems]
-    --system TEXT         only systems whose name contains TEXT
+    --system TEXT         only the system of this name, or else those whose name contains TEXT
     --request X           only this accuracy                  [1e-2 to 1e-11]
     --threads N           OpenMP threads                                            [2]
     --limit S             seconds a case may take                                   [120]
@@ -433,9 +433,12 @@ bool parse(int argc, char** argv, Settings* settings)
 template<class Kind>
 void runAll(const std::vector<Kind>& kinds, const Settings& settings, Tally* tally)
 {
+    const std::string& wanted = settings.system;
+    const bool isName         = std::any_of(
+            kinds.begin(), kinds.end(), [&](const Kind& kind) { return kind.name == wanted; });
     for (const Kind& kind : kinds)
     {
-        if (kind.name.find(settings.system) == std::string::npos)
+        if (isName ? kind.name != wanted : kind.name.find(wanted) == std::string::npos)
         {
             continue;
         }

@@ -240,10 +240,11 @@ protected:
                                                   ? slabSum(system_, std::sqrt(c_pi / area)).forces
                                           : isFar ? allPairs(system_).forces
                                                   : expected().value.forces;
-        const JudgedForces judged       = judgedForces(system_,
-                                                 std::vector<double>(forces.begin(), forces.end()),
-                                                 exact,
-                                                 partOfTypicalForce<Real>(options_.accuracy));
+        const JudgedForces judged =
+                judgedForces(isFar ? system_ : inVolume(system_, options_.boundary),
+                             std::vector<double>(forces.begin(), forces.end()),
+                             exact,
+                             partOfTypicalForce<Real>(options_.accuracy));
         if (!std::isfinite(rootMeanSquare(exact)))
         {
             return; // in this precision two are at one place

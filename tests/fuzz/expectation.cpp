@@ -89,6 +89,12 @@ Evaluation exactly(const System& system, Boundary boundary, std::vector<double>*
 
 } // namespace
 
+System inVolume(const System& system, Boundary boundary)
+{
+    return boundary == Boundary::Periodic ? system
+                                          : withEdges(system, boundary == Boundary::Slab ? 2 : 0);
+}
+
 Expectation expectationFor(const System& system, Boundary boundary, double leastPart)
 {
     Expectation result;
@@ -124,7 +130,7 @@ Expectation expectationFor(const System& system, Boundary boundary, double least
         result.pairEnergies += 2 * c_pi * c_coulomb * charge * charge * system.box[2][2]
                                / (system.box[0][0] * system.box[1][1]);
     }
-    result.scale = forceScale(system, result.value.forces, leastPart);
+    result.scale = forceScale(inVolume(system, boundary), result.value.forces, leastPart);
     // Two splittings agree to this, see FastEwald.BoundsItsOwnErrorInEveryKindOfSystem.
     result.forceError = 64 * std::numeric_limits<double>::epsilon() * result.forceMagnitude;
     return result;

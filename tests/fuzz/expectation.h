@@ -33,6 +33,9 @@ struct Expectation
     double pairEnergies   = 0; //!< sum of |energy| of near and excluded pairs, kJ/mol
 };
 
+//! The system in the volume that its forces are compared in, see withEdges().
+System inVolume(const System& system, Boundary boundary);
+
 //! \param[in] leastPart  see partOfTypicalForce()
 Expectation expectationFor(const System& system, Boundary boundary, double leastPart);
 

@@ -31,21 +31,6 @@ namespace
 constexpr int c_mostInReference = 2000;
 constexpr int c_mostParticles   = 20000;
 
-//! The edges of what holds all particles along axes without images: what forceScale() has for a volume.
-System withEdges(System system, int firstOpen)
-{
-    for (int k = firstOpen; k < 3; ++k)
-    {
-        const auto isLower = [&](const Vector& a, const Vector& b) { return a[k] < b[k]; };
-        const auto [least, most] =
-                std::minmax_element(system.positions.begin(), system.positions.end(), isLower);
-        const double edge = (*most)[k] - (*least)[k];
-        system.box[k]     = {};
-        system.box[k][k]  = edge;
-    }
-    return system;
-}
-
 //! Root of the mean of the squares.
 double rootMeanSquareOf(const std::vector<double>& values)
 {

@@ -82,6 +82,27 @@ Sample supercell(const System& unit, const std::array<int, 3>& repeats)
     return sample;
 }
 
+System withEdges(System system, int firstOpen)
+{
+    constexpr double c_thinnest = 0.1;
+    Vector edges                = {};
+    double longest              = 0;
+    for (int k = firstOpen; k < 3; ++k)
+    {
+        const auto isLower = [&](const Vector& a, const Vector& b) { return a[k] < b[k]; };
+        const auto [least, most] =
+                std::minmax_element(system.positions.begin(), system.positions.end(), isLower);
+        edges[k] = least == system.positions.end() ? 0 : (*most)[k] - (*least)[k];
+        longest  = std::max(longest, edges[k]);
+    }
+    for (int k = firstOpen; k < 3 && longest > 0; ++k)
+    {
+        system.box[k]    = {};
+        system.box[k][k] = std::max(edges[k], c_thinnest * longest);
+    }
+    return system;
+}
+
 double forceScale(const System& system, const std::vector<Vector>& forces, double part)
 {
     double squares = 0;

@@ -65,6 +65,12 @@ struct ReferenceSystem
 template<class Real>
 ReferenceSystem withReference(const Sample& sample);
 
+/*! \brief The system in the volume that forceScale() has along axes without images.
+ *
+ *  Edges are those of what holds all particles, and at least a tenth of the longest one.
+ *  \param[in] firstOpen  0: no axis has images; 2: the first two have */
+System withEdges(System system, int firstOpen);
+
 /*! \brief What the accuracy is relative to, kJ/mol/nm: the RMS Coulomb force over all particles;
  *         where forces cancel, a part of k q_rms^2 / (V/N)^(2/3), the force between two typical
  *         charges at the mean distance (q_rms and N of the charged particles). */
