@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "near/exclusion_rows.h"
 #include "operators/scaled_charges.h"
 #include "operators/solid_harmonics.h"
 #include "runtime/add.h"
@@ -19,6 +20,8 @@ namespace
 
 //! Charges in another order have another rounding error, scaled as they are.
 constexpr double c_roundingOfNetCharge = 1e-9;
+//! Evaluations after which the near field is shared by what the devices take.
+constexpr int c_launchesToShare = 40;
 
 } // namespace
 
@@ -27,13 +30,57 @@ CudaBackend<Real>::CudaBackend(double coulombConstant,
                                int threads,
                                bool reproducible,
                                int device,
-                               const DeviceRanks<Real>* ranks) :
+                               const DeviceRanks<Real>* ranks,
+                               const HelpersWanted& helpers) :
     device_(device),
     rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads), reproducible_(reproducible),
     nearField_(reproducible), totals_(far()),
-    ranks_(ranks != nullptr ? std::make_unique<RanksOnDevice<Real>>(*ranks) : nullptr)
+    ranks_(ranks != nullptr ? std::make_unique<RanksOnDevice<Real>>(*ranks) : nullptr),
+    helpersIfFaster_(helpers.ifFaster)
 {
     potentials_.prepare(far());
+    if (helpers.devices.empty())
+    {
+        return;
+    }
+    try
+    {
+        helpers_ = std::make_unique<NearFieldHelpers<Real>>(helpers.devices, device, reproducible);
+        helpers_->use(helpersIfFaster_ ? 0 : helpers_->available());
+    }
+    catch (const Error& error)
+    {
+        if (!helpersIfFaster_)
+        {
+            throw;
+        }
+        helpers_.reset();
+        helpersLost_ = error.what();
+    }
+}
+
+template<class Real>
+template<class Give>
+void CudaBackend<Real>::giveHelpers(const Give& give)
+{
+    if (!helpers_)
+    {
+        return;
+    }
+    try
+    {
+        give(*helpers_);
+    }
+    catch (const Error& error)
+    {
+        history_.replace(); // recorded evaluations may use memory that is lost
+        if (!helpersIfFaster_)
+        {
+            throw;
+        }
+        helpers_.reset();
+        helpersLost_ = error.what();
+    }
 }
 
 template<class Real>
@@ -57,6 +104,7 @@ bool CudaBackend<Real>::makeRoom(const ParticleCounts& counts, double net)
     if (areOthers)
     {
         // what has no memory leaves all as it was
+        giveHelpers([&](NearFieldHelpers<Real>& helpers) { helpers.reserve(counts, leafCells()); });
         nearField_.resize(counts.takingPart);
         farForces_.resize(counts.takingPart);
         resizeCells(counts);
@@ -71,7 +119,13 @@ bool CudaBackend<Real>::makeRoom(const ParticleCounts& counts, double net)
 template<class Real>
 void CudaBackend<Real>::setExclusions(const int* offsets, const int* partners, int n)
 {
-    nearField_.exclusions().set(offsets, partners, n, threads_, far());
+    ExclusionRows rows;
+    rows.set(offsets, partners, n, threads_);
+    giveHelpers([&](NearFieldHelpers<Real>& helpers)
+                { helpers.reserveExclusions(n, rows.partners().size()); });
+    nearField_.exclusions().set(rows, n, far());
+    giveHelpers([&](NearFieldHelpers<Real>& helpers)
+                { helpers.setExclusions(nearField_.exclusions(), n); });
     history_.replace();
 }
 
@@ -261,6 +315,10 @@ void CudaBackend<Real>::settle()
     if (history_.mayRun())
     {
         check(cudaDeviceSynchronize(), "waiting for the GPU");
+        if (helpers_)
+        {
+            helpers_->synchronize();
+        }
         history_.settled();
     }
 }
@@ -338,16 +396,26 @@ std::vector<double> CudaBackend<Real>::measure(Measure what,
     GraphRecording recording(far());
     record(what, evaluate);
     recording.finish();
+    const bool areHelped = helpers_ && helpers_->used() > 0;
+    for (int k = 0; k < (areHelped && what == Measure::Whole ? c_launchesToShare : 0); k++)
+    {
+        recording.launch();
+    }
     if (what == Measure::Stages)
     {
-        return medians(static_cast<int>(Stage::Count),
-                       repeats,
-                       [&](double* seconds)
-                       {
-                           recording.launch();
-                           streams_.far().synchronize();
-                           clock_.addTo(seconds);
-                       });
+        const auto times = medians(static_cast<int>(Stage::Count),
+                                   repeats,
+                                   [&](double* seconds)
+                                   {
+                                       recording.launch();
+                                       streams_.far().synchronize();
+                                       clock_.addTo(seconds);
+                                   });
+        if (areHelped)
+        {
+            helpers_->adoptEvaluation(cells_);
+        }
+        return times;
     }
     return medians(1, repeats, [&](double* seconds) { *seconds = recording.secondsPerLaunch(); });
 }
@@ -368,12 +436,40 @@ void CudaBackend<Real>::resizeCells(const ParticleCounts& counts)
 }
 
 template<class Real>
+void CudaBackend<Real>::useHelpers(int count)
+{
+    if (helpers_ && count != helpers_->used())
+    {
+        check(cudaDeviceSynchronize(), "waiting for the GPU");
+        history_.replace();
+        helpers_->use(count);
+        helpers_->adoptEvaluation(cells_);
+    }
+}
+
+template<class Real>
+std::vector<HelperDevice> CudaBackend<Real>::helpers() const
+{
+    if (!helpers_)
+    {
+        return {};
+    }
+    const OnDevice scope(device_);
+    return helpers_->describe();
+}
+
+template<class Real>
 void CudaBackend<Real>::forgetOccupancy()
 {
     if (tree().levels() > 0)
     {
         const int cells = leafGrid().cells;
-        nearField_.forgetOccupancy(cells, arrays_.takingPart() / cells, ranks_ != nullptr);
+        const int usual = arrays_.takingPart() / cells;
+        nearField_.forgetOccupancy(cells, usual, ranks_ != nullptr);
+        if (helpers_)
+        {
+            helpers_->forgetOccupancy(cells, usual);
+        }
     }
 }
 
@@ -388,6 +484,8 @@ void CudaBackend<Real>::setParticles()
             ours_.setParticles(arrays_.order(), far()); // the first ones
         }
     }
+    giveHelpers([&](NearFieldHelpers<Real>& helpers)
+                { helpers.setParticles(arrays_, cells_, leafCells()); });
 }
 
 template<class Real>
@@ -395,7 +493,8 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
                                                  int threads,
                                                  bool reproducible,
                                                  int deviceId,
-                                                 const DeviceRanks<Real>* ranks)
+                                                 const DeviceRanks<Real>* ranks,
+                                                 const HelpersWanted& helpers)
 {
     const int device = requireUsableGpu(deviceId);
     const int before = exchangeDevice(device);
@@ -403,7 +502,7 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
     try
     {
         backend = std::make_unique<CudaBackend<Real>>(
-                coulombConstant, threads, reproducible, device, ranks);
+                coulombConstant, threads, reproducible, device, ranks, helpers);
     }
     catch (...)
     {
@@ -415,8 +514,8 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
 }
 
 template std::unique_ptr<GpuBackend<float>>
-makeGpuBackend<float>(double, int, bool, int, const DeviceRanks<float>*);
+makeGpuBackend<float>(double, int, bool, int, const DeviceRanks<float>*, const HelpersWanted&);
 template std::unique_ptr<GpuBackend<double>>
-makeGpuBackend<double>(double, int, bool, int, const DeviceRanks<double>*);
+makeGpuBackend<double>(double, int, bool, int, const DeviceRanks<double>*, const HelpersWanted&);
 
 } // namespace farfield

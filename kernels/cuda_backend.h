@@ -17,6 +17,7 @@
 #include "backend/gpu_backend.h"
 #include "device_totals.h"
 #include "far_field.h"
+#include "helpers/near_field_helpers.h"
 #include "near_field.h"
 #include "particle_arrays.h"
 #include "potentials/potentials.h"
@@ -37,12 +38,14 @@ class CudaBackend final : public GpuBackend<Real>, private Exchange<Real>
 public:
     using typename GpuBackend<Real>::Measure;
 
-    //! \param[in] ranks  of a system on several ranks, or null
+    //! \param[in] ranks    of a system on several ranks, or null
+    //! \param[in] helpers  none with ranks
     CudaBackend(double coulombConstant,
                 int threads,
                 bool reproducible,
                 int device,
-                const DeviceRanks<Real>* ranks);
+                const DeviceRanks<Real>* ranks,
+                const HelpersWanted& helpers);
 
     void setCharges(const Real* q, int n) override;
     void setExclusions(const int* offsets, const int* partners, int n) override;
@@ -117,6 +120,10 @@ public:
 
     std::string deviceName() const override { return name_; }
     int deviceId() const override { return device_; }
+    int helperCount() const override { return helpers_ ? helpers_->available() : 0; }
+    void useHelpers(int count) override;
+    std::vector<HelperDevice> helpers() const override;
+    std::string helpersLost() const override { return helpersLost_; }
 
     int makeCurrent() const override { return exchangeDevice(device_); }
     void restoreCurrent(int device) const noexcept override { returnToDevice(device, device_); }
@@ -132,6 +139,8 @@ private:
     DeviceTree<Real>& tree() { return farField_.tree(); }
     const DeviceTree<Real>& tree() const { return farField_.tree(); }
     const CellGrid& leafGrid() const { return tree().grid(tree().leaf()); }
+    //! 0: there are no cells yet.
+    int leafCells() const { return tree().levels() > 0 ? leafGrid().cells : 0; }
 
     NearSums wantedSums() const
     {
@@ -143,6 +152,17 @@ private:
     FarSums farSums();
 
     NearGrid nearGrid() const;
+
+    //! The helpers of the evaluation at hand, or null.
+    NearFieldHelpers<Real>* activeHelpers()
+    {
+        return helpers_ && helpers_->used() > 0 && !streams_.inTurn() ? helpers_.get() : nullptr;
+    }
+    //! Does what gives helpers something; they are left out if it fails and they need not be had.
+    template<class Give>
+    void giveHelpers(const Give& give);
+    //! Tells the helpers what they compute.
+    void startHelpers();
 
     //! Whether somebody else will replay what is put into streams now.
     bool isRecordedByCaller() const { return measuring_ == Measure::None && isCapturing(far()); }
@@ -224,7 +244,10 @@ private:
     DeviceBuffer<Real4<Real>> farForces_;
     DeviceTotals<Real> totals_;
     DevicePotentials<Real> potentials_;
-    std::unique_ptr<RanksOnDevice<Real>> ranks_; //!< null: all particles are here
+    std::unique_ptr<RanksOnDevice<Real>> ranks_;      //!< null: all particles are here
+    std::unique_ptr<NearFieldHelpers<Real>> helpers_; //!< or null
+    bool helpersIfFaster_;
+    std::string helpersLost_; //!< as Setup
 };
 
 } // namespace farfield

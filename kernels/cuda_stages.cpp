@@ -32,6 +32,7 @@ void CudaBackend<Real>::sort()
     {
         nearField_.findOccupancy(&cells_, sorting());
     }
+    startHelpers();
     streams_.reach(Point::Sorted, sorting());
     listCells();
     if (tree().levels() > 1)
@@ -80,7 +81,16 @@ void CudaBackend<Real>::p2p()
 {
     streams_.awaitIn(streams_.near(), Point::Listed);
     streams_.awaitIn(streams_.near(), Point::ExcludedDone);
-    nearField_.p2p(cells_, nearGrid(), nearResults(), streams_.near());
+    NearFieldHelpers<Real>* const helpers = activeHelpers();
+    nearField_.p2p(cells_,
+                   nearGrid(),
+                   nearResults(),
+                   helpers != nullptr ? helpers->ownShare() : CellShare(),
+                   streams_.near());
+    if (helpers != nullptr)
+    {
+        helpers->add(cells_, nearResults(), &nearField_, streams_.near());
+    }
     streams_.reach(Point::NearDone, streams_.near());
 }
 
@@ -101,6 +111,11 @@ void CudaBackend<Real>::m2l(int level)
 template<class Real>
 void CudaBackend<Real>::l2p()
 {
+    NearFieldHelpers<Real>* const helpers = activeHelpers();
+    if (helpers != nullptr)
+    {
+        helpers->adjust(far());
+    }
     streams_.awaitIn(far(), Point::NearDone);
     ForceArrays<Real> arrays = {};
     arrays.near              = nearField_.forces();
@@ -129,6 +144,10 @@ void CudaBackend<Real>::l2p()
     if (tree().levels() > 1)
     {
         streams_.awaitIn(far(), Point::Watched);
+    }
+    if (helpers != nullptr)
+    {
+        helpers->finish(far());
     }
 }
 
@@ -246,6 +265,22 @@ NearGrid CudaBackend<Real>::nearGrid() const
              farField_.discretisation().ws,
              farField_.box(),
              std::min(this->exclusionRange_, farField_.surelyNear()) };
+}
+
+template<class Real>
+void CudaBackend<Real>::startHelpers()
+{
+    if (NearFieldHelpers<Real>* const helpers = activeHelpers())
+    {
+        helpers->catchUp(arrays_, cells_, nearField_.exclusions(), leafCells());
+        const NearEvaluation evaluation = {
+            nearGrid(),
+            gridPosition(this->task_.request.gridOffset, this->task_.request.step, far()),
+            wantedSums()
+        };
+        streams_.awaitIn(helpers->placed(), Point::Placed);
+        helpers->start(evaluation, arrays_.positions(), nearField_);
+    }
 }
 
 template<class Real>

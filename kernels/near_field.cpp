@@ -50,21 +50,48 @@ void DeviceNearField<Real>::list(DeviceCells<Real>* particles,
 }
 
 template<class Real>
+void DeviceNearField<Real>::adoptOccupancy(const DeviceNearField& other,
+                                           DeviceCells<Real>* particles)
+{
+    if (occupancyKnown_ || !other.occupancyKnown_)
+    {
+        return;
+    }
+    occupancyKnown_ = true;
+    occupancy_      = other.occupancy_;
+    lists_          = other.lists_;
+    if (lists_)
+    {
+        particles->makeRoomForList();
+    }
+}
+
+template<class Real>
+OccupiedCells DeviceNearField<Real>::visited(const DeviceCells<Real>& particles,
+                                             const CellGrid& grid,
+                                             const CellShare& share) const
+{
+    return { lists_ ? particles.occupied() : nullptr,
+             lists_ ? particles.occupiedCount() : nullptr,
+             grid.cells,
+             occupancy_.cells,
+             occupancy_.usual,
+             share };
+}
+
+template<class Real>
 void DeviceNearField<Real>::p2p(const DeviceCells<Real>& particles,
                                 const NearGrid& where,
                                 const NearResults& results,
+                                const CellShare& share,
                                 cudaStream_t stream)
 {
     DeviceNearTask<Real> task;
-    task.particles = particles.particles();
-    task.grid      = where.grid;
-    task.frame     = where.frame;
-    task.ws        = where.ws;
-    task.occupied  = { lists_ ? particles.occupied() : nullptr,
-                      lists_ ? particles.occupiedCount() : nullptr,
-                      where.grid.cells,
-                      occupancy_.cells,
-                      occupancy_.usual };
+    task.particles     = particles.particles();
+    task.grid          = where.grid;
+    task.frame         = where.frame;
+    task.ws            = where.ws;
+    task.occupied      = visited(particles, where.grid, share);
     task.exclusions    = exclusions_.view();
     task.closeDistance = where.closeDistance;
     task.reproducible  = reproducible_;

@@ -45,6 +45,9 @@
 
 #include <cstdlib>
 
+#include <algorithm>
+#include <iterator>
+
 #include "gromacs/mdtypes/simulation_workload.h"
 #include "gromacs/topology/ifunc.h"
 #include "gromacs/topology/mtop_util.h"
@@ -65,6 +68,51 @@ constexpr const char* c_disableVariable = "GMX_FMM_DISABLE_GPU_BUFFERS";
 
 //! Environment variable that overrides fmm-farfield-device at run time
 constexpr const char* c_deviceVariable = "GMX_FMM_DEVICE";
+
+//! Environment variable that names the GPUs that help with the near field
+constexpr const char* c_helpersVariable = "GMX_FMM_HELPERS";
+
+//! Below so many atoms helpers are not even timed: half of the fewest that were seen to gain
+constexpr int c_fewestAtomsWithHelpers = 40000;
+
+/*! \brief Reads a list of devices such as 1,2.
+ *
+ * \throws InvalidInputError  it is something else
+ */
+std::vector<int> devicesOf(const std::string& list)
+{
+    const auto isNumber = [](const std::string& text)
+    {
+        return !text.empty() && text.size() < 6
+               && text.find_first_not_of("0123456789") == std::string::npos;
+    };
+    const std::vector<std::string> entries = splitDelimitedString(list, ',');
+    if (entries.empty() || !std::all_of(entries.begin(), entries.end(), isNumber))
+    {
+        GMX_THROW(InvalidInputError(formatString(
+                "The environment variable %s is '%s', set it to auto, none or CUDA devices such as "
+                "1,2, or unset it.",
+                c_helpersVariable,
+                list.c_str())));
+    }
+    std::vector<int> devices;
+    std::transform(entries.begin(),
+                   entries.end(),
+                   std::back_inserter(devices),
+                   [](const std::string& text) { return std::stoi(text); });
+    return devices;
+}
+
+//! Those of \p devices that are the turn of a rank.
+std::vector<int> turnOf(const FarfieldNode& node, const std::vector<int>& devices)
+{
+    std::vector<int> own;
+    for (size_t k = node.rank; k < devices.size(); k += node.numRanks)
+    {
+        own.push_back(devices[k]);
+    }
+    return own;
+}
 
 /*! \brief Returns the device that the user asks for, and sets the name of what says so.
  *
@@ -152,6 +200,67 @@ FarfieldDeviceChoice chooseDevice(const FarfieldOptions& options,
                 choice.option.c_str())));
     }
     return choice;
+}
+
+FarfieldHelpers chooseHelpers(const FarfieldDeviceChoice& device,
+                              const FarfieldNode&         node,
+                              const int                   numAtoms,
+                              const bool                  isDistributed)
+{
+    const char*       value  = std::getenv(c_helpersVariable);
+    const std::string asked  = value == nullptr ? "auto" : value;
+    const bool        isAuto = equalCaseInsensitive(asked, "auto");
+    FarfieldHelpers   helpers;
+    const auto        because = [&](const std::string& reason)
+    {
+        helpers.reason = reason;
+        return helpers;
+    };
+    if (equalCaseInsensitive(asked, "none"))
+    {
+        return because(formatString("%s = none", c_helpersVariable));
+    }
+    const std::vector<int> named = isAuto ? std::vector<int>() : devicesOf(asked);
+    if (device.device == farfield::Device::Cpu || device.id < 0)
+    {
+        return because("the FMM has no GPU that mdrun chose");
+    }
+    if (isDistributed)
+    {
+        return because("several ranks share the system");
+    }
+    if (!isAuto)
+    {
+        helpers.ids          = turnOf(node, named);
+        helpers.mayBeLeftOut = false;
+        return because(formatString("%s = %s", c_helpersVariable, asked.c_str()));
+    }
+    const auto isAssigned = [&](const int id)
+    {
+        return std::find(node.assignedDevices.begin(), node.assignedDevices.end(), id)
+               != node.assignedDevices.end();
+    };
+    if (!isAssigned(device.id))
+    {
+        // Other ranks of the node may have GPUs in the same way, also those of other simulations
+        return because("the FMM has no GPU that mdrun chose");
+    }
+    if (numAtoms < c_fewestAtomsWithHelpers)
+    {
+        return because("so few atoms are faster on one GPU");
+    }
+    std::vector<int> unused;
+    std::copy_if(node.availableDevices.begin(),
+                 node.availableDevices.end(),
+                 std::back_inserter(unused),
+                 [&](const int id) { return !isAssigned(id); });
+    helpers.ids = turnOf(node, unused);
+    if (helpers.ids.empty())
+    {
+        return because("no GPU is free");
+    }
+    helpers.ids.resize(std::min<size_t>(helpers.ids.size(), farfield::c_maxHelperDevices));
+    return because("no rank has them");
 }
 
 std::string reasonForUpdateOnHost(const SimulationWorkload* simulationWork, const gmx_mtop_t& mtop)

@@ -77,6 +77,34 @@ FarfieldDeviceChoice chooseDevice(const FarfieldOptions& options,
                                   ArrayRef<const int>    availableDevices,
                                   int                    rankOnNode);
 
+//! Where a rank is among those of its node, and which CUDA devices these have.
+struct FarfieldNode
+{
+    //! Devices that were detected and that the user allows
+    ArrayRef<const int> availableDevices;
+    //! Devices that mdrun has assigned to ranks
+    ArrayRef<const int> assignedDevices;
+    //! Number of this rank, and how many ranks there are
+    int rank, numRanks;
+};
+
+/*! \brief Decides which GPUs help that of this rank with the near field.
+ *
+ * The environment variable GMX_FMM_HELPERS names them, or none. Otherwise those that no rank of the
+ * node has, of this simulation or another, are dealt to its ranks in turn, if the system is so
+ * large that they may make it faster: whether they do is timed.
+ *
+ * \param[in] device          of this rank
+ * \param[in] node            what there is
+ * \param[in] numAtoms        of the system
+ * \param[in] isDistributed   whether several ranks share it
+ * \throws InvalidInputError  the environment variable has another value
+ */
+FarfieldHelpers chooseHelpers(const FarfieldDeviceChoice& device,
+                              const FarfieldNode&         node,
+                              int                         numAtoms,
+                              bool                        isDistributed);
+
 /*! \brief Tells why mdrun copies coordinates and forces from and to the host at every step.
  *
  * \param[in] simulationWork  what runs where; nullptr when not known

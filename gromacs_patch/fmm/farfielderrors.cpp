@@ -65,7 +65,9 @@ std::string messageStart(const std::string& when)
 std::string describeFarfieldError(const farfield::Error& error, const std::string& deviceOption)
 {
     const std::string parameter = error.parameter();
-    const std::string option = parameter == "device" ? deviceOption : farfieldSetting(error.parameter());
+    const std::string option    = parameter == "device"          ? deviceOption
+                                  : parameter == "helperDevices" ? "GMX_FMM_HELPERS"
+                                                                 : farfieldSetting(error.parameter());
     return error.what() + (option.empty() ? "" : " The option to change is " + option + ".");
 }
 

@@ -468,6 +468,11 @@ void FarfieldForceProvider::logTimings() const
                                                        0.0,
                                                        [](const double sum, const auto& stage)
                                                        { return sum + stage.seconds; }));
+            const std::string shares = sharesOfNearField(impl_->fmm_.solver().setup());
+            if (!shares.empty())
+            {
+                text += "\n  near field shared at last with " + shares;
+            }
         }
         catch (const farfield::Error& error)
         {

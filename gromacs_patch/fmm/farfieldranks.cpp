@@ -43,6 +43,8 @@
 
 #include "config.h"
 
+#include <memory>
+#include <string>
 #include <utility>
 
 #include <farfield/farfield_parallel.h>
@@ -52,6 +54,7 @@
 #include "gromacs/utility/gmxassert.h"
 #include "gromacs/utility/gmxmpi.h"
 #include "gromacs/utility/mpicomm.h"
+#include "gromacs/utility/stringutil.h"
 
 #include "farfieldondevice.h"
 #include "farfieldoptions.h"
@@ -82,6 +85,30 @@ farfield::Options solverOptions(const FarfieldOptions& mdp, const FarfieldRun& r
     // What evaluates a few configurations only would spend more time on timing than it gains
     options.tune = options.tune && run.integratesMotion && !run.reproducible;
     return options;
+}
+
+/*! \brief Adds the helpers of one rank to the options of its solver.
+ *
+ * \param[in,out] run      whose helpers they are; without them, and with the reason, if they are
+ *                         to be timed and nothing is
+ * \param[in,out] options  of the solver
+ */
+void addHelpers(FarfieldRun* run, farfield::Options* options)
+{
+    FarfieldHelpers& helpers = run->helpers;
+    if (!helpers.ids.empty() && helpers.mayBeLeftOut && !options->tune)
+    {
+        helpers.ids.clear();
+        helpers.reason = run->reproducible        ? "nothing is timed with -reprod"
+                         : !run->integratesMotion ? "nothing is timed without motion"
+                                                  : formatString("nothing is timed with %s = no",
+                                                                 farfieldSetting("tune"));
+    }
+    for (const int id : helpers.ids)
+    {
+        options->helperDevices.add(id);
+    }
+    options->helpersIfFaster = helpers.mayBeLeftOut;
 }
 
 //! All particles are on this rank.
@@ -221,11 +248,12 @@ private:
 
 std::unique_ptr<FarfieldRanks> makeFarfieldRanks(const FarfieldOptions& options, FarfieldRun* run)
 {
-    const farfield::Options ofSolver = solverOptions(options, *run);
+    farfield::Options ofSolver = solverOptions(options, *run);
     if (auto communicator = makeCommunicator(*run))
     {
         return std::make_unique<SeveralRanks>(ofSolver, std::move(communicator), run);
     }
+    addHelpers(run, &ofSolver);
     return std::make_unique<OneRank>(ofSolver);
 }
 

@@ -94,13 +94,15 @@ std::string timedSettings(const farfield::Setup& setup)
     for (const farfield::TimedSetting& timed : setup.timed)
     {
         text += formatString(
-                "    order %2d, direct range %d, cell size %.3f nm, levels %d, %-9s %10.1f us%s\n",
+                "    order %2d, direct range %d, cell size %.3f nm, levels %d, %-9s %10.1f "
+                "us%s%s\n",
                 timed.order,
                 timed.directRange,
                 timed.cellSize,
                 timed.levels,
                 farfield::nameOf(timed.m2l),
                 1e6 * timed.seconds,
+                timed.helpers == 0 ? "" : formatString(", helpers %d", timed.helpers).c_str(),
                 timed.isInUse ? ", in use" : "");
     }
     const bool isOneInUse = std::any_of(
@@ -112,7 +114,39 @@ std::string timedSettings(const farfield::Setup& setup)
     return text;
 }
 
+//! Why these helpers are in use, or none.
+std::string reasonForHelpers(const farfield::Setup& setup, const FarfieldHelpers& helpers)
+{
+    if (!setup.helpersLost.empty())
+    {
+        return setup.helpersLost;
+    }
+    double alone = 0, helped = 0;
+    for (const farfield::TimedSetting& timed : setup.timed)
+    {
+        double& fastest = timed.helpers == 0 ? alone : helped;
+        fastest         = fastest == 0 ? timed.seconds : std::min(fastest, timed.seconds);
+    }
+    if (helpers.ids.empty() || alone == 0 || helped == 0)
+    {
+        return helpers.reason;
+    }
+    return formatString(
+            "an evaluation takes %.0f us with helpers and %.0f us on one GPU", 1e6 * helped, 1e6 * alone);
+}
+
 } // namespace
+
+std::string sharesOfNearField(const farfield::Setup& setup)
+{
+    std::string all;
+    for (const farfield::HelperDevice& helper : setup.helpers)
+    {
+        all += formatString(
+                "%sGPU %d (%.0f %%)", all.empty() ? "" : ", ", helper.deviceId, 100 * helper.share);
+    }
+    return all;
+}
 
 std::string describeSetup(const farfield::Setup& setup,
                           const int              numExclusions,
@@ -164,6 +198,10 @@ std::string describeSetup(const farfield::Setup& setup,
     if (setup.device == farfield::Device::Gpu)
     {
         text += formatString("  coordinates and forces   %s\n", dataPath.c_str());
+        const std::string shares = sharesOfNearField(setup);
+        text += formatString("  near field shared with   %s: %s\n",
+                             shares.empty() ? "no other GPU" : shares.c_str(),
+                             reasonForHelpers(setup, run.helpers).c_str());
     }
     if (run.ranks != nullptr)
     {

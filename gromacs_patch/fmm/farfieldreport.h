@@ -67,6 +67,13 @@ std::string describeSetup(const farfield::Setup& setup,
                           const std::string&     dataPath,
                           const FarfieldRun&     run);
 
+/*! \brief Says which GPUs share the near field, and how.
+ *
+ * \param[in] setup  the discretisation
+ * \returns an empty string if none does
+ */
+std::string sharesOfNearField(const farfield::Setup& setup);
+
 /*! \brief Says that the cells were chosen for another device than the one in use.
  *
  * \param[in] setup  the discretisation

@@ -65,6 +65,17 @@ struct FarfieldDeviceChoice
     std::string reason;
 };
 
+//! Which GPUs compute a part of the near field for that of this rank.
+struct FarfieldHelpers
+{
+    //! CUDA devices
+    std::vector<int> ids;
+    //! Whether the run goes on without those that turn out not to be usable
+    bool mayBeLeftOut = true;
+    //! Why there are these or none, for the log
+    std::string reason;
+};
+
 //! How messages pass between the GPUs of several ranks.
 struct FarfieldDeviceMessages
 {
@@ -91,6 +102,8 @@ struct FarfieldRun
     bool hasTwoStates = false;
     //! Where the FMM runs
     FarfieldDeviceChoice device;
+    //! Who helps
+    FarfieldHelpers helpers;
     //! The ranks that have atoms; nullptr for one
     const MpiComm* ranks = nullptr;
     //! How messages pass between the GPUs of several ranks

@@ -193,14 +193,33 @@ __global__ void __launch_bounds__(c_threads)
 } // namespace
 
 template<class Real>
-void DeviceExclusions<Real>::set(const int* offsets,
-                                 const int* partners,
-                                 int n,
-                                 int threads,
-                                 cudaStream_t stream)
+void DeviceExclusions<Real>::reserve(int n, size_t partners)
 {
-    ExclusionRows rows;
-    rows.set(offsets, partners, n, threads);
+    if (partners > 0)
+    {
+        offsets_.resize(static_cast<size_t>(n) + 1);
+        partners_.resize(partners);
+        close_.resize(partners);
+        closeOf_.resize(n);
+        anyClose_.resize(3);
+        forces_.resize(3 * static_cast<size_t>(n));
+    }
+}
+
+template<class Real>
+void DeviceExclusions<Real>::copy(const DeviceExclusions& other, int n, cudaStream_t stream)
+{
+    setRows(other.offsets_.data(),
+            other.partners_.data(),
+            n,
+            other.length_,
+            other.longest_,
+            stream);
+}
+
+template<class Real>
+void DeviceExclusions<Real>::set(const ExclusionRows& rows, int n, cudaStream_t stream)
+{
     setRows(rows.offsets().data(),
             rows.partners().data(),
             n,
@@ -230,16 +249,13 @@ void DeviceExclusions<Real>::setRows(const int* offsets,
 {
     length_  = length;
     longest_ = longest;
+    reserve(n, length);
     if (length_ > 0)
     {
         offsets_.upload(offsets, static_cast<size_t>(n) + 1, stream);
         partners_.upload(partners, length_, stream);
-        close_.resize(length_);
         close_.clear(stream);
-        closeOf_.resize(n);
-        anyClose_.resize(3);
         anyClose_.clear(stream);
-        forces_.resize(3 * static_cast<size_t>(n));
     }
 }
 

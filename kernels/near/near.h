@@ -11,6 +11,7 @@
 
 #include "base/vectors.h"
 #include "cells/binning.h"
+#include "plan/near_field_shares.h"
 #include "ranks/device_plan.h"
 #include "runtime/device.h"
 #include "runtime/layout.h"
@@ -43,14 +44,19 @@ struct NearResults
     OrderedSums* scratch; //!< needed if sums are wanted
 };
 
+class ExclusionRows;
+
 //! Excluded pairs on the device, as symmetric compressed rows.
 template<class Real>
 class DeviceExclusions
 {
 public:
-    //! Takes pairs in either or both directions (host memory); i-i entries are dropped, repeated
-    //! ones merged, by so many threads.
-    void set(const int* offsets, const int* partners, int n, int threads, cudaStream_t stream);
+    //! Makes room for rows of n particles with so many partners in all; those before may be lost.
+    void reserve(int n, size_t partners);
+    //! Takes rows of n particles.
+    void set(const ExclusionRows& rows, int n, cudaStream_t stream);
+    //! Takes those of n particles that another device has; waits.
+    void copy(const DeviceExclusions& other, int n, cudaStream_t stream);
     //! Takes those of a plan of ranks.
     void set(const DevicePlan<Real>& plan, cudaStream_t stream);
 
@@ -112,14 +118,40 @@ private:
             anyClose_; //!< of the last step; of the running one; blocks that have finished
 };
 
+/*! \brief The part of the cells that a device visits, where several share the near field.
+ *
+ *  Where it begins and ends lies in device memory, so that it may change between replays of a graph. */
+struct CellShare
+{
+    const int* bounds =
+            nullptr; //!< [2] in 1/c_wholeOfShares of the cells, device memory; null: all
+    int parts = 1;   //!< the cells are divided into about so many such parts
+
+    //! So many of the cells lie before a bound.
+    FARFIELD_HD static int cellsBefore(int bound, int cells)
+    {
+        return static_cast<int>(static_cast<long long>(cells) * bound / c_wholeOfShares);
+    }
+};
+
 //! Cells that P2P has to visit.
 struct OccupiedCells
 {
     const int* cells; //!< in storage order, device memory; null: all cells of the grid
     const int* count; //!< [1] length of the list, device memory
     int all;          //!< cells of the grid
-    int expected;     //!< about so many cells hold particles
+    int expected;     //!< about so many cells of all hold particles
     int usual;        //!< about so many particles share the cell of a particle
+    CellShare share;
+
+    //! Entries of the list, or cells, that the share has, to be asked for on the device.
+    FARFIELD_HD void findShare(int* first, int* last) const
+    {
+        const int entries = cells != nullptr ? *count : all;
+        *first = share.bounds != nullptr ? CellShare::cellsBefore(share.bounds[0], entries) : 0;
+        *last  = share.bounds != nullptr ? CellShare::cellsBefore(share.bounds[1], entries)
+                                         : entries;
+    }
 };
 
 //! What a near-field pass needs.

@@ -61,8 +61,9 @@ int logSharesFor(const OccupiedCells& occupied)
             static_cast<long long>(deviceAttribute(cudaDevAttrMultiProcessorCount)) * c_fewWarps;
     const long long pairs =
             static_cast<long long>(Kernel::c_pieces) * occupied.usual * occupied.usual;
-    int logShares = 0;
-    while ((logShares < c_mostToFill && (occupied.expected << logShares) < fewCells)
+    int logShares      = 0;
+    const int expected = occupied.expected / occupied.share.parts;
+    while ((logShares < c_mostToFill && (expected << logShares) < fewCells)
            || (logShares < c_mostToShorten && (pairs >> logShares) > c_longWork))
     {
         logShares++;

@@ -403,16 +403,16 @@ __global__ void __launch_bounds__(c_warp* Shape::c_warps, Shape::c_blocks)
     const int warps     = static_cast<int>(gridDim.x) * Shape::c_warps;
     const int logShares = Shape::c_shares ? task.logShares : 0;
     const bool listed   = task.occupied.cells != nullptr;
-    const int entries   = listed ? *task.occupied.count : task.occupied.all;
-    const int items     = entries << logShares;
-    for (int item = static_cast<int>(blockIdx.x) * Shape::c_warps + warp; item < items;
+    int firstEntry, lastEntry;
+    task.occupied.findShare(&firstEntry, &lastEntry);
+    const int first = uniform(firstEntry << logShares, 0),
+              items = uniform(lastEntry << logShares, 0);
+    for (int item = first + static_cast<int>(blockIdx.x) * Shape::c_warps + warp; item < items;
          item += warps)
     {
-        int cell = item >> logShares;
-        if (listed)
-        {
-            cell = uniform(task.occupied.cells[cell], 0);
-        }
+        const int entry = item >> logShares;
+        // in either case: ptxas of CUDA 13.0 mistakes the condition of one that is not always done
+        const int cell = uniform(listed ? task.occupied.cells[entry] : entry, 0);
         const SourceSequence<Shape> sources(task, self, cell);
         __syncwarp();
         if (sources.own() > 0)

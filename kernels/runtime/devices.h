@@ -20,6 +20,18 @@ int requireUsableGpu(int deviceId);
 int exchangeDevice(int device);
 //! Makes the device before current again, after that one; what fails is met by later calls.
 void returnToDevice(int before, int device) noexcept;
+//! Another device is the current one of this thread while this lives.
+class OnDevice
+{
+public:
+    explicit OnDevice(int device) : device_(device), before_(exchangeDevice(device)) {}
+    ~OnDevice() { returnToDevice(before_, device_); }
+    OnDevice(const OnDevice&)            = delete;
+    OnDevice& operator=(const OnDevice&) = delete;
+
+private:
+    int device_, before_;
+};
 //! Name of a device.
 std::string gpuName(int device);
 

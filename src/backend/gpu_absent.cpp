@@ -17,7 +17,8 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double /*coulombConstant*/,
                                                  int /*threads*/,
                                                  bool /*reproducible*/,
                                                  int /*deviceId*/,
-                                                 const DeviceRanks<Real>* /*ranks*/)
+                                                 const DeviceRanks<Real>* /*ranks*/,
+                                                 const HelpersWanted& /*helpers*/)
 {
     throw Error(ErrorCode::NotCompiled,
                 "The device is 'gpu', but the CUDA backend is not compiled into this libfarfield: "
@@ -26,8 +27,8 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double /*coulombConstant*/,
 }
 
 template std::unique_ptr<GpuBackend<float>>
-makeGpuBackend<float>(double, int, bool, int, const DeviceRanks<float>*);
+makeGpuBackend<float>(double, int, bool, int, const DeviceRanks<float>*, const HelpersWanted&);
 template std::unique_ptr<GpuBackend<double>>
-makeGpuBackend<double>(double, int, bool, int, const DeviceRanks<double>*);
+makeGpuBackend<double>(double, int, bool, int, const DeviceRanks<double>*, const HelpersWanted&);
 
 } // namespace farfield

@@ -109,6 +109,13 @@ public:
     virtual std::string deviceName() const = 0;
     //! Its number.
     virtual int deviceId() const = 0;
+    //! How many helpers can be used.
+    virtual int helperCount() const = 0;
+    //! Uses so many of them, the first ones; waits.
+    virtual void useHelpers(int count) = 0;
+    //! As Setup.
+    virtual std::vector<HelperDevice> helpers() const = 0;
+    virtual std::string helpersLost() const           = 0;
     //! Makes its device the current one of this thread. \returns the one that was
     virtual int makeCurrent() const = 0;
     //! Makes that one current again.
@@ -139,6 +146,13 @@ private:
     int before_;
 };
 
+//! Devices that help with the near field.
+struct HelpersWanted
+{
+    DeviceList devices = {};    //!< as Options::helperDevices
+    bool ifFaster      = false; //!< as Options::helpersIfFaster: none is used before useHelpers()
+};
+
 //! Whether this build and this machine can run the CUDA backend. \param[in] deviceId  as Options
 bool gpuIsUsable(int deviceId);
 /*! \brief The CUDA backend.
@@ -146,13 +160,22 @@ bool gpuIsUsable(int deviceId);
  *  \param[in] reproducible  as Options::reproducible
  *  \param[in] deviceId      as Options::deviceId
  *  \param[in] ranks         of a system on several ranks, or null
- *  \throws Error  NotCompiled: built without CUDA; DeviceFailure: no usable GPU */
+ *  \param[in] helpers       further devices; none with ranks
+ *  \throws Error  NotCompiled: built without CUDA; DeviceFailure: no usable GPU; InvalidArgument,
+ *                 Unsupported: a helper cannot be one */
 template<class Real>
 std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
                                                  int threads,
                                                  bool reproducible,
                                                  int deviceId,
-                                                 const DeviceRanks<Real>* ranks = nullptr);
+                                                 const DeviceRanks<Real>* ranks = nullptr,
+                                                 const HelpersWanted& helpers   = {});
+
+/*! \brief For tests: the device of a solver may be its helper, too, any number of times.
+ *
+ *  All but the access to the memory of another GPU can then be tested on one.
+ *  \returns whether it might before */
+bool letDevicesHelpThemselves(bool may);
 
 } // namespace farfield
 

@@ -47,6 +47,7 @@ public:
         device_(device), charges_(charges), operators_(operators),
         errors_(options, device, charges, operators, pipeline)
     {
+        network_.helpers = options.helpersIfFaster ? 0 : options.helperDevices.size();
     }
 
     /*! \brief Errors count where there are no charges, too.
@@ -57,6 +58,8 @@ public:
     //! What is chosen is for several ranks; errors are measured on this one.
     void setNetwork(const Network& network) { network_ = network; }
     const Network& network() const { return network_; }
+    //! What is chosen is for a GPU with so many helpers.
+    void setHelpers(int helpers) { network_.helpers = helpers; }
     /*! \brief Errors are relative to no less than this, kJ/mol/nm: particles that are a part of a
      *         system, whose forces are added to those of the whole. */
     void setLeastForce(double force) { errors_.setLeastForce(force); }

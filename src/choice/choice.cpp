@@ -78,7 +78,24 @@ void Choice<Real>::follow(const Place<Real>& place, const Positions& positions)
     {
         followSpread(place, positions);
     }
+    if (helpersAreOpen_)
+    {
+        timeHelpers(positions);
+    }
     chosen_.complete(charges_->numbers());
+}
+
+template<class Real>
+void Choice<Real>::timeHelpers(const Positions& positions)
+{
+    helpersAreOpen_  = false;
+    const Real* x    = positions();
+    const auto times = [&]
+    {
+        mixForChoice();
+        timed_ = farfield::timeHelpers(options_, *charges_, x, evaluator_, &accuracy_);
+    };
+    operators_->change([&] { evaluator_->times().notCounted(times); });
 }
 
 template<class Real>
@@ -144,7 +161,8 @@ void Choice<Real>::choose(const Place<Real>& place,
         {
             const Mat3 inUse =
                     options_.boundary == Boundary::Periodic ? place.box : operators_->box();
-            timed_ = tune(options_, *charges_, inUse, x, evaluator_, &accuracy_);
+            timed_          = tune(options_, *charges_, inUse, x, evaluator_, &accuracy_);
+            helpersAreOpen_ = false;
         }
     };
     operators_->change(
@@ -219,6 +237,8 @@ void Choice<Real>::restore(const SavedState& state)
     chosen_.restore(state);
     measuredSpread_ = 0;
     timed_.clear();
+    helpersAreOpen_ = options_.tune && options_.helpersIfFaster && evaluator_->gpu() != nullptr
+                      && evaluator_->gpu()->helperCount() > 0;
 }
 
 template class Choice<float>;

@@ -93,6 +93,8 @@ private:
                 bool mayTune,
                 WhereMissed whereMissed);
     void mixForChoice();
+    //! Times helpers of operators that a saved state has brought. \param[in] positions  called if needed
+    void timeHelpers(const Positions& positions);
 
     Options options_;
     ChargeSet<Real>* charges_;
@@ -105,6 +107,7 @@ private:
     bool isFieldOfMix_       = false; //!< measured with the charges in use, of those of two states
     double typicalForce_     = 0;     //!< kJ/mol/nm
     double measuredSpread_   = 0;     //!< nm, see isSpreadAsMeasured(); 0: not known
+    bool helpersAreOpen_     = false; //!< which helpers are the fastest is to be found out
     std::vector<TimedSetting> timed_;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <limits>
 #include <numeric>
 
 #include "plan/cost_model.h"
@@ -17,18 +18,33 @@ namespace
 
 //! Settings that were timed differ if their times differ by more than this.
 constexpr double c_timingNoise = 0.03;
+//! Helpers are used from this gain on: a run has other work, and launches for helpers cost time.
+constexpr double c_leastGainOfHelpers = 0.05;
+//! Settings that are timed for a number of helpers, beside those without.
+constexpr size_t c_mostWithHelpers = 3;
 //! No further setting is timed after so many seconds.
 constexpr double c_longestTuning = 20;
 constexpr double c_nsPerSecond   = 1e9;
 
+//! Numbers of helpers that are timed.
+std::vector<int> helpersToTime(const Options& options, int available)
+{
+    if (!options.helpersIfFaster || available == 0)
+    {
+        return { options.helpersIfFaster ? 0 : available };
+    }
+    return available == 1 ? std::vector<int>{ 0, 1 } : std::vector<int>{ 0, 1, available };
+}
+
 //! Settings whose errors suffice, the cheapest first; for several ranks those that one would take
-//! follow.
+//! follow, with helpers those that other numbers of them would take.
 template<class Real>
 std::vector<Discretisation> settingsToTime(const Options& options,
                                            const Mat3& box,
                                            const Occupancy& occupied,
                                            const Discretisation& sufficient,
-                                           const AccuracyControl<Real>& accuracy)
+                                           const AccuracyControl<Real>& accuracy,
+                                           const std::vector<int>& helpers)
 {
     Options ofWater  = options;
     ofWater.accuracy = options.accuracy / std::max(sufficient.systemFactor, 1e-3);
@@ -36,12 +52,13 @@ std::vector<Discretisation> settingsToTime(const Options& options,
     task.occupancy   = occupied;
     task.network     = accuracy.network();
     auto settings    = discretisationsToTime(task);
-    if (task.network.ranks() > 1)
+    const auto also  = [&](const Network& network, size_t most)
     {
-        // between these and those for one rank are all that may be the fastest
-        task.network = {};
-        for (const Discretisation& d : discretisationsToTime(task))
+        task.network       = network;
+        const auto further = discretisationsToTime(task);
+        for (size_t k = 0; k < std::min(most, further.size()); k++)
         {
+            const Discretisation& d = further[k];
             if (std::none_of(settings.begin(),
                              settings.end(),
                              [&](const Discretisation& other) { return d.hasSettingOf(other); }))
@@ -49,6 +66,17 @@ std::vector<Discretisation> settingsToTime(const Options& options,
                 settings.push_back(d);
             }
         }
+    };
+    if (task.network.ranks() > 1)
+    {
+        // between these and those for one rank are all that may be the fastest
+        also({}, std::numeric_limits<size_t>::max());
+    }
+    for (size_t k = 1; k < helpers.size(); k++)
+    {
+        Network network;
+        network.helpers = helpers[k];
+        also(network, c_mostWithHelpers);
     }
     for (Discretisation& d : settings)
     {
@@ -91,6 +119,102 @@ double secondsOf(const typename GpuBackend<Real>::DeviceArrays& arrays,
     return whole * (alike + (1 - alike) / ranks) + messages / c_nsPerSecond;
 }
 
+//! Times settings one by one, with every number of helpers.
+template<class Real>
+class Timing
+{
+public:
+    Timing(const ChargeSet<Real>& charges,
+           const Occupancy& occupied,
+           const Real* x,
+           const std::vector<int>& helpers,
+           const Network& network,
+           Evaluator<Real>* evaluator) :
+        charges_(charges),
+        occupied_(occupied), arrays_(evaluator->gpu()->place(x)), helpers_(helpers),
+        network_(network), evaluator_(evaluator)
+    {
+    }
+    //! Times the operators in use. \param[in] setting  its number, of those that are timed
+    void add(size_t setting, const Discretisation& d, const Mat3& box)
+    {
+        GpuBackend<Real>* const gpu = evaluator_->gpu();
+        const Grid leaf             = d.leafGrid(box);
+        const Work work(d, occupied_, charges_.takingPart());
+        for (const int helpers : helpers_)
+        {
+            if (helpers > gpu->helperCount())
+            {
+                continue; // they have been lost
+            }
+            gpu->useHelpers(helpers);
+            const double seconds = secondsOf(arrays_, work, network_, evaluator_);
+            timed_.push_back({ d.order,
+                               d.ws,
+                               d.levels,
+                               d.engineInUse(),
+                               leaf.count(),
+                               leaf.unit(),
+                               helpers,
+                               seconds });
+            settings_.push_back(setting);
+        }
+    }
+    //! The one to take of those whose settings may be; beyond the last if none was timed.
+    template<class MayBe>
+    size_t fastest(const MayBe& mayBe) const
+    {
+        size_t best = timed_.size();
+        for (const int helpers : helpers_)
+        {
+            size_t own = timed_.size();
+            for (size_t k = 0; k < timed_.size(); k++)
+            {
+                if (timed_[k].helpers == helpers && mayBe(settings_[k])
+                    && (own == timed_.size()
+                        || timed_[k].seconds < (1 - c_timingNoise) * timed_[own].seconds))
+                {
+                    own = k;
+                }
+            }
+            if (own < timed_.size()
+                && (best == timed_.size()
+                    || timed_[own].seconds < (1 - c_leastGainOfHelpers) * timed_[best].seconds))
+            {
+                best = own;
+            }
+        }
+        return best;
+    }
+    size_t settingOf(size_t timed) const { return settings_[timed]; }
+    //! Uses the helpers of what was timed. \param[in] k  of these; beyond the last: nothing is in use
+    void use(size_t k, AccuracyControl<Real>* accuracy)
+    {
+        if (k < timed_.size())
+        {
+            timed_[k].isInUse = true;
+            useHelpers(timed_[k].helpers, accuracy);
+        }
+    }
+    //! Uses so many, and has later choices be for them.
+    void useHelpers(int helpers, AccuracyControl<Real>* accuracy)
+    {
+        evaluator_->gpu()->useHelpers(std::min(helpers, evaluator_->gpu()->helperCount()));
+        accuracy->setHelpers(helpers);
+    }
+    const std::vector<TimedSetting>& timed() const { return timed_; }
+
+private:
+    const ChargeSet<Real>& charges_;
+    const Occupancy& occupied_;
+    typename GpuBackend<Real>::DeviceArrays arrays_;
+    std::vector<int> helpers_;
+    Network network_;
+    Evaluator<Real>* evaluator_;
+    std::vector<TimedSetting> timed_;
+    std::vector<size_t> settings_; //!< of timed_
+};
+
 } // namespace
 
 template<class Real>
@@ -104,36 +228,24 @@ std::vector<TimedSetting> tune(const Options& options,
     OperatorsInUse<Real>* const operators = &evaluator->operators();
     const Discretisation sufficient       = operators->discretisation();
     const Occupancy occupied              = charges.occupancy(x, box);
-    const auto settings = settingsToTime(options, box, occupied, sufficient, *accuracy);
-    if (settings.size() < 2)
+    const std::vector<int> helpers        = helpersToTime(options, evaluator->gpu()->helperCount());
+    const auto settings = settingsToTime(options, box, occupied, sufficient, *accuracy, helpers);
+    if (settings.size() < 2 && helpers.size() < 2)
     {
         return {};
     }
-    const auto arrays = evaluator->gpu()->place(x);
-    const auto begin  = std::chrono::steady_clock::now();
-    const auto spent  = [&]
+    Timing<Real> timing(charges, occupied, x, helpers, accuracy->network(), evaluator);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto spent = [&]
     { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
-    std::vector<TimedSetting> timed;
-    size_t best = 0, built = 0;
+    size_t built = 0;
     for (size_t k = 0; k < settings.size() && (k == 0 || spent() < c_longestTuning); k++)
     {
-        const Discretisation& d = settings[k];
-        built                   = k;
+        built = k;
         try
         {
-            operators->build(d);
-            const Grid leaf      = d.leafGrid(box);
-            const double seconds = secondsOf(arrays,
-                                             Work(d, occupied, charges.takingPart()),
-                                             accuracy->network(),
-                                             evaluator);
-            timed.push_back({ d.order,
-                              d.ws,
-                              d.levels,
-                              d.engineInUse(),
-                              leaf.count(),
-                              leaf.unit(),
-                              seconds });
+            operators->build(settings[k]);
+            timing.add(k, settings[k], box);
         }
         catch (const Error& error)
         {
@@ -143,32 +255,48 @@ std::vector<TimedSetting> tune(const Options& options,
             }
             break; // the first one fitted
         }
-        if (timed[k].seconds < (1 - c_timingNoise) * timed[best].seconds)
-        {
-            best = k;
-        }
     }
+    size_t taken      = timing.fastest([](size_t /*setting*/) { return true; });
+    const size_t best = timing.settingOf(taken);
     if (built != best)
     {
         operators->build(settings[best]);
     }
+    timing.useHelpers(timing.timed()[taken].helpers, accuracy);
     if (!accuracy->stillSuffices(x, box))
     {
         // what was measured before is known to do; it need not be one of those that were timed
         operators->build(sufficient);
-        best = 0;
-        while (best < timed.size() && !settings[best].hasSettingOf(sufficient))
-        {
-            best++;
-        }
+        taken = timing.fastest([&](size_t setting)
+                               { return settings[setting].hasSettingOf(sufficient); });
     }
-    if (best < timed.size())
-    {
-        timed[best].isInUse = true;
-    }
-    return timed;
+    timing.use(taken, accuracy);
+    return timing.timed();
 }
 
+template<class Real>
+std::vector<TimedSetting> timeHelpers(const Options& options,
+                                      const ChargeSet<Real>& charges,
+                                      const Real* x,
+                                      Evaluator<Real>* evaluator,
+                                      AccuracyControl<Real>* accuracy)
+{
+    const OperatorsInUse<Real>& operators = evaluator->operators();
+    const Mat3 box                        = operators.box();
+    const Occupancy occupied              = charges.occupancy(x, box);
+    Timing<Real> timing(charges,
+                        occupied,
+                        x,
+                        helpersToTime(options, evaluator->gpu()->helperCount()),
+                        accuracy->network(),
+                        evaluator);
+    timing.add(0, operators.discretisation(), box);
+    timing.use(timing.fastest([](size_t /*setting*/) { return true; }), accuracy);
+    return timing.timed();
+}
+
+template decltype(timeHelpers<float>) timeHelpers<float>;
+template decltype(timeHelpers<double>) timeHelpers<double>;
 template decltype(tune<float>) tune<float>;
 template decltype(tune<double>) tune<double>;
 

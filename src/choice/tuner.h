@@ -20,7 +20,8 @@ namespace farfield
  *  The operators in use must meet the accuracy; they stay if nothing is faster by more than the
  *  timing may err, or if what is faster turns out not to meet it. Where the choice is for several
  *  ranks, all is timed on this one: M2L, which every GPU does for all cells, counts whole, the rest by
- *  the share of a rank.
+ *  the share of a rank. With Options::helpersIfFaster each setting is timed without helpers, with one
+ *  and with all.
  *  \param[in] x  [n][3], nm, host memory
  *  \returns what was timed, in that order; empty if there was no choice */
 template<class Real>
@@ -30,6 +31,16 @@ std::vector<TimedSetting> tune(const Options& options,
                                const Real* x,
                                Evaluator<Real>* evaluator,
                                AccuracyControl<Real>* accuracy);
+
+/*! \brief Times the operators in use as tune() does, and uses the helpers that are the fastest.
+ *  \param[in] x  [n][3], nm, host memory
+ *  \returns what was timed */
+template<class Real>
+std::vector<TimedSetting> timeHelpers(const Options& options,
+                                      const ChargeSet<Real>& charges,
+                                      const Real* x,
+                                      Evaluator<Real>* evaluator,
+                                      AccuracyControl<Real>* accuracy);
 
 } // namespace farfield
 

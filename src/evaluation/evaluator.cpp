@@ -23,12 +23,21 @@ std::unique_ptr<Backend<Real>> makeBackend(const Options& options,
     const bool mayUseGpu = options.device == Device::Auto && gpuIsUsable(options.deviceId);
     if (options.device == Device::Gpu || mayUseGpu)
     {
-        auto onGpu = makeGpuBackend<Real>(
-                options.coulombConstant, threads, options.reproducible, options.deviceId, ranks);
-        *gpu = onGpu.get();
+        checkHelpers(options.helperDevices, Device::Gpu, ranks != nullptr);
+        auto onGpu = makeGpuBackend<Real>(options.coulombConstant,
+                                          threads,
+                                          options.reproducible,
+                                          options.deviceId,
+                                          ranks,
+                                          { options.helperDevices, options.helpersIfFaster });
+        *gpu       = onGpu.get();
         return onGpu;
     }
     checkEngine(options.m2l, Device::Cpu);
+    if (!options.helpersIfFaster)
+    {
+        checkHelpers(options.helperDevices, Device::Cpu, ranks != nullptr);
+    }
     return makeCpuBackend<Real>(
             options.coulombConstant, threads, ranks != nullptr ? ranks->partition : nullptr);
 }
@@ -76,6 +85,11 @@ Setup Evaluator<Real>::setup() const
     s.threads    = threads_;
     s.deviceName = gpu_ != nullptr ? gpu_->deviceName() : cpuTargetName();
     s.deviceId   = gpu_ != nullptr ? gpu_->deviceId() : -1;
+    if (gpu_ != nullptr)
+    {
+        s.helpers     = gpu_->helpers();
+        s.helpersLost = gpu_->helpersLost();
+    }
     return s;
 }
 

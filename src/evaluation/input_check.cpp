@@ -66,6 +66,25 @@ void checkEngine(M2lEngine engine, Device device)
     }
 }
 
+void checkHelpers(const DeviceList& helpers, Device device, bool onRanks)
+{
+    if (helpers.size() > c_maxHelperDevices)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "There are " + std::to_string(helpers.size()) + " helper devices: at most "
+                            + std::to_string(c_maxHelperDevices) + " can be used.",
+                    "helperDevices");
+    }
+    if (!helpers.empty() && (device == Device::Cpu || onRanks))
+    {
+        throw Error(ErrorCode::Unsupported,
+                    std::string("Helper devices need a solver with the device 'gpu' on one rank; "
+                                "this one ")
+                            + (device == Device::Cpu ? "has 'cpu'." : "is on several ranks."),
+                    "helperDevices");
+    }
+}
+
 void checkOnGpu(bool isOnGpu)
 {
     if (!isOnGpu)

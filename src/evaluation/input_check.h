@@ -24,6 +24,11 @@ template<class Real>
 void checkOptions(const Options& options);
 //! That the device has what the options ask for. \throws Error  Unsupported
 void checkEngine(M2lEngine engine, Device device);
+/*! \brief That there may be helpers.
+ *  \param[in] device    in use, never Auto
+ *  \param[in] onRanks   whether the system is on several ranks
+ *  \throws Error  InvalidArgument: they are too many; Unsupported: the solver is not one GPU's */
+void checkHelpers(const DeviceList& helpers, Device device, bool onRanks);
 //! That the backend is a GPU's. \throws Error  Unsupported
 void checkOnGpu(bool isOnGpu);
 /*! \brief The box as a matrix.

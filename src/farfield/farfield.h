@@ -119,8 +119,16 @@ struct TimedSetting
     M2lEngine m2l       = M2lEngine::Auto; //!< never Auto
     long long leafCells = 0;
     double cellSize     = 0;     //!< nm
+    int helpers         = 0;     //!< of Options::helperDevices, the first ones
     double seconds      = 0;     //!< per evaluation of forces
     bool isInUse        = false; //!< at most one of those that were timed is
+};
+
+//! A device that computes a part of the near field, see Options::helperDevices.
+struct HelperDevice
+{
+    int deviceId = -1;
+    double share = 0; //!< its part of the cells of the near field, now
 };
 
 //! The discretisation in use, for logs and tests.
@@ -162,6 +170,11 @@ struct Setup
     int threads      = 0;   //!< OpenMP threads
     std::string deviceName; //!< processor: SIMD target or GPU name
     int deviceId = -1;      //!< CUDA device; -1 on the CPU
+    //! Those in use, in the order of Options::helperDevices. The device of the solver has the rest of
+    //! the near field.
+    std::vector<HelperDevice> helpers;
+    //! Why all helpers were left out, see Options::helpersIfFaster; empty if they can be used.
+    std::string helpersLost;
     //! What was timed, in the order of predicted cost; empty unless Options::tune.
     std::vector<TimedSetting> timed;
 };

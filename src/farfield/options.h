@@ -17,6 +17,7 @@
 #include <cstddef>
 
 #include <array>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <string_view>
@@ -51,6 +52,9 @@ constexpr double c_cellSizeRounding = 4.0 * std::numeric_limits<float>::epsilon(
 constexpr int c_maxThreads  = 4096;
 constexpr int c_maxDeviceId = 1 << 16;
 
+//! The most GPUs that can be helpers, see Options::helperDevices.
+constexpr int c_maxHelperDevices = 7;
+
 //! Where the work is done.
 enum class Device
 {
@@ -77,6 +81,40 @@ enum class Boundary
     Periodic, //!< those along all box vectors
     Open,     //!< none; the box is not read
     Slab      //!< those along the first two box vectors; the third is not read
+};
+
+//! CUDA devices by their numbers, from 0.
+class DeviceList
+{
+public:
+    constexpr DeviceList() = default;
+    constexpr DeviceList(std::initializer_list<int> devices)
+    {
+        for (const int device : devices)
+        {
+            add(device);
+        }
+    }
+    //! Devices beyond the first c_maxHelperDevices are counted, but not kept; a Solver refuses them.
+    constexpr void add(int device)
+    {
+        if (count_ < c_maxHelperDevices)
+        {
+            ids_[count_] = device;
+        }
+        count_++;
+    }
+    constexpr int size() const { return count_; }
+    constexpr bool empty() const { return count_ == 0; }
+    constexpr const int* begin() const { return ids_; }
+    constexpr const int* end() const
+    {
+        return ids_ + (count_ < c_maxHelperDevices ? count_ : c_maxHelperDevices);
+    }
+
+private:
+    int ids_[c_maxHelperDevices] = {};
+    int count_                   = 0;
 };
 
 //! Settings of a Solver. All are checked by its constructor.
@@ -115,6 +153,20 @@ struct Options
     Device device = Device::Auto;
     //! CUDA device to work on, from 0; -1: the one that is current where the solver is made.
     int deviceId = -1;
+    /*! \brief Further CUDA devices, which compute a part of the near field; at most c_maxHelperDevices.
+     *
+     *  They are other ones than the device of the solver, of the same kind, and reach its memory.
+     *  Each of them bins all particles and takes the pairs of a part of the cells; the far field stays
+     *  on the device of the solver. The parts follow the times of the devices, but with
+     *  Options::reproducible, where they are fixed. See Setup::helpers. It is not an option by name:
+     *  c_options has no row for it, and none for Options::helpersIfFaster. */
+    DeviceList helperDevices = {};
+    /*! \brief Uses none, the first, or all of Options::helperDevices: whichever is fastest.
+     *
+     *  With Options::tune each is timed. Without it nothing is timed, and none is used. A device that
+     *  cannot help, or has no memory for it, is no error then: all are left out, and
+     *  Setup::helpersLost says why. */
+    bool helpersIfFaster = false;
     //! Use least-squares instead of truncated M2L operators: half the error at equal order.
     bool leastSquares = true;
     //! OpenMP threads: all teams have so many, whatever the work. 0: usableThreads().
@@ -260,7 +312,7 @@ struct OptionDescription
     const char* text;   //!< one sentence
 };
 
-/*! \brief All options, in the order of Options.
+/*! \brief All options but those of helpers, in the order of Options.
  *
  *  \tparam Real  the precision, on which the best accuracy depends */
 template<class Real>

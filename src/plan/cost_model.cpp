@@ -97,6 +97,16 @@ Times timesOnGpu(const Work& w)
     return t;
 }
 
+/*! \brief Time of a GPU whose near field other GPUs share: that of its far field, or of an even part of
+ *         all work. Where neither is much longer, both count, as work is not divided to the last pair. */
+double costWithHelpers(const Times& t, int helpers)
+{
+    constexpr double c_ofShorter = 0.1;
+    const double far             = t.sum() - t.near;
+    const double even            = t.sum() / (1 + helpers);
+    return std::min(t.sum(), std::max(far, even) + c_ofShorter * std::min(far, even));
+}
+
 //! Cores, or GPUs, of a rank.
 double threadsOfRank(Device device, const Network& network)
 {
@@ -189,7 +199,7 @@ double predictedCost(Device device, const Work& w, const Network& network)
     const int ranks = network.ranks();
     if (ranks == 1)
     {
-        return t.sum();
+        return network.helpers > 0 ? costWithHelpers(t, network.helpers) : t.sum();
     }
     const double teams  = ranks * threadsOfRank(device, network);
     const double grown  = ranks * reachedCells(device, w, network) / w.cells;

@@ -36,6 +36,7 @@ struct Network
     int threads    = 1;           //!< of a rank
     double message = 0;           //!< ns for each message of an exchange, whatever is in it
     double number  = 0;           //!< ns for each number in it
+    int helpers    = 0;           //!< further GPUs for the near field of one rank
 
     int ranks() const { return parts[0] * parts[1] * parts[2]; }
     //! Time of what is sent, ns.

@@ -35,9 +35,10 @@ void PerturbedCharges<Real>::set(const Real* chargesA, const Real* chargesB, int
     std::unique_ptr<SingleState<Real>> fresh;
     if (!difference_)
     {
-        Options own = options_;
-        own.tune    = false;
-        fresh       = std::make_unique<SingleState<Real>>(own);
+        Options own       = options_;
+        own.tune          = false;
+        own.helperDevices = {}; // few particles
+        fresh             = std::make_unique<SingleState<Real>>(own);
         if (!state_.empty())
         {
             fresh->choice().restore(fresh->choice().checked(state_));

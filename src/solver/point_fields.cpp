@@ -14,7 +14,8 @@ namespace farfield
 template<class Real>
 PointFields<Real>::PointFields(const Options& options) : options_(options)
 {
-    options_.tune = false;
+    options_.tune          = false;
+    options_.helperDevices = {};
 }
 
 template<class Real>

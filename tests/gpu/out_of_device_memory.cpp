@@ -11,6 +11,7 @@
  */
 #include <cuda_runtime_api.h>
 
+#include "backend/gpu_backend.h"
 #include "failing_allocations.h"
 
 extern "C"
@@ -46,7 +47,16 @@ struct FloatHierarchy : MemoryKind<float, M2lEngine::Hierarchy, Device::Gpu>
 struct DoubleGemm : MemoryKind<double, M2lEngine::Gemm, Device::Gpu>
 {
 };
-using OnDevice = ::testing::Types<FloatFft, FloatHierarchy, DoubleGemm>;
+//! The device helps itself.
+struct HelpedFloatFft : MemoryKind<float, M2lEngine::Fft, Device::Gpu>
+{
+    static DeviceList helpers()
+    {
+        letDevicesHelpThemselves(true);
+        return { 0 };
+    }
+};
+using OnDevice = ::testing::Types<FloatFft, FloatHierarchy, DoubleGemm, HelpedFloatFft>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, OutOfMemory, OnDevice);
 
 } // namespace

@@ -53,6 +53,14 @@ def test_a_wrong_value_of_the_variable_is_refused(work, water, value):
     assert f"The environment variable {VARIABLE} is '{value}'" in done.text
 
 
+@pytest.mark.parametrize("value", ["gpu", "", "1,", "-1", "1;2"])
+def test_a_wrong_value_of_the_variable_of_helpers_is_refused(work, water, value):
+    name = prepared(work, water)
+    done = simulation.mdrun(work, name, variables={"GMX_FMM_HELPERS": value}, time_limit=60)
+    assert done.status == 1
+    assert f"The environment variable GMX_FMM_HELPERS is '{value}'" in done.text
+
+
 def test_the_log_says_who_chose_the_device(work, water):
     name = prepared(work, water, "cpu")
     simulation.mdrun(work, name).ok()

@@ -146,6 +146,8 @@ struct MemoryKind
     using Real                        = RealType;
     static constexpr M2lEngine engine = engineValue;
     static constexpr Device device    = deviceValue;
+    //! Further GPUs.
+    static DeviceList helpers() { return {}; }
 };
 
 //! So many allocations of a call fail each, and then others ever farther apart: set-up repeats
@@ -172,15 +174,16 @@ protected:
     Options options(int threads = 1) const
     {
         Options options;
-        options.device       = Config::device;
-        options.reproducible = true;
-        options.threads      = threads;
-        options.order        = 1;
-        options.directRange  = 1;
-        options.accuracy     = 1e-2;
-        options.leastSquares = false;
-        options.m2l          = Config::engine;
-        options.cellSize     = 1;
+        options.device        = Config::device;
+        options.helperDevices = Config::helpers();
+        options.reproducible  = true;
+        options.threads       = threads;
+        options.order         = 1;
+        options.directRange   = 1;
+        options.accuracy      = 1e-2;
+        options.leastSquares  = false;
+        options.m2l           = Config::engine;
+        options.cellSize      = 1;
         return options;
     }
     std::unique_ptr<Solver<Real>> loaded(int threads = 1) const

@@ -34,6 +34,9 @@ namespace farfield
 namespace test
 {
 
+//! Helpers of every solver on a GPU whose options come from its configuration.
+inline DeviceList helpersOfTests;
+
 //! A backend and a precision; every typed test runs in each.
 template<class RealType, Device deviceValue>
 struct Configuration
@@ -44,6 +47,10 @@ struct Configuration
     {
         Options result;
         result.device = device;
+        if (device == Device::Gpu)
+        {
+            result.helperDevices = helpersOfTests;
+        }
         return result;
     }
 };

@@ -344,6 +344,28 @@ TEST(CostModel, GrowsWithTheWork)
     }
 }
 
+//! Further GPUs gain, but never more than their number, and more where cells are larger.
+TEST(CostModel, HelpersShareTheNearField)
+{
+    const std::vector<double> x = positionsIn(0, 20000);
+    const Work small = workOf(x, 16, 1, 1), large = workOf(x, 8, 1, 1);
+    const auto gain = [](const Work& work, int helpers)
+    {
+        Network network;
+        network.helpers = helpers;
+        return predictedCost(Device::Gpu, work) / predictedCost(Device::Gpu, work, network);
+    };
+    for (const int helpers : { 1, 2, 3 })
+    {
+        SCOPED_TRACE(std::to_string(helpers) + " helpers");
+        EXPECT_GT(gain(large, helpers), 1);
+        EXPECT_LT(gain(large, helpers), 1 + helpers);
+        EXPECT_GE(gain(large, helpers), gain(large, helpers - 1));
+        EXPECT_GT(gain(large, helpers), gain(small, helpers));
+    }
+    EXPECT_EQ(gain(large, 0), 1);
+}
+
 //! A network of ranks of one thread.
 Network networkOf(int ranks, double message, double number)
 {

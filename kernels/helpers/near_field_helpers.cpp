@@ -1,0 +1,320 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "helpers/near_field_helpers.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "backend/gpu_backend.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! See letDevicesHelpThemselves().
+bool mayHelpThemselves = false;
+
+//! What decides on the results of the same kernels.
+struct Kind
+{
+    int major = 0, minor = 0;
+
+    explicit Kind(int device)
+    {
+        check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+              "reading a property of the device");
+        check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
+              "reading a property of the device");
+    }
+    bool operator==(const Kind& other) const
+    {
+        return major == other.major && minor == other.minor;
+    }
+};
+
+void checkDevices(const DeviceList& devices, int home)
+{
+    const auto refuse = [](ErrorCode code, int device, const std::string& why) {
+        throw Error(
+                code, "The helper device " + std::to_string(device) + " " + why, "helperDevices");
+    };
+    for (const int* device = devices.begin(); device != devices.end() && !mayHelpThemselves;
+         ++device)
+    {
+        if (*device == home)
+        {
+            refuse(ErrorCode::InvalidArgument, *device, "is the device of the solver itself.");
+        }
+        if (std::find(devices.begin(), device, *device) != device)
+        {
+            refuse(ErrorCode::InvalidArgument, *device, "is given twice.");
+        }
+    }
+    int existing = 0;
+    check(cudaGetDeviceCount(&existing), "counting devices");
+    for (const int device : devices)
+    {
+        if (device < 0 || device >= existing)
+        {
+            refuse(ErrorCode::InvalidArgument,
+                   device,
+                   "does not exist: devices are numbered from 0 to " + std::to_string(existing - 1)
+                           + ".");
+        }
+        if (!(Kind(device) == Kind(home)))
+        {
+            // particles at the border of two cells have to be in the same one everywhere
+            refuse(ErrorCode::Unsupported,
+                   device,
+                   "(" + gpuName(device) + ") is another kind of GPU than that of the solver ("
+                           + gpuName(home) + ").");
+        }
+    }
+}
+
+} // namespace
+
+bool letDevicesHelpThemselves(bool may)
+{
+    return std::exchange(mayHelpThemselves, may);
+}
+
+template<class Real>
+NearFieldHelpers<Real>::NearFieldHelpers(const DeviceList& devices, int home, bool reproducible) :
+    reproducible_(reproducible)
+{
+    checkDevices(devices, home);
+    for (const int device : devices)
+    {
+        connectDevices(home, device);
+        auto connection = std::make_unique<Connection>();
+        connection->totals.resize(1);
+        const OnDevice scope(device);
+        connection->part = std::make_unique<NearFieldPart<Real>>(device, reproducible);
+        connections_.push_back(std::move(connection));
+    }
+    use(available());
+}
+
+template<class Real>
+NearFieldHelpers<Real>::~NearFieldHelpers() = default;
+
+template<class Real>
+void NearFieldHelpers<Real>::use(int count)
+{
+    const ShareState first = firstShares(count);
+    state_.upload(&first, 1, send_);
+    used_ = count;
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::synchronize() const
+{
+    for (int h = 0; h < used_; h++)
+    {
+        connections_[h]->part->synchronize();
+    }
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::reserve(const ParticleCounts& counts, int cells)
+{
+    // what runs here may write to memory of helpers
+    check(cudaDeviceSynchronize(), "waiting for the GPU");
+    haveParticles_ = false;
+    counts_        = {};
+    for (const auto& connection : connections_)
+    {
+        connection->forces.resize(counts.all);
+        connection->part->resize(counts, cells);
+    }
+    counts_ = counts;
+    cells_  = cells;
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::setParticles(const ParticleArrays<Real>& home,
+                                          const DeviceCells<Real>& sorted,
+                                          int cells)
+{
+    if (!(home.counts() == counts_) || cells != cells_)
+    {
+        reserve(home.counts(), cells);
+    }
+    haveParticles_ = false;
+    for (const auto& connection : connections_)
+    {
+        connection->part->setParticles(home);
+    }
+    adoptEvaluation(sorted);
+    haveParticles_ = true;
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::adoptEvaluation(const DeviceCells<Real>& home)
+{
+    for (const auto& connection : connections_)
+    {
+        connection->part->adoptEvaluation(home);
+    }
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::reserveExclusions(int n, size_t partners)
+{
+    haveExclusions_ = false;
+    for (const auto& connection : connections_)
+    {
+        connection->part->reserveExclusions(n, partners);
+    }
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::setExclusions(const DeviceExclusions<Real>& home, int n)
+{
+    haveExclusions_ = false;
+    for (const auto& connection : connections_)
+    {
+        connection->part->setExclusions(home, n);
+    }
+    haveExclusions_ = true;
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::catchUp(const ParticleArrays<Real>& particles,
+                                     const DeviceCells<Real>& sorted,
+                                     const DeviceExclusions<Real>& exclusions,
+                                     int cells)
+{
+    if (!haveParticles_)
+    {
+        setParticles(particles, sorted, cells);
+    }
+    if (!haveExclusions_)
+    {
+        setExclusions(exclusions, particles.size());
+    }
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::forgetOccupancy(int cells, int usual)
+{
+    for (const auto& connection : connections_)
+    {
+        connection->part->forgetOccupancy(cells, usual);
+    }
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::start(const NearEvaluation& evaluation,
+                                   const Real* x,
+                                   const DeviceNearField<Real>& home)
+{
+    evaluation_       = evaluation;
+    evaluation_.parts = used_;
+    measured_         = !reproducible_ && evaluation.wanted == NearSums::None;
+    if (measured_)
+    {
+        placed_.record(send_);
+        placed_.holdBack(watch_);
+        stamp(&state_.data()->begin, watch_);
+    }
+    HelperInputs<Real> inputs = {};
+    for (int h = 0; h < used_; h++)
+    {
+        inputs.of[inputs.count++] = connections_[h]->part->input();
+    }
+    sendToHelpers(x, 3 * static_cast<size_t>(counts_.all), state_.data()->bounds, inputs, send_);
+    sent_.record(send_);
+    for (int h = 0; h < used_; h++)
+    {
+        connections_[h]->part->evaluate(evaluation_, sent_, home, connections_[h]->output());
+    }
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::add(const DeviceCells<Real>& cells,
+                                 const NearResults& results,
+                                 DeviceNearField<Real>* home,
+                                 cudaStream_t near)
+{
+    nearOwn_.record(near);
+    HelperOutputs<Real> outputs = {};
+    for (int h = 0; h < used_; h++)
+    {
+        Connection& connection = *connections_[h];
+        const Event& done      = connection.part->done();
+        done.holdBack(near);
+        if (measured_)
+        {
+            done.holdBack(connection.arrival);
+            stamp(state_.data()->arrived + h, connection.arrival);
+            connection.arrived.record(connection.arrival);
+        }
+        outputs.shares[h] = home->visited(
+                cells, evaluation_.where.grid, { state_.data()->bounds + h + 1, used_ });
+        outputs.of[h] = connection.output();
+    }
+    outputs.count = used_;
+    addDelivered(cells.particles(),
+                 evaluation_.where.grid,
+                 evaluation_.where.ws,
+                 outputs,
+                 home->forces(),
+                 results.wanted != NearSums::None ? results.totals : nullptr,
+                 near);
+    nearAll_.record(near);
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::adjust(cudaStream_t far)
+{
+    if (!measured_)
+    {
+        return;
+    }
+    farReady_.record(far);
+    farReady_.holdBack(watch_);
+    nearOwn_.holdBack(watch_);
+    stamp(&state_.data()->ready, watch_);
+    for (int h = 0; h < used_; h++)
+    {
+        connections_[h]->arrived.holdBack(watch_);
+    }
+    nearAll_.holdBack(watch_); // shares are read until then
+    adjustShares(state_.data(), used_, watch_);
+    adjusted_.record(watch_);
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::finish(cudaStream_t far)
+{
+    if (measured_)
+    {
+        adjusted_.holdBack(far);
+    }
+}
+
+template<class Real>
+std::vector<HelperDevice> NearFieldHelpers<Real>::describe() const
+{
+    ShareState now = {};
+    state_.download(&now, 1, read_);
+    std::vector<HelperDevice> all;
+    for (int h = 0; h < used_; h++)
+    {
+        HelperDevice helper;
+        helper.deviceId = connections_[h]->part->device();
+        helper.share    = now.share[h];
+        all.push_back(helper);
+    }
+    return all;
+}
+
+template class NearFieldHelpers<float>;
+template class NearFieldHelpers<double>;
+
+} // namespace farfield

@@ -1,0 +1,476 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Helpers of a GPU for the near field give what it gives alone.
+ *
+ *  The device helps itself, so that one is enough: all but the access to the memory of another is
+ *  tested. Where there are several devices, the others help, too.
+ */
+#include <cmath>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/gpu_backend.h"
+#include "device_caller.h"
+#include "plan/near_field_shares.h"
+#include "test_support.h"
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+//! Relative RMS difference of forces that are added up in another order.
+template<class Real>
+constexpr double c_sameForces = sizeof(Real) == 4 ? 1e-5 : 1e-12;
+
+template<class Config>
+class NearFieldHelping : public ConfiguredTest<Config>
+{
+protected:
+    using Real = typename Config::Real;
+
+    void SetUp() override
+    {
+        ConfiguredTest<Config>::SetUp();
+        before_ = letDevicesHelpThemselves(true);
+    }
+    void TearDown() override { letDevicesHelpThemselves(before_); }
+
+    //! The device itself once and three times, then all others.
+    static std::vector<DeviceList> helpers()
+    {
+        std::vector<DeviceList> all = { { 0 }, { 0, 0, 0 } };
+        int devices                 = 0;
+        checkCuda(cudaGetDeviceCount(&devices), "counting devices");
+        DeviceList others;
+        for (int device = 1; device < std::min(devices, c_maxHelperDevices + 1); ++device)
+        {
+            others.add(device);
+        }
+        if (!others.empty())
+        {
+            all.push_back(others);
+        }
+        return all;
+    }
+    static Options optionsWith(M2lEngine engine, const DeviceList& helpers)
+    {
+        Options options       = Config::options();
+        options.m2l           = engine;
+        options.cellSize      = 0.5;
+        options.order         = 8;
+        options.directRange   = 1;
+        options.deviceId      = 0;
+        options.helperDevices = helpers;
+        return options;
+    }
+    static void expectForces(const std::vector<Vector>& forces, const std::vector<Vector>& wanted)
+    {
+        EXPECT_LE(relativeError(forces, wanted), c_sameForces<Real>);
+    }
+    static void expectSame(const Evaluation& result, const Evaluation& wanted, const System& system)
+    {
+        expectForces(result.forces, wanted.forces);
+        const double tolerance = pairRounding<Real>(system);
+        EXPECT_NEAR(result.energy, wanted.energy, tolerance);
+        EXPECT_LE(largestDifference(result.virial, wanted.virial), tolerance);
+    }
+    //! Water of some 2 000 particles, somewhat moved.
+    static System waterAt(const std::string& box, int step)
+    {
+        System water = pseudoWater(namedBox(box, 20.0), 31);
+        for (int i = 0; i < water.size(); ++i)
+        {
+            for (int k = 0; k < 3; ++k)
+            {
+                water.positions[i][k] += 0.001 * step * std::sin(0.01 * (i / 3) + k);
+            }
+        }
+        return rounded<Real>(water);
+    }
+
+private:
+    bool before_ = false;
+};
+using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
+TYPED_TEST_SUITE(NearFieldHelping, GpuConfigurations);
+
+TYPED_TEST(NearFieldHelping, GivesWhatOneDeviceGives)
+{
+    using Real = typename TypeParam::Real;
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        for (const std::string box : { "cube", "triclinic", "octahedron" })
+        {
+            if (engine == M2lEngine::Hierarchy && box != "triclinic")
+            {
+                continue;
+            }
+            const System water = TestFixture::waterAt(box, 0);
+            Solver<Real> alone(TestFixture::optionsWith(engine, {}));
+            load(alone, water);
+            const Evaluation wanted = evaluate(alone, water);
+            EXPECT_TRUE(alone.setup().helpers.empty());
+            for (const DeviceList& helpers : TestFixture::helpers())
+            {
+                SCOPED_TRACE(box + ", " + nameOf(engine) + ", " + std::to_string(helpers.size())
+                             + " helpers");
+                Solver<Real> helped(TestFixture::optionsWith(engine, helpers));
+                load(helped, water);
+                for (int repeat = 0; repeat < 3; ++repeat)
+                {
+                    TestFixture::expectSame(evaluate(helped, water), wanted, water);
+                }
+                EXPECT_EQ(static_cast<int>(helped.setup().helpers.size()), helpers.size());
+            }
+        }
+    }
+}
+
+//! Steps one by one, as the graphs that the solver and that the caller records, with a box that
+//! changes, and with totals now and then.
+TYPED_TEST(NearFieldHelping, FollowsTheMotion)
+{
+    using Real = typename TypeParam::Real;
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        for (const DeviceList& helpers : TestFixture::helpers())
+        {
+            System water = TestFixture::waterAt("triclinic", 0);
+            Caller<Real> helped(water, TestFixture::optionsWith(engine, helpers));
+            Solver<Real> alone(TestFixture::optionsWith(engine, {}));
+            load(alone, water);
+            std::unique_ptr<Graph> graph;
+            for (int step = 0; step < 24; ++step)
+            {
+                SCOPED_TRACE(std::string(nameOf(engine)) + ", step " + std::to_string(step));
+                const Matrix box = water.box;
+                water            = TestFixture::waterAt("triclinic", step);
+                water.box        = box;
+                if (step == 8 || step == 9)
+                {
+                    for (auto& row : water.box)
+                    {
+                        for (double& element : row)
+                        {
+                            element *= 1.0005;
+                        }
+                    }
+                    water = rounded<Real>(water);
+                    graph.reset();
+                }
+                helped.put(water);
+                Request request = forcesAt(step);
+                request.energy = request.virial = step % 6 == 4;
+                const bool replays              = step >= 12;
+                if (replays && !request.energy)
+                {
+                    if (!graph || mustRecordAgain(helped.solver()))
+                    {
+                        graph = helped.record(request);
+                    }
+                    helped.launch(*graph);
+                }
+                else
+                {
+                    helped.enqueue(request);
+                }
+                const std::vector<Vector> forces = helped.forces();
+                const Totals totals              = helped.wait();
+                Request onHost                   = request;
+                onHost.energy = onHost.virial = true;
+                const Evaluation wanted       = evaluate(alone, water, onHost);
+                TestFixture::expectForces(forces, wanted.forces);
+                if (request.energy)
+                {
+                    EXPECT_NEAR(totals.energy, wanted.energy, pairRounding<Real>(water));
+                    EXPECT_LE(largestDifference(evaluationOf(totals, std::vector<Real>()).virial,
+                                                wanted.virial),
+                              pairRounding<Real>(water));
+                }
+            }
+        }
+    }
+}
+
+//! Replays of one graph, while the shares leave what they begin with: see tests/unit for the rule.
+TYPED_TEST(NearFieldHelping, SharesFollowTheTimes)
+{
+    using Real            = typename TypeParam::Real;
+    const System water    = TestFixture::waterAt("cube", 0);
+    const Options options = TestFixture::optionsWith(M2lEngine::Fft, {});
+    Caller<Real> alone(water, options);
+    for (const DeviceList& helpers : TestFixture::helpers())
+    {
+        Caller<Real> helped(water, TestFixture::optionsWith(M2lEngine::Fft, helpers));
+        helped.enqueue(forcesAt(0));
+        const auto graph = helped.record(forcesAt(1));
+        for (int step = 1; step < 200; ++step)
+        {
+            helped.launch(*graph);
+            if (step % 20 == 0)
+            {
+                alone.enqueue(forcesAt(step));
+                TestFixture::expectForces(helped.forces(), alone.forces());
+            }
+        }
+        const std::vector<HelperDevice> after = helped.setup().helpers;
+        const ShareState first                = firstShares(helpers.size());
+        ASSERT_EQ(static_cast<int>(after.size()), helpers.size());
+        double sum = 0, moved = 0;
+        for (size_t h = 0; h < after.size(); ++h)
+        {
+            EXPECT_EQ(after[h].deviceId, helpers.begin()[h]);
+            EXPECT_GT(after[h].share, 0);
+            sum += after[h].share;
+            moved += std::abs(after[h].share - first.share[h]);
+        }
+        EXPECT_LE(sum, 1 + 1e-9);
+        EXPECT_GT(moved, 0);
+        EXPECT_NO_THROW(helped.wait());
+    }
+}
+
+//! The solver's GPU measures stages without helpers: replays after that are those of all again.
+TYPED_TEST(NearFieldHelping, FollowsTheGridAfterMeasurements)
+{
+    using Real            = typename TypeParam::Real;
+    const System water    = TestFixture::waterAt("cube", 0);
+    const Options options = TestFixture::optionsWith(M2lEngine::Fft, {});
+    const Box box(water.box);
+    for (const DeviceList& helpers : TestFixture::helpers())
+    {
+        Caller<Real> alone(water, options),
+                helped(water, TestFixture::optionsWith(M2lEngine::Fft, helpers));
+        DeviceArray<Real> x(flatPositions<Real>(water)), f(flatPositions<Real>(water));
+        std::unique_ptr<Graph> ofOne, ofAll;
+        for (int step = 1; step < 10; ++step)
+        {
+            for (Caller<Real>* caller : { &alone, &helped })
+            {
+                std::unique_ptr<Graph>& graph = caller == &alone ? ofOne : ofAll;
+                if (step == 1)
+                {
+                    caller->enqueue(forcesAt(0));
+                }
+                if (step == 5)
+                {
+                    measureStages(caller->solver(), x.data(), box.rows, f.data(), forcesAt(70), 3);
+                }
+                if (!graph || mustRecordAgain(caller->solver()))
+                {
+                    graph = caller->record(forcesAt(step));
+                }
+                caller->launch(*graph);
+            }
+            SCOPED_TRACE(step);
+            TestFixture::expectForces(helped.forces(), alone.forces());
+        }
+    }
+}
+
+//! What is timed is without helpers, with the first and with all; the fastest is taken, by a margin.
+TYPED_TEST(NearFieldHelping, IsLeftOutWhereItIsSlower)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = TestFixture::waterAt("cube", 0);
+    for (const DeviceList& helpers : TestFixture::helpers())
+    {
+        Options options         = TestFixture::optionsWith(M2lEngine::Fft, helpers);
+        options.helpersIfFaster = true;
+        Solver<Real> untimed(options);
+        load(untimed, water);
+        const Evaluation wanted = evaluate(untimed, water);
+        EXPECT_TRUE(untimed.setup().helpers.empty());
+        EXPECT_TRUE(untimed.setup().timed.empty());
+
+        options.tune = true;
+        Solver<Real> timed(options), continued(options);
+        continued.restore(untimed.state());
+        load(continued, water);
+        TestFixture::expectSame(evaluate(continued, water), wanted, water);
+        load(timed, water);
+        const Evaluation result = evaluate(timed, water);
+        Solver<Real> alone(TestFixture::optionsWith(M2lEngine::Fft, {}));
+        alone.restore(timed.state());
+        load(alone, water);
+        TestFixture::expectSame(result, evaluate(alone, water), water);
+        const size_t kinds = helpers.size() == 1 ? 2 : 3;
+        EXPECT_EQ(continued.setup().timed.size(), kinds);
+        for (const Solver<Real>* solver : { &timed, &continued })
+        {
+            const Setup setup = solver->setup();
+            EXPECT_EQ(setup.helpersLost, "");
+            ASSERT_GE(setup.timed.size(), kinds);
+            EXPECT_EQ(setup.timed.size() % kinds, 0U);
+            int inUse = 0;
+            for (const TimedSetting& one : setup.timed)
+            {
+                EXPECT_GT(one.seconds, 0);
+                inUse += one.isInUse ? 1 : 0;
+                if (one.isInUse)
+                {
+                    EXPECT_EQ(one.helpers, static_cast<int>(setup.helpers.size()));
+                }
+            }
+            EXPECT_EQ(inUse, 1);
+            EXPECT_EQ(setup.timed.front().helpers, 0);
+            EXPECT_EQ(setup.timed[1].helpers, 1);
+            EXPECT_EQ(setup.timed.back().helpers, helpers.size());
+        }
+    }
+}
+
+//! Every force is that of one device, whatever the shares are.
+TYPED_TEST(NearFieldHelping, CanBeReproducible)
+{
+    using Real           = typename TypeParam::Real;
+    const System water   = TestFixture::waterAt("octahedron", 0);
+    Options options      = TestFixture::optionsWith(M2lEngine::Fft, {});
+    options.reproducible = true;
+    Solver<Real> alone(options);
+    load(alone, water);
+    const Evaluation wanted = evaluate(alone, water);
+    for (const DeviceList& helpers : TestFixture::helpers())
+    {
+        options.helperDevices = helpers;
+        Evaluation first;
+        for (int run = 0; run < 2; ++run)
+        {
+            Solver<Real> helped(options);
+            load(helped, water);
+            for (int repeat = 0; repeat < 2; ++repeat)
+            {
+                const Evaluation result = evaluate(helped, water);
+                EXPECT_EQ(result.forces, wanted.forces);
+                if (run + repeat == 0)
+                {
+                    first = result;
+                }
+                expectSameBits(result, first);
+            }
+        }
+    }
+}
+
+//! Other charges, particles without one, and excluded pairs that are close and far.
+TYPED_TEST(NearFieldHelping, FollowsChargesAndExclusions)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = TestFixture::waterAt("cube", 0);
+    System partly      = water;
+    for (int i = 0; i < partly.size(); i += 3)
+    {
+        partly.charges[i] = (i / 3 % 4 == 0) ? 0 : partly.charges[i];
+    }
+    System chained = water;
+    for (int i = 0; i + 40 < chained.size(); i += 7)
+    {
+        for (int k = 3; k < 40; k += 4)
+        {
+            chained.exclusions.push_back({ i, i + k });
+        }
+    }
+    System few = water;
+    few.positions.resize(3);
+    few.charges.resize(3);
+    few.exclusions.resize(3);
+    for (const DeviceList& helpers : TestFixture::helpers())
+    {
+        Solver<Real> helped(TestFixture::optionsWith(M2lEngine::Fft, helpers));
+        for (const System& system : { water, partly, chained, few, water })
+        {
+            const System exact = rounded<Real>(system);
+            Solver<Real> alone(TestFixture::optionsWith(M2lEngine::Fft, {}));
+            load(alone, exact);
+            load(helped, exact);
+            TestFixture::expectSame(evaluate(helped, exact), evaluate(alone, exact), exact);
+        }
+    }
+}
+
+//! Cells that are mostly empty are listed.
+TYPED_TEST(NearFieldHelping, VisitsTheCellsOfADroplet)
+{
+    using Real     = typename TypeParam::Real;
+    System droplet = TestFixture::waterAt("cube", 0);
+    for (auto& row : droplet.box)
+    {
+        for (double& element : row)
+        {
+            element *= 3;
+        }
+    }
+    droplet = rounded<Real>(droplet);
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        Solver<Real> alone(TestFixture::optionsWith(engine, {}));
+        load(alone, droplet);
+        const Evaluation wanted = evaluate(alone, droplet);
+        for (const DeviceList& helpers : TestFixture::helpers())
+        {
+            Solver<Real> helped(TestFixture::optionsWith(engine, helpers));
+            load(helped, droplet);
+            for (int repeat = 0; repeat < 2; ++repeat)
+            {
+                TestFixture::expectSame(evaluate(helped, droplet), wanted, droplet);
+            }
+        }
+    }
+}
+
+TEST(NearFieldHelpers, AreRefusedWhereTheyCannotBe)
+{
+    const std::string reason = whyUnavailable(Device::Gpu);
+    if (!reason.empty())
+    {
+        GTEST_SKIP() << reason;
+    }
+    const bool before = letDevicesHelpThemselves(false);
+    int devices       = 0;
+    checkCuda(cudaGetDeviceCount(&devices), "counting devices");
+    const auto refuses =
+            [](ErrorCode code, const std::vector<std::string>& words, const DeviceList& helpers)
+    {
+        Options options;
+        options.device        = Device::Gpu;
+        options.deviceId      = 0;
+        options.helperDevices = helpers;
+        expectError(code, words, [&] { const Solver<float> solver(options); });
+    };
+    refuses(ErrorCode::InvalidArgument, { "helper device 0", "solver itself" }, { 0 });
+    refuses(ErrorCode::InvalidArgument, { "helper device 77", "twice" }, { 77, 77 });
+    refuses(ErrorCode::InvalidArgument,
+            { "helper device " + std::to_string(devices) },
+            { devices });
+    refuses(ErrorCode::InvalidArgument,
+            { "8 helper devices", "at most 7" },
+            { 1, 2, 3, 4, 5, 6, 7, 8 });
+    Options onCpu;
+    onCpu.device        = Device::Cpu;
+    onCpu.helperDevices = { 1 };
+    expectError(ErrorCode::Unsupported,
+                { "helper devices", "cpu" },
+                [&] { const Solver<float> solver(onCpu); });
+    Options ifFaster         = onCpu;
+    ifFaster.device          = Device::Gpu;
+    ifFaster.deviceId        = 0;
+    ifFaster.helperDevices   = { devices };
+    ifFaster.helpersIfFaster = true;
+    const Solver<float> without(ifFaster);
+    EXPECT_TRUE(without.setup().helpers.empty());
+    EXPECT_NE(without.setup().helpersLost.find("does not exist"), std::string::npos);
+    letDevicesHelpThemselves(before);
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield

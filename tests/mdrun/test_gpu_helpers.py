@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Other GPUs that help with the near field: forces at every step are those of one GPU."""
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.mdrun.test_refusals import assert_clean_failure
+from tests.support.gmx import environment, simulation, systems
+from tests.support.gmx.mdp import BAROSTAT, FIXED_FMM, MOTION_ON_GPU, THERMOSTAT, settings
+
+pytestmark = pytest.mark.skipif(not environment.on_gpu() or environment.gpu_count() < 2, reason="fewer than two GPUs")
+
+ROUNDING = 1e-5
+VARIABLE = "GMX_FMM_HELPERS"
+OTHERS = ",".join(str(gpu) for gpu in range(1, environment.gpu_count() if environment.on_gpu() else 1))
+ON_ONE = ["-nb", "gpu", "-gpu_id", "0"]
+
+
+def run(work, name, system, entries, flags, variables):
+    return simulation.simulate(work, name, entries, system, [*ON_ONE, *flags], warnings=1, ranks=1, variables=variables)
+
+
+def helpers(log):
+    return re.search(r"^  near field shared with +(\S.*)$", log, re.MULTILINE)[1]
+
+
+@pytest.mark.parametrize("coupling", [{}, THERMOSTAT | BAROSTAT], ids=["", "coupled"])
+@pytest.mark.parametrize("update", ["gpu", "cpu"])
+def test_forces_are_those_of_one_gpu(work, water, update, coupling):
+    entries = settings(MOTION_ON_GPU, FIXED_FMM, coupling)
+    helped = run(work, "helped", water, entries, ["-update", update], {VARIABLE: OTHERS})
+    one = run(work, "one", water, entries, ["-rerun", "helped.trr"], {VARIABLE: "none"})
+    errors = [simulation.force_error(a.f, b.f) for a, b in zip(helped.frames, one.frames, strict=True)]
+    assert len(errors) == entries["nsteps"] + 1
+    print(f"{max(errors):.1e} at step {int(np.argmax(errors))}")
+    assert max(errors) < ROUNDING
+    assert helpers(helped.log).startswith("GPU 1 ")
+    assert helpers(one.log) == f"no other GPU: {VARIABLE} = none"
+
+
+def test_graphs_of_steps(work, water):
+    """Replayed between pair searches, while the shares change."""
+    rare = dict.fromkeys(("nstlist", "nstfout", "nstxout", "nstenergy", "nstcalcenergy"), 20)
+    entries = settings(MOTION_ON_GPU, rare, {"nsteps": 60}, FIXED_FMM)
+    launched, graphs = (
+        run(work, name, water, entries, ["-update", "gpu", "-nstlist", 20], variables)
+        for name, variables in (
+            ("launched", {VARIABLE: "none"}),
+            ("graphs", {VARIABLE: OTHERS, "GMX_CUDA_GRAPH": "1"}),
+        )
+    )
+    for a, b in zip(launched.frames, graphs.frames, strict=True):
+        assert simulation.force_error(a.f, b.f) < (ROUNDING if a.step == 0 else 1e-3)
+        assert simulation.rms(a.x - b.x) < 1e-5
+
+
+def test_small_systems_have_none_by_themselves(work, water):
+    entries = settings(MOTION_ON_GPU, FIXED_FMM)
+    alone = simulation.simulate(work, "alone", entries, water, ["-nb", "gpu"], warnings=1, ranks=1)
+    assert helpers(alone.log) == "no other GPU: so few atoms are faster on one GPU"
+
+
+def test_nothing_is_timed_with_reprod(once, work):
+    large = once("water48k", lambda folder: systems.water(folder, 8, 50))
+    entries = settings(MOTION_ON_GPU, FIXED_FMM, {"nsteps": 20, "fmm-farfield-tune": "yes"})
+    logs = [
+        helpers(simulation.simulate(work, name, entries, large, ["-nb", "gpu", *flags], warnings=1, ranks=1).log)
+        for name, flags in (("timed", []), ("reproducible", ["-reprod"]))
+    ]
+    assert re.search(r": an evaluation takes \d+ us with helpers and \d+ us on one GPU$", logs[0])
+    assert logs[1] == "no other GPU: nothing is timed with -reprod"
+
+
+@pytest.mark.parametrize("value", ["0", "1,1", "99"])
+def test_devices_that_cannot_help_are_refused(work, water, value):
+    simulation.grompp(work, "run", settings(MOTION_ON_GPU, FIXED_FMM), water.conf, water.top, ["-maxwarn", 2]).ok()
+    done = simulation.mdrun(work, "run", ON_ONE, variables={VARIABLE: value}, time_limit=120)
+    assert_clean_failure(done, VARIABLE)
+    assert f"The helper device {value.split(',')[0]} " in " ".join(done.text.split())
