@@ -156,9 +156,7 @@ TYPED_TEST(DevicePointFields, HaveClearErrors)
     const Fields<Real> after = onDevice(solver, system, std::vector<Real>{ 1, 1, 1 });
     TestFixture::expectEqual(after.fields,
                              onHost(solver, system, std::vector<Real>{ 1, 1, 1 }).fields);
-    Options onCpu = TestFixture::options(Boundary::Periodic);
-    onCpu.device  = Device::Cpu;
-    Solver<Real> other(onCpu);
+    Solver<Real> other(optionsOnCpu(TestFixture::options(Boundary::Periodic)));
     load(other, system);
     expectError(ErrorCode::Unsupported,
                 { "'gpu'", "'cpu'" },

@@ -46,9 +46,7 @@ TYPED_TEST(DevicePotentials, AreThoseOfHostArraysAndOfTheCpu)
         options.order       = 7;
         options.directRange = 1;
         options.cellSize    = 0.5;
-        Options onCpu       = options;
-        onCpu.device        = Device::Cpu;
-        Solver<Real> solver(options), cpu(onCpu);
+        Solver<Real> solver(options), cpu(optionsOnCpu(options));
         load(solver, system);
         load(cpu, system);
         const std::vector<Real> expected = onHost(solver, system), reference = onHost(cpu, system);

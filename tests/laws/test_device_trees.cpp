@@ -154,9 +154,7 @@ protected:
     //! A solver on the CPU with the same grid.
     static std::unique_ptr<Solver<Real>> twin(const System& system, const Solver<Real>& solver)
     {
-        Options same = options();
-        same.device  = Device::Cpu;
-        auto result  = std::make_unique<Solver<Real>>(same);
+        auto result = std::make_unique<Solver<Real>>(optionsOnCpu(options()));
         load(*result, system);
         result->restore(solver.state());
         return result;

@@ -55,6 +55,14 @@ struct Configuration
     }
 };
 
+//! The same on the CPU, which nothing helps.
+inline Options optionsOnCpu(Options options)
+{
+    options.device        = Device::Cpu;
+    options.helperDevices = {};
+    return options;
+}
+
 // Types of their own, because their names become part of the tests' names.
 struct CpuFloat : Configuration<float, Device::Cpu>
 {
