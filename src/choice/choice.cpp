@@ -82,7 +82,6 @@ void Choice<Real>::follow(const Place<Real>& place, const Positions& positions)
     {
         timeHelpers(positions);
     }
-    chosen_.complete(charges_->numbers());
 }
 
 template<class Real>

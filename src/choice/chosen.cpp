@@ -23,17 +23,6 @@ void Chosen<Real>::set(const ParticleNumbers& numbers)
 }
 
 template<class Real>
-void Chosen<Real>::complete(const ParticleNumbers& now)
-{
-    if (numbers_.charged == ParticleNumbers::c_notKnown && now.charged > 0)
-    {
-        const long long takingPart = numbers_.takingPart;
-        numbers_                   = now;
-        numbers_.takingPart        = takingPart;
-    }
-}
-
-template<class Real>
 bool Chosen<Real>::areFieldsAsMeasured(double cappedFields,
                                        const ChargeSums& charges,
                                        double least) const
@@ -68,13 +57,10 @@ std::vector<double> Chosen<Real>::state() const
         return {};
     }
     const OperatorFrame& frame = operators.frame();
-    return encodeState({ operators.discretisation(),
-                         device_,
-                         numbers_.takingPart,
-                         frame.strain,
-                         frame.virialStrain },
-                       options_,
-                       sizeof(Real));
+    return encodeState(
+            { operators.discretisation(), device_, numbers_, frame.strain, frame.virialStrain },
+            options_,
+            sizeof(Real));
 }
 
 template<class Real>
@@ -93,11 +79,8 @@ void Chosen<Real>::restore(const SavedState& state)
                 operators.build(
                         d, { d.referenceBox, state.strain, Mat3::Identity(), state.virialStrain });
             });
-    device_ = state.chosenFor;
-    // the error was measured where there were charges
-    numbers_            = {};
-    numbers_.takingPart = state.particles;
-    numbers_.charged    = state.discretisation.field.cap > 0 ? ParticleNumbers::c_notKnown : 0;
+    device_  = state.chosenFor;
+    numbers_ = state.numbers;
 }
 
 template class Chosen<float>;

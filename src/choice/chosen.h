@@ -31,8 +31,6 @@ public:
     bool isFor(const ParticleNumbers& now) const;
     //! They have been chosen for these.
     void set(const ParticleNumbers& numbers);
-    //! Takes from the run that is continued what a saved state does not say: they are for these.
-    void complete(const ParticleNumbers& now);
 
     /*! \brief Whether the fields of the last evaluation are about as strong as when the error was
      *         measured.

@@ -25,7 +25,7 @@ namespace
 {
 
 //! Changes with the meaning of the array.
-constexpr double c_version = 8;
+constexpr double c_version = 9;
 //! Version and checksum.
 constexpr size_t c_header = 2;
 
@@ -103,7 +103,10 @@ void forNumbers(State& state, const Function& f)
 {
     auto& d = state.discretisation;
     f(state.chosenFor);
-    f(state.particles);
+    f(state.numbers.takingPart);
+    f(state.numbers.acting);
+    f(state.numbers.withPartners);
+    f(state.numbers.inExcess);
     f(d.accuracy);
     f(d.systemFactor);
     f(d.measuredError);
@@ -156,6 +159,11 @@ bool isA(double number)
     return true;
 }
 
+bool areSound(const ParticleNumbers& n)
+{
+    return n.takingPart >= 0 && n.acting >= 0 && n.withPartners >= 0 && n.inExcess >= 0;
+}
+
 //! Whether the cells are some that could have been chosen for the box.
 bool areSound(const SavedState& state)
 {
@@ -163,7 +171,7 @@ bool areSound(const SavedState& state)
     const Mat3& box         = d.referenceBox;
     const IntMat& H         = d.leafCells;
     if (d.order < 0 || d.order > c_maxOrder || d.ws < 1 || d.ws > c_maxDirectRange || d.levels < 1
-        || d.levels > 20 || state.particles < 0 || d.field.cap < 0 || d.field.level < 0
+        || d.levels > 20 || !areSound(state.numbers) || d.field.cap < 0 || d.field.level < 0
         || !(state.strain.cwiseAbs().maxCoeff() <= c_largestStrain)
         || !(state.virialStrain.cwiseAbs().maxCoeff() <= c_largestStrain))
     {

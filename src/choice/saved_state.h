@@ -10,6 +10,7 @@
 
 #include <vector>
 
+#include "evaluation/charge_set.h"
 #include "plan/discretisation.h"
 
 namespace farfield
@@ -19,8 +20,8 @@ namespace farfield
 struct SavedState
 {
     Discretisation discretisation;
-    Device chosenFor    = Device::Cpu; //!< the device whose costs decided
-    long long particles = 0;           //!< the number that it was chosen for
+    Device chosenFor = Device::Cpu; //!< the device whose costs decided
+    ParticleNumbers numbers;        //!< that it was chosen for
     //! For which the operators of the reference box are corrected, see OperatorFrame.
     Mat3 strain       = Mat3::Zero();
     Mat3 virialStrain = Mat3::Zero();

@@ -167,6 +167,10 @@ public:
         size_t best = timed_.size();
         for (const int helpers : helpers_)
         {
+            if (helpers > evaluator_->gpu()->helperCount())
+            {
+                continue; // they have been lost
+            }
             size_t own = timed_.size();
             for (size_t k = 0; k < timed_.size(); k++)
             {
@@ -199,8 +203,9 @@ public:
     //! Uses so many, and has later choices be for them.
     void useHelpers(int helpers, AccuracyControl<Real>* accuracy)
     {
-        evaluator_->gpu()->useHelpers(std::min(helpers, evaluator_->gpu()->helperCount()));
-        accuracy->setHelpers(helpers);
+        const int count = std::min(helpers, evaluator_->gpu()->helperCount());
+        evaluator_->gpu()->useHelpers(count);
+        accuracy->setHelpers(count);
     }
     const std::vector<TimedSetting>& timed() const { return timed_; }
 

@@ -31,21 +31,20 @@ bool isLike(long long now, long long then)
 } // namespace
 
 ParticleNumbers::ParticleNumbers(long long ofChoice, const ChargeSums& sums, long long ofPairs) :
-    takingPart(ofChoice), charged(sums.charged), withPartners(ofPairs)
+    takingPart(ofChoice), acting(sums.acting), withPartners(ofPairs)
 {
-    if (charged > 0)
+    if (acting > 0)
     {
         inExcess = std::llround(std::abs(sums.net)
-                                / std::sqrt(sums.squared / static_cast<double>(charged)));
+                                / std::sqrt(sums.squared / static_cast<double>(acting)));
     }
 }
 
 bool ParticleNumbers::standFor(const ParticleNumbers& now) const
 {
-    const bool areCharges =
-            charged == c_notKnown || now.charged == 0
-            || (isLike(now.charged, charged) && isLike(now.withPartners, withPartners)
-                && std::abs(now.inExcess - inExcess) <= now.charged / 2);
+    const bool areCharges = now.acting == 0
+                            || (isLike(now.acting, acting) && isLike(now.withPartners, withPartners)
+                                && std::abs(now.inExcess - inExcess) <= now.acting / 2);
     return areCharges && isLike(now.takingPart, takingPart);
 }
 
@@ -82,6 +81,11 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
     count_      = n;
     isCharged_.swap(isCharged);
     takesPart_.swap(takesPart);
+    if (pairsStand_)
+    {
+        // the same pairs, and other ones of them with a charge
+        withPartners_ = countWithPartners(excluded_, isCharged_);
+    }
     sums_ = sums;
     // the charges are set: what fails here is tried again when it is needed
     try

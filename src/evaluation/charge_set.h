@@ -44,10 +44,8 @@ struct ChargeSums
 //! What cells are chosen for, besides where particles are.
 struct ParticleNumbers
 {
-    static constexpr long long c_notKnown = -1;
-
     long long takingPart   = 0; //!< those with a charge, or all if none has one
-    long long charged      = 0; //!< those with a charge; c_notKnown: a saved state does not say it
+    long long acting       = 0; //!< those whose charge does something, see c_idleCharge
     long long withPartners = 0; //!< those with a charge that have an excluded partner with a charge
     long long inExcess     = 0; //!< charges of one sign that none of the other sign balances
 

@@ -206,16 +206,20 @@ public:
      *
      *  On the first call, and whenever the box has changed too much for the operators in use, the
      *  operators are built (set-up, double precision). Isotropic scaling of the box never needs
-     *  that; small anisotropic changes are followed to first order. Order and cells are chosen on
-     *  the first call, and anew when the box has changed much, or when the number of particles, or
-     *  of those with excluded partners, has grown or shrunk by more than a factor of 1.5 since the
-     *  choice, or when forces have become much weaker or stronger (by a fifth where there are many
-     *  particles) and the error, which is measured again then, no longer suffices or is far below the
-     *  accuracy. That follows from the positions at hand and from state() alone, so that a run can be
-     *  continued exactly. One that begins as a vapour and ends as a droplet may gain from a new Solver.
-     *  Without images they do, where particles are farther apart by a tenth, or half as far, as when
-     *  cells were chosen; that follows from the positions at hand alone, and a run can be continued
-     *  exactly as well.
+     *  that; small anisotropic changes are followed to first order.
+     *
+     *  Order and cells are chosen on the first call. They are chosen anew
+     *  - when the box has changed much;
+     *  - when the number of particles, of those with a charge, or of those with excluded partners has
+     *    grown or shrunk by more than a factor of 1.5;
+     *  - when the charges of one sign that none of the other sign balances have become more or fewer by
+     *    half of all charges;
+     *  - when forces have become much weaker or stronger (by a fifth where there are many particles),
+     *    and the error, which is measured again then, does not suffice or is far below the accuracy;
+     *  - without images: when particles are farther apart by a tenth, or half as far.
+     *
+     *  This follows from the positions at hand and from state() alone, so that a run can be continued
+     *  exactly. A run that begins as a vapour and ends as a droplet may gain from a new Solver.
      *
      *  After an error the solver is as before the call: the next valid one gives right results.
      *  (What was being built when memory ran out has replaced the operators before it, as both

@@ -407,7 +407,6 @@ void DistributedSolver<Real>::Impl::makeReady(const Task<Real>& task, const Posi
     {
         evaluator_->times().add(Stage::Sort, [&] { plan(); });
     }
-    chosen_.complete(numbers_);
 }
 
 template<class Real>

@@ -47,13 +47,12 @@ Options drawOptions(std::mt19937& random, const FuzzSettings& settings, int real
                               { return !engine.isForGpuOnly || settings.device == Device::Gpu; });
         o.m2l = c_m2lEngines[below(random, static_cast<int>(engines))].value;
     }
-    // slabs are computed on the CPU
     const double boundary = uniform(random);
     if (boundary < 0.15)
     {
         o.boundary = Boundary::Open;
     }
-    else if (boundary < 0.3 && settings.device == Device::Cpu)
+    else if (boundary < 0.3)
     {
         o.boundary = Boundary::Slab;
     }

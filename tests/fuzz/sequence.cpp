@@ -65,7 +65,8 @@ public:
             { "contacts", 0.04, &Sequence::contacts },
             { "scatter", 0.02, &Sequence::scatter },
             { "far", 0.02, &Sequence::farParticle },
-            { "zeros", 0.02, &Sequence::zeros }
+            { "zeros", 0.01, &Sequence::zeros },
+            { "signs", 0.01, &Sequence::signs }
         };
         return c_calls;
     }
@@ -239,13 +240,27 @@ private:
     }
     void zeros(std::mt19937& random)
     {
-        const System all  = system_;
         const double part = chance(random, 0.5) ? 0.02 : uniform(random);
-        System next       = all;
+        System next       = system_;
         for (double& q : next.charges)
         {
             q = chance(random, part) ? q : 0;
         }
+        visitCharges(random, next);
+    }
+    void signs(std::mt19937& random)
+    {
+        System next = system_;
+        for (double& q : next.charges)
+        {
+            q = std::abs(q);
+        }
+        visitCharges(random, next);
+    }
+    //! Other charges, and those that were there before.
+    void visitCharges(std::mt19937& random, const System& next)
+    {
+        const System all = system_;
         for (const System& system : { next, all })
         {
             setSystem(system);

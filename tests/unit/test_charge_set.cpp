@@ -179,7 +179,7 @@ TEST_F(Charges, GiveTheirPairsLaterWhereMemoryIsMissing)
     EXPECT_EQ(backend.partnersOf, partners);
 }
 
-//! The error of a choice for particles without a charge was never measured, saved or not.
+//! The error of a choice for particles without a charge was never measured.
 TEST_F(Charges, HaveNoChoiceThatWasMadeForNone)
 {
     set({ 1, 1, 1, 1 });
@@ -189,14 +189,28 @@ TEST_F(Charges, HaveNoChoiceThatWasMadeForNone)
     EXPECT_EQ(none.takingPart, some.takingPart);
     EXPECT_TRUE(none.standFor(none));
     EXPECT_FALSE(none.standFor(some));
-    ParticleNumbers saved;
-    saved.takingPart = none.takingPart;
-    EXPECT_FALSE(saved.standFor(some));
-    saved.charged = ParticleNumbers::c_notKnown;
-    EXPECT_TRUE(saved.standFor(some));
     // a choice for charges stands while there are none
     EXPECT_TRUE(some.standFor(none));
     EXPECT_TRUE(some.standFor(some));
+}
+
+//! All take part, so that the pairs of the backend stay, and others of them have charges.
+TEST_F(Charges, HavePartnersThatAreCountedAnew)
+{
+    set({ 1, 0, 1, 0 });
+    charges.setExclusions(offsets.data(), partners.data());
+    charges.letAllTakePart();
+    EXPECT_EQ(charges.numbers().withPartners, 0);
+    set({ 1, -1, 0, 0 });
+    EXPECT_EQ(charges.numbers().withPartners, 2);
+}
+
+//! Charges that do nothing are none that cells are chosen for.
+TEST_F(Charges, CountWhereTheyDoSomething)
+{
+    set({ 1, -1, c_idleCharge, c_idleCharge });
+    EXPECT_EQ(charges.numbers().acting, 2);
+    EXPECT_EQ(charges.numbers().takingPart, 4);
 }
 
 //! Potentials of all particles are wanted, so that all take part: the choice is for charges all the same.

@@ -45,9 +45,12 @@ SavedState stateFor(const NamedBox& named, const Options& options)
 {
     const Mat3 box = matrixOf(named);
     SavedState state;
-    state.particles = static_cast<long long>(std::min(100 * box.determinant(), 1e6));
-    state.discretisation =
-            chooseDiscretisation({ options, Device::Cpu, box, state.particles, box.determinant() });
+    state.numbers.takingPart   = static_cast<long long>(std::min(100 * box.determinant(), 1e6));
+    state.numbers.acting       = 11;
+    state.numbers.withPartners = 7;
+    state.numbers.inExcess     = 3;
+    state.discretisation       = chooseDiscretisation(
+            { options, Device::Cpu, box, state.numbers.takingPart, box.determinant() });
     state.strain(0, 1) = state.strain(1, 0) = 1e-3;
     state.virialStrain                      = 3 * state.strain;
     return state;
@@ -84,7 +87,10 @@ TEST(SavedStates, ComeBackAsTheyWere)
             EXPECT_EQ(back.discretisation.referenceBox, state.discretisation.referenceBox);
             EXPECT_EQ(back.strain, state.strain);
             EXPECT_EQ(back.virialStrain, state.virialStrain);
-            EXPECT_EQ(back.particles, state.particles);
+            EXPECT_EQ(back.numbers.takingPart, state.numbers.takingPart);
+            EXPECT_EQ(back.numbers.acting, 11);
+            EXPECT_EQ(back.numbers.withPartners, 7);
+            EXPECT_EQ(back.numbers.inExcess, 3);
             EXPECT_THROW(decodeState(saved, options, Device::Cpu, sizeof(float)), Error)
                     << "other precision";
         }
@@ -176,7 +182,8 @@ TEST(SavedStates, WhoseCellsDoNotFitTheBoxAreRefused)
         refuses("order", [&](SavedState* s) { s->discretisation.order = c_maxOrder + 1; });
         refuses("direct range", [&](SavedState* s) { s->discretisation.ws = 3; });
         refuses("levels", [&](SavedState* s) { s->discretisation.levels = 0; });
-        refuses("particles", [&](SavedState* s) { s->particles = -1; });
+        refuses("particles", [&](SavedState* s) { s->numbers.takingPart = -1; });
+        refuses("charges", [&](SavedState* s) { s->numbers.acting = -1; });
         refuses("a device", [&](SavedState* s) { s->chosenFor = Device::Auto; });
         refuses("a device that is none", [&](SavedState* s) { s->chosenFor = Device(7); });
     }
@@ -200,10 +207,10 @@ TEST(SavedStates, OfWhateverIsChosenAreAccepted)
         {
             const double volume = filled * box.determinant();
             SavedState state;
-            state.chosenFor = device;
-            state.particles = static_cast<long long>(100 * volume) + 1;
-            state.discretisation =
-                    chooseDiscretisation({ options, device, box, state.particles, volume, 8 });
+            state.chosenFor          = device;
+            state.numbers.takingPart = static_cast<long long>(100 * volume) + 1;
+            state.discretisation     = chooseDiscretisation(
+                    { options, device, box, state.numbers.takingPart, volume, 8 });
             EXPECT_EQ(whyRefused(state, options), "") << box << nameOf(options.m2l);
         }
     };
