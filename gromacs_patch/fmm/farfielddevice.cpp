@@ -249,6 +249,10 @@ FarfieldHelpers chooseHelpers(const FarfieldDeviceChoice& device,
     {
         return because("so few atoms are faster on one GPU");
     }
+    if (value == nullptr && !node.devicesAreSelected)
+    {
+        return because("-gpu_id did not select any");
+    }
     std::vector<int> unused;
     std::copy_if(node.availableDevices.begin(),
                  node.availableDevices.end(),

@@ -84,6 +84,8 @@ struct FarfieldNode
     ArrayRef<const int> availableDevices;
     //! Devices that mdrun has assigned to ranks
     ArrayRef<const int> assignedDevices;
+    //! Whether the user has said which devices are for this run, and not which rank has which
+    bool devicesAreSelected;
     //! Number of this rank, and how many ranks there are
     int rank, numRanks;
 };
@@ -91,8 +93,9 @@ struct FarfieldNode
 /*! \brief Decides which GPUs help that of this rank with the near field.
  *
  * The environment variable GMX_FMM_HELPERS names them, or none. Otherwise those that no rank of the
- * node has, of this simulation or another, are dealt to its ranks in turn, if the system is so
- * large that they may make it faster: whether they do is timed.
+ * node has, of this simulation or another, are dealt to its ranks in turn. The system has to be so
+ * large that they may make it faster: whether they do is timed. The user must have selected
+ * devices, or have set the variable to "auto": others may have plans for what mdrun merely sees.
  *
  * \param[in] device          of this rank
  * \param[in] node            what there is

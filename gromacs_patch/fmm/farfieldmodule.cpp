@@ -415,10 +415,10 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                 impl->run_.isRerun = setup.mdrunOptions.rerun || ir.eI == IntegrationAlgorithm::Mimic;
                 impl->run_.hasTwoStates = ir.efep != FreeEnergyPerturbationType::No
                                           && hasPerturbedCharges(*impl->mtop_);
-                impl->run_.device  = chooseDevice(impl->options_.farfieldOptions(),
+                impl->run_.device = chooseDevice(impl->options_.farfieldOptions(),
                                                  GMX_GPU_CUDA && setup.deviceStreamManager != nullptr
-                                                          ? setup.deviceStreamManager->deviceInfo().id
-                                                          : -1,
+                                                         ? setup.deviceStreamManager->deviceInfo().id
+                                                         : -1,
                                                  setup.availableDevices,
                                                  setup.rankOnNode);
                 if (setup.simulationWork.useGpuNonbonded && !setup.simulationWork.useGpuBonded
@@ -427,11 +427,14 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                 {
                     impl->run_.bondedOnHost = setup.wallCycle;
                 }
-                impl->run_.helpers = chooseHelpers(
-                        impl->run_.device,
-                        { setup.availableDevices, setup.assignedDevices, setup.rankOnNode, setup.ranksOnNode },
-                        impl->mtop_->natoms,
-                        impl->run_.ranks != nullptr);
+                impl->run_.helpers = chooseHelpers(impl->run_.device,
+                                                   { setup.availableDevices,
+                                                     setup.assignedDevices,
+                                                     setup.devicesAreSelected,
+                                                     setup.rankOnNode,
+                                                     setup.ranksOnNode },
+                                                   impl->mtop_->natoms,
+                                                   impl->run_.ranks != nullptr);
                 impl->checkRanks();
             });
 

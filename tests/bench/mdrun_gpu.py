@@ -181,7 +181,7 @@ def run(gmx, name, kind, steps, reset, arguments):
     gmx("mdrun", "-s", kind["tpr"], "-deffnm", name, "-nsteps", steps, "-resetstep", reset,
         "-noconfout", "-ntmpi", 1, "-ntomp", arguments.threads, "-pin", "on",
         "-pinoffset", arguments.pin_offset, *options,
-        folder=arguments.output, variables=kind["variables"])
+        folder=arguments.output, variables={"GMX_FMM_HELPERS": "none", **kind["variables"]})
     return log.speed(arguments.output / f"{name}.log")
 
 

@@ -16,6 +16,7 @@ ROUNDING = 1e-5
 VARIABLE = "GMX_FMM_HELPERS"
 OTHERS = ",".join(str(gpu) for gpu in range(1, environment.gpu_count() if environment.on_gpu() else 1))
 ON_ONE = ["-nb", "gpu", "-gpu_id", "0"]
+ALL = ["-nb", "gpu", "-gpu_id", f"0,{OTHERS}"]
 
 
 def run(work, name, system, entries, flags, variables):
@@ -58,18 +59,27 @@ def test_graphs_of_steps(work, water):
 
 def test_small_systems_have_none_by_themselves(work, water):
     entries = settings(MOTION_ON_GPU, FIXED_FMM)
-    alone = simulation.simulate(work, "alone", entries, water, ["-nb", "gpu"], warnings=1, ranks=1)
+    alone = simulation.simulate(work, "alone", entries, water, ALL, warnings=1, ranks=1)
     assert helpers(alone.log) == "no other GPU: so few atoms are faster on one GPU"
+
+
+@pytest.mark.parametrize("flags", [["-nb", "gpu"], ["-nb", "gpu", "-gputasks", "0"]], ids=["", "gputasks"])
+def test_gpus_that_were_not_given_do_not_help(once, work, flags, monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    large = once("water48k", lambda folder: systems.water(folder, 8, 50))
+    entries = settings(MOTION_ON_GPU, FIXED_FMM, {"nsteps": 20})
+    alone = simulation.simulate(work, "alone", entries, large, flags, warnings=1, ranks=1)
+    assert helpers(alone.log) == "no other GPU: -gpu_id did not select any"
 
 
 def test_nothing_is_timed_with_reprod(once, work):
     large = once("water48k", lambda folder: systems.water(folder, 8, 50))
     entries = settings(MOTION_ON_GPU, FIXED_FMM, {"nsteps": 20, "fmm-farfield-tune": "yes"})
     logs = [
-        helpers(simulation.simulate(work, name, entries, large, ["-nb", "gpu", *flags], warnings=1, ranks=1).log)
+        helpers(simulation.simulate(work, name, entries, large, [*ALL, *flags], warnings=1, ranks=1).log)
         for name, flags in (("timed", []), ("reproducible", ["-reprod"]))
     ]
-    assert re.search(r": an evaluation takes \d+ us with helpers and \d+ us on one GPU$", logs[0])
+    assert re.search(r": an evaluation takes \d+ us with helpers and \d+ us on one GPU", logs[0])
     assert logs[1] == "no other GPU: nothing is timed with -reprod"
 
 
