@@ -313,8 +313,8 @@ case ${1:-help} in
         # ccache takes the locale for a reason to compile anew, and messages are read by scripts.
         unset LC_ALL LC_CTYPE LC_MESSAGES
         export LANG=C.UTF-8
-        # Paths below this folder are hashed relative to the working folder, so that every clone, and
-        # a build of GROMACS under a new key, reuses the objects of the others.
+        # Paths below this folder are hashed relative to the working folder, so that every clone reuses
+        # the objects of the others.
         export CCACHE_DIR=$cache/ccache CCACHE_MAXSIZE=5G CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$root
         case $1 in
             run) runMainJob ;;

@@ -238,8 +238,10 @@ buildProgram()
 buildPatchedGromacs()
 {
     local folder=$1 name=$2 launcher=() archive
-    # This name, and that of the build folder's parent, enter ccache's hashes.
+    # This name enters ccache's hashes.
     local source=$folder/gromacs-patched
+    # Sources under another key are the same relative to the build folder.
+    export CCACHE_BASEDIR=$folder
     step "GROMACS $gromacsVersion: source"
     checkSpace "$cache" 2 "building GROMACS"
     mkdir -p "$folder"
@@ -335,6 +337,7 @@ runUpstreamTests()
     step "Test programs of GROMACS"
     (
         flock 9
+        export CCACHE_BASEDIR=${folder%/build}
         cmake -DBUILD_TESTING=ON "$folder" > "$folder/../tests.log" 2>&1 \
             || { tail -n 30 "$folder/../tests.log" >&2; exit 1; }
         compile "$folder" --target "${upstreamTests[@]}" "${upstreamRunTests[@]}"
