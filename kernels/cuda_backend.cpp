@@ -436,29 +436,6 @@ void CudaBackend<Real>::resizeCells(const ParticleCounts& counts)
 }
 
 template<class Real>
-void CudaBackend<Real>::useHelpers(int count)
-{
-    if (helpers_ && count != helpers_->used())
-    {
-        check(cudaDeviceSynchronize(), "waiting for the GPU");
-        history_.replace();
-        helpers_->use(count);
-        helpers_->adoptEvaluation(cells_);
-    }
-}
-
-template<class Real>
-std::vector<HelperDevice> CudaBackend<Real>::helpers() const
-{
-    if (!helpers_)
-    {
-        return {};
-    }
-    const OnDevice scope(device_);
-    return helpers_->describe();
-}
-
-template<class Real>
 void CudaBackend<Real>::forgetOccupancy()
 {
     if (tree().levels() > 0)

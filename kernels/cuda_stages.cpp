@@ -379,6 +379,29 @@ void CudaBackend<Real>::throwIfOverflowed()
     }
 }
 
+template<class Real>
+void CudaBackend<Real>::useHelpers(int count)
+{
+    if (helpers_ && count != helpers_->used())
+    {
+        check(cudaDeviceSynchronize(), "waiting for the GPU");
+        history_.replace();
+        helpers_->use(count);
+        helpers_->adoptEvaluation(cells_);
+    }
+}
+
+template<class Real>
+std::vector<HelperDevice> CudaBackend<Real>::helpers() const
+{
+    if (!helpers_)
+    {
+        return {};
+    }
+    const OnDevice scope(device_);
+    return helpers_->describe();
+}
+
 // The other members are inline or compiled with cuda_backend.cpp.
 #define FARFIELD_INSTANTIATE(Real)                                                                 \
     template void CudaBackend<Real>::sort();                                                       \
@@ -393,7 +416,9 @@ void CudaBackend<Real>::throwIfOverflowed()
     template void CudaBackend<Real>::endStage(Stage);                                              \
     template bool CudaBackend<Real>::measured(double*);                                            \
     template FarSums CudaBackend<Real>::farSums();                                                 \
-    template void CudaBackend<Real>::throwIfOverflowed()
+    template void CudaBackend<Real>::throwIfOverflowed();                                          \
+    template void CudaBackend<Real>::useHelpers(int);                                              \
+    template std::vector<HelperDevice> CudaBackend<Real>::helpers() const
 FARFIELD_INSTANTIATE(float);
 FARFIELD_INSTANTIATE(double);
 #undef FARFIELD_INSTANTIATE
