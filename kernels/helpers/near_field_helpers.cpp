@@ -37,7 +37,7 @@ struct Kind
 
 void checkDevices(const DeviceList& devices, int home)
 {
-    const auto refuse = [](ErrorCode code, int device, const std::string& why) {
+    const auto sayUnfit = [](ErrorCode code, int device, const std::string& why) {
         throw Error(
                 code, "The helper device " + std::to_string(device) + " " + why, "helperDevices");
     };
@@ -46,11 +46,11 @@ void checkDevices(const DeviceList& devices, int home)
     {
         if (*device == home)
         {
-            refuse(ErrorCode::InvalidArgument, *device, "is the device of the solver itself.");
+            sayUnfit(ErrorCode::InvalidArgument, *device, "is the device of the solver itself.");
         }
         if (std::find(devices.begin(), device, *device) != device)
         {
-            refuse(ErrorCode::InvalidArgument, *device, "is given twice.");
+            sayUnfit(ErrorCode::InvalidArgument, *device, "is given twice.");
         }
     }
     int existing = 0;
@@ -59,18 +59,18 @@ void checkDevices(const DeviceList& devices, int home)
     {
         if (device < 0 || device >= existing)
         {
-            refuse(ErrorCode::InvalidArgument,
-                   device,
-                   "does not exist: devices are numbered from 0 to " + std::to_string(existing - 1)
-                           + ".");
+            sayUnfit(ErrorCode::InvalidArgument,
+                     device,
+                     "does not exist: devices are numbered from 0 to "
+                             + std::to_string(existing - 1) + ".");
         }
         if (!(Kind(device) == Kind(home)))
         {
             // particles at the border of two cells have to be in the same one everywhere
-            refuse(ErrorCode::Unsupported,
-                   device,
-                   "(" + gpuName(device) + ") is another kind of GPU than that of the solver ("
-                           + gpuName(home) + ").");
+            sayUnfit(ErrorCode::Unsupported,
+                     device,
+                     "(" + gpuName(device) + ") is another kind of GPU than that of the solver ("
+                             + gpuName(home) + ").");
         }
     }
 }

@@ -38,6 +38,7 @@ OTHER_BLOCKS = {
     "pbc ": "lines of an mdp file",
     "FMM electrostatics with": "a log",
     "order ": "a log",
+    "near field shared with": "a log",
     "positions ": "a drawing",
     "import numpy": "a program, which tests/python/test_solver.py runs",
     "random = ": "the same",
@@ -321,6 +322,7 @@ EXCEPTIONS = {
     r"python3 -m sphinx -b linkcheck .*": "needs the network",
     r"cmake --install .*": "a test of ctest does it, cmake/consumer/test.cmake",
     r"perf .*": "needs a kernel that counts for its users",
+    r"build/bin/farfield_helpers_benchmark .*": "needs a GPU for each helper",
     r"(?:ncu|compute-sanitizer|CUDA_INJECTION64_PATH=\S+) .*": "needs a GPU, and tools of CUDA",
     r"build/\S+": "is a name, not a command",
 }

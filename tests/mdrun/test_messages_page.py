@@ -178,7 +178,7 @@ def rows():
 
 def pattern(row):
     """Matches the messages that a row of the page, or a line of ALLOWED, is about."""
-    parts = [plain(part) for part in re.split(r"\.\.\.|fmm-farfield-[\w-]*|GMX_FMM_DEVICE", row)]
+    parts = [plain(part) for part in re.split(r"\.\.\.|fmm-farfield-[\w-]*|GMX_FMM_[A-Z]+", row)]
     return re.compile(".*?".join(re.escape(part) for part in parts if part))
 
 
