@@ -463,7 +463,7 @@ void FarfieldForceProvider::logTimings() const
                     "FMM (farfield) GPU time per stage, measured after the last step, "
                     "without overlap",
                     stages);
-            note = impl_->noteOnBonded(std::accumulate(stages.begin(),
+            note                     = impl_->noteOnBonded(std::accumulate(stages.begin(),
                                                        stages.end(),
                                                        0.0,
                                                        [](const double sum, const auto& stage)

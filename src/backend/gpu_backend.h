@@ -149,8 +149,8 @@ private:
 //! Devices that help with the near field.
 struct HelpersWanted
 {
-    DeviceList devices = {};    //!< as Options::helperDevices
-    bool ifFaster      = false; //!< as Options::helpersIfFaster: none is used before useHelpers()
+    DeviceList devices;    //!< as Options::helperDevices
+    bool ifFaster = false; //!< as Options::helpersIfFaster: none is used before useHelpers()
 };
 
 //! Whether this build and this machine can run the CUDA backend. \param[in] deviceId  as Options

@@ -160,7 +160,7 @@ struct Options
      *  on the device of the solver. The parts follow the times of the devices, but with
      *  Options::reproducible, where they are fixed. See Setup::helpers. It is not an option by name:
      *  c_options has no row for it, and none for Options::helpersIfFaster. */
-    DeviceList helperDevices = {};
+    DeviceList helperDevices;
     /*! \brief Uses none, the first, or all of Options::helperDevices: whichever is fastest.
      *
      *  With Options::tune each is timed. Without it nothing is timed, and none is used. A device that
