@@ -474,20 +474,9 @@ std::unique_ptr<GpuBackend<Real>> makeGpuBackend(double coulombConstant,
                                                  const HelpersWanted& helpers)
 {
     const int device = requireUsableGpu(deviceId);
-    const int before = exchangeDevice(device);
-    std::unique_ptr<GpuBackend<Real>> backend;
-    try
-    {
-        backend = std::make_unique<CudaBackend<Real>>(
-                coulombConstant, threads, reproducible, device, ranks, helpers);
-    }
-    catch (...)
-    {
-        returnToDevice(before, device);
-        throw;
-    }
-    returnToDevice(before, device);
-    return backend;
+    const OnDevice scope(device);
+    return std::make_unique<CudaBackend<Real>>(
+            coulombConstant, threads, reproducible, device, ranks, helpers);
 }
 
 template std::unique_ptr<GpuBackend<float>>

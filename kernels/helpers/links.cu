@@ -349,27 +349,11 @@ void addDelivered(const SortedParticles<Real>& particles,
     checkLaunch("adding forces of other GPUs");
 }
 
-#define FARFIELD_INSTANTIATE(Real)                                                                 \
-    template void sendToHelpers(                                                                   \
-            const Real*, size_t, const int*, const HelperInputs<Real>&, cudaStream_t);             \
-    template void deliver(const SortedParticles<Real>&,                                            \
-                          const int*,                                                              \
-                          const Real4<Real>*,                                                      \
-                          const NearTotals*,                                                       \
-                          const CellGrid&,                                                         \
-                          int,                                                                     \
-                          const OccupiedCells&,                                                    \
-                          const HelperOutput<Real>&,                                               \
-                          cudaStream_t);                                                           \
-    template void addDelivered(const SortedParticles<Real>&,                                       \
-                               const CellGrid&,                                                    \
-                               int,                                                                \
-                               const HelperOutputs<Real>&,                                         \
-                               Real4<Real>*,                                                       \
-                               NearTotals*,                                                        \
-                               cudaStream_t)
-FARFIELD_INSTANTIATE(float);
-FARFIELD_INSTANTIATE(double);
-#undef FARFIELD_INSTANTIATE
+template decltype(sendToHelpers<float>) sendToHelpers<float>;
+template decltype(sendToHelpers<double>) sendToHelpers<double>;
+template decltype(deliver<float>) deliver<float>;
+template decltype(deliver<double>) deliver<double>;
+template decltype(addDelivered<float>) addDelivered<float>;
+template decltype(addDelivered<double>) addDelivered<double>;
 
 } // namespace farfield

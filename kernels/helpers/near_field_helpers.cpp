@@ -96,7 +96,6 @@ NearFieldHelpers<Real>::NearFieldHelpers(const DeviceList& devices, int home, bo
         connection->part = std::make_unique<NearFieldPart<Real>>(device, reproducible);
         connections_.push_back(std::move(connection));
     }
-    use(available());
 }
 
 template<class Real>

@@ -28,7 +28,7 @@ template<class Real>
 class NearFieldHelpers
 {
 public:
-    /*! \brief Connects them.
+    /*! \brief Connects them; use() comes before all else.
      *  \param[in] home          the solver's GPU
      *  \param[in] reproducible  shares are fixed
      *  \throws Error  InvalidArgument: one does not exist, is home, or is given twice; Unsupported: one is

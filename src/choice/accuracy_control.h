@@ -138,8 +138,9 @@ private:
                           const Mat3& box,
                           const Occupancy& occupied,
                           const Vec3& extent) const;
-    //! As ErrorMeasurement::measure(), noted with the operators, which may leave out more excluded pairs for it.
-    //! \param[in] predicted  error in water
+    /*! \brief As ErrorMeasurement::measure(), noted with the operators, which may leave out more
+     *         excluded pairs for it.
+     *  \param[in] predicted  error in water */
     MeasuredError measureAndNote(const Real* x, const Mat3& box, double predicted);
     /*! \brief What subtracting excluded pairs may add to the error once they have moved, relative
      *         to the same as the accuracy.

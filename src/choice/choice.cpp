@@ -56,11 +56,12 @@ template<class Real>
 void Choice<Real>::follow(const Place<Real>& place, const Positions& positions)
 {
     charges_->completePairs();
-    if (mixed_ != nullptr && !chosen_.isFor(charges_->numbers()))
+    const auto isChosen = [&] { return chosen_.isFor(charges_->numbers()); };
+    if (!isChosen())
     {
         mixForChoice(); // charges that have become zero at a lambda are of the choice, too
     }
-    if (!chosen_.isFor(charges_->numbers()))
+    if (!isChosen())
     {
         choose(place, positions(), place.extent, options_.tune, whereMissed_);
     }

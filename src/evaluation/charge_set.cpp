@@ -59,6 +59,7 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
     none.offsets.assign(isOtherCount ? static_cast<size_t>(n) + 1 : 0, 0);
     std::vector<Real> charges(q, q + n);
     const ChargeSums sums(charges);
+    const long long withPartners = isOtherCount ? 0 : countWithPartners(excluded_, isCharged);
     if (allTakePart_ && sums.charged > 0 && sums.charged < n)
     {
         takesPart.assign(n, 1);
@@ -74,19 +75,14 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
     if (isOtherCount)
     {
         std::swap(excluded_, none);
-        withPartners_ = 0;
     }
     charges_.swap(charges);
     pairsStand_ = pairsStand_ && !isOtherCount && takesPart == takesPart_;
     count_      = n;
     isCharged_.swap(isCharged);
     takesPart_.swap(takesPart);
-    if (pairsStand_)
-    {
-        // the same pairs, and other ones of them with a charge
-        withPartners_ = countWithPartners(excluded_, isCharged_);
-    }
-    sums_ = sums;
+    withPartners_ = withPartners;
+    sums_         = sums;
     // the charges are set: what fails here is tried again when it is needed
     try
     {
@@ -135,11 +131,13 @@ bool ChargeSet<Real>::areFew() const
 template<class Real>
 void ChargeSet<Real>::setExclusions(const int* offsets, const int* partners)
 {
-    ExcludedPairs all = { { offsets, offsets + count_ + 1 },
-                          { partners, partners + offsets[count_] } };
+    ExcludedPairs all            = { { offsets, offsets + count_ + 1 },
+                                     { partners, partners + offsets[count_] } };
+    const long long withPartners = countWithPartners(all, isCharged_);
     handOver(all);
     std::swap(excluded_, all);
-    pairsStand_ = true;
+    withPartners_ = withPartners;
+    pairsStand_   = true;
 }
 
 template<class Real>
@@ -217,8 +215,7 @@ double ChargeSet<Real>::spread(const Real* x, Boundary boundary) const
 template<class Real>
 void ChargeSet<Real>::handOver(const ExcludedPairs& pairs)
 {
-    const long long withPartners = countWithPartners(pairs, isCharged_);
-    const auto give              = [this](const ExcludedPairs& p)
+    const auto give = [this](const ExcludedPairs& p)
     { backend_->setExclusions(p.offsets.data(), p.partners.data(), count_); };
     if (std::find(takesPart_.begin(), takesPart_.end(), char(0)) == takesPart_.end())
     {
@@ -228,7 +225,6 @@ void ChargeSet<Real>::handOver(const ExcludedPairs& pairs)
     {
         give(chargedPairs(pairs, takesPart_));
     }
-    withPartners_ = withPartners;
 }
 
 template<class Real>

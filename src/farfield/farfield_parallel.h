@@ -168,8 +168,8 @@ struct Traffic
  *  this rank: the sums over ranks are the totals of the system. Request::lambda has no meaning. Where
  *  particles have moved by a third of a cell since the exchanges were planned, or setLocal() was
  *  called, evaluate() plans the exchanges anew. Order and cells are chosen by the first rank, with all
- *  particles, for all ranks, and anew where a Solver does so. state() is the same on all ranks, and exchangeable with that of
- *  a Solver.
+ *  particles, for all ranks, and anew where a Solver does so. state() is the same on all ranks, and
+ *  exchangeable with that of a Solver.
  *
  *  \tparam Real  as of Solver */
 template<class Real>

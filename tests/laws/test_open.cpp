@@ -10,7 +10,6 @@
 
 #include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "evaporation.h"
@@ -98,36 +97,13 @@ TYPED_TEST(Open, HasTheForcesOfAllPairs)
     using Real = typename TypeParam::Real;
     for (const System& exact : systems())
     {
-        const System system                                = rounded<Real>(exact);
-        const Evaluation pairs                             = allPairs(system);
-        const double fine                                  = sizeof(Real) == 4 ? 1e-5 : 1e-6;
-        std::vector<std::pair<M2lEngine, double>> settings = { { M2lEngine::Fft, 3e-4 },
-                                                               { M2lEngine::Hierarchy, 3e-4 },
-                                                               { M2lEngine::Auto, fine } };
-        if (isLong())
-        {
-            settings.insert(settings.end(),
-                            { { M2lEngine::Auto, 3e-4 },
-                              { M2lEngine::Fft, fine },
-                              { M2lEngine::Hierarchy, fine } });
-        }
-        for (const auto& [engine, accuracy] : settings)
-        {
-            Options options  = TestFixture::options();
-            options.m2l      = engine;
-            options.accuracy = accuracy;
-            Solver<Real> solver(options);
-            load(solver, system);
-            for (const long long step : { 0, 5 })
-            {
-                Request request;
-                request.step            = step;
-                const Evaluation result = evaluate(solver, system, request);
-                SCOPED_TRACE(describe(system, solver.setup()) + ", accuracy "
-                             + std::to_string(accuracy));
-                TestFixture::expectAccurate(result, system, pairs, accuracy);
-            }
-        }
+        const System system    = rounded<Real>(exact);
+        const Evaluation pairs = allPairs(system);
+        evaluateWithEachEngine<Real>(
+                TestFixture::options(),
+                system,
+                [&](const Evaluation& result, double accuracy)
+                { TestFixture::expectAccurate(result, system, pairs, accuracy); });
     }
 }
 

@@ -11,7 +11,6 @@
 #include <array>
 #include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "evaporation.h"
@@ -94,29 +93,12 @@ TYPED_TEST(Slab, HasTheForcesOfSumsOverThePlane)
     using Real = typename TypeParam::Real;
     for (const System& exact : systems())
     {
-        const System system                           = rounded<Real>(exact);
-        const Evaluation sum                          = slabSum(system, 2);
-        const std::pair<M2lEngine, double> settings[] = {
-            { M2lEngine::Fft, 3e-4 },
-            { M2lEngine::Hierarchy, 3e-4 },
-            { M2lEngine::Auto, sizeof(Real) == 4 ? 1e-5 : 1e-6 },
-        };
-        for (const auto& [engine, accuracy] : settings)
-        {
-            Options options  = TestFixture::options();
-            options.m2l      = engine;
-            options.accuracy = accuracy;
-            Solver<Real> solver(options);
-            load(solver, system);
-            for (const long long step : { 0, 5 })
-            {
-                Request request;
-                request.step = step;
-                SCOPED_TRACE(describe(system, solver.setup()) + ", accuracy "
-                             + std::to_string(accuracy));
-                TestFixture::expectAccurate(evaluate(solver, system, request), sum, accuracy);
-            }
-        }
+        const System system  = rounded<Real>(exact);
+        const Evaluation sum = slabSum(system, 2);
+        evaluateWithEachEngine<Real>(TestFixture::options(),
+                                     system,
+                                     [&](const Evaluation& result, double accuracy)
+                                     { TestFixture::expectAccurate(result, sum, accuracy); });
     }
 }
 

@@ -20,6 +20,7 @@
 #include <numeric>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -401,6 +402,43 @@ void expectEqualToRounding(const Evaluation& result,
     const double ofTotals = 2 * roundingFloor<Real>() * pairEnergies(system);
     EXPECT_NEAR(result.energy, expected.energy, ofTotals);
     EXPECT_LE(largestDifference(result.virial, expected.virial), ofTotals);
+}
+
+/*! \brief Evaluates at two positions of the grid with each engine, and with the best one at a finer
+ *         accuracy; the long form has all engines at both.
+ *  \param[in] check  called with each result and the accuracy that was asked for */
+template<class Real, class Check>
+void evaluateWithEachEngine(const Options& base, const System& system, const Check& check)
+{
+    constexpr double c_usual                           = 3e-4;
+    constexpr double c_fine                            = sizeof(Real) == 4 ? 1e-5 : 1e-6;
+    std::vector<std::pair<M2lEngine, double>> settings = { { M2lEngine::Fft, c_usual },
+                                                           { M2lEngine::Hierarchy, c_usual },
+                                                           { M2lEngine::Auto, c_fine } };
+    if (isLong())
+    {
+        settings.insert(settings.end(),
+                        { { M2lEngine::Auto, c_usual },
+                          { M2lEngine::Fft, c_fine },
+                          { M2lEngine::Hierarchy, c_fine } });
+    }
+    for (const auto& [engine, accuracy] : settings)
+    {
+        Options options  = base;
+        options.m2l      = engine;
+        options.accuracy = accuracy;
+        Solver<Real> solver(options);
+        load(solver, system);
+        for (const long long step : { 0, 5 })
+        {
+            Request request;
+            request.step            = step;
+            const Evaluation result = evaluate(solver, system, request);
+            SCOPED_TRACE(describe(system, solver.setup()) + ", accuracy "
+                         + std::to_string(accuracy));
+            check(result, accuracy);
+        }
+    }
 }
 
 //! Evaluates with \p options and checks everything against Ewald.
