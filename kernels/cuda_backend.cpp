@@ -60,30 +60,6 @@ CudaBackend<Real>::CudaBackend(double coulombConstant,
 }
 
 template<class Real>
-template<class Give>
-void CudaBackend<Real>::giveHelpers(const Give& give)
-{
-    if (!helpers_)
-    {
-        return;
-    }
-    try
-    {
-        give(*helpers_);
-    }
-    catch (const Error& error)
-    {
-        history_.replace(); // recorded evaluations may use memory that is lost
-        if (!helpersIfFaster_)
-        {
-            throw;
-        }
-        helpers_.reset();
-        helpersLost_ = error.what();
-    }
-}
-
-template<class Real>
 void CudaBackend<Real>::setCharges(const Real* q, int n)
 {
     const ScaledCharges<Real> scaled(q, n, rootCoulomb_);
@@ -186,6 +162,9 @@ void CudaBackend<Real>::build(const Discretisation& d)
     {
         farField_.build(d, threads_, far());
         potentials_.setOrder(d.order, far());
+        // always: a sort that failed may have left counts behind
+        giveHelpers([&](NearFieldHelpers<Real>& helpers)
+                    { helpers.reserve(arrays_.counts(), leafCells()); });
         resizeCells(arrays_.counts());
         forgetOccupancy();
         setParticles();
@@ -443,10 +422,6 @@ void CudaBackend<Real>::forgetOccupancy()
         const int cells = leafGrid().cells;
         const int usual = arrays_.takingPart() / cells;
         nearField_.forgetOccupancy(cells, usual, ranks_ != nullptr);
-        if (helpers_)
-        {
-            helpers_->forgetOccupancy(cells, usual);
-        }
     }
 }
 

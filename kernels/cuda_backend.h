@@ -122,6 +122,7 @@ public:
     int deviceId() const override { return device_; }
     int helperCount() const override { return helpers_ ? helpers_->available() : 0; }
     void useHelpers(int count) override;
+    void loseHelpers(const std::string& why) override;
     std::vector<HelperDevice> helpers() const override;
     std::string helpersLost() const override { return helpersLost_; }
 
@@ -159,8 +160,7 @@ private:
         return helpers_ && helpers_->used() > 0 && !streams_.inTurn() ? helpers_.get() : nullptr;
     }
     //! Does what gives helpers something; they are left out if it fails and they need not be had.
-    template<class Give>
-    void giveHelpers(const Give& give);
+    void giveHelpers(const std::function<void(NearFieldHelpers<Real>&)>& give);
     //! Tells the helpers what they compute.
     void startHelpers();
 

@@ -270,16 +270,24 @@ NearGrid CudaBackend<Real>::nearGrid() const
 template<class Real>
 void CudaBackend<Real>::startHelpers()
 {
+    if (activeHelpers() != nullptr)
+    {
+        giveHelpers(
+                [&](NearFieldHelpers<Real>& helpers)
+                {
+                    helpers.catchUp(arrays_, cells_, nearField_.exclusions(), leafCells());
+                    helpers.makeReady(nearField_);
+                });
+    }
     if (NearFieldHelpers<Real>* const helpers = activeHelpers())
     {
-        helpers->catchUp(arrays_, cells_, nearField_.exclusions(), leafCells());
         const NearEvaluation evaluation = {
             nearGrid(),
             gridPosition(this->task_.request.gridOffset, this->task_.request.step, far()),
             wantedSums()
         };
         streams_.awaitIn(helpers->placed(), Point::Placed);
-        helpers->start(evaluation, arrays_.positions(), nearField_);
+        helpers->start(evaluation, arrays_.positions());
     }
 }
 
@@ -380,6 +388,40 @@ void CudaBackend<Real>::throwIfOverflowed()
 }
 
 template<class Real>
+void CudaBackend<Real>::giveHelpers(const std::function<void(NearFieldHelpers<Real>&)>& give)
+{
+    if (!helpers_)
+    {
+        return;
+    }
+    try
+    {
+        give(*helpers_);
+    }
+    catch (const Error& error)
+    {
+        history_.replace(); // recorded evaluations may use memory that is lost
+        if (!helpersIfFaster_)
+        {
+            throw;
+        }
+        loseHelpers(error.what());
+    }
+}
+
+template<class Real>
+void CudaBackend<Real>::loseHelpers(const std::string& why)
+{
+    if (!isCapturing(far()))
+    {
+        check(cudaDeviceSynchronize(), "waiting for the GPU");
+    }
+    history_.replace();
+    helpers_->dismiss();
+    helpersLost_ = why;
+}
+
+template<class Real>
 void CudaBackend<Real>::useHelpers(int count)
 {
     if (helpers_ && count != helpers_->used())
@@ -417,6 +459,9 @@ std::vector<HelperDevice> CudaBackend<Real>::helpers() const
     template bool CudaBackend<Real>::measured(double*);                                            \
     template FarSums CudaBackend<Real>::farSums();                                                 \
     template void CudaBackend<Real>::throwIfOverflowed();                                          \
+    template void CudaBackend<Real>::giveHelpers(                                                  \
+            const std::function<void(NearFieldHelpers<Real>&)>&);                                  \
+    template void CudaBackend<Real>::loseHelpers(const std::string&);                              \
     template void CudaBackend<Real>::useHelpers(int);                                              \
     template std::vector<HelperDevice> CudaBackend<Real>::helpers() const
 FARFIELD_INSTANTIATE(float);

@@ -53,17 +53,17 @@ template<class Real>
 void DeviceNearField<Real>::adoptOccupancy(const DeviceNearField& other,
                                            DeviceCells<Real>* particles)
 {
-    if (occupancyKnown_ || !other.occupancyKnown_)
+    if (occupancyKnown_)
     {
         return;
     }
-    occupancyKnown_ = true;
-    occupancy_      = other.occupancy_;
-    lists_          = other.lists_;
-    if (lists_)
+    if (other.lists_)
     {
         particles->makeRoomForList();
     }
+    occupancyKnown_ = other.occupancyKnown_;
+    occupancy_      = other.occupancy_;
+    lists_          = other.lists_;
 }
 
 template<class Real>

@@ -45,7 +45,7 @@ public:
 
     //! Lists the cells to visit after a sort, if many are empty.
     void list(DeviceCells<Real>* particles, const NearGrid& where, cudaStream_t stream) const;
-    //! Takes over what another device has found out about the same particles.
+    //! Takes over what another device knows about the same particles, until that was found out.
     void adoptOccupancy(const DeviceNearField& other, DeviceCells<Real>* particles);
 
     //! The cells to visit after list(). \param[in] share  of these

@@ -96,6 +96,7 @@ NearFieldHelpers<Real>::NearFieldHelpers(const DeviceList& devices, int home, bo
         connection->part = std::make_unique<NearFieldPart<Real>>(device, reproducible);
         connections_.push_back(std::move(connection));
     }
+    available_ = static_cast<int>(connections_.size());
 }
 
 template<class Real>
@@ -107,6 +108,13 @@ void NearFieldHelpers<Real>::use(int count)
     const ShareState first = firstShares(count);
     state_.upload(&first, 1, send_);
     used_ = count;
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::dismiss()
+{
+    use(0);
+    available_ = 0;
 }
 
 template<class Real>
@@ -199,18 +207,16 @@ void NearFieldHelpers<Real>::catchUp(const ParticleArrays<Real>& particles,
 }
 
 template<class Real>
-void NearFieldHelpers<Real>::forgetOccupancy(int cells, int usual)
+void NearFieldHelpers<Real>::makeReady(const DeviceNearField<Real>& home)
 {
-    for (const auto& connection : connections_)
+    for (int h = 0; h < used_; h++)
     {
-        connection->part->forgetOccupancy(cells, usual);
+        connections_[h]->part->makeReady(home);
     }
 }
 
 template<class Real>
-void NearFieldHelpers<Real>::start(const NearEvaluation& evaluation,
-                                   const Real* x,
-                                   const DeviceNearField<Real>& home)
+void NearFieldHelpers<Real>::start(const NearEvaluation& evaluation, const Real* x)
 {
     evaluation_       = evaluation;
     evaluation_.parts = used_;
@@ -230,7 +236,7 @@ void NearFieldHelpers<Real>::start(const NearEvaluation& evaluation,
     sent_.record(send_);
     for (int h = 0; h < used_; h++)
     {
-        connections_[h]->part->evaluate(evaluation_, sent_, home, connections_[h]->output());
+        connections_[h]->part->evaluate(evaluation_, sent_, connections_[h]->output());
     }
 }
 

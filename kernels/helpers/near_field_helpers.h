@@ -54,25 +54,27 @@ public:
     /*! \brief Has grids that advance in replays follow those of the solver's GPU, which has evaluated
      *         without helpers; nothing may run. */
     void adoptEvaluation(const DeviceCells<Real>& home);
-    //! As DeviceNearField::forgetOccupancy().
-    void forgetOccupancy(int cells, int usual);
+    //! Makes room for what the solver's GPU knows of the cells, before start().
+    void makeReady(const DeviceNearField<Real>& home);
     //!@}
 
     //! How many there are.
-    int available() const { return static_cast<int>(connections_.size()); }
+    int available() const { return available_; }
     //! How many of them are in use.
     int used() const { return used_; }
     //! Uses so many, with the shares of firstShares(); nothing may run.
     void use(int count);
+    //! Uses none from now on. Their memory stays: what was recorded may still be launched, and the
+    //! solver's GPU computes everything then.
+    void dismiss();
     //! Throws what has gone wrong on helpers; waits.
     void synchronize() const;
 
     //! The stream in which positions have to be there before start().
     cudaStream_t placed() const { return send_; }
     /*! \brief Puts an evaluation into the streams of the helpers.
-     *  \param[in] x     [n][3], device memory
-     *  \param[in] home  what the solver's GPU knows of the cells */
-    void start(const NearEvaluation& evaluation, const Real* x, const DeviceNearField<Real>& home);
+     *  \param[in] x  [n][3], device memory */
+    void start(const NearEvaluation& evaluation, const Real* x);
     //! The part of the solver's GPU.
     CellShare ownShare() const { return { state_.data()->bounds, 1 }; }
     /*! \brief Adds what the helpers have computed, after what the solver's GPU has put into the stream.
@@ -106,7 +108,7 @@ private:
     };
 
     bool reproducible_;
-    int used_ = 0;
+    int available_ = 0, used_ = 0;
     ParticleCounts counts_;  //!< there is room for these
     int cells_          = 0; //!< likewise
     bool haveParticles_ = true, haveExclusions_ = true;

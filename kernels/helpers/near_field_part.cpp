@@ -26,6 +26,7 @@ void NearFieldPart<Real>::resize(const ParticleCounts& counts, int cells)
     order_.resize(n);
     x_.resize(3 * n);
     nearField_.resize(counts.takingPart);
+    nearField_.forgetOccupancy(0, 0, false);
     isSorted_ = cells > 0 && counts.takingPart > 0;
     if (isSorted_)
     {
@@ -79,9 +80,10 @@ void NearFieldPart<Real>::setExclusions(const DeviceExclusions<Real>& home, int 
 }
 
 template<class Real>
-void NearFieldPart<Real>::forgetOccupancy(int cells, int usual)
+void NearFieldPart<Real>::makeReady(const DeviceNearField<Real>& home)
 {
-    nearField_.forgetOccupancy(cells, usual, false);
+    const OnDevice scope(device_);
+    nearField_.adoptOccupancy(home, &cells_);
 }
 
 template<class Real>
@@ -93,12 +95,10 @@ HelperInput<Real> NearFieldPart<Real>::input()
 template<class Real>
 void NearFieldPart<Real>::evaluate(const NearEvaluation& evaluation,
                                    const Event& sent,
-                                   const DeviceNearField<Real>& known,
                                    const HelperOutput<Real>& to)
 {
     const OnDevice scope(device_);
     const NearGrid& where = evaluation.where;
-    nearField_.adoptOccupancy(known, &cells_);
     sent.holdBack(main_);
     placed_.record(main_);
     placed_.holdBack(excluded_);

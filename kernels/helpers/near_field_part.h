@@ -46,18 +46,16 @@ public:
     //! As DeviceExclusions.
     void reserveExclusions(int n, size_t partners);
     void setExclusions(const DeviceExclusions<Real>& home, int n);
-    //! As DeviceNearField::forgetOccupancy().
-    void forgetOccupancy(int cells, int usual);
+    //! Makes room for what the solver's GPU knows of the cells, before evaluate().
+    void makeReady(const DeviceNearField<Real>& home);
 
     //! What the solver's GPU writes to before an evaluation.
     HelperInput<Real> input();
     /*! \brief Puts an evaluation into the streams of the part.
-     *  \param[in] sent   input() is complete
-     *  \param[in] known  what the solver's GPU knows of the cells
-     *  \param[in] to     in the memory of that GPU */
+     *  \param[in] sent  input() is complete
+     *  \param[in] to    in the memory of the solver's GPU */
     void evaluate(const NearEvaluation& evaluation,
                   const Event& sent,
-                  const DeviceNearField<Real>& known,
                   const HelperOutput<Real>& to);
     //! Throws what has gone wrong on the device; waits.
     void synchronize() const;

@@ -113,6 +113,8 @@ public:
     virtual int helperCount() const = 0;
     //! Uses so many of them, the first ones; waits.
     virtual void useHelpers(int count) = 0;
+    //! Uses none from now on, as they need not be had; nothing of an evaluation may be under way.
+    virtual void loseHelpers(const std::string& why) = 0;
     //! As Setup.
     virtual std::vector<HelperDevice> helpers() const = 0;
     virtual std::string helpersLost() const           = 0;

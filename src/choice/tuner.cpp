@@ -128,11 +128,12 @@ public:
            const Occupancy& occupied,
            const Real* x,
            const std::vector<int>& helpers,
+           bool mayLoseHelpers,
            const Network& network,
            Evaluator<Real>* evaluator) :
         charges_(charges),
         occupied_(occupied), arrays_(evaluator->gpu()->place(x)), helpers_(helpers),
-        network_(network), evaluator_(evaluator)
+        mayLoseHelpers_(mayLoseHelpers), network_(network), evaluator_(evaluator)
     {
     }
     //! Times the operators in use. \param[in] setting  its number, of those that are timed
@@ -147,8 +148,25 @@ public:
             {
                 continue; // they have been lost
             }
-            gpu->useHelpers(helpers);
-            const double seconds = secondsOf(arrays_, work, network_, evaluator_);
+            double seconds = 0;
+            try
+            {
+                gpu->useHelpers(helpers);
+                seconds = secondsOf(arrays_, work, network_, evaluator_);
+            }
+            catch (const Error& error)
+            {
+                if (helpers == 0 || !mayLoseHelpers_)
+                {
+                    throw;
+                }
+                gpu->loseHelpers(error.what());
+                evaluator_->operators().build(Discretisation(d)); // an evaluation may be half made
+            }
+            if (helpers > gpu->helperCount())
+            {
+                continue;
+            }
             timed_.push_back({ d.order,
                                d.ws,
                                d.levels,
@@ -214,6 +232,7 @@ private:
     const Occupancy& occupied_;
     typename GpuBackend<Real>::DeviceArrays arrays_;
     std::vector<int> helpers_;
+    bool mayLoseHelpers_;
     Network network_;
     Evaluator<Real>* evaluator_;
     std::vector<TimedSetting> timed_;
@@ -239,7 +258,8 @@ std::vector<TimedSetting> tune(const Options& options,
     {
         return {};
     }
-    Timing<Real> timing(charges, occupied, x, helpers, accuracy->network(), evaluator);
+    Timing<Real> timing(
+            charges, occupied, x, helpers, options.helpersIfFaster, accuracy->network(), evaluator);
     const auto begin = std::chrono::steady_clock::now();
     const auto spent = [&]
     { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
@@ -293,6 +313,7 @@ std::vector<TimedSetting> timeHelpers(const Options& options,
                         occupied,
                         x,
                         helpersToTime(options, evaluator->gpu()->helperCount()),
+                        options.helpersIfFaster,
                         accuracy->network(),
                         evaluator);
     timing.add(0, operators.discretisation(), box);

@@ -65,7 +65,8 @@ FARFIELD_HD ShareState firstShares(int helpers)
 
 /*! \brief Makes shares of helpers that were early larger, and those of helpers that were late smaller.
  *
- *  A helper is on time if its forces come when the solver's GPU has nothing else left to do. */
+ *  A helper is on time if its forces come when the solver's GPU has nothing else left to do. A share
+ *  of zero stays: evaluations that were recorded with a helper are right without it. */
 FARFIELD_HD void followTimes(ShareState* state, int helpers)
 {
     //! How fast shares follow, and how much of a difference counts.
@@ -84,7 +85,7 @@ FARFIELD_HD void followTimes(ShareState* state, int helpers)
             const double early = (span - own) / (span > own ? span : own);
             share *= 1 + c_gain * (early < -c_most ? -c_most : early > c_most ? c_most : early);
         }
-        share = share < c_least ? c_least : share;
+        share = share > 0 && share < c_least ? c_least : share;
         sum += share;
     }
     for (int h = 0; h < helpers && sum > 1; h++)
