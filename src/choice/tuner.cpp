@@ -223,7 +223,7 @@ public:
     {
         const int count = std::min(helpers, evaluator_->gpu()->helperCount());
         evaluator_->gpu()->useHelpers(count);
-        accuracy->setHelpers(count);
+        accuracy->setHelpers(std::min(count, evaluator_->gpu()->helperCount()));
     }
     const std::vector<TimedSetting>& timed() const { return timed_; }
 
@@ -253,7 +253,7 @@ std::vector<TimedSetting> tune(const Options& options,
     const Discretisation sufficient       = operators->discretisation();
     const Occupancy occupied              = charges.occupancy(x, box);
     const std::vector<int> helpers        = helpersToTime(options, evaluator->gpu()->helperCount());
-    const auto settings = settingsToTime(options, box, occupied, sufficient, *accuracy, helpers);
+    auto settings = settingsToTime(options, box, occupied, sufficient, *accuracy, helpers);
     if (settings.size() < 2 && helpers.size() < 2)
     {
         return {};
@@ -292,8 +292,16 @@ std::vector<TimedSetting> tune(const Options& options,
     {
         // what was measured before is known to do; it need not be one of those that were timed
         operators->build(sufficient);
-        taken = timing.fastest([&](size_t setting)
-                               { return settings[setting].hasSettingOf(sufficient); });
+        const auto isSufficient = [&](size_t setting)
+        { return settings[setting].hasSettingOf(sufficient); };
+        taken = timing.fastest(isSufficient);
+        if (taken == timing.timed().size() && helpers.size() > 1)
+        {
+            // helpers were timed with other cells
+            settings.push_back(sufficient);
+            timing.add(settings.size() - 1, sufficient, box);
+            taken = timing.fastest(isSufficient);
+        }
     }
     timing.use(taken, accuracy);
     return timing.timed();
