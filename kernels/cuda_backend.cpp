@@ -39,23 +39,10 @@ CudaBackend<Real>::CudaBackend(double coulombConstant,
     helpersIfFaster_(helpers.ifFaster)
 {
     potentials_.prepare(far());
-    if (helpers.devices.empty())
+    if (!helpers.devices.empty())
     {
-        return;
-    }
-    try
-    {
-        helpers_ = std::make_unique<NearFieldHelpers<Real>>(helpers.devices, device, reproducible);
-        helpers_->use(helpersIfFaster_ ? 0 : helpers_->available());
-    }
-    catch (const Error& error)
-    {
-        if (!helpersIfFaster_)
-        {
-            throw;
-        }
-        helpers_.reset();
-        helpersLost_ = error.what();
+        helpers_ = std::make_unique<NearFieldHelpers<Real>>(
+                helpers.devices, device, reproducible, helpersIfFaster_ ? &helpersLost_ : nullptr);
     }
 }
 

@@ -117,10 +117,6 @@ std::string timedSettings(const farfield::Setup& setup)
 //! Why these helpers are in use, or none.
 std::string reasonForHelpers(const farfield::Setup& setup, const FarfieldHelpers& helpers)
 {
-    if (!setup.helpersLost.empty())
-    {
-        return setup.helpersLost;
-    }
     double alone = 0, helped = 0;
     for (const farfield::TimedSetting& timed : setup.timed)
     {
@@ -129,12 +125,14 @@ std::string reasonForHelpers(const farfield::Setup& setup, const FarfieldHelpers
     }
     if (helpers.ids.empty() || alone == 0 || helped == 0)
     {
-        return helpers.reason;
+        return setup.helpersLost.empty() ? helpers.reason : setup.helpersLost;
     }
-    return formatString("an evaluation takes %.0f us with helpers and %.0f us on one GPU%s",
-                        1e6 * helped,
-                        1e6 * alone,
-                        setup.helpers.empty() ? ", and helpers have to gain 5 %" : "");
+    const std::string lost = setup.helpersLost.empty() ? "" : setup.helpersLost + " ";
+    return lost
+           + formatString("an evaluation takes %.0f us with helpers and %.0f us on one GPU%s",
+                          1e6 * helped,
+                          1e6 * alone,
+                          setup.helpers.empty() ? ", and helpers have to gain 5 %" : "");
 }
 
 } // namespace

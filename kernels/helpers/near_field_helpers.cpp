@@ -35,43 +35,36 @@ struct Kind
     }
 };
 
-void checkDevices(const DeviceList& devices, int home)
+/*! \brief Whether one of several devices can help.
+ *  \param[in] device  of devices */
+void checkDevice(const DeviceList& devices, const int* device, int home)
 {
-    const auto sayUnfit = [](ErrorCode code, int device, const std::string& why) {
+    const auto sayUnfit = [&](ErrorCode code, const std::string& why) {
         throw Error(
-                code, "The helper device " + std::to_string(device) + " " + why, "helperDevices");
+                code, "The helper device " + std::to_string(*device) + " " + why, "helperDevices");
     };
-    for (const int* device = devices.begin(); device != devices.end() && !mayHelpThemselves;
-         ++device)
+    if (*device == home && !mayHelpThemselves)
     {
-        if (*device == home)
-        {
-            sayUnfit(ErrorCode::InvalidArgument, *device, "is the device of the solver itself.");
-        }
-        if (std::find(devices.begin(), device, *device) != device)
-        {
-            sayUnfit(ErrorCode::InvalidArgument, *device, "is given twice.");
-        }
+        sayUnfit(ErrorCode::InvalidArgument, "is the device of the solver itself.");
+    }
+    if (std::find(device + 1, devices.end(), *device) != devices.end() && !mayHelpThemselves)
+    {
+        sayUnfit(ErrorCode::InvalidArgument, "is given twice.");
     }
     int existing = 0;
     check(cudaGetDeviceCount(&existing), "counting devices");
-    for (const int device : devices)
+    if (*device < 0 || *device >= existing)
     {
-        if (device < 0 || device >= existing)
-        {
-            sayUnfit(ErrorCode::InvalidArgument,
-                     device,
-                     "does not exist: devices are numbered from 0 to "
-                             + std::to_string(existing - 1) + ".");
-        }
-        if (!(Kind(device) == Kind(home)))
-        {
-            // particles at the border of two cells have to be in the same one everywhere
-            sayUnfit(ErrorCode::Unsupported,
-                     device,
-                     "(" + gpuName(device) + ") is another kind of GPU than that of the solver ("
-                             + gpuName(home) + ").");
-        }
+        sayUnfit(ErrorCode::InvalidArgument,
+                 "does not exist: devices are numbered from 0 to " + std::to_string(existing - 1)
+                         + ".");
+    }
+    if (!(Kind(*device) == Kind(home)))
+    {
+        // particles at the border of two cells have to be in the same one everywhere
+        sayUnfit(ErrorCode::Unsupported,
+                 "(" + gpuName(*device) + ") is another kind of GPU than that of the solver ("
+                         + gpuName(home) + ").");
     }
 }
 
@@ -83,20 +76,35 @@ bool letDevicesHelpThemselves(bool may)
 }
 
 template<class Real>
-NearFieldHelpers<Real>::NearFieldHelpers(const DeviceList& devices, int home, bool reproducible) :
+NearFieldHelpers<Real>::NearFieldHelpers(const DeviceList& devices,
+                                         int home,
+                                         bool reproducible,
+                                         std::string* lost) :
     reproducible_(reproducible)
 {
-    checkDevices(devices, home);
-    for (const int device : devices)
+    for (const int* device = devices.begin(); device != devices.end(); ++device)
     {
-        connectDevices(home, device);
-        auto connection = std::make_unique<Connection>();
-        connection->totals.resize(1);
-        const OnDevice scope(device);
-        connection->part = std::make_unique<NearFieldPart<Real>>(device, reproducible);
-        connections_.push_back(std::move(connection));
+        try
+        {
+            checkDevice(devices, device, home);
+            connectDevices(home, *device);
+            auto connection = std::make_unique<Connection>();
+            connection->totals.resize(1);
+            const OnDevice scope(*device);
+            connection->part = std::make_unique<NearFieldPart<Real>>(*device, reproducible);
+            connections_.push_back(std::move(connection));
+        }
+        catch (const Error& error)
+        {
+            if (lost == nullptr)
+            {
+                throw;
+            }
+            *lost += (lost->empty() ? "" : " ") + std::string(error.what());
+        }
     }
     available_ = static_cast<int>(connections_.size());
+    use(lost == nullptr ? available_ : 0);
 }
 
 template<class Real>

@@ -14,6 +14,7 @@
 #define FARFIELD_KERNELS_HELPERS_NEAR_FIELD_HELPERS_H
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "helpers/near_field_part.h"
@@ -28,12 +29,13 @@ template<class Real>
 class NearFieldHelpers
 {
 public:
-    /*! \brief Connects them; use() comes before all else.
+    /*! \brief Connects them, and uses them, unless they need not be had.
      *  \param[in] home          the solver's GPU
      *  \param[in] reproducible  shares are fixed
+     *  \param[in,out] lost      gets why devices are left out that cannot help; null: all have to be had
      *  \throws Error  InvalidArgument: one does not exist, is home, or is given twice; Unsupported: one is
      *                 another kind of GPU, or out of reach */
-    NearFieldHelpers(const DeviceList& devices, int home, bool reproducible);
+    NearFieldHelpers(const DeviceList& devices, int home, bool reproducible, std::string* lost);
     ~NearFieldHelpers();
 
     /*! \name What the solver's GPU has

@@ -119,7 +119,7 @@ struct TimedSetting
     M2lEngine m2l       = M2lEngine::Auto; //!< never Auto
     long long leafCells = 0;
     double cellSize     = 0;     //!< nm
-    int helpers         = 0;     //!< of Options::helperDevices, the first ones
+    int helpers         = 0;     //!< of Options::helperDevices, the first ones that can help
     double seconds      = 0;     //!< per evaluation of forces
     bool isInUse        = false; //!< at most one of those that were timed is
 };
@@ -173,7 +173,7 @@ struct Setup
     //! Those in use, in the order of Options::helperDevices. The device of the solver has the rest of
     //! the near field.
     std::vector<HelperDevice> helpers;
-    //! Why all helpers were left out, see Options::helpersIfFaster; empty if they can be used.
+    //! Why helpers were left out, see Options::helpersIfFaster; empty if all can be used.
     std::string helpersLost;
     //! What was timed, in the order of predicted cost; empty unless Options::tune.
     std::vector<TimedSetting> timed;

@@ -164,8 +164,8 @@ struct Options
     /*! \brief Uses none, the first, or all of Options::helperDevices: whichever is fastest.
      *
      *  With Options::tune each is timed. Without it nothing is timed, and none is used. A device that
-     *  cannot help, or has no memory for it, is no error then: all are left out, and
-     *  Setup::helpersLost says why. */
+     *  cannot help is no error then: it is left out. An error of a helper later, such as missing
+     *  memory, leaves out all of them. Setup::helpersLost says why. */
     bool helpersIfFaster = false;
     //! Use least-squares instead of truncated M2L operators: half the error at equal order.
     bool leastSquares = true;

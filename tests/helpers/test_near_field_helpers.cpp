@@ -329,6 +329,28 @@ TYPED_TEST(NearFieldHelping, IsLeftOutWhereItIsSlower)
     }
 }
 
+//! One that cannot help is left out; the others are timed.
+TYPED_TEST(NearFieldHelping, DoesWithoutDevicesThatCannotHelp)
+{
+    using Real              = typename TypeParam::Real;
+    const System water      = TestFixture::waterAt("cube", 0);
+    Options options         = TestFixture::optionsWith(M2lEngine::Fft, { 0, 77 });
+    options.helpersIfFaster = true;
+    options.tune            = true;
+    Solver<Real> solver(options);
+    load(solver, water);
+    const Evaluation result = evaluate(solver, water);
+    Solver<Real> alone(TestFixture::optionsWith(M2lEngine::Fft, {}));
+    alone.restore(solver.state());
+    load(alone, water);
+    TestFixture::expectSame(result, evaluate(alone, water), water);
+    const Setup setup = solver.setup();
+    EXPECT_NE(setup.helpersLost.find("helper device 77 does not exist"), std::string::npos);
+    ASSERT_GE(setup.timed.size(), 2U);
+    EXPECT_EQ(setup.timed[0].helpers, 0);
+    EXPECT_EQ(setup.timed[1].helpers, 1);
+}
+
 //! Every force is that of one device, whatever the shares are.
 TYPED_TEST(NearFieldHelping, CanBeReproducible)
 {
@@ -465,6 +487,7 @@ TEST(NearFieldHelpers, AreRefusedWhereTheyCannotBe)
     ifFaster.deviceId        = 0;
     ifFaster.helperDevices   = { devices };
     ifFaster.helpersIfFaster = true;
+    ifFaster.tune            = true;
     const Solver<float> without(ifFaster);
     EXPECT_TRUE(without.setup().helpers.empty());
     EXPECT_NE(without.setup().helpersLost.find("does not exist"), std::string::npos);
