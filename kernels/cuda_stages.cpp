@@ -428,8 +428,13 @@ void CudaBackend<Real>::useHelpers(int count)
     {
         check(cudaDeviceSynchronize(), "waiting for the GPU");
         history_.replace();
-        helpers_->use(count);
-        helpers_->adoptEvaluation(cells_);
+        giveHelpers(
+                [&](NearFieldHelpers<Real>& helpers)
+                {
+                    helpers.use(count);
+                    helpers.releaseOthers();
+                    helpers.catchUp(arrays_, cells_, nearField_.exclusions(), leafCells());
+                });
     }
 }
 

@@ -90,8 +90,7 @@ NearFieldHelpers<Real>::NearFieldHelpers(const DeviceList& devices,
             connectDevices(home, *device);
             auto connection = std::make_unique<Connection>();
             connection->totals.resize(1);
-            const OnDevice scope(*device);
-            connection->part = std::make_unique<NearFieldPart<Real>>(*device, reproducible);
+            connection->device = *device;
             connections_.push_back(std::move(connection));
         }
         catch (const Error& error)
@@ -113,9 +112,26 @@ NearFieldHelpers<Real>::~NearFieldHelpers() = default;
 template<class Real>
 void NearFieldHelpers<Real>::use(int count)
 {
+    for (int h = used_; h < count; h++)
+    {
+        Connection& connection = *connections_[h];
+        const OnDevice scope(connection.device);
+        connection.part = std::make_unique<NearFieldPart<Real>>(connection.device, reproducible_);
+        haveRoom_ = haveParticles_ = haveExclusions_ = false;
+    }
     const ShareState first = firstShares(count);
     state_.upload(&first, 1, send_);
     used_ = count;
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::releaseOthers()
+{
+    for (int h = used_; h < static_cast<int>(connections_.size()); h++)
+    {
+        connections_[h]->part.reset();
+        connections_[h]->forces = DeviceBuffer<Real4<Real>>();
+    }
 }
 
 template<class Real>
@@ -139,15 +155,16 @@ void NearFieldHelpers<Real>::reserve(const ParticleCounts& counts, int cells)
 {
     // what runs here may write to memory of helpers
     check(cudaDeviceSynchronize(), "waiting for the GPU");
-    haveParticles_ = false;
-    counts_        = {};
-    for (const auto& connection : connections_)
+    haveRoom_ = haveParticles_ = false;
+    releaseOthers();
+    for (int h = 0; h < used_; h++)
     {
-        connection->forces.resize(counts.all);
-        connection->part->resize(counts, cells);
+        connections_[h]->forces.resize(counts.all);
+        connections_[h]->part->resize(counts, cells);
     }
-    counts_ = counts;
-    cells_  = cells;
+    counts_   = counts;
+    cells_    = cells;
+    haveRoom_ = true;
 }
 
 template<class Real>
@@ -155,14 +172,14 @@ void NearFieldHelpers<Real>::setParticles(const ParticleArrays<Real>& home,
                                           const DeviceCells<Real>& sorted,
                                           int cells)
 {
-    if (!(home.counts() == counts_) || cells != cells_)
+    if (!haveRoom_ || !(home.counts() == counts_) || cells != cells_)
     {
         reserve(home.counts(), cells);
     }
     haveParticles_ = false;
-    for (const auto& connection : connections_)
+    for (int h = 0; h < used_; h++)
     {
-        connection->part->setParticles(home);
+        connections_[h]->part->setParticles(home);
     }
     adoptEvaluation(sorted);
     haveParticles_ = true;
@@ -171,9 +188,9 @@ void NearFieldHelpers<Real>::setParticles(const ParticleArrays<Real>& home,
 template<class Real>
 void NearFieldHelpers<Real>::adoptEvaluation(const DeviceCells<Real>& home)
 {
-    for (const auto& connection : connections_)
+    for (int h = 0; h < used_; h++)
     {
-        connection->part->adoptEvaluation(home);
+        connections_[h]->part->adoptEvaluation(home);
     }
 }
 
@@ -181,9 +198,9 @@ template<class Real>
 void NearFieldHelpers<Real>::reserveExclusions(int n, size_t partners)
 {
     haveExclusions_ = false;
-    for (const auto& connection : connections_)
+    for (int h = 0; h < used_; h++)
     {
-        connection->part->reserveExclusions(n, partners);
+        connections_[h]->part->reserveExclusions(n, partners);
     }
 }
 
@@ -191,9 +208,9 @@ template<class Real>
 void NearFieldHelpers<Real>::setExclusions(const DeviceExclusions<Real>& home, int n)
 {
     haveExclusions_ = false;
-    for (const auto& connection : connections_)
+    for (int h = 0; h < used_; h++)
     {
-        connection->part->setExclusions(home, n);
+        connections_[h]->part->setExclusions(home, n);
     }
     haveExclusions_ = true;
 }
@@ -320,7 +337,7 @@ std::vector<HelperDevice> NearFieldHelpers<Real>::describe() const
     for (int h = 0; h < used_; h++)
     {
         HelperDevice helper;
-        helper.deviceId = connections_[h]->part->device();
+        helper.deviceId = connections_[h]->device;
         helper.share    = now.share[h];
         all.push_back(helper);
     }

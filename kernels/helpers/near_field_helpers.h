@@ -40,6 +40,7 @@ public:
 
     /*! \name What the solver's GPU has
      *
+     *  Helpers in use get it; catchUp() brings it to those that use() adds.
      *  Room comes first, so that nothing has changed there if a helper has no memory for it: what is on
      *  the helpers may then be lost, and catchUp() brings it again. All wait. */
     //!@{
@@ -66,8 +67,10 @@ public:
     int used() const { return used_; }
     //! Uses so many, with the shares of firstShares(); nothing may run.
     void use(int count);
-    //! Uses none from now on. Their memory stays: what was recorded may still be launched, and the
-    //! solver's GPU computes everything then.
+    //! Frees the memory of those that are not in use; what was recorded with them cannot be launched.
+    void releaseOthers();
+    //! Uses none from now on. Their memory stays until reserve(): what was recorded may still be
+    //! launched, and the solver's GPU computes everything then.
     void dismiss();
     //! Throws what has gone wrong on helpers; waits.
     void synchronize() const;
@@ -100,7 +103,8 @@ private:
     //! A helper, and what it writes to.
     struct Connection
     {
-        std::unique_ptr<NearFieldPart<Real>> part;
+        int device = -1;
+        std::unique_ptr<NearFieldPart<Real>> part; //!< null if it is not in use
         DeviceBuffer<Real4<Real>> forces;
         DeviceBuffer<NearTotals> totals;
         Stream arrival{ Priority::Highest };
@@ -111,9 +115,9 @@ private:
 
     bool reproducible_;
     int available_ = 0, used_ = 0;
-    ParticleCounts counts_;  //!< there is room for these
-    int cells_          = 0; //!< likewise
-    bool haveParticles_ = true, haveExclusions_ = true;
+    ParticleCounts counts_; //!< where haveRoom_, there is room for these
+    int cells_     = 0;     //!< likewise
+    bool haveRoom_ = false, haveParticles_ = false, haveExclusions_ = false;
     std::vector<std::unique_ptr<Connection>> connections_;
     DeviceBuffer<ShareState> state_;
     Stream read_; //!< of describe()

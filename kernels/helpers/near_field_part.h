@@ -35,7 +35,6 @@ public:
     //! The GPU is the current one.
     NearFieldPart(int device, bool reproducible);
 
-    int device() const { return device_; }
     /*! \brief Makes room for particles and cells; those before are lost.
      *  \param[in] cells  leaf cells; 0: there are none yet */
     void resize(const ParticleCounts& counts, int cells);

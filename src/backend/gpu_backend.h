@@ -111,7 +111,7 @@ public:
     virtual int deviceId() const = 0;
     //! How many helpers can be used.
     virtual int helperCount() const = 0;
-    //! Uses so many of them, the first ones; waits.
+    //! Uses so many of them, the first ones; waits. What was recorded cannot be launched any more.
     virtual void useHelpers(int count) = 0;
     //! Uses none from now on, as they need not be had; nothing of an evaluation may be under way.
     virtual void loseHelpers(const std::string& why) = 0;
