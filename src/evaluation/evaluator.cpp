@@ -3,6 +3,7 @@
  */
 #include "evaluation/evaluator.h"
 
+#include <string>
 #include <utility>
 
 #include "evaluation/input_check.h"
@@ -12,32 +13,55 @@ namespace farfield
 namespace
 {
 
-//! The backend that options ask for; if it is one of a GPU, gpu is set to it.
+/*! \brief The helpers that options ask for; none that will not be used.
+ *  \param[out] lost  as Setup::helpersLost */
+HelpersWanted helpersFor(const Options& options, Device device, bool onRanks, std::string* lost)
+{
+    try
+    {
+        checkHelpers(options.helperDevices, device, onRanks);
+    }
+    catch (const Error& error)
+    {
+        if (!options.helpersIfFaster || error.code() == ErrorCode::InvalidArgument)
+        {
+            throw;
+        }
+        *lost = error.what();
+        return {};
+    }
+    if (options.helpersIfFaster && !options.tune)
+    {
+        return {};
+    }
+    return { options.helperDevices, options.helpersIfFaster };
+}
+
+/*! \brief The backend that options ask for.
+ *  \param[out] gpu   set to it, if it is one of a GPU
+ *  \param[out] lost  as Setup::helpersLost */
 template<class Real>
 std::unique_ptr<Backend<Real>> makeBackend(const Options& options,
                                            int threads,
                                            const DeviceRanks<Real>* ranks,
-                                           GpuBackend<Real>** gpu)
+                                           GpuBackend<Real>** gpu,
+                                           std::string* lost)
 {
     checkOptions<Real>(options);
     const bool mayUseGpu = options.device == Device::Auto && gpuIsUsable(options.deviceId);
     if (options.device == Device::Gpu || mayUseGpu)
     {
-        checkHelpers(options.helperDevices, Device::Gpu, ranks != nullptr);
         auto onGpu = makeGpuBackend<Real>(options.coulombConstant,
                                           threads,
                                           options.reproducible,
                                           options.deviceId,
                                           ranks,
-                                          { options.helperDevices, options.helpersIfFaster });
+                                          helpersFor(options, Device::Gpu, ranks != nullptr, lost));
         *gpu       = onGpu.get();
         return onGpu;
     }
     checkEngine(options.m2l, Device::Cpu);
-    if (!options.helpersIfFaster)
-    {
-        checkHelpers(options.helperDevices, Device::Cpu, ranks != nullptr);
-    }
+    helpersFor(options, Device::Cpu, ranks != nullptr, lost);
     return makeCpuBackend<Real>(
             options.coulombConstant, threads, ranks != nullptr ? ranks->partition : nullptr);
 }
@@ -47,8 +71,8 @@ std::unique_ptr<Backend<Real>> makeBackend(const Options& options,
 template<class Real>
 Evaluator<Real>::Evaluator(const Options& options, const DeviceRanks<Real>* ranks) :
     threads_(options.threads > 0 ? options.threads : usableThreads()),
-    backend_(makeBackend(options, threads_, ranks, &gpu_)), operators_(backend_.get()),
-    pipeline_(backend_.get(), gpu_, &operators_, &times_)
+    backend_(makeBackend(options, threads_, ranks, &gpu_, &helpersLost_)),
+    operators_(backend_.get()), pipeline_(backend_.get(), gpu_, &operators_, &times_)
 {
 }
 
@@ -89,6 +113,10 @@ Setup Evaluator<Real>::setup() const
     {
         s.helpers     = gpu_->helpers();
         s.helpersLost = gpu_->helpersLost();
+    }
+    if (!helpersLost_.empty())
+    {
+        s.helpersLost = helpersLost_;
     }
     return s;
 }

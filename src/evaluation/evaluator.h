@@ -8,6 +8,7 @@
 #define FARFIELD_EVALUATION_EVALUATOR_H
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backend/gpu_backend.h"
@@ -90,7 +91,11 @@ public:
 
 private:
     int threads_;
-    GpuBackend<Real>* gpu_ = nullptr; //!< set while backend_ is made
+    //!\name Set while backend_ is made
+    //!@{
+    GpuBackend<Real>* gpu_ = nullptr;
+    std::string helpersLost_; //!< why there are none for the backend
+    //!@}
     std::unique_ptr<Backend<Real>> backend_;
     StageTimes times_;
     OperatorsInUse<Real> operators_;

@@ -165,7 +165,8 @@ struct Options
      *
      *  With Options::tune each is timed. Without it nothing is timed, and none is used. A device that
      *  cannot help is no error then: it is left out. An error of a helper later, such as missing
-     *  memory, leaves out all of them. Setup::helpersLost says why. */
+     *  memory, leaves out all of them. All are left out on the CPU and on several ranks, too, where
+     *  helpers are an error otherwise. Setup::helpersLost says why. */
     bool helpersIfFaster = false;
     //! Use least-squares instead of truncated M2L operators: half the error at equal order.
     bool leastSquares = true;

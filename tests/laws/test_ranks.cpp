@@ -430,6 +430,15 @@ TEST(RanksErrors, NameWhatSeveralRanksCanNot)
                 expectError(ErrorCode::Unsupported,
                             { "'open'", "one rank", "'periodic'" },
                             [&] { const DistributedSolver<float> solver(options, &communicator); });
+                options               = optionsFor(M2lEngine::Auto);
+                options.helperDevices = { 1 };
+                options.tune          = true;
+                expectError(ErrorCode::Unsupported,
+                            { "Helper devices", "one rank" },
+                            [&] { const DistributedSolver<float> solver(options, &communicator); });
+                options.helpersIfFaster = true;
+                const DistributedSolver<float> unhelped(options, &communicator);
+                EXPECT_NE(unhelped.setup().helpersLost.find("one rank"), std::string::npos);
                 DistributedSolver<float> solver(optionsFor(M2lEngine::Auto), &communicator);
                 const float q[]     = { 1, -1 };
                 const int offsets[] = { 0, 1, 2 }, partners[] = { 1, 7 };

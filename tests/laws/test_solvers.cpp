@@ -194,6 +194,23 @@ TYPED_TEST(Tuning, TakesTheFastestSettingOnAGpu)
     EXPECT_TRUE(second.setup().timed.empty());
 }
 
+//! Helpers that need not be had are left out, with a reason.
+TEST(Helpers, AreLeftOutOnTheCpu)
+{
+    Options options;
+    options.device        = Device::Cpu;
+    options.helperDevices = { 1 };
+    options.tune          = true;
+    const auto make       = [&] { return Solver<float>(options).setup(); };
+    expectError(ErrorCode::Unsupported, { "Helper devices", "'cpu'" }, make);
+    options.helpersIfFaster = true;
+    EXPECT_NE(make().helpersLost.find("'cpu'"), std::string::npos);
+    options.helperDevices = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    expectError(ErrorCode::InvalidArgument, { "8 helper devices", "at most 7" }, make);
+    options.helperDevices = {};
+    EXPECT_EQ(make().helpersLost, "");
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield
