@@ -200,6 +200,10 @@ Totals CudaBackend<Real>::collect()
         arrays_.fetchPotentials(far());
     }
     readTotals();
+    if (helpers_)
+    {
+        helpers_->synchronize(); // their errors are not those of this GPU
+    }
     mustRepeat_ = overflowed();
     if (mustRepeat_)
     {

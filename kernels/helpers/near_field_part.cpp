@@ -3,6 +3,8 @@
  */
 #include "helpers/near_field_part.h"
 
+#include <string>
+
 namespace farfield
 {
 
@@ -62,7 +64,8 @@ template<class Real>
 void NearFieldPart<Real>::synchronize() const
 {
     const OnDevice scope(device_);
-    main_.synchronize();
+    check(cudaStreamSynchronize(main_),
+          ("waiting for the helper device " + std::to_string(device_)).c_str());
 }
 
 template<class Real>
