@@ -369,18 +369,25 @@ std::vector<double> CudaBackend<Real>::measure(Measure what,
     }
     if (what == Measure::Stages)
     {
-        const auto times = medians(static_cast<int>(Stage::Count),
-                                   repeats,
-                                   [&](double* seconds)
-                                   {
-                                       recording.launch();
-                                       streams_.far().synchronize();
-                                       clock_.addTo(seconds);
-                                   });
-        if (areHelped)
+        std::vector<double> times;
+        const auto launch = [&](double* seconds)
         {
-            helpers_->adoptEvaluation(cells_);
+            recording.launch();
+            streams_.far().synchronize();
+            clock_.addTo(seconds);
+        };
+        const auto follow = [&]
+        { giveHelpers([&](NearFieldHelpers<Real>& helpers) { helpers.adoptEvaluation(cells_); }); };
+        try
+        {
+            times = medians(static_cast<int>(Stage::Count), repeats, launch);
         }
+        catch (...)
+        {
+            follow(); // some may have run
+            throw;
+        }
+        follow();
         return times;
     }
     return medians(1, repeats, [&](double* seconds) { *seconds = recording.secondsPerLaunch(); });
