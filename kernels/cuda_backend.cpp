@@ -299,6 +299,7 @@ Totals CudaBackend<Real>::wait()
         ranks_->throwIfMovedFar();
     }
     throwIfOverflowed();
+    loseLateHelpers();
     return totals_.totals();
 }
 

@@ -161,6 +161,8 @@ private:
     }
     //! Does what gives helpers something; they are left out if it fails and they need not be had.
     void giveHelpers(const std::function<void(NearFieldHelpers<Real>&)>& give);
+    //! Loses helpers that need not be had and gain nothing any more.
+    void loseLateHelpers();
     //! Tells the helpers what they compute.
     void startHelpers();
 
@@ -247,6 +249,7 @@ private:
     std::unique_ptr<RanksOnDevice<Real>> ranks_;      //!< null: all particles are here
     std::unique_ptr<NearFieldHelpers<Real>> helpers_; //!< or null
     bool helpersIfFaster_;
+    int lateWaits_ = 0;       //!< calls of wait(), up to the last one, in which helpers were late
     std::string helpersLost_; //!< as Setup
 };
 

@@ -426,12 +426,30 @@ void CudaBackend<Real>::loseHelpers(const std::string& why)
 }
 
 template<class Real>
+void CudaBackend<Real>::loseLateHelpers()
+{
+    //! A busy GPU may become free again.
+    constexpr int c_mostLateWaits = 5;
+    if (!helpersIfFaster_ || activeHelpers() == nullptr || isCapturing(far()))
+    {
+        return;
+    }
+    lateWaits_ = helpers_->areLate() ? lateWaits_ + 1 : 0;
+    if (lateWaits_ == c_mostLateWaits)
+    {
+        loseHelpers("The helper devices were busy: they were late with the least part of the near "
+                    "field.");
+    }
+}
+
+template<class Real>
 void CudaBackend<Real>::useHelpers(int count)
 {
     if (helpers_ && count != helpers_->used())
     {
         check(cudaDeviceSynchronize(), "waiting for the GPU");
         history_.replace();
+        lateWaits_ = 0;
         giveHelpers(
                 [&](NearFieldHelpers<Real>& helpers)
                 {
@@ -471,6 +489,7 @@ std::vector<HelperDevice> CudaBackend<Real>::helpers() const
     template void CudaBackend<Real>::giveHelpers(                                                  \
             const std::function<void(NearFieldHelpers<Real>&)>&);                                  \
     template void CudaBackend<Real>::loseHelpers(const std::string&);                              \
+    template void CudaBackend<Real>::loseLateHelpers();                                            \
     template void CudaBackend<Real>::useHelpers(int);                                              \
     template std::vector<HelperDevice> CudaBackend<Real>::helpers() const
 FARFIELD_INSTANTIATE(float);

@@ -329,10 +329,23 @@ void NearFieldHelpers<Real>::finish(cudaStream_t far)
 }
 
 template<class Real>
-std::vector<HelperDevice> NearFieldHelpers<Real>::describe() const
+ShareState NearFieldHelpers<Real>::shares() const
 {
     ShareState now = {};
     state_.download(&now, 1, read_);
+    return now;
+}
+
+template<class Real>
+bool NearFieldHelpers<Real>::areLate() const
+{
+    return areAllLate(shares(), used_);
+}
+
+template<class Real>
+std::vector<HelperDevice> NearFieldHelpers<Real>::describe() const
+{
+    const ShareState now = shares();
     std::vector<HelperDevice> all;
     for (int h = 0; h < used_; h++)
     {

@@ -96,6 +96,8 @@ public:
     //! The stream waits for that.
     void finish(cudaStream_t far);
 
+    //! As areAllLate(), now; waits.
+    bool areLate() const;
     //! As Setup::helpers.
     std::vector<HelperDevice> describe() const;
 
@@ -113,6 +115,8 @@ private:
         HelperOutput<Real> output() { return { forces.data(), totals.data() }; }
     };
 
+    ShareState shares() const;
+
     bool reproducible_;
     int available_ = 0, used_ = 0;
     ParticleCounts counts_; //!< where haveRoom_, there is room for these
@@ -120,7 +124,7 @@ private:
     bool haveRoom_ = false, haveParticles_ = false, haveExclusions_ = false;
     std::vector<std::unique_ptr<Connection>> connections_;
     DeviceBuffer<ShareState> state_;
-    Stream read_; //!< of describe()
+    Stream read_; //!< of shares()
     Stream send_{ Priority::Highest }, watch_{ Priority::Highest };
     Event placed_, sent_, nearOwn_, nearAll_, farReady_, adjusted_;
     NearEvaluation evaluation_ = {};

@@ -3,6 +3,7 @@
  */
 #include "choice/choice.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "choice/tuner.h"
@@ -156,6 +157,12 @@ void Choice<Real>::choose(const Place<Real>& place,
     const auto build = [&]
     {
         mixForChoice();
+        if (evaluator_->gpu() != nullptr)
+        {
+            // some may have been lost
+            accuracy_.setHelpers(
+                    std::min(accuracy_.network().helpers, evaluator_->gpu()->helperCount()));
+        }
         accuracy_.buildSufficient(place.box, x, extent, whereMissed);
         if (evaluator_->gpu() != nullptr && mayTune)
         {

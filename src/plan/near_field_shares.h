@@ -7,6 +7,8 @@
 #ifndef FARFIELD_PLAN_NEAR_FIELD_SHARES_H
 #define FARFIELD_PLAN_NEAR_FIELD_SHARES_H
 
+#include <algorithm>
+
 #include "base/host_device.h"
 #include "farfield/options.h"
 
@@ -15,6 +17,9 @@ namespace farfield
 
 //! Bounds of shares are multiples of 1/c_wholeOfShares of the cells.
 constexpr int c_wholeOfShares = 1 << 16;
+
+//! A helper keeps this share, so that its time says something.
+constexpr double c_leastShare = 1.0 / 512;
 
 //! Shares of the near field and the times that they follow; device memory of the solver's GPU.
 struct ShareState
@@ -38,9 +43,12 @@ FARFIELD_HD void setBounds(ShareState* state, int helpers)
     {
         sum += state->share[h];
     }
-    double before              = 1 - sum;
-    state->bounds[0]           = 0;
-    state->bounds[helpers + 1] = c_wholeOfShares;
+    double before    = 1 - sum;
+    state->bounds[0] = 0;
+    for (int b = helpers + 1; b < c_maxHelperDevices + 2; b++)
+    {
+        state->bounds[b] = c_wholeOfShares; // who is no helper has nothing
+    }
     for (int h = 0; h < helpers; h++)
     {
         const int bound      = static_cast<int>(before * c_wholeOfShares);
@@ -71,8 +79,6 @@ FARFIELD_HD void followTimes(ShareState* state, int helpers)
 {
     //! How fast shares follow, and how much of a difference counts.
     constexpr double c_gain = 0.15, c_most = 0.5;
-    //! A helper keeps this part, so that its time says something.
-    constexpr double c_least = 1.0 / 512;
     const double span = static_cast<double>(static_cast<long long>(state->ready - state->begin));
     double sum        = 0;
     for (int h = 0; h < helpers; h++)
@@ -85,7 +91,7 @@ FARFIELD_HD void followTimes(ShareState* state, int helpers)
             const double early = (span - own) / (span > own ? span : own);
             share *= 1 + c_gain * (early < -c_most ? -c_most : early > c_most ? c_most : early);
         }
-        share = share > 0 && share < c_least ? c_least : share;
+        share = share > 0 && share < c_leastShare ? c_leastShare : share;
         sum += share;
     }
     for (int h = 0; h < helpers && sum > 1; h++)
@@ -93,6 +99,15 @@ FARFIELD_HD void followTimes(ShareState* state, int helpers)
         state->share[h] /= sum;
     }
     setBounds(state, helpers);
+}
+
+//! Whether no helper gets more than the least share: all of them come late, whatever they have to do.
+inline bool areAllLate(const ShareState& state, int helpers)
+{
+    return helpers > 0
+           && std::all_of(state.share,
+                          state.share + helpers,
+                          [](double share) { return share <= c_leastShare; });
 }
 
 } // namespace farfield

@@ -112,6 +112,8 @@ TEST(Shares, HaveBounds)
     const ShareState little = slow.after(400), much = idle.after(400);
     expectWhole(little, 2);
     expectWhole(much, 2);
+    EXPECT_TRUE(areAllLate(little, 2));
+    EXPECT_FALSE(areAllLate(much, 2));
     EXPECT_LT(little.share[0] + little.share[1], 0.01);
     EXPECT_GT(std::min(little.share[0], little.share[1]), 0.001) << "their times say something";
     EXPECT_NEAR(much.share[0] + much.share[1], 1, 1e-9);
@@ -135,6 +137,27 @@ TEST(Shares, StayWithoutTimes)
     EXPECT_LT(state.share[1], first.share[1]);
     EXPECT_GT(state.share[1], 0.9 * first.share[1]);
     expectWhole(state, 2);
+}
+
+//! One helper that is on time is enough to go on with all.
+TEST(Shares, TellWhetherAllHelpersAreLate)
+{
+    const Machine busy = { 300e3, 1000e3, { 1e9, 1000e3 }, 20e3 };
+    EXPECT_FALSE(areAllLate(busy.after(400), 2));
+    EXPECT_FALSE(areAllLate(firstShares(1), 1));
+    EXPECT_FALSE(areAllLate(firstShares(0), 0));
+    // evaluations that were recorded with helpers that are none any more
+    const Machine gone = { 300e3, 1000e3, { 1000e3, 1000e3 }, 20e3 };
+    ShareState state   = firstShares(0);
+    for (int k = 0; k < 2; ++k)
+    {
+        for (int bound = 1; bound <= 3; ++bound)
+        {
+            EXPECT_EQ(state.bounds[bound], c_wholeOfShares);
+        }
+        gone.evaluate(&state);
+        followTimes(&state, 2);
+    }
 }
 
 } // namespace
