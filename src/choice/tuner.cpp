@@ -161,7 +161,7 @@ public:
                     throw;
                 }
                 gpu->loseHelpers(error.what());
-                evaluator_->operators().build(Discretisation(d)); // an evaluation may be half made
+                evaluator_->operators().rebuild(); // if an evaluation is half made
             }
             if (helpers > gpu->helperCount())
             {
