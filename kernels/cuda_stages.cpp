@@ -276,12 +276,8 @@ void CudaBackend<Real>::startHelpers()
 {
     if (activeHelpers() != nullptr)
     {
-        giveHelpers(
-                [&](NearFieldHelpers<Real>& helpers)
-                {
-                    helpers.catchUp(arrays_, cells_, nearField_.exclusions(), leafCells());
-                    helpers.makeReady(nearField_);
-                });
+        giveHelpers([&](NearFieldHelpers<Real>& helpers)
+                    { helpers.catchUp(arrays_, cells_, nearField_, leafCells()); });
     }
     if (NearFieldHelpers<Real>* const helpers = activeHelpers())
     {
@@ -455,7 +451,7 @@ void CudaBackend<Real>::useHelpers(int count)
                 {
                     helpers.use(count);
                     helpers.releaseOthers();
-                    helpers.catchUp(arrays_, cells_, nearField_.exclusions(), leafCells());
+                    helpers.catchUp(arrays_, cells_, nearField_, leafCells());
                 });
     }
 }

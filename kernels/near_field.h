@@ -36,6 +36,7 @@ public:
      *  \param[in] hasGhosts  a list of the cells is visited in any case, see listOccupied() */
     void forgetOccupancy(int cells, int usual, bool hasGhosts);
     DeviceExclusions<Real>& exclusions() { return exclusions_; }
+    const DeviceExclusions<Real>& exclusions() const { return exclusions_; }
 
     /*! \brief Finds out after a sort how full the cells are, where that is not known; waits.
      *

@@ -218,7 +218,7 @@ void NearFieldHelpers<Real>::setExclusions(const DeviceExclusions<Real>& home, i
 template<class Real>
 void NearFieldHelpers<Real>::catchUp(const ParticleArrays<Real>& particles,
                                      const DeviceCells<Real>& sorted,
-                                     const DeviceExclusions<Real>& exclusions,
+                                     const DeviceNearField<Real>& home,
                                      int cells)
 {
     if (!haveParticles_)
@@ -227,13 +227,8 @@ void NearFieldHelpers<Real>::catchUp(const ParticleArrays<Real>& particles,
     }
     if (!haveExclusions_)
     {
-        setExclusions(exclusions, particles.size());
+        setExclusions(home.exclusions(), particles.size());
     }
-}
-
-template<class Real>
-void NearFieldHelpers<Real>::makeReady(const DeviceNearField<Real>& home)
-{
     for (int h = 0; h < used_; h++)
     {
         connections_[h]->part->makeReady(home);

@@ -49,16 +49,14 @@ public:
     void setParticles(const ParticleArrays<Real>& home, const DeviceCells<Real>& sorted, int cells);
     void reserveExclusions(int n, size_t partners);
     void setExclusions(const DeviceExclusions<Real>& home, int n);
-    //! Takes what has been lost, if anything.
+    //! Takes what has been lost, if anything, and what the solver's GPU knows of the cells; before start().
     void catchUp(const ParticleArrays<Real>& particles,
                  const DeviceCells<Real>& sorted,
-                 const DeviceExclusions<Real>& exclusions,
+                 const DeviceNearField<Real>& home,
                  int cells);
     /*! \brief Has grids that advance in replays follow those of the solver's GPU, which has evaluated
      *         without helpers; nothing may run. */
     void adoptEvaluation(const DeviceCells<Real>& home);
-    //! Makes room for what the solver's GPU knows of the cells, before start().
-    void makeReady(const DeviceNearField<Real>& home);
     //!@}
 
     //! How many there are.

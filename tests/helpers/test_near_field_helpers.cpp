@@ -15,8 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "backend/gpu_backend.h"
+#include "box_matrix.h"
+#include "cells/cell_shape.h"
 #include "device_caller.h"
+#include "evaluation/evaluator.h"
 #include "plan/near_field_shares.h"
 #include "test_support.h"
 
@@ -327,6 +329,91 @@ TYPED_TEST(NearFieldHelping, IsLeftOutWhereItIsSlower)
             EXPECT_EQ(setup.timed.back().helpers, helpers.size());
         }
     }
+}
+
+//! Helpers that are added later have what the others have. What was recorded with helpers that are
+//! lost may still be launched.
+TYPED_TEST(NearFieldHelping, CanBeAddedAndLost)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = TestFixture::waterAt("cube", 0);
+    const std::vector<Real> q(water.charges.begin(), water.charges.end()),
+            x = flatPositions<Real>(water);
+    std::vector<int> offsets, partners;
+    compressedRows(water, true, &offsets, &partners);
+    Discretisation d;
+    d.order                 = 8;
+    d.ws                    = 1;
+    d.levels                = 1;
+    d.engine                = M2lEngine::Fft;
+    d.referenceBox          = matrixOf(water.box);
+    d.leafCells             = chooseCells(d.referenceBox, 0.5, d.ws, 1);
+    Options options         = TestFixture::optionsWith(M2lEngine::Fft, { 0, 0, 0 });
+    options.helpersIfFaster = true;
+    options.tune            = true;
+    Evaluator<Real> helped(options), alone(TestFixture::optionsWith(M2lEngine::Fft, {}));
+    for (Evaluator<Real>* one : { &helped, &alone })
+    {
+        one->backend().setCharges(q.data(), water.size());
+        one->backend().setExclusions(offsets.data(), partners.data(), water.size());
+        one->operators().change([&] { one->operators().build(d); });
+    }
+    const auto run = [&](Evaluator<Real>& one)
+    {
+        std::vector<Real> forces(x.size());
+        Request request;
+        request.replaceForces = true;
+        const Totals totals =
+                one.pipeline().run({ x.data(), nullptr, forces.data(), nullptr, request });
+        return evaluationOf(totals, forces);
+    };
+    GpuBackend<Real>& gpu   = helped.onDevice();
+    const Evaluation wanted = run(alone);
+    for (const int count : { 1, 3, 2, 0, 3 })
+    {
+        SCOPED_TRACE(count);
+        gpu.useHelpers(count);
+        EXPECT_EQ(static_cast<int>(gpu.helpers().size()), count);
+        TestFixture::expectSame(run(helped), wanted, water);
+    }
+
+    DeviceArray<Real> there(x);
+    DeviceArray<Real> forces(x.size()), ofOne(x.size());
+    const Clock clock;
+    const auto enqueue = [&](Evaluator<Real>& one, DeviceArray<Real>& to, int step)
+    {
+        one.pipeline().enqueue(
+                { there.data(), nullptr, to.data(), nullptr, forcesAt(step), clock.stream() });
+    };
+    const auto expectStep = [&](int step)
+    {
+        SCOPED_TRACE(step);
+        enqueue(alone, ofOne, step);
+        checkCuda(cudaDeviceSynchronize(), "waiting for the GPU");
+        TestFixture::expectForces(vectorsOf(forces.get()), vectorsOf(ofOne.get()));
+    };
+    enqueue(helped, forces, 0);
+    expectStep(0);
+    const Graph graph(clock.stream(), [&] { enqueue(helped, forces, 1); });
+    for (int step = 1; step < 6; ++step)
+    {
+        if (step == 3)
+        {
+            gpu.loseHelpers("they are gone");
+            EXPECT_EQ(gpu.helperCount(), 0);
+            EXPECT_TRUE(gpu.helpers().empty());
+            EXPECT_EQ(gpu.helpersLost(), "they are gone");
+            EXPECT_TRUE(gpu.mustRecordAgain());
+        }
+        graph.launch(clock.stream());
+        expectStep(step);
+    }
+    enqueue(helped, forces, 6);
+    expectStep(6);
+    graph.launch(clock.stream()); // helpers have another position of the grid, and no cells
+    expectStep(7);
+    helped.operators().change([&] { helped.operators().build(d); });
+    TestFixture::expectSame(run(helped), wanted, water);
 }
 
 //! One that cannot help is left out; the others are timed.
