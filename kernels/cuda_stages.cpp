@@ -418,7 +418,7 @@ void CudaBackend<Real>::loseHelpers(const std::string& why)
     }
     history_.replace();
     helpers_->dismiss();
-    helpersLost_ = why;
+    helpersLost_ += (helpersLost_.empty() ? "" : " ") + why;
 }
 
 template<class Real>
