@@ -159,9 +159,11 @@ private:
     {
         return helpers_ && helpers_->used() > 0 && !streams_.inTurn() ? helpers_.get() : nullptr;
     }
-    //! Does what gives helpers something; they are left out if it fails and they need not be had.
+    //! Does what gives helpers something. Helpers that need not be had are left out if it fails, unless
+    //! the evaluation at hand is recorded.
     void giveHelpers(const std::function<void(NearFieldHelpers<Real>&)>& give);
-    //! Loses helpers that need not be had and gain nothing any more.
+    //! Loses helpers that need not be had and gain nothing any more; nothing may run, so that reading the
+    //! shares waits for nothing.
     void loseLateHelpers();
     //! Tells the helpers what they compute.
     void startHelpers();

@@ -401,9 +401,9 @@ void CudaBackend<Real>::giveHelpers(const std::function<void(NearFieldHelpers<Re
     catch (const Error& error)
     {
         history_.replace(); // recorded evaluations may use memory that is lost
-        if (!helpersIfFaster_)
+        if (!helpersIfFaster_ || isCapturing(far()))
         {
-            throw;
+            throw; // those that run read the shares, and a recording cannot wait for them
         }
         loseHelpers(error.what());
     }
@@ -412,10 +412,7 @@ void CudaBackend<Real>::giveHelpers(const std::function<void(NearFieldHelpers<Re
 template<class Real>
 void CudaBackend<Real>::loseHelpers(const std::string& why)
 {
-    if (!isCapturing(far()))
-    {
-        check(cudaDeviceSynchronize(), "waiting for the GPU");
-    }
+    check(cudaDeviceSynchronize(), "waiting for the GPU"); // what runs reads the shares
     history_.replace();
     helpers_->dismiss();
     helpersLost_ += (helpersLost_.empty() ? "" : " ") + why;
@@ -426,7 +423,7 @@ void CudaBackend<Real>::loseLateHelpers()
 {
     //! A busy GPU may become free again.
     constexpr int c_mostLateWaits = 5;
-    if (!helpersIfFaster_ || activeHelpers() == nullptr || isCapturing(far()))
+    if (!helpersIfFaster_ || activeHelpers() == nullptr)
     {
         return;
     }

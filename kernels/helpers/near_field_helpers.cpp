@@ -334,7 +334,7 @@ ShareState NearFieldHelpers<Real>::shares() const
 template<class Real>
 bool NearFieldHelpers<Real>::areLate() const
 {
-    return areAllLate(shares(), used_);
+    return !reproducible_ && areAllLate(shares(), used_);
 }
 
 template<class Real>
