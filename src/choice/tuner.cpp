@@ -278,7 +278,8 @@ std::vector<TimedSetting> tune(const Options& options,
             {
                 throw;
             }
-            break; // the first one fitted
+            built = settings.size(); // none stands for sure
+            break;                   // the first one fitted
         }
     }
     size_t taken      = timing.fastest([](size_t /*setting*/) { return true; });
