@@ -463,15 +463,21 @@ void FarfieldForceProvider::logTimings() const
                     "FMM (farfield) GPU time per stage, measured after the last step, "
                     "without overlap",
                     stages);
-            note                     = impl_->noteOnBonded(std::accumulate(stages.begin(),
+            note = impl_->noteOnBonded(std::accumulate(stages.begin(),
                                                        stages.end(),
                                                        0.0,
                                                        [](const double sum, const auto& stage)
                                                        { return sum + stage.seconds; }));
-            const std::string shares = sharesOfNearField(impl_->fmm_.solver().setup());
+
+            const farfield::Setup setup  = impl_->fmm_.solver().setup();
+            const std::string     shares = sharesOfNearField(setup);
             if (!shares.empty())
             {
                 text += "\n  near field shared at last with " + shares;
+            }
+            else if (!setup.helpersLost.empty())
+            {
+                text += "\n  near field shared at last with no other GPU: " + setup.helpersLost;
             }
         }
         catch (const farfield::Error& error)

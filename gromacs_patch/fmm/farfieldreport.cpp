@@ -118,12 +118,15 @@ std::string timedSettings(const farfield::Setup& setup)
 std::string reasonForHelpers(const farfield::Setup& setup, const FarfieldHelpers& helpers)
 {
     double alone = 0, helped = 0;
+    bool   wereFaster = false;
     for (const farfield::TimedSetting& timed : setup.timed)
     {
         double& fastest = timed.helpers == 0 ? alone : helped;
         fastest         = fastest == 0 ? timed.seconds : std::min(fastest, timed.seconds);
+        wereFaster      = wereFaster || (timed.isInUse && timed.helpers > 0);
     }
-    if (helpers.ids.empty() || alone == 0 || helped == 0)
+    const bool areLost = wereFaster && setup.helpers.empty();
+    if (helpers.ids.empty() || alone == 0 || helped == 0 || areLost)
     {
         return setup.helpersLost.empty() ? helpers.reason : setup.helpersLost;
     }
