@@ -67,7 +67,7 @@ bool CudaBackend<Real>::makeRoom(const ParticleCounts& counts, double net)
     if (areOthers)
     {
         // what has no memory leaves all as it was
-        giveHelpers([&](NearFieldHelpers<Real>& helpers) { helpers.reserve(counts, leafCells()); });
+        makeRoomOnHelpers(counts.takingPart);
         nearField_.resize(counts.takingPart);
         farForces_.resize(counts.takingPart);
         resizeCells(counts);
@@ -84,11 +84,8 @@ void CudaBackend<Real>::setExclusions(const int* offsets, const int* partners, i
 {
     ExclusionRows rows;
     rows.set(offsets, partners, n, threads_);
-    giveHelpers([&](NearFieldHelpers<Real>& helpers)
-                { helpers.reserveExclusions(n, rows.partners().size()); });
     nearField_.exclusions().set(rows, n, far());
-    giveHelpers([&](NearFieldHelpers<Real>& helpers)
-                { helpers.setExclusions(nearField_.exclusions(), n); });
+    makeRoomOnHelpers(arrays_.takingPart());
     history_.replace();
 }
 
@@ -149,9 +146,6 @@ void CudaBackend<Real>::build(const Discretisation& d)
     {
         farField_.build(d, threads_, far());
         potentials_.setOrder(d.order, far());
-        // always: a sort that failed may have left counts behind
-        giveHelpers([&](NearFieldHelpers<Real>& helpers)
-                    { helpers.reserve(arrays_.counts(), leafCells()); });
         resizeCells(arrays_.counts());
         forgetOccupancy();
         setParticles();
@@ -370,26 +364,14 @@ std::vector<double> CudaBackend<Real>::measure(Measure what,
     }
     if (what == Measure::Stages)
     {
-        std::vector<double> times;
-        const auto launch = [&](double* seconds)
-        {
-            recording.launch();
-            streams_.far().synchronize();
-            clock_.addTo(seconds);
-        };
-        const auto follow = [&]
-        { giveHelpers([&](NearFieldHelpers<Real>& helpers) { helpers.adoptEvaluation(cells_); }); };
-        try
-        {
-            times = medians(static_cast<int>(Stage::Count), repeats, launch);
-        }
-        catch (...)
-        {
-            follow(); // some may have run
-            throw;
-        }
-        follow();
-        return times;
+        return medians(static_cast<int>(Stage::Count),
+                       repeats,
+                       [&](double* seconds)
+                       {
+                           recording.launch();
+                           streams_.far().synchronize();
+                           clock_.addTo(seconds);
+                       });
     }
     return medians(1, repeats, [&](double* seconds) { *seconds = recording.secondsPerLaunch(); });
 }
@@ -431,8 +413,7 @@ void CudaBackend<Real>::setParticles()
             ours_.setParticles(arrays_.order(), far()); // the first ones
         }
     }
-    giveHelpers([&](NearFieldHelpers<Real>& helpers)
-                { helpers.setParticles(arrays_, cells_, leafCells()); });
+    makeRoomOnHelpers(arrays_.takingPart());
 }
 
 template<class Real>

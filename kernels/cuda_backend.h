@@ -157,7 +157,9 @@ private:
     //! The helpers of the evaluation at hand, or null.
     NearFieldHelpers<Real>* activeHelpers()
     {
-        return helpers_ && helpers_->used() > 0 && !streams_.inTurn() ? helpers_.get() : nullptr;
+        return helpers_ && helpers_->used() > 0 && arrays_.takingPart() > 0 && !streams_.inTurn()
+                       ? helpers_.get()
+                       : nullptr;
     }
     //! Does what gives helpers something. Helpers that need not be had are left out if it fails, unless
     //! the evaluation at hand is recorded.
@@ -165,6 +167,8 @@ private:
     //! Loses helpers that need not be had and gain nothing any more; nothing may run, so that reading the
     //! shares waits for nothing.
     void loseLateHelpers();
+    //! \param[in] particles  that take part
+    void makeRoomOnHelpers(int particles);
     //! Tells the helpers what they compute.
     void startHelpers();
 

@@ -32,9 +32,9 @@ void CudaBackend<Real>::sort()
     {
         nearField_.findOccupancy(&cells_, sorting());
     }
-    startHelpers();
     streams_.reach(Point::Sorted, sorting());
     listCells();
+    startHelpers();
     if (tree().levels() > 1)
     {
         listFamilies(recording);
@@ -81,16 +81,12 @@ void CudaBackend<Real>::p2p()
 {
     streams_.awaitIn(streams_.near(), Point::Listed);
     streams_.awaitIn(streams_.near(), Point::ExcludedDone);
-    NearFieldHelpers<Real>* const helpers = activeHelpers();
-    nearField_.p2p(cells_,
-                   nearGrid(),
-                   nearResults(),
-                   helpers != nullptr ? helpers->ownShare() : CellShare(),
-                   streams_.near());
-    if (helpers != nullptr)
+    DeviceNearTask<Real> task = nearField_.task(cells_, nearGrid(), nearResults());
+    if (NearFieldHelpers<Real>* const helpers = activeHelpers())
     {
-        helpers->add(cells_, nearResults(), &nearField_, streams_.near());
+        task = helpers->compute(task, streams_);
     }
+    farfield::p2p(task, nearField_.forces(), streams_.near());
     streams_.reach(Point::NearDone, streams_.near());
 }
 
@@ -111,12 +107,6 @@ void CudaBackend<Real>::m2l(int level)
 template<class Real>
 void CudaBackend<Real>::l2p()
 {
-    NearFieldHelpers<Real>* const helpers = activeHelpers();
-    if (helpers != nullptr)
-    {
-        helpers->adjust(far());
-    }
-    streams_.awaitIn(far(), Point::NearDone);
     ForceArrays<Real> arrays = {};
     arrays.near              = nearField_.forces();
     arrays.nearPlace         = ranks_ ? cells_.particles().position : nullptr;
@@ -132,7 +122,19 @@ void CudaBackend<Real>::l2p()
         arrays.chargePerCap = static_cast<Real>(rootCoulomb_ / this->fieldCap_);
         arrays.largestIdle  = static_cast<Real>(largestIdle(rootCoulomb_));
     }
-    farField_.l2p(ours(), netCharge_, arrays, far());
+    if (NearFieldHelpers<Real>* const helpers = activeHelpers())
+    {
+        // beside the near field
+        ForceArrays<Real> farAlone = {};
+        farAlone.far = arrays.far = farForces_.data();
+        farField_.l2p(ours(), netCharge_, farAlone, far());
+        helpers->combine(nearField_.task(cells_, nearGrid(), nearResults()), arrays, streams_);
+    }
+    else
+    {
+        streams_.awaitIn(far(), Point::NearDone);
+        farField_.l2p(ours(), netCharge_, arrays, far());
+    }
     if (wantedSums() != NearSums::None)
     {
         farField_.sum(ours(), netCharge_, farForces_.data(), farSums(), far());
@@ -144,10 +146,6 @@ void CudaBackend<Real>::l2p()
     if (tree().levels() > 1)
     {
         streams_.awaitIn(far(), Point::Watched);
-    }
-    if (helpers != nullptr)
-    {
-        helpers->finish(far());
     }
 }
 
@@ -276,19 +274,21 @@ void CudaBackend<Real>::startHelpers()
 {
     if (activeHelpers() != nullptr)
     {
-        giveHelpers([&](NearFieldHelpers<Real>& helpers)
-                    { helpers.catchUp(arrays_, cells_, nearField_, leafCells()); });
+        makeRoomOnHelpers(arrays_.takingPart()); // if it could not be made before
     }
     if (NearFieldHelpers<Real>* const helpers = activeHelpers())
     {
-        const NearEvaluation evaluation = {
-            nearGrid(),
-            gridPosition(this->task_.request.gridOffset, this->task_.request.step, far()),
-            wantedSums()
-        };
-        streams_.awaitIn(helpers->placed(), Point::Placed);
-        helpers->start(evaluation, arrays_.positions());
+        helpers->start(nearField_.task(cells_, nearGrid(), nearResults()), streams_);
     }
+}
+
+template<class Real>
+void CudaBackend<Real>::makeRoomOnHelpers(int particles)
+{
+    giveHelpers(
+            [&](NearFieldHelpers<Real>& helpers) {
+                helpers.reserve({ particles, leafCells(), nearField_.exclusions().any() });
+            });
 }
 
 template<class Real>
@@ -443,13 +443,8 @@ void CudaBackend<Real>::useHelpers(int count)
         check(cudaDeviceSynchronize(), "waiting for the GPU");
         history_.replace();
         lateWaits_ = 0;
-        giveHelpers(
-                [&](NearFieldHelpers<Real>& helpers)
-                {
-                    helpers.use(count);
-                    helpers.releaseOthers();
-                    helpers.catchUp(arrays_, cells_, nearField_, leafCells());
-                });
+        giveHelpers([&](NearFieldHelpers<Real>& helpers) { helpers.use(count); });
+        makeRoomOnHelpers(arrays_.takingPart());
     }
 }
 
@@ -483,6 +478,7 @@ std::vector<HelperDevice> CudaBackend<Real>::helpers() const
             const std::function<void(NearFieldHelpers<Real>&)>&);                                  \
     template void CudaBackend<Real>::loseHelpers(const std::string&);                              \
     template void CudaBackend<Real>::loseLateHelpers();                                            \
+    template void CudaBackend<Real>::makeRoomOnHelpers(int);                                       \
     template void CudaBackend<Real>::useHelpers(int);                                              \
     template std::vector<HelperDevice> CudaBackend<Real>::helpers() const
 FARFIELD_INSTANTIATE(float);

@@ -50,53 +50,26 @@ void DeviceNearField<Real>::list(DeviceCells<Real>* particles,
 }
 
 template<class Real>
-void DeviceNearField<Real>::adoptOccupancy(const DeviceNearField& other,
-                                           DeviceCells<Real>* particles)
-{
-    if (occupancyKnown_)
-    {
-        return;
-    }
-    if (other.lists_)
-    {
-        particles->makeRoomForList();
-    }
-    occupancyKnown_ = other.occupancyKnown_;
-    occupancy_      = other.occupancy_;
-    lists_          = other.lists_;
-}
-
-template<class Real>
-OccupiedCells DeviceNearField<Real>::visited(const DeviceCells<Real>& particles,
-                                             const CellGrid& grid,
-                                             const CellShare& share) const
-{
-    return { lists_ ? particles.occupied() : nullptr,
-             lists_ ? particles.occupiedCount() : nullptr,
-             grid.cells,
-             occupancy_.cells,
-             occupancy_.usual,
-             share };
-}
-
-template<class Real>
-void DeviceNearField<Real>::p2p(const DeviceCells<Real>& particles,
-                                const NearGrid& where,
-                                const NearResults& results,
-                                const CellShare& share,
-                                cudaStream_t stream)
+DeviceNearTask<Real> DeviceNearField<Real>::task(const DeviceCells<Real>& particles,
+                                                 const NearGrid& where,
+                                                 const NearResults& results) const
 {
     DeviceNearTask<Real> task;
-    task.particles     = particles.particles();
-    task.grid          = where.grid;
-    task.frame         = where.frame;
-    task.ws            = where.ws;
-    task.occupied      = visited(particles, where.grid, share);
+    task.particles = particles.particles();
+    task.grid      = where.grid;
+    task.frame     = where.frame;
+    task.ws        = where.ws;
+    task.occupied  = { lists_ ? particles.occupied() : nullptr,
+                      lists_ ? particles.occupiedCount() : nullptr,
+                      where.grid.cells,
+                      occupancy_.cells,
+                      occupancy_.usual,
+                      {} };
     task.exclusions    = exclusions_.view();
     task.closeDistance = where.closeDistance;
     task.reproducible  = reproducible_;
     task.results       = results;
-    farfield::p2p(task, forces_.data(), stream);
+    return task;
 }
 
 template class DeviceNearField<float>;

@@ -46,22 +46,11 @@ public:
 
     //! Lists the cells to visit after a sort, if many are empty.
     void list(DeviceCells<Real>* particles, const NearGrid& where, cudaStream_t stream) const;
-    //! Takes over what another device knows about the same particles, until that was found out.
-    void adoptOccupancy(const DeviceNearField& other, DeviceCells<Real>* particles);
-
-    //! The cells to visit after list(). \param[in] share  of these
-    OccupiedCells visited(const DeviceCells<Real>& particles,
-                          const CellGrid& grid,
-                          const CellShare& share) const;
-    /*! \brief Adds forces of near cells on the particles that have just been sorted to forces(), after
-     *         list().
-     *  \param[in] share  of the cells, whose pairs are computed */
-    void p2p(const DeviceCells<Real>& particles,
-             const NearGrid& where,
-             const NearResults& results,
-             const CellShare& share,
-             cudaStream_t stream);
-    //! [n] of sorted particles, in the frame of the cells; zero before p2p().
+    //! The near field of the particles that have just been sorted, after list().
+    DeviceNearTask<Real> task(const DeviceCells<Real>& particles,
+                              const NearGrid& where,
+                              const NearResults& results) const;
+    //! [n] of sorted particles, in the frame of the cells; zero before the near field is added.
     Real4<Real>* forces() { return forces_.data(); }
 
 private:

@@ -62,7 +62,7 @@ struct ForceArrays
     const Real* excluded; //!< [n][3] in the caller's order and frame; null for none
     Real rotation[3][3];  //!< frame of the cells to the caller's: row vectors times this
     bool replace;         //!< write the sum over what 'all' holds instead of adding it
-    Real* all;            //!< [n][3] in the caller's order and frame
+    Real* all;            //!< [n][3] in the caller's order and frame; null: the far part alone
     const Real* poison;   //!< [1] added to every force, see FamilyLists; null for zero
     Real4<Real>* far;     //!< [n] set to the far part as 'near', w unused; null if not wanted
     FieldSums* fields;    //!< [1] added to; null if not wanted

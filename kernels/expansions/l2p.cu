@@ -3,7 +3,7 @@
  */
 // A thread per sorted particle. The expansions of the cells of a block's particles, of which there
 // are few, are brought to shared memory first, where neighbouring coefficients lie side by side.
-#include "expansions/expansions.h"
+#include "expansions/force_output.cuh"
 #include "expansions/harmonics.h"
 #include "runtime/load.cuh"
 #include "runtime/order_dispatch.h"
@@ -48,13 +48,6 @@ struct Expansion
     FARFIELD_HD Real operator()(int i) const { return L[i]; }
 };
 
-//! A component of a row vector times a matrix.
-template<class Real>
-__device__ Real turned(const Real4<Real>& v, const Real (&matrix)[3][3], int k)
-{
-    return v.x * matrix[0][k] + v.y * matrix[1][k] + v.z * matrix[2][k];
-}
-
 //! What the kernel needs besides local expansions and where forces go.
 template<class Real>
 struct LocalTask
@@ -86,24 +79,17 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
     // cells by rank among those of the block
     int own       = -1;
     int left      = -1;
-    int atom      = 0;
     Real4<Real> a = { 0, 0, 0, 0 };
-    Real* to      = nullptr;
-    Real sum[3]   = { 0, 0, 0 };
+    ForceOutput<Real> output;
     if (i < task.particles.n)
     {
-        own                    = __ldg(task.particles.cell + i);
-        left                   = (thread > 0) ? __ldg(task.particles.cell + i - 1) : -1;
-        atom                   = __ldg(task.particles.atom + i);
-        a                      = load(task.particles.xq + i);
-        const size_t at        = 3 * static_cast<size_t>(atom);
-        const Real4<Real> near = out.near[out.nearPlace != nullptr ? out.nearPlace[atom] : i];
-        to                     = out.all + at;
-        for (int k = 0; k < 3; k++)
+        own            = __ldg(task.particles.cell + i);
+        left           = (thread > 0) ? __ldg(task.particles.cell + i - 1) : -1;
+        const int atom = __ldg(task.particles.atom + i);
+        a              = load(task.particles.xq + i);
+        if (out.all != nullptr)
         {
-            const Real before   = out.replace ? Real(0) : to[k];
-            const Real excluded = (out.excluded != nullptr) ? out.excluded[at + k] : Real(0);
-            sum[k]              = before + excluded + turned(near, out.rotation, k);
+            output.begin(out, atom, out.near[out.nearPlace != nullptr ? out.nearPlace[atom] : i]);
         }
     }
     const bool first      = own != left;
@@ -184,16 +170,9 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
     Real square = 0; // of the field, in units of the cap
     if (i < task.particles.n)
     {
-        const Real poison     = (out.poison != nullptr) ? *out.poison : Real(0);
-        const bool acts       = a.w > out.largestIdle || a.w < -out.largestIdle;
-        const Real forceToCap = acts ? out.chargePerCap / a.w : Real(0);
-        for (int k = 0; k < 3; k++)
+        if (out.all != nullptr)
         {
-            const Real before = out.replace ? Real(0) : to[k];
-            const Real after  = sum[k] + turned(force, out.rotation, k) + poison;
-            const Real field  = forceToCap * (after - before);
-            square += field * field;
-            to[k] = after;
+            square = output.finish(out, a.w, force);
         }
         if (out.far != nullptr)
         {
@@ -202,21 +181,7 @@ __global__ void __launch_bounds__(c_threads, c_blocksPerSm<P, Real>)
     }
     if (out.fields != nullptr)
     {
-        // what is not a number counts as beyond the cap
-        unsigned int capped = static_cast<unsigned int>(static_cast<Real>(FieldSums::c_one)
-                                                        * (square < 1 ? square : Real(1)));
-        for (int lanes = c_warp / 2; lanes > 0; lanes /= 2)
-        {
-            capped += __shfl_down_sync(c_allLanes, capped, lanes);
-        }
-        if (lane == 0)
-        {
-            atomicAdd(&out.fields->capped, static_cast<unsigned long long>(capped));
-        }
-        if (i == 0)
-        {
-            atomicAdd(&out.fields->evaluations, 1ULL);
-        }
+        addField(square, i == 0, out.fields);
     }
 }
 

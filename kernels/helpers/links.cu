@@ -4,11 +4,10 @@
 #include "helpers/links.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <numeric>
 #include <string>
 #include <vector>
 
+#include "expansions/force_output.cuh"
 #include "runtime/devices.h"
 #include "runtime/load.cuh"
 
@@ -17,9 +16,9 @@ namespace farfield
 namespace
 {
 
-constexpr int c_threads = 128, c_sendThreads = 256;
-//! Blocks that send: enough to fill a link, and they leave room for the sorting.
-constexpr int c_sendBlocks = 64;
+constexpr int c_threads = 128, c_fetchThreads = 256;
+//! Most blocks that move data between devices: enough to fill a link.
+constexpr int c_mostBlocks = 256;
 //! Loads of a thread under way at a time.
 constexpr int c_underway = 4;
 
@@ -40,169 +39,270 @@ __global__ void adjustKernel(ShareState* state, int helpers)
     followTimes(state, helpers);
 }
 
-template<class Word>
-__device__ void
-sendWords(const void* from, size_t count, void* const* to, int receivers, size_t first)
+__global__ void beginKernel(ShareState* state, int* inUse)
 {
-    const auto* words   = static_cast<const Word*>(from);
-    const size_t stride = static_cast<size_t>(gridDim.x) * c_sendThreads;
-    for (size_t i = first + static_cast<size_t>(blockIdx.x) * c_sendThreads + threadIdx.x;
-         i < count;
-         i += c_underway * stride)
+    const int k = static_cast<int>(threadIdx.x);
+    if (k < c_maxHelperDevices + 2)
     {
-        Word read[c_underway];
-#pragma unroll
-        for (int k = 0; k < c_underway; k++)
-        {
-            if (i + k * stride < count)
-            {
-                read[k] = words[i + k * stride];
-            }
-        }
-        for (int r = 0; r < receivers; r++)
-        {
-#pragma unroll
-            for (int k = 0; k < c_underway; k++)
-            {
-                if (i + k * stride < count)
-                {
-                    static_cast<Word*>(to[r])[i + k * stride] = read[k];
-                }
-            }
-        }
+        inUse[k] = state->bounds[k];
     }
-}
-
-template<class Real>
-__global__ void __launch_bounds__(c_sendThreads)
-        sendKernel(const Real* x,
-                   size_t values,
-                   const int* bounds,
-                   const __grid_constant__ HelperInputs<Real> to)
-{
-    void* receivers[c_maxHelperDevices];
-    for (int r = 0; r < to.count; r++)
+    if (k == 0)
     {
-        receivers[r] = to.of[r].x;
-    }
-    constexpr size_t c_perVector = sizeof(uint4) / sizeof(Real);
-    size_t sent                  = 0;
-    if (reinterpret_cast<std::uintptr_t>(x) % sizeof(uint4) == 0)
-    {
-        sendWords<uint4>(x, values / c_perVector, receivers, to.count, 0);
-        sent = values / c_perVector * c_perVector;
-    }
-    sendWords<Real>(x, values, receivers, to.count, sent);
-    const int helper = static_cast<int>(threadIdx.x);
-    if (blockIdx.x == 0 && helper < to.count)
-    {
-        to.of[helper].bounds[0] = bounds[helper + 1];
-        to.of[helper].bounds[1] = bounds[helper + 2];
-        *to.of[helper].totals   = NearTotals{};
+        state->begin = globalTime();
     }
 }
 
 /*! \brief The layers of cells that pairs of a share can have met: cells of a layer follow one another
  *         in storage order, and neighbours are at most ws layers away. */
-class MetLayers
+struct MetLayers
 {
-public:
-    __device__ MetLayers(const CellGrid& grid, int ws, const OccupiedCells& share) :
-        layers_(grid.H[2][2])
+    int layers; //!< of the grid
+    int first, count;
+
+    __device__ void find(const CellGrid& grid, int ws, const OccupiedCells& share)
     {
-        int first, last;
-        share.findShare(&first, &last);
-        if (first >= last)
+        layers = grid.H[2][2];
+        first = count = 0;
+        int begin, end;
+        share.findShare(&begin, &end);
+        if (begin >= end)
         {
             return;
         }
         const int ofLayer = grid.H[0][0] * grid.H[1][1];
         const auto layer  = [&](int entry)
         { return (share.cells != nullptr ? share.cells[entry] : entry) / ofLayer; };
-        first_ = layer(first) - ws;
-        count_ = layer(last - 1) + ws - first_ + 1;
-        first_ += first_ < 0 ? layers_ : 0;
-        first_ = count_ >= layers_ ? 0 : first_;
+        first = layer(begin) - ws;
+        count = layer(end - 1) + ws - first + 1;
+        first += first < 0 ? layers : 0;
+        if (count >= layers)
+        {
+            first = 0;
+            count = layers;
+        }
     }
     __device__ bool has(int layer) const
     {
-        const int after = layer - first_ + (layer < first_ ? layers_ : 0);
-        return after < count_;
+        const int after = layer - first + (layer < first ? layers : 0);
+        return after < count;
     }
-
-private:
-    int layers_, first_ = 0, count_ = 0;
+    //! The layers as at most two ranges that do not wrap. \param[in] part  0 or 1
+    __device__ void range(int part, int* begin, int* end) const
+    {
+        *begin = part == 0 ? first : 0;
+        *end   = part == 0 ? min(first + count, layers) : max(0, first + count - layers);
+    }
 };
 
-template<class Real>
-__global__ void __launch_bounds__(c_threads)
-        deliverKernel(const __grid_constant__ SortedParticles<Real> particles,
-                      const int* __restrict__ order,
-                      const Real4<Real>* __restrict__ forces,
-                      const NearTotals* totals,
-                      const __grid_constant__ CellGrid grid,
-                      int ws,
-                      const __grid_constant__ OccupiedCells share,
-                      const __grid_constant__ HelperOutput<Real> to)
+/*! \brief Does something for every index of a range, some under way at a time.
+ *  \param[in] get  reads number i
+ *  \param[in] put  takes it */
+template<class Get, class Put>
+__device__ __forceinline__ void forRange(int begin, int end, const Get& get, const Put& put)
 {
-    const int k = static_cast<int>(blockIdx.x * c_threads + threadIdx.x);
-    if (k == 0)
+    const int stride = static_cast<int>(gridDim.x * blockDim.x);
+    for (int i = begin + static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < end;
+         i += c_underway * stride)
     {
-        *to.totals = *totals;
+        decltype(get(i)) read[c_underway];
+#pragma unroll
+        for (int k = 0; k < c_underway; k++)
+        {
+            if (i + k * stride < end)
+            {
+                read[k] = get(i + k * stride);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < c_underway; k++)
+        {
+            if (i + k * stride < end)
+            {
+                put(i + k * stride, read[k]);
+            }
+        }
     }
-    if (k >= particles.n)
+}
+
+//! What a share has, in ranges: found by one thread, as it may lie in the memory of another device.
+struct MetRanges
+{
+    int firstCell[2], endCell[2];         //!< in storage order
+    int firstParticle[2], endParticle[2]; //!< sorted
+    int firstEntry, endEntry;             //!< of the list of cells, or cells
+
+    __device__ void find(const CellGrid& grid, int ws, const OccupiedCells& share, const int* start)
+    {
+        MetLayers layers;
+        layers.find(grid, ws, share);
+        const int ofLayer = grid.H[0][0] * grid.H[1][1];
+        share.findShare(&firstEntry, &endEntry);
+        for (int part = 0; part < 2; part++)
+        {
+            layers.range(part, firstCell + part, endCell + part);
+            firstCell[part] *= ofLayer;
+            endCell[part] *= ofLayer;
+            firstParticle[part] = start[firstCell[part]];
+            endParticle[part]   = start[endCell[part]];
+        }
+    }
+};
+
+//! Of all threads of a block.
+template<class Real>
+__device__ __forceinline__ void findRanges(const DeviceNearTask<Real>& task, MetRanges* ranges)
+{
+    if (threadIdx.x == 0)
+    {
+        ranges->find(task.grid, task.ws, task.occupied, task.particles.start);
+    }
+    __syncthreads();
+}
+
+template<class Real>
+__global__ void __launch_bounds__(c_fetchThreads)
+        fetchKernel(const __grid_constant__ DeviceNearTask<Real> home,
+                    const __grid_constant__ HelperInput<Real> to)
+{
+    __shared__ MetRanges ranges;
+    findRanges(home, &ranges);
+    for (int part = 0; part < 2; part++)
+    {
+        const bool any = ranges.firstCell[part] < ranges.endCell[part];
+        forRange(
+                ranges.firstCell[part],
+                ranges.endCell[part] + (any ? 1 : 0),
+                [&](int i) { return home.particles.start[i]; },
+                [&](int i, int value) { to.start[i] = value; });
+        forRange(
+                ranges.firstParticle[part],
+                ranges.endParticle[part],
+                [&](int i) { return home.particles.xq[i]; },
+                [&](int i, const Real4<Real>& value)
+                {
+                    to.xq[i]     = value;
+                    to.forces[i] = { 0, 0, 0, 0 };
+                });
+    }
+    if (home.occupied.cells != nullptr)
+    {
+        forRange(
+                ranges.firstEntry,
+                ranges.endEntry,
+                [&](int i) { return home.occupied.cells[i]; },
+                [&](int i, int cell) { to.listed[i] = cell; });
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+    {
+        to.bounds[0] = home.occupied.share.bounds[0];
+        to.bounds[1] = home.occupied.share.bounds[1];
+        *to.count    = home.occupied.cells != nullptr ? *home.occupied.count : 0;
+        *to.totals   = NearTotals{};
+    }
+}
+
+template<class Real>
+__global__ void __launch_bounds__(c_fetchThreads)
+        fetchCloseKernel(const __grid_constant__ DeviceNearTask<Real> cells,
+                         const int* anyAtHome,
+                         const int4* closeAtHome,
+                         int* anyClose,
+                         int4* closeOf)
+{
+    __shared__ MetRanges ranges;
+    const bool any = *anyAtHome != 0;
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+    {
+        *anyClose = any ? 1 : 0;
+    }
+    if (!any)
     {
         return;
     }
-    const MetLayers met(grid, ws, share);
-    const int atom = order[k];
-    const int at   = particles.position[atom];
-    if (met.has(particles.cell[at] / (grid.H[0][0] * grid.H[1][1])))
+    findRanges(cells, &ranges);
+    for (int part = 0; part < 2; part++)
     {
-        to.forces[atom] = load(forces + at);
+        forRange(
+                ranges.firstParticle[part],
+                ranges.endParticle[part],
+                [&](int i) { return closeAtHome[i]; },
+                [&](int i, const int4& close) { closeOf[i] = close; });
+    }
+}
+
+template<class Real>
+__global__ void __launch_bounds__(c_fetchThreads)
+        deliverKernel(const __grid_constant__ DeviceNearTask<Real> done,
+                      const Real4<Real>* forces,
+                      const __grid_constant__ HelperOutput<Real> to)
+{
+    __shared__ MetRanges ranges;
+    findRanges(done, &ranges);
+    for (int part = 0; part < 2; part++)
+    {
+        forRange(
+                ranges.firstParticle[part],
+                ranges.endParticle[part],
+                [&](int i) { return load(forces + i); },
+                [&](int i, const Real4<Real>& force) { to.forces[i] = force; });
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+    {
+        *to.totals = *done.results.totals;
     }
 }
 
 template<class Real>
 __global__ void __launch_bounds__(c_threads)
-        addKernel(const __grid_constant__ SortedParticles<Real> particles,
-                  const __grid_constant__ CellGrid grid,
-                  int ws,
-                  const __grid_constant__ HelperOutputs<Real> from,
-                  Real4<Real>* forces,
-                  NearTotals* totals)
+        combineKernel(const __grid_constant__ DeviceNearTask<Real> own,
+                      const __grid_constant__ HelperOutputs<Real> from,
+                      const __grid_constant__ ForceArrays<Real> out)
 {
-    const int i = static_cast<int>(blockIdx.x * c_threads + threadIdx.x);
-    if (i == 0 && totals != nullptr)
+    __shared__ MetLayers met[c_maxHelperDevices];
+    const int thread = static_cast<int>(threadIdx.x);
+    const int i      = static_cast<int>(blockIdx.x) * c_threads + thread;
+    if (thread < from.count)
     {
+        met[thread].find(own.grid, own.ws, from.shares[thread]);
+    }
+    if (i == 0 && own.results.wanted != NearSums::None)
+    {
+        NearTotals& totals = *own.results.totals;
         for (int h = 0; h < from.count; h++)
         {
-            const NearTotals& own = *from.of[h].totals;
-            totals->energy += own.energy;
+            const NearTotals& part = *from.of[h].totals;
+            totals.energy += part.energy;
             for (int k = 0; k < 6; k++)
             {
-                totals->virial[k] += own.virial[k];
+                totals.virial[k] += part.virial[k];
             }
         }
     }
-    if (i >= particles.n)
+    __syncthreads();
+    Real square = 0;
+    if (i < own.particles.n)
     {
-        return;
-    }
-    const int layer = particles.cell[i] / (grid.H[0][0] * grid.H[1][1]);
-    const int atom  = particles.atom[i];
-    Real4<Real> sum = forces[i];
-    for (int h = 0; h < from.count; h++)
-    {
-        if (MetLayers(grid, ws, from.shares[h]).has(layer))
+        const int layer  = own.particles.cell[i] / (own.grid.H[0][0] * own.grid.H[1][1]);
+        const int atom   = own.particles.atom[i];
+        Real4<Real> near = load(out.near + i);
+        for (int h = 0; h < from.count; h++)
         {
-            const Real4<Real> own = load(from.of[h].forces + atom);
-            sum.x += own.x;
-            sum.y += own.y;
-            sum.z += own.z;
+            if (met[h].has(layer))
+            {
+                const Real4<Real> part = load(from.of[h].forces + i);
+                near.x += part.x;
+                near.y += part.y;
+                near.z += part.z;
+            }
         }
+        ForceOutput<Real> output;
+        output.begin(out, atom, near);
+        square = output.finish(out, own.particles.xq[i].w, load(out.far + i));
     }
-    forces[i] = sum;
+    if (out.fields != nullptr)
+    {
+        addField(square, i == 0, out.fields);
+    }
 }
 
 //! A number for every place and direction.
@@ -248,6 +348,11 @@ bool reaches(int device, DeviceBuffer<unsigned>* near, DeviceBuffer<unsigned>* f
         right = right && found[i] == patternAt(i, which);
     }
     return right;
+}
+
+int blocksThatMove(int particles)
+{
+    return std::clamp(blocksFor(particles, c_fetchThreads * c_underway), 1, c_mostBlocks);
 }
 
 //! Lets kernels of a device use the memory of another. \returns whether they can
@@ -305,55 +410,61 @@ void adjustShares(ShareState* state, int helpers, cudaStream_t stream)
     checkLaunch("sharing the near field");
 }
 
-template<class Real>
-void sendToHelpers(const Real* x,
-                   size_t values,
-                   const int* bounds,
-                   const HelperInputs<Real>& to,
-                   cudaStream_t stream)
+void beginShares(ShareState* state, int* inUse, cudaStream_t stream)
 {
-    constexpr size_t c_ofBlock = c_sendThreads * c_underway * sizeof(uint4) / sizeof(Real);
-    const int blocks           = blocksFor(static_cast<long long>(values), c_ofBlock);
-    sendKernel<Real><<<std::clamp(blocks, 1, c_sendBlocks), c_sendThreads, 0, stream>>>(
-            x, values, bounds, to);
-    checkLaunch("sending positions to other GPUs");
+    beginKernel<<<1, c_warp, 0, stream>>>(state, inUse);
+    checkLaunch("sharing the near field");
 }
 
 template<class Real>
-void deliver(const SortedParticles<Real>& particles,
-             const int* order,
+void fetchCells(const DeviceNearTask<Real>& home, const HelperInput<Real>& to, cudaStream_t stream)
+{
+    fetchKernel<Real><<<blocksThatMove(home.particles.n), c_fetchThreads, 0, stream>>>(home, to);
+    checkLaunch("fetching particles from another GPU");
+}
+
+template<class Real>
+void fetchClose(const DeviceNearTask<Real>& cells,
+                const typename DeviceExclusions<Real>::View& home,
+                int* anyClose,
+                int4* closeOf,
+                cudaStream_t stream)
+{
+    fetchCloseKernel<Real><<<blocksThatMove(cells.particles.n), c_fetchThreads, 0, stream>>>(
+            cells, home.anyClose, home.closeOf, anyClose, closeOf);
+    checkLaunch("fetching excluded pairs from another GPU");
+}
+
+template<class Real>
+void deliver(const DeviceNearTask<Real>& done,
              const Real4<Real>* forces,
-             const NearTotals* totals,
-             const CellGrid& grid,
-             int ws,
-             const OccupiedCells& share,
              const HelperOutput<Real>& to,
              cudaStream_t stream)
 {
-    deliverKernel<Real><<<std::max(1, blocksFor(particles.n, c_threads)), c_threads, 0, stream>>>(
-            particles, order, forces, totals, grid, ws, share, to);
+    deliverKernel<Real>
+            <<<blocksThatMove(done.particles.n), c_fetchThreads, 0, stream>>>(done, forces, to);
     checkLaunch("sending forces to another GPU");
 }
 
 template<class Real>
-void addDelivered(const SortedParticles<Real>& particles,
-                  const CellGrid& grid,
-                  int ws,
-                  const HelperOutputs<Real>& from,
-                  Real4<Real>* forces,
-                  NearTotals* totals,
-                  cudaStream_t stream)
+void combineForces(const DeviceNearTask<Real>& own,
+                   const HelperOutputs<Real>& from,
+                   const ForceArrays<Real>& out,
+                   cudaStream_t stream)
 {
-    addKernel<Real><<<std::max(1, blocksFor(particles.n, c_threads)), c_threads, 0, stream>>>(
-            particles, grid, ws, from, forces, totals);
+    combineKernel<Real>
+            <<<std::max(1, blocksFor(own.particles.n, c_threads)), c_threads, 0, stream>>>(
+                    own, from, out);
     checkLaunch("adding forces of other GPUs");
 }
 
-template decltype(sendToHelpers<float>) sendToHelpers<float>;
-template decltype(sendToHelpers<double>) sendToHelpers<double>;
+template decltype(fetchCells<float>) fetchCells<float>;
+template decltype(fetchCells<double>) fetchCells<double>;
+template decltype(fetchClose<float>) fetchClose<float>;
+template decltype(fetchClose<double>) fetchClose<double>;
 template decltype(deliver<float>) deliver<float>;
 template decltype(deliver<double>) deliver<double>;
-template decltype(addDelivered<float>) addDelivered<float>;
-template decltype(addDelivered<double>) addDelivered<double>;
+template decltype(combineForces<float>) combineForces<float>;
+template decltype(combineForces<double>) combineForces<double>;
 
 } // namespace farfield

@@ -8,6 +8,7 @@
 #ifndef FARFIELD_KERNELS_HELPERS_LINKS_H
 #define FARFIELD_KERNELS_HELPERS_LINKS_H
 
+#include "expansions/expansions.h"
 #include "near/near.h"
 #include "plan/near_field_shares.h"
 
@@ -22,55 +23,55 @@ void connectDevices(int home, int helper);
 
 //! Puts the time at which a stream comes here into device memory.
 void stamp(unsigned long long* time, cudaStream_t stream);
+//! Begins an evaluation that shares are to follow: the bounds in use become those of the state.
+void beginShares(ShareState* state, int* inUse, cudaStream_t stream);
 //! Does followTimes() in device memory.
 void adjustShares(ShareState* state, int helpers, cudaStream_t stream);
 
-//! What a helper gets for an evaluation; its device memory.
+//! What a helper gets for an evaluation, in its memory. Indices are those of the solver's GPU.
 template<class Real>
 struct HelperInput
 {
-    Real* x;            //!< [n][3]
-    int* bounds;        //!< [2] as CellShare::bounds
-    NearTotals* totals; //!< [1] set to zero
+    Real4<Real>* xq;     //!< [n] as SortedParticles
+    Real4<Real>* forces; //!< [n] set to zero
+    int* start;          //!< [cells + 1] as SortedParticles
+    int *listed, *count; //!< [cells], [1] as OccupiedCells
+    int* bounds;         //!< [2] as CellShare::bounds
+    NearTotals* totals;  //!< [1] set to zero
 };
-//! For all helpers.
+
+/*! \brief Fetches what the pairs of a share are made of: its cells, and the layers of cells around them.
+ *
+ *  The current device is the helper, which reads the memory of the solver's GPU.
+ *  \param[in] home  sorted particles, list and share of the solver's GPU */
 template<class Real>
-struct HelperInputs
-{
-    HelperInput<Real> of[c_maxHelperDevices];
-    int count;
-};
-//! Writes what helpers need into their memory. \param[in] x  [values] of positions
+void fetchCells(const DeviceNearTask<Real>& home, const HelperInput<Real>& to, cudaStream_t stream);
+/*! \brief Fetches which pairs of these cells are left out, likewise.
+ *  \param[in]  cells     what fetchCells() has brought
+ *  \param[out] anyClose  [1] and closeOf, [n]: as DeviceExclusions::View */
 template<class Real>
-void sendToHelpers(const Real* x,
-                   size_t values,
-                   const int* bounds,
-                   const HelperInputs<Real>& to,
-                   cudaStream_t stream);
+void fetchClose(const DeviceNearTask<Real>& cells,
+                const typename DeviceExclusions<Real>::View& home,
+                int* anyClose,
+                int4* closeOf,
+                cudaStream_t stream);
 
 //! What a helper gives back; device memory of the solver's GPU.
 template<class Real>
 struct HelperOutput
 {
-    Real4<Real>*
-            forces; //!< [n] in the frame of the cells, in the order of the caller; see deliver()
-    NearTotals* totals; //!< [1]
+    Real4<Real>* forces; //!< [n] of sorted particles, in the frame of the cells; see deliver()
+    NearTotals* totals;  //!< [1]
 };
 
 /*! \brief Writes what a helper has computed into the memory of the solver's GPU.
  *
  *  Forces of particles that no pair of its share can have met are not written.
- *  \param[in] order   [particles.n] those that were sorted, ascending
- *  \param[in] forces  of sorted particles
- *  \param[in] share   cells of the helper */
+ *  \param[in] done    the task of the helper
+ *  \param[in] forces  [n] of sorted particles */
 template<class Real>
-void deliver(const SortedParticles<Real>& particles,
-             const int* order,
+void deliver(const DeviceNearTask<Real>& done,
              const Real4<Real>* forces,
-             const NearTotals* totals,
-             const CellGrid& grid,
-             int ws,
-             const OccupiedCells& share,
              const HelperOutput<Real>& to,
              cudaStream_t stream);
 
@@ -82,17 +83,14 @@ struct HelperOutputs
     OccupiedCells shares[c_maxHelperDevices];
     int count;
 };
-/*! \brief Adds what helpers have delivered, in their order.
- *  \param[in,out] forces  of sorted particles
- *  \param[in,out] totals  or null */
+/*! \brief Adds up the parts of the near field, in the order of the helpers, and the far field.
+ *  \param[in] own  the task of the solver's GPU; totals of helpers are added to its own
+ *  \param[in] out  near: the part of the solver's GPU; far: read */
 template<class Real>
-void addDelivered(const SortedParticles<Real>& particles,
-                  const CellGrid& grid,
-                  int ws,
-                  const HelperOutputs<Real>& from,
-                  Real4<Real>* forces,
-                  NearTotals* totals,
-                  cudaStream_t stream);
+void combineForces(const DeviceNearTask<Real>& own,
+                   const HelperOutputs<Real>& from,
+                   const ForceArrays<Real>& out,
+                   cudaStream_t stream);
 
 } // namespace farfield
 

@@ -61,7 +61,7 @@ void checkDevice(const DeviceList& devices, const int* device, int home)
     }
     if (!(Kind(*device) == Kind(home)))
     {
-        // particles at the border of two cells have to be in the same one everywhere
+        // results would depend on who has computed them
         sayUnfit(ErrorCode::Unsupported,
                  "(" + gpuName(*device) + ") is another kind of GPU than that of the solver ("
                          + gpuName(home) + ").");
@@ -116,22 +116,13 @@ void NearFieldHelpers<Real>::use(int count)
     {
         Connection& connection = *connections_[h];
         const OnDevice scope(connection.device);
-        connection.part = std::make_unique<NearFieldPart<Real>>(connection.device, reproducible_);
-        haveRoom_ = haveParticles_ = haveExclusions_ = false;
+        connection.part = std::make_unique<NearFieldPart<Real>>(connection.device);
+        haveRoom_       = false;
     }
     const ShareState first = firstShares(count);
-    state_.upload(&first, 1, send_);
+    state_.upload(&first, 1, read_);
+    bounds_.upload(first.bounds, c_maxHelperDevices + 2, read_);
     used_ = count;
-}
-
-template<class Real>
-void NearFieldHelpers<Real>::releaseOthers()
-{
-    for (int h = used_; h < static_cast<int>(connections_.size()); h++)
-    {
-        connections_[h]->part.reset();
-        connections_[h]->forces = DeviceBuffer<Real4<Real>>();
-    }
 }
 
 template<class Real>
@@ -151,172 +142,117 @@ void NearFieldHelpers<Real>::synchronize() const
 }
 
 template<class Real>
-void NearFieldHelpers<Real>::reserve(const ParticleCounts& counts, int cells)
+void NearFieldHelpers<Real>::reserve(const HelperRoom& room)
 {
-    // what runs here may write to memory of helpers
-    check(cudaDeviceSynchronize(), "waiting for the GPU");
-    haveRoom_ = haveParticles_ = false;
-    releaseOthers();
-    for (int h = 0; h < used_; h++)
+    if (haveRoom_ && room == room_)
     {
-        connections_[h]->forces.resize(counts.all);
-        connections_[h]->part->resize(counts, cells);
+        return;
     }
-    counts_   = counts;
-    cells_    = cells;
+    check(cudaDeviceSynchronize(), "waiting for the GPU"); // helpers write to its memory
+    synchronize();
+    haveRoom_ = false;
+    for (int h = 0; h < static_cast<int>(connections_.size()); h++)
+    {
+        Connection& connection = *connections_[h];
+        const bool isUsed      = h < used_;
+        connection.forces.resize(isUsed ? room.particles : 0);
+        if (isUsed)
+        {
+            connection.part->resize(room);
+        }
+        else
+        {
+            connection.part.reset();
+        }
+    }
+    room_     = room;
     haveRoom_ = true;
 }
 
 template<class Real>
-void NearFieldHelpers<Real>::setParticles(const ParticleArrays<Real>& home,
-                                          const DeviceCells<Real>& sorted,
-                                          int cells)
+DeviceNearTask<Real> NearFieldHelpers<Real>::part(const DeviceNearTask<Real>& all, int share) const
 {
-    if (!haveRoom_ || !(home.counts() == counts_) || cells != cells_)
-    {
-        reserve(home.counts(), cells);
-    }
-    haveParticles_ = false;
-    for (int h = 0; h < used_; h++)
-    {
-        connections_[h]->part->setParticles(home);
-    }
-    adoptEvaluation(sorted);
-    haveParticles_ = true;
+    DeviceNearTask<Real> task = all;
+    task.occupied.share       = { bounds_.data() + share, share == 0 ? 1 : used_ };
+    return task;
 }
 
 template<class Real>
-void NearFieldHelpers<Real>::adoptEvaluation(const DeviceCells<Real>& home)
+void NearFieldHelpers<Real>::start(const DeviceNearTask<Real>& all,
+                                   const EvaluationStreams& streams)
 {
-    for (int h = 0; h < used_; h++)
-    {
-        connections_[h]->part->adoptEvaluation(home);
-    }
-}
-
-template<class Real>
-void NearFieldHelpers<Real>::reserveExclusions(int n, size_t partners)
-{
-    haveExclusions_ = false;
-    for (int h = 0; h < used_; h++)
-    {
-        connections_[h]->part->reserveExclusions(n, partners);
-    }
-}
-
-template<class Real>
-void NearFieldHelpers<Real>::setExclusions(const DeviceExclusions<Real>& home, int n)
-{
-    haveExclusions_ = false;
-    for (int h = 0; h < used_; h++)
-    {
-        connections_[h]->part->setExclusions(home, n);
-    }
-    haveExclusions_ = true;
-}
-
-template<class Real>
-void NearFieldHelpers<Real>::catchUp(const ParticleArrays<Real>& particles,
-                                     const DeviceCells<Real>& sorted,
-                                     const DeviceNearField<Real>& home,
-                                     int cells)
-{
-    if (!haveParticles_)
-    {
-        setParticles(particles, sorted, cells);
-    }
-    if (!haveExclusions_)
-    {
-        setExclusions(home.exclusions(), particles.size());
-    }
-    for (int h = 0; h < used_; h++)
-    {
-        connections_[h]->part->makeReady(home);
-    }
-}
-
-template<class Real>
-void NearFieldHelpers<Real>::start(const NearEvaluation& evaluation, const Real* x)
-{
-    evaluation_       = evaluation;
-    evaluation_.parts = used_;
-    measured_         = !reproducible_ && evaluation.wanted == NearSums::None;
+    measured_ = !reproducible_ && all.results.wanted == NearSums::None;
     if (measured_)
     {
-        placed_.record(send_);
-        placed_.holdBack(watch_);
-        stamp(&state_.data()->begin, watch_);
+        streams.awaitIn(watch_, Point::Placed);
+        beginShares(state_.data(), bounds_.data(), watch_);
+        begun_.record(watch_);
     }
-    HelperInputs<Real> inputs = {};
     for (int h = 0; h < used_; h++)
     {
-        inputs.of[inputs.count++] = connections_[h]->part->input();
-    }
-    sendToHelpers(x, 3 * static_cast<size_t>(counts_.all), state_.data()->bounds, inputs, send_);
-    sent_.record(send_);
-    for (int h = 0; h < used_; h++)
-    {
-        connections_[h]->part->evaluate(evaluation_, sent_, connections_[h]->output());
+        NearFieldPart<Real>& helper = *connections_[h]->part;
+        streams.awaitIn(helper.stream(), Point::Listed);
+        if (measured_)
+        {
+            begun_.holdBack(helper.stream());
+        }
+        helper.fetch(part(all, h + 1));
     }
 }
 
 template<class Real>
-void NearFieldHelpers<Real>::add(const DeviceCells<Real>& cells,
-                                 const NearResults& results,
-                                 DeviceNearField<Real>* home,
-                                 cudaStream_t near)
+DeviceNearTask<Real> NearFieldHelpers<Real>::compute(const DeviceNearTask<Real>& all,
+                                                     const EvaluationStreams& streams)
 {
-    nearOwn_.record(near);
-    HelperOutputs<Real> outputs = {};
     for (int h = 0; h < used_; h++)
     {
-        Connection& connection = *connections_[h];
-        const Event& done      = connection.part->done();
-        done.holdBack(near);
+        Connection& connection      = *connections_[h];
+        NearFieldPart<Real>& helper = *connection.part;
+        streams.awaitIn(helper.stream(), Point::ExcludedDone);
+        helper.compute(part(all, h + 1), connection.output());
         if (measured_)
         {
-            done.holdBack(connection.arrival);
+            helper.done().holdBack(connection.arrival);
             stamp(state_.data()->arrived + h, connection.arrival);
             connection.arrived.record(connection.arrival);
         }
-        outputs.shares[h] = home->visited(
-                cells, evaluation_.where.grid, { state_.data()->bounds + h + 1, used_ });
-        outputs.of[h] = connection.output();
     }
-    outputs.count = used_;
-    addDelivered(cells.particles(),
-                 evaluation_.where.grid,
-                 evaluation_.where.ws,
-                 outputs,
-                 home->forces(),
-                 results.wanted != NearSums::None ? results.totals : nullptr,
-                 near);
-    nearAll_.record(near);
+    if (measured_)
+    {
+        begun_.holdBack(streams.near());
+    }
+    return part(all, 0);
 }
 
 template<class Real>
-void NearFieldHelpers<Real>::adjust(cudaStream_t far)
+void NearFieldHelpers<Real>::combine(const DeviceNearTask<Real>& own,
+                                     const ForceArrays<Real>& out,
+                                     const EvaluationStreams& streams)
 {
-    if (!measured_)
+    const cudaStream_t far = streams.far();
+    if (measured_)
     {
-        return;
+        farReady_.record(far);
+        farReady_.holdBack(watch_);
+        streams.awaitIn(watch_, Point::NearDone);
+        stamp(&state_.data()->ready, watch_);
+        for (int h = 0; h < used_; h++)
+        {
+            connections_[h]->arrived.holdBack(watch_);
+        }
+        adjustShares(state_.data(), used_, watch_);
+        adjusted_.record(watch_);
     }
-    farReady_.record(far);
-    farReady_.holdBack(watch_);
-    nearOwn_.holdBack(watch_);
-    stamp(&state_.data()->ready, watch_);
+    streams.awaitIn(far, Point::NearDone);
+    HelperOutputs<Real> outputs = {};
     for (int h = 0; h < used_; h++)
     {
-        connections_[h]->arrived.holdBack(watch_);
+        connections_[h]->part->done().holdBack(far);
+        outputs.of[h]     = connections_[h]->output();
+        outputs.shares[h] = part(own, h + 1).occupied;
     }
-    nearAll_.holdBack(watch_); // shares are read until then
-    adjustShares(state_.data(), used_, watch_);
-    adjusted_.record(watch_);
-}
-
-template<class Real>
-void NearFieldHelpers<Real>::finish(cudaStream_t far)
-{
+    outputs.count = used_;
+    combineForces(own, outputs, out, far);
     if (measured_)
     {
         adjusted_.holdBack(far);

@@ -4,11 +4,11 @@
 /*! \file
  *  \brief GPUs that compute parts of the near field for the GPU of a solver.
  *
- *  In an evaluation the solver's GPU sends them the positions; each of them bins all particles,
- *  visits its cells, whose pairs nobody else computes, and writes its forces into the memory of the
- *  solver's GPU, which adds them in a fixed order. Events lead from one to the other, so that an
- *  evaluation may be captured into a graph. Which cells they visit lies in device memory and follows
- *  the times of the last evaluation there, without the host.
+ *  In an evaluation the solver's GPU sorts the particles. Each helper fetches some of the cells with
+ *  what is around them, computes their pairs, which nobody else computes, and writes its forces into
+ *  the memory of the solver's GPU, which adds them in a fixed order. Events lead from one to the other,
+ *  so that an evaluation may be captured into a graph. Which cells a helper has lies in device memory
+ *  and follows the times of the evaluation before, without the host.
  */
 #ifndef FARFIELD_KERNELS_HELPERS_NEAR_FIELD_HELPERS_H
 #define FARFIELD_KERNELS_HELPERS_NEAR_FIELD_HELPERS_H
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "helpers/near_field_part.h"
+#include "runtime/evaluation_streams.h"
 
 namespace farfield
 {
@@ -38,61 +39,35 @@ public:
     NearFieldHelpers(const DeviceList& devices, int home, bool reproducible, std::string* lost);
     ~NearFieldHelpers();
 
-    /*! \name What the solver's GPU has
+    /*! \brief Makes room on those in use, and frees the memory of the others.
      *
-     *  Helpers in use get it; catchUp() brings it to those that use() adds.
-     *  Room comes first, so that nothing has changed there if a helper has no memory for it: what is on
-     *  the helpers may then be lost, and catchUp() brings it again. All wait. */
-    //!@{
-    //! \param[in] cells  leaf cells; 0: there are none yet
-    void reserve(const ParticleCounts& counts, int cells);
-    void setParticles(const ParticleArrays<Real>& home, const DeviceCells<Real>& sorted, int cells);
-    void reserveExclusions(int n, size_t partners);
-    void setExclusions(const DeviceExclusions<Real>& home, int n);
-    //! Takes what has been lost, if anything, and what the solver's GPU knows of the cells; before start().
-    void catchUp(const ParticleArrays<Real>& particles,
-                 const DeviceCells<Real>& sorted,
-                 const DeviceNearField<Real>& home,
-                 int cells);
-    /*! \brief Has grids that advance in replays follow those of the solver's GPU, which has evaluated
-     *         without helpers; nothing may run. */
-    void adoptEvaluation(const DeviceCells<Real>& home);
-    //!@}
+     *  What was recorded before cannot be launched any more, unless nothing is lacking. Waits. */
+    void reserve(const HelperRoom& room);
 
     //! How many there are.
     int available() const { return available_; }
     //! How many of them are in use.
     int used() const { return used_; }
-    //! Uses so many, with the shares of firstShares(); nothing may run.
+    //! Uses so many, with the shares of firstShares(), before reserve(); nothing may run.
     void use(int count);
-    //! Frees the memory of those that are not in use; what was recorded with them cannot be launched.
-    void releaseOthers();
-    //! Uses none from now on. Their memory stays until reserve(): what was recorded may still be
-    //! launched, and the solver's GPU computes everything then.
+    //! Uses none from now on. Their memory stays until reserve(): what was recorded may be launched.
     void dismiss();
     //! Throws what has gone wrong on helpers; waits.
     void synchronize() const;
 
-    //! The stream in which positions have to be there before start().
-    cudaStream_t placed() const { return send_; }
-    /*! \brief Puts an evaluation into the streams of the helpers.
-     *  \param[in] x  [n][3], device memory */
-    void start(const NearEvaluation& evaluation, const Real* x);
-    //! The part of the solver's GPU.
-    CellShare ownShare() const { return { state_.data()->bounds, 1 }; }
-    /*! \brief Adds what the helpers have computed, after what the solver's GPU has put into the stream.
-     *  \param[in,out] home     its near field
-     *  \param[in]     results  its sums */
-    void add(const DeviceCells<Real>& cells,
-             const NearResults& results,
-             DeviceNearField<Real>* home,
-             cudaStream_t near);
-    /*! \brief Has shares follow times, where the evaluation is one to be measured by; beside what the
-     *         stream gets next.
-     *  \param[in] far  which has come to where it waits for the near field */
-    void adjust(cudaStream_t far);
-    //! The stream waits for that.
-    void finish(cudaStream_t far);
+    /*! \brief Has helpers fetch their cells, once these are listed.
+     *  \param[in] all  the near field of all cells, as the solver's GPU has it; no sums are needed yet */
+    void start(const DeviceNearTask<Real>& all, const EvaluationStreams& streams);
+    /*! \brief Has them compute, once excluded pairs are known.
+     *  \param[in] all  with sums
+     *  \returns the part of the solver's GPU, for the stream of the near field */
+    DeviceNearTask<Real> compute(const DeviceNearTask<Real>& all, const EvaluationStreams& streams);
+    /*! \brief Puts the sum of all parts and of the far field into the stream of the far field.
+     *  \param[in] own  what compute() has returned
+     *  \param[in] out  as combineForces() */
+    void combine(const DeviceNearTask<Real>& own,
+                 const ForceArrays<Real>& out,
+                 const EvaluationStreams& streams);
 
     //! As areAllLate(), now; waits.
     bool areLate() const;
@@ -114,19 +89,20 @@ private:
     };
 
     ShareState shares() const;
+    //! \param[in] share  0: that of the solver's GPU, then those of the helpers
+    DeviceNearTask<Real> part(const DeviceNearTask<Real>& all, int share) const;
 
     bool reproducible_;
     int available_ = 0, used_ = 0;
-    ParticleCounts counts_; //!< where haveRoom_, there is room for these
-    int cells_     = 0;     //!< likewise
-    bool haveRoom_ = false, haveParticles_ = false, haveExclusions_ = false;
+    HelperRoom room_ = {};
+    bool haveRoom_   = false;
     std::vector<std::unique_ptr<Connection>> connections_;
     DeviceBuffer<ShareState> state_;
-    Stream read_; //!< of shares()
-    Stream send_{ Priority::Highest }, watch_{ Priority::Highest };
-    Event placed_, sent_, nearOwn_, nearAll_, farReady_, adjusted_;
-    NearEvaluation evaluation_ = {};
-    bool measured_             = false; //!< shares follow the evaluation at hand
+    DeviceBuffer<int> bounds_; //!< of the evaluation at hand, as ShareState::bounds
+    Stream read_;              //!< of shares()
+    Stream watch_{ Priority::Highest };
+    Event begun_, farReady_, adjusted_;
+    bool measured_ = false; //!< shares follow the evaluation at hand
 };
 
 } // namespace farfield

@@ -9,136 +9,71 @@ namespace farfield
 {
 
 template<class Real>
-NearFieldPart<Real>::NearFieldPart(int device, bool reproducible) :
-    device_(device), reproducible_(reproducible), nearField_(reproducible)
+NearFieldPart<Real>::NearFieldPart(int device) : device_(device)
 {
+    count_.resize(1);
     bounds_.resize(2);
+    anyClose_.resize(1);
     totals_.resize(1);
-    totals_.clear(main_);
-    scratch_.resize(main_);
-    main_.synchronize();
+    scratch_.resize(stream_);
+    stream_.synchronize();
 }
 
 template<class Real>
-void NearFieldPart<Real>::resize(const ParticleCounts& counts, int cells)
+void NearFieldPart<Real>::resize(const HelperRoom& room)
 {
     const OnDevice scope(device_);
-    const auto n = static_cast<size_t>(counts.all);
-    q_.resize(n);
-    order_.resize(n);
-    x_.resize(3 * n);
-    nearField_.resize(counts.takingPart);
-    nearField_.forgetOccupancy(0, 0, false);
-    isSorted_ = cells > 0 && counts.takingPart > 0;
-    if (isSorted_)
-    {
-        cells_.resize(counts.takingPart, counts.all, counts.own, cells, false);
-    }
-    counts_ = counts;
-}
-
-template<class Real>
-void NearFieldPart<Real>::setParticles(const ParticleArrays<Real>& home)
-{
-    const OnDevice scope(device_);
-    const auto n = static_cast<size_t>(counts_.all);
-    q_.upload(home.q(), n, main_);
-    order_.upload(home.order(), n, main_);
-    if (isSorted_)
-    {
-        cells_.setParticles(order_.data(), main_);
-    }
-}
-
-template<class Real>
-void NearFieldPart<Real>::adoptEvaluation(const DeviceCells<Real>& home)
-{
-    if (isSorted_)
-    {
-        const OnDevice scope(device_);
-        cells_.adoptEvaluation(home, main_);
-    }
+    xq_.resize(room.particles);
+    forces_.resize(room.particles);
+    start_.resize(static_cast<size_t>(room.cells) + 1);
+    listed_.resize(room.cells);
+    closeOf_.resize(room.excludesPairs ? room.particles : 0);
 }
 
 template<class Real>
 void NearFieldPart<Real>::synchronize() const
 {
     const OnDevice scope(device_);
-    check(cudaStreamSynchronize(main_),
+    check(cudaStreamSynchronize(stream_),
           ("waiting for the helper device " + std::to_string(device_)).c_str());
 }
 
 template<class Real>
-void NearFieldPart<Real>::reserveExclusions(int n, size_t partners)
+void NearFieldPart<Real>::fetch(const DeviceNearTask<Real>& home)
 {
     const OnDevice scope(device_);
-    nearField_.exclusions().reserve(n, partners);
+    fetchCells(home,
+               { xq_.data(),
+                 forces_.data(),
+                 start_.data(),
+                 listed_.data(),
+                 count_.data(),
+                 bounds_.data(),
+                 totals_.data() },
+               stream_);
 }
 
 template<class Real>
-void NearFieldPart<Real>::setExclusions(const DeviceExclusions<Real>& home, int n)
+void NearFieldPart<Real>::compute(const DeviceNearTask<Real>& home, const HelperOutput<Real>& to)
 {
     const OnDevice scope(device_);
-    nearField_.exclusions().copy(home, n, main_);
-}
-
-template<class Real>
-void NearFieldPart<Real>::makeReady(const DeviceNearField<Real>& home)
-{
-    const OnDevice scope(device_);
-    nearField_.adoptOccupancy(home, &cells_);
-}
-
-template<class Real>
-HelperInput<Real> NearFieldPart<Real>::input()
-{
-    return { x_.data(), bounds_.data(), totals_.data() };
-}
-
-template<class Real>
-void NearFieldPart<Real>::evaluate(const NearEvaluation& evaluation,
-                                   const Event& sent,
-                                   const HelperOutput<Real>& to)
-{
-    const OnDevice scope(device_);
-    const NearGrid& where = evaluation.where;
-    sent.holdBack(main_);
-    placed_.record(main_);
-    placed_.holdBack(excluded_);
-    // the solver's GPU subtracts excluded pairs: here they are marked for those that are left out
-    nearField_.exclusions().subtract(where.box,
-                                     where.closeDistance,
-                                     x_.data(),
-                                     q_.data(),
-                                     counts_.all,
-                                     counts_.own,
-                                     { NearSums::None, nullptr, nullptr },
-                                     excluded_);
-    marked_.record(excluded_);
-    cells_.sort(where.grid,
-                where.frame,
-                evaluation.position,
-                {},
-                x_.data(),
-                q_.data(),
-                nearField_.forces(),
-                reproducible_,
-                main_);
-    nearField_.list(&cells_, where, main_);
-    marked_.holdBack(main_);
-    nearField_.exclusions().findClose(cells_.particles(), main_);
-    const CellShare share = { bounds_.data(), evaluation.parts };
-    nearField_.p2p(cells_, where, { evaluation.wanted, totals_.data(), &scratch_ }, share, main_);
-    deliver(cells_.particles(),
-            order_.data(),
-            nearField_.forces(),
-            totals_.data(),
-            where.grid,
-            where.ws,
-            nearField_.visited(cells_, where.grid, share),
-            to,
-            main_);
-    done_.record(main_);
+    // what is looked up for particles with many close partners alone stays where it is
+    DeviceNearTask<Real> task  = home;
+    task.particles.xq          = xq_.data();
+    task.particles.start       = start_.data();
+    task.occupied.cells        = home.occupied.cells != nullptr ? listed_.data() : nullptr;
+    task.occupied.count        = count_.data();
+    task.occupied.share.bounds = bounds_.data();
+    task.results               = { home.results.wanted, totals_.data(), &scratch_ };
+    if (home.exclusions.anyClose != nullptr)
+    {
+        fetchClose(task, home.exclusions, anyClose_.data(), closeOf_.data(), stream_);
+        task.exclusions.anyClose = anyClose_.data();
+        task.exclusions.closeOf  = closeOf_.data();
+    }
+    p2p(task, forces_.data(), stream_);
+    deliver(task, forces_.data(), to, stream_);
+    done_.record(stream_);
 }
 
 template class NearFieldPart<float>;

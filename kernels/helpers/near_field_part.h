@@ -8,71 +8,56 @@
 #define FARFIELD_KERNELS_HELPERS_NEAR_FIELD_PART_H
 
 #include "helpers/links.h"
-#include "near_field.h"
-#include "particle_arrays.h"
 #include "runtime/devices.h"
-#include "runtime/evaluation_streams.h"
 
 namespace farfield
 {
 
-//! What an evaluation asks of all parts.
-struct NearEvaluation
+//! What a helper needs memory for.
+struct HelperRoom
 {
-    NearGrid where;
-    GridPosition position;
-    NearSums wanted;
-    int parts = 1; //!< into about so many the near field is divided
+    int particles; //!< that are sorted
+    int cells;     //!< 0: there are none yet
+    bool excludesPairs;
+
+    bool operator==(const HelperRoom& other) const
+    {
+        return particles == other.particles && cells == other.cells
+               && excludesPairs == other.excludesPairs;
+    }
 };
 
-/*! \brief All particles, binned on another GPU, and the near field of some of the cells.
+/*! \brief Some cells with what is around them, fetched from the solver's GPU, and their near field.
  *
- *  About 100 bytes for a particle; there are no operators. Functions make the GPU current. */
+ *  At most 48 bytes a particle in single precision. Functions make the GPU current. */
 template<class Real>
 class NearFieldPart
 {
 public:
     //! The GPU is the current one.
-    NearFieldPart(int device, bool reproducible);
+    explicit NearFieldPart(int device);
 
-    /*! \brief Makes room for particles and cells; those before are lost.
-     *  \param[in] cells  leaf cells; 0: there are none yet */
-    void resize(const ParticleCounts& counts, int cells);
-    //! Takes particles, for whom there is room; waits. \param[in] home  of the solver's GPU
-    void setParticles(const ParticleArrays<Real>& home);
-    //! As DeviceCells::adoptEvaluation().
-    void adoptEvaluation(const DeviceCells<Real>& home);
-    //! As DeviceExclusions.
-    void reserveExclusions(int n, size_t partners);
-    void setExclusions(const DeviceExclusions<Real>& home, int n);
-    //! Makes room for what the solver's GPU knows of the cells, before evaluate().
-    void makeReady(const DeviceNearField<Real>& home);
-
-    //! What the solver's GPU writes to before an evaluation.
-    HelperInput<Real> input();
-    /*! \brief Puts an evaluation into the streams of the part.
-     *  \param[in] sent  input() is complete
-     *  \param[in] to    in the memory of the solver's GPU */
-    void evaluate(const NearEvaluation& evaluation,
-                  const Event& sent,
-                  const HelperOutput<Real>& to);
+    void resize(const HelperRoom& room);
+    //! Where fetch() and compute() put work.
+    cudaStream_t stream() const { return stream_; }
+    /*! \brief Fetches the cells of a share.
+     *  \param[in] home  the task of the solver's GPU, with the share of this one */
+    void fetch(const DeviceNearTask<Real>& home);
+    /*! \brief Computes their pairs, once the solver's GPU knows which are left out.
+     *  \param[in] to  in the memory of the solver's GPU */
+    void compute(const DeviceNearTask<Real>& home, const HelperOutput<Real>& to);
+    //! What compute() has last put into the stream is done.
+    const Event& done() const { return done_; }
     //! Throws what has gone wrong on the device; waits.
     void synchronize() const;
-    //! What evaluate() has last put into streams is done.
-    const Event& done() const { return done_; }
 
 private:
     int device_;
-    bool reproducible_;
-    Stream main_{ Priority::Second }, excluded_{ Priority::Second };
-    Event placed_, marked_, done_;
-    ParticleCounts counts_;
-    bool isSorted_ = false; //!< there are cells, and particles in them
-    DeviceBuffer<Real> q_, x_;
-    DeviceBuffer<int> order_; //!< as ParticleArrays::order()
-    DeviceCells<Real> cells_;
-    DeviceNearField<Real> nearField_;
-    DeviceBuffer<int> bounds_;
+    Stream stream_{ Priority::Second };
+    Event done_;
+    DeviceBuffer<Real4<Real>> xq_, forces_;
+    DeviceBuffer<int> start_, listed_, count_, bounds_, anyClose_;
+    DeviceBuffer<int4> closeOf_;
     DeviceBuffer<NearTotals> totals_;
     OrderedSums scratch_;
 };

@@ -207,17 +207,6 @@ void DeviceExclusions<Real>::reserve(int n, size_t partners)
 }
 
 template<class Real>
-void DeviceExclusions<Real>::copy(const DeviceExclusions& other, int n, cudaStream_t stream)
-{
-    setRows(other.offsets_.data(),
-            other.partners_.data(),
-            n,
-            other.length_,
-            other.longest_,
-            stream);
-}
-
-template<class Real>
 void DeviceExclusions<Real>::set(const ExclusionRows& rows, int n, cudaStream_t stream)
 {
     setRows(rows.offsets().data(),

@@ -55,8 +55,6 @@ public:
     void reserve(int n, size_t partners);
     //! Takes rows of n particles.
     void set(const ExclusionRows& rows, int n, cudaStream_t stream);
-    //! Takes those of n particles that another device has; waits.
-    void copy(const DeviceExclusions& other, int n, cudaStream_t stream);
     //! Takes those of a plan of ranks.
     void set(const DevicePlan<Real>& plan, cudaStream_t stream);
 
@@ -82,6 +80,9 @@ public:
     //! [n][3] forces of the last call, in the order and the frame of the positions; null if there
     //! are no excluded pairs.
     const Real* forces() const { return length_ > 0 ? forces_.data() : nullptr; }
+
+    //! Whether there are excluded pairs.
+    bool any() const { return length_ > 0; }
 
     //! What the near field leaves out; device memory.
     struct View

@@ -67,11 +67,6 @@ public:
               Real4<Real>* cleared,
               bool reproducible,
               cudaStream_t stream);
-    //! Has the next sort() that advances follow the last one of another device; waits.
-    void adoptEvaluation(const DeviceCells& other, cudaStream_t stream)
-    {
-        evaluation_.upload(other.evaluation_.data(), other.evaluation_.size(), stream);
-    }
     SortedParticles<Real> particles() const;
 
     //! How particles are spread over the cells.

@@ -156,8 +156,8 @@ struct Options
     /*! \brief Further CUDA devices, which compute a part of the near field; at most c_maxHelperDevices.
      *
      *  They are other ones than the device of the solver, of the same kind, and reach its memory.
-     *  Each of them bins all particles and takes the pairs of a part of the cells; the far field stays
-     *  on the device of the solver. The parts follow the times of the devices, but with
+     *  Each of them fetches a part of the cells and computes its pairs; the far field stays on the
+     *  device of the solver. The parts follow the times of the devices, but with
      *  Options::reproducible, where they are fixed. See Setup::helpers. It is not an option by name:
      *  c_options has no row for it, and none for Options::helpersIfFaster. */
     DeviceList helperDevices;

@@ -331,7 +331,7 @@ TYPED_TEST(NearFieldHelping, IsLeftOutWhereItIsSlower)
     }
 }
 
-//! Helpers that are added later have what the others have. What was recorded with helpers that are
+//! Helpers that are added later compute what the others do. What was recorded with helpers that are
 //! lost may still be launched.
 TYPED_TEST(NearFieldHelping, CanBeAddedAndLost)
 {
@@ -410,7 +410,7 @@ TYPED_TEST(NearFieldHelping, CanBeAddedAndLost)
     }
     enqueue(helped, forces, 6);
     expectStep(6);
-    graph.launch(clock.stream()); // helpers have another position of the grid, and no cells
+    graph.launch(clock.stream());
     expectStep(7);
     helped.operators().change([&] { helped.operators().build(d); });
     TestFixture::expectSame(run(helped), wanted, water);
