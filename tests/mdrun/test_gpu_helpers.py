@@ -2,10 +2,13 @@
 """Other GPUs that help with the near field: forces at every step are those of one GPU."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tests.mdrun.test_free_energy import CASES, write_topology
+from tests.mdrun.test_gpu_sparse import placed
 from tests.mdrun.test_refusals import assert_clean_failure
 from tests.support.gmx import environment, simulation, systems
 from tests.support.gmx.mdp import BAROSTAT, FIXED_FMM, MOTION_ON_GPU, THERMOSTAT, settings
@@ -27,18 +30,51 @@ def helpers(log):
     return re.search(r"^  near field shared with +(\S.*)$", log, re.MULTILINE)[1]
 
 
-@pytest.mark.parametrize("coupling", [{}, THERMOSTAT | BAROSTAT], ids=["", "coupled"])
-@pytest.mark.parametrize("update", ["gpu", "cpu"])
-def test_forces_are_those_of_one_gpu(work, water, update, coupling):
-    entries = settings(MOTION_ON_GPU, FIXED_FMM, coupling)
-    helped = run(work, "helped", water, entries, ["-update", update], {VARIABLE: OTHERS})
-    one = run(work, "one", water, entries, ["-rerun", "helped.trr"], {VARIABLE: "none"})
+def expect_forces_of_one_gpu(work, system, entries, update="gpu"):
+    """At every step of a moving run."""
+    helped = run(work, "helped", system, entries, ["-update", update], {VARIABLE: OTHERS})
+    one = run(work, "one", system, entries, ["-rerun", "helped.trr"], {VARIABLE: "none"})
     errors = [simulation.force_error(a.f, b.f) for a, b in zip(helped.frames, one.frames, strict=True)]
     assert len(errors) == entries["nsteps"] + 1
     print(f"{max(errors):.1e} at step {int(np.argmax(errors))}")
     assert max(errors) < ROUNDING
     assert helpers(helped.log).startswith("GPU 1 ")
     assert helpers(one.log) == f"no other GPU: {VARIABLE} = none"
+
+
+@pytest.mark.parametrize("coupling", [{}, THERMOSTAT | BAROSTAT], ids=["", "coupled"])
+@pytest.mark.parametrize("update", ["gpu", "cpu"])
+def test_forces_are_those_of_one_gpu(work, water, update, coupling):
+    expect_forces_of_one_gpu(work, water, settings(MOTION_ON_GPU, FIXED_FMM, coupling), update)
+
+
+def periodic_film(folder):
+    (folder / "water").mkdir()
+    return placed(folder, systems.water(folder / "water", 2.8, steps=200), (1, 1, 1), 2, 16)
+
+
+OTHER_SYSTEMS = {
+    "film": (periodic_film, {}, "gpu"),
+    "slab": (systems.film, {"pbc": "xy"}, "gpu"),
+    "droplet": (systems.droplet, {"pbc": "no", "comm-mode": "angular"}, "gpu"),
+    "four sites": (lambda folder: systems.four_site_water(folder, 2.8), {}, "cpu"),
+    "protein": (systems.protein, {}, "gpu"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_SYSTEMS)
+def test_forces_on_other_systems_are_those_of_one_gpu(work, name):
+    make, changes, update = OTHER_SYSTEMS[name]
+    (work / "system").mkdir()
+    system = make(work / "system")
+    expect_forces_of_one_gpu(work, system, settings(MOTION_ON_GPU, FIXED_FMM, changes), update)
+
+
+def test_perturbed_charges_are_those_of_one_gpu(work, water):
+    state_b, lambdas, _, _ = CASES["charges"]
+    write_topology(work / "topol.top", water, state_b)
+    entries = settings(lambdas, MOTION_ON_GPU, FIXED_FMM, {"constraints": "none", "dt": 0.001, "init-lambda-state": 1})
+    expect_forces_of_one_gpu(work, replace(water, top=work / "topol.top"), entries)
 
 
 def test_graphs_of_steps(work, water):
