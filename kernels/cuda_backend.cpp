@@ -67,7 +67,7 @@ bool CudaBackend<Real>::makeRoom(const ParticleCounts& counts, double net)
     if (areOthers)
     {
         // what has no memory leaves all as it was
-        makeRoomOnHelpers(counts.takingPart);
+        makeRoomOnHelpers(counts.takingPart, nearField_.exclusions().any());
         nearField_.resize(counts.takingPart);
         farForces_.resize(counts.takingPart);
         resizeCells(counts);
@@ -84,8 +84,8 @@ void CudaBackend<Real>::setExclusions(const int* offsets, const int* partners, i
 {
     ExclusionRows rows;
     rows.set(offsets, partners, n, threads_);
+    makeRoomOnHelpers(arrays_.takingPart(), !rows.partners().empty());
     nearField_.exclusions().set(rows, n, far());
-    makeRoomOnHelpers(arrays_.takingPart());
     history_.replace();
 }
 
@@ -138,6 +138,11 @@ void CudaBackend<Real>::build(const Discretisation& d)
 {
     // launches that were recorded, or that nobody has waited for, use what is freed now
     check(cudaDeviceSynchronize(), "waiting for the GPU");
+    if (helpers_)
+    {
+        helpers_->synchronize();
+        helpers_->releaseOthers();
+    }
     farField_ = DeviceFarField<Real>();
     history_.forgetPositions();
     history_.replace();
@@ -413,7 +418,7 @@ void CudaBackend<Real>::setParticles()
             ours_.setParticles(arrays_.order(), far()); // the first ones
         }
     }
-    makeRoomOnHelpers(arrays_.takingPart());
+    makeRoomOnHelpers();
 }
 
 template<class Real>

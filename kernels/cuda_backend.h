@@ -167,9 +167,13 @@ private:
     //! Loses helpers that need not be had and gain nothing any more; nothing may run, so that reading the
     //! shares waits for nothing.
     void loseLateHelpers();
-    //! \param[in] particles  that take part
-    void makeRoomOnHelpers(int particles);
-    //! Tells the helpers what they compute.
+    //! As NearFieldHelpers::reserve(). \param[in] particles  that take part
+    void makeRoomOnHelpers(int particles, bool excludesPairs);
+    void makeRoomOnHelpers()
+    {
+        makeRoomOnHelpers(arrays_.takingPart(), nearField_.exclusions().any());
+    }
+    //! Has them fetch their cells.
     void startHelpers();
 
     //! Whether somebody else will replay what is put into streams now.

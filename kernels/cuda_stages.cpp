@@ -274,7 +274,7 @@ void CudaBackend<Real>::startHelpers()
 {
     if (activeHelpers() != nullptr)
     {
-        makeRoomOnHelpers(arrays_.takingPart()); // if it could not be made before
+        makeRoomOnHelpers(); // if it could not be made before
     }
     if (NearFieldHelpers<Real>* const helpers = activeHelpers())
     {
@@ -283,11 +283,11 @@ void CudaBackend<Real>::startHelpers()
 }
 
 template<class Real>
-void CudaBackend<Real>::makeRoomOnHelpers(int particles)
+void CudaBackend<Real>::makeRoomOnHelpers(int particles, bool excludesPairs)
 {
     giveHelpers(
             [&](NearFieldHelpers<Real>& helpers) {
-                helpers.reserve({ particles, leafCells(), nearField_.exclusions().any() });
+                helpers.reserve({ particles, leafCells(), excludesPairs });
             });
 }
 
@@ -443,8 +443,13 @@ void CudaBackend<Real>::useHelpers(int count)
         check(cudaDeviceSynchronize(), "waiting for the GPU");
         history_.replace();
         lateWaits_ = 0;
-        giveHelpers([&](NearFieldHelpers<Real>& helpers) { helpers.use(count); });
-        makeRoomOnHelpers(arrays_.takingPart());
+        giveHelpers(
+                [&](NearFieldHelpers<Real>& helpers)
+                {
+                    helpers.use(count);
+                    helpers.releaseOthers();
+                });
+        makeRoomOnHelpers();
     }
 }
 
@@ -478,7 +483,7 @@ std::vector<HelperDevice> CudaBackend<Real>::helpers() const
             const std::function<void(NearFieldHelpers<Real>&)>&);                                  \
     template void CudaBackend<Real>::loseHelpers(const std::string&);                              \
     template void CudaBackend<Real>::loseLateHelpers();                                            \
-    template void CudaBackend<Real>::makeRoomOnHelpers(int);                                       \
+    template void CudaBackend<Real>::makeRoomOnHelpers(int, bool);                                 \
     template void CudaBackend<Real>::useHelpers(int);                                              \
     template std::vector<HelperDevice> CudaBackend<Real>::helpers() const
 FARFIELD_INSTANTIATE(float);

@@ -59,9 +59,11 @@ struct MetLayers
     int layers; //!< of the grid
     int first, count;
 
-    __device__ void find(const CellGrid& grid, int ws, const OccupiedCells& share)
+    template<class Real>
+    __device__ void find(const DeviceNearTask<Real>& task, const OccupiedCells& share)
     {
-        layers = grid.H[2][2];
+        const CellGrid& grid = task.grid;
+        layers               = grid.H[2][2];
         first = count = 0;
         int begin, end;
         share.findShare(&begin, &end);
@@ -72,8 +74,9 @@ struct MetLayers
         const int ofLayer = grid.H[0][0] * grid.H[1][1];
         const auto layer  = [&](int entry)
         { return (share.cells != nullptr ? share.cells[entry] : entry) / ofLayer; };
-        first = layer(begin) - ws;
-        count = layer(end - 1) + ws - first + 1;
+        // with the third law a cell meets none of a layer before its own
+        first = layer(begin) - (task.reproducible ? task.ws : 0);
+        count = layer(end - 1) + task.ws - first + 1;
         first += first < 0 ? layers : 0;
         if (count >= layers)
         {
@@ -131,19 +134,20 @@ struct MetRanges
     int firstParticle[2], endParticle[2]; //!< sorted
     int firstEntry, endEntry;             //!< of the list of cells, or cells
 
-    __device__ void find(const CellGrid& grid, int ws, const OccupiedCells& share, const int* start)
+    template<class Real>
+    __device__ void find(const DeviceNearTask<Real>& task)
     {
         MetLayers layers;
-        layers.find(grid, ws, share);
-        const int ofLayer = grid.H[0][0] * grid.H[1][1];
-        share.findShare(&firstEntry, &endEntry);
+        layers.find(task, task.occupied);
+        const int ofLayer = task.grid.H[0][0] * task.grid.H[1][1];
+        task.occupied.findShare(&firstEntry, &endEntry);
         for (int part = 0; part < 2; part++)
         {
             layers.range(part, firstCell + part, endCell + part);
             firstCell[part] *= ofLayer;
             endCell[part] *= ofLayer;
-            firstParticle[part] = start[firstCell[part]];
-            endParticle[part]   = start[endCell[part]];
+            firstParticle[part] = task.particles.start[firstCell[part]];
+            endParticle[part]   = task.particles.start[endCell[part]];
         }
     }
 };
@@ -154,7 +158,7 @@ __device__ __forceinline__ void findRanges(const DeviceNearTask<Real>& task, Met
 {
     if (threadIdx.x == 0)
     {
-        ranges->find(task.grid, task.ws, task.occupied, task.particles.start);
+        ranges->find(task);
     }
     __syncthreads();
 }
@@ -254,7 +258,7 @@ __global__ void __launch_bounds__(c_fetchThreads)
 
 template<class Real>
 __global__ void __launch_bounds__(c_threads)
-        combineKernel(const __grid_constant__ DeviceNearTask<Real> own,
+        combineKernel(const __grid_constant__ DeviceNearTask<Real> all,
                       const __grid_constant__ HelperOutputs<Real> from,
                       const __grid_constant__ ForceArrays<Real> out)
 {
@@ -263,11 +267,11 @@ __global__ void __launch_bounds__(c_threads)
     const int i      = static_cast<int>(blockIdx.x) * c_threads + thread;
     if (thread < from.count)
     {
-        met[thread].find(own.grid, own.ws, from.shares[thread]);
+        met[thread].find(all, from.shares[thread]);
     }
-    if (i == 0 && own.results.wanted != NearSums::None)
+    if (i == 0 && all.results.wanted != NearSums::None)
     {
-        NearTotals& totals = *own.results.totals;
+        NearTotals& totals = *all.results.totals;
         for (int h = 0; h < from.count; h++)
         {
             const NearTotals& part = *from.of[h].totals;
@@ -280,10 +284,10 @@ __global__ void __launch_bounds__(c_threads)
     }
     __syncthreads();
     Real square = 0;
-    if (i < own.particles.n)
+    if (i < all.particles.n)
     {
-        const int layer  = own.particles.cell[i] / (own.grid.H[0][0] * own.grid.H[1][1]);
-        const int atom   = own.particles.atom[i];
+        const int layer  = all.particles.cell[i] / (all.grid.H[0][0] * all.grid.H[1][1]);
+        const int atom   = all.particles.atom[i];
         Real4<Real> near = load(out.near + i);
         for (int h = 0; h < from.count; h++)
         {
@@ -297,7 +301,7 @@ __global__ void __launch_bounds__(c_threads)
         }
         ForceOutput<Real> output;
         output.begin(out, atom, near);
-        square = output.finish(out, own.particles.xq[i].w, load(out.far + i));
+        square = output.finish(out, all.particles.xq[i].w, load(out.far + i));
     }
     if (out.fields != nullptr)
     {
@@ -447,14 +451,14 @@ void deliver(const DeviceNearTask<Real>& done,
 }
 
 template<class Real>
-void combineForces(const DeviceNearTask<Real>& own,
+void combineForces(const DeviceNearTask<Real>& all,
                    const HelperOutputs<Real>& from,
                    const ForceArrays<Real>& out,
                    cudaStream_t stream)
 {
     combineKernel<Real>
-            <<<std::max(1, blocksFor(own.particles.n, c_threads)), c_threads, 0, stream>>>(
-                    own, from, out);
+            <<<std::max(1, blocksFor(all.particles.n, c_threads)), c_threads, 0, stream>>>(
+                    all, from, out);
     checkLaunch("adding forces of other GPUs");
 }
 

@@ -84,10 +84,10 @@ struct HelperOutputs
     int count;
 };
 /*! \brief Adds up the parts of the near field, in the order of the helpers, and the far field.
- *  \param[in] own  the task of the solver's GPU; totals of helpers are added to its own
+ *  \param[in] all  the task of the solver's GPU, to whose totals those of helpers are added
  *  \param[in] out  near: the part of the solver's GPU; far: read */
 template<class Real>
-void combineForces(const DeviceNearTask<Real>& own,
+void combineForces(const DeviceNearTask<Real>& all,
                    const HelperOutputs<Real>& from,
                    const ForceArrays<Real>& out,
                    cudaStream_t stream);

@@ -61,7 +61,7 @@ void checkDevice(const DeviceList& devices, const int* device, int home)
     }
     if (!(Kind(*device) == Kind(home)))
     {
-        // results would depend on who has computed them
+        // with Options::reproducible results would depend on who has computed them
         sayUnfit(ErrorCode::Unsupported,
                  "(" + gpuName(*device) + ") is another kind of GPU than that of the solver ("
                          + gpuName(home) + ").");
@@ -135,9 +135,12 @@ void NearFieldHelpers<Real>::dismiss()
 template<class Real>
 void NearFieldHelpers<Real>::synchronize() const
 {
-    for (int h = 0; h < used_; h++)
+    for (const auto& connection : connections_)
     {
-        connections_[h]->part->synchronize();
+        if (connection->part)
+        {
+            connection->part->synchronize();
+        }
     }
 }
 
@@ -151,22 +154,23 @@ void NearFieldHelpers<Real>::reserve(const HelperRoom& room)
     check(cudaDeviceSynchronize(), "waiting for the GPU"); // helpers write to its memory
     synchronize();
     haveRoom_ = false;
-    for (int h = 0; h < static_cast<int>(connections_.size()); h++)
+    for (int h = 0; h < used_; h++)
     {
-        Connection& connection = *connections_[h];
-        const bool isUsed      = h < used_;
-        connection.forces.resize(isUsed ? room.particles : 0);
-        if (isUsed)
-        {
-            connection.part->resize(room);
-        }
-        else
-        {
-            connection.part.reset();
-        }
+        connections_[h]->forces.resize(room.particles);
+        connections_[h]->part->resize(room);
     }
     room_     = room;
     haveRoom_ = true;
+}
+
+template<class Real>
+void NearFieldHelpers<Real>::releaseOthers()
+{
+    for (int h = used_; h < static_cast<int>(connections_.size()); h++)
+    {
+        connections_[h]->part.reset();
+        connections_[h]->forces = DeviceBuffer<Real4<Real>>();
+    }
 }
 
 template<class Real>
@@ -225,7 +229,7 @@ DeviceNearTask<Real> NearFieldHelpers<Real>::compute(const DeviceNearTask<Real>&
 }
 
 template<class Real>
-void NearFieldHelpers<Real>::combine(const DeviceNearTask<Real>& own,
+void NearFieldHelpers<Real>::combine(const DeviceNearTask<Real>& all,
                                      const ForceArrays<Real>& out,
                                      const EvaluationStreams& streams)
 {
@@ -249,10 +253,10 @@ void NearFieldHelpers<Real>::combine(const DeviceNearTask<Real>& own,
     {
         connections_[h]->part->done().holdBack(far);
         outputs.of[h]     = connections_[h]->output();
-        outputs.shares[h] = part(own, h + 1).occupied;
+        outputs.shares[h] = part(all, h + 1).occupied;
     }
     outputs.count = used_;
-    combineForces(own, outputs, out, far);
+    combineForces(all, outputs, out, far);
     if (measured_)
     {
         adjusted_.holdBack(far);

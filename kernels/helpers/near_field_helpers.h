@@ -39,10 +39,11 @@ public:
     NearFieldHelpers(const DeviceList& devices, int home, bool reproducible, std::string* lost);
     ~NearFieldHelpers();
 
-    /*! \brief Makes room on those in use, and frees the memory of the others.
-     *
-     *  What was recorded before cannot be launched any more, unless nothing is lacking. Waits. */
+    //! Makes room on those in use. Unless nothing is lacking it waits, and what was recorded before cannot
+    //! be launched any more.
     void reserve(const HelperRoom& room);
+    //! Frees the memory of those that are not in use; what was recorded with them cannot be launched.
+    void releaseOthers();
 
     //! How many there are.
     int available() const { return available_; }
@@ -50,22 +51,22 @@ public:
     int used() const { return used_; }
     //! Uses so many, with the shares of firstShares(), before reserve(); nothing may run.
     void use(int count);
-    //! Uses none from now on. Their memory stays until reserve(): what was recorded may be launched.
+    //! Uses none from now on. Their memory stays until releaseOthers(): what was recorded may be launched.
     void dismiss();
     //! Throws what has gone wrong on helpers; waits.
     void synchronize() const;
 
     /*! \brief Has helpers fetch their cells, once these are listed.
-     *  \param[in] all  the near field of all cells, as the solver's GPU has it; no sums are needed yet */
+     *  \param[in] all  the near field of all cells, as the solver's GPU has it */
     void start(const DeviceNearTask<Real>& all, const EvaluationStreams& streams);
     /*! \brief Has them compute, once excluded pairs are known.
-     *  \param[in] all  with sums
+     *  \param[in] all  as start()
      *  \returns the part of the solver's GPU, for the stream of the near field */
     DeviceNearTask<Real> compute(const DeviceNearTask<Real>& all, const EvaluationStreams& streams);
     /*! \brief Puts the sum of all parts and of the far field into the stream of the far field.
-     *  \param[in] own  what compute() has returned
+     *  \param[in] all  as start()
      *  \param[in] out  as combineForces() */
-    void combine(const DeviceNearTask<Real>& own,
+    void combine(const DeviceNearTask<Real>& all,
                  const ForceArrays<Real>& out,
                  const EvaluationStreams& streams);
 

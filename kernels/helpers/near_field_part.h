@@ -29,7 +29,7 @@ struct HelperRoom
 
 /*! \brief Some cells with what is around them, fetched from the solver's GPU, and their near field.
  *
- *  At most 48 bytes a particle in single precision. Functions make the GPU current. */
+ *  At most 48 bytes a particle in single precision, and 8 a cell. Functions make the GPU current. */
 template<class Real>
 class NearFieldPart
 {

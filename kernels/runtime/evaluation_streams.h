@@ -24,7 +24,7 @@ enum class Point
     Listed,       //!< and the cells to visit are listed
     Watched,      //!< families are counted
     ExcludedDone, //!< excluded pairs are subtracted, and what the near field leaves out is known
-    NearDone,     //!< forces of the near field are complete, and all of the above
+    NearDone,     //!< this GPU's part of the near field is complete, and all of the above
     Count
 };
 

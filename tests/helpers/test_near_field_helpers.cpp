@@ -536,6 +536,38 @@ TYPED_TEST(NearFieldHelping, VisitsTheCellsOfADroplet)
     }
 }
 
+//! Many layers of cells, of which a helper has few with what is around them; shares wrap around.
+TYPED_TEST(NearFieldHelping, FetchesWhatItsPairsMeet)
+{
+    using Real         = typename TypeParam::Real;
+    const Matrix box   = { { { 2.8, 0, 0 }, { 0.9, 2.8, 0 }, { 1.1, -1.2, 9 } } };
+    const System water = rounded<Real>(pseudoWater(box, 7));
+    for (const int range : { 1, 2 })
+    {
+        for (const bool reproducible : { false, true })
+        {
+            Options options      = TestFixture::optionsWith(M2lEngine::Fft, {});
+            options.directRange  = range;
+            options.reproducible = reproducible;
+            Solver<Real> alone(options);
+            load(alone, water);
+            const Evaluation wanted = evaluate(alone, water);
+            for (const DeviceList& helpers : TestFixture::helpers())
+            {
+                SCOPED_TRACE("range " + std::to_string(range) + ", "
+                             + std::to_string(helpers.size()) + " helpers");
+                options.helperDevices = helpers;
+                Solver<Real> helped(options);
+                load(helped, water);
+                for (int repeat = 0; repeat < 5; ++repeat)
+                {
+                    TestFixture::expectSame(evaluate(helped, water), wanted, water);
+                }
+            }
+        }
+    }
+}
+
 TEST(NearFieldHelpers, AreRefusedWhereTheyCannotBe)
 {
     const std::string reason = whyUnavailable(Device::Gpu);

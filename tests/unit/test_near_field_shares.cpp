@@ -28,7 +28,7 @@ struct Machine
     double far;                  //!< of the solver's GPU, beside its part of the near field
     double own;                  //!< of the whole near field there
     std::vector<double> helpers; //!< of the whole near field on each
-    double way;                  //!< of positions and forces
+    double way;                  //!< of cells and forces
 
     int count() const { return static_cast<int>(helpers.size()); }
     //! Sets the times of an evaluation.
