@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cells/excluded_pairs.h"
 #include "cells/minimum_image.h"
 
 namespace farfield
@@ -113,7 +114,9 @@ std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,
     {
         return {};
     }
-    const Mat3 toCells       = d.leafGrid(box).inverseEdges();
+    const Grid leaf          = d.leafGrid(box);
+    const Mat3& toCells      = leaf.inverseEdges();
+    const double near2       = std::pow(surelyNear(leaf, d.ws), 2);
     const MinimumImage image = MinimumImage::of(box);
     const auto& q            = charges.charges();
     const auto position      = [&](int i) { return x + 3 * static_cast<size_t>(i); };
@@ -134,7 +137,7 @@ std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,
             double dx[3]         = { 0, 0, 0 };
             const double r2      = product > 0 ? image.between(position(i), position(j), dx) : 0;
             const Vec3 apart(dx[0], dx[1], dx[2]);
-            if (!(r2 > 0) || r2 > farthest2
+            if (!(r2 > near2) || r2 > farthest2
                 || (apart.transpose() * toCells).cwiseAbs().maxCoeff() <= d.ws)
             {
                 continue;
