@@ -178,7 +178,8 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
         // rounding grows with cells
         const double smaller = search.last->leafGrid(box).unit()
                                * std::min(0.5, 0.7 * search.request() / measured.worst);
-        if (search.isStuck() && options_.cellSize == 0 && smaller > c_smallestBound)
+        if (search.isStuck() && options_.cellSize == 0 && smaller > c_smallestBound
+            && roundsInCells(options_.boundary, device_))
         {
             cellBound_ = smaller;
             chooseBox();
@@ -444,6 +445,10 @@ void AccuracyControl<Real>::refuse(double best) const
 template<class Real>
 double AccuracyControl<Real>::largestCell() const
 {
+    if (!roundsInCells(options_.boundary, device_))
+    {
+        return std::numeric_limits<double>::infinity();
+    }
     constexpr double c_distance = 0.15, c_part = 0.5;
     const double rounding = 0.25 * std::numeric_limits<Real>::epsilon();
     return std::min(cellBound_, c_part * options_.accuracy * c_distance / (4 * rounding));

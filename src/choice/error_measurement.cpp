@@ -102,6 +102,10 @@ MeasuredError ErrorMeasurement<Real>::measure(const Real* x, const Mat3& box)
 
     here_.x                  = x;
     const MeasuredError here = measureAt(here_, box);
+    if (isSumOfPairs())
+    {
+        return here; // and so it is in any places
+    }
     // many particles in contact stay together, but for some
     const bool mayPart = charges_->areFew() && crowding(here) > c_crowded;
     if (charges_->charged() < 2 || !(mayPart || areAllNear(x, box)))
@@ -211,6 +215,12 @@ double ErrorMeasurement<Real>::crowding(const MeasuredError& measured) const
 }
 
 template<class Real>
+bool ErrorMeasurement<Real>::isSumOfPairs() const
+{
+    return operators_->discretisation().isAllNear() && !roundsInCells(options_.boundary, device_);
+}
+
+template<class Real>
 bool ErrorMeasurement<Real>::areAllNear(const Real* x, const Mat3& box) const
 {
     //! Cells across, more than the direct range, from which on most of what can be far is.
@@ -233,8 +243,10 @@ MeasuredError ErrorMeasurement<Real>::measureAt(const Places& places, const Mat3
     {
         return {};
     }
-    const long long count          = charges_->charged();
-    const int positions            = positionsToMeasure(places);
+    // pairs are the same ones wherever the grid lies: what differs is the order of their sum
+    const bool isSum               = isSumOfPairs() && !places.exact.empty();
+    const long long count          = isSum ? 0 : charges_->charged();
+    const int positions            = isSum ? 2 : positionsToMeasure(places);
     const int corners              = static_cast<int>(std::min<long long>(
             count, charges_->acting() <= c_fewParticles ? c_corners : c_fewCorners));
     const ForceSpread<Real> spread = measureSpread(places, box, positions, corners);
@@ -253,7 +265,9 @@ MeasuredError ErrorMeasurement<Real>::measureAt(const Places& places, const Mat3
         return std::make_pair(usual, worst + 0.5 * (worst - usual));
     };
     const auto [usual, error] = errorBeyond({});
-    const double cell         = operators_->discretisation().leafGrid(box).unit();
+    const double cell         = roundsInCells(options_.boundary, device_)
+                                        ? operators_->discretisation().leafGrid(box).unit()
+                                        : 0;
     return { usual,
              error,
              std::sqrt(scale.square / charges_->count()),

@@ -88,6 +88,8 @@ private:
     double pairForce(const Mat3& room) const;
     //! How much larger forces are than those in the room that the particles have.
     double crowding(const MeasuredError& measured) const;
+    //! Whether forces are sums over pairs of the positions as they are given, without a far field.
+    bool isSumOfPairs() const;
     //! Whether hardly any particles are far from each other in terms of cells, nor from images.
     bool areAllNear(const Real* x, const Mat3& box) const;
     //! Forces at one position of the grid.

@@ -40,6 +40,10 @@ void CellList<Real>::bin(const Grid& grid,
     y_.resize(padded);
     z_.resize(padded);
     q_.resize(padded);
+    for (AlignedVector<Real>* given : { &givenX_, &givenY_, &givenZ_ })
+    {
+        given->resize(keepsGiven_ ? padded : 0);
+    }
     atom_.resize(n);
     const auto frame = BinFrame::of(grid.edges(), grid.inverseEdges(), rotation);
     count(grid.plain(), frame, offset, x, charges, team);
@@ -158,10 +162,10 @@ void CellList<Real>::countToStart(Team* team)
 }
 
 template<class Real>
-void CellList<Real>::addPlacing(const ScaledCharges<Real>& charges, Team* team)
+void CellList<Real>::addPlacing(const Real* x, const ScaledCharges<Real>& charges, Team* team)
 {
     team->add(static_cast<int>(counts_.size()),
-              [this, &charges](int h, int /*thread*/)
+              [this, x, &charges](int h, int /*thread*/)
               {
                   auto& next = counts_[h];
                   for (int k = beginOf(h); k < beginOf(h + 1); k++)
@@ -172,6 +176,13 @@ void CellList<Real>::addPlacing(const ScaledCharges<Real>& charges, Team* team)
                       z_[to]       = relative_[3 * static_cast<size_t>(k) + 2];
                       atom_[to]    = charges.particle(k);
                       q_[to]       = charges.q[atom_[to]];
+                      if (keepsGiven_)
+                      {
+                          const Real* r = x + 3 * static_cast<size_t>(atom_[to]);
+                          givenX_[to]   = r[0];
+                          givenY_[to]   = r[1];
+                          givenZ_[to]   = r[2];
+                      }
                   }
               });
 }

@@ -41,8 +41,11 @@ public:
              const Real* x,
              const ScaledCharges<Real>& charges,
              Team* team);
-    //! Copies particles to their places, by the next run of the team, after bin() of these charges.
-    void addPlacing(const ScaledCharges<Real>& charges, Team* team);
+    //! Whether given() is wanted.
+    void keepGiven(bool wanted) { keepsGiven_ = wanted; }
+    bool keepsGiven() const { return keepsGiven_; }
+    //! Copies particles to their places, by the next run of the team, after bin() of these x and charges.
+    void addPlacing(const Real* x, const ScaledCharges<Real>& charges, Team* team);
     //! All of it.
     void sort(const Grid& grid,
               const std::array<double, 3>& offset,
@@ -52,13 +55,19 @@ public:
               Team* team)
     {
         bin(grid, offset, rotation, x, charges, team);
-        addPlacing(charges, team);
+        addPlacing(x, charges, team);
         team->run();
     }
 
     Particles<Real> particles() const
     {
         return { x_.data(), y_.data(), z_.data(), q_.data(), start_.data(), atom_.data() };
+    }
+    //! The same with positions as they were given: their differences are not rounded in any cell.
+    Particles<Real> given() const
+    {
+        return { givenX_.data(), givenY_.data(), givenZ_.data(),
+                 q_.data(),      start_.data(),  atom_.data() };
     }
     //! Cells that hold particles, ascending.
     const std::vector<int>& occupied() const { return occupied_; }
@@ -83,8 +92,10 @@ private:
     //! Counts become the first position of each histogram's share of a cell.
     void countToStart(Team* team);
 
-    int given_ = 0;
+    bool keepsGiven_ = false;
+    int given_       = 0;
     AlignedVector<Real> x_, y_, z_, q_;
+    AlignedVector<Real> givenX_, givenY_, givenZ_;
     std::vector<int> start_, atom_, occupied_;
     std::vector<int> cell_;                //!< cell of each particle with a charge, before sorting
     std::vector<Real> relative_;           //!< [as many][3] before sorting

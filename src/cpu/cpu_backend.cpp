@@ -11,6 +11,7 @@
 #include "cells/excluded_pairs.h"
 #include "operators/background.h"
 #include "operators/reduction.h"
+#include "plan/open_box.h"
 
 namespace farfield
 {
@@ -60,6 +61,7 @@ void CpuBackend<Real>::build(const Discretisation& d)
     tree_.reset();
     discretisation_ = d;
     isAllNear_      = d.isAllNear();
+    list_.keepGiven(!roundsInCells(d.boundary, Device::Cpu)); // which ranks never do
     const Grid coarse(d.coarseCells(), d.referenceBox);
     const Mat3 edges = coarse.scaledEdges();
     const Reduction reduction(d.order, d.leastSquares, edges);
@@ -164,7 +166,7 @@ void CpuBackend<Real>::sort()
         findOccupied();
     }
     // done beside the excluded pairs
-    list_.addPlacing(charges_, &team_);
+    list_.addPlacing(x_, charges_, &team_);
     slots_.addSet(leaves(), list_.start(), &team_);
 }
 

@@ -87,6 +87,7 @@ struct NearTask
     Particles<Real> particles;
     const Grid* grid;
     int ws;
+    bool isRelative; //!< positions are relative to the centres of cells, not as they were given
     const NearItem* items;
     ClosePartners close;
     //! nm^2: the image of a partner that is nearer is left out, those beyond are other ones.

@@ -43,7 +43,8 @@ void NearField<Real>::addP2p(const CellList<Real>& list,
                              bool potentials)
 {
     task_            = {};
-    task_.particles  = list.particles();
+    task_.isRelative = !list.keepsGiven();
+    task_.particles  = task_.isRelative ? list.particles() : list.given();
     task_.grid       = &grid;
     task_.ws         = ws;
     task_.energy     = request.energy;

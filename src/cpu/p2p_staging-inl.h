@@ -62,7 +62,8 @@ public:
     {
         for (int k = 0; k < count_; k++)
         {
-            shifts_.push_back(task.grid->displacement(all_[k]));
+            shifts_.push_back(task.isRelative ? task.grid->displacement(all_[k])
+                                              : Vec3(Vec3::Zero()));
         }
     }
     //! Lists those of a cell. \param[in] position  of the first particle among the staged ones
@@ -118,7 +119,7 @@ public:
     int endOfStaged() const { return end_; } //!< position behind all of them
     const Stretch* begin() const { return stretches_.data(); }
     const Stretch* end() const { return stretches_.data() + used_; }
-    //! Position of a neighbour's centre relative to the cell's, nm.
+    //! What is added to positions in a neighbour for those that the cell sees, nm.
     const Vec3& shift(const Stretch& t) const { return shifts_[t.displacement]; }
 
 private:

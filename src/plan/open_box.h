@@ -19,6 +19,15 @@
 namespace farfield
 {
 
+/*! \brief Whether the near field rounds positions relative to the centres of cells.
+ *
+ *  Without images the CPU takes them as they are given. Cells may then be as large as what has flown
+ *  away makes them. */
+inline bool roundsInCells(Boundary boundary, Device device)
+{
+    return boundary != Boundary::Open || device != Device::Cpu;
+}
+
 //! The cells of the coarsest level of an open box.
 struct OpenCells
 {

@@ -198,6 +198,66 @@ TYPED_TEST(Open, SeldomHasOtherCellsForWhatEvaporates)
     }
 }
 
+/*! \brief Charges in a cube, and some far from it: cells are for the particles, not for what is in
+ *         between, in any precision.
+ *
+ *  The near field of the CPU takes positions as they are given: large cells round none. */
+TYPED_TEST(Open, HasFewCellsForWhatIsFarAway)
+{
+    using Real            = typename TypeParam::Real;
+    const Options options = TestFixture::options();
+    if (options.device == Device::Gpu)
+    {
+        GTEST_SKIP() << "The near field of a GPU rounds positions in cells.";
+    }
+    constexpr double edge = 3;
+    const Matrix box      = { { { edge, 0, 0 }, { 0, edge, 0 }, { 0, 0, edge } } };
+    // at random places some are in contact, which shows rounding most
+    const System cube = randomCharges(box, 600, 3, 0, 0);
+    const auto away   = [&](int every, const Vector& first, double turn)
+    {
+        System system = cube;
+        for (int i = 0; i < system.size(); i += every)
+        {
+            for (int k = 0; k < 3; ++k)
+            {
+                system.positions[i][k] += first[k] * std::cos(turn * i + k);
+            }
+        }
+        return system;
+    };
+    for (const System& exact : { away(600, { 12000, 0, 0 }, 0),
+                                 away(120, { 1e4, 9e3, 8e3 }, 0.02),
+                                 away(150, { 1e6, 0, 7e5 }, 0.01),
+                                 away(2, { 40, 3, 0 }, 0) })
+    {
+        System system = rounded<Real>(exact);
+        Solver<Real> solver(options);
+        load(solver, system);
+        evaluate(solver, system);
+        const Setup setup = solver.setup();
+        SCOPED_TRACE(describe(system, setup));
+        EXPECT_LE(setup.leafCells, system.size());
+        EXPECT_FALSE(setup.isBestEffort);
+        for (int step = 0; step < 20; ++step)
+        {
+            for (int i = 0; i < system.size(); ++i)
+            {
+                system.positions[i][step % 3] += 1e-3 * std::sin(step + i);
+            }
+            system = rounded<Real>(system);
+            Request request;
+            request.step            = step;
+            const Evaluation result = evaluate(solver, system, request);
+            if (step % 10 == 0)
+            {
+                TestFixture::expectAccurate(result, system, allPairs(system), options.accuracy);
+            }
+            EXPECT_EQ(solver.setup().cells, setup.cells);
+        }
+    }
+}
+
 //! A few particles need no far field: all pairs are in near cells. Any number of threads shares them.
 TYPED_TEST(Open, FewParticlesAreAllNear)
 {

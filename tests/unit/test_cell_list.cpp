@@ -244,6 +244,31 @@ TYPED_TEST(CellLists, MayBeSortedAgain)
     }
 }
 
+//! Positions as they were given, to the last bit, beside those in cells.
+TYPED_TEST(CellLists, KeepWhatIsGiven)
+{
+    using Real = TypeParam;
+    for (const Cells& c : cases())
+    {
+        SCOPED_TRACE(c.name);
+        const std::vector<Real> x = positionsOf<Real>(c);
+        Team team(2);
+        CellList<Real> list;
+        list.keepGiven(true);
+        list.sort(gridOf(c), c.offset, rotationOf(c), x.data(), chargesOf<Real>(c), &team);
+        const auto plain = this->listOf(c, 2);
+        ASSERT_EQ(list.atom(), plain.atom());
+        const auto a = list.particles(), b = plain.particles(), given = list.given();
+        EXPECT_TRUE(std::equal(a.x, a.x + list.atom().size(), b.x));
+        for (size_t to = 0; to < list.atom().size(); ++to)
+        {
+            const Real* r = &x[3 * static_cast<size_t>(list.atom()[to])];
+            EXPECT_TRUE(given.x[to] == r[0] && given.y[to] == r[1] && given.z[to] == r[2]);
+            EXPECT_EQ(given.q[to], plain.particles().q[to]);
+        }
+    }
+}
+
 //! Particles without a charge are not there, wherever they are.
 TYPED_TEST(CellLists, HoldChargesAlone)
 {
