@@ -272,7 +272,7 @@ def test_an_accuracy_that_is_not_met_is_told_with_an_error_above_it():
     random = np.random.default_rng(8)
     x = random.uniform(0, 3, (4, 3)).astype(np.float32)
     x[1] = x[0] + np.float32([2**-12, 0, 0])
-    own = farfield.Solver(1e-5, dtype=np.float32, boundary="open", threads=1, device="cpu")
+    own = farfield.Solver(1e-5, dtype=np.float32, threads=1, device="cpu")
     own.set_charges([-1.0, 1.0, -1.0, 1.0])
     with pytest.warns(RuntimeWarning, match="accuracy is not reached") as told:
         own.evaluate(x, np.diag([3.0, 3.0, 3.0]))
