@@ -13,6 +13,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${FARFIELD_CACHE:-${XDG_CACHE_HOME:-${HOME:?HOME or FARFIELD_CACHE must be set}/.cache}/farfield}
 build=$root/build
 mpi=${FARFIELD_MPI:-OFF}
+double=${FARFIELD_DOUBLE:-OFF}
 
 usage()
 {
@@ -24,6 +25,7 @@ Usage: ./quickstart.sh <command>
   test-long  build everything, then run what takes hours: a release passes both
   check  check the layout of all sources and look for mistakes in them; part of "test"
   gmx    build only: leaves the patched program at build/bin/gmx
+  install PREFIX  build, then put GROMACS and the library into a folder of their own, which others may use
   upstream  build and run GROMACS's own test programs; part of "test"
   docs   the documentation as pages: build/docs/index.html; part of "test"
   help   this text
@@ -38,6 +40,8 @@ Environment:
   FARFIELD_CUDA            CUDA backend: ON, OFF or AUTO; default AUTO: with an NVIDIA GPU and nvcc,
                            and compiled for "test" in any case. Without nvcc one comes from PyPI
   FARFIELD_MPI             ON: also build, and test, build/bin/gmx_mpi with the system's MPI library; default OFF
+  FARFIELD_DOUBLE          ON: also build build/bin/gmx_d, in double precision and without CUDA; default OFF
+  GROMACS_OPTIONS          further options for the CMake of GROMACS, e.g. "-DGMX_SIMD=AVX2_256"
   FARFIELD_NCCL            messages between the GPUs of several ranks by NCCL, from PyPI, for CUDA 13: ON, OFF or AUTO;
                            default AUTO: where there are two GPUs or more; no other NCCL is used
   CUDA_HOME                CUDA toolkit; default: nvcc on PATH, /usr/local/cuda
@@ -69,6 +73,8 @@ checkSpace()
 . "$root/cmake/gromacs.sh"
 # shellcheck source=cmake/checks.sh
 . "$root/cmake/checks.sh"
+# shellcheck source=cmake/install.sh
+. "$root/cmake/install.sh"
 
 # One compilation of GROMACS needs up to about 1 GiB.
 numJobs()
@@ -134,6 +140,14 @@ buildGmx()
     chooseCuda
     buildFarfield farfield
     buildGromacs
+}
+
+# $1: folder
+runInstall()
+{
+    choosePrefix "$1"
+    buildGmx
+    installInto
 }
 
 runMainJob()
@@ -301,13 +315,18 @@ runLongTests()
     tellOfTests "${failed[@]}"
 }
 
-[ $# -le 1 ] || fail "one command is expected, not $#; try ./quickstart.sh help"
+if [ "${1:-}" = install ]; then
+    [ $# -eq 2 ] && [ -n "$2" ] || fail "install takes one folder, such as: ./quickstart.sh install $HOME/farfield"
+else
+    [ $# -le 1 ] || fail "one command is expected, not $#; try ./quickstart.sh help"
+fi
 case ${1:-help} in
-    run | test | test-long | check | gmx | upstream | docs)
+    run | test | test-long | check | gmx | install | upstream | docs)
         trap 'printf "\nInterrupted; the same command continues where this one stopped.\n" >&2; exit 130' INT TERM
         mkdir -p "$cache" "$build" || fail "cannot write to $cache or $build."
         checkGivenSources
         case $mpi in ON | OFF) ;; *) fail "FARFIELD_MPI is '$mpi', set it to ON or OFF." ;; esac
+        case $double in ON | OFF) ;; *) fail "FARFIELD_DOUBLE is '$double', set it to ON or OFF." ;; esac
         case ${FARFIELD_NCCL:-AUTO} in ON | OFF | AUTO) ;; *) fail "FARFIELD_NCCL is '$FARFIELD_NCCL', set it to ON, OFF or AUTO." ;; esac
         jobs=$(numJobs)
         # ccache takes the locale for a reason to compile anew, and messages are read by scripts.
@@ -322,6 +341,7 @@ case ${1:-help} in
             test-long) runLongTests ;;
             check) runCheck ;;
             gmx) buildGmx ;;
+            install) runInstall "$2" ;;
             upstream) runUpstream ;;
             docs) runDocs ;;
         esac

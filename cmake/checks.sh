@@ -24,7 +24,8 @@ checkScripts()
 {
     local failed=0
     step "Scripts and Python"
-    (cd "$root" && "$checkTools/shellcheck" --check-sourced quickstart.sh .ci/run gromacs_patch/apply.sh) || failed=1
+    (cd "$root" && "$checkTools/shellcheck" --check-sourced quickstart.sh .ci/run gromacs_patch/apply.sh \
+        packaging/prefix/GMXRC) || failed=1
     (cd "$root" && "$checkTools/ruff" check --no-cache --quiet cmake docs examples python regressiontests tests) || failed=1
     (cd "$root" && "$checkTools/mypy" --cache-dir "$build/mypy" --no-error-summary) || failed=1
     return $failed

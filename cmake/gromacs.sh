@@ -185,6 +185,8 @@ gromacsKey()
 {
     {
         echo "$gromacsVersion ${gromacsOptions[*]}"
+        # The program asks for the library by it
+        sed -n 's/^ *VERSION \([0-9]*\.[0-9]*\)\..*/SONAME \1/p' "$root/CMakeLists.txt"
         if [ -d "${GROMACS_SOURCE:-}" ]; then
             (cd "$GROMACS_SOURCE" && find . -type f -not -path './.git/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
         fi
@@ -201,25 +203,27 @@ gromacsKey()
 }
 
 # Leaves the patched program at build/bin/gmx, with the force fields where it looks for them, and if
-# FARFIELD_MPI is ON also one with an MPI library at build/bin/gmx_mpi.
+# FARFIELD_MPI or FARFIELD_DOUBLE is ON also those with an MPI library and in double precision. Sets programs.
 buildGromacs()
 {
+    local given withMpi=(-DGMX_MPI=ON -DGMX_THREAD_MPI=OFF) inDouble=(-DGMX_DOUBLE=ON -DGMX_GPU=OFF)
     chooseGromacsGpu
+    read -ra given <<< "${GROMACS_OPTIONS:-}"
+    gromacsOptions+=("${given[@]}")
+    programs=()
     buildProgram gmx
-    if [ "$mpi" = ON ]; then
-        (
-            gromacsOptions=("${gromacsOptions[@]/GMX_MPI=OFF/GMX_MPI=ON}")
-            gromacsOptions=("${gromacsOptions[@]/GMX_THREAD_MPI=ON/GMX_THREAD_MPI=OFF}")
-            buildProgram gmx_mpi
-        )
-    fi
+    [ "$mpi" = OFF ] || buildProgram gmx_mpi "${withMpi[@]}"
+    [ "$double" = OFF ] || buildProgram gmx_d "${inDouble[@]}"
+    [ "$mpi" = OFF ] || [ "$double" = OFF ] || buildProgram gmx_mpi_d "${withMpi[@]}" "${inDouble[@]}"
 }
 
-# $1: name of the program, as the options make it
+# $1: name of the program, as the options make it, $2...: options of CMake, instead of those before
 buildProgram()
 {
     local name=$1 folder
+    programs+=("$name")
     (
+        gromacsOptions+=("${@:2}")
         if ! flock -n 9; then
             note "waiting for another quickstart.sh that builds GROMACS"
             flock 9
@@ -272,6 +276,9 @@ buildPatchedGromacs()
         -Dfarfield_DIR="$folder/build/farfield/lib/cmake/farfield" >> "$folder/configure.log" 2>&1 \
         || { tail -n 30 "$folder/configure.log" >&2; fail "configuring GROMACS failed; see $folder/configure.log"; }
 
+    # By these gmx would look for its data; tests of GROMACS, which need them, bring them back
+    sed -i '/define CMAKE_\(SOURCE\|BINARY\)_DIR/d' "$folder/build/src/buildinfo.h"
+
     step "GROMACS $gromacsVersion: building $name with $jobs jobs (once; a quarter of an hour on two cores)"
     compile "$folder/build" --target gmx || fail "building GROMACS failed; the messages are above."
     touch "$folder/complete"
@@ -280,11 +287,12 @@ buildPatchedGromacs()
 # Keeps the newest builds, two of each program, and no unfinished leftovers of others.
 pruneGromacs()
 {
-    local old
+    local old kept=4
+    [ "$double" = OFF ] || kept=8
     while read -r old; do
         note "removing the old build $old"
         rm -rf "$old"
-    done < <(find "$cache" -maxdepth 1 -type d -name "gromacs-*" -printf '%T@ %p\n' | sort -rn | tail -n +5 | cut -d ' ' -f 2-)
+    done < <(find "$cache" -maxdepth 1 -type d -name "gromacs-*" -printf '%T@ %p\n' | sort -rn | tail -n +$((kept + 1)) | cut -d ' ' -f 2-)
 }
 
 # Copies only what differs; a gmx that is running keeps its file.
