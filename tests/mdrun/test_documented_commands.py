@@ -182,7 +182,9 @@ def of_python(words, parses, **_):
 
 def of_quickstart(words, **_):
     """The command and the variables are those of its help."""
-    *variables, _, command = words
+    at = words.index("./quickstart.sh")
+    variables, (command, *folder) = words[:at], words[at + 1 :]
+    assert len(folder) == (command == "install")
     assert re.search(rf"^  {command} ", usage(), re.MULTILINE) or command == "help"
     for variable in variables:
         name, value = variable.split("=")
