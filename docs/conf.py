@@ -11,13 +11,14 @@ from latex2mathml.converter import convert
 import farfield
 
 project = "farfield"
-author = "the farfield developers"
+author = copyright = "the farfield developers"
 version = release = farfield.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "breathe"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 nitpicky = True
+highlight_language = "none"  # of what is indented: commands, for the most part
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_mock_imports = ["torch"]  # large, and not needed for its page
