@@ -34,7 +34,7 @@ bundleLibraries()
 {
     local file old new library script=$build/rpath.cmake
     while read -r file; do
-        old=$(readelf -d "$file" 2> /dev/null | sed -n 's/.*(RUNPATH).*\[\(.*\)\]$/\1/p')
+        old=$(readelf -d "$file" 2> /dev/null | sed -n 's/.*(R\(UN\)\?PATH).*\[\(.*\)\]$/\2/p')
         [[ :$old == *":$cache/"* ]] || continue
         while read -r library; do
             [[ $library != "$cache/"* ]] || [ -e "$1/lib/${library##*/}" ] || cp -L "$library" "$1/lib/"

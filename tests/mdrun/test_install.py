@@ -175,6 +175,28 @@ def test_programs_link_the_moved_library_by_cmake_and_by_pkg_config(prefix, publ
     assert [line for line in said.splitlines() if line in ("0", "1")] == ["1", "1"]
 
 
+def test_libraries_from_the_cache_come_along(tmp_path):
+    """As those of CUDA from PyPI, of which one needs another beside it."""
+    script = r"""source ./quickstart.sh help > /dev/null
+        build=$1 cache=$1/cache cuda=$1/cache/cuda stage=$1/stage
+        compile_into() { g++ -x c++ - -x none -o "$@"; }
+        mkdir -p "$cuda" "$stage/bin" "$stage/lib"
+        echo 'int inner() { return 7; }' | compile_into "$cuda/libinner.so" -shared
+        echo 'int inner(); int outer() { return inner(); }' \
+            | compile_into "$cuda/libouter.so" -shared -L"$cuda" -linner -Wl,-rpath,'$ORIGIN'
+        echo 'int outer(); int main() { return outer(); }' | compile_into "$stage/bin/program" \
+            -L"$cuda" -louter -Wl,-rpath-link,"$cuda" -Wl,-rpath,'$ORIGIN/../lib':"$cuda":/opt/lib
+        bundleLibraries "$stage"
+        readelf -d "$stage/bin/program"
+        rm -r "$cache"
+        "$stage/bin/program"
+    """
+    words = ["bash", "-c", script, "bundle", tmp_path]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 7, done.stdout + done.stderr
+    assert "[$ORIGIN/../lib:/opt/lib]" in done.stdout
+
+
 def quickstart(*words):
     return subprocess.run([ROOT / "quickstart.sh", *words], capture_output=True, text=True, check=False)
 
