@@ -39,6 +39,7 @@ Environment:
   FARFIELD_CACHE           cache folder, now $cache
   FARFIELD_CUDA            CUDA backend: ON, OFF or AUTO; default AUTO: with an NVIDIA GPU and nvcc,
                            and compiled for "test" in any case. Without nvcc one comes from PyPI
+  CUDAARCHS                with FARFIELD_CUDA=ON: architectures of GPUs, where none is in this machine, e.g. "90-real"
   FARFIELD_MPI             ON: also build, and test, build/bin/gmx_mpi with the system's MPI library; default OFF
   FARFIELD_DOUBLE          ON: also build build/bin/gmx_d, in double precision and without CUDA; default OFF
   GROMACS_OPTIONS          further options for the CMake of GROMACS, e.g. "-DGMX_SIMD=AVX2_256"

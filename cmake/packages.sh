@@ -230,6 +230,8 @@ chooseCuda()
         cudaOptions+=("-DCMAKE_CUDA_ARCHITECTURES=$(IFS=';'; echo "${architectures[*]}")")
     fi
     note "CUDA backend: built with $CUDACXX for ${architectures[*]:-all architectures}${gpuFound:+; a GPU is here}"
+    # GROMACS, too, is built for the GPUs of another machine
+    [ -n "$gpuFound" ] || [ "${1:-}" = test ] || gpuFound=${CUDAARCHS:-}
 }
 
 # Installs Python packages into a folder of their own, once for each content of the list; sets
