@@ -277,7 +277,7 @@ buildPatchedGromacs()
         || { tail -n 30 "$folder/configure.log" >&2; fail "configuring GROMACS failed; see $folder/configure.log"; }
 
     # By these gmx would look for its data; tests of GROMACS, which need them, bring them back
-    sed -i '/define CMAKE_\(SOURCE\|BINARY\)_DIR/d' "$folder/build/src/buildinfo.h"
+    sed -i '/define CMAKE_\(SOURCE\|BINARY\)_DIR/d' "$folder/build/src/include/buildinfo.h"
 
     step "GROMACS $gromacsVersion: building $name with $jobs jobs (once; a quarter of an hour on two cores)"
     compile "$folder/build" --target gmx || fail "building GROMACS failed; the messages are above."
