@@ -85,7 +85,7 @@ installPackages()
     fi
     step "Installing Debian packages: ${missing[*]}"
     command -v apt-get > /dev/null \
-        || fail "this is not a Debian system (no apt-get); please install what these Debian packages contain: ${missing[*]}"
+        || fail "this is not a Debian system (no apt-get); please install what these Debian packages contain: ${missing[*]}. docs/install.md has names of Fedora and conda-forge."
     if [ "$(id -u)" -ne 0 ]; then
         command -v sudo > /dev/null \
             || fail "no root rights and no sudo; please have someone run: apt-get install ${missing[*]}"
