@@ -16,8 +16,11 @@ installedFiles=share/farfield/files
 # $1: folder
 choosePrefix()
 {
+    case $1 in -*) fail "$1 is no folder; try ./quickstart.sh help" ;; esac
     prefix=$(realpath -m -- "$1")
-    case $prefix in
+    case $prefix/ in
+        "$(realpath -m -- "$build")"/* | "$(realpath -m -- "$cache")"/*)
+            fail "$prefix lies in a folder of the build; name another one, such as $HOME/farfield." ;;
         *:*) fail "a folder in PATH cannot have a colon in its name: $prefix" ;;
     esac
     [ ! -e "$prefix" ] || [ -d "$prefix" ] || fail "$prefix is a file; name a folder."
@@ -29,17 +32,19 @@ choosePrefix()
 
 # Copies libraries that programs and libraries load from the cache, as CUDA's from PyPI, into lib/, and takes the
 # cache out of the paths by which they are looked for.
-# $1: folder of the installation
+# $1: folder of the installation, $2: the cache
 bundleLibraries()
 {
-    local file old new library script=$build/rpath.cmake
+    local file old new library script=$build/rpath.cmake cache
+    cache=$(realpath -m -- "$2")
+    command -v readelf > /dev/null || { echo "readelf, of binutils, is needed"; return 1; }
     while read -r file; do
         old=$(readelf -d "$file" 2> /dev/null | sed -n 's/.*(R\(UN\)\?PATH).*\[\(.*\)\]$/\2/p')
         [[ :$old == *":$cache/"* ]] || continue
         while read -r library; do
-            [[ $library != "$cache/"* ]] || [ -e "$1/lib/${library##*/}" ] || cp -L "$library" "$1/lib/"
+            [[ $library != "$cache/"* ]] || [ -e "$1/lib/${library##*/}" ] || cp -L "$library" "$1/lib/" || return 1
         done < <(ldd "$file" | sed -n 's/.* => \(.*\) (0x[0-9a-f]*)$/\1/p')
-        new=$(printf '%s' "$old" | tr : '\n' | grep -vF "$cache/" | paste -sd :)
+        new=$(printf '%s' "$old" | tr : '\n' | { grep -vF "$cache/" || true; } | paste -sd :)
         echo "file(RPATH_CHANGE FILE [==[$file]==] OLD_RPATH [==[$old]==] NEW_RPATH [==[$new]==])" > "$script"
         cmake -P "$script" || return 1
     done < <(find "$1/bin" "$1/lib" -type f)
@@ -59,7 +64,7 @@ stageInstallation()
         install -m 755 "$build/bin/$name" "$1/bin/$name" || return 1
         echo "complete -o nospace -F _gmx_compl $name" > "$1/bin/gmx-completion-$name.bash"
     done
-    bundleLibraries "$1" \
+    bundleLibraries "$1" "$cache" \
         && (cd "$1/bin" && ./gmx -quiet help -export completion) \
         && install -m 644 "$root"/packaging/prefix/GMXRC* "$1/bin" \
         && ln -s GMXRC "$1/bin/GMXRC.bash" \
@@ -76,25 +81,28 @@ installInto()
 {
     local stage=$build/installation size file
     step "Installing into $prefix"
+    exec 8> "$build/install.lock"
+    flock 8
     rm -rf "$stage"
     (umask 022 && stageInstallation "$stage") > "$build/install.log" 2>&1 \
         || { tail -n 30 "$build/install.log" >&2; fail "the installation could not be put together; see $build/install.log"; }
     size=$(du -sm "$stage" | cut -f 1)
     (
         umask 022
-        mkdir -p "$prefix/${installedFiles%/*}"
-        touch "$prefix/$installedFiles"
         # Files of both are ours until all are there, so that the command may be interrupted
-        sort -u "$stage/$installedFiles" "$prefix/$installedFiles" > "$build/files"
-        cp "$build/files" "$prefix/$installedFiles"
-        comm -23 "$build/files" "$stage/$installedFiles" | while read -r file; do
-            rm -f "$prefix/$file"
-        done
-        cp -RP --remove-destination "$stage"/* "$prefix"
+        mkdir -p "$prefix/${installedFiles%/*}" \
+            && touch "$prefix/$installedFiles" \
+            && sort -u "$stage/$installedFiles" "$prefix/$installedFiles" > "$build/files" \
+            && cp "$build/files" "$prefix/$installedFiles" \
+            && comm -23 "$build/files" "$stage/$installedFiles" | while read -r file; do
+                rm -f "$prefix/$file" || exit 1
+            done \
+            && cp -RP --remove-destination "$stage"/* "$prefix"
     ) || fail "not all files could be copied to $prefix; the message is above."
     rm -rf "$stage"
     "$prefix/bin/gmx" -quiet -version > "$build/install.log" 2>&1 \
         || { cat "$build/install.log" >&2; fail "$prefix/bin/gmx does not start."; }
+    exec 8>&-
     note "$size MB. To use it:"
     note "source $(printf %q "$prefix/bin/GMXRC")"
 }

@@ -104,7 +104,7 @@ MeasuredError ErrorMeasurement<Real>::measure(const Real* x, const Mat3& box)
     const MeasuredError here = measureAt(here_, box);
     if (isSumOfPairs())
     {
-        return here; // and so it is in any places
+        return here; // pairs are rounded alike in any places
     }
     // many particles in contact stay together, but for some
     const bool mayPart = charges_->areFew() && crowding(here) > c_crowded;

@@ -193,7 +193,7 @@ stageStretch(const Particles<Real>& p, const Stretch& t, const Vec3& shift, cons
     }
 }
 
-//! Copies sources to one place, relative to the centre of the cell that sees them, and clears the
+//! Copies sources to one place, in the frame of the cell that sees them, and clears the
 //! forces and potentials of all that is staged.
 template<class Real>
 HWY_INLINE void stage(const Particles<Real>& p,

@@ -175,7 +175,7 @@ struct Setup
     std::vector<HelperDevice> helpers;
     //! Why helpers were left out, see Options::helpersIfFaster; empty if all can be used.
     std::string helpersLost;
-    //! What was timed, in the order of predicted cost; empty unless Options::tune.
+    //! What was timed, in this order; empty unless Options::tune.
     std::vector<TimedSetting> timed;
 };
 
