@@ -151,14 +151,16 @@ def test_the_module_file_finds_its_place(prefix, public):
     if not shutil.which("tclsh"):
         pytest.skip("there is no tclsh")
     (file,) = (prefix / "share/modulefiles/gromacs").iterdir()
+    assert environment.gmx().version()["GROMACS version"] == file.name
+    link = public / "link"
+    link.symlink_to(file)
     (public / "load.tcl").write_text(
         "proc prepend-path {name value} { puts [list $name $value] }\n"
         + "".join(f"proc {name} args {{}}\n" for name in ("conflict", "module-whatis", "setenv"))
         + "set ModulesCurrentModulefile [lindex $argv 0]\nsource $ModulesCurrentModulefile\n"
     )
-    said = run(["tclsh", "load.tcl", str(file)], public)
-    assert f"PATH {{{prefix}/bin}}" in said
-    assert environment.gmx().version()["GROMACS version"] == file.name
+    for path in (file, link):
+        assert f"PATH {{{prefix}/bin}}" in run(["tclsh", "load.tcl", str(path)], public)
 
 
 def test_programs_link_the_moved_library_by_cmake_and_by_pkg_config(prefix, public):
