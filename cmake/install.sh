@@ -30,21 +30,28 @@ choosePrefix()
         || fail "$prefix holds other files. Name a new folder, such as $prefix/farfield."
 }
 
+# Whether a path leads into the cache, by links, too.
+# $1: path
+isInCache() { [[ $(realpath -m -- "$1") == "$(realpath -m -- "$cache")"/* ]]; }
+
 # Copies libraries that programs and libraries load from the cache, as CUDA's from PyPI, into lib/, and takes the
 # cache out of the paths by which they are looked for.
-# $1: folder of the installation, $2: the cache
+# $1: folder of the installation
 bundleLibraries()
 {
-    local file old new library script=$build/rpath.cmake cache
-    cache=$(realpath -m -- "$2")
+    local file old new library entry script=$build/rpath.cmake
     command -v readelf > /dev/null || { echo "readelf, of binutils, is needed"; return 1; }
     while read -r file; do
         old=$(readelf -d "$file" 2> /dev/null | sed -n 's/.*(R\(UN\)\?PATH).*\[\(.*\)\]$/\2/p')
-        [[ :$old == *":$cache/"* ]] || continue
+        [ -n "$old" ] || continue
+        new=
+        while read -r entry; do
+            isInCache "$entry" || new+=${new:+:}$entry
+        done < <(tr : '\n' <<< "$old")
+        [ "$new" != "$old" ] || continue
         while read -r library; do
-            [[ $library != "$cache/"* ]] || [ -e "$1/lib/${library##*/}" ] || cp -L "$library" "$1/lib/" || return 1
+            ! isInCache "$library" || [ -e "$1/lib/${library##*/}" ] || cp -L "$library" "$1/lib/" || return 1
         done < <(ldd "$file" | sed -n 's/.* => \(.*\) (0x[0-9a-f]*)$/\1/p')
-        new=$(printf '%s' "$old" | tr : '\n' | { grep -vF "$cache/" || true; } | paste -sd :)
         echo "file(RPATH_CHANGE FILE [==[$file]==] OLD_RPATH [==[$old]==] NEW_RPATH [==[$new]==])" > "$script"
         cmake -P "$script" || return 1
     done < <(find "$1/bin" "$1/lib" -type f)
@@ -64,7 +71,7 @@ stageInstallation()
         install -m 755 "$build/bin/$name" "$1/bin/$name" || return 1
         echo "complete -o nospace -F _gmx_compl $name" > "$1/bin/gmx-completion-$name.bash"
     done
-    bundleLibraries "$1" "$cache" \
+    bundleLibraries "$1" \
         && (cd "$1/bin" && ./gmx -quiet help -export completion) \
         && install -m 644 "$root"/packaging/prefix/GMXRC* "$1/bin" \
         && ln -s GMXRC "$1/bin/GMXRC.bash" \

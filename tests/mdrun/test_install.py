@@ -189,9 +189,10 @@ def test_libraries_from_the_cache_come_along(tmp_path):
             | compile_into "$cuda/libouter.so" -shared -L"$cuda" -linner -Wl,-rpath,'$ORIGIN'
         echo 'int outer(); int main() { return outer(); }' | compile_into "$stage/bin/program" \
             -L"$cuda" -louter -Wl,-rpath-link,"$cuda" -Wl,-rpath,'$ORIGIN/../lib':"$cuda":/opt/lib
-        bundleLibraries "$stage" "$cache"
+        ln -s "$cache" "$build/link" && cache=$build/link/
+        bundleLibraries "$stage"
         readelf -d "$stage/bin/program"
-        rm -r "$cache"
+        rm -r "$build/cache"
         "$stage/bin/program"
     """
     words = ["bash", "-c", script, "bundle", tmp_path]
