@@ -23,7 +23,7 @@ void CellList<Real>::bin(const Grid& grid,
 {
     const int n     = charges.count();
     const int cells = static_cast<int>(grid.count());
-    given_          = static_cast<int>(charges.q.size());
+    numParticles_   = static_cast<int>(charges.q.size());
     // a histogram per thread: not more of them than the particles are worth
     counts_.resize(std::max(1, std::min<int>(team->threads(), 1 + 8LL * n / std::max(cells, 1))));
     // stretches of a few cache lines: their counts are read by one thread

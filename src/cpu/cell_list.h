@@ -76,7 +76,7 @@ public:
     //! [particles with a charge] index before sorting.
     const std::vector<int>& atom() const { return atom_; }
     //! Particles that were given, those without a charge among them.
-    int particlesGiven() const { return given_; }
+    int particlesGiven() const { return numParticles_; }
 
 private:
     //! First particle that a histogram counts.
@@ -92,8 +92,8 @@ private:
     //! Counts become the first position of each histogram's share of a cell.
     void countToStart(Team* team);
 
-    bool keepsGiven_ = false;
-    int given_       = 0;
+    bool keepsGiven_  = false;
+    int numParticles_ = 0;
     AlignedVector<Real> x_, y_, z_, q_;
     AlignedVector<Real> givenX_, givenY_, givenZ_;
     std::vector<int> start_, atom_, occupied_;

@@ -85,6 +85,15 @@ protected:
         EXPECT_NEAR(result.energy, wanted.energy, tolerance);
         EXPECT_LE(largestDifference(result.virial, wanted.virial), tolerance);
     }
+    //! Evaluates, and compares with one device that has the cells which were chosen.
+    static void expectAsOneDevice(Solver<Real>& solver, const System& system)
+    {
+        const Evaluation result = evaluate(solver, system);
+        Solver<Real> alone(optionsWith(M2lEngine::Fft, {}));
+        alone.restore(solver.state());
+        load(alone, system);
+        expectSame(result, evaluate(alone, system), system);
+    }
     //! Water of some 2 000 particles, somewhat moved.
     static System waterAt(const std::string& box, int step)
     {
@@ -300,11 +309,7 @@ TYPED_TEST(NearFieldHelping, IsLeftOutWhereItIsSlower)
         load(continued, water);
         TestFixture::expectSame(evaluate(continued, water), wanted, water);
         load(timed, water);
-        const Evaluation result = evaluate(timed, water);
-        Solver<Real> alone(TestFixture::optionsWith(M2lEngine::Fft, {}));
-        alone.restore(timed.state());
-        load(alone, water);
-        TestFixture::expectSame(result, evaluate(alone, water), water);
+        TestFixture::expectAsOneDevice(timed, water);
         const size_t kinds = helpers.size() == 1 ? 2 : 3;
         EXPECT_EQ(continued.setup().timed.size(), kinds);
         for (const Solver<Real>* solver : { &timed, &continued })
@@ -426,11 +431,7 @@ TYPED_TEST(NearFieldHelping, DoesWithoutDevicesThatCannotHelp)
     options.tune            = true;
     Solver<Real> solver(options);
     load(solver, water);
-    const Evaluation result = evaluate(solver, water);
-    Solver<Real> alone(TestFixture::optionsWith(M2lEngine::Fft, {}));
-    alone.restore(solver.state());
-    load(alone, water);
-    TestFixture::expectSame(result, evaluate(alone, water), water);
+    TestFixture::expectAsOneDevice(solver, water);
     const Setup setup = solver.setup();
     EXPECT_NE(setup.helpersLost.find("helper device 77 does not exist"), std::string::npos);
     ASSERT_GE(setup.timed.size(), 2U);

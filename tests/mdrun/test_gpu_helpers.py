@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 
 from tests.mdrun.test_free_energy import CASES, write_topology
-from tests.mdrun.test_gpu_sparse import placed
+from tests.mdrun.test_gpu_sparse import ACCURACY, placed
 from tests.mdrun.test_refusals import assert_clean_failure
 from tests.support.gmx import environment, simulation, systems
-from tests.support.gmx.mdp import BAROSTAT, FIXED_FMM, MOTION_ON_GPU, SLAB, THERMOSTAT, VACUUM, settings
+from tests.support.gmx.mdp import BAROSTAT, FIXED_FMM, MOTION_ON_GPU, SLAB, THERMOSTAT, UNTUNED_FMM, VACUUM, settings
 
 pytestmark = pytest.mark.skipif(not environment.on_gpu() or environment.gpu_count() < 2, reason="fewer than two GPUs")
 
 ROUNDING = 1e-5
-ACCURACY = 3e-4
-UNTUNED = {"fmm-farfield-tune": "no"}
 VARIABLE = "GMX_FMM_HELPERS"
 OTHERS = ",".join(str(gpu) for gpu in range(1, environment.gpu_count() if environment.on_gpu() else 1))
 ON_ONE = ["-nb", "gpu", "-gpu_id", "0"]
@@ -80,7 +78,7 @@ def test_forces_without_images_have_the_accuracy(work, name):
     """A run keeps the cells that it has begun with, a rerun has those of its first frame."""
     make, boundary = BOUNDARIES[name]
     (work / "system").mkdir()
-    entries = settings(MOTION_ON_GPU, boundary, UNTUNED, {"dt": 0.001})
+    entries = settings(MOTION_ON_GPU, boundary, UNTUNED_FMM, {"dt": 0.001})
     exact = {"fmm-farfield-accuracy": 1e-5}
     expect_forces_of_one_gpu(work, make(work / "system"), entries, exact=exact, limit=ACCURACY)
 
