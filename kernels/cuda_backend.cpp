@@ -9,6 +9,7 @@
 #include "near/exclusion_rows.h"
 #include "operators/scaled_charges.h"
 #include "operators/solid_harmonics.h"
+#include "plan/open_box.h"
 #include "runtime/add.h"
 #include "runtime/graph_recording.h"
 #include "runtime/medians.h"
@@ -150,6 +151,7 @@ void CudaBackend<Real>::build(const Discretisation& d)
     try
     {
         farField_.build(d, threads_, far());
+        cells_.keepGiven(!roundsInCells(d.boundary));
         potentials_.setOrder(d.order, far());
         resizeCells(arrays_.counts());
         forgetOccupancy();

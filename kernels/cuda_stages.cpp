@@ -157,6 +157,7 @@ void CudaBackend<Real>::addPotentials()
           "clearing potentials");
     PotentialInput<Real> input;
     input.particles   = cells_.particles();
+    input.ofPairs     = cells_.ofPairs();
     input.where       = nearGrid();
     input.exclusions  = nearField_.exclusions().view();
     input.x           = arrays_.positions();
@@ -263,7 +264,7 @@ template<class Real>
 NearGrid CudaBackend<Real>::nearGrid() const
 {
     return { leafGrid(),
-             farField_.frame(),
+             cells_.keepsGiven() ? Mat3::Zero() : farField_.edges(),
              farField_.discretisation().ws,
              farField_.box(),
              std::min(this->exclusionRange_, farField_.surelyNear()) };

@@ -92,7 +92,8 @@ template<class Real>
 void DeviceFarField<Real>::setCells(const Mat3& box, cudaStream_t stream)
 {
     const Grid leaves = tree_.setBox(box);
-    frame_            = BinFrame::of(leaves.edges(), leaves.inverseEdges(), rotation_);
+    edges_            = leaves.edges();
+    frame_            = BinFrame::of(edges_, leaves.inverseEdges(), rotation_);
     surelyNear_       = farfield::surelyNear(leaves, discretisation_.ws);
     tables_.set(discretisation_.order, leaves.unit(), stream);
 }

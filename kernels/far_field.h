@@ -37,6 +37,10 @@ public:
     const Mat3& box() const { return box_; }
     const Mat3& rotation() const { return rotation_; }
     const BinFrame& frame() const { return frame_; }
+    const Mat3& edges() const
+    {
+        return edges_;
+    } //!< of leaves, rows, nm, in the frame of the operators
     //! Strength of the background of a level.
     double background(int level, double netCharge) const;
     double surelyNear() const { return surelyNear_; } //!< nm, see excluded_pairs.h
@@ -74,6 +78,7 @@ private:
     Mat3 strain_       = Mat3::Zero();
     Mat3 virialStrain_ = Mat3::Zero();
     Mat3 rotation_     = Mat3::Identity();
+    Mat3 edges_        = Mat3::Zero();
     BinFrame frame_    = {};
     double surelyNear_ = 0;
     DeviceTree<Real> tree_;

@@ -55,9 +55,9 @@ DeviceNearTask<Real> DeviceNearField<Real>::task(const DeviceCells<Real>& partic
                                                  const NearResults& results) const
 {
     DeviceNearTask<Real> task;
-    task.particles = particles.particles();
+    task.particles = particles.ofPairs();
     task.grid      = where.grid;
-    task.frame     = where.frame;
+    task.edges     = where.edges;
     task.ws        = where.ws;
     task.occupied  = { lists_ ? particles.occupied() : nullptr,
                       lists_ ? particles.occupiedCount() : nullptr,

@@ -17,7 +17,7 @@ namespace farfield
 struct NearGrid
 {
     CellGrid grid;
-    BinFrame frame;
+    Mat3 edges; //!< rows: from the frame of positions in a cell to that in the next one, nm
     int ws;
     Mat3 box;             //!< rows, lower triangular, nm
     double closeDistance; //!< nm: excluded pairs nearer than this are left out, not subtracted

@@ -161,7 +161,7 @@ struct DeviceNearTask
 {
     SortedParticles<Real> particles;
     CellGrid grid;
-    BinFrame frame; //!< its edges
+    Mat3 edges; //!< see NearGrid
     int ws;
     OccupiedCells occupied;
     typename DeviceExclusions<Real>::View exclusions;

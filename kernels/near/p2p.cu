@@ -6,6 +6,7 @@
 
 #include "cells/excluded_pairs.h"
 #include "near/p2p_kernel.h"
+#include "runtime/matrix3.h"
 
 namespace farfield
 {
@@ -142,13 +143,7 @@ void p2p(const DeviceNearTask<Real>& task, Real4<Real>* forces, cudaStream_t str
     P2pArguments<Real> arguments;
     arguments.particles = task.particles;
     arguments.grid      = NeighbourFinder(task.grid);
-    for (int i = 0; i < 3; i++)
-    {
-        for (int j = 0; j < 3; j++)
-        {
-            arguments.edges[i][j] = static_cast<Real>(task.frame.edges[i][j]);
-        }
-    }
+    copyTo(task.edges, arguments.edges);
     arguments.occupied   = task.occupied;
     arguments.exclusions = task.exclusions;
     arguments.close2     = static_cast<Real>(closeInCells(task.closeDistance));

@@ -13,6 +13,7 @@
 #include "operators/background.h"
 #include "operators/solid_harmonics.h"
 #include "runtime/load.cuh"
+#include "runtime/matrix3.h"
 
 namespace farfield
 {
@@ -25,6 +26,7 @@ template<class Real>
 struct PotentialTask
 {
     SortedParticles<Real> particles;
+    const Real4<Real>* pairs; //!< [n] as particles.xq, see DeviceCells::ofPairs()
     NeighbourFinder finder;
     int ws;
     Real edges[3][3];
@@ -80,9 +82,10 @@ __device__ bool isLeftOut(const typename DeviceExclusions<Real>::View& rows, int
 
 //! What a lane finds of the near cells of a particle.
 template<class Real>
-__device__ Real ofNearCells(const PotentialTask<Real>& task, int i, const Real4<Real>& a, int lane)
+__device__ Real ofNearCells(const PotentialTask<Real>& task, int i, int lane)
 {
-    const bool careful = task.exclusions.anyClose != nullptr && *task.exclusions.anyClose != 0;
+    const Real4<Real> a = load(task.pairs + i);
+    const bool careful  = task.exclusions.anyClose != nullptr && *task.exclusions.anyClose != 0;
     int c[3];
     task.finder.cell(task.particles.cell[i], c);
     Real sum = 0;
@@ -105,7 +108,7 @@ __device__ Real ofNearCells(const PotentialTask<Real>& task, int i, const Real4<
                 }
                 for (int j = bins[0] + lane; j < end; j += c_warp)
                 {
-                    const Real4<Real> s = load(task.particles.xq + j);
+                    const Real4<Real> s = load(task.pairs + j);
                     const Real x = to[0] - s.x, y = to[1] - s.y, z = to[2] - s.z;
                     // the tiny term is that of the near field
                     const Real r2  = x * x + y * y + z * z + Real(1e-20);
@@ -198,7 +201,7 @@ __global__ void __launch_bounds__(c_threads) sumPotentials(const PotentialTask<R
     const Real4<Real> a = load(task.particles.xq + i);
     const int atom      = task.particles.atom[i];
     const int slot      = task.slotOf[task.particles.cell[i]];
-    Real sum            = ofNearCells(task, i, a, lane) + ofExcluded(task, atom, lane);
+    Real sum            = ofNearCells(task, i, lane) + ofExcluded(task, atom, lane);
     if (lane <= task.order && slot >= 0)
     {
         sum += ofExpansion(task, slot, a, lane);
@@ -263,15 +266,10 @@ void DevicePotentials<Real>::compute(const PotentialInput<Real>& input,
     }
     PotentialTask<Real> task;
     task.particles = input.particles;
+    task.pairs     = input.ofPairs.xq;
     task.finder    = NeighbourFinder(input.where.grid);
     task.ws        = input.where.ws;
-    for (int i = 0; i < 3; i++)
-    {
-        for (int j = 0; j < 3; j++)
-        {
-            task.edges[i][j] = static_cast<Real>(input.where.frame.edges[i][j]);
-        }
-    }
+    copyTo(input.where.edges, task.edges);
     task.exclusions  = input.exclusions;
     task.image       = MinimumImage::of(input.where.box);
     task.close2      = static_cast<Real>(closeInCells(input.where.closeDistance));

@@ -23,6 +23,7 @@ template<class Real>
 struct PotentialInput
 {
     SortedParticles<Real> particles;
+    SortedParticles<Real> ofPairs; //!< see DeviceCells
     NearGrid where;
     typename DeviceExclusions<Real>::View exclusions;
     const Real* x; //!< [n][3], in the caller's order

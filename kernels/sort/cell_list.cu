@@ -111,6 +111,11 @@ struct Binned
         v.atom[to]        = index;
         v.cell[to]        = place.x >> v.logBins;
         v.position[index] = to;
+        if (v.given != nullptr)
+        {
+            const Real* x = v.x + 3 * static_cast<size_t>(index);
+            v.given[to]   = { x[0], x[1], x[2], xq.w };
+        }
     }
 };
 
@@ -291,6 +296,7 @@ void DeviceCells<Real>::resize(int n, int all, int own, int cells, bool hasGhost
     const int bins    = cells << logBins;
     binned_.resize(n);
     xq_.resize(n);
+    given_.resize(keepsGiven_ ? n : 0);
     place_.resize(n);
     walk_.resize(n);
     unordered_.resize(n);
@@ -325,7 +331,7 @@ void DeviceCells<Real>::setParticles(const int* particles, cudaStream_t stream)
 }
 
 template<class Real>
-typename DeviceCells<Real>::View DeviceCells<Real>::view(bool reproducible)
+typename DeviceCells<Real>::View DeviceCells<Real>::view(const Real* x, bool reproducible)
 {
     return { n_,
              bins_,
@@ -344,7 +350,9 @@ typename DeviceCells<Real>::View DeviceCells<Real>::view(bool reproducible)
              start_.data(),
              atom_.data(),
              cell_.data(),
-             position_.data() };
+             position_.data(),
+             x,
+             keepsGiven_ ? given_.data() : nullptr };
 }
 
 template<class Real>
@@ -358,7 +366,7 @@ void DeviceCells<Real>::sort(const CellGrid& grid,
                              bool reproducible,
                              cudaStream_t stream)
 {
-    const View v     = view(reproducible);
+    const View v     = view(x, reproducible);
     const int blocks = std::max(1, blocksFor(n_, c_threads));
     bin<Real><<<blocks, c_threads, 0, stream>>>(grid, frame, where, x, q, cleared, v);
     checkLaunch("binning particles");
@@ -399,6 +407,14 @@ SortedParticles<Real> DeviceCells<Real>::particles() const
     return {
         n_, xq_.data(), start_.data(), atom_.data(), cell_.data(), position_.data(), logBins_
     };
+}
+
+template<class Real>
+SortedParticles<Real> DeviceCells<Real>::ofPairs() const
+{
+    SortedParticles<Real> result = particles();
+    result.xq                    = keepsGiven_ ? given_.data() : result.xq;
+    return result;
 }
 
 template<class Real>

@@ -52,6 +52,9 @@ public:
     /*! \brief Says which particles are sorted; waits.
      *  \param[in] particles  [n] ascending, device memory that is read in every sort() */
     void setParticles(const int* particles, cudaStream_t stream);
+    //! Whether pairs take positions as they are given, from the next resize() on.
+    void keepGiven(bool wanted) { keepsGiven_ = wanted; }
+    bool keepsGiven() const { return keepsGiven_; }
     /*! \brief Wraps, bins and sorts; nothing waits for the host.
      *  \param[in] x       [...][3] of all particles, device memory, any image
      *  \param[in] q       of all particles, device memory
@@ -68,6 +71,8 @@ public:
               bool reproducible,
               cudaStream_t stream);
     SortedParticles<Real> particles() const;
+    //! What pairs take: with keepGiven() positions as given, whose differences no cell rounds.
+    SortedParticles<Real> ofPairs() const;
 
     //! How particles are spread over the cells.
     struct Occupancy
@@ -119,16 +124,19 @@ public:
         int* unordered;         //!< [n] places in the walk by bin, in any order within bins
         Real4<Real>* xq;
         int *start, *atom, *cell, *position;
+        const Real* x;      //!< [...][3] of all particles, as they were given
+        Real4<Real>* given; //!< [n] the same sorted, and the charge; may be null
     };
 
 private:
-    View view(bool reproducible);
+    View view(const Real* x, bool reproducible);
     //! Lists the cells that are marked, or finds out how much space that takes if there is none.
     void selectMarked(void* space, size_t* bytes, cudaStream_t stream);
 
     int n_ = 0, cells_ = 0, bins_ = 0, logBins_ = 0, own_ = 0;
     const int* particles_ = nullptr;
-    DeviceBuffer<Real4<Real>> binned_, xq_;
+    bool keepsGiven_      = false;
+    DeviceBuffer<Real4<Real>> binned_, xq_, given_;
     DeviceBuffer<int2> place_;
     DeviceBuffer<int> walk_, counts_, state_, unordered_, start_, atom_, cell_, position_;
     DeviceBuffer<Evaluation> evaluation_;

@@ -179,7 +179,7 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
         const double smaller = search.last->leafGrid(box).unit()
                                * std::min(0.5, 0.7 * search.request() / measured.worst);
         if (search.isStuck() && options_.cellSize == 0 && smaller > c_smallestBound
-            && roundsInCells(options_.boundary, device_))
+            && roundsInCells(options_.boundary))
         {
             cellBound_ = smaller;
             chooseBox();
@@ -445,7 +445,7 @@ void AccuracyControl<Real>::refuse(double best) const
 template<class Real>
 double AccuracyControl<Real>::largestCell() const
 {
-    if (!roundsInCells(options_.boundary, device_))
+    if (!roundsInCells(options_.boundary))
     {
         return std::numeric_limits<double>::infinity();
     }

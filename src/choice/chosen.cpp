@@ -6,7 +6,6 @@
 #include "choice/error_measurement.h"
 #include "choice/force_scale.h"
 #include "plan/error_estimate.h"
-#include "plan/open_box.h"
 
 namespace farfield
 {
@@ -80,12 +79,6 @@ void Chosen<Real>::restore(const SavedState& state)
                 operators.build(
                         d, { d.referenceBox, state.strain, Mat3::Identity(), state.virialStrain });
             });
-    if (roundsInCells(d.boundary, evaluator_->device())
-        && !roundsInCells(d.boundary, state.chosenFor))
-    {
-        // the error is another one here, and is to be measured again
-        operators.setMeasuredExtent(Vec3::Zero());
-    }
     device_  = state.chosenFor;
     numbers_ = state.numbers;
 }

@@ -217,7 +217,7 @@ double ErrorMeasurement<Real>::crowding(const MeasuredError& measured) const
 template<class Real>
 bool ErrorMeasurement<Real>::isSumOfPairs() const
 {
-    return operators_->discretisation().isAllNear() && !roundsInCells(options_.boundary, device_);
+    return operators_->discretisation().isAllNear() && !roundsInCells(options_.boundary);
 }
 
 template<class Real>
@@ -265,7 +265,7 @@ MeasuredError ErrorMeasurement<Real>::measureAt(const Places& places, const Mat3
         return std::make_pair(usual, worst + 0.5 * (worst - usual));
     };
     const auto [usual, error] = errorBeyond({});
-    const double cell         = roundsInCells(options_.boundary, device_)
+    const double cell         = roundsInCells(options_.boundary)
                                         ? operators_->discretisation().leafGrid(box).unit()
                                         : 0;
     return { usual,

@@ -61,7 +61,7 @@ void CpuBackend<Real>::build(const Discretisation& d)
     tree_.reset();
     discretisation_ = d;
     isAllNear_      = d.isAllNear();
-    list_.keepGiven(!roundsInCells(d.boundary, Device::Cpu)); // which ranks never do
+    list_.keepGiven(!roundsInCells(d.boundary)); // which ranks never do
     const Grid coarse(d.coarseCells(), d.referenceBox);
     const Mat3 edges = coarse.scaledEdges();
     const Reduction reduction(d.order, d.leastSquares, edges);

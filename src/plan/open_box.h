@@ -21,11 +21,11 @@ namespace farfield
 
 /*! \brief Whether the near field rounds positions relative to the centres of cells.
  *
- *  Without images the CPU takes them as they are given. Cells may then be as large as what has flown
- *  away makes them. */
-inline bool roundsInCells(Boundary boundary, Device device)
+ *  Without images it takes them as they are given. Cells may then be as large as what has flown away
+ *  makes them. */
+inline bool roundsInCells(Boundary boundary)
 {
-    return boundary != Boundary::Open || device != Device::Cpu;
+    return boundary != Boundary::Open;
 }
 
 //! The cells of the coarsest level of an open box.
