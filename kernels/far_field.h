@@ -37,10 +37,8 @@ public:
     const Mat3& box() const { return box_; }
     const Mat3& rotation() const { return rotation_; }
     const BinFrame& frame() const { return frame_; }
-    const Mat3& edges() const
-    {
-        return edges_;
-    } //!< of leaves, rows, nm, in the frame of the operators
+    //! Of leaves, rows, nm, in the frame of the operators.
+    const Mat3& edges() const { return edges_; }
     //! Strength of the background of a level.
     double background(int level, double netCharge) const;
     double surelyNear() const { return surelyNear_; } //!< nm, see excluded_pairs.h
