@@ -237,15 +237,15 @@ void NearFieldHelpers<Real>::combine(const DeviceNearTask<Real>& all,
     if (measured_)
     {
         farReady_.record(far);
-        farReady_.holdBack(watch_);
-        streams.awaitIn(watch_, Point::NearDone);
-        stamp(&state_.data()->ready, watch_);
+        farReady_.holdBack(idle_);
+        streams.awaitIn(idle_, Point::NearDone);
+        stamp(&state_.data()->ready, idle_);
         for (int h = 0; h < used_; h++)
         {
-            connections_[h]->arrived.holdBack(watch_);
+            connections_[h]->arrived.holdBack(idle_);
         }
-        adjustShares(state_.data(), used_, watch_);
-        adjusted_.record(watch_);
+        adjustShares(state_.data(), used_, idle_);
+        adjusted_.record(idle_);
     }
     streams.awaitIn(far, Point::NearDone);
     HelperOutputs<Real> outputs = {};

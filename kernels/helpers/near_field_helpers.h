@@ -102,6 +102,8 @@ private:
     DeviceBuffer<int> bounds_; //!< of the evaluation at hand, as ShareState::bounds
     Stream read_;              //!< of shares()
     Stream watch_{ Priority::Highest };
+    //! Of the lowest priority: comes to its turn when other work of the GPU, such as that of mdrun, lets it.
+    Stream idle_;
     Event begun_, farReady_, adjusted_;
     bool measured_ = false; //!< shares follow the evaluation at hand
 };
