@@ -177,7 +177,9 @@ template<class Real>
 DeviceNearTask<Real> NearFieldHelpers<Real>::part(const DeviceNearTask<Real>& all, int share) const
 {
     DeviceNearTask<Real> task = all;
-    task.occupied.share       = { bounds_.data() + share, share == 0 ? 1 : used_ };
+    // the part of the solver's GPU is small where other work fills it
+    constexpr int c_ownParts = 4;
+    task.occupied.share      = { bounds_.data() + share, share == 0 ? c_ownParts * used_ : used_ };
     return task;
 }
 

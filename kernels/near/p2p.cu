@@ -77,10 +77,10 @@ void launchShape(P2pArguments<typename Kernel::Real> task, int logShares, cudaSt
 {
     task.logShares = logShares;
     // a list may be longer than expected: warps then take more than one entry
-    const auto& occupied  = task.occupied;
-    const long long cells = occupied.cells != nullptr
-                                    ? occupied.expected + occupied.expected / 8 + 1
-                                    : occupied.all;
+    const auto& occupied = task.occupied;
+    const long long all  = occupied.cells != nullptr ? occupied.expected + occupied.expected / 8 + 1
+                                                     : occupied.all;
+    const long long cells = (all + occupied.share.parts - 1) / occupied.share.parts;
     int blocks            = blocksFor(cells << task.logShares, Kernel::c_warps);
     if (Kernel::c_energy)
     {
