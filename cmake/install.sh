@@ -46,7 +46,12 @@ bundleLibraries()
         [ -n "$old" ] || continue
         new=
         while read -r entry; do
-            isInCache "$entry" || new+=${new:+:}$entry
+            if ! isInCache "$entry"; then
+                new+=${new:+:}$entry
+            elif ldd "$file" | grep -q libcufft; then
+                # cuBLAS comes with it, and is loaded only once it is used: ldd does not tell
+                cp -nL "$entry"/libcublas{,Lt}.so.[0-9]* "$1/lib/" || return 1
+            fi
         done < <(tr : '\n' <<< "$old")
         [ "$new" != "$old" ] || continue
         while read -r library; do
