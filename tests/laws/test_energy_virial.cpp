@@ -198,7 +198,7 @@ TYPED_TEST(ChargedBox, MatchesEwald)
 {
     using Real = typename TypeParam::Real;
     int number = 0;
-    for (const auto& named : allBoxes(6.0))
+    for (const auto& named : allBoxes(3.0))
     {
         const System system        = rounded<Real>(randomCharges(named.box, 200, 23, 20.0));
         const Evaluation reference = ewald(system);

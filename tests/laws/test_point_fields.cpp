@@ -173,6 +173,11 @@ TYPED_TEST(PointFields, AreThoseOfEwald)
         const double force = rootMeanSquare(ewald(system).forces);
         for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
         {
+            const bool isCpu = TypeParam::device == Device::Cpu;
+            if (isCpu && engine == M2lEngine::Hierarchy && box == std::string("cube") && !isLong())
+            {
+                continue; // takes long there, and in the other box the tree has all that a cube has
+            }
             Solver<Real> solver(TestFixture::options(engine));
             load(solver, system);
             SCOPED_TRACE(std::string(box) + ", " + nameOf(engine));
