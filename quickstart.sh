@@ -173,8 +173,7 @@ runCheck()
 buildDocumentation()
 {
     step "Documentation"
-    "$packagePython" -m pip install -q --disable-pip-version-check -r "$root/docs/requirements.txt" \
-        && (cd "$root" && "$packagePython" -m sphinx -q -W --keep-going -b html docs "$build/docs") \
+    (cd "$root" && "$packagePython" -m sphinx -q -W --keep-going -b html docs "$build/docs") \
         && note "$build/docs/index.html"
 }
 

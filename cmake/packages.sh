@@ -263,21 +263,37 @@ setUpTestPython()
 }
 
 # Makes a wheel of the Python package of this tree, without CUDA, and installs it into a folder of its own,
-# which has nothing of the tree; sets packagePython to an interpreter that has it.
+# which has nothing of the tree; sets packagePython to an interpreter that has it. What the package, its tests and the
+# documentation need is in the cache, once for each content of the lists, and found from there.
 installOwnPackage()
 {
-    local folder=$build/python-package wheels=$build/python-wheel wheel
+    local folder=$build/python-package wheels=$build/python-wheel wheel needed
+    local quiet=(-q --disable-pip-version-check)
     step "Python package"
     # One that was interrupted has no pip
     "$folder/bin/python3" -m pip --version > /dev/null 2>&1 || python3 -m venv --clear "$folder"
     packagePython=$folder/bin/python3
     rm -rf "$wheels"
-    CMAKE_CXX_COMPILER_LAUNCHER=ccache "$packagePython" -m pip wheel -q --disable-pip-version-check --no-deps \
+    CMAKE_CXX_COMPILER_LAUNCHER=ccache "$packagePython" -m pip wheel "${quiet[@]}" --no-deps \
         --config-settings=cmake.define.FARFIELD_CUDA=OFF -w "$wheels" "$root" || return 1
     wheel=$(echo "$wheels"/farfield-*.whl)
+    needed=$cache/python-needed-$({ python3 --version; cat "$root/pyproject.toml" "$root/docs/requirements.txt"; } \
+        | sha256sum | cut -c 1-12)
+    (
+        flock 9
+        if [ ! -e "$needed/complete" ]; then
+            rm -rf "$needed"
+            # Of the wheel, as users have pip install them
+            python3 -m venv "$needed" \
+                && "$needed/bin/python3" -m pip install "${quiet[@]}" "${wheel}[ase,tools,pdf]" openmm pytest pytest-xdist \
+                    -r "$root/docs/requirements.txt" \
+                && "$needed/bin/python3" -m pip uninstall "${quiet[@]}" -y farfield \
+                && touch "$needed/complete"
+        fi
+    ) 9> "$cache/tools.lock" || return 1
+    echo "$needed"/lib/python3*/site-packages > "$(echo "$folder"/lib/python3*/site-packages)/needed.pth"
     # Of the same version as the one before: pip would leave that
-    "$packagePython" -m pip install -q --disable-pip-version-check --force-reinstall --no-deps "$wheel" \
-        && "$packagePython" -m pip install -q --disable-pip-version-check "${wheel}[ase,tools,pdf]" openmm pytest pytest-xdist \
+    "$packagePython" -m pip install "${quiet[@]}" --force-reinstall --no-deps "$wheel" \
         && (cd / && "$packagePython" -c 'import farfield; print("  ", farfield.__version__, farfield.__file__)')
 }
 
