@@ -14,6 +14,7 @@
 #include "backend/exchange.h"
 #include "backend/task.h"
 #include "operators/lattice_sums.h"
+#include "operators/near_pairs.h"
 #include "plan/discretisation.h"
 
 namespace farfield
@@ -25,6 +26,7 @@ enum class Stage
     SetUp,
     Sort,
     Exclusions,
+    NearFunction, //!< what pairs have in place of 1/r
     P2p,
     P2m,
     M2m,
@@ -44,7 +46,10 @@ struct StageSums
     double energy            = 0;
     double virial[6]         = { 0, 0, 0, 0, 0, 0 }; //!< xx yy zz xy xz yz
     double excludedVirial[6] = { 0, 0, 0, 0, 0, 0 }; //!< the same, in the frame of the caller
-    //! Displacements of cells contribute a deviatoric part; the trace follows from the energy.
+    //! What near functions add to 1/r: the trace of the virial does not follow from the energy.
+    double energyOfFunctions    = 0;
+    double virialOfFunctions[6] = { 0, 0, 0, 0, 0, 0 };
+    //! Displacements of cells contribute a deviatoric part; the trace of 1/r follows from the energy.
     std::array<double, StrainCount> deviatoric = {};
 
     /*! \brief The totals that were asked for.
@@ -71,6 +76,20 @@ public:
     //! Excluded pairs as compressed rows, for the number of particles of the charges. Nothing has
     //! changed if it throws.
     virtual void setExclusions(const int* offsets, const int* partners, int n) = 0;
+    //! Near functions of as many particles as there are charges. Nothing has changed if it throws.
+    //! \throws Error  Unsupported: there are some, and the backend has none
+    virtual void setNearPairs(const NearPairs<Real>& pairs)
+    {
+        if (pairs.any())
+        {
+            throw Error(ErrorCode::Unsupported,
+                        "Near functions are not available on a GPU: a solver that uses "
+                        "setNearFunction() must have Device::Cpu.",
+                        "device");
+        }
+    }
+    //! Whether nearFunction() has anything to do.
+    virtual bool hasNearFunction() const { return false; }
     /*! \brief With a Partition, whenever it has planned: the ghosts, which act on the particles of
      *         setCharges() and get no forces. Excluded pairs, to be set after it, count them behind
      *         the particles.
@@ -108,6 +127,8 @@ public:
      *  \param[in] strain  symmetric and traceless, not zero */
     virtual void setVirialStrain(const Mat3& strain) = 0;
 
+    //! What pairs have in place of 1/r: between exclusions() and p2p(), where hasNearFunction().
+    virtual void nearFunction() {}
     //! Calls stages(), which runs the stages of an evaluation.
     virtual void together(const std::function<void()>& stages) { stages(); }
     virtual void sort()       = 0; //!< wraps and bins the particles

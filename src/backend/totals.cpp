@@ -23,7 +23,7 @@ Totals StageSums::totals(const Request& request, const Mat3& rotation) const
     Totals result;
     if (request.energy)
     {
-        result.energy = energy;
+        result.energy = energy + energyOfFunctions;
     }
     if (request.virial)
     {
@@ -34,6 +34,7 @@ Totals StageSums::totals(const Request& request, const Mat3& rotation) const
         const Mat3 inFrame = tensor(virial) + tensor(ofCells);
         Mat3 all           = rotation.transpose() * inFrame * rotation + tensor(excludedVirial);
         all += (-0.5 * energy - all.trace()) / 3 * Mat3::Identity();
+        all += rotation.transpose() * tensor(virialOfFunctions) * rotation;
         for (int i = 0; i < 9; i++)
         {
             result.virial[i / 3][i % 3] = 0.5 * (all(i / 3, i % 3) + all(i % 3, i / 3));

@@ -76,6 +76,15 @@ double CpuBackend<Real>::collectChunk(int begin, int end, double ofBackground)
             potentials_[i] += own.potential[i];
         }
     }
+    if (functions_.any())
+    {
+        functions_.addTo(begin,
+                         end,
+                         fx_.data(),
+                         fy_.data(),
+                         fz_.data(),
+                         wantsPotentials() ? potentials_.data() : nullptr);
+    }
     double capped = 0;
     for (int i = begin; i < end; i++)
     {

@@ -19,7 +19,7 @@ namespace farfield
 template<class Real>
 CpuBackend<Real>::CpuBackend(double coulombConstant, int threads, Partition<Real>* partition) :
     rootCoulomb_(std::sqrt(coulombConstant)), team_(threads), partition_(partition),
-    exchange_(partition, this), near_(&team_)
+    exchange_(partition, this), near_(&team_), functions_(&team_)
 {
     static_assert(static_cast<int>(Stage::Count) <= Team::c_accounts);
 }
@@ -183,6 +183,19 @@ void CpuBackend<Real>::exclusions()
 }
 
 template<class Real>
+void CpuBackend<Real>::nearFunction()
+{
+    functions_.compute(
+            list_,
+            leaves().grid,
+            discretisation_.boundary,
+            discretisation_.ws,
+            [this](int i, int j) { return near_.isExcluded(i, j); },
+            wantsPotentials());
+    functions_.addSums(&sums_);
+}
+
+template<class Real>
 void CpuBackend<Real>::p2p()
 {
     // done beside P2M
@@ -190,7 +203,8 @@ void CpuBackend<Real>::p2p()
                  partition_ ? &ghosts_ : nullptr,
                  leaves().grid,
                  discretisation_.ws,
-                 closeDistance(),
+                 std::max(closeDistance(), functions_.wholeWithin()),
+                 functions_.wholePairs(),
                  this->task_.request,
                  wantsPotentials());
 }

@@ -23,6 +23,7 @@
 #include "cpu/leaf_ranges.h"
 #include "cpu/m2l_periodic.h"
 #include "cpu/near_field.h"
+#include "cpu/near_functions.h"
 #include "cpu/shared_multipoles.h"
 #include "cpu/tree.h"
 #include "operators/scaled_charges.h"
@@ -43,6 +44,8 @@ public:
     {
         near_.setExclusions(offsets, partners, n, static_cast<int>(charges_.q.size()));
     }
+    void setNearPairs(const NearPairs<Real>& pairs) override { functions_.set(pairs); }
+    bool hasNearFunction() const override { return functions_.any(); }
     void setGhosts(const Real* q, int n, double net) override;
     void build(const Discretisation& d) override;
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override;
@@ -51,6 +54,7 @@ public:
     void together(const std::function<void()>& stages) override;
     void sort() override;
     void exclusions() override;
+    void nearFunction() override;
     void p2p() override;
     void p2m() override;
     void m2m(int level) override { tree_->m2m(levels_[level], &levels_[level - 1]); }
@@ -140,6 +144,7 @@ private:
     std::vector<Real> fx_, fy_, fz_; //!< sorted
     std::vector<Real> potentials_;   //!< of the far field, sorted; where they are wanted
     NearField<Real> near_;
+    NearFunctions<Real> functions_;
 
     //! \name Of a partition
     //!@{

@@ -90,6 +90,20 @@ void Exclusions<Real>::set(const int* offsets, const int* partners, int n, int o
 }
 
 template<class Real>
+bool Exclusions<Real>::contains(int i, int j) const
+{
+    const int first = std::min(i, j);
+    if (first + 1 >= static_cast<int>(pairs_.offsets.size()))
+    {
+        return false;
+    }
+    // rows ascend, and every pair is listed at its first particle
+    const auto row = pairs_.partners.begin();
+    return std::binary_search(
+            row + pairs_.offsets[first], row + pairs_.offsets[first + 1], std::max(i, j));
+}
+
+template<class Real>
 auto Exclusions<Real>::cut(const ExcludedPairs& pairs, int own, int threads) -> std::vector<Stretch>
 {
     // a pair takes some 7 ns

@@ -39,6 +39,7 @@ void NearField<Real>::addP2p(const CellList<Real>& list,
                              const Grid& grid,
                              int ws,
                              double closeDistance,
+                             const std::vector<std::pair<int, int>>& further,
                              const Request& request,
                              bool potentials)
 {
@@ -51,7 +52,8 @@ void NearField<Real>::addP2p(const CellList<Real>& list,
     task_.virial     = request.virial;
     task_.potentials = potentials;
     taskOfGhosts_    = task_;
-    const auto close = exclusions_.close();
+    auto close       = exclusions_.close();
+    close.insert(close.end(), further.begin(), further.end());
     if (!close.empty())
     {
         sortClosePairs(close, list, ghosts);

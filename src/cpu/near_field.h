@@ -50,14 +50,19 @@ public:
     /*! \brief Pairs of particles in near cells, by the next run of the team.
      *  \param[in] ghosts  of other ranks, or null: they act on ours, and get nothing
      *  \param[in] grid    outlives the run
-     *  \param[in] closeDistance  that of addSubtraction(), which has been done */
+     *  \param[in] closeDistance  nm, within which pairs that are left out are: those of
+     *                            addSubtraction(), which has been done, and further ones
+     *  \param[in] further        not excluded, i < j, before sorting; at most surelyNear() apart */
     void addP2p(const CellList<Real>& list,
                 const CellList<Real>* ghosts,
                 const Grid& grid,
                 int ws,
                 double closeDistance,
+                const std::vector<std::pair<int, int>>& further,
                 const Request& request,
                 bool potentials);
+    //! Whether a pair of particles that are not ghosts is excluded.
+    bool isExcluded(int i, int j) const { return exclusions_.contains(i, j); }
     //! Adds what both have summed up, after their runs.
     void addSums(StageSums* sums) const;
 

@@ -99,6 +99,10 @@ Totals Pipeline<Real>::runStages(const Task<Real>& task)
         // the near field comes first so that a GPU has it beside the far field
         stage(Stage::Sort, [&] { backend_->sort(); });
         stage(Stage::Exclusions, [&] { backend_->exclusions(); });
+        if (backend_->hasNearFunction())
+        {
+            stage(Stage::NearFunction, [&] { backend_->nearFunction(); });
+        }
         stage(Stage::P2p, [&] { backend_->p2p(); });
         stage(Stage::P2m, [&] { backend_->p2m(); });
         for (int level = leaf; level > 0; level--)

@@ -16,6 +16,8 @@ const char* stageName(Stage stage)
             return "Sort";
         case Stage::Exclusions:
             return "Exclusions";
+        case Stage::NearFunction:
+            return "Near function";
         case Stage::P2p:
             return "P2P";
         case Stage::P2m:

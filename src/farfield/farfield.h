@@ -192,12 +192,17 @@ struct StageTime
 //! A function f(r) of the distance of two particles, with a width b of the pair, x = r/b.
 enum class PairFunction
 {
-    Coulomb,  //!< 1/r
-    Gaussian, //!< erf(x)/r: two Gaussian charges
-    Thole,    //!< (1 - (1 + x/2) exp(-x))/r: Thole, Chem. Phys. 59, 341 (1981),
-              //!< doi:10.1016/0301-0104(81)85176-2, for charges
-    SoftCore  //!< (b^6 + r^6)^(-1/6): Beutler et al., Chem. Phys. Lett. 222, 529 (1994),
-              //!< doi:10.1016/0009-2614(94)00397-1
+    //! 1/r
+    Coulomb,
+    //! erf(x)/r, of two Gaussian charges: Kiss, Sega and Baranyai, J. Chem. Theory Comput. 10, 5513
+    //! (2014), doi:10.1021/ct5009069
+    Gaussian,
+    //! (1 - (1 + x/2) exp(-x))/r, damping: Thole, Chem. Phys. 59, 341 (1981),
+    //! doi:10.1016/0301-0104(81)85176-2
+    Thole,
+    //! (b^6 + r^6)^(-1/6): Beutler et al., Chem. Phys. Lett. 222, 529 (1994),
+    //! doi:10.1016/0009-2614(94)00397-1
+    SoftCore
 };
 
 //! The width b of a pair, of the widths v and w of its particles.
@@ -206,6 +211,13 @@ enum class WidthRule
     RootSumSquare, //!< sqrt(v^2 + w^2): of two charges with densities like exp(-r^2/w^2)
     GeometricMean, //!< sqrt(v w)
     Larger         //!< max(v, w)
+};
+
+//! What pairs have in place of 1/r at short distance, see Solver::setNearFunction().
+struct NearFunction
+{
+    PairFunction function = PairFunction::Coulomb;
+    WidthRule rule        = WidthRule::RootSumSquare;
 };
 
 //! Access for farfield_cuda.h.

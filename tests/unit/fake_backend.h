@@ -31,6 +31,11 @@ public:
         rows.assign(offsets, offsets + n + 1);
         partnersOf.assign(partners, partners + offsets[n]);
     }
+    void setNearPairs(const NearPairs<double>& pairs) override
+    {
+        fail("setNearPairs");
+        hasFunctions = pairs.any();
+    }
     void build(const Discretisation& discretisation) override
     {
         calls.push_back("build");
@@ -53,6 +58,8 @@ public:
     }
     void sort() override { stage("sort"); }
     void exclusions() override { stage("exclusions"); }
+    bool hasNearFunction() const override { return hasFunctions; }
+    void nearFunction() override { stage("near function"); }
     void p2p() override { stage("p2p"); }
     void p2m() override { stage("p2m"); }
     void m2m(int level) override { stage("m2m " + std::to_string(level)); }
@@ -79,6 +86,7 @@ public:
     ErrorCode code      = ErrorCode::OutOfMemory;
     mutable int repeats = 0;
     double ofP2p        = 0;
+    bool hasFunctions   = false;
 
     std::vector<double> charges;
     std::vector<int> rows, partnersOf;

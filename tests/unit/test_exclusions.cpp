@@ -6,14 +6,19 @@
 /*! \file
  *  \brief Excluded pairs: which count, and how they are left out, must not show in the forces.
  */
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
+#include <set>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "backend/backend.h"
 #include "cells/cell_shape.h"
 #include "cells/excluded_pairs.h"
+#include "cpu/exclusions.h"
 
 #include "box_matrix.h"
 #include "reference.h"
@@ -63,6 +68,44 @@ TEST(ExcludedPairs, ThatAreSurelyNearAreInNearCells)
                     const double cells = near * normal.dot(grid.inverseEdges().col(k));
                     EXPECT_LT(cells, ws) << named.name;
                 }
+            }
+        }
+    }
+}
+
+//! Of one and of many stretches, which list pairs differently.
+TEST(ExcludedPairs, AreFoundInEitherOrder)
+{
+    constexpr int n = 4000;
+    std::mt19937 random(9);
+    std::set<std::pair<int, int>> pairs;
+    ExcludedPairs rows = { { 0 }, {} };
+    for (int i = 0; i < n; ++i)
+    {
+        for (const int step : { 1, 2, 900 })
+        {
+            const int j = i + step;
+            if (j < n && random() % 2 == 0)
+            {
+                rows.partners.push_back(j);
+                pairs.emplace(i, j);
+            }
+        }
+        rows.offsets.push_back(static_cast<int>(rows.partners.size()));
+    }
+    for (const int threads : { 1, 8 })
+    {
+        Exclusions<double> exclusions;
+        EXPECT_FALSE(exclusions.contains(3, 4));
+        exclusions.set(rows.offsets.data(), rows.partners.data(), n, n, threads);
+        for (int i = 0; i < n; ++i)
+        {
+            for (const int step : { 1, 2, 3, 900 })
+            {
+                const int j   = (i + step) % n;
+                const bool is = pairs.count({ std::min(i, j), std::max(i, j) }) > 0;
+                ASSERT_EQ(exclusions.contains(i, j), is) << i << " and " << j;
+                ASSERT_EQ(exclusions.contains(j, i), is) << j << " and " << i;
             }
         }
     }

@@ -65,6 +65,14 @@ TEST_F(PipelineOfStages, GoesUpTheTreeAndDownAgain)
                       "collect" }));
 }
 
+TEST_F(PipelineOfStages, HasNearFunctionsBeforeTheNearField)
+{
+    backend.hasFunctions = true;
+    run();
+    EXPECT_EQ(Calls(backend.calls.begin(), backend.calls.begin() + 4),
+              Calls({ "sort", "exclusions", "near function", "p2p" }));
+}
+
 TEST_F(PipelineOfStages, RepeatsWhatHadTooLittleRoom)
 {
     backend.repeats = 2;
