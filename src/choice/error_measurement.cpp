@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "choice/even_places.h"
-#include "choice/exact_forces.h"
+#include "choice/exact_near.h"
 #include "choice/worst_positions.h"
 #include "plan/cost_model.h"
 #include "plan/open_box.h"
@@ -312,19 +314,43 @@ std::vector<double> ErrorMeasurement<Real>::exactForces(const Real* x, const Mat
     const PointCharges<Real> particles = {
         x, charges_->charges().data(), charges_->count(), charges_->excluded()
     };
-    std::vector<double> forces;
-    if (options_.boundary == Boundary::Open)
+    const bool isSlab = isOpenAlong(options_.boundary, 2) && options_.boundary != Boundary::Open;
+    const double thickness = isSlab ? charges_->extent(x)[2] : 0;
+    std::optional<ExactForces> images;
+    if (options_.boundary != Boundary::Open)
     {
-        forces = ExactForces::ofOpen(particles, options_.coulombConstant);
+        images.emplace(options_.boundary, box, thickness, charges_->charged());
+        if (!images->areCheap())
+        {
+            return {};
+        }
+    }
+    const auto coulomb = [&](const PointCharges<Real>& of)
+    {
+        return images ? (*images)(of, options_.coulombConstant)
+                      : ExactForces::ofOpen(of, options_.coulombConstant);
+    };
+    std::vector<double> forces;
+    if (charges_->nearPairs().any())
+    {
+        Mat3 imageBox = box;
+        if (isSlab)
+        {
+            // so high that no image is nearer
+            imageBox.row(2) = 3 * (thickness + box(0, 0) + box(1, 1)) * Vec3::UnitZ();
+        }
+        const MinimumImage image = MinimumImage::of(imageBox);
+        const ExactNear near(particles,
+                             charges_->nearPairs(),
+                             images ? &image : nullptr,
+                             options_.coulombConstant);
+        forces = coulomb({ particles.x, particles.q, particles.n, near.leftOut });
+        std::transform(
+                forces.begin(), forces.end(), near.forces.begin(), forces.begin(), std::plus<>());
     }
     else
     {
-        const double thickness = isOpenAlong(options_.boundary, 2) ? charges_->extent(x)[2] : 0;
-        const ExactForces sum(options_.boundary, box, thickness, charges_->charged());
-        if (sum.areCheap())
-        {
-            forces = sum(particles, options_.coulombConstant);
-        }
+        forces = coulomb(particles);
     }
     // charges at one place have no force between them that is a number
     const bool areNumbers =

@@ -25,7 +25,7 @@ namespace
 {
 
 //! Changes with the meaning of the array.
-constexpr double c_version = 9;
+constexpr double c_version = 10;
 //! Version and checksum.
 constexpr size_t c_header = 2;
 
@@ -107,6 +107,8 @@ void forNumbers(State& state, const Function& f)
     f(state.numbers.acting);
     f(state.numbers.withPartners);
     f(state.numbers.inExcess);
+    f(state.numbers.wide);
+    f(state.numbers.nearRange);
     f(d.accuracy);
     f(d.systemFactor);
     f(d.measuredError);
@@ -161,7 +163,8 @@ bool isA(double number)
 
 bool areSound(const ParticleNumbers& n)
 {
-    return n.takingPart >= 0 && n.acting >= 0 && n.withPartners >= 0 && n.inExcess >= 0;
+    return n.takingPart >= 0 && n.acting >= 0 && n.withPartners >= 0 && n.inExcess >= 0
+           && n.wide >= 0 && n.nearRange >= 0;
 }
 
 //! Whether the cells are some that could have been chosen for the box.

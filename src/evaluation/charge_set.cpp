@@ -21,7 +21,8 @@ namespace
 constexpr int c_few = 20000;
 
 //! Whether a number is about what it was.
-bool isLike(long long now, long long then)
+template<class Number>
+bool isLike(Number now, Number then)
 {
     constexpr double c_other = 1.5;
     return static_cast<double>(now) <= c_other * static_cast<double>(then)
@@ -44,7 +45,8 @@ bool ParticleNumbers::standFor(const ParticleNumbers& now) const
 {
     const bool areCharges = now.acting == 0
                             || (isLike(now.acting, acting) && isLike(now.withPartners, withPartners)
-                                && std::abs(now.inExcess - inExcess) <= now.acting / 2);
+                                && std::abs(now.inExcess - inExcess) <= now.acting / 2
+                                && isLike(now.wide, wide) && isLike(now.nearRange, nearRange));
     return areCharges && isLike(now.takingPart, takingPart);
 }
 
@@ -75,6 +77,8 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
     if (isOtherCount)
     {
         std::swap(excluded_, none);
+        nearPairs_ = {};
+        backend_->setNearPairs(nearPairs_);
     }
     charges_.swap(charges);
     pairsStand_ = pairsStand_ && !isOtherCount && takesPart == takesPart_;
@@ -138,6 +142,14 @@ void ChargeSet<Real>::setExclusions(const int* offsets, const int* partners)
     std::swap(excluded_, all);
     withPartners_ = withPartners;
     pairsStand_   = true;
+}
+
+template<class Real>
+void ChargeSet<Real>::setNearPairs(const NearPairs<Real>& pairs)
+{
+    NearPairs<Real> own = pairs;
+    backend_->setNearPairs(pairs);
+    std::swap(nearPairs_, own);
 }
 
 template<class Real>

@@ -48,6 +48,8 @@ struct ParticleNumbers
     long long acting       = 0; //!< those whose charge does something, see c_idleCharge
     long long withPartners = 0; //!< those with a charge that have an excluded partner with a charge
     long long inExcess     = 0; //!< charges of one sign that none of the other sign balances
+    long long wide         = 0; //!< those that have a width, see NearPairs
+    double nearRange       = 0; //!< nm, of near functions
 
     ParticleNumbers() = default;
     ParticleNumbers(long long ofChoice, const ChargeSums& sums, long long ofPairs);
@@ -56,9 +58,9 @@ struct ParticleNumbers
      *
      *  Numbers are within a factor of 1.5 of each other. What is left of forces without the excluded
      *  pairs may be far less than they were, and the same error then more of them. The error of a few
-     *  charges, or of charges of one sign, says little about that of many, or of both signs. Particles
-     *  without a charge have no forces at all: any choice does for them, and theirs says nothing about
-     *  charges. */
+     *  charges, or of charges of one sign, says little about that of many, or of both signs. Near
+     *  functions change the forces that the error is a part of. Particles without a charge have no
+     *  forces at all: any choice does for them, and theirs says nothing about charges. */
     bool standFor(const ParticleNumbers& now) const;
 };
 
@@ -73,12 +75,14 @@ class ChargeSet
 public:
     explicit ChargeSet(Backend<Real>* backend) : backend_(backend) {}
 
-    //! Sets the charges, [n], and gives up the exclusions if the number has changed. Nothing has
-    //! changed if it throws.
+    //! Sets the charges, [n], and gives up exclusions and near functions if the number has changed.
+    //! Nothing has changed if it throws.
     void setCharges(const Real* q, int n);
     //! Sets the excluded pairs, for as many particles as there are. Nothing has changed if it
     //! throws.
     void setExclusions(const int* offsets, const int* partners);
+    //! Sets near functions, for as many particles as there are. Nothing has changed if it throws.
+    void setNearPairs(const NearPairs<Real>& pairs);
     //! Gives the excluded pairs to the backend if charges have changed what counts of them.
     void completePairs();
     //! Lets particles without a charge take part, from here on. Nothing has changed if it throws.
@@ -107,9 +111,16 @@ public:
     double squaredCharges() const { return sums_.squared; }
     bool hasExclusions() const { return !excluded_.partners.empty(); }
     //! What cells are chosen for, once the pairs are complete.
-    ParticleNumbers numbers() const { return { takingPart(), sums_, withPartners_ }; }
+    ParticleNumbers numbers() const
+    {
+        ParticleNumbers numbers(takingPart(), sums_, withPartners_);
+        numbers.wide      = nearPairs_.wide;
+        numbers.nearRange = nearPairs_.range;
+        return numbers;
+    }
     //! The excluded pairs as they were set.
     const ExcludedPairs& excluded() const { return excluded_; }
+    const NearPairs<Real>& nearPairs() const { return nearPairs_; }
     //! The charges, e, [count()].
     const std::vector<Real>& charges() const { return charges_; }
     //! Whether there are so few particles that sums over all pairs are no great expense.
@@ -145,6 +156,7 @@ private:
     ExcludedPairs excluded_ = { { 0 }, {} };  //!< all of them; the backend has those that count
     bool pairsStand_        = true;           //!< whether it has
     long long withPartners_ = 0;
+    NearPairs<Real> nearPairs_;
     std::vector<Real> charges_;
     ChargeSums sums_;
 };

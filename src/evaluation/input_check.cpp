@@ -3,6 +3,7 @@
  */
 #include "evaluation/input_check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -184,6 +185,49 @@ void checkExclusions(const int* offsets, const int* partners, int n, int count)
     }
 }
 
+template<class Real>
+void checkWidths(const NearFunction& function, const Real* widths, int n, int count)
+{
+    if (n != count)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The widths are for " + text(n) + " particles, the charges for " + text(count)
+                            + ": set the charges first.");
+    }
+    for (int i = 0; function.function != PairFunction::Coulomb && i < n; i++)
+    {
+        if (!std::isfinite(widths[i]) || widths[i] < 0)
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The width of particle " + text(i) + ", "
+                                + text(static_cast<double>(widths[i]))
+                                + " nm, must be finite and not negative.");
+        }
+    }
+}
+
+void checkNearRange(double range, const Mat3& box, Boundary boundary)
+{
+    if (range == 0)
+    {
+        return;
+    }
+    const Mat3 inverse = box.inverse();
+    double width       = std::numeric_limits<double>::infinity();
+    for (int k = 0; k < 3; k++)
+    {
+        width = isOpenAlong(boundary, k) ? width : std::min(width, 1 / inverse.col(k).norm());
+    }
+    if (!(range <= 0.5 * width))
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The near function differs from 1/r within " + text(range)
+                            + " nm, which is more than half of the smallest distance of opposite "
+                              "faces of the box, "
+                            + text(width) + " nm: smaller widths need less.");
+    }
+}
+
 void checkGroups(const int* group, int n, int groups)
 {
     if (groups < 1)
@@ -315,6 +359,8 @@ template void checkOptions<float>(const Options&);
 template void checkOptions<double>(const Options&);
 template void checkCharges(const float*, int);
 template void checkCharges(const double*, int);
+template void checkWidths(const NearFunction&, const float*, int, int);
+template void checkWidths(const NearFunction&, const double*, int, int);
 template Vec3 checkedExtent(const float*, const std::vector<char>&, const char*);
 template Vec3 checkedExtent(const double*, const std::vector<char>&, const char*);
 template void checkPositions(const float*, const std::vector<char>&, const Mat3&, const char*);

@@ -46,6 +46,12 @@ void checkCharges(const Real* q, int n);
  *  \param[in] partners  [offsets[n]], 0 to n - 1
  *  \param[in] count    number of the charges, which n has to be */
 void checkExclusions(const int* offsets, const int* partners, int n, int count);
+/*! \param[in] widths  of near functions, nm, [n]: finite, not negative; null where pairs have 1/r
+ *  \param[in] count   number of the charges, which n has to be */
+template<class Real>
+void checkWidths(const NearFunction& function, const Real* widths, int n, int count);
+//! That one image of a pair is within the range of a near function, nm, at most.
+void checkNearRange(double range, const Mat3& box, Boundary boundary);
 //! \param[in] group  [n], 0 to groups - 1
 void checkGroups(const int* group, int n, int groups);
 //! \param[in] x  [n][3], nm: finite, and so near that a cell can be told

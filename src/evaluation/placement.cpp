@@ -3,6 +3,7 @@
  */
 #include "evaluation/placement.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -20,9 +21,24 @@ constexpr double c_worthNarrowing = 2;
 } // namespace
 
 template<class Real>
-Place<Real> Placement<Real>::onHost(const Real* x, const double box[3][3]) const
+Mat3 Placement<Real>::boxFor(const double box[3][3]) const
 {
     const Mat3 checked = checkedBox(box, options_.boundary);
+    checkNearRange(charges_->nearPairs().range, checked, options_.boundary);
+    return checked;
+}
+
+template<class Real>
+double Placement<Real>::kept(const Mat3& box) const
+{
+    // layers that are farther apart have 1/r between them
+    return std::max(keptWidth(box, options_), charges_->nearPairs().range);
+}
+
+template<class Real>
+Place<Real> Placement<Real>::onHost(const Real* x, const double box[3][3]) const
+{
+    const Mat3 checked = boxFor(box);
     if (options_.boundary == Boundary::Periodic)
     {
         return { checked, Vec3::Zero(), {} };
@@ -34,7 +50,7 @@ Place<Real> Placement<Real>::onHost(const Real* x, const double box[3][3]) const
 template<class Real>
 Place<Real> Placement<Real>::onDevice(const Task<Real>& task, GpuBackend<Real>* gpu) const
 {
-    const Mat3 box = checkedBox(task.box, options_.boundary);
+    const Mat3 box = boxFor(task.box);
     if (options_.boundary == Boundary::Periodic)
     {
         return { box, Vec3::Zero(), {} };
@@ -70,8 +86,7 @@ Place<Real> Placement<Real>::withoutImages(const Mat3& box,
     Place<Real> place = { ours, extentInBox(options_.boundary, box, extent), {} };
     if (mayBeNarrowed(box, extent))
     {
-        NarrowedSlab<Real> narrowed(
-                positions(), charges_->areChosenFor(), keptWidth(box, options_));
+        NarrowedSlab<Real> narrowed(positions(), charges_->areChosenFor(), kept(box));
         if (narrowed.any() && c_worthNarrowing * narrowed.height() <= extent[2])
         {
             place.extent[2] = narrowed.height();
@@ -88,7 +103,7 @@ bool Placement<Real>::mayBeNarrowed(const Mat3& box, const Vec3& extent) const
     return options_.boundary == Boundary::Slab
            && !(operators_->exist()
                 && extent[2] <= largestLike(operators_->discretisation().extent)[2])
-           && extent[2] > c_worthNarrowing * keptWidth(box, options_);
+           && extent[2] > c_worthNarrowing * kept(box);
 }
 
 template<class Real>

@@ -51,6 +51,10 @@ public:
     void checkPoints(const Real* at, int points, const double box[3][3]) const;
 
 private:
+    //! \throws Error  InvalidArgument: not legal, or too narrow for near functions
+    Mat3 boxFor(const double box[3][3]) const;
+    //! Width, nm, that empty layers keep.
+    double kept(const Mat3& box) const;
     /*! \param[in] box        whose vectors along periodic axes count
      *  \param[in] positions  returns those in host memory; called if something may be narrowed */
     Place<Real> withoutImages(const Mat3& box,

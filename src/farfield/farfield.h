@@ -241,8 +241,9 @@ public:
      *
      *  Order and cells are chosen on the first call. They are chosen anew
      *  - when the box has changed much;
-     *  - when the number of particles, of those with a charge, or of those with excluded partners has
-     *    grown or shrunk by more than a factor of 1.5;
+     *  - when the number of particles, of those with a charge, of those with excluded partners, or of
+     *    those with a width (see Solver::setNearFunction()) has grown or shrunk by more than a factor
+     *    of 1.5, or the range of near functions has;
      *  - when the charges of one sign that none of the other sign balances have become more or fewer by
      *    half of all charges;
      *  - when forces have become much weaker or stronger (by a fifth where there are many particles),
@@ -356,8 +357,8 @@ public:
      *                 asked device is not available */
     explicit Solver(const Options& options);
 
-    /*! \brief Sets the number of particles and their charges; clears the exclusions if the number
-     *         changes. Particles whose charge is zero get no force. On the CPU they cost nothing
+    /*! \brief Sets the number of particles and their charges; clears exclusions and near functions if
+     *         the number changes. Particles whose charge is zero get no force. On the CPU they cost nothing
      *         until evaluate() is asked for potentials.
      *  \param[in] q  charges, e, [n]
      *  \param[in] n  number of particles, 0 to 2^30
@@ -391,6 +392,37 @@ public:
      *                 OutOfMemory. The old exclusions hold then */
     void setExclusions(const int* offsets, const int* partners, int n);
 
+    /*! \brief Sets the function f(r) that pairs have in place of 1/r at short distance, and the widths
+     *         of particles.
+     *
+     *  A pair of width b has the energy k q_i q_j f(r), see PairFunction and WidthRule. Far cells, and
+     *  pairs beyond a range, have 1/r:
+     *  - Gaussian and Thole decay. At the range the forces of f and of 1/r are equal to rounding: 4.3 b
+     *    and 22 b in single, 6.2 b and 44 b in double precision.
+     *  - SoftCore comes near 1/r as b^6/(6 r^7). Its range ends where its force differs from that of 1/r
+     *    by a thirtieth of Options::accuracy: 7 b at an accuracy of 3e-4.
+     *
+     *  The range of all pairs is that of the largest width that the rule gives for two particles of the
+     *  largest width. A pair of width 0 has 1/r. An excluded pair has no energy. A point of evaluateAt()
+     *  has the width 0.
+     *
+     *  Pairs may be at one place, where 1/r has no value. The energy of a particle with itself is not
+     *  included: of Gaussian charges with WidthRule::RootSumSquare it is k q_i^2/(sqrt(2 pi) w_i). The
+     *  trace of the virial is not -energy/2.
+     *
+     *  The CPU alone has near functions, and a DistributedSolver has none. Every pair within the range
+     *  costs time, see the stage "Near function" in timings().
+     *
+     *  The function is kept until another one is set or the number of particles changes.
+     *  \param[in] function  what pairs have; with PairFunction::Coulomb the widths may be null
+     *  \param[in] widths    nm, [n], >= 0
+     *  \param[in] n         number of particles, as in setCharges()
+     *  \throws Error  InvalidArgument: n differs, or a width is negative or not finite (the index is
+     *                 named); Unsupported: on a GPU; OutOfMemory. The old function holds then.
+     *                 evaluate() throws InvalidArgument where the range is more than half of the
+     *                 smallest distance of opposite faces of the box, along axes with images */
+    void setNearFunction(const NearFunction& function, const Real* widths, int n);
+
     using CoulombSolver<Real>::evaluate;
     /*! \brief As evaluate() above, with the potentials of the particles.
      *  \param[in]     x        as above
@@ -414,7 +446,7 @@ public:
      *  With all images and the background of periodic boundaries. Excluded pairs do not count: they
      *  are pairs of particles. Costs an evaluation of the particles with the points among them, by
      *  operators of its own, which stay in memory; they are used again as long as charges,
-     *  exclusions and the number of points are the same.
+     *  exclusions, near functions and the number of points are the same. A point has the width 0.
      *
      *  Fields are off by about Options::accuracy times the RMS Coulomb force over the RMS charge.
      *

@@ -41,11 +41,15 @@ Mat3 openVirial(const Real* x, const std::vector<Real>& forces, const std::vecto
     return -0.25 * (sum + sum.transpose());
 }
 
-/*! \brief Sets that virial, with the trace that follows from the energy.
- *  \param[in,out] totals  energy; gets the virial */
-inline void setOpenVirial(Mat3 virial, Totals* totals)
+/*! \brief Sets that virial.
+ *  \param[in]     isCoulomb  all pairs have 1/r: the trace follows from the energy
+ *  \param[in,out] totals     energy; gets the virial */
+inline void setOpenVirial(Mat3 virial, bool isCoulomb, Totals* totals)
 {
-    virial += (-0.5 * totals->energy - virial.trace()) / 3 * Mat3::Identity();
+    if (isCoulomb)
+    {
+        virial += (-0.5 * totals->energy - virial.trace()) / 3 * Mat3::Identity();
+    }
     for (int k = 0; k < 9; k++)
     {
         totals->virial[k / 3][k % 3] = virial(k / 3, k % 3);

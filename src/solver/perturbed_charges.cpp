@@ -102,6 +102,8 @@ void PerturbedCharges<Real>::refresh()
         difference_->settle();
         difference_->charges().setCharges(q.data(), static_cast<int>(q.size()));
         difference_->charges().setExclusions(pairs.offsets.data(), pairs.partners.data());
+        difference_->charges().setNearPairs(
+                all_->charges().nearPairs().of(perturbation_->perturbed()));
         isStale_ = false;
     }
 }

@@ -36,7 +36,7 @@ public:
     //! Both states, and what they are mixed with.
     std::vector<WeightedCharges<Real>> states(double lambda) const;
     //! Excluded pairs are others.
-    void forgetExclusions() { isStale_ = true; }
+    void forgetPairs() { isStale_ = true; }
     //! Mixes charges for which cells are chosen, whatever lambda.
     void mixForChoice() override { mix(perturbation_->lambdaOfLargerCharges()); }
     //! Makes the charges those of a lambda.

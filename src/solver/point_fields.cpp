@@ -40,6 +40,9 @@ void PointFields<Real>::setUp(const ChargeSet<Real>& charges, int points)
     offsets.resize(q.size() + 1, offsets.back());
     all_->charges().setCharges(q.data(), static_cast<int>(q.size()));
     all_->charges().setExclusions(offsets.data(), excluded.partners.data());
+    NearPairs<Real> nearPairs = charges.nearPairs();
+    nearPairs.widths.resize(nearPairs.any() ? q.size() : 0, Real(0)); // points have no width
+    all_->charges().setNearPairs(nearPairs);
     points_ = points;
 }
 

@@ -176,7 +176,9 @@ Totals SingleState<Real>::runStages(const Task<Real>& task)
     Totals totals                = evaluator_.pipeline().run(staged);
     if (isOpenVirial)
     {
-        setOpenVirial(openVirial(task.x, own, charges_.isCharged()), &totals);
+        setOpenVirial(openVirial(task.x, own, charges_.isCharged()),
+                      !charges_.nearPairs().any(),
+                      &totals);
     }
     for (size_t k = 0; k < own.size(); k++)
     {
@@ -351,7 +353,7 @@ Totals SingleState<Real>::wait(const std::function<Totals(const Totals&)>& compl
     }
     if (enqueuedVirial_)
     {
-        setOpenVirial(*enqueuedVirial_, &totals);
+        setOpenVirial(*enqueuedVirial_, !charges_.nearPairs().any(), &totals);
     }
     return totals;
 }

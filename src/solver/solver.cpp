@@ -26,7 +26,8 @@ const Error
 
 template<class Real>
 Solver<Real>::Impl::Impl(const Options& options) :
-    all_(options), perturbed_(options, &all_), pointFields_(all_.evaluator().optionsInUse(options))
+    accuracy_(options.accuracy), all_(options), perturbed_(options, &all_),
+    pointFields_(all_.evaluator().optionsInUse(options))
 {
 }
 
@@ -58,7 +59,17 @@ void Solver<Real>::Impl::setExclusions(const int* offsets, const int* partners, 
     all_.settle();
     checkExclusions(offsets, partners, n, all_.charges().count());
     all_.charges().setExclusions(offsets, partners);
-    perturbed_.forgetExclusions();
+    perturbed_.forgetPairs();
+    pointFields_.forget();
+}
+
+template<class Real>
+void Solver<Real>::Impl::setNearFunction(const NearFunction& function, const Real* widths, int n)
+{
+    all_.settle();
+    checkWidths(function, widths, n, all_.charges().count());
+    all_.charges().setNearPairs(NearPairs<Real>(function, widths, n, accuracy_));
+    perturbed_.forgetPairs();
     pointFields_.forget();
 }
 
@@ -300,6 +311,11 @@ template<class Real>
 void Solver<Real>::setExclusions(const int* offsets, const int* partners, int n)
 {
     impl().enter([&] { impl().setExclusions(offsets, partners, n); });
+}
+template<class Real>
+void Solver<Real>::setNearFunction(const NearFunction& function, const Real* widths, int n)
+{
+    impl().enter([&] { impl().setNearFunction(function, widths, n); });
 }
 template<class Real>
 Totals Solver<Real>::evaluate(const Real* x,

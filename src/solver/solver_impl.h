@@ -30,6 +30,7 @@ public:
     void setCharges(const Real* q, int n);
     void setPerturbedCharges(const Real* chargesA, const Real* chargesB, int n);
     void setExclusions(const int* offsets, const int* partners, int n);
+    void setNearFunction(const NearFunction& function, const Real* widths, int n);
     void evaluateAt(const Task<Real>& task, const Points<Real>& points);
     std::vector<double> groupEnergies(const Task<Real>& task, const int* group, int groups);
 
@@ -53,6 +54,7 @@ private:
     //! The charges have been set: who has mixed them.
     void setMixed() { all_.setMixed(perturbed_.any() ? &perturbed_ : nullptr); }
 
+    double accuracy_; //!< Options::accuracy
     SingleState<Real> all_;
     PerturbedCharges<Real> perturbed_;
     PointFields<Real> pointFields_;

@@ -9,6 +9,8 @@
 #include <cmath>
 
 #include <limits>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -234,6 +236,67 @@ TEST_F(Charges, HaveTheChoiceOfAboutAsManyAndOfTheSameSigns)
     EXPECT_FALSE(balanced.standFor(ofOne));
     EXPECT_FALSE(ofOne.standFor(balanced));
     EXPECT_TRUE(ofOne.standFor(ofOther));
+}
+
+TEST_F(Charges, KeepNearFunctionsUntilTheirNumberChanges)
+{
+    const NearFunction smeared       = { PairFunction::Gaussian, WidthRule::Larger };
+    const std::vector<double> widths = { 0.1, 0, 0.2, 0 };
+    set({ 1, 1, 1, 1 });
+    charges.setNearPairs({ smeared, widths.data(), 4, 1e-3 });
+    set({ 1, 1, 1, 2 });
+    EXPECT_TRUE(backend.hasFunctions);
+    EXPECT_EQ(charges.nearPairs().width(0, 2), 0.2);
+    backend.failing = "setNearPairs";
+    EXPECT_THROW(charges.setNearPairs({}), Error);
+    EXPECT_TRUE(charges.nearPairs().any());
+    backend.failing = "";
+    set({ 1, 1, 1 });
+    EXPECT_FALSE(backend.hasFunctions);
+    EXPECT_FALSE(charges.nearPairs().any());
+}
+
+//! As those of GPUs.
+TEST_F(Charges, HaveNoNearFunctionsOnBackendsWithoutThem)
+{
+    const std::vector<double> widths = { 0.1, 0 };
+    const NearPairs<double> pairs(
+            { PairFunction::Gaussian, WidthRule::Larger }, widths.data(), 2, 1e-3);
+    EXPECT_NO_THROW(backend.Backend<double>::setNearPairs({}));
+    try
+    {
+        backend.Backend<double>::setNearPairs(pairs);
+        FAIL() << "accepted";
+    }
+    catch (const Error& error)
+    {
+        EXPECT_EQ(error.code(), ErrorCode::Unsupported);
+        EXPECT_STREQ(error.parameter(), "device");
+        EXPECT_NE(std::string(error.what()).find("Near functions"), std::string::npos);
+    }
+}
+
+TEST_F(Charges, HaveTheChoiceOfAboutTheSameWidths)
+{
+    set({ 1, -1, 1, -1 });
+    const auto numbersOf = [&](PairFunction function, const std::vector<double>& widths)
+    {
+        charges.setNearPairs({ { function, WidthRule::Larger }, widths.data(), 4, 1e-3 });
+        return charges.numbers();
+    };
+    const ParticleNumbers smeared = numbersOf(PairFunction::Gaussian, { 0.1, 0.1, 0.1, 0.1 });
+    const ParticleNumbers alike   = numbersOf(PairFunction::Gaussian, { 0.1, 0.12, 0, 0.1 });
+    const ParticleNumbers wider   = numbersOf(PairFunction::Gaussian, { 0.1, 0.1, 0.1, 0.2 });
+    const ParticleNumbers fewer   = numbersOf(PairFunction::Gaussian, { 0.1, 0, 0, 0 });
+    const ParticleNumbers damped  = numbersOf(PairFunction::Thole, { 0.1, 0.1, 0.1, 0.1 });
+    const ParticleNumbers none    = numbersOf(PairFunction::Coulomb, { 0.1, 0.1, 0.1, 0.1 });
+    EXPECT_TRUE(smeared.standFor(alike));
+    for (const ParticleNumbers& other : { wider, fewer, damped, none })
+    {
+        EXPECT_FALSE(smeared.standFor(other));
+        EXPECT_FALSE(other.standFor(smeared));
+    }
+    EXPECT_TRUE(none.standFor(none));
 }
 
 } // namespace

@@ -49,6 +49,8 @@ SavedState stateFor(const NamedBox& named, const Options& options)
     state.numbers.acting       = 11;
     state.numbers.withPartners = 7;
     state.numbers.inExcess     = 3;
+    state.numbers.wide         = 5;
+    state.numbers.nearRange    = 0.43;
     state.discretisation       = chooseDiscretisation(
             { options, Device::Cpu, box, state.numbers.takingPart, box.determinant() });
     state.strain(0, 1) = state.strain(1, 0) = 1e-3;
@@ -91,6 +93,8 @@ TEST(SavedStates, ComeBackAsTheyWere)
             EXPECT_EQ(back.numbers.acting, 11);
             EXPECT_EQ(back.numbers.withPartners, 7);
             EXPECT_EQ(back.numbers.inExcess, 3);
+            EXPECT_EQ(back.numbers.wide, 5);
+            EXPECT_EQ(back.numbers.nearRange, 0.43);
             EXPECT_THROW(decodeState(saved, options, Device::Cpu, sizeof(float)), Error)
                     << "other precision";
         }
