@@ -28,6 +28,7 @@ void bind(nb::module_& module, const char* name)
             .def("set_charges", &Class::setCharges)
             .def("set_perturbed_charges", &Class::setPerturbedCharges)
             .def("set_exclusions", &Class::setExclusions)
+            .def("set_near_function", &Class::setNearFunction)
             .def("prepare", &Class::prepare)
             .def("evaluate",
                  &Class::evaluate,

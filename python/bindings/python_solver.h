@@ -171,6 +171,33 @@ public:
         checkSize(offsets.size(), count_ + 1, "offsets (one more than particles)");
         solver_.setExclusions(offsets.data(), partners.data(), sizeOf(count_));
     }
+    void setNearFunction(const std::string& name,
+                         const std::string& rule,
+                         const Vector<Real>& widths)
+    {
+        struct Function
+        {
+            const char* name;
+            PairFunction value;
+        };
+        struct Rule
+        {
+            const char* name;
+            WidthRule value;
+        };
+        static constexpr Function c_functions[] = { { "coulomb", PairFunction::Coulomb },
+                                                    { "gaussian", PairFunction::Gaussian },
+                                                    { "thole", PairFunction::Thole },
+                                                    { "soft-core", PairFunction::SoftCore } };
+        static constexpr Rule c_rules[]         = { { "root-sum-square", WidthRule::RootSumSquare },
+                                                    { "geometric-mean", WidthRule::GeometricMean },
+                                                    { "larger", WidthRule::Larger } };
+        checkSize(widths.size(), count_, "widths");
+        solver_.setNearFunction({ named<PairFunction>(c_functions, name, "name"),
+                                  named<WidthRule>(c_rules, rule, "rule") },
+                                widths.data(),
+                                sizeOf(count_));
+    }
     void prepare(const Positions<Real>& x, const Box& box)
     {
         checkSize(x.shape(0), count_, "positions");

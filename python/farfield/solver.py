@@ -20,6 +20,8 @@ from ._library import _core
 _KINDS = {np.dtype(np.float32): _core.SingleSolver, np.dtype(np.float64): _core.DoubleSolver}
 #: Of solvers on a GPU that a child process has from its parent, which it must not destroy.
 _lost = []
+#: How the widths of two particles make that of a pair, unless the caller says so.
+_RULES = {"gaussian": "root-sum-square", "thole": "geometric-mean", "soft-core": "larger", "coulomb": "larger"}
 
 
 @dataclass
@@ -38,7 +40,7 @@ class Solver:
 
     A net charge in a periodic box is neutralised by a uniform background. Threads that use one solver
     wait for each other; what belongs together, as set_charges() and evaluate(), they have to keep
-    together themselves. A solver can be copied and pickled, with its charges, exclusions and cells.
+    together themselves. A solver can be copied and pickled, with its charges, exclusions, widths and cells.
     After fork() it works on in the child, with one thread where the parent has used several; one that
     is on a GPU does not.
 
@@ -114,14 +116,15 @@ class Solver:
         self._options = given
         self._charges = ()  # what was set: of one state, or of two
         self._pairs: Any = None  # rows and partners
+        self._near: Any = None  # function, rule and widths
         self._usual_charge = 0.0
         self._start()
 
     def set_charges(self, charges: ArrayLike) -> None:
         """Sets the number of particles and their charges, e, [n].
 
-        Clears the exclusions if the number changes. Particles without a charge get no force; their potentials are
-        those of others.
+        Clears exclusions and widths if the number changes. Particles without a charge get no force; their
+        potentials are those of others.
         """
         self._set_charges(self._reals("charges", charges, ("n",)))
 
@@ -151,6 +154,44 @@ class Solver:
             rows = offsets, np.ascontiguousarray(pairs[:, 1])
             core.set_exclusions(*rows)
             self._pairs = rows
+
+    def set_near_function(self, name: str, widths: Optional[ArrayLike] = None, rule: Optional[str] = None) -> None:
+        """Sets what pairs have in place of 1/r at short distance, after the charges.
+
+        With the width b of a pair and x = r/b:
+
+        - "gaussian": erf(x)/r, of Gaussian charges with densities like exp(-r^2/w^2), doi:10.1021/ct5009069;
+        - "thole": (1 - (1 + x/2) exp(-x))/r, Thole damping, doi:10.1016/0301-0104(81)85176-2;
+        - "soft-core": (b^6 + r^6)^(-1/6), doi:10.1016/0009-2614(94)00397-1;
+        - "coulomb": 1/r again, for all pairs.
+
+        Pairs with a width may be at one place. The energy of a particle with itself is not included: of Gaussian
+        charges it is k q^2/(sqrt(2 pi) w). The trace of the virial is not -energy/2. Points of evaluate_at() have the
+        width 0. The function differs from 1/r within a range, see Solver::setNearFunction() in the C++ reference, of
+        which the box has to be twice as wide.
+
+        Args:
+            name: the function.
+            widths: of the particles, nm, [n]; 0: pairs have 1/r. None with "coulomb".
+            rule: the width of a pair of those of its particles, v and w: "root-sum-square", "geometric-mean" or
+                "larger". None: "root-sum-square" for Gaussian charges, "geometric-mean" for Thole damping, whose
+                widths are (polarisability)^(1/3) over Thole's parameter, and "larger" for soft cores.
+
+        Raises:
+            ValueError: a name is not one of these, or a width is negative or not finite.
+            RuntimeError: the solver is on a GPU.
+        """
+        name = arguments.text("name", name)
+        if name not in _RULES:
+            raise ValueError(f"name has no value '{name}', but must be one of {', '.join(map(repr, _RULES))}.")
+        rule = _RULES[name] if rule is None else arguments.text("rule", rule)
+        if widths is None and name != "coulomb":
+            raise ValueError(f"widths must be given with '{name}'.")
+        with self.alone() as core:
+            given = np.zeros(self._count) if name == "coulomb" else widths
+            near = name, rule, np.array(self._reals("widths", given, ("n",)))
+            core.set_near_function(*near)
+            self._near = None if name == "coulomb" else near
 
     def prepare(self, x: ArrayLike, box: Optional[ArrayLike] = None) -> None:
         """Chooses order and cells and builds the operators, which the first evaluation does else."""
@@ -185,7 +226,7 @@ class Solver:
         Raises:
             TypeError: an argument is of the wrong type.
             ValueError: a position or the box is not valid, or the accuracy cannot be met; two charges that
-                are no excluded pair are at one place.
+                are no excluded pair are at one place, where they have 1/r.
             MemoryError: memory is exhausted.
         """
         offset, box = _offset(grid_offset), _box(box)
@@ -300,12 +341,13 @@ class Solver:
                 "options": self._options,
                 "charges": self._charges,
                 "pairs": self._pairs,
+                "near": self._near,
                 "cells": core.state(),
             }
 
     def __setstate__(self, state: dict) -> None:
         self.dtype, self._options = state["dtype"], state["options"]
-        self._charges, self._pairs = state["charges"], state["pairs"]
+        self._charges, self._pairs, self._near = state["charges"], state["pairs"], state["near"]
         self._usual_charge = _usual(self._charges)
         self._start()
         if self._needs_other_threads(self._count):
@@ -384,6 +426,8 @@ class Solver:
             setter(*self._charges)
         if self._pairs:
             core.set_exclusions(*self._pairs)
+        if self._near:
+            core.set_near_function(*self._near)
 
     def _make_for(self, work):
         """Replaces the core by another one, for so many particles, which goes on where it is."""
@@ -404,7 +448,8 @@ class Solver:
             (core.set_charges if len(charges) == 1 else core.set_perturbed_charges)(*charges)
             if needs_other:
                 self._adopt(core, count)
-            self._pairs = self._pairs if count == self._count else None
+            if count != self._count:
+                self._pairs = self._near = None
             self._charges = charges
             self._usual_charge = _usual(charges)
 
@@ -444,7 +489,7 @@ class Solver:
             self._refuse_contacts(x, box, potentials is not None)
 
     def _refuse_contacts(self, x, box, with_potentials=False):
-        """Raises if particles that are no excluded pair are at one place."""
+        """Raises if particles are at one place that are no excluded pair and have 1/r."""
         x, periodic = _on_host(x), {"periodic": 3, "slab": 2, "open": 0}[self._options["boundary"]]
         is_regular = bool(np.all(np.diag(box)[:periodic] > 0)) and np.isfinite(x).all()
         if len(x) != self._count or not is_regular:
@@ -459,12 +504,22 @@ class Solver:
             offsets, partners = self._pairs or (np.zeros(self._count + 1, int), np.empty(0))
             return any(b in partners[offsets[a] : offsets[a + 1]] for a, b in ((i, j), (j, i)))
 
-        pair = contacts.pair_at_one_place(x, box, periodic, 10 * self._nearest(), matters, is_excluded)
+        def may_coincide(i, j):
+            return self._have_width(i, j) or is_excluded(i, j)
+
+        pair = contacts.pair_at_one_place(x, box, periodic, 10 * self._nearest(), matters, may_coincide)
         if pair:
             raise ValueError(
                 f"Particles {pair[0]} and {pair[1]} are at one place, where the energy or a potential is infinite: "
                 "move one of them, or exclude the pair."
             )
+
+    def _have_width(self, i, j):
+        """Whether the pair of two particles has another function than 1/r."""
+        if not self._near:
+            return False
+        _, rule, widths = self._near
+        return bool(min(widths[i], widths[j]) > 0 if rule == "geometric-mean" else max(widths[i], widths[j]) > 0)
 
     def _at_points(self, potentials):
         """Potentials at points, infinite where a charge is."""
