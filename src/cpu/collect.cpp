@@ -59,31 +59,25 @@ double CpuBackend<Real>::collectChunk(int begin, int end, double ofBackground)
     const Real idle                   = static_cast<Real>(largestIdle(rootCoulomb_));
     const Real perUnit =
             this->fieldCap_ > 0 ? static_cast<Real>(rootCoulomb_ / this->fieldCap_) : Real(0);
-    for (const auto& own : near_.parts())
+    for (const auto* parts : { &near_.parts(), &functions_.parts() })
     {
-        if (!own.touched[begin / NearForces<Real>::c_chunk])
+        for (const auto& own : *parts)
         {
-            continue;
+            if (!own.touched[begin / NearForces<Real>::c_chunk])
+            {
+                continue;
+            }
+            for (int i = begin; i < end; i++)
+            {
+                fx_[i] += own.x[i];
+                fy_[i] += own.y[i];
+                fz_[i] += own.z[i];
+            }
+            for (int i = begin; wantsPotentials() && i < end; i++)
+            {
+                potentials_[i] += own.potential[i];
+            }
         }
-        for (int i = begin; i < end; i++)
-        {
-            fx_[i] += own.x[i];
-            fy_[i] += own.y[i];
-            fz_[i] += own.z[i];
-        }
-        for (int i = begin; wantsPotentials() && i < end; i++)
-        {
-            potentials_[i] += own.potential[i];
-        }
-    }
-    if (functions_.any())
-    {
-        functions_.addTo(begin,
-                         end,
-                         fx_.data(),
-                         fy_.data(),
-                         fz_.data(),
-                         wantsPotentials() ? potentials_.data() : nullptr);
     }
     double capped = 0;
     for (int i = begin; i < end; i++)

@@ -185,13 +185,13 @@ void CpuBackend<Real>::exclusions()
 template<class Real>
 void CpuBackend<Real>::nearFunction()
 {
-    functions_.compute(
-            list_,
-            leaves().grid,
-            discretisation_.boundary,
-            discretisation_.ws,
-            [this](int i, int j) { return near_.isExcluded(i, j); },
-            wantsPotentials());
+    functions_.compute(list_,
+                       leaves().grid,
+                       discretisation_.boundary,
+                       discretisation_.ws,
+                       near_.exclusions(),
+                       this->task_.request,
+                       wantsPotentials());
     functions_.addSums(&sums_);
 }
 

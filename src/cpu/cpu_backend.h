@@ -43,6 +43,7 @@ public:
     void setExclusions(const int* offsets, const int* partners, int n) override
     {
         near_.setExclusions(offsets, partners, n, static_cast<int>(charges_.q.size()));
+        functions_.forgetExclusions();
     }
     void setNearPairs(const NearPairs<Real>& pairs) override { functions_.set(pairs); }
     bool hasNearFunction() const override { return functions_.any(); }

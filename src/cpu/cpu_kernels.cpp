@@ -13,6 +13,7 @@
 #include "cpu/l2p-inl.h"
 #include "cpu/m2l_list-inl.h"
 #include "cpu/m2l_periodic-inl.h"
+#include "cpu/near_function-inl.h"
 #include "cpu/p2m-inl.h"
 #include "cpu/p2p-inl.h"
 
@@ -25,10 +26,11 @@ namespace HWY_NAMESPACE
 template<class Real>
 const CpuKernels<Real>& kernels()
 {
-    static const CpuKernels<Real> table = { lanesOf<Real>(),  p2m<Real>,      l2p<Real>,
-                                            potentials<Real>, p2p<Real>,      p2pOfGhosts<Real>,
-                                            multiply<Real>,   products<Real>, contract<Real>,
-                                            transform<Real>,  dot<Real>,      exactDot<Real> };
+    static const CpuKernels<Real> table = { lanesOf<Real>(),    p2m<Real>,       l2p<Real>,
+                                            potentials<Real>,   p2p<Real>,       p2pOfGhosts<Real>,
+                                            nearFunction<Real>, multiply<Real>,  products<Real>,
+                                            contract<Real>,     transform<Real>, dot<Real>,
+                                            exactDot<Real> };
     return table;
 }
 const CpuKernels<float>& kernelsFloat()

@@ -13,10 +13,13 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "cells/grid.h"
 #include "operators/lattice_sums.h"
+#include "operators/near_function.h"
 #include "operators/product_table.h"
 #include "operators/solid_harmonics.h"
 
@@ -95,6 +98,77 @@ struct NearTask
     bool energy;
     bool virial;
     bool potentials; //!< implies the energy
+};
+
+//! What a pass of near functions needs.
+template<class Real>
+struct NearFunctionTask
+{
+    Particles<Real> particles; //!< as in NearTask
+    const Real* width;         //!< [sorted] of each what inverseWidth() takes; 0: has none
+    const int* wide;           //!< [cells] particles whose width is not 0
+    const int* cells;          //!< those that are occupied
+    const Grid* grid;
+    bool isRelative; //!< as in NearTask
+    //! Of the cells within the range: the cell itself, a half, and its mirror images.
+    const std::vector<Int3>* displacements;
+    ClosePartners excluded; //!< of each particle, before sorting; null if there are none
+    NearFunction function;
+    Real range2; //!< nm^2
+    Real whole;  //!< in widths of a pair: nearer pairs are listed,
+    Real whole2; //!< nm^2: if they are nearer than this
+    bool virial;
+    bool potentials;
+
+    //! The cell itself, and the half that the third law leaves.
+    int forward() const { return 1 + (static_cast<int>(displacements->size()) - 1) / 2; }
+};
+
+//! A pair of sorted particles for which P2P has to leave out 1/r.
+struct WholePair
+{
+    int target, source;
+    double d[3]; //!< from source to target, nm
+};
+
+//! What a range of cells needs for near functions, and the pairs that it lists.
+template<class Real>
+struct NearFunctionRoom
+{
+    //! As wide as a lane.
+    using Index = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
+    std::vector<WholePair> whole;
+    std::vector<Index> index; //!< of what is staged: sorted particles
+    //! Where particles before sorting are staged: the last of its images, and the one before of each; -1.
+    std::vector<int> place, before;
+    std::vector<std::pair<int, Real>> away; //!< staged sources that are left out, and their x
+
+    //! Notes where what is staged is. \param[in] atom  of sorted particles
+    void enter(const int* atom, int count)
+    {
+        before.resize(count);
+        for (int i = 0; i < count; i++)
+        {
+            before[i] = std::exchange(place[atom[index[i]]], i);
+        }
+    }
+    //! Forgets it.
+    void leave(const int* atom, int count)
+    {
+        for (int i = 0; i < count; i++)
+        {
+            place[atom[index[i]]] = -1;
+        }
+    }
+    //! Calls a function for the places of a particle.
+    template<class Function>
+    void forPlaces(int particle, const Function& function) const
+    {
+        for (int i = place[particle]; i >= 0; i = before[i])
+        {
+            function(i);
+        }
+    }
 };
 
 //! A target and a source among the staged ones of a cell that must not interact.
@@ -183,6 +257,14 @@ struct CpuKernels
                         int begin,
                         int end,
                         NearForces<Real>* forces);
+    /*! \brief What pairs have beyond 1/r, of the cells [begin, end) of a task, with third law.
+     *  \param[in,out] room  pairs that are so near that 1/r would cancel the function are left out, and
+     *                       are listed there */
+    void (*nearFunction)(const NearFunctionTask<Real>& task,
+                         int begin,
+                         int end,
+                         NearFunctionRoom<Real>* room,
+                         NearForces<Real>* forces);
     /*! \brief y = kappa x for as many wave vectors as there are lanes, kappa real and symmetric.
      *  \param[in]  kappa  in the order of forPackedPairs(), [n (n+1) / 2][lanes]
      *  \param[in]  x      [n][2][lanes]: real and imaginary parts

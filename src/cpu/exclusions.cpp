@@ -90,17 +90,26 @@ void Exclusions<Real>::set(const int* offsets, const int* partners, int n, int o
 }
 
 template<class Real>
-bool Exclusions<Real>::contains(int i, int j) const
+ExcludedPairs Exclusions<Real>::bothWays() const
 {
-    const int first = std::min(i, j);
-    if (first + 1 >= static_cast<int>(pairs_.offsets.size()))
-    {
-        return false;
-    }
-    // rows ascend, and every pair is listed at its first particle
-    const auto row = pairs_.partners.begin();
-    return std::binary_search(
-            row + pairs_.offsets[first], row + pairs_.offsets[first + 1], std::max(i, j));
+    const auto n = static_cast<int>(pairs_.offsets.size()) - 1;
+    return inRows(n,
+                  [&](const auto& visit)
+                  {
+                      for (int i = 0; i < n; i++)
+                      {
+                          for (int k = pairs_.offsets[i]; k < pairs_.offsets[i + 1]; k++)
+                          {
+                              // a row may list earlier ones, see withOthers()
+                              const int j = pairs_.partners[k];
+                              if (i < j)
+                              {
+                                  visit(i, j);
+                                  visit(j, i);
+                              }
+                          }
+                      }
+                  });
 }
 
 template<class Real>

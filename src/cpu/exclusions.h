@@ -42,8 +42,8 @@ public:
     void set(const int* offsets, const int* partners, int n, int own, int threads);
     //! Pairs.
     size_t count() const { return count_; }
-    //! Whether two particles that are not ghosts are a pair.
-    bool contains(int i, int j) const;
+    //! The pairs of particles that are not ghosts, each at both of its particles.
+    ExcludedPairs bothWays() const;
 
     /*! \brief Subtracts the pairs that are not close, and lists those that are, by the next run of the
      *         team.

@@ -61,8 +61,7 @@ public:
                 const std::vector<std::pair<int, int>>& further,
                 const Request& request,
                 bool potentials);
-    //! Whether a pair of particles that are not ghosts is excluded.
-    bool isExcluded(int i, int j) const { return exclusions_.contains(i, j); }
+    const Exclusions<Real>& exclusions() const { return exclusions_; }
     //! Adds what both have summed up, after their runs.
     void addSums(StageSums* sums) const;
 

@@ -7,28 +7,20 @@
 #include <cmath>
 
 #include "cells/excluded_pairs.h"
+#include "plan/cost_model.h"
 
 namespace farfield
 {
 namespace
 {
 
-//! From source to target, nm. That of the pair the other way round is its negative to the last bit.
+//! What inverseWidth() takes of a width that is not 0. \param[in] w  nm
 template<class Real>
-Vec3 displacementOf(const Particles<Real>& p, int i, int j, const Vec3& shift)
+Real widthTerm(WidthRule rule, Real w)
 {
-    return { static_cast<double>(p.x[i]) - static_cast<double>(p.x[j]) - shift[0],
-             static_cast<double>(p.y[i]) - static_cast<double>(p.y[j]) - shift[1],
-             static_cast<double>(p.z[i]) - static_cast<double>(p.z[j]) - shift[2] };
-}
-
-//! From a point to a target, nm.
-template<class Real>
-Vec3 displacementOf(const Particles<Real>& p, int i, const Vec3& point)
-{
-    return { static_cast<double>(p.x[i]) - point[0],
-             static_cast<double>(p.y[i]) - point[1],
-             static_cast<double>(p.z[i]) - point[2] };
+    return rule == WidthRule::RootSumSquare   ? w * w
+           : rule == WidthRule::GeometricMean ? 1 / std::sqrt(w)
+                                              : w;
 }
 
 } // namespace
@@ -39,10 +31,11 @@ void NearFunctions<Real>::set(const NearPairs<Real>& pairs)
     NearPairs<Real> own = pairs;
     std::swap(pairs_, own);
     wholePairs_.clear();
+    parts_.clear();
 }
 
 template<class Real>
-void NearFunctions<Real>::findNeighbours(const Grid& grid, Boundary boundary)
+void NearFunctions<Real>::findDisplacements(const Grid& grid, Boundary boundary)
 {
     // as in surelyNear(), a hundredth is left for rounding
     constexpr double c_margin = 1.01;
@@ -60,45 +53,73 @@ void NearFunctions<Real>::findNeighbours(const Grid& grid, Boundary boundary)
         const Int3 across = { 1, (corner & 1) != 0 ? 1 : -1, (corner & 2) != 0 ? 1 : -1 };
         diagonal          = std::max(diagonal, grid.displacement(across).norm());
     }
-    reach2_ = std::pow(range + 0.5 * c_margin * diagonal, 2);
-    neighbours_.clear();
-    for (const Int3& displacement : nearDisplacements(static_cast<int>(reach)))
+    displacements_      = nearDisplacements(static_cast<int>(reach));
+    const auto isTooFar = [&](const Int3& D)
     {
-        bool isOne = true;
+        bool isOther = false;
         for (int k = 0; k < 3; k++)
         {
             // beyond it a displacement leads to the particles of another one
-            isOne = isOne
-                    && !(isOpenAlong(boundary, k)
-                         && std::abs(displacement[k]) > mostApart(grid.H()[k][k]));
+            isOther = isOther
+                      || (isOpenAlong(boundary, k) && std::abs(D[k]) > mostApart(grid.H()[k][k]));
         }
-        const Vec3 shift = grid.displacement(displacement);
-        if (isOne && shift.norm() < range + c_margin * diagonal)
-        {
-            neighbours_.push_back({ displacement, shift });
-        }
-    }
+        return isOther || !(grid.displacement(D).norm() < range + c_margin * diagonal);
+    };
+    displacements_.erase(std::remove_if(displacements_.begin(), displacements_.end(), isTooFar),
+                         displacements_.end());
+    task_.displacements = &displacements_;
 }
 
 template<class Real>
 void NearFunctions<Real>::sortWidths(const CellList<Real>& list)
 {
-    width_.resize(list.atom().size());
-    wide_.clear();
-    wideOf_.resize(list.start().size() - 1);
-    for (const int cell : list.occupied())
+    //! Widths below it are those of no pair, and would overflow, nm.
+    constexpr Real c_least = 1e-12;
+    // vectors may read behind the last particle
+    width_.assign(list.atom().size() + 2 * c_slotPadding, Real(0));
+    wide_.assign(list.start().size() - 1, 0);
+    constexpr int c_grain = 256;
+    team_.forRanges(static_cast<int>(list.occupied().size()),
+                    c_grain,
+                    [&](int begin, int end)
+                    {
+                        for (int k = begin; k < end; k++)
+                        {
+                            const int cell = list.occupied()[k];
+                            for (int i = list.start()[cell]; i < list.start()[cell + 1]; i++)
+                            {
+                                const Real w = pairs_.widths[list.atom()[i]];
+                                if (w > 0)
+                                {
+                                    wide_[cell]++;
+                                    width_[i] =
+                                            widthTerm(pairs_.function.rule, std::max(w, c_least));
+                                }
+                            }
+                        }
+                    });
+    task_.width = width_.data();
+    task_.wide  = wide_.data();
+}
+
+template<class Real>
+void NearFunctions<Real>::findExcluded(const Exclusions<Real>& exclusions, int particles)
+{
+    task_.excluded = {};
+    if (exclusions.count() == 0)
     {
-        wideOf_[cell].begin = static_cast<int>(wide_.size());
-        for (int i = list.start()[cell]; i < list.start()[cell + 1]; i++)
-        {
-            width_[i] = static_cast<double>(pairs_.widths[list.atom()[i]]);
-            if (width_[i] > 0)
-            {
-                wide_.push_back(i);
-            }
-        }
-        wideOf_[cell].end = static_cast<int>(wide_.size());
+        return;
     }
+    if (!knowsExcluded_)
+    {
+        excluded_      = exclusions.bothWays();
+        knowsExcluded_ = true;
+    }
+    for (auto& room : rooms_)
+    {
+        room.place.assign(particles, -1);
+    }
+    task_.excluded = { excluded_.offsets.data(), excluded_.partners.data() };
 }
 
 template<class Real>
@@ -106,172 +127,85 @@ void NearFunctions<Real>::compute(const CellList<Real>& list,
                                   const Grid& grid,
                                   Boundary boundary,
                                   int ws,
-                                  const IsExcluded& isExcluded,
+                                  const Exclusions<Real>& exclusions,
+                                  const Request& request,
                                   bool potentials)
 {
-    //! Ranges of a thread: cells have unequal numbers of particles.
-    constexpr int c_ranges = 8;
-    findNeighbours(grid, boundary);
+    task_            = {};
+    task_.isRelative = !list.keepsGiven();
+    task_.particles  = task_.isRelative ? list.particles() : list.given();
+    task_.cells      = list.occupied().data();
+    task_.grid       = &grid;
+    surelyNear_      = surelyNear(grid, ws);
+    task_.function   = pairs_.function;
+    task_.range2     = static_cast<Real>(pairs_.range * pairs_.range);
+    task_.whole      = static_cast<Real>(pairs_.whole);
+    task_.whole2     = static_cast<Real>(wholeWithin() * wholeWithin());
+    task_.virial     = request.virial;
+    task_.potentials = potentials;
+    findDisplacements(grid, boundary);
     sortWidths(list);
-    surelyNear_    = surelyNear(grid, ws);
-    const size_t n = list.atom().size();
-    x_.resize(n);
-    y_.resize(n);
-    z_.resize(n);
-    potential_.resize(potentials ? n : 0);
-    const auto cells = static_cast<int>(list.occupied().size());
-    sums_.resize(std::min(cells, c_ranges * team_.threads()));
-    const auto ranges = static_cast<long long>(sums_.size());
+    const auto cells  = static_cast<long long>(list.occupied().size());
+    const auto ranges = std::min<long long>(cells, mostNearRanges(team_.threads()));
+    parts_.resize(ranges);
+    rooms_.resize(ranges);
+    findExcluded(exclusions, list.particlesGiven());
     team_.forTasks(static_cast<int>(ranges),
                    [&](int range, int /*thread*/)
                    {
-                       sums_[range] = {};
-                       addCells(
-                               list,
-                               grid,
-                               static_cast<int>(cells * static_cast<long long>(range) / ranges),
-                               static_cast<int>(cells * static_cast<long long>(range + 1) / ranges),
-                               isExcluded,
-                               &sums_[range]);
+                       NearForces<Real>* forces = &parts_[range];
+                       forces->resize(static_cast<int>(list.atom().size()), potentials);
+                       rooms_[range].whole.clear();
+                       cpuKernels<Real>().nearFunction(
+                               task_,
+                               static_cast<int>(cells * range / ranges),
+                               static_cast<int>(cells * (range + 1) / ranges),
+                               &rooms_[range],
+                               forces);
+                       addWhole(task_.particles, rooms_[range].whole, forces);
                    });
     wholePairs_.clear();
-    for (const Sums& own : sums_)
+    for (const auto& room : rooms_)
     {
-        wholePairs_.insert(wholePairs_.end(), own.whole.begin(), own.whole.end());
-    }
-}
-
-template<class Real>
-void NearFunctions<Real>::addCells(const CellList<Real>& list,
-                                   const Grid& grid,
-                                   int begin,
-                                   int end,
-                                   const IsExcluded& isExcluded,
-                                   Sums* sums)
-{
-    // the positions of P2P
-    const bool isRelative   = !list.keepsGiven();
-    const Particles<Real> p = isRelative ? list.particles() : list.given();
-    const auto inCell       = list.particles();
-    std::vector<Sources> sources;
-    Found found;
-    for (int k = begin; k < end; k++)
-    {
-        const int cell = list.occupied()[k];
-        const Int3 c   = grid.cell(cell);
-        sources.clear();
-        for (const Neighbour& neighbour : neighbours_)
+        for (const WholePair& pair : room.whole)
         {
-            const Int3& D    = neighbour.displacement;
-            const int source = grid.indexOfImage({ c[0] + D[0], c[1] + D[1], c[2] + D[2] });
-            if (p.start[source] != p.start[source + 1])
-            {
-                sources.push_back({ { p.start[source], p.start[source + 1] },
-                                    wideOf_[source],
-                                    neighbour.shift,
-                                    isRelative ? neighbour.shift : Vec3(Vec3::Zero()),
-                                    D == Int3{ 0, 0, 0 } });
-            }
-        }
-        for (int i = p.start[cell]; i < p.start[cell + 1]; i++)
-        {
-            PairSum sum;
-            for (const Sources& from : sources)
-            {
-                if (displacementOf(inCell, i, from.centre).squaredNorm() > reach2_)
-                {
-                    continue;
-                }
-                find(p, i, from, &found);
-                for (int n = 0; n < found.count; n++)
-                {
-                    const int j = found.inRange[n];
-                    if (!(from.areOwn && i == j) && !isExcluded(p.atom[i], p.atom[j]))
-                    {
-                        addPair(p, i, j, from.shift, &sum, sums);
-                    }
-                }
-            }
-            x_[i] = static_cast<Real>(sum.force[0]);
-            y_[i] = static_cast<Real>(sum.force[1]);
-            z_[i] = static_cast<Real>(sum.force[2]);
-            if (!potential_.empty())
-            {
-                potential_[i] = static_cast<Real>(sum.potential);
-            }
+            wholePairs_.push_back(std::minmax(list.atom()[pair.target], list.atom()[pair.source]));
         }
     }
 }
 
 template<class Real>
-void NearFunctions<Real>::find(const Particles<Real>& p,
-                               int i,
-                               const Sources& from,
-                               Found* found) const
+void NearFunctions<Real>::addWhole(const Particles<Real>& p,
+                                   const std::vector<WholePair>& pairs,
+                                   NearForces<Real>* forces) const
 {
-    const bool needBoth = pairs_.function.rule == WidthRule::GeometricMean;
-    const double range2 = pairs_.range * pairs_.range;
-    const int first     = from.all.begin;
-    const auto most     = static_cast<size_t>(from.all.end - first);
-    found->count        = 0;
-    if (found->inRange.size() < most)
+    for (const auto& [i, j, d] : pairs)
     {
-        found->inRange.resize(most);
-        found->square.resize(most);
-    }
-    if (needBoth || width_[i] == 0)
-    {
-        for (int n = from.wide.begin; n < from.wide.end && (width_[i] > 0 || !needBoth); n++)
+        const double width = pairs_.width(p.atom[i], p.atom[j]);
+        const auto terms =
+                pairTerms(pairs_.function.function, d[0] * d[0] + d[1] * d[1] + d[2] * d[2], width);
+        const double qi  = static_cast<double>(p.q[i]);
+        const double qj  = static_cast<double>(p.q[j]);
+        const double F[] = { qi * qj * terms.slope * d[0],
+                             qi * qj * terms.slope * d[1],
+                             qi * qj * terms.slope * d[2] };
+        Real* const at[] = { forces->x.get(), forces->y.get(), forces->z.get() };
+        for (int k = 0; k < 3; k++)
         {
-            found->inRange[found->count] = wide_[n];
-            found->count +=
-                    displacementOf(p, i, wide_[n], from.shift).squaredNorm() < range2 ? 1 : 0;
+            at[k][i] += static_cast<Real>(F[k]);
+            at[k][j] -= static_cast<Real>(F[k]);
+            forces->virial[k] -= 0.5 * d[k] * F[k];
         }
-        return;
+        forces->virial[3] -= 0.5 * d[0] * F[1];
+        forces->virial[4] -= 0.5 * d[0] * F[2];
+        forces->virial[5] -= 0.5 * d[1] * F[2];
+        forces->energy += qi * qj * terms.value;
+        if (task_.potentials)
+        {
+            forces->potential[i] += static_cast<Real>(qj * terms.value);
+            forces->potential[j] += static_cast<Real>(qi * terms.value);
+        }
     }
-    // without branches, as most are out of range
-    double* const square = found->square.data();
-    for (int j = first; j < from.all.end; j++)
-    {
-        square[j - first] = displacementOf(p, i, j, from.shift).squaredNorm();
-    }
-    for (int j = first; j < from.all.end; j++)
-    {
-        found->inRange[found->count] = j;
-        found->count += square[j - first] < range2 ? 1 : 0;
-    }
-}
-
-template<class Real>
-void NearFunctions<Real>::addPair(const Particles<Real>& p,
-                                  int i,
-                                  int j,
-                                  const Vec3& shift,
-                                  PairSum* sum,
-                                  Sums* sums) const
-{
-    const Vec3 d       = displacementOf(p, i, j, shift);
-    const double r2    = d.squaredNorm();
-    const double width = pairWidth<double>(pairs_.function.rule, width_[i], width_[j]);
-    const bool isWhole = r2 < pairs_.wholeWithin2(width, surelyNear_);
-    if (isWhole && p.atom[i] < p.atom[j])
-    {
-        sums->whole.emplace_back(p.atom[i], p.atom[j]);
-    }
-    const auto terms   = pairs_.terms(r2, width, isWhole);
-    const double qj    = static_cast<double>(p.q[j]);
-    const double qq    = static_cast<double>(p.q[i]) * qj;
-    const double slope = qq * terms.slope;
-    sum->force += slope * d;
-    sum->potential += qj * terms.value;
-    // half of a pair, as its other particle has the other half
-    sums->energy += 0.5 * qq * terms.value;
-    sums->virial[0] -= 0.25 * slope * d[0] * d[0];
-    sums->virial[1] -= 0.25 * slope * d[1] * d[1];
-    sums->virial[2] -= 0.25 * slope * d[2] * d[2];
-    sums->virial[3] -= 0.25 * slope * d[0] * d[1];
-    sums->virial[4] -= 0.25 * slope * d[0] * d[2];
-    sums->virial[5] -= 0.25 * slope * d[1] * d[2];
 }
 
 template<class Real>
@@ -283,28 +217,12 @@ double NearFunctions<Real>::wholeWithin() const
 template<class Real>
 void NearFunctions<Real>::addSums(StageSums* sums) const
 {
-    for (const Sums& own : sums_)
+    for (const auto& own : parts_)
     {
         sums->energyOfFunctions += own.energy;
         for (int c = 0; c < 6; c++)
         {
             sums->virialOfFunctions[c] += own.virial[c];
-        }
-    }
-}
-
-template<class Real>
-void NearFunctions<Real>::addTo(int begin, int end, Real* fx, Real* fy, Real* fz, Real* potential)
-        const
-{
-    for (int i = begin; i < end; i++)
-    {
-        fx[i] += x_[i];
-        fy[i] += y_[i];
-        fz[i] += z_[i];
-        if (potential != nullptr)
-        {
-            potential[i] += potential_[i];
         }
     }
 }

@@ -11,14 +11,14 @@
 #ifndef FARFIELD_CPU_NEAR_FUNCTIONS_H
 #define FARFIELD_CPU_NEAR_FUNCTIONS_H
 
-#include <array>
-#include <functional>
 #include <utility>
 #include <vector>
 
 #include "backend/backend.h"
 #include "base/team.h"
 #include "cpu/cell_list.h"
+#include "cpu/cpu_kernels.h"
+#include "cpu/exclusions.h"
 
 namespace farfield
 {
@@ -28,21 +28,18 @@ template<class Real>
 class NearFunctions
 {
 public:
-    //! Whether two particles, before sorting, are an excluded pair.
-    using IsExcluded = std::function<bool(int, int)>;
-    using Pairs      = std::vector<std::pair<int, int>>;
+    using Pairs = std::vector<std::pair<int, int>>;
 
     //! \param[in] team  does the work
     explicit NearFunctions(Team* team) : team_(*team) {}
 
     //! As Backend::setNearPairs(). Nothing has changed if memory is missing.
     void set(const NearPairs<Real>& pairs);
+    //! The excluded pairs are others.
+    void forgetExclusions() { knowsExcluded_ = false; }
     bool any() const { return pairs_.any(); }
 
     /*! \brief Computes forces and sums; any() must be true.
-     *
-     *  Each particle sums its own pairs, in the order of cells: the forces do not depend on the number
-     *  of threads.
      *  \param[in] list  has been placed; without ghosts
      *  \param[in] grid  the leaves
      *  \param[in] ws    of P2P */
@@ -50,7 +47,8 @@ public:
                  const Grid& grid,
                  Boundary boundary,
                  int ws,
-                 const IsExcluded& isExcluded,
+                 const Exclusions<Real>& exclusions,
+                 const Request& request,
                  bool potentials);
     //! Adds energy and virial.
     void addSums(StageSums* sums) const;
@@ -58,78 +56,31 @@ public:
     double wholeWithin() const;
     //! Pairs that P2P has to leave out, before sorting, i < j.
     const Pairs& wholePairs() const { return wholePairs_; }
-    //! Adds forces and potentials of sorted particles in [begin, end). \param[in,out] potential  or null
-    void addTo(int begin, int end, Real* fx, Real* fy, Real* fz, Real* potential) const;
+    //! Parts of the forces on sorted particles, as NearField::parts(); none without near functions.
+    const std::vector<NearForces<Real>>& parts() const { return parts_; }
 
 private:
-    //! What a range of cells leaves behind.
-    struct Sums
-    {
-        double energy                = 0;
-        std::array<double, 6> virial = {}; //!< -1/2 sum r (x) f: xx yy zz xy xz yz
-        Pairs whole;
-    };
-    //! Cells that may hold a particle in range, in terms of the cell that looks, and how far they are.
-    struct Neighbour
-    {
-        Int3 displacement;
-        Vec3 shift; //!< nm, of its centre
-    };
-    struct Stretch
-    {
-        int begin, end;
-    };
-    //! The particles of a cell that may be in range.
-    struct Sources
-    {
-        Stretch all;  //!< of the sorted particles
-        Stretch wide; //!< of wide_
-        Vec3 centre;  //!< nm, of their cell from that of the cell that looks
-        Vec3 shift;   //!< nm, what is added to their positions
-        bool areOwn;  //!< of the cell itself
-    };
-    //! Those of them that are in range, and whose pair may have a width.
-    struct Found
-    {
-        int count = 0;
-        std::vector<int> inRange;
-        std::vector<double> square; //!< nm^2, scratch
-    };
-    //! Of the pairs of a particle.
-    struct PairSum
-    {
-        Vec3 force       = Vec3::Zero();
-        double potential = 0;
-    };
-    void findNeighbours(const Grid& grid, Boundary boundary);
-    //! The widths in the order of the sorted particles, and which are not 0.
+    //! Which cells hold particles within the range of those of a cell.
+    void findDisplacements(const Grid& grid, Boundary boundary);
+    //! The widths in the order of the sorted particles, and how many of a cell are not 0.
     void sortWidths(const CellList<Real>& list);
-    //! Forces on the particles of some occupied cells.
-    void addCells(const CellList<Real>& list,
-                  const Grid& grid,
-                  int begin,
-                  int end,
-                  const IsExcluded& isExcluded,
-                  Sums* sums);
-    void find(const Particles<Real>& p, int i, const Sources& from, Found* found) const;
-    void addPair(const Particles<Real>& p,
-                 int i,
-                 int j,
-                 const Vec3& shift,
-                 PairSum* sum,
-                 Sums* sums) const;
+    void findExcluded(const Exclusions<Real>& exclusions, int particles);
+    //! Adds what pairs have that P2P leaves out.
+    void addWhole(const Particles<Real>& p,
+                  const std::vector<WholePair>& pairs,
+                  NearForces<Real>* forces) const;
 
     Team& team_;
     NearPairs<Real> pairs_;
-    std::vector<Neighbour> neighbours_;
-    std::vector<double> width_;   //!< [sorted], nm
-    std::vector<int> wide_;       //!< sorted particles whose width is not 0
-    std::vector<Stretch> wideOf_; //!< [cells], of those that are occupied
-    std::vector<Real> x_, y_, z_; //!< [sorted] forces, in the frame of the operators
-    std::vector<Real> potential_; //!< [sorted]
-    double surelyNear_ = 0;       //!< nm
-    double reach2_ = 0; //!< nm^2: cells whose centres are farther away hold no particle in range
-    std::vector<Sums> sums_; //!< of ranges of cells
+    NearFunctionTask<Real> task_;
+    std::vector<Int3> displacements_;
+    AlignedVector<Real> width_; //!< [sorted], see NearFunctionTask
+    std::vector<int> wide_;     //!< [cells]
+    ExcludedPairs excluded_;    //!< of each particle before sorting, if knowsExcluded_
+    bool knowsExcluded_ = false;
+    double surelyNear_  = 0;              //!< nm
+    std::vector<NearForces<Real>> parts_; //!< of ranges of cells
+    std::vector<NearFunctionRoom<Real>> rooms_;
     Pairs wholePairs_;
 };
 

@@ -110,28 +110,6 @@ void findClosePairs(const ClosePartners& close,
     forces->closePairsOf[own.count] = static_cast<int>(forces->closePairs.size());
 }
 
-/*! \brief Adds the virial of a cell.
- *
- *  The forces in the buffer are those of its pairs alone, so sum r_ij (x) f_ij = sum x (x) f. */
-template<class Real>
-HWY_INLINE void addVirial(const Staged<Real>& s, double* virial)
-{
-    const Tag<Real> d;
-    const int L = lanesOf<Real>();
-    TensorSum<Real> sum;
-    for (int i = 0; i < s.count; i += L)
-    {
-        // behind the last source there is padding of the first vector, without force
-        sum.add(hn::Load(d, s.x + i),
-                hn::Load(d, s.y + i),
-                hn::Load(d, s.z + i),
-                hn::Load(d, s.fx + i),
-                hn::Load(d, s.fy + i),
-                hn::Load(d, s.fz + i));
-    }
-    sum.addVirial(virial);
-}
-
 //! The pairs of what is staged. \returns the energy
 template<class Real>
 double stagedForces(const NearTask<Real>& task,

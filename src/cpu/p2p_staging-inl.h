@@ -14,6 +14,8 @@
 #endif
 
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "hwy/highway.h"
@@ -36,6 +38,7 @@ struct Staged
 {
     Real *x, *y, *z, *q, *fx, *fy, *fz;
     Real* potential; //!< where it is wanted
+    Real* width;     //!< as in NearFunctionTask
     int count;       //!< sources
     int own;         //!< particles of the cell itself
     int others;      //!< where sources begin, a multiple of the lanes; 0: all behind a target are
@@ -53,37 +56,57 @@ template<class Real>
 class Stretches
 {
 public:
-    //! \param[in] start  first particle of each cell
-    //! \param[in] third  whether the third law leaves half of the near cells
-    Stretches(const NearTask<Real>& task, const int* start, bool third) :
-        task_(task), start_(start), all_(nearDisplacements(task.ws)),
-        count_(third ? 1 + (static_cast<int>(all_.size()) - 1) / 2 : static_cast<int>(all_.size())),
-        stretches_(count_)
+    /*! \param[in] displacements  of the near cells
+     *  \param[in] isRelative     as in NearTask
+     *  \param[in] start          first particle of each cell */
+    Stretches(const Grid& grid,
+              std::vector<Int3> displacements,
+              bool isRelative,
+              const int* start) :
+        grid_(grid),
+        start_(start), all_(std::move(displacements)), stretches_(all_.size())
     {
-        for (int k = 0; k < count_; k++)
+        for (const Int3& D : all_)
         {
-            shifts_.push_back(task.isRelative ? task.grid->displacement(all_[k])
-                                              : Vec3(Vec3::Zero()));
+            shifts_.push_back(isRelative ? grid.displacement(D) : Vec3(Vec3::Zero()));
+            for (const int component : D)
+            {
+                reach_ = std::max(reach_, std::abs(component));
+            }
         }
+    }
+    //! Those of P2P. \param[in] third  whether the third law leaves half of the near cells
+    Stretches(const NearTask<Real>& task, const int* start, bool third) :
+        Stretches(*task.grid,
+                  third ? forwardHalf(nearDisplacements(task.ws)) : nearDisplacements(task.ws),
+                  task.isRelative,
+                  start)
+    {
     }
     //! Lists those of a cell. \param[in] position  of the first particle among the staged ones
     void find(int cell, int position)
     {
-        const Grid& grid    = *task_.grid;
-        const int ws        = task_.ws;
+        find(cell, position, [](int /*displacement*/, int /*neighbour*/) { return true; });
+    }
+    //! The same of those for which isWanted() is true, which gets the index of a displacement and a cell.
+    template<class IsWanted>
+    void find(int cell, int position, const IsWanted& isWanted)
+    {
+        const Grid& grid    = grid_;
+        const int ws        = reach_;
         const Int3 n        = { grid.H()[0][0], grid.H()[1][1], grid.H()[2][2] };
         const Int3 c        = grid.cell(cell);
         const bool interior = c[0] >= ws && c[1] >= ws && c[2] >= ws && c[0] < n[0] - ws
                               && c[1] < n[1] - ws && c[2] < n[2] - ws;
         end_  = position;
         used_ = 0;
-        for (int k = 0; k < count_; k++)
+        for (int k = 0; k < static_cast<int>(all_.size()); k++)
         {
             const Int3 to       = { c[0] + all_[k][0], c[1] + all_[k][1], c[2] + all_[k][2] };
             const int neighbour = grid.index(interior ? to : grid.reduce(to));
             const int first     = start_[neighbour];
             const int count     = start_[neighbour + 1] - first;
-            if (count > 0)
+            if (count > 0 && isWanted(k, neighbour))
             {
                 stretches_[used_++] = { first, count, end_, k };
                 end_ += count;
@@ -123,10 +146,16 @@ public:
     const Vec3& shift(const Stretch& t) const { return shifts_[t.displacement]; }
 
 private:
-    const NearTask<Real>& task_;
+    static std::vector<Int3> forwardHalf(std::vector<Int3> all)
+    {
+        all.resize(1 + (all.size() - 1) / 2);
+        return all;
+    }
+
+    const Grid& grid_;
     const int* start_;
-    std::vector<Int3> all_;
-    int count_; //!< of these, the cell itself and the half that the third law leaves, or all
+    std::vector<Int3> all_; //!< of the cell itself and of those that it meets
+    int reach_ = 0;         //!< the largest component of any
     std::vector<Vec3> shifts_;
     std::vector<Stretch> stretches_;
     std::vector<Stretch> byParticle_; //!< by their first particles
@@ -140,9 +169,9 @@ Staged<Real> stagedRoom(int total, int own, int others, std::vector<Real>* room)
     const int L = lanesOf<Real>();
     // room for whole vectors behind the last source, and for a row of padding
     const size_t capacity = static_cast<size_t>(((total + L - 1) / L + 2) * L);
-    if (room->size() < 8 * capacity + L)
+    if (room->size() < 9 * capacity + L)
     {
-        room->resize(16 * capacity + L);
+        room->resize(18 * capacity + L);
     }
     const size_t address = reinterpret_cast<size_t>(room->data());
     const size_t align   = L * sizeof(Real);
@@ -155,6 +184,7 @@ Staged<Real> stagedRoom(int total, int own, int others, std::vector<Real>* room)
              base + 5 * capacity,
              base + 6 * capacity,
              base + 7 * capacity,
+             base + 8 * capacity,
              total,
              own,
              others };
@@ -244,6 +274,28 @@ addStaged(const Stretch& t, const Staged<Real>& s, bool potentials, NearForces<R
     {
         add(forces->potential.get() + t.first, s.potential + t.position);
     }
+}
+
+/*! \brief Adds the virial of a cell.
+ *
+ *  The forces in the buffer are those of its pairs alone, so sum r_ij (x) f_ij = sum x (x) f. */
+template<class Real>
+HWY_INLINE void addVirial(const Staged<Real>& s, double* virial)
+{
+    const Tag<Real> d;
+    const int L = lanesOf<Real>();
+    TensorSum<Real> sum;
+    for (int i = 0; i < s.count; i += L)
+    {
+        // behind the last source there is padding of the first vector, without force
+        sum.add(hn::Load(d, s.x + i),
+                hn::Load(d, s.y + i),
+                hn::Load(d, s.z + i),
+                hn::Load(d, s.fx + i),
+                hn::Load(d, s.fy + i),
+                hn::Load(d, s.fz + i));
+    }
+    sum.addVirial(virial);
 }
 
 } // namespace HWY_NAMESPACE

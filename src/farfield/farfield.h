@@ -397,8 +397,9 @@ public:
      *
      *  A pair of width b has the energy k q_i q_j f(r), see PairFunction and WidthRule. Far cells, and
      *  pairs beyond a range, have 1/r:
-     *  - Gaussian and Thole decay. At the range the forces of f and of 1/r are equal to rounding: 4.3 b
-     *    and 22 b in single, 6.2 b and 44 b in double precision.
+     *  - Gaussian and Thole decay. At the range the forces of f and of 1/r differ by a thousandth of
+     *    Options::accuracy: 4.1 b and 20 b at an accuracy of 3e-4. They are equal to rounding at 4.3 b and
+     *    22 b in single, 6.2 b and 44 b in double precision: the range is not larger.
      *  - SoftCore comes near 1/r as b^6/(6 r^7). Its range ends where its force differs from that of 1/r
      *    by a thirtieth of Options::accuracy: 7 b at an accuracy of 3e-4.
      *

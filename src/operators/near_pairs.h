@@ -29,7 +29,7 @@ struct NearPairs
 
     NearPairs() = default;
     /*! \param[in] n         particles; their widths, nm, may be missing where the function is 1/r
-     *  \param[in] accuracy  Options::accuracy: bounds what is cut off where 1/r is approached slowly */
+     *  \param[in] accuracy  Options::accuracy: bounds the range */
     NearPairs(NearFunction wanted, const Real* widthsOf, int n, double accuracy)
     {
         if (wanted.function == PairFunction::Coulomb || n == 0)
@@ -41,12 +41,11 @@ struct NearPairs
         {
             return;
         }
-        //! Part of the accuracy that a tail may take.
-        constexpr double c_part = 1.0 / 30;
-        const double rounding   = 0.5 * static_cast<double>(std::numeric_limits<Real>::epsilon());
-        const bool hasTail      = wanted.function == PairFunction::SoftCore;
-        const double least      = hasTail ? std::max(rounding, c_part * accuracy) : rounding;
-        function                = wanted;
+        // of the accuracy: what is cut off of a slow tail, or of a function that decays
+        const double part  = wanted.function == PairFunction::SoftCore ? 1.0 / 30 : 1e-3;
+        const double least = std::max(
+                0.5 * static_cast<double>(std::numeric_limits<Real>::epsilon()), part * accuracy);
+        function = wanted;
         widths.assign(widthsOf, widthsOf + n);
         countWide();
         largest = pairWidth<double>(wanted.rule, most, most);

@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -42,6 +43,25 @@ struct Outcome
     Pairs whole;
 };
 
+//! An accuracy with which ranges end where forces are equal to rounding.
+constexpr double c_toRounding = 1e-14;
+
+//! Calls a function for the particles that parts of the forces are on.
+template<class Real, class Function>
+void forParts(const NearFunctions<Real>& stage, int n, const Function& function)
+{
+    for (const NearForces<Real>& part : stage.parts())
+    {
+        for (int k = 0; k < n; ++k)
+        {
+            if (part.touched[k / NearForces<Real>::c_chunk] != 0)
+            {
+                function(part, k);
+            }
+        }
+    }
+}
+
 //! The stage. Widths follow WidthRule::Larger.
 Outcome computed(const System& system,
                  const std::vector<double>& widths,
@@ -58,33 +78,42 @@ Outcome computed(const System& system,
     CellList<double> list;
     list.keepGiven(boundary == Boundary::Open);
     list.sort(grid, { 0.3, 0.75, 0.1 }, Mat3::Identity(), x.data(), charges, &team);
+    ExcludedPairs rows = { { 0 }, {} };
+    for (int i = 0; i < n; ++i)
+    {
+        for (const auto& [first, second] : excluded)
+        {
+            if (first == i)
+            {
+                rows.partners.push_back(second);
+            }
+        }
+        rows.offsets.push_back(static_cast<int>(rows.partners.size()));
+    }
+    Exclusions<double> exclusions;
+    exclusions.set(rows.offsets.data(), rows.partners.data(), n, n, threads);
     NearFunctions<double> stage(&team);
     const NearFunction function = { PairFunction::Gaussian, WidthRule::Larger };
-    stage.set(NearPairs<double>(function, widths.data(), n, 1e-3));
-    stage.compute(
-            list,
-            grid,
-            boundary,
-            ws,
-            [&](int i, int j) {
-                return excluded.count({ std::min(i, j), std::max(i, j) }) > 0;
-            },
-            true);
+    stage.set(NearPairs<double>(function, widths.data(), n, c_toRounding));
+    Request request;
+    request.energy = request.virial = true;
+    stage.compute(list, grid, boundary, ws, exclusions, request, true);
     StageSums sums;
     stage.addSums(&sums);
-    std::vector<double> fx(n, 0.0), fy(n, 0.0), fz(n, 0.0), potentials(n, 0.0);
-    stage.addTo(0, n, fx.data(), fy.data(), fz.data(), potentials.data());
     Outcome result;
     result.sums.energy = sums.energyOfFunctions;
     const double* v    = sums.virialOfFunctions;
     result.sums.virial = { { { v[0], v[3], v[4] }, { v[3], v[1], v[5] }, { v[4], v[5], v[2] } } };
     result.sums.forces.resize(n);
     result.potentials.resize(n);
-    for (int k = 0; k < n; ++k)
-    {
-        result.sums.forces[list.atom()[k]] = { fx[k], fy[k], fz[k] };
-        result.potentials[list.atom()[k]]  = potentials[k];
-    }
+    forParts(stage,
+             n,
+             [&](const NearForces<double>& part, int k)
+             {
+                 Vector& force = result.sums.forces[list.atom()[k]];
+                 force = { force[0] + part.x[k], force[1] + part.y[k], force[2] + part.z[k] };
+                 result.potentials[list.atom()[k]] += part.potential[k];
+             });
     result.whole = Pairs(stage.wholePairs().begin(), stage.wholePairs().end());
     EXPECT_EQ(result.whole.size(), stage.wholePairs().size()) << "a pair is listed twice";
     return result;
@@ -230,6 +259,89 @@ TEST(NearFunctionStage, OfOpenBoxesMeetsNoImages)
     std::transform(widths.begin(), widths.end(), widths.begin(), [](double w) { return 0.6 * w; });
     const Outcome ofSlab = expected(system, widths, {}, 2, surelyNear(grid, 1));
     expectSame(computed(system, widths, {}, grid, 1, Boundary::Slab, 1), ofSlab);
+}
+
+//! A particle and others around it, at many distances from 0.3 to 30 widths.
+template<class Real>
+void expectRoundingOfCoulomb()
+{
+    constexpr double b = 0.1;
+    constexpr int most = 800;
+    const double eps   = std::numeric_limits<Real>::epsilon();
+    const Mat3 box     = 8 * Mat3::Identity();
+    const Grid grid    = { { { { 8, 0, 0 }, { 0, 8, 0 }, { 0, 0, 8 } } }, box };
+    Team team(1);
+    const std::pair<PairFunction, NearLaw> laws[] = { { PairFunction::Gaussian, smearedPair },
+                                                      { PairFunction::Thole, tholePair },
+                                                      { PairFunction::SoftCore, softCorePair } };
+    for (const auto& [function, law] : laws)
+    {
+        for (const WidthRule rule :
+             { WidthRule::RootSumSquare, WidthRule::GeometricMean, WidthRule::Larger })
+        {
+            // the others have another width, but no charge to speak of
+            const Real w = b, v = rule == WidthRule::GeometricMean ? 1.5 * b : 0;
+            const double width =
+                    rule == WidthRule::GeometricMean
+                            ? std::sqrt(static_cast<double>(w) * static_cast<double>(v))
+                            : static_cast<double>(w);
+            std::vector<Real> x = { 4, 4, 4 }, q = { 1 }, widths = { w };
+            for (int k = 0; k < most; ++k)
+            {
+                const double r = 0.3 * b * std::pow(100.0, k / (most - 1.0));
+                for (const double e : { 0.6, -0.48, 0.64 })
+                {
+                    x.push_back(static_cast<Real>(4 + e * r));
+                }
+                q.push_back(sizeof(Real) == 4 ? Real(1e-18) : Real(1e-30));
+                widths.push_back(v);
+            }
+            const int n = most + 1;
+            const ScaledCharges<Real> charges(q.data(), n, 1.0);
+            CellList<Real> list;
+            list.keepGiven(true);
+            list.sort(grid, { 0, 0, 0 }, Mat3::Identity(), x.data(), charges, &team);
+            NearFunctions<Real> stage(&team);
+            stage.set(NearPairs<Real>({ function, rule }, widths.data(), n, c_toRounding));
+            stage.compute(list, grid, Boundary::Open, 1, Exclusions<Real>(), Request{}, true);
+            Pairs whole(stage.wholePairs().begin(), stage.wholePairs().end());
+            std::vector<double> potentials(n, 0.0), forces(n, 0.0);
+            forParts(stage,
+                     n,
+                     [&](const NearForces<Real>& part, int k)
+                     {
+                         const int i = list.atom()[k];
+                         potentials[i] += static_cast<double>(part.potential[k]);
+                         forces[i] += static_cast<double>(part.x[k]);
+                     });
+            for (int i = 1; i < n; ++i)
+            {
+                long double r2 = 0;
+                for (int k = 0; k < 3; ++k)
+                {
+                    r2 += std::pow(static_cast<long double>(x[3 * i + k]) - x[k], 2);
+                }
+                const long double r   = std::sqrt(r2);
+                const NearTerms terms = law(r, width);
+                const long double one = whole.count({ 0, i }) > 0 ? 0 : 1;
+                const auto value      = static_cast<double>(terms.value - one / r);
+                const auto slope      = static_cast<double>(terms.slope - one / (r * r2));
+                const auto d          = static_cast<double>(x[3 * i]) - static_cast<double>(x[0]);
+                const auto bound      = static_cast<double>(8 * eps / r);
+                EXPECT_NEAR(potentials[i], value, bound) << static_cast<double>(r / width);
+                EXPECT_NEAR(forces[i] / static_cast<double>(q[i]),
+                            slope * d,
+                            bound * static_cast<double>(1 / r))
+                        << static_cast<double>(r / width);
+            }
+        }
+    }
+}
+
+TEST(NearFunctionStage, IsOffByRoundingOfCoulomb)
+{
+    expectRoundingOfCoulomb<float>();
+    expectRoundingOfCoulomb<double>();
 }
 
 } // namespace
