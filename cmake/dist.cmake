@@ -1,0 +1,42 @@
+# farfield: a fast multipole method for molecular dynamics.
+#
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Puts all that is committed into a tarball, and its SHA-256 sum beside it. The same commit gives the same bytes with
+# the same version of git. With TEST the tarball is unpacked and configured, too, in a folder of its own.
+#
+# Expects GIT, SOURCE_DIR, FOLDER and VERSION; for TEST also GENERATOR and CXX.
+
+cmake_minimum_required(VERSION 3.25)
+
+set(name farfield-${VERSION})
+
+function(run)
+    execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${FOLDER}
+        RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    if(NOT status EQUAL 0)
+        message(FATAL_ERROR "${ARGN}: ${status}\n${output}")
+    endif()
+    set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(MAKE_DIRECTORY ${FOLDER})
+# A clone may belong to another user
+set(git ${GIT} -C ${SOURCE_DIR} -c safe.directory=${SOURCE_DIR})
+run(${git} status --porcelain --untracked-files=no)
+if(output)
+    message(WARNING "Changes that are not committed are left out:\n${output}")
+endif()
+run(${git} archive --format=tar.gz --prefix=${name}/ --output=${FOLDER}/${name}.tar.gz HEAD)
+file(SHA256 ${FOLDER}/${name}.tar.gz sum)
+file(WRITE ${FOLDER}/SHA256SUMS "${sum}  ${name}.tar.gz\n")
+message(STATUS "${FOLDER}/${name}.tar.gz")
+
+if(TEST)
+    run(sha256sum --check --strict SHA256SUMS)
+    file(REMOVE_RECURSE ${FOLDER}/${name} ${FOLDER}/build)
+    run(${CMAKE_COMMAND} -E tar xzf ${name}.tar.gz)
+    run(${CMAKE_COMMAND} -S ${name} -B build -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} -DFARFIELD_CUDA=OFF
+        -DBUILD_TESTING=OFF)
+    run(${FOLDER}/${name}/quickstart.sh help)
+endif()
