@@ -11,7 +11,7 @@ set_property(CACHE FARFIELD_CUDA PROPERTY STRINGS AUTO ON OFF)
 # Sets CMAKE_CUDA_ARCHITECTURES unless the user did. A GPU in this machine is what to compile for;
 # otherwise code for every generation that the compiler knows, and PTX for those to come.
 function(farfield_choose_architectures)
-    if(DEFINED CMAKE_CUDA_ARCHITECTURES OR DEFINED ENV{CUDAARCHS})
+    if(DEFINED CMAKE_CUDA_ARCHITECTURES OR NOT "$ENV{CUDAARCHS}" STREQUAL "")
         return()
     endif()
     execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE status OUTPUT_VARIABLE gpus ERROR_QUIET)

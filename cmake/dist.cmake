@@ -2,8 +2,9 @@
 #
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Puts all that is committed into a tarball, and its SHA-256 sum beside it. The same commit gives the same bytes with
-# the same version of git. With TEST the tarball is unpacked and configured, too, in a folder of its own.
+# Puts all that is committed into a tarball, its SHA-256 sum beside it, and the recipes of packaging/ with its place, its
+# sum and versions filled in. The same commit gives the same bytes with the same version of git. With TEST the tarball
+# is unpacked and configured, too.
 #
 # Expects GIT, SOURCE_DIR, FOLDER and VERSION; for TEST also GENERATOR and CXX.
 
@@ -31,6 +32,25 @@ run(${git} archive --format=tar.gz --prefix=${name}/ --output=${FOLDER}/${name}.
 file(SHA256 ${FOLDER}/${name}.tar.gz sum)
 file(WRITE ${FOLDER}/SHA256SUMS "${sum}  ${name}.tar.gz\n")
 message(STATUS "${FOLDER}/${name}.tar.gz")
+
+# What recipes name
+set(ARCHIVE ${FOLDER}/${name}.tar.gz)
+set(SHA256 ${sum})
+file(STRINGS ${SOURCE_DIR}/cmake/gromacs.sh release REGEX "^[0-9a-f]+ gromacs-[0-9.]+\\.tar\\.gz$")
+string(REGEX MATCH "^([0-9a-f]+) gromacs-([0-9.]+)\\.tar" release "${release}")
+set(GROMACS_SHA256 ${CMAKE_MATCH_1})
+set(GROMACS_VERSION ${CMAKE_MATCH_2})
+file(REMOVE_RECURSE ${FOLDER}/packaging)
+run(${git} ls-files packaging/conda packaging/easybuild packaging/spack)
+string(REGEX MATCHALL "[^\n]+" recipes "${output}")
+foreach(recipe IN LISTS recipes)
+    string(CONFIGURE "${recipe}" file @ONLY)
+    configure_file(${SOURCE_DIR}/${recipe} ${FOLDER}/${file} @ONLY)
+    file(READ ${FOLDER}/${file} text)
+    if(text MATCHES "@[A-Z]" OR NOT GROMACS_VERSION)
+        message(FATAL_ERROR "${file} has a word that is not filled in: ${CMAKE_MATCH_0}")
+    endif()
+endforeach()
 
 if(TEST)
     run(sha256sum --check --strict SHA256SUMS)
