@@ -33,12 +33,13 @@ unpack https://gitlab.com/libeigen/eigen/-/archive/3.4.0/eigen-3.4.0.tar.bz2 eig
     b4c198460eba6f28d34894e3a5710998818515104d6e74e5cc331ce31e46e626
 
 case $(uname -m) in
-    x86_64) simd="--enable-sse2 --enable-avx2" single="--enable-sse2 --enable-avx2" ;;
-    aarch64) simd= single=--enable-neon ;;
-    *) simd= single= ;;
+    x86_64) double="--enable-sse2 --enable-avx2" single=$double ;;
+    aarch64) double="" single=--enable-neon ;;
+    *) double="" single="" ;;
 esac
+export CFLAGS="-O3 -fomit-frame-pointer" # without what suits this processor alone
 jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
-for options in "$simd" "--enable-float $single"; do
+for options in "$double" "--enable-float $single"; do
     mkdir "$work/build"
     # shellcheck disable=SC2086 # several options
     (cd "$work/build" && "$work/fftw/configure" --quiet --prefix="$prefix" --libdir="$prefix/lib" --enable-shared \

@@ -3,17 +3,13 @@
 
 import re
 import shutil
-import subprocess
 
 import pytest
 
-from tests.support.gmx import environment, mdp, simulation
-from tests.support.gmx.environment import ROOT
+from tests.support.gmx import environment, mdp, patches, simulation
 
-PATCH = ROOT / "gromacs_patch"
-BUGS = PATCH / "bugs"
-PATCHES = sorted(PATCH.glob("*.patch"))
-OF_BUGS = [patch for patch in PATCHES if patch.name < "0008"]
+BUGS = patches.FOLDER / "bugs"
+OF_BUGS = [patch for patch in patches.PATCHES if patch.name < "0008"]
 
 
 def prepare(work, name, bug, structure, parameters="grompp.mdp", flags=()):
@@ -84,40 +80,26 @@ def test_a_position_that_is_far_away_is_an_error(work):
     assert "The position of atom 1 is not finite or far too large" in " ".join(done.text.split())
 
 
-def patch_files(folder, patch, *flags):
-    command = ["patch", "-p1", "-s", "--force", "--no-backup-if-mismatch", "-i", patch, *flags]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    """The files of GROMACS that the patches change, as they are without patches."""
-    folder = tmp_path_factory.mktemp("plain")
-    source = environment.folder_from_environment("GROMACS_SOURCE_DIR")
-    text = "\n".join(patch.read_text() for patch in PATCHES)
-    for name in set(re.findall(r"^\+\+\+ b/(\S+)", text, re.MULTILINE)):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source / name, folder / name)
-    for patch in reversed(PATCHES):
-        assert patch_files(folder, patch, "--reverse").returncode == 0, patch.name
-    return folder
+    return patches.write_plain(tmp_path_factory.mktemp("plain"))
 
 
 @pytest.mark.parametrize("patch", OF_BUGS, ids=lambda patch: patch.stem)
 def test_the_patch_of_a_bug_fits_gromacs_alone(plain, patch):
-    done = patch_files(plain, patch, "--dry-run", "--fuzz=0")
+    done = patches.run(plain, patch, "--dry-run", "--fuzz=0")
     assert done.returncode == 0, done.stdout
 
 
 def test_only_the_last_patch_is_of_farfield():
     """The others are for any backend: what they add to sources does not know this one."""
-    for patch in PATCHES[:-1]:
+    for patch in patches.PATCHES[:-1]:
         added = [line for line in patch.read_text().splitlines() if re.match(r"\+(?!\+\+)", line)]
         assert not [line for line in added if re.search(r"(?i)#include.*farfield|usesFarfield", line)], patch.name
 
 
 def test_gromacs_asks_in_few_places_what_fmm_can_do():
     """What it does with the answer stands there, too; what is checked by the backend does not count."""
-    added = [line for patch in PATCHES for line in patch.read_text().splitlines() if line.startswith("+")]
+    added = [line for patch in patches.PATCHES for line in patch.read_text().splitlines() if line.startswith("+")]
     asking = [line for line in added if re.search(r"(?<!& )(?:gmx::)?\bfmmBackend\(\*?\w+\)(?!\.check)", line)]
     assert 1 <= len(asking) <= 6, asking

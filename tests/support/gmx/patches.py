@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The patches of GROMACS, and the files that they change as they are without them."""
+
+import re
+import shutil
+import subprocess
+
+from tests.support.gmx import environment
+from tests.support.gmx.environment import ROOT
+
+FOLDER = ROOT / "gromacs_patch"
+PATCHES = sorted(FOLDER.glob("*.patch"))
+
+
+def run(folder, patch, *flags):
+    """The finished program patch, run with a patch in a folder."""
+    command = ["patch", "-p1", "-s", "--force", "--no-backup-if-mismatch", "-i", patch, *flags]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def write_plain(folder):
+    """Files of GROMACS that the patches change, and the one with its version, as they are without patches."""
+    source = environment.folder_from_environment("GROMACS_SOURCE_DIR")
+    text = "\n".join(patch.read_text() for patch in PATCHES)
+    for name in {"CMakeLists.txt", *re.findall(r"^\+\+\+ b/(\S+)", text, re.MULTILINE)}:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source / name, folder / name)
+    for patch in reversed(PATCHES):
+        assert run(folder, patch, "--reverse").returncode == 0, patch.name
+    return folder
