@@ -6,10 +6,17 @@
 # sum and versions filled in. The same commit gives the same bytes with the same version of git. With TEST the tarball
 # is unpacked and configured, too.
 #
-# Expects GIT, SOURCE_DIR, FOLDER and VERSION; for TEST also GENERATOR and CXX.
+# Needs nothing but CMake and git: cmake -P cmake/dist.cmake. Takes FOLDER, else build/dist; TEST needs GENERATOR and CXX.
 
 cmake_minimum_required(VERSION 3.25)
 
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH SOURCE_DIR)
+if(NOT FOLDER)
+    set(FOLDER ${SOURCE_DIR}/build/dist)
+endif()
+find_program(GIT git REQUIRED)
+file(STRINGS ${SOURCE_DIR}/CMakeLists.txt VERSION REGEX "^    VERSION [0-9.]+$")
+string(REGEX MATCH "[0-9.]+" VERSION "${VERSION}")
 set(name farfield-${VERSION})
 
 function(run)

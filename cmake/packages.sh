@@ -27,6 +27,12 @@ hasMpi()
     printf '#include <mpi.h>\nint main() {}\n' | mpicxx -x c++ - -o /dev/null 2> /dev/null
 }
 
+# True if modules for python3 can be compiled.
+hasPythonHeaders()
+{
+    python3 -c 'import os, sysconfig; exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2> /dev/null
+}
+
 # True if a toolkit has, beside the compiler, what the backend needs: distributions have them apart.
 # $1: nvcc
 hasCudaLibraries()
@@ -61,6 +67,8 @@ missingPackages()
     { hasHeader fftw3.h && hasLibraries fftw3 fftw3f; } || echo libfftw3-dev
     hasHeader Eigen/Core || echo libeigen3-dev
     { hasHeader hwy/highway.h && hasLibraries libhwy; } || echo libhwy-dev
+    # Tests and documentation have the Python package.
+    [ -z "${1:-}" ] || hasPythonHeaders || echo python3-dev
     # The documentation is one of the tests.
     [ -z "${1:-}" ] || doxygen --version > /dev/null 2>&1 || echo doxygen
     if [ "${1:-}" = long ]; then
