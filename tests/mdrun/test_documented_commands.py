@@ -28,7 +28,7 @@ PAGES = [
 # What a command begins with, behind variables of the environment.
 PROGRAM = (
     r"python3|pip|cmake|ctest|\./quickstart\.sh|gromacs_patch/apply\.sh|build/\S+|gmx|mdrun|mpirun|srun|farfield|sed|"
-    r"perf|ncu|compute-sanitizer"
+    r"perf|ncu|compute-sanitizer|rattler-build|spack|eb|docker|apptainer|cibuildwheel|auditwheel|apt-get|dpkg"
 )
 VARIABLES = r"(?:[A-Z0-9_]+=(?:\"[^\"]*\"|\S+) )*"
 COMMAND = re.compile(rf"{VARIABLES}(?:{PROGRAM})(?= |$)")
@@ -214,9 +214,13 @@ def of_cmake(words, **_):
         if variable := re.match(r"-D(\w+)=", word):
             # farfield_DIR is where find_package(farfield) looks
             name = variable[1].replace("farfield_DIR", "find_package(farfield")
-            assert name == "CMAKE_INSTALL_PREFIX" or any(name in text for text in texts), name
+            known = name in ("CMAKE_INSTALL_PREFIX", "CMAKE_CXX_COMPILER", "CMAKE_TOOLCHAIN_FILE")
+            assert known or any(name in text for text in texts), name
+            if name == "CMAKE_TOOLCHAIN_FILE":
+                assert (ROOT / word.split("$PWD/")[1]).is_file()
     if words[0] == "ctest" and "--test-dir" in words:
-        assert words[-1] == "build", "the folder of the preset release"
+        shown_folders = [re.search(r"(?<= -B )\S+", command) for command in COMMANDS]
+        assert words[-1] in ["build", *(found[0] for found in shown_folders if found)], "no command makes this folder"
 
 
 @functools.cache
@@ -322,6 +326,9 @@ EXCEPTIONS = {
     rf"{VARIABLES}\S*python3 -m pip install .*": "takes packages from the network, with which farfield is compared",
     r"\S*python3 -m pytest tests/python/test_torch\.py": "needs PyTorch, of which wheels are too large for tests",
     r"python3 -m sphinx -b linkcheck .*": "needs the network",
+    r"(?:rattler-build|spack|eb|docker|apptainer) .*|cibuildwheel": "needs the network, and containers or packages",
+    r"pip (?:wheel|install auditwheel) .*|auditwheel .*": "takes packages from the network",
+    r"(?:dpkg|apt-get) .*": "changes the machine",
     r"cmake --install .*": "a test of ctest does it, cmake/consumer/test.cmake",
     r"perf .*": "needs a kernel that counts for its users",
     r"build/bin/farfield_helpers_benchmark .*": "needs a GPU for each helper",
