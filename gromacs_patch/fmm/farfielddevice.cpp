@@ -247,7 +247,7 @@ FarfieldHelpers chooseHelpers(const FarfieldDeviceChoice& device,
     }
     if (numAtoms < c_fewestAtomsWithHelpers)
     {
-        return because("so few atoms are faster on one GPU");
+        return because(formatString("the system has fewer than %d atoms", c_fewestAtomsWithHelpers));
     }
     if (value == nullptr && !node.devicesAreSelected)
     {

@@ -194,7 +194,7 @@ def chosen(work, *flags):
     """What mdrun says of the layout that it chooses, and its number of threads."""
     environment.gmx()("mdrun", "-deffnm", "run", "-nb", "cpu", "-pin", "off", *flags, folder=work)
     log = simulation.Run(work, "run").log
-    said = re.findall(r"With FMM electrostatics mdrun uses (.*?):", " ".join(log.split()))
+    said = re.findall(r"With FMM electrostatics mdrun uses (.*?) unless", " ".join(log.split()))
     return said, int(re.search(r"^  device .* (\d+) OpenMP thread", log, re.MULTILINE)[1])
 
 
