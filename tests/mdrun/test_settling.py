@@ -2,6 +2,9 @@
 """Runs whose start says little about the forces that follow: ions in contact, and ions at their sites."""
 
 import re
+from dataclasses import replace
+
+import numpy as np
 
 from tests.support.gmx import reference, systems
 from tests.support.gmx.mdp import FMM, settings
@@ -41,3 +44,40 @@ def test_a_crystal_at_its_sites_is_accepted(work):
     run = simulate(work, "run", entries, crystal)
     between_neighbours = 138.935458 / 0.25**2
     assert rms(run.forces) < 1e-5 * between_neighbours
+
+
+# Ions without Lennard-Jones interactions: they may come as near each other as they like.
+POINT_CHARGES = """[ defaults ]
+1 2
+[ atomtypes ]
+Q 0 23 0 A 0 0
+[ moleculetype ]
+NA 1
+[ atoms ]
+1 Q 1 NA NA 1 1
+[ moleculetype ]
+CL 1
+[ atoms ]
+1 Q 1 CL CL 1 -1
+[ system ]
+ions
+[ molecules ]
+NA {0}
+CL {0}
+"""
+
+
+def test_what_cannot_be_reached_is_said_once_and_ends_no_run(work):
+    """In the second frame ions come so near each other that mixed precision does not resolve their forces."""
+    crystal = systems.ion_crystal(work, cells=3, constant=0.5, displacement=0.02)
+    s = systems.read_gro(crystal.conf)
+    sodium, chloride = np.split(s.x, 2)
+    crystal.top.write_text(POINT_CHARGES.format(len(sodium)))
+    with open(work / "frames.gro", "w") as frames:
+        for x in (chloride, sodium + [1e-4, 0, 0], sodium + [0, 2e-4, 0]):
+            systems.write_gro(work / "frame.gro", replace(s, x=np.concatenate([sodium, x])))
+            frames.write((work / "frame.gro").read_text())
+    entries = settings({"rcoulomb": 0.68, "rvdw": 0.68}, FMM, {"fmm-farfield-accuracy": 1e-5})
+    run = simulate(work, "run", entries, crystal, ["-rerun", "frames.gro"])
+    assert run.log.count("The requested FMM accuracy is not reached") == 1
+    assert len(run.energies["Potential"]) == 3

@@ -40,20 +40,25 @@ public:
     {
         FakeBackend::build(d);
         predictions.push_back(estimatedError(d, d.leafGrid(d.referenceBox)));
+        errors.push_back(error());
         setUp += partOfLongestSetUp(d);
     }
     Totals collect() override
     {
         const Totals totals = FakeBackend::collect();
-        const bool isRough  = predictions.back() > roughFrom;
-        const double error  = std::hypot((isRough ? 1 : factor) * predictions.back(), rounding());
         std::mt19937 random(static_cast<unsigned>(1e6 * (offset[0] + offset[1] + offset[2])));
-        std::normal_distribution<double> normal(0, error * c_forceSize);
+        std::normal_distribution<double> normal(0, error() * c_forceSize);
         for (size_t i = 0; i < 3 * charges.size(); i++)
         {
             task_.forces[i] = c_forceSize + normal(random);
         }
         return totals;
+    }
+    //! Of forces of the last attempt.
+    double error() const
+    {
+        const bool isRough = predictions.back() > roughFrom;
+        return std::hypot((isRough ? 1 : factor) * predictions.back(), rounding());
     }
     //! Of an attempt; each one changes it by a factor.
     double rounding() const
@@ -64,6 +69,7 @@ public:
     double factor = 1, floor = 0, change = 1;
     double roughFrom = 1; //!< errors that are predicted beyond this come out as predicted
     std::vector<double> predictions; //!< errors predicted for what was built
+    std::vector<double> errors;      //!< those of what was built
     double setUp = 0;                //!< of all that was built, see partOfLongestSetUp()
 };
 
@@ -71,8 +77,8 @@ class Search : public ::testing::Test
 {
 protected:
     Search() { options.accuracy = c_request; }
-    //! Lets operators be chosen and built.
-    void search()
+    //! Lets operators be chosen and built. \returns the choice
+    Discretisation search(WhereMissed whereMissed = WhereMissed::Refuse)
     {
         std::mt19937 random(3);
         std::uniform_real_distribution<double> uniform(0, c_edge);
@@ -85,8 +91,11 @@ protected:
         Pipeline<double> pipeline(&backend, nullptr, &operators, &times);
         AccuracyControl<double> accuracy(options, device, &charges, &operators, &pipeline);
         operators.change(
-                [&]
-                { accuracy.buildSufficient(c_edge * Mat3::Identity(), x.data(), Vec3::Zero()); });
+                [&] {
+                    accuracy.buildSufficient(
+                            c_edge * Mat3::Identity(), x.data(), Vec3::Zero(), whereMissed);
+                });
+        return operators.discretisation();
     }
     ErringBackend backend;
     Options options;
@@ -151,6 +160,22 @@ TEST_F(Search, GivesUpWhereOnlyRoundingIsLeft)
                     << "rounding of " << floor << " requests: " << ::testing::PrintToString(all);
         }
     }
+}
+
+//! A run that has begun goes on with what comes closest, and not with what was tried last.
+TEST_F(Search, TakesTheBestInARunThatHasBegun)
+{
+    backend.floor  = 4 * c_request;
+    backend.change = 1.2;
+    EXPECT_THROW(search(), Error);
+    backend.predictions.clear();
+    backend.errors.clear();
+    const Discretisation taken  = search(WhereMissed::TakeBest);
+    const std::vector<double> e = backend.errors; // the last is that of what is taken
+    const auto best             = std::min_element(e.begin(), e.end() - 1) - e.begin();
+    EXPECT_TRUE(taken.isBestEffort);
+    EXPECT_EQ(backend.predictions.back(), backend.predictions[best]);
+    EXPECT_LT(backend.predictions[e.size() - 2], backend.predictions[best]);
 }
 
 /*! Each attempt may take minutes, of a GPU without a bound on memory: all together take no longer
