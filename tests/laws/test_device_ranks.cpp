@@ -12,12 +12,14 @@
 
 #include <array>
 #include <memory>
+#include <random>
 #include <utility>
 
 #ifdef FARFIELD_TESTS_WITH_NCCL
 #include "farfield/farfield_nccl.h"
 #endif
 
+#include "changing_systems.h"
 #include "device_caller.h"
 #include "device_messages.h"
 #include "in_process_ranks.h"
@@ -445,6 +447,26 @@ TYPED_TEST(DeviceRanks, AllKnowOfParticlesThatHaveMovedTooFar)
                 });
         expectEqualToRounding<Real>(after, expected, jumped);
     }
+}
+
+//! Forces have changed much since cells were chosen: the next plan has others.
+TYPED_TEST(DeviceRanks, MeetTheAccuracyAfterForcesHaveChanged)
+{
+    using Real = typename TypeParam::Real;
+    std::mt19937 random(7);
+    const System settled = rounded<Real>(displaced(rockSalt(4, 0.25), 0.005, random));
+    const System start   = rounded<Real>(scattered(settled, random));
+    Options options      = TestFixture::options();
+    options.accuracy     = 1e-3;
+    options.tune         = false;
+    Solver<Real> single(options);
+    load(single, start);
+    single.prepare(flatPositions<Real>(start).data(), Box(start.box).rows);
+    const auto all = enqueueOnRanks<Real>(
+            { settled, settled }, 2, Way::Hosts, options, requestAt, single.state(), 1);
+    const std::vector<Vector> exact = fastEwald(settled).forces;
+    EXPECT_GT(relativeError(all[0].forces, exact), options.accuracy);
+    EXPECT_LE(relativeError(all[1].forces, exact), options.accuracy);
 }
 
 //! Forces that replace what was there are zero, and those that are added leave it.

@@ -9,7 +9,9 @@
 
 #include <functional>
 #include <limits>
+#include <random>
 
+#include "changing_systems.h"
 #include "in_process_ranks.h"
 #include "test_support.h"
 
@@ -473,6 +475,27 @@ TEST(RankChoice, IsMadeAnewForOtherNumbersOfParticles)
     EXPECT_EQ(changed.setup.order, fresh.setup.order);
     EXPECT_EQ(changed.setup.cells, fresh.setup.cells);
     EXPECT_EQ(changed.state, fresh.state);
+}
+
+/*! \brief Forces become weaker as ions that began anywhere settle, and stronger as a crystal melts: cells
+ *         do then, and are no more expensive than those of a fresh start. */
+TEST(RankChoice, IsMadeAnewWhereForcesHaveChanged)
+{
+    std::mt19937 random(7);
+    const System crystal = rockSalt(4, 0.25), atRandom = scattered(crystal, random),
+                 settled            = displaced(crystal, 0.02, random);
+    Options options                 = toChoose();
+    options.accuracy                = 1e-3;
+    const std::vector<Vector> exact = fastEwald(settled).forces;
+    for (const System* start : { &atRandom, &crystal })
+    {
+        SCOPED_TRACE(start == &crystal ? "crystal" : "at random");
+        const AfterOthers changed = evaluateInTurn({ *start, settled }, options);
+        const double error        = relativeError(changed.forces, exact);
+        EXPECT_LE(error, options.accuracy);
+        EXPECT_LT(error, 2 * changed.setup.estimatedError);
+        EXPECT_GT(error, changed.setup.estimatedError / 2);
+    }
 }
 
 //! By the same rule as that of Solver: a factor of 1.5; and the state tells the number of the choice.

@@ -150,6 +150,16 @@ System withContacts(const System& system, int pairs, double distance, std::mt199
     return result;
 }
 
+System displaced(const System& system, double width, std::mt19937& random)
+{
+    System result = system;
+    for (Vector& x : result.positions)
+    {
+        x = plus(x, gaussian(random, width));
+    }
+    return result;
+}
+
 System scattered(const System& system, std::mt19937& random)
 {
     System result = system;

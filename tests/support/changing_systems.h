@@ -44,6 +44,8 @@ std::vector<ChangingKind> changingKinds();
  *  \param[in] pairs     how many
  *  \param[in] distance  of each pair, nm */
 System withContacts(const System& system, int pairs, double distance, std::mt19937& random);
+//! Moves all particles at random. \param[in] width  standard deviation of each component, nm
+System displaced(const System& system, double width, std::mt19937& random);
 //! The same particles anywhere in the box; excluded ones, too.
 System scattered(const System& system, std::mt19937& random);
 
