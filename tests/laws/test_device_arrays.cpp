@@ -10,7 +10,9 @@
 
 #include <limits>
 #include <memory>
+#include <random>
 
+#include "changing_systems.h"
 #include "device_caller.h"
 
 namespace farfield
@@ -401,6 +403,34 @@ TYPED_TEST(DeviceArrays, TellOfPositionsThatAreNotFinite)
     caller.launch(*graph);
     EXPECT_NO_THROW(caller.wait());
     TestFixture::expectForces(caller, water);
+}
+
+/*! Ions that began anywhere have settled: the evaluation that meets weaker forces is under way, so that
+ *  the one after wait() looks at the cells again, and what was recorded before ends. */
+TYPED_TEST(DeviceArrays, MeetTheAccuracyAfterForcesHaveChanged)
+{
+    using Real = typename TypeParam::Real;
+    std::mt19937 random(7);
+    const System settled = rounded<Real>(displaced(rockSalt(4, 0.25), 0.005, random));
+    const System start   = rounded<Real>(scattered(settled, random));
+    Options options      = TypeParam::options();
+    options.accuracy     = 1e-3;
+    options.tune         = false;
+    Caller<Real> caller(start, options);
+    Solver<Real>& solver = caller.solver();
+    caller.prepare(start);
+    caller.put(settled);
+    caller.enqueue(forcesAt(0));
+    EXPECT_FALSE(mustRecordAgain(solver));
+    caller.wait();
+    const std::vector<Vector> exact = fastEwald(settled).forces;
+    EXPECT_GT(relativeError(caller.forces(), exact), options.accuracy);
+    EXPECT_TRUE(mustRecordAgain(solver));
+    caller.enqueue(forcesAt(1));
+    EXPECT_FALSE(mustRecordAgain(solver));
+    caller.wait();
+    EXPECT_FALSE(mustRecordAgain(solver));
+    EXPECT_LE(relativeError(caller.forces(), exact), options.accuracy);
 }
 
 //! Not those that hold products of cuBLAS: see farfield_cuda.h.
