@@ -17,8 +17,10 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "changing_systems.h"
 #include "expectation.h"
 #include "in_process_ranks.h"
 #include "sequence.h"
@@ -90,27 +92,32 @@ private:
         System system;
         Division rankOf;
         bool isOtherSystem = true, isOtherDivision = true;
+        bool hasContacts = false; //!< these part in the next step
         Request request;
         Broken broken = Broken::Nothing;
         // what came out of it
         std::vector<Vector> forces;
-        double energy = 0;
+        double energy     = 0;
+        bool isBestEffort = false;
         std::vector<std::optional<Error>> errors; //!< [ranks]
     };
 
     void addStep()
     {
         Step step;
-        if (steps_.empty() || chance(random_, 0.25))
+        if (steps_.empty() || (!parted_ && chance(random_, 0.25)))
         {
             step.system = rounded<Real>(randomSystem(random_, std::min(settings_.most, 250)));
         }
         else
         {
             // that of a step that was valid up to here is known to the ranks
-            step.system        = steps_.back().system;
+            step.system        = parted_ ? *parted_ : steps_.back().system;
             step.isOtherSystem = steps_.back().broken != Broken::Nothing;
-            change(&step);
+            if (!std::exchange(parted_, std::nullopt))
+            {
+                change(&step);
+            }
         }
         const int owners     = 1 + below(random_, ranks_);
         step.isOtherDivision = step.isOtherSystem || chance(random_, 0.4);
@@ -161,7 +168,7 @@ private:
     void change(Step* step)
     {
         System& system = step->system;
-        const int what = below(random_, 5);
+        const int what = below(random_, 6);
         if (what < 2)
         {
             const double far = logUniform(random_, 1e-4, 0.1);
@@ -175,8 +182,17 @@ private:
             system = rounded<Real>(system);
             return;
         }
-        step->isOtherSystem = true;
         if (what == 2)
+        {
+            parted_           = system;
+            step->hasContacts = true;
+            const int pairs   = 1 + below(random_, 40);
+            system            = rounded<Real>(
+                    withContacts(system, pairs, logUniform(random_, 1e-4, 0.1), random_));
+            return;
+        }
+        step->isOtherSystem = true;
+        if (what == 3)
         {
             // charges that become zero, some or all
             const double part = chance(random_, 0.3) ? 1 : uniform(random_);
@@ -185,7 +201,7 @@ private:
                 q = chance(random_, part) ? 0 : q;
             }
         }
-        else if (what == 3)
+        else if (what == 4)
         {
             // charges at one place stay excluded: no force between them would be a number
             const auto arePlacedApart = [&](const auto& pair)
@@ -295,6 +311,7 @@ private:
         std::vector<Real> f(x.size(), Real(1));
         const Totals totals = solver->evaluate(x.data(), box.rows, f.data(), step->request);
         const std::lock_guard<std::mutex> lock(mutex_);
+        step->isBestEffort = solver->setup().isBestEffort;
         step->energy += totals.energy;
         for (size_t i = 0; i < portion.index.size(); i++)
         {
@@ -346,6 +363,11 @@ private:
         }
         const Expectation expected = expectationFor(
                 step.system, Boundary::Periodic, partOfTypicalForce<Real>(options_.accuracy));
+        if (step.hasContacts)
+        {
+            judge(number, expected.value.forces);
+            return;
+        }
         const double error = errorOf(step.forces, expected);
         const double usual = refused ? 0 : errorOf(vectorsFrom(ofOne), expected);
         const double allowed =
@@ -355,6 +377,31 @@ private:
             std::ostringstream text;
             text << "RMS force error " << error << " of " << expected.scale
                  << " kJ/mol/nm, of one rank " << usual;
+            fail(number, "forces of ranks are wrong", text.str());
+        }
+    }
+
+    //! Checks forces of which some are those of contacts, see JudgedForces.
+    void judge(size_t number, const std::vector<Vector>& exact) const
+    {
+        const Step& step = steps_[number];
+        if (step.isBestEffort || !std::isfinite(rootMeanSquare(exact)))
+        {
+            return; // in this precision contacts are not what they are
+        }
+        std::vector<double> forces;
+        for (const Vector& f : step.forces)
+        {
+            forces.insert(forces.end(), f.begin(), f.end());
+        }
+        const JudgedForces judged = judgedForces(
+                step.system, forces, exact, partOfTypicalForce<Real>(options_.accuracy));
+        const double floor = 1e3 * std::numeric_limits<double>::epsilon();
+        if (!(judged.error <= settings_.slack * options_.accuracy + floor))
+        {
+            std::ostringstream text;
+            text << "RMS force error " << judged.error << " of those that are not in contact, "
+                 << judged.inContact << " are";
             fail(number, "forces of ranks are wrong", text.str());
         }
     }
@@ -401,6 +448,7 @@ private:
     Options options_;
     int ranks_;
     std::vector<Step> steps_;
+    std::optional<System> parted_; //!< what the last step is without its contacts
     std::mutex mutex_;
 };
 

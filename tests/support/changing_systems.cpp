@@ -85,7 +85,8 @@ System ionsInOrder(int n, double edge)
     return system;
 }
 
-//! Zinc blende or fluorite, cells along each axis; the edge of one is given, nm.
+} // namespace
+
 System facesAndTetrahedra(int cells, double edge, bool areAllFilled)
 {
     System system  = emptySystem(boxOf(cells * edge, cells * edge, cells * edge));
@@ -112,8 +113,6 @@ System facesAndTetrahedra(int cells, double edge, bool areAllFilled)
     }
     return system;
 }
-
-} // namespace
 
 System withContacts(const System& system, int pairs, double distance, std::mt19937& random)
 {

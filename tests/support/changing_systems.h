@@ -40,6 +40,9 @@ struct ChangingKind
 //! All are deterministic; up to 25 000 particles.
 std::vector<ChangingKind> changingKinds();
 
+//! Zinc blende or fluorite, cells along each axis; the edge of one is given, nm.
+System facesAndTetrahedra(int cells, double edge, bool areAllFilled);
+
 /*! \brief Moves charged particles next to other ones that they do not exclude.
  *  \param[in] pairs     how many
  *  \param[in] distance  of each pair, nm */

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "changing_systems.h"
 #include "system_building.h"
 #include "systems.h"
 
@@ -97,10 +98,43 @@ void moveToImages(std::mt19937& random, System* system)
     }
 }
 
+//! A crystal whose ions are at their sites, or next to them: forces cancel.
+System randomCrystal(std::mt19937& random, int mostIons)
+{
+    static constexpr double c_ions[] = { 8, 2, 8, 12 }; // in a cell
+    const int kind                   = below(random, 4);
+    const double most                = std::max(1.0, std::cbrt(mostIons / c_ions[kind]));
+    const int cells       = static_cast<int>(logUniform(random, 1, most + 1)); // small ones often
+    const double distance = logUniform(random, 0.2, chance(random, 0.8) ? 1 : 30);
+    System system         = kind == 0   ? rockSalt(cells, distance)
+                            : kind == 1 ? caesiumChloride(cells, distance)
+                                        : facesAndTetrahedra(cells, 2 * distance, kind == 3);
+    system.name           = "crystal";
+    const double factor   = chance(random, 0.5) ? 1 : uniform(random, 0.1, 3);
+    for (double& q : system.charges)
+    {
+        q *= factor;
+    }
+    if (chance(random, 0.5))
+    {
+        // off the faces of the box
+        const Vector shift = combine(system.box, uniform(random), uniform(random), uniform(random));
+        for (Vector& x : system.positions)
+        {
+            x = plus(x, shift);
+        }
+    }
+    return chance(random, 0.5) ? system : displaced(system, logUniform(random, 1e-6, 1e-2), random);
+}
+
 } // namespace
 
 System randomSystem(std::mt19937& random, int most)
 {
+    if (chance(random, 0.1))
+    {
+        return randomCrystal(random, most);
+    }
     // Many sizes, small ones often: they are as likely to show a fault, and faster.
     const int n =
             static_cast<int>(chance(random, 0.05) ? uniform(random, 0, 4)
