@@ -72,8 +72,8 @@ constexpr const char* c_deviceVariable = "GMX_FMM_DEVICE";
 //! Environment variable that names the GPUs that help with the near field
 constexpr const char* c_helpersVariable = "GMX_FMM_HELPERS";
 
-//! Below so many atoms helpers are not even timed: half of the fewest that were seen to gain
-constexpr int c_fewestAtomsWithHelpers = 40000;
+//! Below so many atoms helpers are timed only if asked for: half of the fewest that were seen to gain
+constexpr int c_fewestAtomsWithHelpers = 180000;
 
 /*! \brief Reads a list of devices such as 1,2.
  *
@@ -245,13 +245,13 @@ FarfieldHelpers chooseHelpers(const FarfieldDeviceChoice& device,
         // Other ranks of the node may have GPUs in the same way, also those of other simulations
         return because("the FMM has no GPU that mdrun chose");
     }
-    if (numAtoms < c_fewestAtomsWithHelpers)
-    {
-        return because(formatString("the system has fewer than %d atoms", c_fewestAtomsWithHelpers));
-    }
     if (value == nullptr && !node.devicesAreSelected)
     {
         return because("-gpu_id did not select any");
+    }
+    if (value == nullptr && numAtoms < c_fewestAtomsWithHelpers)
+    {
+        return because(formatString("the system has fewer than %d atoms", c_fewestAtomsWithHelpers));
     }
     std::vector<int> unused;
     std::copy_if(node.availableDevices.begin(),

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.skipif(not environment.on_gpu() or environment.gpu_coun
 
 ROUNDING = 1e-5
 VARIABLE = "GMX_FMM_HELPERS"
+AUTO = {VARIABLE: "auto"}
 OTHERS = ",".join(str(gpu) for gpu in range(1, environment.gpu_count() if environment.on_gpu() else 1))
 ON_ONE = ["-nb", "gpu", "-gpu_id", "0"]
 ALL = ["-nb", "gpu", "-gpu_id", f"0,{OTHERS}"]
@@ -109,7 +110,7 @@ def test_graphs_of_steps(work, water):
 def test_small_systems_have_none_by_themselves(work, water):
     entries = settings(MOTION_ON_GPU, FIXED_FMM)
     alone = simulation.simulate(work, "alone", entries, water, ALL, warnings=1, ranks=1)
-    assert helpers(alone.log) == "no other GPU: the system has fewer than 40000 atoms"
+    assert helpers(alone.log) == "no other GPU: the system has fewer than 180000 atoms"
 
 
 @pytest.mark.parametrize("flags", [["-nb", "gpu"], ["-nb", "gpu", "-gputasks", "0"]], ids=["", "gputasks"])
@@ -125,7 +126,9 @@ def test_nothing_is_timed_with_reprod(once, work):
     large = once("water48k", lambda folder: systems.water(folder, 8, 50))
     entries = settings(MOTION_ON_GPU, FIXED_FMM, {"nsteps": 20, "fmm-farfield-tune": "yes"})
     logs = [
-        helpers(simulation.simulate(work, name, entries, large, [*ALL, *flags], warnings=1, ranks=1).log)
+        helpers(
+            simulation.simulate(work, name, entries, large, [*ALL, *flags], warnings=1, ranks=1, variables=AUTO).log
+        )
         for name, flags in (("timed", []), ("reproducible", ["-reprod"]))
     ]
     assert re.search(r": an evaluation takes \d+ us with helpers and \d+ us on one GPU", logs[0])
