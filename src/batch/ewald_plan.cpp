@@ -1,0 +1,51 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "batch/ewald_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace farfield
+{
+namespace
+{
+
+constexpr double c_pi = 3.14159265358979323846;
+//! A pair within the cut-off takes as long as so many waves of half space at a particle.
+constexpr double c_pairCost = 20;
+//! Both sums have a half of the squared error; what the model does not know doubles it.
+constexpr double c_share = 0.5 / 1.4142135623730951;
+//! a rc and kc / 2a: exp(-36) is below all rounding, and at 1 nothing has been gained yet.
+constexpr double c_smallest = 1, c_largest = 6;
+
+//! a rc and kc / 2a, which are equal: 2 Q (a / (N V s))^(1/2) exp(-s^2) is the wanted error.
+double exponent(const EwaldCase& e, double a)
+{
+    const double scale = 2 * e.squaredCharges * std::sqrt(a / (e.charged * e.volume));
+    double s           = 3;
+    for (int i = 0; i < 3; i++)
+    {
+        const double square = std::log(scale / (c_share * e.error * std::sqrt(s)));
+        s = std::sqrt(std::clamp(square, c_smallest * c_smallest, c_largest * c_largest));
+    }
+    return s;
+}
+
+} // namespace
+
+EwaldPlan fastestPlan(const EwaldCase& e, double detour)
+{
+    // pairs take N^2 4 pi / (3 V) (s / a)^3, waves N V (2 a s)^3 / (12 pi^2)
+    const double equal = c_pairCost * e.charged * 2 * c_pi * c_pi * c_pi / (e.volume * e.volume);
+    const double a     = detour * std::pow(equal, 1.0 / 6);
+    const double s     = exponent(e, a);
+    return { a, s / a, 2 * a * s };
+}
+
+EwaldPlan planOfWaves(const EwaldCase& e, double splitting)
+{
+    return { splitting, 0, 2 * splitting * exponent(e, splitting) };
+}
+
+} // namespace farfield

@@ -1,0 +1,248 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief The pairs of a target: those within the cut-off are put together, then computed.
+ *
+ *  Compiled once per instruction set, see batch_kernels.cpp.
+ */
+#if defined(FARFIELD_BATCH_PAIRS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef FARFIELD_BATCH_PAIRS_INL_H
+#undef FARFIELD_BATCH_PAIRS_INL_H
+#else
+#define FARFIELD_BATCH_PAIRS_INL_H
+#endif
+
+#include <algorithm>
+#include <limits>
+
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+
+#include "batch/batch_kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace farfield
+{
+namespace HWY_NAMESPACE
+{
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template<class Real>
+using BatchTag = hn::ScalableTag<Real>;
+template<class Real>
+using BatchVec = hn::Vec<BatchTag<Real>>;
+
+HWY_INLINE BatchVec<float> differences(std::int32_t a, const std::int32_t* b)
+{
+    const hn::RebindToSigned<BatchTag<float>> d;
+    return hn::ConvertTo(BatchTag<float>(), hn::Sub(hn::Set(d, a), hn::LoadU(d, b)));
+}
+template<class Real>
+HWY_INLINE BatchVec<Real> differences(Real a, const Real* b)
+{
+    const BatchTag<Real> d;
+    return hn::Sub(hn::Set(d, a), hn::LoadU(d, b));
+}
+
+HWY_INLINE BatchVec<float> inverseRoot(BatchVec<float> square)
+{
+    const BatchTag<float> d;
+    const auto y    = hn::ApproximateReciprocalSqrt(square);
+    const auto half = hn::Mul(hn::Set(d, 0.5F), y);
+    return hn::Mul(half, hn::NegMulAdd(hn::Mul(square, y), y, hn::Set(d, 3.0F)));
+}
+HWY_INLINE BatchVec<double> inverseRoot(BatchVec<double> square)
+{
+    return hn::Div(hn::Set(BatchTag<double>(), 1.0), hn::Sqrt(square));
+}
+
+//! Stores the lanes of a mask one after the other; there is room for a vector.
+template<class M>
+HWY_INLINE void storeLanes(BatchVec<float> v, M lanes, float* to)
+{
+    // faster than a store of parts of a vector, unlike with double
+    hn::StoreU(hn::Compress(v, lanes), BatchTag<float>(), to);
+}
+template<class M>
+HWY_INLINE void storeLanes(BatchVec<double> v, M lanes, double* to)
+{
+    hn::CompressStore(v, lanes, BatchTag<double>(), to);
+}
+
+//! Puts the pairs of a target within the cut-off into the buffers. \returns their number
+template<class Real, class Place>
+HWY_INLINE int gatherPairs(const PairTask<Real, Place>& task,
+                           int target,
+                           const PairRow* rows,
+                           int rowCount,
+                           PairBuffers<Real>* b)
+{
+    const BatchTag<Real> d;
+    const int L           = static_cast<int>(hn::Lanes(d));
+    const auto cutoff     = hn::Set(d, task.squareCutoff);
+    const Place *const sx = task.x, *const sy = task.y, *const sz = task.z;
+    Real *const toX = b->dx.data(), *const toY = b->dy.data(), *const toZ = b->dz.data();
+    Real *const toSquare = b->square.data(), *const toQ = b->q.data();
+    const Place x = sx[target], y = sy[target], z = sz[target];
+    int count = 0;
+    for (int r = 0; r < rowCount; r++)
+    {
+        const int last = rows[r].last;
+        for (int j = rows[r].first; j < last; j += L)
+        {
+            const auto dx     = differences(x, sx + j);
+            const auto dy     = differences(y, sy + j);
+            const auto dz     = differences(z, sz + j);
+            const auto square = hn::MulAdd(dx, dx, hn::MulAdd(dy, dy, hn::Mul(dz, dz)));
+            auto isNear       = hn::Lt(square, cutoff);
+            if (j + L > last)
+            {
+                isNear = hn::And(isNear, hn::FirstN(d, static_cast<size_t>(last - j)));
+            }
+            if (hn::AllFalse(d, isNear))
+            {
+                continue;
+            }
+            storeLanes(dx, isNear, toX + count);
+            storeLanes(dy, isNear, toY + count);
+            storeLanes(dz, isNear, toZ + count);
+            storeLanes(square, isNear, toSquare + count);
+            for (int c = 0; c < task.channels; c++)
+            {
+                const auto q = hn::LoadU(d, task.q + static_cast<size_t>(c) * task.stride + j);
+                storeLanes(q, isNear, toQ + c * b->capacity + count);
+            }
+            count += static_cast<int>(hn::CountTrue(d, isNear));
+        }
+    }
+    // what fills the last vector is far away, and has no charge
+    const auto zero = hn::Zero(d);
+    for (auto* array : { &b->dx, &b->dy, &b->dz })
+    {
+        hn::StoreU(zero, d, array->data() + count);
+    }
+    for (int c = 0; c < task.channels; c++)
+    {
+        hn::StoreU(zero, d, b->q.data() + c * b->capacity + count);
+    }
+    hn::StoreU(cutoff, d, b->square.data() + count);
+    return count;
+}
+
+//! erfc(a r)/r and minus its derivative over r, in place of the squares. \returns the smallest square, nm^2
+template<bool Screened, class Real>
+HWY_INLINE Real pairFunctions(Real unit, Real splitting, int count, PairBuffers<Real>* b)
+{
+    const BatchTag<Real> d;
+    const int L                      = static_cast<int>(hn::Lanes(d));
+    const ScaledErfc<Real>& constant = scaledErfc<Real>();
+    const auto toNm                  = hn::Set(d, unit * unit);
+    const auto a                     = hn::Set(d, splitting);
+    const auto slopeAtRoot =
+            hn::Set(d, static_cast<Real>(1.1283791670955126) * splitting); // 2 / pi^(1/2)
+    // charges at one place are refused or without effect, but must not spoil the sums
+    const auto tiny = hn::Set(d, Real(1e-20));
+    auto nearest    = hn::Set(d, std::numeric_limits<Real>::max());
+    for (int j = 0; j < count; j += L)
+    {
+        const auto given   = hn::Mul(hn::Load(d, b->square.data() + j), toNm);
+        nearest            = hn::Min(nearest, given);
+        const auto square  = hn::Max(given, tiny);
+        const auto inverse = inverseRoot(square);
+        auto value = inverse, slope = hn::Mul(inverse, hn::Mul(inverse, inverse));
+        if (Screened)
+        {
+            const auto x = hn::Mul(a, hn::Mul(square, inverse));
+            const auto e = hn::Exp(d, hn::Neg(hn::Mul(x, x)));
+            const auto s = hn::Sub(
+                    hn::Set(d, constant.alpha),
+                    hn::Div(hn::Set(d, constant.beta), hn::Add(x, hn::Set(d, constant.middle))));
+            auto p = hn::Set(d, constant.coefficients[ScaledErfc<Real>::c_degree]);
+            for (int k = ScaledErfc<Real>::c_degree - 1; k >= 0; k--)
+            {
+                p = hn::MulAdd(p, s, hn::Set(d, constant.coefficients[k]));
+            }
+            value = hn::Mul(hn::Mul(e, p), inverse);
+            slope = hn::Mul(hn::MulAdd(slopeAtRoot, e, value), hn::Mul(inverse, inverse));
+        }
+        hn::Store(value, d, b->value.data() + j);
+        hn::Store(slope, d, b->square.data() + j);
+    }
+    return hn::GetLane(hn::MinOfLanes(d, nearest));
+}
+
+//! Sum of products of the first \p count elements.
+template<class Real>
+HWY_INLINE double product(const Real* u, const Real* v, int count)
+{
+    const BatchTag<Real> d;
+    auto sum = hn::Zero(d);
+    for (int j = 0; j < count; j += static_cast<int>(hn::Lanes(d)))
+    {
+        sum = hn::MulAdd(hn::Load(d, u + j), hn::Load(d, v + j), sum);
+    }
+    return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
+}
+
+template<class Real, class Place>
+PairSums<Real> pairsOf(const PairTask<Real, Place>& task,
+                       int target,
+                       const PairRow* rows,
+                       int rowCount,
+                       PairBuffers<Real>* b,
+                       double* potentials)
+{
+    const BatchTag<Real> d;
+    const int L         = static_cast<int>(hn::Lanes(d));
+    const int count     = gatherPairs(task, target, rows, rowCount, b);
+    PairSums<Real> sums = {};
+    sums.nearest = task.splitting > 0 ? pairFunctions<true>(task.unit, task.splitting, count, b)
+                                      : pairFunctions<false>(task.unit, task.splitting, count, b);
+    for (int c = 0; c < task.channels; c++)
+    {
+        potentials[c] = product(b->q.data() + c * b->capacity, b->value.data(), count);
+    }
+    // products of charges take the place of the values
+    for (int j = 0; j < count; j += L)
+    {
+        auto weight = hn::Zero(d);
+        for (int c = 0; c < task.channels; c++)
+        {
+            const Real q = task.q[static_cast<size_t>(c) * task.stride + target];
+            weight       = hn::MulAdd(
+                    hn::Set(d, q), hn::Load(d, b->q.data() + c * b->capacity + j), weight);
+        }
+        hn::Store(hn::Mul(weight, hn::Load(d, b->square.data() + j)), d, b->value.data() + j);
+    }
+    const auto unit         = static_cast<double>(task.unit);
+    Real* const component[] = { b->dx.data(), b->dy.data(), b->dz.data() };
+    for (int k = 0; k < 3; k++)
+    {
+        sums.force[k] = unit * product(b->value.data(), component[k], count);
+    }
+    if (task.virial)
+    {
+        const int other[3][2] = { { 0, 3 }, { 1, 5 }, { 2, 4 } }; // xx xy, yy yz, zz xz
+        for (int k = 0; k < 3; k++)
+        {
+            for (int j = 0; j < count; j += L)
+            {
+                const auto f =
+                        hn::Mul(hn::Load(d, b->value.data() + j), hn::Load(d, component[k] + j));
+                hn::Store(f, d, b->square.data() + j);
+            }
+            sums.virial[other[k][0]] = unit * unit * product(b->square.data(), component[k], count);
+            sums.virial[other[k][1]] =
+                    unit * unit * product(b->square.data(), component[(k + 1) % 3], count);
+        }
+    }
+    return sums;
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace farfield
+HWY_AFTER_NAMESPACE();
+
+#endif

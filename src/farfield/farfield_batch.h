@@ -1,0 +1,137 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Many small systems in one call, each with a box of its own.
+ *
+ *  Units and conventions are those of farfield.h. A Solver builds operators for a box, which pays
+ *  where the box stays. A Batch builds nothing: direct Ewald sums suit up to some thousand particles.
+ */
+#ifndef FARFIELD_FARFIELD_BATCH_H
+#define FARFIELD_FARFIELD_BATCH_H
+
+#include <memory>
+
+#include "farfield/farfield.h"
+
+namespace farfield
+{
+
+//! Settings of a Batch. All are checked by its constructor.
+struct BatchOptions
+{
+    //! Coulomb constant 1/(4 pi eps0 eps_r), kJ mol^-1 nm e^-2; > 0.
+    double coulombConstant = 138.935458;
+    /*! \brief Wanted error of the forces of each system, relative to what Options::accuracy says.
+     *
+     *  Without images forces are sums over all pairs, and rounding is the only error. */
+    double accuracy = 3e-4;
+    //! Periodic or Open, of all systems. Slab is refused.
+    Boundary boundary = Boundary::Periodic;
+    //! Auto or Cpu. Gpu is refused.
+    Device device = Device::Auto;
+    //! OpenMP threads, each of which takes a system at a time. 0: usableThreads().
+    int threads = 0;
+    /*! \brief Sets of charges at the same places, from 1 to c_mostChannels.
+     *
+     *  They do not interact with each other. Energies, forces and virials are sums over all sets. */
+    int channels = 1;
+    /*! \brief Width s of Gaussian charges, nm; 0: point charges.
+     *
+     *  Pairs have erf(r / (2^(1/2) s)) / r, and the wave k = 0 is left out, as with latent charges:
+     *  B. Cheng, npj Comput. Mater. 11, 80 (2025), doi:10.1038/s41524-025-01577-7. Refused without
+     *  images. */
+    double smearing = 0;
+    //! Whether Gaussian charges have the energy of each with itself; point charges never have.
+    bool selfEnergy = false;
+};
+
+//! The largest BatchOptions::channels.
+constexpr int c_mostChannels = 64;
+
+//! The systems of a call; particles of a system stand together.
+template<class Real>
+struct BatchInput
+{
+    const Real* x      = nullptr; //!< positions, nm, [n][3], any periodic image
+    const Real* q      = nullptr; //!< charges, e, [n][channels]
+    const int* offsets = nullptr; //!< [systems + 1] first particle of each system, ascending from 0
+    //! Box vectors as rows, nm, [systems][3][3]; any three that span a volume, left-handed ones too.
+    //! Not read without images.
+    const double* boxes = nullptr;
+    int systems         = 0; //!< >= 0; a system may have no particles
+};
+
+//! What is computed; each array may be null. All are written to after success only.
+template<class Real>
+struct BatchOutput
+{
+    double* energies = nullptr; //!< kJ/mol, [systems]
+    Real* forces     = nullptr; //!< kJ/mol/nm, [n][3]
+    Real* potentials = nullptr; //!< dE/dq, kJ/mol/e, [n][channels]
+    double* virials  = nullptr; //!< -1/2 sum r (x) f, kJ/mol, [systems][3][3], symmetric
+};
+
+//! What was measured, for logs and tests.
+struct BatchSetup
+{
+    int threads = 0; //!< OpenMP threads
+    /*! \brief Largest error of the forces of a system that was measured, relative to what
+     *         Options::accuracy says; 0 before. */
+    double measuredError = 0;
+    /*! \brief By what factor sums are more accurate than the model asks for: 1 unless a measured error
+     *         was too large. */
+    double tightening = 1;
+};
+
+/*! \brief Coulomb energies, forces, potentials and virials of many systems, by direct Ewald sums.
+ *
+ *  P. P. Ewald, Ann. Phys. 369, 253 (1921), doi:10.1002/andp.19213690304. The splitting and both
+ *  cut-offs of each system follow from a model of the error: J. Kolafa and J. W. Perram, Mol. Simul. 9,
+ *  351 (1992), doi:10.1080/08927029208049126. A system whose forces are weaker than the model takes
+ *  them for is computed again. The first system, and one in 64 from then on, is computed with another
+ *  splitting, too: the difference of the forces is the error. If it is too large, all sums become more
+ *  accurate.
+ *
+ *  The results of a system are bitwise the same whatever other systems are in the batch, and for any
+ *  number of threads, as long as BatchSetup::tightening is the same.
+ *
+ *  A system of n particles takes a time of the order of n^(3/2), and n^2 without images.
+ *
+ *  A Batch may be used from one thread at a time; different ones may be used at once.
+ *  \tparam Real  float: sums over pairs and waves in single precision, energies summed in double;
+ *                double: double precision throughout */
+template<class Real>
+class FARFIELD_EXPORT Batch
+{
+public:
+    /*! \brief Checks the options.
+     *  \throws Error  InvalidArgument: an option is out of range; Unsupported: the device is a GPU, the
+     *                 boundary that of a slab, or charges without images are Gaussian */
+    explicit Batch(const BatchOptions& options);
+    ~Batch();
+    Batch(Batch&&) noexcept;
+    Batch& operator=(Batch&&) noexcept;
+
+    /*! \brief Computes what output has arrays for.
+     *  \throws Error  InvalidArgument: a position, a charge or a box is not finite, a box has no
+     *                 volume, offsets do not ascend, or two charges of a system are at one place (all
+     *                 name the system); OutOfMemory */
+    void evaluate(const BatchInput<Real>& input, const BatchOutput<Real>& output);
+
+    //! What was measured so far.
+    BatchSetup setup() const;
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+extern template class Batch<float>;
+extern template class Batch<double>;
+
+} // namespace farfield
+
+#endif
