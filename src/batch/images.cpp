@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "farfield/farfield.h"
@@ -113,7 +114,8 @@ void Images<Real>::build(const ReducedBox& box,
     constexpr bool c_isInteger = std::is_integral<Place>::value;
     constexpr double c_largest = 1 << 29; // differences have another bit
     unit_                      = c_isInteger ? range / c_largest : 1;
-    rounding_                  = c_isInteger ? 4 * unit_ : 1e-14 * range;
+    // of the caller's coordinates, too
+    rounding_ = 2 * static_cast<double>(std::numeric_limits<Real>::epsilon()) * range;
     start_.assign(binned + 1, 0);
     for (int i = 0; i < n; i++)
     {
