@@ -6,6 +6,7 @@
 /*! \file
  *  \brief The extension module, which the package wraps.
  */
+#include "python_batch.h"
 #include "python_solver.h"
 
 #ifdef FARFIELD_PYTHON_ON_GPU
@@ -60,6 +61,25 @@ void bind(nb::module_& module, const char* name)
 #endif
 }
 
+template<class Real>
+void bindBatch(nb::module_& module, const char* name)
+{
+    using Class = PythonBatch<Real>;
+    nb::class_<Class>(module, name)
+            .def(nb::init<const nb::dict&, int, double, bool, int>())
+            .def("evaluate",
+                 &Class::evaluate,
+                 "x"_a,
+                 "charges"_a,
+                 "offsets"_a,
+                 "boxes"_a,
+                 "energies"_a.noconvert(),
+                 "forces"_a.noconvert(),
+                 "potentials"_a.none().noconvert(),
+                 "virials"_a.none().noconvert())
+            .def("setup", &Class::setup);
+}
+
 } // namespace
 } // namespace farfield
 
@@ -84,5 +104,7 @@ NB_MODULE(_core, module)
             });
     bind<float>(module, "SingleSolver");
     bind<double>(module, "DoubleSolver");
+    bindBatch<float>(module, "SingleBatch");
+    bindBatch<double>(module, "DoubleBatch");
     module.def("version", &version);
 }

@@ -131,6 +131,24 @@ inline void setOption(Options* options, const std::string& name, const nb::objec
             option->member);
 }
 
+/*! \brief Options by their names.
+ *  \param[in] mostThreads  no more threads than these, whatever the options say */
+template<class Real>
+Options pythonOptions(const nb::dict& given, int mostThreads)
+{
+    Options options;
+    for (const auto& [name, value] : given)
+    {
+        setOption(&options, nb::cast<std::string>(name), nb::borrow(value));
+    }
+    // a number that is not legal is refused by the library
+    if (isLegal(*findOption<Real>("threads"), options.threads))
+    {
+        options.threads = std::min(usableThreads(options.threads), mostThreads);
+    }
+    return options;
+}
+
 //! \param[in] slope  whether dV/dlambda is wanted
 inline Request
 requestOf(bool virial, const std::array<double, 3>& gridOffset, double lambda, bool slope)
@@ -151,7 +169,7 @@ class PythonSolver
 public:
     //! \param[in] mostThreads  no more threads than these, whatever the options say
     PythonSolver(const nb::dict& given, int mostThreads) :
-        options_(optionsOf(given, mostThreads)), solver_(options_)
+        options_(pythonOptions<Real>(given, mostThreads)), solver_(options_)
     {
     }
 
@@ -298,21 +316,6 @@ public:
     size_t count() const { return count_; }
 
 private:
-    static Options optionsOf(const nb::dict& given, int mostThreads)
-    {
-        Options options;
-        for (const auto& [name, value] : given)
-        {
-            setOption(&options, nb::cast<std::string>(name), nb::borrow(value));
-        }
-        // a number that is not legal is refused by the solver
-        if (isLegal(*findOption<Real>("threads"), options.threads))
-        {
-            options.threads = std::min(usableThreads(options.threads), mostThreads);
-        }
-        return options;
-    }
-
     Options options_;
     Solver<Real> solver_;
     size_t count_ = 0;

@@ -13,9 +13,10 @@ Units are those of GROMACS: nm, e, kJ/mol.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .batch import Batch, BatchResult
     from .solver import Result, Solver
 
-__all__ = ["Result", "Solver", "__version__"]
+__all__ = ["Batch", "BatchResult", "Result", "Solver", "__version__"]
 
 
 def __getattr__(name):
@@ -25,7 +26,7 @@ def __getattr__(name):
 
         return _core.version()
     if name in __all__:
-        from . import solver
+        from . import batch, solver
 
-        return getattr(solver, name)
+        return getattr(batch if name.startswith("Batch") else solver, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

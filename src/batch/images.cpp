@@ -14,6 +14,21 @@
 
 namespace farfield
 {
+namespace
+{
+
+//! A coordinate in units. Integers may wrap around: differences of partners do not.
+template<class Place>
+Place placeAt(double coordinate)
+{
+    if constexpr (std::is_integral<Place>::value)
+    {
+        return static_cast<Place>(static_cast<std::uint32_t>(std::llrint(coordinate)));
+    }
+    return static_cast<Place>(coordinate);
+}
+
+} // namespace
 
 template<class Real>
 template<class Use>
@@ -74,6 +89,21 @@ void Images<Real>::layOut(const ReducedBox& box, double cutoff, int n)
     { return std::min(bins_[axis] - 1, static_cast<int>(cutoff / width[axis]) + 1); };
     const auto gap = [&](int axis, int bins)
     { return std::max(0, std::abs(bins) - 1) * width[axis]; };
+    if (std::is_integral<Place>::value)
+    {
+        double span = 0; // of the coordinates of a target and what may be its partner, nm
+        for (int d = 0; d < 3; d++)
+        {
+            double component = 0;
+            for (int k = 0; k < 3; k++)
+            {
+                component += (reach(k) + 1) / binsPerUnit_[k] * std::abs(box.vectors(k, d));
+            }
+            span = std::max(span, component);
+        }
+        constexpr double c_largest = 1 << 30;
+        unit_                      = span / c_largest;
+    }
     for (int a = -reach(0); a <= reach(0); a++)
     {
         for (int b = -reach(1); b <= reach(1); b++)
@@ -111,9 +141,6 @@ void Images<Real>::build(const ReducedBox& box,
         }
         range = std::max(range, component);
     }
-    constexpr bool c_isInteger = std::is_integral<Place>::value;
-    constexpr double c_largest = 1 << 29; // differences have another bit
-    unit_                      = c_isInteger ? range / c_largest : 1;
     // of the caller's coordinates, too
     rounding_ = 2 * static_cast<double>(std::numeric_limits<Real>::epsilon()) * range;
     start_.assign(binned + 1, 0);
@@ -151,11 +178,10 @@ void Images<Real>::build(const ReducedBox& box,
                           r[d] = toUnits
                                  * (u[0] * box.vectors(0, d) + u[1] * box.vectors(1, d)
                                     + u[2] * box.vectors(2, d));
-                          r[d] = c_isInteger ? std::rint(r[d]) : r[d];
                       }
-                      x_[to] = static_cast<Place>(r[0]);
-                      y_[to] = static_cast<Place>(r[1]);
-                      z_[to] = static_cast<Place>(r[2]);
+                      x_[to] = placeAt<Place>(r[0]);
+                      y_[to] = placeAt<Place>(r[1]);
+                      z_[to] = placeAt<Place>(r[2]);
                       for (int channel = 0; channel < channels; channel++)
                       {
                           q_[static_cast<size_t>(channel) * stride_ + to] =

@@ -41,8 +41,7 @@ struct BatchOptions
     /*! \brief Width s of Gaussian charges, nm; 0: point charges.
      *
      *  Pairs have erf(r / (2^(1/2) s)) / r, and the wave k = 0 is left out, as with latent charges:
-     *  B. Cheng, npj Comput. Mater. 11, 80 (2025), doi:10.1038/s41524-025-01577-7. Refused without
-     *  images. */
+     *  B. Cheng, arXiv:2408.15165 (2024), doi:10.48550/arXiv.2408.15165. Refused without images. */
     double smearing = 0;
     //! Whether Gaussian charges have the energy of each with itself; point charges never have.
     bool selfEnergy = false;

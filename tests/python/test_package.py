@@ -34,10 +34,10 @@ def test_stubs_have_the_names_of_the_module():
     assert public(defined(stub().body)) == public(vars(_core))
 
 
-@pytest.mark.parametrize("name", ["SingleSolver", "DoubleSolver"])
-def test_stubs_have_the_methods_of_the_solvers(name):
-    (solver,) = (node for node in stub().body if getattr(node, "name", None) == name)
-    assert public(defined(solver.body)) == public(vars(getattr(_core, name)))
+@pytest.mark.parametrize("name", ["SingleSolver", "DoubleSolver", "SingleBatch", "DoubleBatch"])
+def test_stubs_have_the_methods_of_the_classes(name):
+    (found,) = (node for node in stub().body if getattr(node, "name", None) == name)
+    assert public(defined(found.body)) == public(vars(getattr(_core, name)))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,96 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Batches as Python sees them: arrays in, arrays of the caller filled.
+ */
+#ifndef FARFIELD_PYTHON_BINDINGS_PYTHON_BATCH_H
+#define FARFIELD_PYTHON_BINDINGS_PYTHON_BATCH_H
+
+#include <optional>
+
+#include "farfield/farfield_batch.h"
+
+#include "python_solver.h"
+
+namespace farfield
+{
+
+template<class Real>
+using Table = nb::ndarray<const Real, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template<class Real>
+using FilledTable = nb::ndarray<Real, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Boxes       = nb::ndarray<const double, nb::shape<-1, 3, 3>, nb::c_contig, nb::device::cpu>;
+using Tensors     = nb::ndarray<double, nb::shape<-1, 3, 3>, nb::c_contig, nb::device::cpu>;
+
+//! A batch; the sizes of arrays are those that the package has checked.
+template<class Real>
+class PythonBatch
+{
+public:
+    //! \param[in] mostThreads  no more threads than these, whatever the options say
+    PythonBatch(const nb::dict& given,
+                int channels,
+                double smearing,
+                bool selfEnergy,
+                int mostThreads) :
+        batch_(optionsOf(given, channels, smearing, selfEnergy, mostThreads))
+    {
+    }
+
+    void evaluate(const Positions<Real>& x,
+                  const Table<Real>& q,
+                  const Indices& offsets,
+                  const Boxes& boxes,
+                  const Values<double>& energies,
+                  const Vectors<Real>& forces,
+                  const std::optional<FilledTable<Real>>& potentials,
+                  const std::optional<Tensors>& virials)
+    {
+        const nb::gil_scoped_release release;
+        batch_.evaluate(
+                { x.data(), q.data(), offsets.data(), boxes.data(), sizeOf(energies.size()) },
+                { energies.data(),
+                  forces.data(),
+                  potentials ? potentials->data() : nullptr,
+                  virials ? virials->data() : nullptr });
+    }
+
+    nb::dict setup() const
+    {
+        const BatchSetup s = batch_.setup();
+        nb::dict result;
+        result["threads"]        = s.threads;
+        result["measured_error"] = s.measuredError;
+        result["tightening"]     = s.tightening;
+        return result;
+    }
+
+private:
+    static BatchOptions optionsOf(const nb::dict& given,
+                                  int channels,
+                                  double smearing,
+                                  bool selfEnergy,
+                                  int mostThreads)
+    {
+        const Options shared = pythonOptions<Real>(given, mostThreads);
+        BatchOptions options;
+        options.coulombConstant = shared.coulombConstant;
+        options.accuracy        = shared.accuracy;
+        options.boundary        = shared.boundary;
+        options.device          = shared.device;
+        options.threads         = shared.threads;
+        options.channels        = channels;
+        options.smearing        = smearing;
+        options.selfEnergy      = selfEnergy;
+        return options;
+    }
+
+    Batch<Real> batch_;
+};
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,215 @@
+# farfield: a fast multipole method for molecular dynamics.
+#
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Many small systems in one call, each with a box of its own."""
+
+import threading
+import warnings
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from . import arguments, processes
+from ._library import _core
+
+_KINDS = {np.dtype(np.float32): _core.SingleBatch, np.dtype(np.float64): _core.DoubleBatch}
+
+
+@dataclass
+class BatchResult:
+    """What a call gives; particles are in the order of the positions."""
+
+    energies: NDArray  # kJ/mol, [systems]
+    forces: NDArray  # kJ/mol/nm, [n, 3]
+    potentials: Optional[NDArray] = None  # dE/dq, kJ/mol/e, as the charges
+    virials: Optional[NDArray] = None  # -1/2 sum of x f, kJ/mol, [systems, 3, 3]
+
+
+class Batch:
+    """Point charges of many systems, each in a periodic box with conducting surroundings, or without images.
+
+    Direct Ewald sums: nothing is built for a box. A net charge is neutralised by a uniform background. What a system
+    has does not depend on the other systems of a call. Threads of a program that use one batch wait for each other.
+    It can be copied and pickled.
+
+    P. P. Ewald, Ann. Phys. 369, 253 (1921), doi:10.1002/andp.19213690304; errors by J. Kolafa and J. W. Perram, Mol.
+    Simul. 9, 351 (1992), doi:10.1080/08927029208049126; smeared charges as B. Cheng, arXiv:2408.15165 (2024),
+    doi:10.48550/arXiv.2408.15165.
+
+    Args:
+        accuracy: wanted error of the forces of each system: their RMS error over its particles is at most this times
+            their RMS Coulomb force. One system in 64 is measured.
+        dtype: numpy.float64, or numpy.float32, which is faster and reaches an accuracy of 2e-6.
+        boundary: "periodic", or "open": no images, no boxes.
+        channels: sets of charges at the same places, 1 to 64, which do not act on each other. Energies, forces and
+            virials are sums over all sets.
+        smearing: width s of Gaussian charges, nm: pairs have erf(r / (sqrt(2) s)) / r. 0: point charges.
+        self_energy: whether Gaussian charges have the energy of each with itself.
+        device: "auto" or "cpu".
+        threads: OpenMP threads at most, each of which takes a system at a time; None: what the runtime offers, see
+            OMP_NUM_THREADS.
+        coulomb_constant: kJ/mol nm/e^2; None: that of GROMACS.
+
+    Raises:
+        TypeError: an option is of the wrong type.
+        ValueError: an option is out of range.
+        RuntimeError: the device is "gpu", the boundary "slab", or Gaussian charges have no images.
+    """
+
+    def __init__(
+        self,
+        accuracy: float = 3e-4,
+        dtype: DTypeLike = np.float64,
+        *,
+        boundary: str = "periodic",
+        channels: int = 1,
+        smearing: float = 0.0,
+        self_energy: bool = False,
+        device: str = "auto",
+        threads: Optional[int] = None,
+        coulomb_constant: Optional[float] = None,
+    ):
+        self.dtype = np.dtype(dtype)
+        if self.dtype not in _KINDS:
+            raise ValueError(f"dtype is {self.dtype}, but must be float32 or float64.")
+        shared: dict[str, Any] = {
+            "accuracy": arguments.number("accuracy", accuracy),
+            "boundary": arguments.text("boundary", boundary),
+            "device": arguments.text("device", device),
+        }
+        if threads is not None:
+            shared["threads"] = arguments.integer("threads", threads)
+        if coulomb_constant is not None:
+            shared["coulombConstant"] = arguments.number("coulomb_constant", coulomb_constant)
+        self._channels = arguments.integer("channels", channels)
+        self._options = (
+            shared,
+            self._channels,
+            arguments.number("smearing", smearing),
+            arguments.flag("self_energy", self_energy),
+        )
+        self._start()
+
+    def __call__(
+        self,
+        x: ArrayLike,
+        charges: ArrayLike,
+        offsets: Optional[ArrayLike] = None,
+        boxes: Optional[ArrayLike] = None,
+        *,
+        index: Optional[ArrayLike] = None,
+        potentials: bool = False,
+        virials: bool = False,
+    ) -> BatchResult:
+        """Energies and forces, and what is asked for besides.
+
+        Args:
+            x: positions of all systems one after the other, nm, [n, 3], any periodic image.
+            charges: e, [n], or [n, channels].
+            offsets: first particle of each system, from 0, and the number of all particles, [systems + 1].
+            boxes: edges of rectangular boxes, nm, [systems, 3], or box vectors as rows, any that span a volume,
+                [systems, 3, 3]. None where the boundary is open.
+            index: the system of each particle, ascending from 0, [n], in place of offsets. There are as many systems
+                as boxes, and without boxes as the last index says.
+            potentials, virials: whether to compute them.
+
+        Raises:
+            TypeError: an argument is of the wrong type.
+            ValueError: an array has the wrong shape or values; a box has no volume; two charges of a system are at one
+                place. The system is named.
+            MemoryError: memory is exhausted.
+
+        Warns:
+            RuntimeWarning: an error that was measured is above the accuracy, and longer sums do not help: charges
+                nearly coincide, or a box is large for this precision.
+        """
+        x = arguments.reals("x", x, ("n", 3), dtype=self.dtype)
+        n = len(x)
+        shapes = [(n, self._channels)] + ([(n,)] if self._channels == 1 else [])
+        q = arguments.reals("charges", charges, *shapes, dtype=self.dtype)
+        rows = None if boxes is None else _boxes(boxes)
+        starts = self._offsets(n, offsets, index, rows)
+        systems = len(starts) - 1
+        if rows is None:
+            if self._options[0]["boundary"] != "open":
+                raise ValueError("boxes are missing: only an open boundary needs none.")
+            rows = np.zeros((systems, 3, 3))
+        if len(rows) != systems:
+            raise ValueError(f"There are {systems} systems, but {len(rows)} boxes.")
+        energies, forces = np.empty(systems), np.empty_like(x)
+        values = np.empty((n, self._channels), self.dtype) if potentials else None
+        tensors = np.empty((systems, 3, 3)) if virials else None
+        with self._lock:
+            if self._generation != processes.generation:
+                self._make()
+            processes.note_threads(self._threads)
+            self._core.evaluate(x, q.reshape(n, self._channels), starts, rows, energies, forces, values, tensors)
+            error, accuracy = self._core.setup()["measured_error"], self._options[0]["accuracy"]
+        if error > accuracy:
+            warnings.warn(
+                f"The accuracy {accuracy:g} is not met: a system that was measured has an error of {error:.1e}.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return BatchResult(energies, forces, None if values is None else values.reshape(q.shape), tensors)
+
+    @property
+    def setup(self) -> dict:
+        """What was measured.
+
+        ``measured_error`` is the largest error of the forces of a system that was measured, relative to what the
+        accuracy is. ``tightening`` is 1 unless a measured error was too large: all sums are then more accurate than
+        the model asks for. ``threads`` is their number.
+        """
+        with self._lock:
+            return self._core.setup()
+
+    def __getstate__(self) -> dict:
+        return {"dtype": self.dtype, "options": self._options}
+
+    def __setstate__(self, state: dict) -> None:
+        self.dtype, self._options = state["dtype"], state["options"]
+        self._channels = self._options[1]
+        self._start()
+
+    def hold(self):
+        """Waits until nobody is at work with the batch."""
+        self._lock.acquire()
+
+    def release(self):
+        """Ends hold()."""
+        self._lock.release()
+
+    def leave_behind(self):
+        """In a child process: the next call starts with its threads."""
+
+    def _start(self):
+        self._lock = threading.RLock()
+        self._make()
+        processes.register(self)
+
+    def _make(self):
+        self._core = _KINDS[self.dtype](*self._options, processes.most_threads())
+        self._threads, self._generation = self._core.setup()["threads"], processes.generation
+
+    def _offsets(self, n, offsets, index, boxes):
+        if (offsets is None) == (index is None):
+            raise ValueError("Either offsets or index must be given.")
+        if index is None:
+            starts = arguments.indices("offsets", offsets, ("systems + 1",))
+            if not len(starts) or starts[-1] != n:
+                raise ValueError(f"offsets must begin with 0 and end with the number of particles, {n}.")
+            return starts
+        index = arguments.indices("index", index, (n,))
+        systems = int(index.max(initial=-1)) + 1 if boxes is None else len(boxes)
+        if np.any(index[1:] < index[:-1]) or (n and not 0 <= index[0] <= index[-1] < systems):
+            raise ValueError(f"index must ascend, and be between 0 and {systems - 1}.")
+        return np.searchsorted(index, np.arange(systems + 1)).astype(np.int32)
+
+
+def _boxes(boxes: ArrayLike) -> NDArray:
+    """Box vectors as rows, [systems, 3, 3]."""
+    array = arguments.reals("boxes", boxes, ("systems", 3), ("systems", 3, 3))
+    return array if array.ndim == 3 else np.ascontiguousarray(array[:, :, None] * np.eye(3))

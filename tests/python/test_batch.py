@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Batches against solvers of the package, and what they do with wrong input."""
+
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import farfield
+
+BOXES = np.array(
+    [
+        np.diag([2.0, 2.0, 2.0]),
+        np.diag([1.6, 2.0, 2.4]),
+        [[2.0, 0, 0], [0.5, 1.9, 0], [-0.6, 0.7, 1.8]],
+    ]
+)
+OFFSETS = [0, 12, 42, 50]
+
+
+def systems():
+    random = np.random.default_rng(5)
+    q = random.uniform(-1, 1, OFFSETS[-1])
+    q[: OFFSETS[1]] -= q[: OFFSETS[1]].mean()  # the others have a net charge
+    return random.uniform(-1, 3, (OFFSETS[-1], 3)), q
+
+
+def batch(accuracy=1e-8, **options):
+    return farfield.Batch(accuracy, threads=1, **options)
+
+
+def solved(x, q, box, **options):
+    solver = farfield.Solver(1e-6, device="cpu", threads=1, **options)
+    solver.set_charges(q)
+    return solver.evaluate(x, box, potentials=True, virial=True)
+
+
+def test_each_system_is_that_of_a_solver():
+    x, q = systems()
+    result = batch()(x, q, OFFSETS, BOXES, potentials=True, virials=True)
+    for s, box in enumerate(BOXES):
+        own = slice(*OFFSETS[s : s + 2])
+        expected = solved(x[own], q[own], box)
+        scale = np.abs(expected.forces).max()
+        assert result.energies[s] == pytest.approx(expected.energy, rel=1e-5)
+        assert result.forces[own] == pytest.approx(expected.forces, abs=5e-6 * scale)
+        assert result.potentials[own] == pytest.approx(expected.potentials, abs=5e-6 * scale)
+        assert result.virials[s] == pytest.approx(expected.virial, abs=1e-5 * abs(expected.energy))
+
+
+def test_an_index_is_as_good_as_offsets():
+    x, q = systems()
+    index = np.repeat(np.arange(3), np.diff(OFFSETS))
+    by_index = batch()(x, q, index=index, boxes=BOXES[:, [0, 1, 2]])
+    by_offsets = batch()(x, q, OFFSETS, BOXES)
+    assert np.array_equal(by_index.energies, by_offsets.energies)
+    assert np.array_equal(by_index.forces, by_offsets.forces)
+    # systems without particles, in the middle and at the end
+    sparse = batch()(x, q, index=2 * index, boxes=np.repeat(BOXES, 2, axis=0))
+    assert np.array_equal(sparse.energies, [*np.stack((by_offsets.energies, np.zeros(3)), 1).ravel()])
+
+
+def test_edges_of_rectangular_boxes_are_boxes():
+    x, q = systems()
+    edges = np.array([[2.0, 2.0, 2.0], [1.6, 2.0, 2.4], [2.0, 1.9, 1.8]])
+    one, other = (batch()(x, q, OFFSETS, boxes) for boxes in (edges, [np.diag(e) for e in edges]))
+    assert np.array_equal(one.energies, other.energies)
+
+
+def test_open_systems_need_no_boxes():
+    x, q = systems()
+    result = batch(boundary="open")(x, q, OFFSETS, potentials=True)
+    expected = solved(x[12:42], q[12:42], None, boundary="open")
+    assert result.energies[1] == pytest.approx(expected.energy, rel=1e-8)
+    assert result.potentials[12:42] == pytest.approx(expected.potentials, rel=1e-6)
+
+
+def test_channels_have_potentials_of_their_own():
+    x, q = systems()
+    both = np.stack((q, np.cos(7 * q)), axis=1)
+    result = batch(channels=2)(x, both, OFFSETS, BOXES, potentials=True)
+    single = [batch()(x, both[:, c], OFFSETS, BOXES, potentials=True) for c in range(2)]
+    assert result.energies == pytest.approx(sum(r.energies for r in single), rel=1e-7)
+    assert result.potentials == pytest.approx(np.stack([r.potentials for r in single], 1), abs=1e-4)
+
+
+def test_single_precision_meets_its_accuracy():
+    x, q = systems()
+    exact = batch()(x.astype(np.float32), q.astype(np.float32), OFFSETS, BOXES).forces
+    single = farfield.Batch(1e-4, np.float32, threads=1)
+    forces = single(x, q, OFFSETS, BOXES).forces
+    assert forces.dtype == np.float32
+    assert np.linalg.norm(forces - exact) <= 1e-4 * np.linalg.norm(exact)
+    assert 0 < single.setup["measured_error"] <= 1e-4
+    assert single.setup["tightening"] == 1
+
+
+def test_nothing_is_a_batch():
+    result = batch()(np.empty((0, 3)), [], [0], np.empty((0, 3)), virials=True)
+    assert result.energies.shape == (0,) and result.virials.shape == (0, 3, 3)
+
+
+def test_copies_and_children_give_the_same():
+    x, q = systems()
+    own = farfield.Batch(1e-5, threads=2)
+    expected = own(x, q, OFFSETS, BOXES).energies
+    assert np.array_equal(pickle.loads(pickle.dumps(own))(x, q, OFFSETS, BOXES).energies, expected)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(own(x, q, OFFSETS, BOXES).energies, expected) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+REFUSED = {
+    "a position that is not finite": (lambda x, q: (x * np.where(x == x[20, 0], np.nan, 1), q, OFFSETS, BOXES), "System 1"),
+    "no volume": (lambda x, q: (x, q, OFFSETS, BOXES * [[[1]], [[1]], [[0]]]), "System 2"),
+    "two charges at one place": (lambda x, q: (np.where(x == x[13], x[15], x), q, OFFSETS, BOXES), "particles 1 and 3"),
+    "offsets that end early": (lambda x, q: (x, q, [0, 12], BOXES[:1]), "offsets"),
+    "offsets that descend": (lambda x, q: (x, q, [0, 42, 12, 50], BOXES), "System 1"),
+    "too few boxes": (lambda x, q: (x, q, OFFSETS, BOXES[:2]), "3 systems"),
+    "no boxes": (lambda x, q: (x, q, OFFSETS), "boxes"),
+    "no offsets": (lambda x, q: (x, q, None, BOXES), "index"),
+    "charges of others": (lambda x, q: (x, q[1:], OFFSETS, BOXES), "charges"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_has_no_answer_is_refused(what):
+    arguments, word = REFUSED[what]
+    with pytest.raises(ValueError, match=word):
+        batch()(*arguments(*systems()))
+
+
+def test_an_index_that_does_not_ascend_is_refused():
+    x, q = systems()
+    for index in (np.repeat([1, 0, 2], np.diff(OFFSETS)), np.repeat([0, 1, 3], np.diff(OFFSETS))):
+        with pytest.raises(ValueError, match="index must ascend"):
+            batch()(x, q, index=index, boxes=BOXES)
+
+
+@pytest.mark.parametrize(
+    "error, options",
+    [
+        (RuntimeError, {"device": "gpu"}),
+        (RuntimeError, {"boundary": "slab"}),
+        (RuntimeError, {"boundary": "open", "smearing": 0.1}),
+        (ValueError, {"channels": 0}),
+        (ValueError, {"accuracy": 1.0}),
+        (TypeError, {"smearing": "0.1"}),
+        (TypeError, {"channels": 1.5}),
+    ],
+)
+def test_options_are_checked(error, options):
+    with pytest.raises(error):
+        farfield.Batch(**options)
+
+
+def test_the_example_of_the_documentation_runs(capsys):
+    page = Path(__file__).parents[2] / "docs/batches.md"
+    program = page.read_text().split("```python\n")[1].split("```")[0]
+    exec(program, {})
+    numbers = capsys.readouterr().out.replace("[", " ").replace("]", " ").split()
+    assert len(numbers) == 2 + 3 + 9 and np.isfinite(np.array(numbers, float)).all()
