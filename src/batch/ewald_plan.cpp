@@ -20,13 +20,14 @@ constexpr double c_share = 0.5 / 1.4142135623730951;
 constexpr double c_smallest = 1, c_largest = 6;
 
 //! a rc and kc / 2a, which are equal: 2 Q (a / (N V s))^(1/2) exp(-s^2) is the wanted error.
-double exponent(const EwaldCase& e, double a)
+double exponent(const EwaldCase& system, double a)
 {
-    const double scale = 2 * e.squaredCharges * std::sqrt(a / (e.charged * e.volume));
-    double s           = 3;
+    const double scale =
+            2 * system.squaredCharges * std::sqrt(a / (system.charged * system.volume));
+    double s = 3;
     for (int i = 0; i < 3; i++)
     {
-        const double square = std::log(scale / (c_share * e.error * std::sqrt(s)));
+        const double square = std::log(scale / (c_share * system.error * std::sqrt(s)));
         s = std::sqrt(std::clamp(square, c_smallest * c_smallest, c_largest * c_largest));
     }
     return s;
@@ -34,18 +35,19 @@ double exponent(const EwaldCase& e, double a)
 
 } // namespace
 
-EwaldPlan fastestPlan(const EwaldCase& e, double detour)
+EwaldPlan fastestPlan(const EwaldCase& system, double detour)
 {
     // pairs take N^2 4 pi / (3 V) (s / a)^3, waves N V (2 a s)^3 / (12 pi^2)
-    const double equal = c_pairCost * e.charged * 2 * c_pi * c_pi * c_pi / (e.volume * e.volume);
-    const double a     = detour * std::pow(equal, 1.0 / 6);
-    const double s     = exponent(e, a);
+    const double equal =
+            c_pairCost * system.charged * 2 * c_pi * c_pi * c_pi / (system.volume * system.volume);
+    const double a = detour * std::pow(equal, 1.0 / 6);
+    const double s = exponent(system, a);
     return { a, s / a, 2 * a * s };
 }
 
-EwaldPlan planOfWaves(const EwaldCase& e, double splitting)
+EwaldPlan planOfWaves(const EwaldCase& system, double splitting)
 {
-    return { splitting, 0, 2 * splitting * exponent(e, splitting) };
+    return { splitting, 0, 2 * splitting * exponent(system, splitting) };
 }
 
 } // namespace farfield

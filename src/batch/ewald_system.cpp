@@ -19,6 +19,8 @@ namespace
 constexpr double c_pi = 3.14159265358979323846;
 //! Before forces are known they are taken for this part of the force between typical neighbours.
 constexpr double c_usual = 0.3;
+//! Box vectors from the origin, as of a Solver.
+constexpr double c_farthest = 1e9;
 
 } // namespace
 
@@ -57,6 +59,13 @@ void EwaldSystem<Real>::look(const BatchSystem<Real>& system)
                 const double f = static_cast<double>(x[0]) * box_.inverse(0, k)
                                  + static_cast<double>(x[1]) * box_.inverse(1, k)
                                  + static_cast<double>(x[2]) * box_.inverse(2, k);
+                // written so that NaN fails
+                if (!(std::abs(f) < c_farthest))
+                {
+                    throw Error(ErrorCode::InvalidArgument,
+                                "has its particle " + text(i)
+                                        + " too far away: more than a billion box vectors.");
+                }
                 f_[3 * static_cast<size_t>(i) + k] = f - std::floor(f);
             }
         }

@@ -49,9 +49,14 @@ HWY_INLINE BatchVec<Real> differences(Real a, const Real* b)
 HWY_INLINE BatchVec<float> inverseRoot(BatchVec<float> square)
 {
     const BatchTag<float> d;
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+    // an estimate of 12 bits and a step of Newton's method
     const auto y    = hn::ApproximateReciprocalSqrt(square);
     const auto half = hn::Mul(hn::Set(d, 0.5F), y);
     return hn::Mul(half, hn::NegMulAdd(hn::Mul(square, y), y, hn::Set(d, 3.0F)));
+#else
+    return hn::Div(hn::Set(d, 1.0F), hn::Sqrt(square));
+#endif
 }
 HWY_INLINE BatchVec<double> inverseRoot(BatchVec<double> square)
 {

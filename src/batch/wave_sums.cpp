@@ -35,7 +35,7 @@ void WaveSums<Real>::findColumns()
     {
         throw Error(ErrorCode::InvalidArgument,
                     "needs " + text(all) + " waves, more than " + text(c_mostWaves)
-                            + ": its box is too flat or too long.");
+                            + ": its box is too flat or too long, or its charges too narrow.");
     }
     count_ = 0;
     for (int h = 0; h <= range(0); h++)

@@ -42,7 +42,7 @@ def measure(atoms, accuracy, dtype, total, repeats):
     x, q, offsets, boxes = systems(count, atoms, random)
     x, q = x.astype(dtype), q.astype(dtype)
     batch = farfield.Batch(accuracy, dtype, threads=1)
-    times: dict[str, list[float]] = {"batch": [], "first": [], "next": []}
+    times = {"batch": [], "first": [], "next": []}
     for s in range(repeats):
         times["batch"].append(seconds(lambda: batch(x, q, offsets, boxes, potentials=True)) / count)
         own = slice(*offsets[s % count : s % count + 2])

@@ -483,6 +483,8 @@ TYPED_TEST(Batches, RefuseWhatHasNoAnswer)
     };
     const Real nan = std::numeric_limits<Real>::quiet_NaN();
     refuse({ "System 1", "position", "particle 2" }, [&](auto& call) { call.x[3 * 7 + 1] = nan; });
+    refuse({ "System 1", "particle 0", "far away" },
+           [&](auto& call) { call.x[3 * 5] = static_cast<Real>(1e20); });
     refuse({ "System 0", "charge", "particle 4" }, [&](auto& call) { call.q[4] = nan; });
     refuse({ "System 1", "box vectors", "volume" },
            [](auto& call) { std::fill_n(call.boxes.begin() + 12, 6, 1.0); });
