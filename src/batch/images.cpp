@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 
@@ -23,7 +24,8 @@ Place placeAt(double coordinate)
 {
     if constexpr (std::is_integral<Place>::value)
     {
-        return static_cast<Place>(static_cast<std::uint32_t>(std::llrint(coordinate)));
+        const double nearest = coordinate + (coordinate < 0 ? -0.5 : 0.5);
+        return static_cast<Place>(static_cast<std::uint32_t>(static_cast<std::int64_t>(nearest)));
     }
     return static_cast<Place>(coordinate);
 }

@@ -125,6 +125,15 @@ def of_points(content, name):
     return cases.markdown(["points", "number", "method", "asked", *errors, *times], rows)
 
 
+def of_batches(content, name):
+    rows = []
+    for case in content["cases"]:
+        own, first, later = (case[f"{kind}_atoms_per_second"] for kind in ("batch", "first", "next"))
+        rows.append([case["dtype"], case["atoms"], short(own), short(first), short(later), short(own / first)])
+    titles = ["", "atoms a system", "`Batch`, atoms/s", "`Solver`, new box", "`Solver`, same box", "`Batch` / new box"]
+    return cases.markdown(titles, rows)
+
+
 def drift(case):
     return describe(case["drift_kT_per_ns_atom"], case["drift_error"])
 
@@ -192,6 +201,7 @@ MAKERS = {
     "points_equal.json": of_points,
     "points_gpu.json": of_points,
     "points_h200.json": of_points,
+    "batch_speed.json": of_batches,
     "energy_conservation.json": of_energy,
     "gpu_total.json": of_evaluations,
     "gpu_droplets.json": of_evaluations,
