@@ -129,8 +129,9 @@ def of_batches(content, name):
     rows = []
     for case in content["cases"]:
         own, first, later = (case[f"{kind}_atoms_per_second"] for kind in ("batch", "first", "next"))
-        rows.append([case["dtype"], case["atoms"], short(own), short(first), short(later), short(own / first)])
-    titles = ["", "atoms a system", "`Batch`, atoms/s", "`Solver`, new box", "`Solver`, same box", "`Batch` / new box"]
+        rates = (f"{1e-3 * rate:.3g}" if rate < 1e6 else f"{1e-3 * rate:.0f}" for rate in (own, first, later))
+        rows.append([case["dtype"], case["atoms"], *rates, short(own / first)])
+    titles = ["", "atoms a system", "`Batch`", "`Solver`, new box", "`Solver`, same box", "`Batch` / new box"]
     return cases.markdown(titles, rows)
 
 
