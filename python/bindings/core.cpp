@@ -66,7 +66,7 @@ void bindBatch(nb::module_& module, const char* name)
 {
     using Class = PythonBatch<Real>;
     nb::class_<Class>(module, name)
-            .def(nb::init<const nb::dict&, int, double, bool, int>())
+            .def(nb::init<const nb::dict&, int, double, double, bool, int>())
             .def("evaluate",
                  &Class::evaluate,
                  "x"_a,

@@ -34,9 +34,10 @@ public:
     PythonBatch(const nb::dict& given,
                 int channels,
                 double smearing,
+                double waveCutoff,
                 bool selfEnergy,
                 int mostThreads) :
-        batch_(optionsOf(given, channels, smearing, selfEnergy, mostThreads))
+        batch_(optionsOf(given, channels, smearing, waveCutoff, selfEnergy, mostThreads))
     {
     }
 
@@ -72,6 +73,7 @@ private:
     static BatchOptions optionsOf(const nb::dict& given,
                                   int channels,
                                   double smearing,
+                                  double waveCutoff,
                                   bool selfEnergy,
                                   int mostThreads)
     {
@@ -84,6 +86,7 @@ private:
         options.threads         = shared.threads;
         options.channels        = channels;
         options.smearing        = smearing;
+        options.waveCutoff      = waveCutoff;
         options.selfEnergy      = selfEnergy;
         return options;
     }

@@ -46,6 +46,8 @@ class Batch:
         channels: sets of charges at the same places, 1 to 64, which do not act on each other. Energies, forces and
             virials are sums over all sets.
         smearing: width s of Gaussian charges, nm: pairs have erf(r / (sqrt(2) s)) / r. 0: point charges.
+        wave_cutoff: longest wave vectors of Gaussian charges, 1/nm; 0: the accuracy decides. With a value the energy is
+            the sum over these waves, and no error is measured.
         self_energy: whether Gaussian charges have the energy of each with itself.
         device: "auto" or "cpu".
         threads: OpenMP threads at most, each of which takes a system at a time; None: what the runtime offers, see
@@ -66,6 +68,7 @@ class Batch:
         boundary: str = "periodic",
         channels: int = 1,
         smearing: float = 0.0,
+        wave_cutoff: float = 0.0,
         self_energy: bool = False,
         device: str = "auto",
         threads: Optional[int] = None,
@@ -88,6 +91,7 @@ class Batch:
             shared,
             self._channels,
             arguments.number("smearing", smearing),
+            arguments.number("wave_cutoff", wave_cutoff),
             arguments.flag("self_energy", self_energy),
         )
         self._start()

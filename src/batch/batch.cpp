@@ -34,6 +34,18 @@ Error inSystem(int system, const std::string& text)
     return Error(ErrorCode::InvalidArgument, "System " + std::to_string(system) + " " + text);
 }
 
+void checkLength(double value, const char* option, const char* unit)
+{
+    // written so that NaN fails
+    if (!(value >= 0 && std::isfinite(value)))
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The option " + std::string(option) + " = " + text(value) + " " + unit
+                            + " must be finite and not negative.",
+                    option);
+    }
+}
+
 template<class Real>
 void checkBatchOptions(const BatchOptions& options)
 {
@@ -63,12 +75,13 @@ void checkBatchOptions(const BatchOptions& options)
                             + " is outside its range, 1 to " + text(c_mostChannels) + ".",
                     "channels");
     }
-    if (!(options.smearing >= 0) || !std::isfinite(options.smearing))
+    checkLength(options.smearing, "smearing", "nm");
+    checkLength(options.waveCutoff, "waveCutoff", "1/nm");
+    if (options.waveCutoff > 0 && options.smearing == 0)
     {
         throw Error(ErrorCode::InvalidArgument,
-                    "The option smearing = " + text(options.smearing)
-                            + " nm must be finite and not negative.",
-                    "smearing");
+                    "The option waveCutoff is for Gaussian charges: set smearing, or leave it out.",
+                    "waveCutoff");
     }
     if (options.smearing > 0 && options.boundary == Boundary::Open)
     {
@@ -257,7 +270,7 @@ private:
         {
             const double scale =
                     worker->system.evaluate(system, { setup_.tightening, 0, 1 }, &result);
-            if ((seen_ + s) % c_sample == 0 && options_.boundary == Boundary::Periodic && scale > 0)
+            if ((seen_ + s) % c_sample == 0 && hasError() && scale > 0)
             {
                 errors_[s] = measure(system, scale, result.forces, worker);
             }
@@ -272,6 +285,12 @@ private:
         }
         energies_[s] = result.energy;
         std::copy_n(result.virial.data(), 9, virials_.data() + 9 * static_cast<size_t>(s));
+    }
+
+    //! Whether there is more to an error than rounding, and what the caller asks for.
+    bool hasError() const
+    {
+        return options_.boundary == Boundary::Periodic && options_.waveCutoff == 0;
     }
 
     //! The error of the forces of a system, relative to \p scale, kJ/mol/nm.

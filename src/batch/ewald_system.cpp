@@ -317,8 +317,9 @@ double EwaldSystem<Real>::evaluate(const BatchSystem<Real>& system,
                                       options_.accuracy * force / sharpness.tightening };
             if (options_.smearing > 0)
             {
-                EwaldPlan plan = planOfWaves(model, 1 / (std::sqrt(2.0) * options_.smearing));
-                plan.waveCutoff *= sharpness.detour;
+                EwaldPlan plan  = planOfWaves(model, 1 / (std::sqrt(2.0) * options_.smearing));
+                plan.waveCutoff = options_.waveCutoff > 0 ? options_.waveCutoff
+                                                          : plan.waveCutoff * sharpness.detour;
                 sumPeriodic(plan, result);
             }
             else
@@ -326,7 +327,7 @@ double EwaldSystem<Real>::evaluate(const BatchSystem<Real>& system,
                 sumPeriodic(fastestPlan(model, sharpness.detour), result);
             }
             const double found = std::max(least, typicalForce());
-            suffices           = sharpness.force > 0 || found >= force;
+            suffices           = sharpness.force > 0 || options_.waveCutoff > 0 || found >= force;
             if (!suffices)
             {
                 // somewhat less, or rounding would ask for another round

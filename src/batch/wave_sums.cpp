@@ -127,7 +127,7 @@ double WaveSums<Real>::weigh(const WaveColumn& column, bool virial, Mat3* xi)
             for (int l = 0; l <= column.last; l++, ofPlane *= factor)
             {
                 const double k2 = v.squaredNorm() + l * (along + l * thirdSquare);
-                if (k2 >= cutoff2 || (l == 0 && (isPlane || signL < 0)))
+                if (k2 > cutoff2 || (l == 0 && (isPlane || signL < 0)))
                 {
                     continue;
                 }

@@ -43,6 +43,10 @@ struct BatchOptions
      *  Pairs have erf(r / (2^(1/2) s)) / r, and the wave k = 0 is left out, as with latent charges:
      *  B. Cheng, arXiv:2408.15165 (2024), doi:10.48550/arXiv.2408.15165. Refused without images. */
     double smearing = 0;
+    /*! \brief Longest wave vectors of Gaussian charges, 1/nm; 0: the accuracy decides.
+     *
+     *  With a value the energy is the sum over these waves, and no error is measured. */
+    double waveCutoff = 0;
     //! Whether Gaussian charges have the energy of each with itself; point charges never have.
     bool selfEnergy = false;
 };

@@ -389,12 +389,14 @@ TEST(BatchVirial, IsThatOfAStrain)
 //! 2 pi / V sum over k != 0 of exp(-k^2 s^2 / 2) / k^2 |S|^2, and without erf at r = 0.
 TYPED_TEST(Batches, GaussianChargesHaveTheSumOverWaves)
 {
-    using Real               = typename TypeParam::Real;
-    constexpr double c_width = 0.1;
-    const System system      = ofShape(c_skew, 12, 81, 1);
-    const Matrix g           = reciprocal(system.box);
-    double energy            = 0;
-    constexpr int c_range    = 14; // exp(-36) at the shortest side
+    using Real                = typename TypeParam::Real;
+    constexpr double c_width  = 0.1;
+    const System system       = ofShape(c_skew, 12, 81, 1);
+    const Matrix g            = reciprocal(system.box);
+    double energy             = 0;
+    double within             = 0; // a cut-off
+    constexpr double c_cutoff = 30;
+    constexpr int c_range     = 14; // exp(-36) at the shortest side
     for (int h = -c_range; h <= c_range; ++h)
     {
         for (int k = -c_range; k <= c_range; ++k)
@@ -409,13 +411,16 @@ TYPED_TEST(Batches, GaussianChargesHaveTheSumOverWaves)
                     re += system.charges[i] * std::cos(dot(wave, system.positions[i]));
                     im += system.charges[i] * std::sin(dot(wave, system.positions[i]));
                 }
-                energy +=
+                const double term =
                         k2 > 0 ? std::exp(-0.5 * k2 * c_width * c_width) / k2 * (re * re + im * im)
                                : 0;
+                energy += term;
+                within += k2 < c_cutoff * c_cutoff ? term : 0;
             }
         }
     }
     energy *= c_coulomb * 2 * c_pi / system.volume();
+    within *= c_coulomb * 2 * c_pi / system.volume();
     const double self =
             c_coulomb / (std::sqrt(2 * c_pi) * c_width) * system.meanSquareCharge() * system.size();
     BatchOptions options = withAccuracy(1e-5);
@@ -423,6 +428,9 @@ TYPED_TEST(Batches, GaussianChargesHaveTheSumOverWaves)
     EXPECT_NEAR(Call<Real>({ system }).by(options).energies[0], energy - self, 1e-5 * energy);
     options.selfEnergy = true;
     EXPECT_NEAR(Call<Real>({ system }).by(options).energies[0], energy, 1e-5 * energy);
+    EXPECT_GT(energy, 1.001 * within);
+    options.waveCutoff = c_cutoff;
+    EXPECT_NEAR(Call<Real>({ system }).by(options).energies[0], within, 1e-6 * within);
 }
 
 TYPED_TEST(Batches, HaveMadelungEnergyAndThatOfALatticeOfCharges)
@@ -536,6 +544,7 @@ TEST(BatchOptions, AreCheckedByName)
     refuse(ErrorCode::InvalidArgument, "accuracy", [](auto& o) { o.accuracy = 1e-7; });
     refuse(ErrorCode::InvalidArgument, "channels", [](auto& o) { o.channels = 0; });
     refuse(ErrorCode::InvalidArgument, "smearing", [](auto& o) { o.smearing = -1; });
+    refuse(ErrorCode::InvalidArgument, "waveCutoff", [](auto& o) { o.waveCutoff = 30; });
     refuse(ErrorCode::InvalidArgument, "threads", [](auto& o) { o.threads = -1; });
     refuse(ErrorCode::Unsupported,
            "Gaussian",

@@ -86,6 +86,23 @@ def test_channels_have_potentials_of_their_own():
     assert result.potentials == pytest.approx(np.stack([r.potentials for r in single], 1), abs=1e-4)
 
 
+def test_gaussian_charges_have_the_sum_over_waves():
+    x, q = systems()
+    width, longest = 0.1, 31.4
+    options = {"smearing": width, "wave_cutoff": longest}
+    expected = []
+    for s, box in enumerate(BOXES):
+        own = slice(*OFFSETS[s : s + 2])
+        numbers = np.stack(np.meshgrid(*[np.arange(-14, 15)] * 3), -1).reshape(-1, 3)
+        waves = 2 * np.pi * numbers @ np.linalg.inv(box).T
+        k2 = np.sum(waves**2, axis=1)
+        waves, k2 = waves[(k2 > 0) & (k2 <= longest**2)], k2[(k2 > 0) & (k2 <= longest**2)]
+        structure = np.abs(np.exp(1j * x[own] @ waves.T).T @ q[own]) ** 2
+        total = 2 * np.pi / np.linalg.det(box) * np.sum(np.exp(-(width**2) * k2 / 2) / k2 * structure)
+        expected.append(138.935458 * (total - np.sum(q[own] ** 2) / (width * np.sqrt(2 * np.pi))))
+    assert batch(**options)(x, q, OFFSETS, BOXES).energies == pytest.approx(expected, rel=1e-10)
+
+
 def test_single_precision_meets_its_accuracy():
     x, q = systems()
     exact = batch()(x.astype(np.float32), q.astype(np.float32), OFFSETS, BOXES).forces
@@ -147,6 +164,7 @@ def test_an_index_that_does_not_ascend_is_refused():
         (RuntimeError, {"boundary": "slab"}),
         (RuntimeError, {"boundary": "open", "smearing": 0.1}),
         (ValueError, {"channels": 0}),
+        (ValueError, {"wave_cutoff": 30.0}),
         (ValueError, {"accuracy": 1.0}),
         (TypeError, {"smearing": "0.1"}),
         (TypeError, {"channels": 1.5}),
