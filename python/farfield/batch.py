@@ -30,9 +30,9 @@ class BatchResult:
 class Batch:
     """Point charges of many systems, each in a periodic box with conducting surroundings, or without images.
 
-    Direct Ewald sums: nothing is built for a box. A net charge is neutralised by a uniform background. What a system
-    has does not depend on the other systems of a call. Threads of a program that use one batch wait for each other.
-    It can be copied and pickled.
+    Direct Ewald sums: nothing is built for a box. A net charge is neutralised by a uniform background. The results of a
+    system do not depend on the other systems of a call. Threads of a program that use one batch wait for each other. A
+    batch can be copied and pickled.
 
     P. P. Ewald, Ann. Phys. 369, 253 (1921), doi:10.1002/andp.19213690304; errors by J. Kolafa and J. W. Perram, Mol.
     Simul. 9, 351 (1992), doi:10.1080/08927029208049126; smeared charges as B. Cheng, arXiv:2408.15165 (2024),
