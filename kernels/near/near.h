@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/vectors.h"
-#include "cells/binning.h"
 #include "plan/near_field_shares.h"
 #include "ranks/device_plan.h"
 #include "runtime/device.h"
