@@ -10,7 +10,6 @@
 
 #include <limits>
 #include <memory>
-#include <random>
 
 #include "changing_systems.h"
 #include "device_caller.h"
@@ -409,13 +408,12 @@ TYPED_TEST(DeviceArrays, TellOfPositionsThatAreNotFinite)
  *  the one after wait() looks at the cells again, and what was recorded before ends. */
 TYPED_TEST(DeviceArrays, MeetTheAccuracyAfterForcesHaveChanged)
 {
-    using Real = typename TypeParam::Real;
-    std::mt19937 random(7);
-    const System settled = rounded<Real>(displaced(rockSalt(4, 0.25), 0.005, random));
-    const System start   = rounded<Real>(scattered(settled, random));
-    Options options      = TypeParam::options();
-    options.accuracy     = 1e-3;
-    options.tune         = false;
+    using Real              = typename TypeParam::Real;
+    const SettlingIons ions = settlingIons();
+    const System settled = rounded<Real>(ions.settled), start = rounded<Real>(ions.start);
+    Options options  = TypeParam::options();
+    options.accuracy = 1e-3;
+    options.tune     = false;
     Caller<Real> caller(start, options);
     Solver<Real>& solver = caller.solver();
     caller.prepare(start);

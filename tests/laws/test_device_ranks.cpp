@@ -12,7 +12,6 @@
 
 #include <array>
 #include <memory>
-#include <random>
 #include <utility>
 
 #ifdef FARFIELD_TESTS_WITH_NCCL
@@ -452,13 +451,12 @@ TYPED_TEST(DeviceRanks, AllKnowOfParticlesThatHaveMovedTooFar)
 //! Forces have changed much since cells were chosen: the next plan has others.
 TYPED_TEST(DeviceRanks, MeetTheAccuracyAfterForcesHaveChanged)
 {
-    using Real = typename TypeParam::Real;
-    std::mt19937 random(7);
-    const System settled = rounded<Real>(displaced(rockSalt(4, 0.25), 0.005, random));
-    const System start   = rounded<Real>(scattered(settled, random));
-    Options options      = TestFixture::options();
-    options.accuracy     = 1e-3;
-    options.tune         = false;
+    using Real              = typename TypeParam::Real;
+    const SettlingIons ions = settlingIons();
+    const System settled = rounded<Real>(ions.settled), start = rounded<Real>(ions.start);
+    Options options  = TestFixture::options();
+    options.accuracy = 1e-3;
+    options.tune     = false;
     Solver<Real> single(options);
     load(single, start);
     single.prepare(flatPositions<Real>(start).data(), Box(start.box).rows);

@@ -169,6 +169,13 @@ System scattered(const System& system, std::mt19937& random)
     return result;
 }
 
+SettlingIons settlingIons()
+{
+    std::mt19937 random(7);
+    const System settled = displaced(rockSalt(4, 0.25), 0.005, random);
+    return { scattered(settled, random), settled };
+}
+
 JudgedForces judgedForces(const System& system,
                           const std::vector<double>& forces,
                           const std::vector<Vector>& exact,

@@ -52,6 +52,13 @@ System displaced(const System& system, double width, std::mt19937& random);
 //! The same particles anywhere in the box; excluded ones, too.
 System scattered(const System& system, std::mt19937& random);
 
+//! Ions that began anywhere in the box, and the same ions near the places of a crystal.
+struct SettlingIons
+{
+    System start, settled;
+};
+SettlingIons settlingIons();
+
 /*! \brief What forces are in a system of which some particles are in contact.
  *
  *  These have forces far beyond those of others, and single precision may not resolve how far they
