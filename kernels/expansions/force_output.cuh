@@ -35,9 +35,8 @@ public:
         to_             = out.all + at;
         for (int k = 0; k < 3; k++)
         {
-            const Real before   = out.replace ? Real(0) : to_[k];
             const Real excluded = (out.excluded != nullptr) ? out.excluded[at + k] : Real(0);
-            sum_[k]             = before + excluded + turned(near, out.rotation, k);
+            sum_[k]             = excluded + turned(near, out.rotation, k);
         }
     }
     /*! \brief Adds the far field and writes the sum.
@@ -53,11 +52,10 @@ public:
         const Real forceToCap = acts ? out.chargePerCap / charge : Real(0);
         for (int k = 0; k < 3; k++)
         {
-            const Real before = out.replace ? Real(0) : to_[k];
-            const Real after  = sum_[k] + turned(far, out.rotation, k) + poison;
-            const Real field  = forceToCap * (after - before);
+            const Real force = sum_[k] + turned(far, out.rotation, k) + poison;
+            const Real field = forceToCap * force;
             square += field * field;
-            to_[k] = after;
+            to_[k] = out.replace ? force : to_[k] + force;
         }
         return square;
     }
