@@ -29,8 +29,9 @@ namespace farfield
 namespace bench
 {
 
-inline const Request c_forcesOnly = { false, false, { 0, 0, 0 } };
-inline const Request c_withTotals = { true, true, { 0, 0, 0 } };
+//! Forces are written over those before, as GROMACS asks.
+inline const Request c_forcesOnly = { false, false, { 0, 0, 0 }, -1, true };
+inline const Request c_withTotals = { true, true, { 0, 0, 0 }, -1, true };
 
 //! A solver with its system on the device.
 template<class Real>
