@@ -116,7 +116,6 @@ void DistributedSolver<Real>::Impl::setLocal(const int* index, int count)
 template<class Real>
 Totals DistributedSolver<Real>::Impl::evaluate(const Task<Real>& task)
 {
-    // messages between GPUs may be under way where one of them fails: others cannot be told
     return evaluator_->gpu() == nullptr ? together([&] { return evaluation(task); })
                                         : evaluation(task);
 }
@@ -137,8 +136,9 @@ Totals DistributedSolver<Real>::Impl::evaluation(const Task<Real>& task)
     Totals totals;
     std::vector<double> field(ranks_.size()),
             fields(field.size()); // no memory once forces are there
-    alone([&]
-          { evaluator_->times().evaluation(evaluator_->backend(), [&] { totals = run(task); }); });
+    const auto first = [&]
+    { evaluator_->times().evaluation(evaluator_->backend(), [&] { totals = run(task); }); };
+    onDevices(exchange_->isUntried(), first);
     countTraffic(messages, bytes);
     ranks_.gatherOne(evaluator_->backend().cappedFields(), &field, &fields);
     if (!areFieldsAsMeasured(fields))
@@ -151,7 +151,7 @@ Totals DistributedSolver<Real>::Impl::evaluation(const Task<Real>& task)
             return true;
         };
         const auto renew = [&] { return together(chosenAgain); };
-        alone([&] { evaluator_->runAgain(task, own_.count(), renew, run, &totals); });
+        onDevices(true, [&] { evaluator_->runAgain(task, own_.count(), renew, run, &totals); });
     }
     return totals;
 }
@@ -178,12 +178,12 @@ void DistributedSolver<Real>::Impl::enqueue(const Task<Real>& task)
         partition_.forget(); // on all ranks alike
     }
     Need need = Need::Plan;
-    alone(
-            [&]
-            {
-                gpu.await(task.stream);
-                need = isPlanned() ? needOf(box) : Need::Plan;
-            });
+    onDevices(exchange_->isUntried(),
+              [&]
+              {
+                  gpu.await(task.stream);
+                  need = isPlanned() ? needOf(box) : Need::Plan;
+              });
     if (need != Need::Nothing)
     {
         // all ranks, which have the same box and system, and have forgotten the plan together
@@ -195,7 +195,7 @@ void DistributedSolver<Real>::Impl::enqueue(const Task<Real>& task)
         };
         together([&] { makeReady(task, positions); });
     }
-    alone([&] { evaluator_->pipeline().enqueue(task); });
+    onDevices(exchange_->isUntried(), [&] { evaluator_->pipeline().enqueue(task); });
     countTraffic(ranks_.messages(), ranks_.bytes());
 }
 
@@ -288,15 +288,20 @@ void DistributedSolver<Real>::Impl::checkNotFailed() const
 
 template<class Real>
 template<class Work>
-void DistributedSolver<Real>::Impl::alone(const Work& work)
+void DistributedSolver<Real>::Impl::onDevices(bool isFirst, const Work& work)
 {
+    const bool allHear = isFirst || hostsPassMessages();
     try
     {
-        work();
+        allHear ? together(work) : work();
     }
     catch (...)
     {
-        hasFailed_ = true;
+        if (allHear)
+        {
+            partition_.forget();
+        }
+        hasFailed_ = !allHear;
         throw;
     }
 }
