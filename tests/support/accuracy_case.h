@@ -28,6 +28,9 @@ namespace farfield
 namespace test
 {
 
+//! Particles times positions of the grid that show what rare places in a cell do.
+constexpr int c_enoughSamples = 120000;
+
 //! What was asked for and what came out; errors are relative to forceScale().
 struct Accuracy
 {
@@ -74,8 +77,8 @@ double meanSquareError(const std::vector<Real>& forces, const std::vector<Vector
  *  \param[in] positions  number of positions of the grid; the first is the origin. Few particles
  *                        sample the cells badly at one position, so they need more
  *  \param[in] most       positions are added up to this number, for 20 s of processor time, until
- *                        the standard error of the mean square error is a fifth of it: rare positions
- *                        may have most of the error */
+ *                        there are c_enoughSamples and the standard error of the mean square error
+ *                        is a fifth of it: rare positions may have most of the error */
 template<class Real>
 Accuracy measureAccuracy(const ReferenceSystem& reference,
                          const Options& options,
@@ -110,7 +113,8 @@ Accuracy measureAccuracy(const ReferenceSystem& reference,
         const auto isKnown       = [&](int k)
         {
             const double variance = (k * sumOfSquares / (sum * sum) - 1) / k;
-            const bool isRough    = std::sqrt(variance) > c_standardError; // not where all is zero
+            const bool isRough    = std::sqrt(variance) > c_standardError // not where all is zero
+                                 || k * system.size() < c_enoughSamples;
             return k >= most || !isRough || std::clock() - first > c_seconds * CLOCKS_PER_SEC;
         };
         int k = 0;
