@@ -95,7 +95,8 @@ private:
                 bool mayTune,
                 WhereMissed whereMissed);
     void mixForChoice();
-    //! Whether the operators in use do for the other state of mixed charges, too; their error is the larger one.
+    //! Whether the operators in use do for the other state of mixed charges, too. Their error is the
+    //! larger one.
     bool sufficesForOtherState(const Real* x);
     //! Times helpers of operators that a saved state has brought. \param[in] positions  called if needed
     void timeHelpers(const Positions& positions);

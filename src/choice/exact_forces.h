@@ -46,7 +46,8 @@ public:
                 long long charged,
                 int realSize);
 
-    //! Whether the sum takes less than about a tenth of a second of one core, half of that in single precision.
+    //! Whether the sum takes less than about a tenth of a second of one core; half of that in single
+    //! precision.
     bool areCheap() const;
 
     /*! \brief The forces, kJ/mol/nm, [n][3].

@@ -64,8 +64,8 @@ Int3 reach(const Mat3& basis, double radius)
     return n;
 }
 
-//! Real-space displacements with their terms: one of each and its opposite, which has the same of even
-//! degree, and minus them of odd.
+//! Real-space displacements with their terms: one of each and its opposite, whose terms of odd degree
+//! have the other sign.
 struct RealSpace
 {
     std::vector<int> slots, opposite; //!< slots of each displacement and of its opposite

@@ -39,7 +39,8 @@ std::vector<double> exactForces(const System& system, int realSize)
     return forces(PointCharges<Real>{ x.data(), q.data(), system.size(), pairs }, c_coulomb);
 }
 
-//! That they differ by rounding: of each displacement, and of the sums; for single precision by less than it has.
+//! That they differ by rounding: of each displacement, and of the sums. Where single precision is
+//! judged, by less than it tells.
 template<class Real>
 void expectExact(System input)
 {
