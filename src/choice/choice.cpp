@@ -154,22 +154,32 @@ void Choice<Real>::choose(const Place<Real>& place,
                           bool mayTune,
                           WhereMissed whereMissed)
 {
-    const auto build = [&]
+    const auto buildForCharges = [&](WhereMissed where)
     {
-        mixForChoice();
         if (evaluator_->gpu() != nullptr)
         {
             // some may have been lost
             accuracy_.setHelpers(
                     std::min(accuracy_.network().helpers, evaluator_->gpu()->helperCount()));
         }
-        accuracy_.buildSufficient(place.box, x, extent, whereMissed);
+        accuracy_.buildSufficient(place.box, x, extent, where);
         if (evaluator_->gpu() != nullptr && mayTune)
         {
             const Mat3 inUse =
                     options_.boundary == Boundary::Periodic ? place.box : operators_->box();
             timed_          = tune(options_, *charges_, inUse, x, evaluator_, &accuracy_);
             helpersAreOpen_ = false;
+        }
+    };
+    const auto build = [&]
+    {
+        mixForChoice();
+        buildForCharges(whereMissed);
+        if (!sufficesForOtherState(x))
+        {
+            mixed_->mixForOtherState();
+            buildForCharges(WhereMissed::TakeBest);
+            mixForChoice();
         }
     };
     operators_->change(
@@ -188,6 +198,25 @@ void Choice<Real>::mixForChoice()
     {
         mixed_->mixForChoice();
     }
+}
+
+template<class Real>
+bool Choice<Real>::sufficesForOtherState(const Real* x)
+{
+    if (mixed_ == nullptr)
+    {
+        return true;
+    }
+    const Discretisation before = operators_->discretisation();
+    mixed_->mixForOtherState();
+    const bool suffices = charges_->acting() == 0 || accuracy_.stillSuffices(x, operators_->box());
+    mixForChoice();
+    if (operators_->discretisation().measuredError < before.measuredError)
+    {
+        operators_->setError(before.measuredError, before.systemFactor);
+    }
+    operators_->setMeasuredField(before.field);
+    return suffices;
 }
 
 template<class Real>
@@ -218,7 +247,13 @@ bool Choice<Real>::look(const Place<Real>& place, const Real* x)
                 [&]
                 {
                     evaluator_->times().notCounted(
-                            [&] { suits = accuracy_.stillSuits(x, operators_->box()); });
+                            [&]
+                            {
+                                suits = mixed_ == nullptr
+                                                ? accuracy_.stillSuits(x, operators_->box())
+                                                : accuracy_.stillSuffices(x, operators_->box())
+                                                          && sufficesForOtherState(x);
+                            });
                     setMeasuredFor(place, x);
                 });
         if (!suits)

@@ -25,6 +25,8 @@ public:
     virtual ~MixedCharges() = default;
     //! Sets those that cells are chosen and errors measured with.
     virtual void mixForChoice() = 0;
+    //! Sets those of the other state, whose forces may be much weaker.
+    virtual void mixForOtherState() = 0;
     //! Sets those of a lambda.
     virtual void mix(double lambda) = 0;
 };
@@ -93,6 +95,9 @@ private:
                 bool mayTune,
                 WhereMissed whereMissed);
     void mixForChoice();
+    //! Whether the operators in use do for the other state of mixed charges, too. Their error is the
+    //! larger one.
+    bool sufficesForOtherState(const Real* x);
     //! Times helpers of operators that a saved state has brought. \param[in] positions  called if needed
     void timeHelpers(const Positions& positions);
 

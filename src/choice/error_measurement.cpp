@@ -319,7 +319,7 @@ std::vector<double> ErrorMeasurement<Real>::exactForces(const Real* x, const Mat
     std::optional<ExactForces> images;
     if (options_.boundary != Boundary::Open)
     {
-        images.emplace(options_.boundary, box, thickness, charges_->charged());
+        images.emplace(options_.boundary, box, thickness, charges_->charged(), int{ sizeof(Real) });
         if (!images->areCheap())
         {
             return {};

@@ -14,14 +14,22 @@ namespace farfield
 namespace
 {
 
-//! Both sums end at exp(-s^2) with this s.
-constexpr double c_digits = 6;
 //! Of one term, ns: of two particles, and of a particle and a wave vector.
 constexpr double c_pairTime = 40, c_waveTime = 4;
 //! The same of a row of images, and of a row of wave vectors.
 constexpr double c_imageRowTime = 5, c_waveRowTime = 60;
-//! Longest time, ns.
-constexpr double c_longest = 1e8;
+
+//! Both sums end at exp(-s^2) with this s.
+double digits(int realSize)
+{
+    return realSize == 4 ? 4.8 : 6;
+}
+
+//! Longest time, ns: what remains of a set-up takes twice as long in double precision.
+double longestTime(int realSize)
+{
+    return realSize == 4 ? 5e7 : 1e8;
+}
 
 //! -(1/r) d/dr of erfc(a r)/r.
 double sharpSlope(double a, double r2)
@@ -137,8 +145,13 @@ struct ExactForces::Sources
     }
 };
 
-ExactForces::ExactForces(Boundary boundary, const Mat3& box, double thickness, long long charged) :
-    isSlab_(boundary == Boundary::Slab), box_(box)
+ExactForces::ExactForces(Boundary boundary,
+                         const Mat3& box,
+                         double thickness,
+                         long long charged,
+                         int realSize) :
+    isSlab_(boundary == Boundary::Slab),
+    box_(box), digits_(digits(realSize)), longest_(longestTime(realSize))
 {
     const double n = static_cast<double>(charged);
     // that of particles: a plane has some height, too
@@ -148,9 +161,9 @@ ExactForces::ExactForces(Boundary boundary, const Mat3& box, double thickness, l
     // steps of an eighth from one image of each particle within reach to a thousand
     for (double images = 1; images < 1000; images *= 1.125)
     {
-        const double splitting = c_digits / std::cbrt(images * volume / (4 * M_PI / 3));
-        const double wave      = 2 * c_digits * splitting / (2 * M_PI);
-        const double reach     = c_digits / splitting;
+        const double splitting = digits_ / std::cbrt(images * volume / (4 * M_PI / 3));
+        const double wave      = 2 * digits_ * splitting / (2 * M_PI);
+        const double reach     = digits_ / splitting;
         const double height    = isSlab_ ? 2 * (thickness + reach) : box(2, 2);
         const double waves     = 4 * M_PI / 3 * wave * wave * wave * area * height / 2;
         // thin boxes have rows without an image in reach
@@ -170,13 +183,13 @@ ExactForces::ExactForces(Boundary boundary, const Mat3& box, double thickness, l
 
 bool ExactForces::areCheap() const
 {
-    return cost_ <= c_longest;
+    return cost_ <= longest_;
 }
 
 void ExactForces::addReal(const Sources& s, std::vector<double>* forces) const
 {
     const MinimumImage image = MinimumImage::of(box_);
-    const double reach       = c_digits / splitting_;
+    const double reach       = digits_ / splitting_;
     const int n              = static_cast<int>(s.q.size());
     for (int i = 0; i < n; i++)
     {
@@ -247,7 +260,7 @@ void ExactForces::addReciprocal(const Sources& s, std::vector<double>* forces) c
     // F_i = 8 pi q_i / V sum over half of all k: k exp(-k^2 / 4 a^2) / k^2 Im(conj(S) exp(i k r_i))
     const size_t n       = s.q.size();
     const Mat3 inverse   = 2 * M_PI * box_.inverse(); // wave vector: inverse times integers
-    const double longest = 2 * c_digits * splitting_;
+    const double longest = 2 * digits_ * splitting_;
     const double quarter = 1 / (4 * splitting_ * splitting_);
     const double factor  = 8 * M_PI / box_.determinant();
     std::vector<double> re(n), im(n), stepRe(n), stepIm(n), sum(n), sumOfLast(n);

@@ -30,17 +30,24 @@ struct PointCharges
 /*! \brief An Ewald sum for one box, in double precision, over every pair.
  *
  *  Ewald, Ann. Phys. 369, 253 (1921), doi:10.1002/andp.19213690304, without the energies. Both
- *  parts are carried to exp(-36). A net charge has no part in forces. */
+ *  parts are carried to exp(-36), for single precision to 1e-10. A net charge has no part in
+ *  forces. */
 class ExactForces
 {
 public:
     /*! \param[in] boundary   of a slab, 1/r is cut off along z, see slab_sums.h
      *  \param[in] box        rows, nm; of a slab the third has no meaning
      *  \param[in] thickness  of a slab, nm
-     *  \param[in] charged    number of particles with a charge */
-    ExactForces(Boundary boundary, const Mat3& box, double thickness, long long charged);
+     *  \param[in] charged    number of particles with a charge
+     *  \param[in] realSize   of the forces that are judged, bytes */
+    ExactForces(Boundary boundary,
+                const Mat3& box,
+                double thickness,
+                long long charged,
+                int realSize);
 
-    //! Whether the sum takes less than about a tenth of a second of one core.
+    //! Whether the sum takes less than about a tenth of a second of one core; half of that in single
+    //! precision.
     bool areCheap() const;
 
     /*! \brief The forces, kJ/mol/nm, [n][3].
@@ -61,6 +68,8 @@ private:
 
     bool isSlab_;
     Mat3 box_;             //!< of a slab, whose height is twice where 1/r is cut off
+    double digits_;        //!< both sums end at exp(-digits_^2)
+    double longest_;       //!< see areCheap(), ns of one core
     double splitting_ = 0; //!< 1/nm
     double cost_      = 0; //!< ns of one core
 };

@@ -64,11 +64,12 @@ Int3 reach(const Mat3& basis, double radius)
     return n;
 }
 
-//! Real-space displacements with their terms.
+//! Real-space displacements with their terms: one of each and its opposite, whose terms of odd degree
+//! have the other sign.
 struct RealSpace
 {
-    std::vector<int> slots; //!< slot of each displacement
-    Matrix values;          //!< [field][displacement], fields as in Terms
+    std::vector<int> slots, opposite; //!< slots of each displacement and of its opposite
+    Matrix values;                    //!< [field][displacement], fields as in Terms
 };
 
 RealSpace realSpace(const Grid& grid,
@@ -86,11 +87,11 @@ RealSpace realSpace(const Grid& grid,
     {
         r[2] = std::min(r[2], mostApart(grid.H()[2][2]));
     }
-    for (int x = -r[0]; x <= r[0]; x++)
+    for (int x = 0; x <= r[0]; x++)
     {
-        for (int y = -r[1]; y <= r[1]; y++)
+        for (int y = x > 0 ? -r[1] : 0; y <= r[1]; y++)
         {
-            for (int z = -r[2]; z <= r[2]; z++)
+            for (int z = x > 0 || y > 0 ? -r[2] : 0; z <= r[2]; z++)
             {
                 const bool near = std::max({ std::abs(x), std::abs(y), std::abs(z) }) <= ws;
                 if (near || (G.transpose() * Vec3(x, y, z)).norm() <= radius)
@@ -112,9 +113,10 @@ RealSpace realSpace(const Grid& grid,
         const bool near = std::max({ std::abs(D[0]), std::abs(D[1]), std::abs(D[2]) }) <= ws;
         std::fill(out.begin(), out.end(), 0.0);
         result.slots.push_back(grid.slot(D));
+        result.opposite.push_back(grid.slot({ -D[0], -D[1], -D[2] }));
         if (r2 == 0)
         {
-            out[0] = -2 * a / std::sqrt(M_PI);
+            out[0] = -a / std::sqrt(M_PI); // half of it, being its own opposite
         }
         else
         {
@@ -166,9 +168,11 @@ void addRealSpace(const Grid& grid,
         {
             const int field = c < 0 ? i : n + c * strained + i;
             std::fill(in.begin(), in.end(), 0.0);
+            const double sign = degreeOf(i) % 2 == 0 ? 1 : -1;
             for (size_t d = 0; d < real.slots.size(); d++)
             {
                 in[real.slots[d]] += real.values(field, d);
+                in[real.opposite[d]] += sign * real.values(field, d);
             }
             transform.forward(in.data(), out.data());
             const WaveSums of(degreeOf(i), out);

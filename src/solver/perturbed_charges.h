@@ -39,6 +39,7 @@ public:
     void forgetPairs() { isStale_ = true; }
     //! Mixes charges for which cells are chosen, whatever lambda.
     void mixForChoice() override { mix(perturbation_->lambdaOfLargerCharges()); }
+    void mixForOtherState() override { mix(1 - perturbation_->lambdaOfLargerCharges()); }
     //! Makes the charges those of a lambda.
     void mix(double lambda) override;
     //! \param[in] x  [n][3], nm; checked

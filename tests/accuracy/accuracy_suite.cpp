@@ -150,8 +150,10 @@ void runCase(const std::string& name,
     options.device   = settings.device;
     // rare positions have most of the error of few particles, and of crystals, whose planes meet
     // those of the cells
-    const int positions = std::clamp(120000 / std::max(1, reference.system.size()), 4, 240);
-    const Accuracy a    = measureAccuracy<Real>(reference, options, positions);
+    constexpr int c_most = 20000;
+    const int positions =
+            std::clamp(c_enoughSamples / std::max(1, reference.system.size()), 4, 240);
+    const Accuracy a = measureAccuracy<Real>(reference, options, positions, c_most);
     printHead(reference, name, precisionName<Real>(), request);
     if (!a.refusal.empty())
     {

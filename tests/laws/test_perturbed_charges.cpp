@@ -9,10 +9,12 @@
 #include <cmath>
 
 #include <algorithm>
+#include <random>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "system_building.h"
 #include "test_support.h"
 #include "two_states.h"
 
@@ -68,6 +70,43 @@ public:
     }
 };
 TYPED_TEST_SUITE(PerturbedCharges, Configurations);
+
+/*! \brief Ions in two halves of opposite charge, whose fields are strong, and the same ions mixed.
+ *
+ *  So many that errors are measured in these very places alone. What suffices for the strong fields
+ *  does not for the weak ones. */
+TYPED_TEST(PerturbedCharges, MeetTheAccuracyInBothStates)
+{
+    using Real           = typename TypeParam::Real;
+    constexpr int across = 28;
+    std::mt19937 random(7);
+    System mixed = emptySystem(boxOf(0.3 * across, 0.3 * across, 0.3 * across)), halves;
+    for (int i = 0; i < across * across * across; ++i)
+    {
+        const int a = i % across, b = i / across % across, c = i / across / across;
+        mixed.positions.push_back({ 0.3 * a + uniform(random, -0.05, 0.05),
+                                    0.3 * b + uniform(random, -0.05, 0.05),
+                                    0.3 * c + uniform(random, -0.05, 0.05) });
+        mixed.charges.push_back((a + b + c) % 2 == 0 ? 1 : -1);
+    }
+    mixed  = rounded<Real>(mixed);
+    halves = mixed;
+    for (int i = 0; i < halves.size(); ++i)
+    {
+        halves.charges[i] = i < halves.size() / 2 ? 1 : -1;
+    }
+    Options options  = ReproducibleTest<TypeParam>::options();
+    options.accuracy = 3e-4;
+    Solver<Real> solver(options);
+    load(solver, TwoStates{ "halves, mixed", halves, mixed });
+    Options fine  = options;
+    fine.accuracy = 1e-5;
+    Solver<Real> reference(fine);
+    loadCharges(reference, mixed);
+    EXPECT_LE(relativeError(evaluateAt(solver, mixed, 1, nullptr).forces,
+                            evaluate(reference, mixed).forces),
+              options.accuracy);
+}
 
 TYPED_TEST(PerturbedCharges, MixEnergiesForcesAndVirials)
 {
