@@ -7,6 +7,8 @@
 #ifndef FARFIELD_KERNELS_EXPANSIONS_FORCE_OUTPUT_CUH
 #define FARFIELD_KERNELS_EXPANSIONS_FORCE_OUTPUT_CUH
 
+#include <cub/warp/warp_reduce.cuh>
+
 #include "expansions/expansions.h"
 
 namespace farfield
@@ -71,12 +73,11 @@ private:
 template<class Real>
 __device__ __forceinline__ void addField(Real square, bool isFirst, FieldSums* fields)
 {
-    unsigned int capped = static_cast<unsigned int>(static_cast<Real>(FieldSums::c_one)
-                                                    * (square < 1 ? square : Real(1)));
-    for (int lanes = c_warp / 2; lanes > 0; lanes /= 2)
-    {
-        capped += __shfl_down_sync(0xffffffffU, capped, lanes);
-    }
+    using Sum = cub::WarpReduce<unsigned int>;
+    typename Sum::TempStorage nothing; // it takes no memory for a whole warp
+    const unsigned int own    = static_cast<unsigned int>(static_cast<Real>(FieldSums::c_one)
+                                                       * (square < 1 ? square : Real(1)));
+    const unsigned int capped = Sum(nothing).Sum(own);
     if (threadIdx.x % c_warp == 0)
     {
         atomicAdd(&fields->capped, static_cast<unsigned long long>(capped));
