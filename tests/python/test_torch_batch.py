@@ -3,6 +3,7 @@
 
 import copy
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -166,3 +167,10 @@ def test_tensors_of_another_kind_are_refused(inputs, change, words):
         coulomb()(**given)
     for word in words:
         assert word in str(error.value)
+
+
+def test_the_example_of_the_documentation_runs(capsys):
+    page = Path(__file__).parents[2] / "docs/batches.md"
+    program = page.read_text().split("```python\n")[2].split("```")[0]
+    exec(program, {})
+    assert capsys.readouterr().out.startswith("tensor(")
