@@ -186,18 +186,16 @@ class Batch:
         Raises:
             TypeError, ValueError, MemoryError: as a call.
         """
-        x, q, starts, rows = self._input(x, charges, offsets, boxes, index)
+        systems = at, q, _, rows = self._input(x, charges, offsets, boxes, index)
         aims = None if errors is None else arguments.reals("errors", errors, (len(rows),))
-        moves = None if dx is None else arguments.reals("dx", dx, x.shape, dtype=self.dtype)
-        changes = None if dcharges is None else self._charges("dcharges", dcharges, len(x))
+        moves = None if dx is None else arguments.reals("dx", dx, at.shape, dtype=self.dtype)
+        changes = None if dcharges is None else self._charges("dcharges", dcharges, len(at))
         strains = None if dboxes is None else _boxes("dboxes", dboxes, len(rows))
-        forces, values = np.empty_like(x), np.empty_like(q)
+        forces, values = np.empty_like(at), np.empty_like(q)
         tensors = np.empty_like(rows) if virials else None
         with self._lock:
             self._begin()
-            self._core.evaluate_tangent(
-                x, q, starts, rows, moves, changes, strains, aims, forces, values, tensors
-            )
+            self._core.evaluate_tangent(*systems, moves, changes, strains, aims, forces, values, tensors)
         return BatchTangent(forces, values.reshape(np.shape(charges)), tensors)
 
     @property
@@ -268,16 +266,17 @@ def offsets_of(n: int, offsets: Optional[ArrayLike], index: Optional[ArrayLike],
     """Offsets of n particles, [systems + 1], from either of the two; without a number the last index is a system."""
     if (offsets is None) == (index is None):
         raise ValueError("Either offsets or index must be given.")
-    if index is None:
+    if offsets is not None:
         starts = arguments.indices("offsets", offsets, ("systems + 1",))
         if not len(starts) or starts[-1] != n:
             raise ValueError(f"offsets must begin with 0 and end with the number of particles, {n}.")
         return starts
-    index = arguments.indices("index", index, (n,))
-    systems = int(index.max(initial=-1)) + 1 if systems is None else systems
-    if np.any(index[1:] < index[:-1]) or (n and not 0 <= index[0] <= index[-1] < systems):
+    of_particles = arguments.indices("index", np.asarray(index), (n,))
+    systems = int(of_particles.max(initial=-1)) + 1 if systems is None else systems
+    ascends = not np.any(of_particles[1:] < of_particles[:-1])
+    if not ascends or (n and not 0 <= of_particles[0] <= of_particles[-1] < systems):
         raise ValueError(f"index must ascend, and be between 0 and {systems - 1}.")
-    return np.searchsorted(index, np.arange(systems + 1)).astype(np.int32)
+    return np.searchsorted(of_particles, np.arange(systems + 1)).astype(np.int32)
 
 
 def _boxes(name, boxes, systems) -> NDArray:

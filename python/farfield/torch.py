@@ -124,8 +124,10 @@ class CoulombBatch(torch.nn.Module):
             if tensor.device.type != "cpu":
                 raise ValueError(f"{name} must be on the CPU, but is on {tensor.device}: CoulombBatch computes there.")
         n = len(positions)
-        offsets: ArrayLike = [0, n] if ptr is None and batch is None else None if ptr is None else ptr.numpy()
         index = None if batch is None else batch.numpy()
+        offsets: Optional[ArrayLike] = None if ptr is None else ptr.numpy()
+        if index is None and offsets is None:
+            offsets = [0, n]
         starts = offsets_of(n, offsets, index, None if cells is None else len(cells))
         key = dtype, "open" if cells is None else "periodic"
         if key not in self._batches:
@@ -264,7 +266,7 @@ class _Gradients(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *direction):
-        inputs = positions, charges, cells = ctx.saved_tensors
+        positions, charges, cells = inputs = ctx.saved_tensors
         _, needs_charges, needs_cells = ctx.needs_input_grad[:3]
         parts = [None if part is None else part.detach() for part in direction]
         tangent = ctx.systems.tangent(*inputs, parts, virials=needs_cells)
@@ -282,7 +284,7 @@ class _Gradients(torch.autograd.Function):
                 strain = strain - changes.mT @ slope
             by_cells = ctx.systems.of_cells(cells, strain, *products)
         values = by_positions, torch.as_tensor(tangent.potentials) if needs_charges else None, by_cells
-        known = [tensor for tensor in (*inputs, *direction) if tensor is not None]
+        known = [tensor for tensor in (positions, charges, cells, *direction) if tensor is not None]
         return *(None if v is None else _Last.apply(v, _SECOND_ONLY, *known) for v in values), None, None
 
 

@@ -154,8 +154,8 @@ def main():
             case = measure(atoms, given.accuracy, dtype, given.total, given.repeats)
             own, plain = (case[f"{name}_atoms_per_second"] for name in ("batch", "plain"))
             print(
-                f"{atoms:5d}  {case['dtype']}  {own:14.3g}  {plain:14.3g}  {own / plain:11.1f}  {case['difference']:.1e}"
-                f"  splitting {case['plain_splitting']}",
+                f"{atoms:5d}  {case['dtype']}  {own:14.3g}  {plain:14.3g}  {own / plain:11.1f}"
+                f"  {case['difference']:.1e}  splitting {case['plain_splitting']}",
                 flush=True,
             )
             cases.append(case)
