@@ -76,6 +76,20 @@ void bindBatch(nb::module_& module, const char* name)
                  "energies"_a.noconvert(),
                  "forces"_a.noconvert(),
                  "potentials"_a.none().noconvert(),
+                 "virials"_a.none().noconvert(),
+                 "errors"_a.noconvert())
+            .def("evaluate_tangent",
+                 &Class::evaluateTangent,
+                 "x"_a,
+                 "charges"_a,
+                 "offsets"_a,
+                 "boxes"_a,
+                 "dx"_a.none(),
+                 "dq"_a.none(),
+                 "dboxes"_a.none(),
+                 "errors"_a.none(),
+                 "forces"_a.noconvert(),
+                 "potentials"_a.noconvert(),
                  "virials"_a.none().noconvert())
             .def("setup", &Class::setup);
 }

@@ -48,15 +48,38 @@ public:
                   const Values<double>& energies,
                   const Vectors<Real>& forces,
                   const std::optional<FilledTable<Real>>& potentials,
-                  const std::optional<Tensors>& virials)
+                  const std::optional<Tensors>& virials,
+                  const Values<double>& errors)
     {
         const nb::gil_scoped_release release;
-        batch_.evaluate(
-                { x.data(), q.data(), offsets.data(), boxes.data(), sizeOf(energies.size()) },
-                { energies.data(),
-                  forces.data(),
-                  potentials ? potentials->data() : nullptr,
-                  virials ? virials->data() : nullptr });
+        batch_.evaluate(inputOf(x, q, offsets, boxes),
+                        { energies.data(),
+                          forces.data(),
+                          potentials ? potentials->data() : nullptr,
+                          virials ? virials->data() : nullptr,
+                          errors.data() });
+    }
+
+    void evaluateTangent(const Positions<Real>& x,
+                         const Table<Real>& q,
+                         const Indices& offsets,
+                         const Boxes& boxes,
+                         const std::optional<Positions<Real>>& dx,
+                         const std::optional<Table<Real>>& dq,
+                         const std::optional<Boxes>& dBoxes,
+                         const std::optional<Vector<double>>& errors,
+                         const Vectors<Real>& forces,
+                         const FilledTable<Real>& potentials,
+                         const std::optional<Tensors>& virials)
+    {
+        const nb::gil_scoped_release release;
+        batch_.evaluateTangent(
+                inputOf(x, q, offsets, boxes),
+                { dx ? dx->data() : nullptr,
+                  dq ? dq->data() : nullptr,
+                  dBoxes ? dBoxes->data() : nullptr },
+                errors ? errors->data() : nullptr,
+                { forces.data(), potentials.data(), virials ? virials->data() : nullptr });
     }
 
     nb::dict setup() const
@@ -70,6 +93,13 @@ public:
     }
 
 private:
+    static BatchInput<Real> inputOf(const Positions<Real>& x,
+                                    const Table<Real>& q,
+                                    const Indices& offsets,
+                                    const Boxes& boxes)
+    {
+        return { x.data(), q.data(), offsets.data(), boxes.data(), sizeOf(boxes.shape(0)) };
+    }
     static BatchOptions optionsOf(const nb::dict& given,
                                   int channels,
                                   double smearing,

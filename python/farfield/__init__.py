@@ -13,10 +13,10 @@ Units are those of GROMACS: nm, e, kJ/mol.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .batch import Batch, BatchResult
+    from .batch import Batch, BatchResult, BatchTangent
     from .solver import Result, Solver
 
-__all__ = ["Batch", "BatchResult", "Result", "Solver", "__version__"]
+__all__ = ["Batch", "BatchResult", "BatchTangent", "Result", "Solver", "__version__"]
 
 
 def __getattr__(name):

@@ -25,6 +25,17 @@ class BatchResult:
     forces: NDArray  # kJ/mol/nm, [n, 3]
     potentials: Optional[NDArray] = None  # dE/dq, kJ/mol/e, as the charges
     virials: Optional[NDArray] = None  # -1/2 sum of x f, kJ/mol, [systems, 3, 3]
+    #: RMS error of the forces that the sums were cut for, kJ/mol/nm, [systems]; 0 without images
+    errors: Optional[NDArray] = None
+
+
+@dataclass
+class BatchTangent:
+    """Derivatives along a direction; particles are in the order of the positions."""
+
+    forces: NDArray  # kJ/mol/nm, [n, 3]
+    potentials: NDArray  # kJ/mol/e, as the charges
+    virials: Optional[NDArray] = None  # kJ/mol, [systems, 3, 3]
 
 
 class Batch:
@@ -129,27 +140,13 @@ class Batch:
             RuntimeWarning: an error that was measured is above the accuracy, and longer sums do not help: charges
                 nearly coincide, or a box is large for this precision.
         """
-        x = arguments.reals("x", x, ("n", 3), dtype=self.dtype)
-        n = len(x)
-        shapes = [(n, self._channels)] + ([(n,)] if self._channels == 1 else [])
-        q = arguments.reals("charges", charges, *shapes, dtype=self.dtype)
-        rows = None if boxes is None else _boxes(boxes)
-        starts = self._offsets(n, offsets, index, rows)
-        systems = len(starts) - 1
-        if rows is None:
-            if self._options[0]["boundary"] != "open":
-                raise ValueError("boxes are missing: only an open boundary needs none.")
-            rows = np.zeros((systems, 3, 3))
-        if len(rows) != systems:
-            raise ValueError(f"There are {systems} systems, but {len(rows)} boxes.")
-        energies, forces = np.empty(systems), np.empty_like(x)
-        values = np.empty((n, self._channels), self.dtype) if potentials else None
-        tensors = np.empty((systems, 3, 3)) if virials else None
+        x, q, starts, rows = self._input(x, charges, offsets, boxes, index)
+        energies, errors = np.empty((2, len(rows)))
+        forces, values = np.empty_like(x), np.empty_like(q) if potentials else None
+        tensors = np.empty_like(rows) if virials else None
         with self._lock:
-            if self._generation != processes.generation:
-                self._make()
-            processes.note_threads(self._threads)
-            self._core.evaluate(x, q.reshape(n, self._channels), starts, rows, energies, forces, values, tensors)
+            self._begin()
+            self._core.evaluate(x, q, starts, rows, energies, forces, values, tensors, errors)
             error, accuracy = self._core.setup()["measured_error"], self._options[0]["accuracy"]
         if error > accuracy:
             warnings.warn(
@@ -157,7 +154,49 @@ class Batch:
                 RuntimeWarning,
                 stacklevel=2,
             )
-        return BatchResult(energies, forces, None if values is None else values.reshape(q.shape), tensors)
+        shape = np.shape(charges)
+        return BatchResult(energies, forces, None if values is None else values.reshape(shape), tensors, errors)
+
+    def tangent(
+        self,
+        x: ArrayLike,
+        charges: ArrayLike,
+        offsets: Optional[ArrayLike] = None,
+        boxes: Optional[ArrayLike] = None,
+        *,
+        index: Optional[ArrayLike] = None,
+        dx: Optional[ArrayLike] = None,
+        dcharges: Optional[ArrayLike] = None,
+        dboxes: Optional[ArrayLike] = None,
+        errors: Optional[ArrayLike] = None,
+        virials: bool = False,
+    ) -> BatchTangent:
+        """Derivatives of forces, potentials and virials along a direction: Hessian-vector products.
+
+        They are those of the sums of a call with the same systems, with splitting and cut-offs held.
+
+        Args:
+            x, charges, offsets, boxes, index: systems as in a call.
+            dx: derivatives of the positions, nm, [n, 3]; None, as below: nothing changes.
+            dcharges: those of the charges, e, [n], or [n, channels].
+            dboxes: those of the boxes, nm, as the boxes. Positions do not follow a box.
+            errors: those of the call's result, [systems]. None: sums are as long as the precision has use for.
+            virials: whether to compute their derivatives.
+
+        Raises:
+            TypeError, ValueError, MemoryError: as a call.
+        """
+        systems = at, q, _, rows = self._input(x, charges, offsets, boxes, index)
+        aims = None if errors is None else arguments.reals("errors", errors, (len(rows),))
+        moves = None if dx is None else arguments.reals("dx", dx, at.shape, dtype=self.dtype)
+        changes = None if dcharges is None else self._charges("dcharges", dcharges, len(at))
+        strains = None if dboxes is None else _boxes("dboxes", dboxes, len(rows))
+        forces, values = np.empty_like(at), np.empty_like(q)
+        tensors = np.empty_like(rows) if virials else None
+        with self._lock:
+            self._begin()
+            self._core.evaluate_tangent(*systems, moves, changes, strains, aims, forces, values, tensors)
+        return BatchTangent(forces, values.reshape(np.shape(charges)), tensors)
 
     @property
     def setup(self) -> dict:
@@ -198,22 +237,49 @@ class Batch:
         self._core = _KINDS[self.dtype](*self._options, processes.most_threads())
         self._threads, self._generation = self._core.setup()["threads"], processes.generation
 
-    def _offsets(self, n, offsets, index, boxes):
-        if (offsets is None) == (index is None):
-            raise ValueError("Either offsets or index must be given.")
-        if index is None:
-            starts = arguments.indices("offsets", offsets, ("systems + 1",))
-            if not len(starts) or starts[-1] != n:
-                raise ValueError(f"offsets must begin with 0 and end with the number of particles, {n}.")
-            return starts
-        index = arguments.indices("index", index, (n,))
-        systems = int(index.max(initial=-1)) + 1 if boxes is None else len(boxes)
-        if np.any(index[1:] < index[:-1]) or (n and not 0 <= index[0] <= index[-1] < systems):
-            raise ValueError(f"index must ascend, and be between 0 and {systems - 1}.")
-        return np.searchsorted(index, np.arange(systems + 1)).astype(np.int32)
+    def _begin(self):
+        if self._generation != processes.generation:
+            self._make()
+        processes.note_threads(self._threads)
+
+    def _input(self, x, charges, offsets, boxes, index):
+        """The systems as the library takes them."""
+        x = arguments.reals("x", x, ("n", 3), dtype=self.dtype)
+        q = self._charges("charges", charges, len(x))
+        rows = None if boxes is None else _boxes("boxes", boxes, "systems")
+        starts = offsets_of(len(x), offsets, index, None if rows is None else len(rows))
+        systems = len(starts) - 1
+        if rows is None:
+            if self._options[0]["boundary"] != "open":
+                raise ValueError("boxes are missing: only an open boundary needs none.")
+            rows = np.zeros((systems, 3, 3))
+        if len(rows) != systems:
+            raise ValueError(f"There are {systems} systems, but {len(rows)} boxes.")
+        return x, q, starts, rows
+
+    def _charges(self, name, values, n):
+        shapes = [(n, self._channels)] + ([(n,)] if self._channels == 1 else [])
+        return arguments.reals(name, values, *shapes, dtype=self.dtype).reshape(n, self._channels)
 
 
-def _boxes(boxes: ArrayLike) -> NDArray:
+def offsets_of(n: int, offsets: Optional[ArrayLike], index: Optional[ArrayLike], systems: Optional[int]) -> NDArray:
+    """Offsets of n particles, [systems + 1], from either of the two; without a number the last index is a system."""
+    if (offsets is None) == (index is None):
+        raise ValueError("Either offsets or index must be given.")
+    if offsets is not None:
+        starts = arguments.indices("offsets", offsets, ("systems + 1",))
+        if not len(starts) or starts[-1] != n:
+            raise ValueError(f"offsets must begin with 0 and end with the number of particles, {n}.")
+        return starts
+    of_particles = arguments.indices("index", np.asarray(index), (n,))
+    systems = int(of_particles.max(initial=-1)) + 1 if systems is None else systems
+    ascends = not np.any(of_particles[1:] < of_particles[:-1])
+    if not ascends or (n and not 0 <= of_particles[0] <= of_particles[-1] < systems):
+        raise ValueError(f"index must ascend, and be between 0 and {systems - 1}.")
+    return np.searchsorted(of_particles, np.arange(systems + 1)).astype(np.int32)
+
+
+def _boxes(name, boxes, systems) -> NDArray:
     """Box vectors as rows, [systems, 3, 3]."""
-    array = arguments.reals("boxes", boxes, ("systems", 3), ("systems", 3, 3))
+    array = arguments.reals(name, boxes, (systems, 3), (systems, 3, 3))
     return array if array.ndim == 3 else np.ascontiguousarray(array[:, :, None] * np.eye(3))

@@ -10,8 +10,16 @@ import torch
 from numpy.typing import ArrayLike
 
 from . import arguments
+from .batch import Batch, offsets_of
 from .cells import lower_triangular
 from .solver import Solver
+
+_DTYPES = {torch.float32: np.float32, torch.float64: np.float64}
+_FIRST_ONLY = (
+    "farfield.torch.Coulomb has first derivatives only. Where gradients of forces are wanted that do not depend on its "
+    "charges, leave its positions out: torch.autograd.grad(loss, parameters)."
+)
+_SECOND_ONLY = "farfield.torch.CoulombBatch has first and second derivatives only."
 
 
 class Coulomb(torch.nn.Module):
@@ -28,9 +36,7 @@ class Coulomb(torch.nn.Module):
 
     def __init__(self, exclusions: ArrayLike = (), **options):
         super().__init__()
-        if given := {"dtype", "boundary"} & options.keys():
-            raise ValueError(f"{given.pop()} follows from the tensors, leave it out.")
-        self._options = options
+        self._options = _checked_options(options)
         self._exclusions = arguments.pairs("exclusions", exclusions)
         self._solvers: dict[Any, Any] = {}
 
@@ -57,14 +63,7 @@ class Coulomb(torch.nn.Module):
         """
         given: list[Any] = [("positions", positions, ("n", 3)), ("charges", charges, ("n",))]
         given += [("cell", cell, (3, 3), (2, 3))]
-        for name, tensor, *shapes in given[: 2 if cell is None else 3]:
-            if not isinstance(tensor, torch.Tensor):
-                raise TypeError(f"{name} must be a torch.Tensor, but is {tensor!r}.")
-            arguments.check_shape(name, tensor, *shapes, what="a tensor")
-        dtypes = {torch.float32: np.float32, torch.float64: np.float64}
-        if positions.dtype not in dtypes:
-            raise ValueError(f"positions are {positions.dtype}, but must be float32 or float64.")
-        dtype = dtypes[positions.dtype]
+        dtype = _checked_type(given[: 2 if cell is None else 3])
         return _Energy.apply(positions, charges, cell, self._solver(dtype, cell), self._exclusions)
 
     def _solver(self, dtype, cell):
@@ -72,6 +71,87 @@ class Coulomb(torch.nn.Module):
         if key not in self._solvers:
             self._solvers[key] = Solver(dtype=dtype, boundary=key[1], **self._options)
         return self._solvers[key]
+
+
+class CoulombBatch(torch.nn.Module):
+    """Coulomb energies of many systems, kJ/mol, as a function that can be differentiated twice.
+
+    Losses on forces, on potentials and on stresses can be trained, with charges from a network. Tensors are on the
+    CPU, float32, whose accuracy ends at 2e-6, or float64. Derivatives are those of the sums that are computed, with
+    splitting and cut-offs held. torch.func does not know it; use torch.autograd. The method is that of farfield.Batch.
+
+    Args:
+        options: those of farfield.Batch, but for dtype and boundary.
+    """
+
+    def __init__(self, **options):
+        super().__init__()
+        self._options = _checked_options(options)
+        self._batches: dict[Any, Any] = {}
+
+    def __getstate__(self):
+        # batches are made anew
+        return {**super().__getstate__(), "_batches": {}}
+
+    def forward(
+        self,
+        positions: torch.Tensor,
+        charges: torch.Tensor,
+        cells: Optional[torch.Tensor] = None,
+        *,
+        batch: Optional[torch.Tensor] = None,
+        ptr: Optional[torch.Tensor] = None,
+    ) -> torch.Tensor:
+        """Energies, [systems], of the type of the positions.
+
+        Args:
+            positions: nm, [n, 3], any periodic image.
+            charges: e, [n], or [n, channels].
+            cells: vectors of the boxes as rows, nm, [systems, 3, 3], of any orientation; None: no images.
+            batch: the system of each particle, ascending from 0, [n], as in PyTorch Geometric.
+            ptr: first particle of each system, and the number of all, [systems + 1], in place of batch. Without both
+                there is one system.
+
+        Raises:
+            TypeError, ValueError, RuntimeError: as farfield.Batch, or a tensor is not on the CPU.
+        """
+        given: list[Any] = [("positions", positions, ("n", 3)), ("charges", charges, ("n",), ("n", "channels"))]
+        given += [("cells", cells, ("systems", 3, 3))][: cells is not None]
+        given += [("batch", batch, ("n",))][: batch is not None]
+        given += [("ptr", ptr, ("systems + 1",))][: ptr is not None]
+        dtype = _checked_type(given)
+        for name, tensor, *_ in given:
+            if tensor.device.type != "cpu":
+                raise ValueError(f"{name} must be on the CPU, but is on {tensor.device}: CoulombBatch computes there.")
+        n = len(positions)
+        index = None if batch is None else batch.numpy()
+        offsets: Optional[ArrayLike] = None if ptr is None else ptr.numpy()
+        if index is None and offsets is None:
+            offsets = [0, n]
+        starts = offsets_of(n, offsets, index, None if cells is None else len(cells))
+        key = dtype, "open" if cells is None else "periodic"
+        if key not in self._batches:
+            self._batches[key] = Batch(dtype=dtype, boundary=key[1], **self._options)
+        boxes = None if cells is None else cells.double()
+        return _Energies.apply(positions, charges.to(positions.dtype), boxes, _Systems(self._batches[key], starts))
+
+
+def _checked_options(options):
+    if given := {"dtype", "boundary"} & options.keys():
+        raise ValueError(f"{given.pop()} follows from the tensors, leave it out.")
+    return options
+
+
+def _checked_type(given):
+    """The NumPy type of the first, which are positions, of names, tensors and shapes."""
+    for name, tensor, *shapes in given:
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name} must be a torch.Tensor, but is {tensor!r}.")
+        arguments.check_shape(name, tensor, *shapes, what="a tensor")
+    positions = given[0][1]
+    if positions.dtype not in _DTYPES:
+        raise ValueError(f"positions are {positions.dtype}, but must be float32 or float64.")
+    return _DTYPES[positions.dtype]
 
 
 class _Energy(torch.autograd.Function):
@@ -107,26 +187,118 @@ class _Energy(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         parts = [
-            None if gradient is None else grad * _Gradient.apply(gradient, *ctx.saved_tensors)
+            None if gradient is None else grad * _Last.apply(gradient, _FIRST_ONLY, *ctx.saved_tensors)
             for gradient in ctx.gradients
         ]
         return (*parts, None, None)
 
 
-class _Gradient(torch.autograd.Function):
-    """A gradient of the energy: it depends on all inputs, but how is not known."""
+class _Systems:
+    """Systems of a call, and what they have at the tensors of their first evaluation."""
 
+    def __init__(self, batch, offsets):
+        self.batch, self.offsets, self.errors = batch, offsets, None
+        self.sizes = torch.as_tensor(np.diff(offsets))
+
+    def evaluate(self, positions, charges, cells, **wanted):
+        result = self.batch(*self._arrays(positions, charges, cells), **wanted)
+        self.errors = result.errors
+        return result
+
+    def tangent(self, positions, charges, cells, direction, **wanted):
+        names = "dx", "dcharges", "dboxes"
+        given = {name: None if part is None else part.numpy() for name, part in zip(names, direction)}
+        arrays = self._arrays(positions, charges, cells)
+        return self.batch.tangent(*arrays, **given, errors=self.errors, **wanted)
+
+    def of_cells(self, cells, strain, *products):
+        """Gradients by cells: strain less sums over particles of a (x) b is what cells have, kJ/mol."""
+        own = torch.as_tensor(strain)
+        index = torch.arange(len(self.sizes)).repeat_interleave(self.sizes)
+        for a, b in products:
+            own = own.index_add(0, index, a.double()[:, :, None] * b.double()[:, None, :], alpha=-1)
+        return torch.linalg.solve(cells.mT, own)
+
+    def _arrays(self, positions, charges, cells):
+        boxes = None if cells is None else cells.detach().numpy()
+        return positions.detach().numpy(), charges.detach().numpy(), self.offsets, boxes
+
+
+class _Energies(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, gradient, *inputs):
-        return gradient.clone()
+    def forward(ctx, positions, charges, cells, systems):
+        needs_charges, needs_cells = ctx.needs_input_grad[1:3]
+        ctx.save_for_backward(positions, charges, cells)
+        ctx.systems = systems
+        ctx.result = systems.evaluate(positions, charges, cells, potentials=needs_charges, virials=needs_cells)
+        return torch.as_tensor(ctx.result.energies).to(positions.dtype)
 
     @staticmethod
     def backward(ctx, grad):
-        raise NotImplementedError(
-            "farfield.torch.Coulomb has first derivatives only. Where gradients of forces are wanted "
-            "that do not depend on its charges, leave its positions out: "
-            "torch.autograd.grad(loss, parameters)."
+        of_particles = grad.repeat_interleave(ctx.systems.sizes)
+        by_positions, by_charges, by_cells = _Gradients.apply(*ctx.saved_tensors, ctx.systems, ctx.result)
+        return (
+            of_particles[:, None] * by_positions,
+            None if by_charges is None else of_particles.reshape(-1, *[1] * (by_charges.dim() - 1)) * by_charges,
+            None if by_cells is None else grad.double()[:, None, None] * by_cells,
+            None,
         )
+
+
+class _Gradients(torch.autograd.Function):
+    """Gradients of the energies by positions, charges and cells. Its own derivatives are Hessian-vector products.
+
+    With W twice the virial, which is the derivative by a strain of positions x and cells B, and g = dE/dx,
+
+        dE/dB = B^-T (W - x^T g).
+    """
+
+    @staticmethod
+    def forward(ctx, positions, charges, cells, systems, result):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(positions, charges, cells)
+        ctx.systems, ctx.result = systems, result
+        by_positions = torch.as_tensor(-result.forces)
+        by_cells = None
+        if result.virials is not None:
+            by_cells = systems.of_cells(cells, 2 * result.virials, (positions, by_positions))
+        return by_positions, None if result.potentials is None else torch.as_tensor(result.potentials), by_cells
+
+    @staticmethod
+    def backward(ctx, *direction):
+        positions, charges, cells = inputs = ctx.saved_tensors
+        _, needs_charges, needs_cells = ctx.needs_input_grad[:3]
+        parts = [None if part is None else part.detach() for part in direction]
+        tangent = ctx.systems.tangent(*inputs, parts, virials=needs_cells)
+        by_positions = torch.as_tensor(-tangent.forces)
+        by_cells = None
+        if needs_cells:
+            forces = torch.as_tensor(ctx.result.forces)
+            moves, _, changes = parts
+            strain = torch.as_tensor(2 * tangent.virials)
+            products = [(positions, by_positions)]
+            if moves is not None:
+                products.append((moves, -forces))
+            if changes is not None:
+                slope = ctx.systems.of_cells(cells, 2 * ctx.result.virials, (positions, -forces))
+                strain = strain - changes.mT @ slope
+            by_cells = ctx.systems.of_cells(cells, strain, *products)
+        values = by_positions, torch.as_tensor(tangent.potentials) if needs_charges else None, by_cells
+        known = [tensor for tensor in (positions, charges, cells, *direction) if tensor is not None]
+        return *(None if v is None else _Last.apply(v, _SECOND_ONLY, *known) for v in values), None, None
+
+
+class _Last(torch.autograd.Function):
+    """A value that depends on all inputs, but how is not known."""
+
+    @staticmethod
+    def forward(ctx, value, words, *inputs):
+        ctx.words = words
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise NotImplementedError(ctx.words)
 
 
 def _on_host(tensor):

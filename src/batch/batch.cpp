@@ -179,12 +179,7 @@ public:
 
     void evaluate(const BatchInput<Real>& input, const BatchOutput<Real>& output)
     {
-        checkOffsets(input);
-        for (int s = 0; s < input.systems; s++)
-        {
-            checkSystem(options_, input, s);
-        }
-        prepare(input, output);
+        prepare(input, output.potentials != nullptr);
         const long long seen = seen_;
         bool isSharpEnough   = false;
         while (!isSharpEnough)
@@ -193,17 +188,33 @@ public:
             const double largest = evaluateAll(input, output);
             isSharpEnough        = !sharpen(largest);
         }
-        const auto copy = [](const auto& from, auto* to)
-        {
-            if (to != nullptr)
-            {
-                std::copy(from.begin(), from.end(), to);
-            }
-        };
         copy(energies_, output.energies);
+        copy(aims_, output.errors);
         copy(forces_, output.forces);
         copy(potentials_, output.potentials);
         copy(virials_, output.virials);
+    }
+
+    void evaluateTangent(const BatchInput<Real>& input,
+                         const BatchDirection<Real>& direction,
+                         const double* errors,
+                         const BatchTangent<Real>& tangent)
+    {
+        prepare(input, tangent.potentials != nullptr);
+        forSystems(input,
+                   [&](int s, Worker* worker)
+                   {
+                       const BatchSystem<Real> system = systemOf(input, s);
+                       SystemResult<Real> result = resultOf(input, s, tangent.virials != nullptr);
+                       worker->system.evaluateTangent(system,
+                                                      partOf(direction, input.offsets[s], s),
+                                                      errors != nullptr ? errors[s] : 0,
+                                                      &result);
+                       keepVirial(result, s);
+                   });
+        copy(forces_, tangent.forces);
+        copy(potentials_, tangent.potentials);
+        copy(virials_, tangent.virials);
     }
 
     const BatchSetup& setup() const { return setup_; }
@@ -216,13 +227,28 @@ private:
         std::vector<Real> forces, potentials; //!< of a measurement
     };
 
-    void prepare(const BatchInput<Real>& input, const BatchOutput<Real>& output)
+    template<class Value>
+    static void copy(const std::vector<Value>& from, Value* to)
     {
+        if (to != nullptr)
+        {
+            std::copy(from.begin(), from.end(), to);
+        }
+    }
+
+    void prepare(const BatchInput<Real>& input, bool potentials)
+    {
+        checkOffsets(input);
+        for (int s = 0; s < input.systems; s++)
+        {
+            checkSystem(options_, input, s);
+        }
         const size_t n = input.systems > 0 ? input.offsets[input.systems] : 0;
         energies_.resize(input.systems);
+        aims_.resize(input.systems);
         virials_.resize(9 * static_cast<size_t>(input.systems));
         forces_.resize(3 * n);
-        potentials_.resize(output.potentials != nullptr ? n * options_.channels : 0);
+        potentials_.resize(potentials ? n * options_.channels : 0);
         // large ones first: no thread begins one when others are done
         order_.resize(input.systems);
         std::iota(order_.begin(), order_.end(), 0);
@@ -231,60 +257,91 @@ private:
                 order_.begin(), order_.end(), [&](int a, int b) { return size(a) > size(b); });
     }
 
-    //! \returns the largest error that was measured, relative to what Options::accuracy says
-    double evaluateAll(const BatchInput<Real>& input, const BatchOutput<Real>& output)
+    //! Calls use(system, worker), several at once; errors name the system.
+    template<class Use>
+    void forSystems(const BatchInput<Real>& input, const Use& use)
     {
         FirstException failure;
-        errors_.assign(input.systems, 0);
+        const auto named = [&](int s, Worker* worker)
+        {
+            try
+            {
+                use(s, worker);
+            }
+            catch (const Error& error)
+            {
+                if (error.code() != ErrorCode::InvalidArgument)
+                {
+                    throw;
+                }
+                throw inSystem(s, error.what());
+            }
+        };
 #pragma omp parallel for schedule(dynamic, 1) num_threads(setup_.threads)
         for (int task = 0; task < input.systems; task++)
         {
-            failure.run(
-                    [&]
-                    { evaluateOne(input, output, order_[task], &workers_[omp_get_thread_num()]); });
+            failure.run([&] { named(order_[task], &workers_[omp_get_thread_num()]); });
         }
         failure.rethrow();
-        seen_ += input.systems;
-        return errors_.empty() ? 0 : *std::max_element(errors_.begin(), errors_.end());
     }
 
-    void evaluateOne(const BatchInput<Real>& input,
-                     const BatchOutput<Real>& output,
-                     int s,
-                     Worker* worker)
+    BatchSystem<Real> systemOf(const BatchInput<Real>& input, int s) const
     {
-        const size_t first             = input.offsets[s];
-        const BatchSystem<Real> system = { input.x + 3 * first,
-                                           input.q + first * options_.channels,
-                                           input.boxes != nullptr
-                                                   ? input.boxes + 9 * static_cast<size_t>(s)
-                                                   : nullptr,
-                                           input.offsets[s + 1] - input.offsets[s] };
+        const size_t first = input.offsets[s];
+        return { input.x + 3 * first,
+                 input.q + first * options_.channels,
+                 input.boxes != nullptr ? input.boxes + 9 * static_cast<size_t>(s) : nullptr,
+                 input.offsets[s + 1] - input.offsets[s] };
+    }
+
+    SystemDirection<Real> partOf(const BatchDirection<Real>& direction,
+                                 size_t first,
+                                 size_t system) const
+    {
+        const auto from = [](auto* array, size_t at)
+        { return array != nullptr ? array + at : array; };
+        return { from(direction.x, 3 * first),
+                 from(direction.q, first * options_.channels),
+                 from(direction.boxes, 9 * system) };
+    }
+
+    SystemResult<Real> resultOf(const BatchInput<Real>& input, int s, bool virial)
+    {
+        const size_t first = input.offsets[s];
         SystemResult<Real> result;
-        result.forces      = forces_.data() + 3 * first;
-        result.potentials  = output.potentials != nullptr
-                                     ? potentials_.data() + first * options_.channels
-                                     : nullptr;
-        result.wantsVirial = output.virials != nullptr;
-        try
-        {
-            const double scale =
-                    worker->system.evaluate(system, { setup_.tightening, 0, 1 }, &result);
-            if ((seen_ + s) % c_sample == 0 && hasError() && scale > 0)
-            {
-                errors_[s] = measure(system, scale, result.forces, worker);
-            }
-        }
-        catch (const Error& error)
-        {
-            if (error.code() != ErrorCode::InvalidArgument)
-            {
-                throw;
-            }
-            throw inSystem(s, error.what());
-        }
-        energies_[s] = result.energy;
+        result.forces = forces_.data() + 3 * first;
+        result.potentials =
+                potentials_.empty() ? nullptr : potentials_.data() + first * options_.channels;
+        result.wantsVirial = virial;
+        return result;
+    }
+
+    void keepVirial(const SystemResult<Real>& result, int s)
+    {
         std::copy_n(result.virial.data(), 9, virials_.data() + 9 * static_cast<size_t>(s));
+    }
+
+    //! \returns the largest error that was measured, relative to what Options::accuracy says
+    double evaluateAll(const BatchInput<Real>& input, const BatchOutput<Real>& output)
+    {
+        errors_.assign(input.systems, 0);
+        forSystems(input,
+                   [&](int s, Worker* worker)
+                   {
+                       const BatchSystem<Real> system = systemOf(input, s);
+                       SystemResult<Real> result = resultOf(input, s, output.virials != nullptr);
+                       const double scale        = worker->system.evaluate(
+                               system, { setup_.tightening, 0, 1 }, &result);
+                       if ((seen_ + s) % c_sample == 0 && hasError() && scale > 0)
+                       {
+                           errors_[s] = measure(system, scale, result.forces, worker);
+                       }
+                       energies_[s] = result.energy;
+                       aims_[s]     = result.error;
+                       keepVirial(result, s);
+                   });
+        seen_ += input.systems;
+        return errors_.empty() ? 0 : *std::max_element(errors_.begin(), errors_.end());
     }
 
     //! Whether there is more to an error than rounding, and what the caller asks for.
@@ -346,8 +403,9 @@ private:
     long long seen_  = 0; //!< systems so far
     double lastMiss_ = 0; //!< the error that was last too large
     std::vector<Worker> workers_;
-    std::vector<int> order_; //!< of the systems
-    std::vector<double> errors_;
+    std::vector<int> order_;     //!< of the systems
+    std::vector<double> errors_; //!< that were measured
+    std::vector<double> aims_;   //!< errors that sums were cut for
     std::vector<double> energies_, virials_;
     std::vector<Real> forces_, potentials_;
 };
@@ -368,6 +426,15 @@ template<class Real>
 void Batch<Real>::evaluate(const BatchInput<Real>& input, const BatchOutput<Real>& output)
 {
     withMemoryErrors([&] { impl_->evaluate(input, output); });
+}
+
+template<class Real>
+void Batch<Real>::evaluateTangent(const BatchInput<Real>& input,
+                                  const BatchDirection<Real>& direction,
+                                  const double* errors,
+                                  const BatchTangent<Real>& tangent)
+{
+    withMemoryErrors([&] { impl_->evaluateTangent(input, direction, errors, tangent); });
 }
 
 template<class Real>

@@ -26,9 +26,12 @@ const BatchKernels<Real>& kernelsOfBatches()
 {
     static const BatchKernels<Real> table = { pairsOf<Real, typename PlaceOfImage<Real>::Type>,
                                               pairsOf<Real, Real>,
+                                              tangentsOf<Real, typename PlaceOfImage<Real>::Type>,
+                                              tangentsOf<Real, Real>,
                                               phasesAlong<Real>,
                                               structureFactors<Real>,
-                                              waveFields<Real> };
+                                              waveFields<false, Real>,
+                                              waveFields<true, Real> };
     return table;
 }
 const BatchKernels<float>& batchKernelsFloat()

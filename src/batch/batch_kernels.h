@@ -52,9 +52,13 @@ struct PairTask
 {
     //! Sources, with padding for a vector; a target is one of them.
     const Place *x, *y, *z;
-    const Real* q; //!< [channels][stride], e
+    //! What sources carry: charges, e, [channels][stride]. For tangents their derivatives follow,
+    //! [channels][stride], and those of the positions but for the strain, nm, [3][stride].
+    const Real* carried;
+    int columns; //!< channels, or with tangents 2 channels + 3
     int stride;
     int channels;
+    Real strain[3][3]; //!< of tangents: a distance d has the derivative d strain besides
     Real unit;         //!< nm
     Real splitting;    //!< 1/nm; 0: pairs have 1/r at any distance
     Real squareCutoff; //!< in squared units
@@ -74,18 +78,18 @@ struct PairSums
 template<class Real>
 struct PairBuffers
 {
-    AlignedVector<Real> dx, dy, dz, square, value; //!< [capacity]
-    AlignedVector<Real> q;                         //!< [channels][capacity]
+    AlignedVector<Real> dx, dy, dz, square, value, third; //!< [capacity]
+    AlignedVector<Real> carried;                          //!< [columns][capacity]
     int capacity = 0;
 
-    void resize(int sources, int channels)
+    void resize(int sources, int columns)
     {
         capacity = padded(sources + c_batchPadding);
-        for (auto* array : { &dx, &dy, &dz, &square, &value })
+        for (auto* array : { &dx, &dy, &dz, &square, &value, &third })
         {
             array->resize(capacity);
         }
-        q.resize(static_cast<size_t>(capacity) * channels);
+        carried.resize(static_cast<size_t>(capacity) * columns);
     }
 };
 
@@ -128,6 +132,8 @@ template<class Real>
 struct WaveFields
 {
     Real *potential, *gx, *gy, *gz;
+    //! Second derivatives, over (2 pi)^2.
+    Real *xx = nullptr, *yy = nullptr, *zz = nullptr, *xy = nullptr, *xz = nullptr, *yz = nullptr;
 };
 
 //! The kernels of one instruction set.
@@ -150,6 +156,10 @@ struct BatchKernels
                             int rowCount,
                             PairBuffers<Real>* buffers,
                             double* potentials);
+    //! The derivatives of all that pairsOfImages() gives, along a direction.
+    decltype(pairsOfImages) tangentsOfImages;
+    //! The same of particles where they are.
+    decltype(pairs) tangents;
     /*! \brief Phases along an axis.
      *  \param[in]  f       fractional coordinates, -1/2 to 1/2, [n]
      *  \param[in]  n       padded
@@ -166,12 +176,14 @@ struct BatchKernels
                              Real* products,
                              Real* sums);
     /*! \brief Sums over waves of weights times products of phases, for each particle.
-     *  \param[in]  weights  [waves of all columns][WaveProducts] */
+     *  \param[in]  weights  [waves of all columns][WaveProducts]
+     *  \param[out] fields   second derivatives only by waveCurvatures() */
     void (*waveFields)(const PhaseTable<Real>& phases,
                        const WaveColumn* columns,
                        int columnCount,
                        const Real* weights,
                        const WaveFields<Real>& fields);
+    decltype(waveFields) waveCurvatures;
 };
 
 //! The kernels for this processor, for float and double.

@@ -7,6 +7,7 @@
 #ifndef FARFIELD_BATCH_EWALD_SYSTEM_H
 #define FARFIELD_BATCH_EWALD_SYSTEM_H
 
+#include <array>
 #include <vector>
 
 #include "farfield/farfield_batch.h"
@@ -27,11 +28,21 @@ struct BatchSystem
     int n;
 };
 
-//! What is computed of a system.
+//! A direction in which a system changes, in the arrays of the caller; null where nothing changes.
+template<class Real>
+struct SystemDirection
+{
+    const Real* x;     //!< [n][3], nm
+    const Real* q;     //!< [n][channels], e
+    const double* box; //!< [3][3], nm
+};
+
+//! What is computed of a system, or derivatives of that.
 template<class Real>
 struct SystemResult
 {
-    double energy = 0; //!< kJ/mol
+    double energy = 0; //!< kJ/mol; not a derivative
+    double error  = 0; //!< what the sums were cut for, see BatchOutput; not a derivative
     Mat3 virial   = Mat3::Zero();
     Real* forces;     //!< [n][3], kJ/mol/nm
     Real* potentials; //!< [n][channels], kJ/mol/e, or null
@@ -58,11 +69,30 @@ public:
     double evaluate(const BatchSystem<Real>& system,
                     const Sharpness& sharpness,
                     SystemResult<Real>* result);
+    /*! \brief Derivatives of forces, potentials and virial along a direction.
+     *  \param[in] error  SystemResult::error of evaluate()
+     *  \throws Error  as evaluate() */
+    void evaluateTangent(const BatchSystem<Real>& system,
+                         const SystemDirection<Real>& direction,
+                         double error,
+                         SystemResult<Real>* result);
 
 private:
+    //! Splitting and cut-offs for an error.
+    EwaldPlan planFor(double error, double detour) const;
     //! One sum over pairs of particles, and all else with images.
     void sumPeriodic(const EwaldPlan& plan, SystemResult<Real>* result);
+    void sumPairs(const EwaldPlan& plan, SystemResult<Real>* result);
     void sumOpen(SystemResult<Real>* result);
+    //! Takes the direction of tangents.
+    void head(const SystemDirection<Real>& direction);
+    void addWaveTangents(const EwaldPlan& plan, SystemResult<Real>* result);
+    void addTangentsOfConstants(const EwaldPlan& plan, SystemResult<Real>* result);
+    //! Energies of a charge with itself, kJ/mol/e^2, and of a net charge with its background.
+    std::array<double, 2> constants(const EwaldPlan& plan) const;
+    void clear(SystemResult<Real>* result);
+    //! Copies what has been summed up.
+    void finish(const SystemResult<Real>& result) const;
     //! Adds what a target has of its pairs.
     void addPairs(int i, const PairSums<Real>& sums, SystemResult<Real>* result);
     void addWaves(const EwaldPlan& plan, SystemResult<Real>* result);
@@ -90,7 +120,15 @@ private:
     PairBuffers<Real> buffers_;
     std::vector<PairRow> rows_;
     std::vector<double> atTarget_; //!< [channels]
-    AlignedVector<Real> x_, y_, z_, q_;
+    AlignedVector<Real> x_, y_, z_, carried_;
+    //! What particles carry, see PairTask, [n][columns].
+    const Real* sources_ = nullptr;
+    int columns_         = 0;
+    bool isTangent_      = false;
+    Mat3 strain_         = Mat3::Zero(); //!< of the direction
+    std::vector<double> fractions_;      //!< of the direction, but for the strain, [n][3]
+    std::vector<Real> dCharges_;         //!< of the direction, e, [n][channels]
+    std::vector<Real> withDirection_;    //!< what particles carry
 };
 
 } // namespace farfield

@@ -125,13 +125,13 @@ void Images<Real>::layOut(const ReducedBox& box, double cutoff, int n)
 template<class Real>
 void Images<Real>::build(const ReducedBox& box,
                          const double* f,
-                         const Real* q,
+                         const Real* carried,
                          int n,
-                         int channels,
+                         int columns,
                          double cutoff)
 {
     layOut(box, cutoff, n);
-    channels_        = channels;
+    columns_         = columns;
     const int binned = bins_[0] * bins_[1] * bins_[2];
     double range     = 0; // of coordinates about the centre of the box, nm
     for (int d = 0; d < 3; d++)
@@ -162,7 +162,7 @@ void Images<Real>::build(const ReducedBox& box,
     {
         array->resize(stride_);
     }
-    q_.resize(static_cast<size_t>(channels) * stride_);
+    carried_.resize(static_cast<size_t>(columns) * stride_);
     home_.resize(n);
     homeBin_.resize(n);
     const double toUnits = 1 / unit_;
@@ -184,10 +184,10 @@ void Images<Real>::build(const ReducedBox& box,
                       x_[to] = placeAt<Place>(r[0]);
                       y_[to] = placeAt<Place>(r[1]);
                       z_[to] = placeAt<Place>(r[2]);
-                      for (int channel = 0; channel < channels; channel++)
+                      for (int column = 0; column < columns; column++)
                       {
-                          q_[static_cast<size_t>(channel) * stride_ + to] =
-                                  q[static_cast<size_t>(i) * channels + channel];
+                          carried_[static_cast<size_t>(column) * stride_ + to] =
+                                  carried[static_cast<size_t>(i) * columns + column];
                       }
                       if (a == 0 && b == 0 && c == 0)
                       {
@@ -205,9 +205,9 @@ PairTask<Real, typename Images<Real>::Place> Images<Real>::task() const
     task.x                     = x_.data();
     task.y                     = y_.data();
     task.z                     = z_.data();
-    task.q                     = q_.data();
+    task.carried               = carried_.data();
+    task.columns               = columns_;
     task.stride                = stride_;
-    task.channels              = channels_;
     task.unit                  = static_cast<Real>(unit_);
     return task;
 }

@@ -31,14 +31,14 @@ public:
 
     /*! \brief Takes the particles of a system.
      *  \param[in] f         fractional coordinates, 0 to 1, [n][3]
-     *  \param[in] q         e, [n][channels]
+     *  \param[in] carried   what images carry, see PairTask, [n][columns]
      *  \param[in] cutoff    nm
      *  \throws Error  InvalidArgument: more than c_mostImages */
     void build(const ReducedBox& box,
                const double* f,
-               const Real* q,
+               const Real* carried,
                int n,
-               int channels,
+               int columns,
                double cutoff);
     //! Pairs of a target, but for what decides on their function.
     PairTask<Real, Place> task() const;
@@ -73,14 +73,14 @@ private:
     double binsPerUnit_[3] = {};
     double unit_           = 1; //!< nm
     double rounding_       = 0; //!< nm
-    int channels_          = 1;
+    int columns_           = 1;
     int count_             = 0;
     std::vector<Stencil> stencil_;
     std::vector<int> start_; //!< [bins + 1]
     std::vector<int> next_;  //!< [bins] where the next image goes
     std::vector<int> home_, homeBin_;
     AlignedVector<Place> x_, y_, z_;
-    AlignedVector<Real> q_; //!< [channels][padded]
+    AlignedVector<Real> carried_; //!< [columns][padded]
     int stride_ = 0;
 };
 

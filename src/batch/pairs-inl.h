@@ -89,7 +89,7 @@ HWY_INLINE int gatherPairs(const PairTask<Real, Place>& task,
     const auto cutoff     = hn::Set(d, task.squareCutoff);
     const Place *const sx = task.x, *const sy = task.y, *const sz = task.z;
     Real *const toX = b->dx.data(), *const toY = b->dy.data(), *const toZ = b->dz.data();
-    Real *const toSquare = b->square.data(), *const toQ = b->q.data();
+    Real *const toSquare = b->square.data(), *const toCarried = b->carried.data();
     const Place x = sx[target], y = sy[target], z = sz[target];
     int count = 0;
     for (int r = 0; r < rowCount; r++)
@@ -114,10 +114,11 @@ HWY_INLINE int gatherPairs(const PairTask<Real, Place>& task,
             storeLanes(dy, isNear, toY + count);
             storeLanes(dz, isNear, toZ + count);
             storeLanes(square, isNear, toSquare + count);
-            for (int c = 0; c < task.channels; c++)
+            for (int c = 0; c < task.columns; c++)
             {
-                const auto q = hn::LoadU(d, task.q + static_cast<size_t>(c) * task.stride + j);
-                storeLanes(q, isNear, toQ + c * b->capacity + count);
+                const auto v =
+                        hn::LoadU(d, task.carried + static_cast<size_t>(c) * task.stride + j);
+                storeLanes(v, isNear, toCarried + c * b->capacity + count);
             }
             count += static_cast<int>(hn::CountTrue(d, isNear));
         }
@@ -128,16 +129,17 @@ HWY_INLINE int gatherPairs(const PairTask<Real, Place>& task,
     {
         hn::StoreU(zero, d, array->data() + count);
     }
-    for (int c = 0; c < task.channels; c++)
+    for (int c = 0; c < task.columns; c++)
     {
-        hn::StoreU(zero, d, b->q.data() + c * b->capacity + count);
+        hn::StoreU(zero, d, toCarried + c * b->capacity + count);
     }
     hn::StoreU(cutoff, d, b->square.data() + count);
     return count;
 }
 
-//! erfc(a r)/r and minus its derivative over r, in place of the squares. \returns the smallest square, nm^2
-template<bool Screened, class Real>
+/*! \brief B0 = erfc(a r)/r and B1 = -B0'/r, which takes the place of the squares; B2 = -B1'/r with Third.
+ *  \returns the smallest square, nm^2 */
+template<bool Screened, bool Third, class Real>
 HWY_INLINE Real pairFunctions(Real unit, Real splitting, int count, PairBuffers<Real>* b)
 {
     const BatchTag<Real> d;
@@ -147,16 +149,20 @@ HWY_INLINE Real pairFunctions(Real unit, Real splitting, int count, PairBuffers<
     const auto a                     = hn::Set(d, splitting);
     const auto slopeAtRoot =
             hn::Set(d, static_cast<Real>(1.1283791670955126) * splitting); // 2 / pi^(1/2)
+    const auto doubleSquare = hn::Set(d, 2 * splitting * splitting);
+    const auto three        = hn::Set(d, Real(3));
     // charges at one place are refused or without effect, but must not spoil the sums
-    const auto tiny = hn::Set(d, Real(1e-20));
+    const auto tiny = hn::Set(d, Real(Third && sizeof(Real) == 4 ? 1e-14 : 1e-20));
     auto nearest    = hn::Set(d, std::numeric_limits<Real>::max());
     for (int j = 0; j < count; j += L)
     {
-        const auto given   = hn::Mul(hn::Load(d, b->square.data() + j), toNm);
-        nearest            = hn::Min(nearest, given);
-        const auto square  = hn::Max(given, tiny);
-        const auto inverse = inverseRoot(square);
-        auto value = inverse, slope = hn::Mul(inverse, hn::Mul(inverse, inverse));
+        const auto given         = hn::Mul(hn::Load(d, b->square.data() + j), toNm);
+        nearest                  = hn::Min(nearest, given);
+        const auto square        = hn::Max(given, tiny);
+        const auto inverse       = inverseRoot(square);
+        const auto inverseSquare = hn::Mul(inverse, inverse);
+        auto value = inverse, slope = hn::Mul(inverse, inverseSquare);
+        auto third = hn::Mul(three, hn::Mul(slope, inverseSquare));
         if (Screened)
         {
             const auto x = hn::Mul(a, hn::Mul(square, inverse));
@@ -170,12 +176,26 @@ HWY_INLINE Real pairFunctions(Real unit, Real splitting, int count, PairBuffers<
                 p = hn::MulAdd(p, s, hn::Set(d, constant.coefficients[k]));
             }
             value = hn::Mul(hn::Mul(e, p), inverse);
-            slope = hn::Mul(hn::MulAdd(slopeAtRoot, e, value), hn::Mul(inverse, inverse));
+            slope = hn::Mul(hn::MulAdd(slopeAtRoot, e, value), inverseSquare);
+            third = hn::Mul(
+                    hn::MulAdd(hn::Mul(doubleSquare, slopeAtRoot), e, hn::Mul(three, slope)),
+                    inverseSquare);
         }
         hn::Store(value, d, b->value.data() + j);
         hn::Store(slope, d, b->square.data() + j);
+        if (Third)
+        {
+            hn::Store(third, d, b->third.data() + j);
+        }
     }
     return hn::GetLane(hn::MinOfLanes(d, nearest));
+}
+
+template<bool Third, class Real, class Place>
+HWY_INLINE Real pairFunctions(const PairTask<Real, Place>& task, int count, PairBuffers<Real>* b)
+{
+    return task.splitting > 0 ? pairFunctions<true, Third>(task.unit, task.splitting, count, b)
+                              : pairFunctions<false, Third>(task.unit, task.splitting, count, b);
 }
 
 //! Sum of products of the first \p count elements.
@@ -203,11 +223,10 @@ PairSums<Real> pairsOf(const PairTask<Real, Place>& task,
     const int L         = static_cast<int>(hn::Lanes(d));
     const int count     = gatherPairs(task, target, rows, rowCount, b);
     PairSums<Real> sums = {};
-    sums.nearest = task.splitting > 0 ? pairFunctions<true>(task.unit, task.splitting, count, b)
-                                      : pairFunctions<false>(task.unit, task.splitting, count, b);
+    sums.nearest        = pairFunctions<false>(task, count, b);
     for (int c = 0; c < task.channels; c++)
     {
-        potentials[c] = product(b->q.data() + c * b->capacity, b->value.data(), count);
+        potentials[c] = product(b->carried.data() + c * b->capacity, b->value.data(), count);
     }
     // products of charges take the place of the values
     for (int j = 0; j < count; j += L)
@@ -215,9 +234,9 @@ PairSums<Real> pairsOf(const PairTask<Real, Place>& task,
         auto weight = hn::Zero(d);
         for (int c = 0; c < task.channels; c++)
         {
-            const Real q = task.q[static_cast<size_t>(c) * task.stride + target];
+            const Real q = task.carried[static_cast<size_t>(c) * task.stride + target];
             weight       = hn::MulAdd(
-                    hn::Set(d, q), hn::Load(d, b->q.data() + c * b->capacity + j), weight);
+                    hn::Set(d, q), hn::Load(d, b->carried.data() + c * b->capacity + j), weight);
         }
         hn::Store(hn::Mul(weight, hn::Load(d, b->square.data() + j)), d, b->value.data() + j);
     }
@@ -243,6 +262,91 @@ PairSums<Real> pairsOf(const PairTask<Real, Place>& task,
                     unit * unit * product(b->square.data(), component[(k + 1) % 3], count);
         }
     }
+    return sums;
+}
+
+/*! \brief Derivatives of a target's sums.
+ *
+ *  With d the distance and d' its derivative, q q = sum over channels and s = d d',
+ *
+ *      phi' = sum q' B0 - q s B1,   f' = sum ((q q)' B1 - q q s B2) d + q q B1 d'. */
+template<class Real, class Place>
+PairSums<Real> tangentsOf(const PairTask<Real, Place>& task,
+                          int target,
+                          const PairRow* rows,
+                          int rowCount,
+                          PairBuffers<Real>* b,
+                          double* potentials)
+{
+    const BatchTag<Real> d;
+    using V             = BatchVec<Real>;
+    const int channels  = task.channels;
+    const int count     = gatherPairs(task, target, rows, rowCount, b);
+    PairSums<Real> sums = {};
+    sums.nearest        = pairFunctions<true>(task, count, b);
+    const auto ofTarget = [&](int column)
+    { return hn::Set(d, task.carried[static_cast<size_t>(column) * task.stride + target]); };
+    const auto ofSources     = [&](int column) { return b->carried.data() + column * b->capacity; };
+    Real* const distances[3] = { b->dx.data(), b->dy.data(), b->dz.data() };
+    const auto unit          = hn::Set(d, task.unit);
+    const V zero             = hn::Zero(d);
+    V force[3] = { zero, zero, zero }, virial[6] = { zero, zero, zero, zero, zero, zero };
+    for (int j = 0; j < count; j += static_cast<int>(hn::Lanes(d)))
+    {
+        V r[3], dr[3], along = zero, weight = zero, dWeight = zero;
+        for (int k = 0; k < 3; k++)
+        {
+            r[k] = hn::Mul(unit, hn::Load(d, distances[k] + j));
+        }
+        for (int k = 0; k < 3; k++)
+        {
+            dr[k] = hn::Sub(ofTarget(2 * channels + k),
+                            hn::Load(d, ofSources(2 * channels + k) + j));
+            for (int m = 0; m < 3; m++)
+            {
+                dr[k] = hn::MulAdd(r[m], hn::Set(d, task.strain[m][k]), dr[k]);
+            }
+            along = hn::MulAdd(r[k], dr[k], along);
+        }
+        for (int c = 0; c < channels; c++)
+        {
+            const auto q = hn::Load(d, ofSources(c) + j);
+            weight       = hn::MulAdd(ofTarget(c), q, weight);
+            dWeight      = hn::MulAdd(ofTarget(channels + c), q, dWeight);
+            dWeight = hn::MulAdd(ofTarget(c), hn::Load(d, ofSources(channels + c) + j), dWeight);
+        }
+        const auto slope  = hn::Load(d, b->square.data() + j);
+        const auto third  = hn::Load(d, b->third.data() + j);
+        const auto across = hn::Mul(weight, slope);
+        const auto radial = hn::NegMulAdd(hn::Mul(weight, third), along, hn::Mul(dWeight, slope));
+        V f[3];
+        for (int k = 0; k < 3; k++)
+        {
+            f[k]     = hn::MulAdd(radial, r[k], hn::Mul(across, dr[k]));
+            force[k] = hn::Add(force[k], f[k]);
+        }
+        if (task.virial)
+        {
+            const int component[3][3] = { { 0, 3, 4 }, { 3, 1, 5 }, { 4, 5, 2 } };
+            for (int k = 0; k < 3; k++)
+            {
+                for (int m = k; m < 3; m++)
+                {
+                    V* const to = &virial[component[k][m]];
+                    *to = hn::MulAdd(f[k], r[m], hn::MulAdd(hn::Mul(across, r[k]), dr[m], *to));
+                }
+            }
+        }
+        hn::Store(hn::Mul(slope, along), d, b->square.data() + j);
+    }
+    for (int c = 0; c < channels; c++)
+    {
+        potentials[c] = product(ofSources(channels + c), b->value.data(), count)
+                        - product(ofSources(c), b->square.data(), count);
+    }
+    const auto sumOf = [&](V v) { return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, v))); };
+    std::transform(force, force + 3, sums.force, sumOf);
+    std::transform(virial, virial + 6, sums.virial, sumOf);
     return sums;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 
 #include "farfield/farfield.h"
 
@@ -78,7 +79,7 @@ void WaveSums<Real>::build(const ReducedBox& box,
     coordinates_.assign(n_, Real(0));
     charges_.assign(n_, Real(0));
     products_.resize(6 * static_cast<size_t>(n_));
-    fields_.resize(4 * static_cast<size_t>(n_));
+    fields_.resize((c_fields + 4) * static_cast<size_t>(n_));
     sums_.resize(static_cast<size_t>(count_) * WaveProducts);
     int range = 0;
     for (int axis = 0; axis < 3; axis++)
@@ -105,88 +106,225 @@ void WaveSums<Real>::build(const ReducedBox& box,
 }
 
 template<class Real>
-double WaveSums<Real>::weigh(const WaveColumn& column, bool virial, Mat3* xi)
+template<class Use>
+void WaveSums<Real>::forWaves(const WaveColumn& column, const Use& use) const
 {
     const double cutoff2           = plan_.waveCutoff * plan_.waveCutoff;
     const double inverse           = 0.25 / (plan_.splitting * plan_.splitting);
     const Eigen::RowVector3d third = waves_.row(2);
     const double thirdSquare       = third.squaredNorm();
     const bool isPlane             = column.h == 0 && column.k == 0;
-    double energy                  = 0;
-    weights_.assign((column.last + 1) * static_cast<size_t>(WaveProducts), 0);
+    Wave wave;
     // of opposite waves one, and each once
-    for (int signK = column.k > 0 && column.h > 0 ? -1 : 1; signK <= 1; signK += 2)
+    for (wave.signK = column.k > 0 && column.h > 0 ? -1 : 1; wave.signK <= 1; wave.signK += 2)
     {
-        const Eigen::RowVector3d v = column.h * waves_.row(0) + signK * column.k * waves_.row(1);
-        for (int signL = isPlane ? 1 : -1; signL <= 1; signL += 2)
+        wave.v = column.h * waves_.row(0) + wave.signK * column.k * waves_.row(1);
+        for (wave.signL = isPlane ? 1 : -1; wave.signL <= 1; wave.signL += 2)
         {
             // exp(-k^2 / 4a^2) is a product of these
-            const double along  = 2 * signL * v.dot(third);
+            const double along  = 2 * wave.signL * wave.v.dot(third);
             const double factor = std::exp(-inverse * along);
-            double ofPlane      = scale_ * std::exp(-inverse * v.squaredNorm());
-            for (int l = 0; l <= column.last; l++, ofPlane *= factor)
+            double ofPlane      = scale_ * std::exp(-inverse * wave.v.squaredNorm());
+            for (wave.l = 0; wave.l <= column.last; wave.l++, ofPlane *= factor)
             {
-                const double k2 = v.squaredNorm() + l * (along + l * thirdSquare);
-                if (k2 > cutoff2 || (l == 0 && (isPlane || signL < 0)))
+                wave.square = wave.v.squaredNorm() + wave.l * (along + wave.l * thirdSquare);
+                if (wave.square > cutoff2 || (wave.l == 0 && (isPlane || wave.signL < 0)))
                 {
                     continue;
                 }
-                const Real* const s =
-                        sums_.data() + (column.first + l) * static_cast<size_t>(WaveProducts);
-                const double w  = ofPlane * alongThird_[l] / k2;
-                const double re = s[CCC] - signK * s[SSC] - signL * (s[SCS] + signK * s[CSS]);
-                const double im = s[SCC] + signK * s[CSC] + signL * (s[CCS] - signK * s[SSS]);
-                const double e  = w * (re * re + im * im);
-                energy += e;
-                if (virial)
-                {
-                    const Eigen::RowVector3d k = v + signL * l * third;
-                    *xi += e * (1 / k2 + inverse) * k.transpose() * k - 0.5 * e * Mat3::Identity();
-                }
-                const double a        = 2 * w * re;
-                const double b        = 2 * w * im;
-                double* const weights = weights_.data() + l * static_cast<size_t>(WaveProducts);
-                weights[CCC] += a;
-                weights[SSC] -= signK * a;
-                weights[SCC] += b;
-                weights[CSC] += signK * b;
-                weights[CCS] += signL * b;
-                weights[SSS] -= signL * signK * b;
-                weights[SCS] -= signL * a;
-                weights[CSS] -= signL * signK * a;
+                wave.weight = ofPlane * alongThird_[wave.l] / wave.square;
+                use(wave);
             }
         }
     }
-    std::transform(weights_.begin(),
-                   weights_.end(),
-                   sums_.begin() + column.first * static_cast<std::ptrdiff_t>(WaveProducts),
+}
+
+namespace
+{
+
+//! S(k) from its products.
+template<class Real>
+std::complex<double> structureFactor(const Real* s, int signK, int signL)
+{
+    return { s[CCC] - signK * s[SSC] - signL * (s[SCS] + signK * s[CSS]),
+             s[SCC] + signK * s[CSC] + signL * (s[CCS] - signK * s[SSS]) };
+}
+
+//! Adds Re(S* exp(i k r)) to the weights of the products.
+void addWave(std::complex<double> s, int signK, int signL, double* weights)
+{
+    const double a = s.real(), b = s.imag();
+    weights[CCC] += a;
+    weights[SSC] -= signK * a;
+    weights[SCC] += b;
+    weights[CSC] += signK * b;
+    weights[CCS] += signL * b;
+    weights[SSS] -= signL * signK * b;
+    weights[SCS] -= signL * a;
+    weights[CSS] -= signL * signK * a;
+}
+
+} // namespace
+
+template<class Real>
+void WaveSums<Real>::keepWeights(int set,
+                                 const WaveColumn& column,
+                                 const std::vector<double>& weights)
+{
+    std::transform(weights.begin(),
+                   weights.end(),
+                   sumsOf(set, column, 0),
                    [](double w) { return static_cast<Real>(w); });
+}
+
+template<class Real>
+double WaveSums<Real>::weigh(const WaveColumn& column, bool virial, Mat3* xi)
+{
+    const double inverse = 0.25 / (plan_.splitting * plan_.splitting);
+    double energy        = 0;
+    weights_.assign((column.last + 1) * static_cast<size_t>(WaveProducts), 0);
+    forWaves(column,
+             [&](const Wave& wave)
+             {
+                 const std::complex<double> s =
+                         structureFactor(sumsOf(0, column, wave.l), wave.signK, wave.signL);
+                 const double e = wave.weight * std::norm(s);
+                 energy += e;
+                 if (virial)
+                 {
+                     const Eigen::RowVector3d k = wave.v + wave.signL * wave.l * waves_.row(2);
+                     *xi += e * (1 / wave.square + inverse) * k.transpose() * k
+                            - 0.5 * e * Mat3::Identity();
+                 }
+                 addWave(2 * wave.weight * s,
+                         wave.signK,
+                         wave.signL,
+                         weights_.data() + wave.l * static_cast<size_t>(WaveProducts));
+             });
+    keepWeights(0, column, weights_);
     return energy;
+}
+
+template<class Real>
+void WaveSums<Real>::weighTangent(const WaveColumn& column, const Mat3& strain, Mat3* xi)
+{
+    using Complex        = std::complex<double>;
+    const double inverse = 0.25 / (plan_.splitting * plan_.splitting);
+    weights_.assign((column.last + 1) * static_cast<size_t>(WaveProducts), 0);
+    tangents_.assign(weights_.size(), 0);
+    const auto use = [&](const Wave& wave)
+    {
+        Complex s[c_sets];
+        for (int set = 0; set < c_sets; set++)
+        {
+            s[set] = structureFactor(sumsOf(set, column, wave.l), wave.signK, wave.signL);
+        }
+        const Vec3 k       = (wave.v + wave.signL * wave.l * waves_.row(2)).transpose();
+        const double along = k.dot(strain * k);
+        const double both  = 1 / wave.square + inverse;
+        const double rho   = 2 * both * along - strain.trace();
+        const Complex turn = static_cast<double>(column.h) * s[2]
+                             + static_cast<double>(wave.signK * column.k) * s[3]
+                             + static_cast<double>(wave.signL * wave.l) * s[4];
+        const Complex moved = s[1] + Complex(-turn.imag(), turn.real());
+        if (xi != nullptr)
+        {
+            const double e = wave.weight * std::norm(s[0]);
+            const double de =
+                    rho * e
+                    + 2 * wave.weight * (s[0].real() * moved.real() + s[0].imag() * moved.imag());
+            const Mat3 turned = strain * k * k.transpose();
+            *xi += (de * both + 2 * e * along / (wave.square * wave.square)) * k * k.transpose()
+                   - e * both * (turned + turned.transpose()) - 0.5 * de * Mat3::Identity();
+        }
+        const size_t at = wave.l * static_cast<size_t>(WaveProducts);
+        addWave(2 * wave.weight * s[0], wave.signK, wave.signL, weights_.data() + at);
+        addWave(2 * wave.weight * (rho * s[0] + moved),
+                wave.signK,
+                wave.signL,
+                tangents_.data() + at);
+    };
+    forWaves(column, use);
+    keepWeights(0, column, weights_);
+    keepWeights(1, column, tangents_);
+}
+
+template<class Real>
+template<class Charge>
+void WaveSums<Real>::transform(int set, const Charge& charge)
+{
+    for (int i = 0; i < particles_; i++)
+    {
+        charges_[i] = charge(i);
+    }
+    batchKernels<Real>().structureFactors(table(),
+                                          columns_.data(),
+                                          static_cast<int>(columns_.size()),
+                                          charges_.data(),
+                                          products_.data(),
+                                          setOf(set));
+}
+
+template<class Real>
+PhaseTable<Real> WaveSums<Real>::table() const
+{
+    return { { phases_[0].data(), phases_[1].data(), phases_[2].data() }, n_ };
 }
 
 template<class Real>
 void WaveSums<Real>::compute(const Real* q, int step, bool virial, WaveTotals* totals)
 {
-    const BatchKernels<Real>& kernels = batchKernels<Real>();
-    const auto columnCount            = static_cast<int>(columns_.size());
-    const PhaseTable<Real> phases = { { phases_[0].data(), phases_[1].data(), phases_[2].data() },
-                                      n_ };
-    for (int i = 0; i < particles_; i++)
-    {
-        charges_[i] = q[static_cast<size_t>(i) * step];
-    }
-    kernels.structureFactors(
-            phases, columns_.data(), columnCount, charges_.data(), products_.data(), sums_.data());
+    transform(0, [&](int i) { return q[static_cast<size_t>(i) * step]; });
     for (const WaveColumn& column : columns_)
     {
         totals->energy += weigh(column, virial, &totals->virial);
     }
     Real* const fields = fields_.data();
-    kernels.waveFields(phases,
-                       columns_.data(),
-                       columnCount,
-                       sums_.data(),
-                       { fields, fields + n_, fields + 2 * n_, fields + 3 * n_ });
+    batchKernels<Real>().waveFields(table(),
+                                    columns_.data(),
+                                    static_cast<int>(columns_.size()),
+                                    setOf(0),
+                                    { fields, fields + n_, fields + 2 * n_, fields + 3 * n_ });
+}
+
+template<class Real>
+void WaveSums<Real>::computeTangent(const Real* q,
+                                    int step,
+                                    const WaveDirection<Real>& direction,
+                                    Mat3* virial)
+{
+    sums_.resize(c_sets * static_cast<size_t>(count_) * WaveProducts);
+    transform(0, [&](int i) { return q[static_cast<size_t>(i) * step]; });
+    transform(1, [&](int i) { return direction.q[static_cast<size_t>(i) * step]; });
+    for (int axis = 0; axis < 3; axis++)
+    {
+        transform(2 + axis,
+                  [&](int i)
+                  {
+                      const auto charge = static_cast<double>(q[static_cast<size_t>(i) * step]);
+                      return static_cast<Real>(
+                              2 * c_pi * charge
+                              * direction.fractions[3 * static_cast<size_t>(i) + axis]);
+                  });
+    }
+    for (const WaveColumn& column : columns_)
+    {
+        weighTangent(column, direction.strain, virial);
+    }
+    const auto at          = [&](int field) { return fields_.data() + field * n_; };
+    const auto columnCount = static_cast<int>(columns_.size());
+    batchKernels<Real>().waveCurvatures(
+            table(),
+            columns_.data(),
+            columnCount,
+            setOf(0),
+            { at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8), at(9) });
+    batchKernels<Real>().waveFields(
+            table(),
+            columns_.data(),
+            columnCount,
+            setOf(1),
+            { at(c_fields), at(c_fields + 1), at(c_fields + 2), at(c_fields + 3) });
 }
 
 template class WaveSums<float>;

@@ -207,7 +207,7 @@ void structureFactors(const PhaseTable<Real>& phases,
     }
 }
 
-template<class Real>
+template<bool Curvature, class Real>
 void waveFields(const PhaseTable<Real>& phases,
                 const WaveColumn* columns,
                 int columnCount,
@@ -219,16 +219,18 @@ void waveFields(const PhaseTable<Real>& phases,
     for (int i = 0; i < n; i += static_cast<int>(hn::Lanes(d)))
     {
         auto potential = hn::Zero(d), gx = hn::Zero(d), gy = hn::Zero(d), gz = hn::Zero(d);
+        auto xx = hn::Zero(d), yy = hn::Zero(d), zz = hn::Zero(d);
+        auto xy = hn::Zero(d), xz = hn::Zero(d), yz = hn::Zero(d);
         for (int column = 0; column < columnCount; column++)
         {
             const WaveColumn& w   = columns[column];
             const Real* const atX = phases.axis[0] + static_cast<size_t>(w.h) * 2 * n + i;
             const Real* const atY = phases.axis[1] + static_cast<size_t>(w.k) * 2 * n + i;
             // sums along the third axis, and their derivatives
-            BatchVec<Real> t[4], u[4];
+            BatchVec<Real> t[4], u[4], z[4];
             for (int k = 0; k < 4; k++)
             {
-                t[k] = u[k] = hn::Zero(d);
+                t[k] = u[k] = z[k] = hn::Zero(d);
             }
             const Real* weight = weights + static_cast<size_t>(w.first) * WaveProducts;
             for (int l = 0; l <= w.last; l++, weight += WaveProducts)
@@ -243,28 +245,57 @@ void waveFields(const PhaseTable<Real>& phases,
                     const auto ofSine   = hn::Set(d, weight[4 + k]);
                     t[k]                = hn::MulAdd(ofSine, s, hn::MulAdd(ofCosine, c, t[k]));
                     u[k]                = hn::MulAdd(ofSine, ds, hn::MulAdd(ofCosine, dc, u[k]));
+                    if (Curvature)
+                    {
+                        z[k] = hn::MulAdd(ofSine,
+                                          hn::Mul(number, dc),
+                                          hn::NegMulAdd(ofCosine, hn::Mul(number, ds), z[k]));
+                    }
                 }
             }
             const auto cx = hn::Load(d, atX), sx = hn::Load(d, atX + n);
             const auto cy = hn::Load(d, atY), sy = hn::Load(d, atY + n);
             // cos and sin along the first axis have these factors
-            const auto a  = hn::MulAdd(sy, t[2], hn::Mul(cy, t[0]));
-            const auto b  = hn::MulAdd(sy, t[3], hn::Mul(cy, t[1]));
-            const auto da = hn::NegMulAdd(sy, t[0], hn::Mul(cy, t[2]));
-            const auto db = hn::NegMulAdd(sy, t[1], hn::Mul(cy, t[3]));
-            const auto za = hn::MulAdd(sy, u[2], hn::Mul(cy, u[0]));
-            const auto zb = hn::MulAdd(sy, u[3], hn::Mul(cy, u[1]));
-            const auto h  = hn::Set(d, static_cast<Real>(w.h));
-            const auto k  = hn::Set(d, static_cast<Real>(w.k));
-            potential     = hn::Add(potential, hn::MulAdd(sx, b, hn::Mul(cx, a)));
-            gx            = hn::MulAdd(h, hn::NegMulAdd(sx, a, hn::Mul(cx, b)), gx);
-            gy            = hn::MulAdd(k, hn::MulAdd(sx, db, hn::Mul(cx, da)), gy);
-            gz            = hn::Add(gz, hn::MulAdd(sx, zb, hn::Mul(cx, za)));
+            const auto a     = hn::MulAdd(sy, t[2], hn::Mul(cy, t[0]));
+            const auto b     = hn::MulAdd(sy, t[3], hn::Mul(cy, t[1]));
+            const auto da    = hn::NegMulAdd(sy, t[0], hn::Mul(cy, t[2]));
+            const auto db    = hn::NegMulAdd(sy, t[1], hn::Mul(cy, t[3]));
+            const auto za    = hn::MulAdd(sy, u[2], hn::Mul(cy, u[0]));
+            const auto zb    = hn::MulAdd(sy, u[3], hn::Mul(cy, u[1]));
+            const auto h     = hn::Set(d, static_cast<Real>(w.h));
+            const auto k     = hn::Set(d, static_cast<Real>(w.k));
+            const auto value = hn::MulAdd(sx, b, hn::Mul(cx, a));
+            potential        = hn::Add(potential, value);
+            gx               = hn::MulAdd(h, hn::NegMulAdd(sx, a, hn::Mul(cx, b)), gx);
+            gy               = hn::MulAdd(k, hn::MulAdd(sx, db, hn::Mul(cx, da)), gy);
+            gz               = hn::Add(gz, hn::MulAdd(sx, zb, hn::Mul(cx, za)));
+            if (Curvature)
+            {
+                const auto zza = hn::MulAdd(sy, z[2], hn::Mul(cy, z[0]));
+                const auto zzb = hn::MulAdd(sy, z[3], hn::Mul(cy, z[1]));
+                const auto dza = hn::NegMulAdd(sy, u[0], hn::Mul(cy, u[2]));
+                const auto dzb = hn::NegMulAdd(sy, u[1], hn::Mul(cy, u[3]));
+                xx             = hn::NegMulAdd(hn::Mul(h, h), value, xx);
+                yy             = hn::NegMulAdd(hn::Mul(k, k), value, yy);
+                zz             = hn::Add(zz, hn::MulAdd(sx, zzb, hn::Mul(cx, zza)));
+                xy = hn::MulAdd(hn::Mul(h, k), hn::NegMulAdd(sx, da, hn::Mul(cx, db)), xy);
+                xz = hn::MulAdd(h, hn::NegMulAdd(sx, za, hn::Mul(cx, zb)), xz);
+                yz = hn::MulAdd(k, hn::MulAdd(sx, dzb, hn::Mul(cx, dza)), yz);
+            }
         }
         hn::Store(potential, d, fields.potential + i);
         hn::Store(gx, d, fields.gx + i);
         hn::Store(gy, d, fields.gy + i);
         hn::Store(gz, d, fields.gz + i);
+        if (Curvature)
+        {
+            hn::Store(xx, d, fields.xx + i);
+            hn::Store(yy, d, fields.yy + i);
+            hn::Store(zz, d, fields.zz + i);
+            hn::Store(xy, d, fields.xy + i);
+            hn::Store(xz, d, fields.xz + i);
+            hn::Store(yz, d, fields.yz + i);
+        }
     }
 }
 

@@ -75,6 +75,28 @@ struct BatchOutput
     Real* forces     = nullptr; //!< kJ/mol/nm, [n][3]
     Real* potentials = nullptr; //!< dE/dq, kJ/mol/e, [n][channels]
     double* virials  = nullptr; //!< -1/2 sum r (x) f, kJ/mol, [systems][3][3], symmetric
+    //! RMS error of the forces that the sums were cut for, kJ/mol/nm, [systems]: evaluateTangent()
+    //! takes it. 0 without images.
+    double* errors = nullptr;
+};
+
+//! How systems change along a direction; an array is null where nothing changes.
+template<class Real>
+struct BatchDirection
+{
+    const Real* x = nullptr; //!< derivatives of the positions, nm, [n][3]
+    const Real* q = nullptr; //!< of the charges, e, [n][channels]
+    const double* boxes =
+            nullptr; //!< of the box vectors, nm, [systems][3][3]; not read without images
+};
+
+//! Derivatives along a direction; each array may be null. All are written to after success only.
+template<class Real>
+struct BatchTangent
+{
+    Real* forces     = nullptr; //!< kJ/mol/nm, [n][3]
+    Real* potentials = nullptr; //!< kJ/mol/e, [n][channels]
+    double* virials  = nullptr; //!< kJ/mol, [systems][3][3], symmetric
 };
 
 //! What was measured, for logs and tests.
@@ -123,6 +145,19 @@ public:
      *                 volume, offsets do not ascend, or two charges of a system are at one place (all
      *                 name the system); OutOfMemory */
     void evaluate(const BatchInput<Real>& input, const BatchOutput<Real>& output);
+
+    /*! \brief Derivatives of forces, potentials and virials along a direction.
+     *
+     *  They are those of the sums of evaluate() with the same input, splitting and cut-offs held: products
+     *  of a symmetric matrix of second derivatives with a vector. A tangent takes about twice as long as
+     *  an evaluation.
+     *  \param[in] errors  BatchOutput::errors of evaluate() with this input, [systems]; null: sums are as
+     *                      long as the precision has use for
+     *  \throws Error  as evaluate(). A direction that is not finite has a result that is not */
+    void evaluateTangent(const BatchInput<Real>& input,
+                         const BatchDirection<Real>& direction,
+                         const double* errors,
+                         const BatchTangent<Real>& tangent);
 
     //! What was measured so far.
     BatchSetup setup() const;

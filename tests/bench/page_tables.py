@@ -135,6 +135,14 @@ def of_batches(content, name):
     return cases.markdown(titles, rows)
 
 
+def of_training(content, name):
+    rows = []
+    for case in content["cases"]:
+        own, plain = (case[f"{kind}_atoms_per_second"] for kind in ("batch", "plain"))
+        rows.append([case["dtype"], case["atoms"], short(1e-3 * own), short(1e-3 * plain), short(own / plain)])
+    return cases.markdown(["", "atoms a system", "`CoulombBatch`", "sum in PyTorch", "ratio"], rows)
+
+
 def drift(case):
     return describe(case["drift_kT_per_ns_atom"], case["drift_error"])
 
@@ -203,6 +211,7 @@ MAKERS = {
     "points_gpu.json": of_points,
     "points_h200.json": of_points,
     "batch_speed.json": of_batches,
+    "batch_training.json": of_training,
     "energy_conservation.json": of_energy,
     "gpu_total.json": of_evaluations,
     "gpu_droplets.json": of_evaluations,

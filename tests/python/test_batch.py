@@ -103,6 +103,29 @@ def test_gaussian_charges_have_the_sum_over_waves():
     assert batch(**options)(x, q, OFFSETS, BOXES).energies == pytest.approx(expected, rel=1e-10)
 
 
+def test_tangents_are_differences_along_a_direction():
+    x, q = systems()
+    random = np.random.default_rng(6)
+    dx, dq, dboxes = (0.1 * random.normal(size=np.shape(a)) for a in (x, q, BOXES))
+    result = batch(1e-10)(x, q, OFFSETS, BOXES)
+    direction = {"dx": dx, "dcharges": dq, "dboxes": dboxes}
+    found = batch(1e-10).tangent(x, q, OFFSETS, BOXES, **direction, errors=result.errors, virials=True)
+    step = 1e-5
+    after, before = (
+        batch(1e-10)(x + t * dx, q + t * dq, OFFSETS, BOXES + t * dboxes, potentials=True, virials=True)
+        for t in (step, -step)
+    )
+    for name in ("forces", "potentials", "virials"):
+        slope = (getattr(after, name) - getattr(before, name)) / (2 * step)
+        assert np.linalg.norm(getattr(found, name) - slope) < 1e-6 * np.linalg.norm(slope)
+    # without a direction, and with sums that are as long as possible
+    assert not batch().tangent(x, q, OFFSETS, BOXES).forces.any()
+    longest = batch().tangent(x, q, OFFSETS, BOXES, **direction)
+    assert np.linalg.norm(longest.forces - found.forces) < 1e-8 * np.linalg.norm(found.forces)
+    with pytest.raises(ValueError, match="dx"):
+        batch().tangent(x, q, OFFSETS, BOXES, dx=dx[1:])
+
+
 def test_single_precision_meets_its_accuracy():
     x, q = systems()
     exact = batch()(x.astype(np.float32), q.astype(np.float32), OFFSETS, BOXES).forces
