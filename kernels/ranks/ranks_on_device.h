@@ -26,11 +26,11 @@ class RanksOnDevice
 {
 public:
     explicit RanksOnDevice(const DeviceRanks<Real>& ranks) :
-        partition_(ranks.partition), communicator_(ranks.communicator)
+        partition_(ranks.partition), host_(ranks.host), communicator_(ranks.communicator)
     {
         if (communicator_ == nullptr)
         {
-            staged_       = std::make_unique<StagedCommunicator>(ranks.host, &partition_->ranks());
+            staged_       = std::make_unique<StagedCommunicator>(ranks.host);
             communicator_ = staged_.get();
         }
     }
@@ -88,9 +88,9 @@ public:
      *  message of that very host would let it wait for ever. */
     const Real* exchangePositions(const Real* x, const Mat3& toCells, cudaStream_t stream)
     {
-        if (isUntried())
+        if (evaluations_ == 0)
         {
-            partition_->ranks().meet();
+            isTrueOnAll(host_, true);
         }
         return ghosts_.exchange(x, toCells, communicator_, stream);
     }
@@ -99,8 +99,6 @@ public:
     {
         return multipoles_.complete(M, ghosts_.farthest(), !isReplayed, communicator_, stream);
     }
-    //! Whether no evaluation has been put into a stream since the plan.
-    bool isUntried() const { return evaluations_ == 0; }
     //! An evaluation has been put into a stream.
     void noteEvaluation(cudaStream_t stream)
     {
@@ -157,6 +155,7 @@ private:
     static constexpr double c_mostOfDrift = 0.8;
 
     Partition<Real>* partition_;
+    Communicator* host_;
     DeviceCommunicator* communicator_;
     std::unique_ptr<StagedCommunicator> staged_;
     DevicePlan<Real> plan_;

@@ -10,18 +10,16 @@
 #include <vector>
 
 #include "farfield/farfield_parallel.h"
-#include "parallel/ranks.h"
 #include "runtime/device.h"
 
 namespace farfield
 {
 
-//! Every exchange waits for its stream, and for all ranks where failures are watched for.
+//! Every exchange waits for its stream.
 class StagedCommunicator final : public DeviceCommunicator
 {
 public:
-    //! \param[in] ranks  those of the communicator
-    StagedCommunicator(Communicator* host, Ranks* ranks) : host_(*host), ranks_(*ranks) {}
+    explicit StagedCommunicator(Communicator* host) : host_(*host) {}
     void exchange(const void* send,
                   const Stretch* sent,
                   void* receive,
@@ -41,7 +39,6 @@ public:
                  s);
         }
         check(cudaStreamSynchronize(s), "waiting for what is sent");
-        ranks_.confirm();
         host_.exchange(out_.data(), sendOffsets_.data(), in_.data(), receiveOffsets_.data());
         for (int r = 0; r < host_.size(); r++)
         {
@@ -73,7 +70,6 @@ private:
     }
 
     Communicator& host_;
-    Ranks& ranks_;
     std::vector<size_t> sendOffsets_, receiveOffsets_;
     PinnedBuffer<char> out_, in_;
 };

@@ -52,8 +52,6 @@ public:
      *
      *  Waits for an evaluation some steps ago. */
     virtual bool needsPlan(void* /*stream*/) { return false; }
-    //! Whether the next evaluation is the first of a plan; the same on all ranks.
-    virtual bool isUntried() const { return false; }
     //! What an evaluation of the last plan sends beside what goes through the hosts.
     virtual SentPerEvaluation sentPerEvaluation() const { return {}; }
 };

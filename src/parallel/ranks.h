@@ -166,15 +166,7 @@ public:
     //! This rank has come so far. \throws OtherRankFailed  another has not, and never will
     void confirm()
     {
-        if (isWatched_)
-        {
-            meet();
-        }
-    }
-    //! Waits for all ranks, watched or not. \throws OtherRankFailed  as confirm()
-    void meet()
-    {
-        if (const int failed = failedAfter(false); failed >= 0)
+        if (const int failed = isWatched_ ? failedAfter(false) : -1; failed >= 0)
         {
             throw OtherRankFailed(failed);
         }

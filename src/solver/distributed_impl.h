@@ -91,13 +91,9 @@ private:
     void checkLocal() const;
     //! That an evaluation of this rank has not failed, as others do not know of it.
     void checkNotFailed() const;
-    /*! \brief Does a part of an evaluation, with messages between GPUs.
-     *
-     *  A GPU that waits for a message of another one cannot be told. So all ranks hear of a failure where
-     *  hosts pass messages, and before the first message of a plan; elsewhere this rank alone does.
-     *  \param[in] isFirst  whether it is the first evaluation of a plan, on all ranks */
+    //! Does what the other ranks do not hear of if it fails.
     template<class Work>
-    void onDevices(bool isFirst, const Work& work);
+    void alone(const Work& work);
     //! Whether exchanges are planned for the operators that there are, and these for the system.
     bool isPlanned() const;
     //! Makes the operators those of a box, as far as this rank can by itself. \returns what is left to do

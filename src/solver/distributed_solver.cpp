@@ -116,6 +116,7 @@ void DistributedSolver<Real>::Impl::setLocal(const int* index, int count)
 template<class Real>
 Totals DistributedSolver<Real>::Impl::evaluate(const Task<Real>& task)
 {
+    // messages between GPUs may be under way where one of them fails: others cannot be told
     return evaluator_->gpu() == nullptr ? together([&] { return evaluation(task); })
                                         : evaluation(task);
 }
@@ -136,9 +137,8 @@ Totals DistributedSolver<Real>::Impl::evaluation(const Task<Real>& task)
     Totals totals;
     std::vector<double> field(ranks_.size()),
             fields(field.size()); // no memory once forces are there
-    const auto first = [&]
-    { evaluator_->times().evaluation(evaluator_->backend(), [&] { totals = run(task); }); };
-    onDevices(exchange_->isUntried(), first);
+    alone([&]
+          { evaluator_->times().evaluation(evaluator_->backend(), [&] { totals = run(task); }); });
     countTraffic(messages, bytes);
     ranks_.gatherOne(evaluator_->backend().cappedFields(), &field, &fields);
     if (!areFieldsAsMeasured(fields))
@@ -151,7 +151,7 @@ Totals DistributedSolver<Real>::Impl::evaluation(const Task<Real>& task)
             return true;
         };
         const auto renew = [&] { return together(chosenAgain); };
-        onDevices(true, [&] { evaluator_->runAgain(task, own_.count(), renew, run, &totals); });
+        alone([&] { evaluator_->runAgain(task, own_.count(), renew, run, &totals); });
     }
     return totals;
 }
@@ -178,12 +178,12 @@ void DistributedSolver<Real>::Impl::enqueue(const Task<Real>& task)
         partition_.forget(); // on all ranks alike
     }
     Need need = Need::Plan;
-    onDevices(exchange_->isUntried(),
-              [&]
-              {
-                  gpu.await(task.stream);
-                  need = isPlanned() ? needOf(box) : Need::Plan;
-              });
+    alone(
+            [&]
+            {
+                gpu.await(task.stream);
+                need = isPlanned() ? needOf(box) : Need::Plan;
+            });
     if (need != Need::Nothing)
     {
         // all ranks, which have the same box and system, and have forgotten the plan together
@@ -195,7 +195,7 @@ void DistributedSolver<Real>::Impl::enqueue(const Task<Real>& task)
         };
         together([&] { makeReady(task, positions); });
     }
-    onDevices(exchange_->isUntried(), [&] { evaluator_->pipeline().enqueue(task); });
+    alone([&] { evaluator_->pipeline().enqueue(task); });
     countTraffic(ranks_.messages(), ranks_.bytes());
 }
 
@@ -288,20 +288,15 @@ void DistributedSolver<Real>::Impl::checkNotFailed() const
 
 template<class Real>
 template<class Work>
-void DistributedSolver<Real>::Impl::onDevices(bool isFirst, const Work& work)
+void DistributedSolver<Real>::Impl::alone(const Work& work)
 {
-    const bool allHear = isFirst || hostsPassMessages();
     try
     {
-        allHear ? together(work) : work();
+        work();
     }
     catch (...)
     {
-        if (allHear)
-        {
-            partition_.forget();
-        }
-        hasFailed_ = !allHear;
+        hasFailed_ = true;
         throw;
     }
 }
