@@ -201,6 +201,15 @@ public:
                          const BatchTangent<Real>& tangent)
     {
         prepare(input, tangent.potentials != nullptr);
+        for (int s = 0; errors != nullptr && s < input.systems; s++)
+        {
+            if (!(errors[s] >= 0 && std::isfinite(errors[s])))
+            {
+                throw inSystem(s,
+                               "has an error that is not finite or is negative: pass those of "
+                               "evaluate().");
+            }
+        }
         forSystems(input,
                    [&](int s, Worker* worker)
                    {

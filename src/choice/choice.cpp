@@ -132,8 +132,7 @@ void Choice<Real>::followSpread(const Place<Real>& place, const Positions& posit
             operators_->setMeasuredExtent(place.extent);
             return;
         }
-        evaluator_->times().notCounted(
-                [&] { suffices = accuracy_.stillSuffices(x, operators_->box()); });
+        evaluator_->times().notCounted([&] { suffices = this->suffices(x); });
         setMeasuredFor(place, x);
     };
     operators_->change(measure);
@@ -179,7 +178,10 @@ void Choice<Real>::choose(const Place<Real>& place,
         {
             mixed_->mixForOtherState();
             buildForCharges(WhereMissed::TakeBest);
+            const Discretisation forOther = operators_->discretisation();
             mixForChoice();
+            const bool suffices = accuracy_.stillSuffices(x, operators_->box());
+            noteLargerError(forOther, !suffices);
         }
     };
     operators_->change(
@@ -201,22 +203,40 @@ void Choice<Real>::mixForChoice()
 }
 
 template<class Real>
+bool Choice<Real>::suffices(const Real* x)
+{
+    mixForChoice();
+    return accuracy_.stillSuffices(x, operators_->box()) && sufficesForOtherState(x);
+}
+
+template<class Real>
 bool Choice<Real>::sufficesForOtherState(const Real* x)
 {
+    //! A state of fewer charges, relative to the other one, has its errors from what differs.
+    constexpr double c_few = 0.1;
     if (mixed_ == nullptr)
     {
         return true;
     }
+    const int acting            = charges_->acting();
     const Discretisation before = operators_->discretisation();
     mixed_->mixForOtherState();
-    const bool suffices = charges_->acting() == 0 || accuracy_.stillSuffices(x, operators_->box());
+    const bool suffices =
+            charges_->acting() <= c_few * acting || accuracy_.stillSuffices(x, operators_->box());
     mixForChoice();
-    if (operators_->discretisation().measuredError < before.measuredError)
-    {
-        operators_->setError(before.measuredError, before.systemFactor);
-    }
+    noteLargerError(before, false);
     operators_->setMeasuredField(before.field);
     return suffices;
+}
+
+template<class Real>
+void Choice<Real>::noteLargerError(const Discretisation& other, bool isMissed)
+{
+    const Discretisation own    = operators_->discretisation();
+    const Discretisation& worse = own.measuredError < other.measuredError ? other : own;
+    operators_->setError(worse.measuredError,
+                         worse.systemFactor,
+                         isMissed || own.isBestEffort || other.isBestEffort);
 }
 
 template<class Real>
@@ -226,7 +246,7 @@ bool Choice<Real>::areFieldsAsMeasured()
     MeasuredField then  = operators_->discretisation().field;
     if (mixed_ != nullptr && then.level > 0 && capped >= 0 && !isFieldOfMix_)
     {
-        // measured with the larger charges, whatever lambda
+        // measured with the charges of the choice, whatever lambda
         then.level    = then.cap * std::sqrt(capped / static_cast<double>(charges_->acting()));
         isFieldOfMix_ = true;
         operators_->change([&] { operators_->setMeasuredField(then); });
@@ -249,10 +269,10 @@ bool Choice<Real>::look(const Place<Real>& place, const Real* x)
                     evaluator_->times().notCounted(
                             [&]
                             {
+                                // cells that one state needs may be finer than the other one asks for
                                 suits = mixed_ == nullptr
                                                 ? accuracy_.stillSuits(x, operators_->box())
-                                                : accuracy_.stillSuffices(x, operators_->box())
-                                                          && sufficesForOtherState(x);
+                                                : suffices(x);
                             });
                     setMeasuredFor(place, x);
                 });

@@ -95,9 +95,13 @@ private:
                 bool mayTune,
                 WhereMissed whereMissed);
     void mixForChoice();
-    //! Whether the operators in use do for the other state of mixed charges, too. Their error is the
-    //! larger one.
+    //! Whether the operators in use meet the accuracy, for both states of mixed charges.
+    bool suffices(const Real* x);
+    //! Whether they meet it for the other state of mixed charges, too.
     bool sufficesForOtherState(const Real* x);
+    //! Notes the larger one of the error in use and of another one.
+    //! \param[in] isMissed  whether the accuracy is known not to be met
+    void noteLargerError(const Discretisation& other, bool isMissed);
     //! Times helpers of operators that a saved state has brought. \param[in] positions  called if needed
     void timeHelpers(const Positions& positions);
 

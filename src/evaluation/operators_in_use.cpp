@@ -91,11 +91,11 @@ void OperatorsInUse<Real>::setExclusionRange(double range)
 }
 
 template<class Real>
-void OperatorsInUse<Real>::setError(double measured, double systemFactor)
+void OperatorsInUse<Real>::setError(double measured, double systemFactor, bool isBestEffort)
 {
     discretisation_->measuredError = measured;
     discretisation_->systemFactor  = systemFactor;
-    discretisation_->isBestEffort  = false;
+    discretisation_->isBestEffort  = isBestEffort;
 }
 
 template<class Real>

@@ -56,7 +56,7 @@ public:
     //! Pairs nearer than this, nm, are left out of the near field instead of being subtracted.
     void setExclusionRange(double range);
     //! Notes what the error of these operators is here. \param[in] measured  0: it is not known
-    void setError(double measured, double systemFactor);
+    void setError(double measured, double systemFactor, bool isBestEffort = false);
     //! Notes how far apart particles without images were then, nm.
     void setMeasuredExtent(const Vec3& extent) { discretisation_->measuredExtent = extent; }
     //! Notes how strong the fields at charges were then.

@@ -376,7 +376,9 @@ public:
      *  V being linear in l, and forces and virial of V. It costs one evaluation with mixed charges
      *  and one of those particles alone whose charges differ; dV/dl costs the potentials.
      *  Potentials that are asked for are those of the mixed charges. Order and cells are chosen
-     *  for both states, whatever lambda.
+     *  for both states, whatever lambda: first for the one with the larger charges. If the accuracy
+     *  cannot be met for the other one, the best is taken, see Setup::isBestEffort. A state in which
+     *  at most a tenth as many charges act is not measured.
      *  \param[in] qA, qB  charges, e, [n]
      *  \param[in] n       number of particles, 0 to 2^30
      *  \throws Error  as setCharges() */

@@ -599,6 +599,21 @@ TYPED_TEST(Batches, TangentsDoNotDependOnTheSystemsAround)
     EXPECT_EQ(part.virials, slice(direction.virials, s, s + 1, 9));
 }
 
+TYPED_TEST(Batches, RefuseErrorsThatNoEvaluationHas)
+{
+    using Real = typename TypeParam::Real;
+    Batch<Real> batch(withAccuracy(1e-4));
+    Call<Real> call = Call<Real>({ ofShape(c_cube, 5, 1), ofShape(c_cube, 6, 2) }).by(batch);
+    for (const double wrong : { -1.0, std::numeric_limits<double>::quiet_NaN() })
+    {
+        call.errors[1] = wrong;
+        Direction<Real> direction(call, 1);
+        expectError(ErrorCode::InvalidArgument,
+                    { "System 1", "error" },
+                    [&] { direction.by(batch, call); });
+    }
+}
+
 //! 2 pi / V sum over k != 0 of exp(-k^2 s^2 / 2) / k^2 |S|^2, and without erf at r = 0.
 TYPED_TEST(Batches, GaussianChargesHaveTheSumOverWaves)
 {

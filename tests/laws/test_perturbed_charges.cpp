@@ -102,10 +102,35 @@ TYPED_TEST(PerturbedCharges, MeetTheAccuracyInBothStates)
     Options fine  = options;
     fine.accuracy = 1e-5;
     Solver<Real> reference(fine);
-    loadCharges(reference, mixed);
-    EXPECT_LE(relativeError(evaluateAt(solver, mixed, 1, nullptr).forces,
-                            evaluate(reference, mixed).forces),
-              options.accuracy);
+    for (const int lambda : { 0, 1 })
+    {
+        SCOPED_TRACE("lambda " + std::to_string(lambda));
+        const System& state = lambda == 0 ? halves : mixed;
+        loadCharges(reference, state);
+        const double error = relativeError(evaluateAt(solver, state, lambda, nullptr).forces,
+                                           evaluate(reference, state).forces);
+        EXPECT_LE(error, options.accuracy);
+        EXPECT_LE(error, 2 * solver.setup().estimatedError);
+    }
+    EXPECT_FALSE(solver.setup().isBestEffort);
+}
+
+//! Otherwise cells for many would be measured at all the places that few need, and be chosen for these.
+TYPED_TEST(PerturbedCharges, HaveTheCellsOfManyBesideAStateOfFew)
+{
+    using Real       = typename TypeParam::Real;
+    const System all = rounded<Real>(randomCharges(boxOf(4, 4, 4), 3000, 23));
+    System few       = all;
+    std::fill(few.charges.begin() + 2, few.charges.end(), 0.0);
+    Options options  = ReproducibleTest<TypeParam>::options();
+    options.accuracy = 1e-3;
+    Solver<Real> alone(options), both(options);
+    loadCharges(alone, all);
+    evaluate(alone, all);
+    load(both, TwoStates{ "all, two", all, few });
+    evaluateAt(both, all, 0, nullptr);
+    EXPECT_EQ(both.setup().order, alone.setup().order);
+    EXPECT_EQ(both.setup().leafCells, alone.setup().leafCells);
 }
 
 TYPED_TEST(PerturbedCharges, MixEnergiesForcesAndVirials)
