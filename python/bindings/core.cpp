@@ -100,6 +100,8 @@ void bindBatch(nb::module_& module, const char* name)
 NB_MODULE(_core, module)
 {
     using namespace farfield;
+    // graphs of PyTorch that a script holds at its end have objects of this module
+    nb::set_leak_warnings(false);
     nb::register_exception_translator(
             [](const std::exception_ptr& pointer, void*)
             {
