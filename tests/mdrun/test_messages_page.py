@@ -16,7 +16,7 @@ LITERAL = r'"(?:[^"\\\n]|\\.)*"'
 # What reports: errors of the library, of GROMACS, of grompp and convert-tpr, warnings of mdrun, and the
 # functions and constants that make texts for these.
 REPORTS = re.compile(
-    r"\b(?:(?:throw|return) (?:farfield::)?Error|GMX_THROW|add(?:Error|Warning|Note)|appendIf|"
+    r"\b(?:(?:throw|return) (?:(?:farfield::)?Error|inSystem)|GMX_THROW|add(?:Error|Warning|Note)|appendIf|"
     r"applyConstraint|refuse|c_outOfMemory|GMX_LOG(?=\(\w+\.warning))\("
     r"|^std::string (?:\w+Message|messageStart)\("
     r"|^std::string Excess::text\(",
@@ -83,6 +83,10 @@ ALLOWED = {
     "The option  ...  =  ...   ...  must be finite and not negative.": PROGRAMS,
     "The option waveCutoff is for Gaussian charges": PROGRAMS,
     "has its particle  ...  too far away": PROGRAMS,
+    "has a position that is not finite": PROGRAMS,
+    "has a charge that is not finite": PROGRAMS,
+    "has the box vectors": PROGRAMS,
+    "ends at particle  ...  and begins at particle": PROGRAMS,
     "has its particles  ...  and  ...  at one place": PROGRAMS,
     "module  ... has no attribute": PROGRAMS,
     "... holds no forces": INSIDE,
@@ -161,7 +165,13 @@ def cpp_messages():
 def python_messages():
     """Of the package; programs of examples and benchmarks stop with those of what they call."""
     for path in sorted((ROOT / "python/farfield").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        module = ast.parse(path.read_text())
+        for node in module.body:
+            # texts that a function is given and raises later
+            text = getattr(getattr(node, "value", None), "value", None)
+            if isinstance(node, ast.Assign) and isinstance(text, str) and text.endswith("."):
+                yield str(path.relative_to(ROOT)), text
+        for node in ast.walk(module):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
                 parts = []
                 for value in ast.walk(node.exc):
