@@ -190,7 +190,8 @@ gromacsKey()
         if [ -d "${GROMACS_SOURCE:-}" ]; then
             (cd "$GROMACS_SOURCE" && find . -type f -not -path './.git/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
         fi
-        (cd "$root/gromacs_patch" && find . -type f -not -name '*.md' -not -path './bugs/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
+        (cd "$root/gromacs_patch" && find . -type f -not -name '*.md' -not -path './bugs/*' -not -path './upstream/*' \
+            -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
         cat "$root"/src/farfield/*.h | sha256sum
         if [ -n "$gpuFound" ]; then
             "$CUDACXX" --version

@@ -18,11 +18,15 @@ def run(folder, patch, *flags):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def write_plain(folder):
-    """Files of GROMACS that the patches change, and the one with its version, as they are without patches."""
+def changed(patch):
+    """The names of the files that are there after a patch."""
+    return set(re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE))
+
+
+def write_plain(folder, more=()):
+    """Files of GROMACS as they are without patches: those that the patches change, that with its version, and more."""
     source = environment.folder_from_environment("GROMACS_SOURCE_DIR")
-    text = "\n".join(patch.read_text() for patch in PATCHES)
-    for name in {"CMakeLists.txt", *re.findall(r"^\+\+\+ b/(\S+)", text, re.MULTILINE)}:
+    for name in {"CMakeLists.txt", *more}.union(*map(changed, PATCHES)):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source / name, folder / name)
     for patch in reversed(PATCHES):
