@@ -148,11 +148,14 @@ public:
 
     /*! \brief Derivatives of forces, potentials and virials along a direction.
      *
-     *  They are those of the sums of evaluate() with the same input, splitting and cut-offs held: products
-     *  of a symmetric matrix of second derivatives with a vector. A tangent takes about twice as long as
-     *  an evaluation.
-     *  \param[in] errors  BatchOutput::errors of evaluate() with this input, [systems]; null: sums are as
-     *                      long as the precision has use for
+     *  They are those of the sums of evaluate() with the same input, splitting and cut-offs held:
+     *  products of a symmetric matrix of second derivatives with a vector. A tangent takes about
+     *  twice as long as an evaluation.
+     *  \param[in] input      as evaluate()
+     *  \param[in] direction  the changes of what input has
+     *  \param[in] errors     BatchOutput::errors of evaluate() with this input, [systems]; null: sums
+     *                        are as long as the precision has use for
+     *  \param[out] tangent   the derivatives along the direction
      *  \throws Error  as evaluate(). A direction that is not finite has a result that is not */
     void evaluateTangent(const BatchInput<Real>& input,
                          const BatchDirection<Real>& direction,

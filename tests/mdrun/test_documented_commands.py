@@ -324,7 +324,9 @@ def calls_what_is_built(words, **_):
 # Neither run nor parsed, and why.
 EXCEPTIONS = {
     rf"{VARIABLES}\S*python3 -m pip install .*": "takes packages from the network, with which farfield is compared",
-    r"\S*python3 -m pytest tests/python/test_torch\.py": "needs PyTorch, of which wheels are too large for tests",
+    r"\S*python3 -m (?:pytest tests/python/test_torch\.py|tests\.bench\.batch_training .*)": (
+        "needs PyTorch, of which wheels are too large for tests"
+    ),
     r"python3 -m sphinx -b linkcheck .*": "needs the network",
     r"(?:rattler-build|spack|eb|docker|apptainer) .*|cibuildwheel": "needs the network, and containers or packages",
     r"pip (?:wheel|install auditwheel) .*|auditwheel .*": "takes packages from the network",
