@@ -132,7 +132,7 @@ void Choice<Real>::followSpread(const Place<Real>& place, const Positions& posit
             operators_->setMeasuredExtent(place.extent);
             return;
         }
-        evaluator_->times().notCounted([&] { suffices = this->suffices(x); });
+        evaluator_->times().notCounted([&] { suffices = sufficesForAllStates(x); });
         setMeasuredFor(place, x);
     };
     operators_->change(measure);
@@ -203,7 +203,7 @@ void Choice<Real>::mixForChoice()
 }
 
 template<class Real>
-bool Choice<Real>::suffices(const Real* x)
+bool Choice<Real>::sufficesForAllStates(const Real* x)
 {
     mixForChoice();
     return accuracy_.stillSuffices(x, operators_->box()) && sufficesForOtherState(x);
@@ -262,7 +262,6 @@ bool Choice<Real>::look(const Place<Real>& place, const Real* x)
     bool suits        = false;
     const auto lookAt = [&]
     {
-        mixForChoice();
         operators_->change(
                 [&]
                 {
@@ -272,7 +271,7 @@ bool Choice<Real>::look(const Place<Real>& place, const Real* x)
                                 // cells that one state needs may be finer than the other one asks for
                                 suits = mixed_ == nullptr
                                                 ? accuracy_.stillSuits(x, operators_->box())
-                                                : suffices(x);
+                                                : sufficesForAllStates(x);
                             });
                     setMeasuredFor(place, x);
                 });

@@ -95,9 +95,9 @@ private:
                 bool mayTune,
                 WhereMissed whereMissed);
     void mixForChoice();
-    //! Whether the operators in use meet the accuracy, for both states of mixed charges.
-    bool suffices(const Real* x);
-    //! Whether they meet it for the other state of mixed charges, too.
+    //! Whether the operators in use meet the accuracy, for both states where charges are mixed.
+    bool sufficesForAllStates(const Real* x);
+    //! The same for the other state alone.
     bool sufficesForOtherState(const Real* x);
     //! Notes the larger one of the error in use and of another one.
     //! \param[in] isMissed  whether the accuracy is known not to be met
