@@ -64,29 +64,34 @@ def measure(atoms, accuracy, dtype, total, repeats):
     }
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run(measure, dtypes, total, description, line):
+    """Measures each size and type as the command line says, prints a line of each, and writes the table.
+
+    measure: (atoms, accuracy, dtype, total, repeats) -> case; total: default of --total; line: case -> text.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--atoms", type=int, nargs="+", default=[32, 128, 512, 2000])
     parser.add_argument("--accuracy", type=float, default=3e-4)
-    parser.add_argument("--total", type=int, default=16000, help="atoms of a batch, about (16000)")
+    parser.add_argument("--total", type=int, default=total, help=f"atoms of a batch, about ({total})")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", metavar="FILE", help="write the table")
     given = parser.parse_args()
     cases = []
-    print("atoms  dtype    batch, atoms/s  Solver, first  Solver, next  batch/first  batch/next")
-    for dtype in (np.float32, np.float64):
+    for dtype in dtypes:
         for atoms in given.atoms:
-            case = measure(atoms, given.accuracy, dtype, given.total, given.repeats)
-            own, first, later = (case[f"{name}_atoms_per_second"] for name in ("batch", "first", "next"))
-            print(
-                f"{atoms:5d}  {case['dtype']}  {own:14.3g}  {first:13.3g}  {later:12.3g}  {own / first:11.0f}"
-                f"  {own / later:10.2f}",
-                flush=True,
-            )
-            cases.append(case)
+            cases.append(measure(atoms, given.accuracy, dtype, given.total, given.repeats))
+            print(line(cases[-1]), flush=True)
     if given.json:
         results.write(given.json, {**results.conditions(), "cases": cases})
 
 
+def line(case):
+    own, first, later = (case[f"{name}_atoms_per_second"] for name in ("batch", "first", "next"))
+    return (
+        f"{case['atoms']:5d} atoms, {case['dtype']}, atoms/s: batch {own:.3g}, Solver first {first:.3g} and next "
+        f"{later:.3g}; batch/first {own / first:.0f}, batch/next {own / later:.2f}"
+    )
+
+
 if __name__ == "__main__":
-    main()
+    run(measure, (np.float32, np.float64), 16000, __doc__, line)

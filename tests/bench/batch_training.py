@@ -8,15 +8,13 @@ splitting that is fastest for it of several; its lists of pairs and waves are ma
 are those of the processor, of the fastest of several steps, which take turns.
 """
 
-import argparse
 import time
 
 import numpy as np
 import torch
 
 from farfield.torch import CoulombBatch
-from tests.bench import results
-from tests.bench.batch_speed import systems
+from tests.bench.batch_speed import run, systems
 
 COULOMB = 138.935458
 
@@ -138,30 +136,14 @@ def measure(atoms, accuracy, dtype, total, repeats):
     }
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--atoms", type=int, nargs="+", default=[32, 128, 512, 2000])
-    parser.add_argument("--accuracy", type=float, default=3e-4)
-    parser.add_argument("--total", type=int, default=4000, help="atoms of a batch, about (4000)")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", metavar="FILE", help="write the table")
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    cases = []
-    print("atoms  dtype    batch, atoms/s  plain, atoms/s  batch/plain  difference")
-    for dtype in (torch.float32, torch.float64):
-        for atoms in given.atoms:
-            case = measure(atoms, given.accuracy, dtype, given.total, given.repeats)
-            own, plain = (case[f"{name}_atoms_per_second"] for name in ("batch", "plain"))
-            print(
-                f"{atoms:5d}  {case['dtype']}  {own:14.3g}  {plain:14.3g}  {own / plain:11.1f}"
-                f"  {case['difference']:.1e}  splitting {case['plain_splitting']}",
-                flush=True,
-            )
-            cases.append(case)
-    if given.json:
-        results.write(given.json, {**results.conditions(), "cases": cases})
+def line(case):
+    own, plain = (case[f"{name}_atoms_per_second"] for name in ("batch", "plain"))
+    return (
+        f"{case['atoms']:5d} atoms, {case['dtype']}, atoms/s: batch {own:.3g}, plain {plain:.3g} with splitting "
+        f"{case['plain_splitting']}; batch/plain {own / plain:.1f}, difference {case['difference']:.1e}"
+    )
 
 
 if __name__ == "__main__":
-    main()
+    torch.set_num_threads(1)
+    run(measure, (torch.float32, torch.float64), 4000, __doc__, line)
