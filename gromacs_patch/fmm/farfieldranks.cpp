@@ -99,10 +99,10 @@ void addHelpers(FarfieldRun* run, farfield::Options* options)
     if (!helpers.ids.empty() && helpers.mayBeLeftOut && !options->tune)
     {
         helpers.ids.clear();
-        helpers.reason = run->reproducible        ? "nothing is timed with -reprod"
-                         : !run->integratesMotion ? "nothing is timed without motion"
-                                                  : formatString("nothing is timed with %s = no",
-                                                                 farfieldSetting("tune"));
+        // Not -reprod: it refuses what mdrun computes on a GPU, and others are free only beside such a one
+        helpers.reason = run->integratesMotion ? formatString("nothing is timed with %s = no",
+                                                              farfieldSetting("tune"))
+                                               : "nothing is timed without motion";
     }
     for (const int id : helpers.ids)
     {

@@ -122,17 +122,19 @@ def test_gpus_that_were_not_given_do_not_help(once, work, flags, monkeypatch):
     assert helpers(alone.log) == "no other GPU: -gpu_id did not select any"
 
 
-def test_nothing_is_timed_with_reprod(once, work):
+def test_helpers_are_timed_where_settings_are(once, work):
     large = once("water48k", lambda folder: systems.water(folder, 8, 50))
-    entries = settings(MOTION_ON_GPU, FIXED_FMM, {"nsteps": 20, "fmm-farfield-tune": "yes"})
-    logs = [
+    entries = settings(MOTION_ON_GPU, FIXED_FMM, {"nsteps": 20})
+    timed, untimed = (
         helpers(
-            simulation.simulate(work, name, entries, large, [*ALL, *flags], warnings=1, ranks=1, variables=AUTO).log
+            simulation.simulate(
+                work, tune, entries | {"fmm-farfield-tune": tune}, large, ALL, warnings=1, ranks=1, variables=AUTO
+            ).log
         )
-        for name, flags in (("timed", []), ("reproducible", ["-reprod"]))
-    ]
-    assert re.search(r": an evaluation takes \d+ us with helpers and \d+ us on one GPU", logs[0])
-    assert logs[1] == "no other GPU: nothing is timed with -reprod"
+        for tune in ("yes", "no")
+    )
+    assert re.search(r": an evaluation takes \d+ us with helpers and \d+ us on one GPU", timed)
+    assert untimed == "no other GPU: nothing is timed with fmm-farfield-tune = no"
 
 
 @pytest.mark.parametrize("value", ["0", "1,1", "99"])
