@@ -13,8 +13,10 @@
 namespace farfield
 {
 
-//! Of a particle that takes part and does nothing: too small to matter beside any other, e.
-constexpr double c_idleCharge = 1e-20;
+/*! \brief Of a particle that takes part and does nothing: too small to matter beside any other, e.
+ *
+ *  Between two of them single precision has normal numbers; processors are slow with subnormal ones. */
+constexpr double c_idleCharge = 1e-17;
 
 //! Scaled charges up to this do nothing.
 inline double largestIdle(double rootCoulomb)
