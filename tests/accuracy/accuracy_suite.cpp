@@ -18,6 +18,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,9 @@ const char* const c_usage =
   farfield_accuracy_suite [options]
     --device cpu|gpu      where the solver works                                    [cpu]
     --precision both|float|double                                                   [both]
-    --kinds systems|changing   single configurations, or those that one solver meets in turn:
-                          bad starts, far particles, charges of zero; and crystals  [systems]
+    --kinds systems|changing|large   single configurations, or those that one solver meets in turn:
+                          bad starts, far particles, charges of zero; and crystals; or bad starts
+                          of 65 000 and 197 000 particles                           [systems]
     --system TEXT         only the system of this name, or else those whose name contains TEXT
     --request X           only this accuracy                  [1e-2 to 1e-11]
     --threads N           OpenMP threads                                            [2]
@@ -63,8 +65,8 @@ and of an evaluation, verdict:
   MISSED   missed
   refused  the library says that it cannot; its words follow
   CRASHED, STALLED
-  ENDED    with --kinds changing: refused after the first configuration
-With --kinds changing there is a line for each configuration. Errors of the last one are those of
+  ENDED    refused after the first configuration of several
+Of configurations that one solver meets in turn there is a line for each. Errors of the last one are those of
 all particles, of others those of particles that are not in contact, in units of their own RMS force,
 at the worse of two positions of the grid; behind
 'contacts' is how many particles are (ten times the median force), and their error relative to the
@@ -112,6 +114,10 @@ std::vector<double> requestsFor(const Settings& settings)
     if (settings.kinds == "changing")
     {
         all = { 1e-2, 1e-3, 3e-4, 1e-4, 5e-5, 1e-5, 1e-7, 1e-9 };
+    }
+    else if (settings.kinds == "large")
+    {
+        all = { 1e-3, 3e-4, 5e-5 };
     }
     for (const double request : all)
     {
@@ -428,7 +434,7 @@ bool parse(int argc, char** argv, Settings* settings)
                           { "--threads", setNumber(&settings->threads) },
                           { "--limit", setNumber(&settings->limit) },
                           { "--memory", setNumber(&settings->memory) } })
-           && (settings->kinds == "systems" || settings->kinds == "changing");
+           && std::set<std::string>{ "systems", "changing", "large" }.count(settings->kinds) > 0;
 }
 
 //! Runs those that are asked for, in the precisions that are.
@@ -465,9 +471,12 @@ int main(int argc, char** argv)
         {
             std::printf("%s\n", kind.name.c_str());
         }
-        for (const ChangingKind& kind : changingKinds())
+        for (const auto& kinds : { changingKinds(), largeKinds() })
         {
-            std::printf("%s\n", kind.name.c_str());
+            for (const ChangingKind& kind : kinds)
+            {
+                std::printf("%s\n", kind.name.c_str());
+            }
         }
         return 0;
     }
@@ -503,9 +512,9 @@ int main(int argc, char** argv)
                 "cell",
                 "prepare",
                 "evaluate");
-    if (settings.kinds == "changing")
+    if (settings.kinds != "systems")
     {
-        runAll(changingKinds(), settings, tally);
+        runAll(settings.kinds == "large" ? largeKinds() : changingKinds(), settings, tally);
         std::printf("contacts beyond the request and rounding: %d, ended %d; ",
                     tally->contacts,
                     tally->ended);

@@ -230,6 +230,76 @@ JudgedForces judgedForces(const System& system,
     return result;
 }
 
+namespace
+{
+
+//! The molten salt of the systems, of which there are so many copies along each axis.
+struct Melt
+{
+    std::string size; //!< for names
+    std::array<int, 3> repeats;
+
+    System settled() const { return copies("molten salt", repeats); }
+};
+
+//! So many pairs of a melt at a distance, and the melt without them.
+ChangingKind meltWithContacts(const Melt& melt, int pairs, double distance)
+{
+    std::ostringstream name;
+    name << "contacts: " << pairs << " of " << melt.size << ", " << distance << " nm";
+    return {
+        name.str(),
+        Images::Everywhere,
+        [=]
+        {
+            std::mt19937 random(2002);
+            const System settled = melt.settled();
+            return std::vector<System>{ withContacts(settled, pairs, distance, random), settled };
+        }
+    };
+}
+
+//! Starts from which a melt settles: contacts, anywhere, all in a part of the box.
+std::vector<ChangingKind> badStarts(const Melt& melt,
+                                    const std::vector<std::pair<int, double>>& contacts)
+{
+    std::vector<ChangingKind> kinds;
+    for (const auto& [pairs, distance] : contacts)
+    {
+        kinds.push_back(meltWithContacts(melt, pairs, distance));
+    }
+    kinds.push_back({ "random start of " + melt.size,
+                      Images::Everywhere,
+                      [melt]
+                      {
+                          std::mt19937 random(2003);
+                          const System settled = melt.settled();
+                          return std::vector<System>{ scattered(settled, random), settled };
+                      } });
+    kinds.push_back({ "crammed start of " + melt.size,
+                      Images::Everywhere,
+                      [melt]
+                      {
+                          const System settled = melt.settled();
+                          return std::vector<System>{ crammed(settled, 0.5), settled };
+                      } });
+    return kinds;
+}
+
+} // namespace
+
+std::vector<ChangingKind> largeKinds()
+{
+    std::vector<ChangingKind> kinds;
+    for (const Melt& melt : { Melt{ "65k", { 4, 4, 8 } }, Melt{ "197k", { 8, 8, 6 } } })
+    {
+        const std::vector<ChangingKind> own = badStarts(
+                melt, { { 1, 1e-5 }, { 3, 1e-3 }, { 40, 0.01 }, { 2000, 0.001 }, { 2000, 0.1 } });
+        kinds.insert(kinds.end(), own.begin(), own.end());
+    }
+    return kinds;
+}
+
 // Longer than other functions: a table, one entry a kind.
 std::vector<ChangingKind> changingKinds()
 {
@@ -239,40 +309,14 @@ std::vector<ChangingKind> changingKinds()
                          Images images = Images::Everywhere) {
         kinds.push_back({ name, images, make });
     };
-    const auto melt = [](bool isLarge) {
-        return isLarge ? copies("molten salt", { 4, 4, 3 }) : copies("molten salt", { 2, 2, 2 });
-    };
+    const Melt small{ "4k", { 2, 2, 2 } };
+    const auto melt  = [small] { return small.settled(); };
     const auto water = [] { return copies("water", { 2, 2, 2 }); };
-    for (const bool isLarge : { false, true })
+    for (const Melt& size : { small, Melt{ "25k", { 4, 4, 3 } } })
     {
-        const std::string of = isLarge ? " of 25k" : " of 4k";
-        for (const auto& [pairs, distance] :
-             { std::pair(1, 1e-5), std::pair(3, 1e-3), std::pair(40, 0.01), std::pair(200, 0.1) })
-        {
-            std::ostringstream name;
-            name << "contacts: " << pairs << of << ", " << distance << " nm";
-            add(name.str(),
-                [melt, isLarge, pairs = pairs, distance = distance]
-                {
-                    std::mt19937 random(2002);
-                    const System settled = melt(isLarge);
-                    return std::vector<System>{ withContacts(settled, pairs, distance, random),
-                                                settled };
-                });
-        }
-        add("random start" + of,
-            [melt, isLarge]
-            {
-                std::mt19937 random(2003);
-                const System settled = melt(isLarge);
-                return std::vector<System>{ scattered(settled, random), settled };
-            });
-        add("crammed start" + of,
-            [melt, isLarge]
-            {
-                const System settled = melt(isLarge);
-                return std::vector<System>{ crammed(settled, 0.5), settled };
-            });
+        const std::vector<ChangingKind> own =
+                badStarts(size, { { 1, 1e-5 }, { 3, 1e-3 }, { 40, 0.01 }, { 200, 0.1 } });
+        kinds.insert(kinds.end(), own.begin(), own.end());
     }
     add("contacts: 100 of 5k in water, 0.001 nm",
         [water]
@@ -285,7 +329,7 @@ std::vector<ChangingKind> changingKinds()
         [melt]
         {
             std::mt19937 random(2005);
-            const System settled = melt(false);
+            const System settled = melt();
             return std::vector<System>{ settled, withContacts(settled, 20, 0.01, random), settled };
         });
     for (const int kept : { 2, 20, 400 })
@@ -293,7 +337,7 @@ std::vector<ChangingKind> changingKinds()
         add("charges become zero, but one in " + std::to_string(kept),
             [melt, kept]
             {
-                const System all = melt(false);
+                const System all = melt();
                 return std::vector<System>{ all, discharged(all, kept), all };
             });
     }

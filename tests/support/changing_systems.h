@@ -39,6 +39,8 @@ struct ChangingKind
 };
 //! All are deterministic; up to 25 000 particles.
 std::vector<ChangingKind> changingKinds();
+//! The bad starts of them with 65 000 and 197 000 particles.
+std::vector<ChangingKind> largeKinds();
 
 //! Zinc blende or fluorite, cells along each axis; the edge of one is given, nm.
 System facesAndTetrahedra(int cells, double edge, bool areAllFilled);
