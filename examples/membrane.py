@@ -280,6 +280,13 @@ def make_topology(gmx, folder, num_lipids, num_waters):
 
 
 # ---- the prepared patch ----
+def overlapping(gmx, folder):
+    """Leaves wet.gro and patch.top in the folder: lipids that overlap, in water."""
+    num_lipids = build(gmx, folder)
+    gmx("solvate", "-cp", "bilayer.gro", "-cs", "spc216", "-o", "solvated.gro", folder=folder)
+    make_topology(gmx, folder, num_lipids, remove_core_water(folder))
+
+
 def prepare(gmx, arguments, folder):
     """Leaves patch.gro, equilibrated, patch.gro.xz and patch.top in the folder.
 
@@ -289,9 +296,7 @@ def prepare(gmx, arguments, folder):
     if not packed.exists():
         folder.mkdir(parents=True, exist_ok=True)
         protein.say("building a bilayer")
-        num_lipids = build(gmx, folder)
-        gmx("solvate", "-cp", "bilayer.gro", "-cs", "spc216", "-o", "solvated.gro", folder=folder)
-        make_topology(gmx, folder, num_lipids, remove_core_water(folder))
+        overlapping(gmx, folder)
         start = ["-c", "wet.gro"]
         for name, settings in STAGES.items():
             protein.say(f"membrane: {name}")

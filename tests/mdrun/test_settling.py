@@ -5,8 +5,10 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
-from tests.support.gmx import reference, systems
+from examples import membrane, protein
+from tests.support.gmx import environment, reference, systems
 from tests.support.gmx.mdp import FMM, settings
 from tests.support.gmx.simulation import rms, simulate
 
@@ -19,22 +21,48 @@ def estimates(log):
     return [float(value) for value in re.findall(r"estimated error (?:is now )? *(\d\S*e-\d+)", log)]
 
 
+def error_of_last_forces(work, name, run, system, entries):
+    """Of NAME.trr, relative to the Coulomb forces; entries: of the rerun for the reference."""
+    last = ["-rerun", f"{name}.trr", "-e", "last.edr"]
+    exact, half = (
+        simulate(work, kind, entries | FMM | {"epsilon-r": epsilon}, system, last,
+                 variables={"GMX_FMM_REFERENCE": "1"}, time_limit=1200).frames[-1].f
+        for kind, epsilon in (("exact", 1), ("half", 2))
+    )
+    return rms(run.frames[-1].f - exact) / rms(2 * (exact - half))
+
+
 def test_the_accuracy_is_met_once_ions_have_parted(work):
     """More than 20 000 of them, so far from their sites that some are in contact."""
     salt = systems.ion_crystal(work, cells=14, displacement=0.06)
     run = simulate(work, "run", settings({"rvdw": 0.9}, MINIMISE, FMM), salt, time_limit=600)
-    last = ["-rerun", "run.trr", "-e", "last.edr"]
-    exact, half = (
-        simulate(work, name, settings(reference.single_point(0.9), FMM, {"epsilon-r": epsilon}), salt, last,
-                 variables={"GMX_FMM_REFERENCE": "1"}, time_limit=600).frames[-1].f
-        for name, epsilon in (("exact", 1), ("half", 2))
-    )
-    error = rms(run.frames[-1].f - exact) / rms(2 * (exact - half))
+    error = error_of_last_forces(work, "run", run, salt, settings(reference.single_point(0.9)))
     told = estimates(run.log)
     print(f"error {error:.1e}, estimates {told}")
     assert len(told) > 1  # forces have become others
     assert error <= ACCURACY
     assert told[-1] / 2 < error < 2 * told[-1]
+
+
+@pytest.mark.long
+def test_a_membrane_that_overlaps_at_first_keeps_the_accuracy(work):
+    """Minimised, heated and pressed: at the end of each, forces are others than at its begin."""
+    membrane.overlapping(environment.gmx(), work)
+    s = systems.read_gro(work / "wet.gro")
+    patch = systems.System(work, work / "wet.gro", work / "patch.top", len(s.x), float(np.prod(np.diag(s.box))))
+    start, errors = [], {}
+    for name in ("minimise", "heat", "compress"):
+        stage = {**protein.COMMON, **protein.DYNAMICS, **membrane.STAGES[name]}
+        if name == "minimise":
+            stage |= {"nsteps": 1000, "emtol": 1}
+        output = {f"nst{what}out": stage["nsteps"] for what in "xf"}
+        run = simulate(work, name, stage | FMM | output, patch, warnings=1, grompp_flags=start, time_limit=3600)
+        patch = replace(patch, conf=work / f"{name}.gro")
+        start = ["-t", work / f"{name}.cpt"] if name != "minimise" else []
+        rerun = stage | {"integrator": "md", "nsteps": 0, "tcoupl": "no", "pcoupl": "no", "gen-vel": "no"}
+        errors[name] = error_of_last_forces(work, name, run, replace(patch, warnings=1), rerun)
+        print(f"{name}: error {errors[name]:.1e}, estimates {estimates(run.log)}")
+    assert max(errors.values()) <= ACCURACY
 
 
 def test_a_crystal_at_its_sites_is_accepted(work):
