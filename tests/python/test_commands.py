@@ -7,7 +7,9 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -243,6 +245,75 @@ def test_an_interruption_is_one_line_and_ends_mdrun(command, how, status, gmx):
     assert (pids[0].parent / "checkpoint").exists()
     with pytest.raises(ProcessLookupError):
         os.kill(int(pids[0].read_text()), 0)
+
+
+@pytest.fixture
+def interruptible():
+    """Interruptions raise, whoever runs the tests."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def wait_for_files(*paths):
+    give_up = time.monotonic() + 30
+    while not all(map(os.path.exists, paths)):
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+# A command that takes half a minute unless it is interrupted, and then writes a checkpoint in its own time
+SLOW = "trap 'sleep {0}; touch checkpoint-{1}; exit 0' INT; touch begun-{1}; for i in $(seq 600); do sleep 0.05; done"
+
+
+def test_an_interruption_while_tasks_are_begun_ends_them(tmp_path, interruptible):
+    """The thread that begins them learns of a task only when it runs already."""
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, *words):
+            future = super().submit(*words)
+            wait_for_files("begun-1")
+            signal.raise_signal(signal.SIGINT)
+            return future
+
+    command = Gmx(fake(tmp_path, mdrun=SLOW.format(0, 1)))
+
+    def task():
+        try:
+            command("mdrun", folder=tmp_path)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("files are kept") from None
+
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt, match="files are kept"), Pool(1) as pool:
+        program.gathered(pool, [task])
+    assert Path("checkpoint-1").exists() and time.monotonic() - start < 20
+
+
+def test_all_are_ended_where_some_end_others(tmp_path, interruptible):
+    """The commands of an inner pool end soon, the other one later: what called it does not go on either."""
+    path = fake(tmp_path, mdrun=f"case $4 in -soon) {SLOW.format(0, 1)} ;; *) {SLOW.format(2, 2)} ;; esac")
+    command = Gmx(path)
+
+    def inner():
+        with ThreadPoolExecutor(1) as pool:
+            program.gathered(pool, [lambda: command("mdrun", "-soon", folder=tmp_path)])
+
+    def other():
+        command("mdrun", "-late", folder=tmp_path)
+        Path("went-on").touch()
+
+    def interrupt():
+        wait_for_files("begun-1", "begun-2")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt), ThreadPoolExecutor(2) as pool:
+        program.gathered(pool, [inner, other])
+    interrupting.join()
+    assert Path("checkpoint-2").exists() and not Path("went-on").exists()
+    assert not program._running and not program._endings
 
 
 def test_an_interrupted_report_says_how_to_go_on(capsys, monkeypatch):

@@ -17,54 +17,97 @@ class GmxError(RuntimeError):
     """A gmx command failed; the text says which, and ends with its last messages."""
 
 
-# Commands that are running, and since when they are asked to end; set while all are ended
+# Commands that are running, and since when they are asked to end; what it takes to change that
 _running = {}
-_ending = threading.Event()
+_lock = threading.Lock()
+# One for each end_all() under way: a thread whose commands are ended may end those of its own threads
+_endings = []
 # Seconds that mdrun has for its checkpoint
 PATIENCE = 20.0
 # Bytes that a disk has left when it is called full
 LITTLE = 1 << 20
 
 
-def end_all(are_done):
+class _Interruptions:
+    """While it lives, signals that would raise in the main thread are noted, and raise where that calls check().
+
+    Between any two instructions they could leave a task behind that nobody knows of, or a lock that nobody opens.
+    """
+
+    def __enter__(self):
+        self.noted, self.before = [], {}
+        if threading.current_thread() is threading.main_thread():
+            handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+            self.before = {number: handler for number, handler in handlers.items() if callable(handler)}
+            for number in self.before:
+                signal.signal(number, lambda *noted: self.noted.append(noted))
+        return self
+
+    def check(self):
+        """Lets the signals that have come do what they would have done."""
+        while self.noted:
+            number, frame = self.noted.pop(0)
+            self.before[number](number, frame)
+
+    def __exit__(self, kind, *_):
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+        if kind is None:
+            self.check()
+
+
+def end_all(are_done, interruptions):
     """Ends the commands that run until are_done(); what calls them gets a KeyboardInterrupt.
 
     They are interrupted, upon which mdrun writes a checkpoint, and killed if that takes long or the user
     interrupts once more.
     """
     patience = PATIENCE
-    _ending.set()
+    ending = object()
+    _endings.append(ending)
     while not are_done():
         try:
+            interruptions.check()
+        except KeyboardInterrupt:
+            patience = 0.0
+        with _lock:
             for process, asked in list(_running.items()):
                 if asked is None:
                     _running[process] = time.monotonic()
                     process.send_signal(signal.SIGINT)
                 elif time.monotonic() - asked >= patience:
                     process.kill()
-            time.sleep(0.05)
-        except KeyboardInterrupt:
-            patience = 0.0
-    _ending.clear()
+        time.sleep(0.05)
+    _endings.remove(ending)
 
 
 def gathered(pool, tasks):
     """What all tasks return, threads of a pool; after an error, or an interruption, none is begun, and the
     commands of the others are ended."""
-    futures = [pool.submit(task) for task in tasks]
-    try:
-        done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+    with _Interruptions() as interruptions:
+        futures = [pool.submit(task) for task in tasks]
+        try:
+            _await(futures, interruptions)
+        except BaseException as error:
+            for future in futures:
+                future.cancel()
+            end_all(lambda: all(future.done() for future in futures), interruptions)
+            if isinstance(error, KeyboardInterrupt):
+                # Those that were ended know what they leave
+                error.args = next((e.args for e in map(_interruption, futures) if e and e.args), error.args)
+            raise
+    return [future.result() for future in futures]
+
+
+def _await(futures, interruptions):
+    """Returns when all are done; raises the first error, or interruption."""
+    left = futures
+    while left:
+        # Only the main thread is interrupted
+        done, left = wait(futures, 0.2 if interruptions.before else None, FIRST_EXCEPTION)
+        interruptions.check()
         for future in [future for future in futures if future in done]:
             future.result()
-    except BaseException as error:
-        for future in futures:
-            future.cancel()
-        end_all(lambda: all(future.done() for future in futures))
-        if isinstance(error, KeyboardInterrupt):
-            # Those that were ended know what they leave
-            error.args = next((e.args for e in map(_interruption, futures) if e), error.args)
-        raise
-    return [future.result() for future in futures]
 
 
 def _interruption(future):
@@ -132,7 +175,7 @@ class Gmx:
         subprocess.TimeoutExpired when it takes longer than the time limit.
         """
         words = [str(self.program), "-quiet", "-nobackup", command, *map(str, arguments)]
-        if _ending.is_set():
+        if _endings:
             raise KeyboardInterrupt
         process = subprocess.Popen(
             words,
@@ -145,15 +188,17 @@ class Gmx:
             errors="replace",
         )
         with process:
-            _running[process] = None
+            with _lock:
+                _running[process] = None
             try:
                 text, _ = process.communicate(answer, time_limit or self.time_limit)
             except BaseException:
                 process.kill()
                 raise
             finally:
-                del _running[process]
-        if _ending.is_set():
+                with _lock:
+                    del _running[process]
+        if _endings:
             raise KeyboardInterrupt
         messages = Path(folder) / f"{command}.out"
         messages.write_text(text)
