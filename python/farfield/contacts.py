@@ -9,6 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def _of_equal_rows(rows: NDArray) -> NDArray:
+    """Indices of rows that have an equal one, and of few others: by one number of each, which is soon sorted.
+
+    No product of matrices: equal rows must have equal numbers, bit by bit.
+    """
+    numbers = rows[:, 0] + np.sqrt(2) * rows[:, 1] + np.sqrt(3) * rows[:, 2]
+    _, which, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    return np.flatnonzero(counts[which] > 1)
+
+
 def groups_at_one_place(x: NDArray, box: NDArray, periodic: int, distance: float) -> list[NDArray]:
     """Particles that are nearer to each other than some distance, nm, or little more, in each direction.
 
@@ -24,10 +34,11 @@ def groups_at_one_place(x: NDArray, box: NDArray, periodic: int, distance: float
     for shift in (0.0, 0.3):  # what lies on the border of a cell of one grid does not on that of the other
         places = np.round(np.asarray(x, dtype=float) @ np.linalg.inv(cell) * cells + shift)
         places[:, :periodic] %= cells[:periodic]
-        _, which, counts = np.unique(places, axis=0, return_inverse=True, return_counts=True)
+        near = _of_equal_rows(places)
+        _, which, counts = np.unique(places[near], axis=0, return_inverse=True, return_counts=True)
         order = np.argsort(which.ravel(), kind="stable")
         ends = np.cumsum(counts)
-        groups += [order[end - count : end] for end, count in zip(ends, counts) if count > 1]
+        groups += [near[order[end - count : end]] for end, count in zip(ends, counts) if count > 1]
     return groups
 
 

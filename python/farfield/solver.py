@@ -153,7 +153,7 @@ class Solver:
             offsets = np.searchsorted(pairs[:, 0], np.arange(self._count + 1)).astype(np.int32)
             rows = offsets, np.ascontiguousarray(pairs[:, 1])
             core.set_exclusions(*rows)
-            self._pairs = rows
+            self._pairs, self._has_looked = rows, False
 
     def set_near_function(self, name: str, widths: Optional[ArrayLike] = None, rule: Optional[str] = None) -> None:
         """Sets what pairs have in place of 1/r at short distance, after the charges.
@@ -191,7 +191,7 @@ class Solver:
             given = np.zeros(self._count) if name == "coulomb" else widths
             near = name, rule, np.array(self._reals("widths", given, ("n",)))
             core.set_near_function(*near)
-            self._near = None if name == "coulomb" else near
+            self._near, self._has_looked = None if name == "coulomb" else near, False
 
     def prepare(self, x: ArrayLike, box: Optional[ArrayLike] = None) -> None:
         """Chooses order and cells and builds the operators, which the first evaluation does else."""
@@ -226,7 +226,9 @@ class Solver:
         Raises:
             TypeError: an argument is of the wrong type.
             ValueError: a position or the box is not valid, or the accuracy cannot be met; two charges that
-                are no excluded pair are at one place, where they have 1/r.
+                are no excluded pair are at one place, where they have 1/r. All pairs are looked at in the first
+                evaluation of other particles, exclusions or widths. Later such charges are known by their large energy
+                or potentials: several pairs whose energies cancel are not, unless potentials are asked for.
             MemoryError: memory is exhausted.
         """
         offset, box = _offset(grid_offset), _box(box)
@@ -394,6 +396,7 @@ class Solver:
     def _start(self):
         self._lock = threading.RLock()
         self._adopt(self._made(None), None)
+        self._has_looked = False  # for particles at one place
         self._offered = self._threads
         self._is_on_host = self._core.setup()["device"] == "cpu"
         processes.register(self)
@@ -450,6 +453,7 @@ class Solver:
                 self._adopt(core, count)
             if count != self._count:
                 self._pairs = self._near = None
+                self._has_looked = False
             self._charges = charges
             self._usual_charge = _usual(charges)
 
@@ -460,7 +464,7 @@ class Solver:
         try:
             result = function(*given)
         except ValueError:
-            self._refuse_contacts(x, box)
+            self._refuse_contacts(x, box, 10 * self._nearest())
             raise
         if self._core.is_best_effort() and not was_best_effort:
             warnings.warn(
@@ -480,16 +484,23 @@ class Solver:
         return self._core.coulomb_constant() * self._usual_charge / self._nearest()
 
     def _check_contacts(self, x, box, energy, potentials=None):
-        """Refuses results of charges at one place."""
+        """Refuses results of charges at one place.
+
+        Large energies and potentials tell of them. Several pairs may have energies that cancel: so there is a search,
+        too, in the first evaluation, which takes much longer.
+        """
         limit = self._largest_potential()
         is_large = abs(energy) > limit * self._usual_charge
         if potentials is not None and len(potentials):
             is_large = is_large or bool(abs(potentials).max() > limit)
         if is_large:
-            self._refuse_contacts(x, box, potentials is not None)
+            self._refuse_contacts(x, box, 10 * self._nearest(), potentials is not None)
+        if not self._has_looked:
+            self._refuse_contacts(x, box, self._nearest())
+            self._has_looked = True
 
-    def _refuse_contacts(self, x, box, with_potentials=False):
-        """Raises if particles are at one place that are no excluded pair and have 1/r."""
+    def _refuse_contacts(self, x, box, distance, with_potentials=False):
+        """Raises if particles are nearer than some distance, nm, that are no excluded pair and have 1/r."""
         x, periodic = _on_host(x), {"periodic": 3, "slab": 2, "open": 0}[self._options["boundary"]]
         is_regular = bool(np.all(np.diag(box)[:periodic] > 0)) and np.isfinite(x).all()
         if len(x) != self._count or not is_regular:
@@ -507,7 +518,7 @@ class Solver:
         def may_coincide(i, j):
             return self._have_width(i, j) or is_excluded(i, j)
 
-        pair = contacts.pair_at_one_place(x, box, periodic, 10 * self._nearest(), matters, may_coincide)
+        pair = contacts.pair_at_one_place(x, box, periodic, distance, matters, may_coincide)
         if pair:
             raise ValueError(
                 f"Particles {pair[0]} and {pair[1]} are at one place, where the energy or a potential is infinite: "

@@ -254,6 +254,10 @@ public:
      *  This follows from the positions at hand and from state() alone, so that a run can be continued
      *  exactly. A run that begins as a vapour and ends as a droplet may gain from a new Solver.
      *
+     *  Charges at one place that are no excluded pair and have 1/r are no error, as nobody looks for
+     *  them: they exert no force on each other, and all other forces are right. Energy, virial and
+     *  potentials are finite then, and have no meaning.
+     *
      *  After an error the solver is as before the call: the next valid one gives right results.
      *  (What was being built when memory ran out has replaced the operators before it, as both
      *  together may not fit; they are built again when they are needed.)

@@ -169,8 +169,9 @@ TYPED_TEST(RequestedAccuracy, IsMetOrRefusedInEveryKindOfSystem)
             met += expectKept<Real>(reference, options) ? 1 : 0;
         }
     }
-    // To refuse everything is no way to keep a promise.
-    EXPECT_GE(met, tried / 2);
+    // To refuse is no way to keep a promise: single precision has all of this; double precision misses
+    // 1e-8 where a molecule is in a box a thousand times as wide
+    EXPECT_GE(met, sizeof(Real) == 4 ? tried : tried - tried / 10);
 }
 
 //! Nothing is refused: all of these are dense, and single precision has them to 1e-5.

@@ -8,8 +8,10 @@
  */
 #include "test_support.h"
 
+#include <algorithm>
 #include <functional>
 #include <limits>
+#include <random>
 
 namespace farfield
 {
@@ -381,6 +383,40 @@ TEST(CellSize, MayBeTheBoxEdgeInEitherPrecision)
                     { "cellSize" },
                     [&]() { tooLarge.evaluate(x, box, f); });
     }
+}
+
+//! A cluster of 2 nm in a box of 10 000 nm, whose cells are as wide as the box.
+template<class Real>
+void prepareClusterInAVoid(Solver<Real>* solver)
+{
+    constexpr int c_charges      = 200;
+    constexpr double c_box[3][3] = { { 1e4, 0, 0 }, { 0, 1e4, 0 }, { 0, 0, 1e4 } };
+    std::mt19937 random(8);
+    std::uniform_real_distribution<double> uniform(0, 2);
+    std::vector<Real> x(3 * c_charges), q;
+    std::generate(x.begin(), x.end(), [&] { return static_cast<Real>(uniform(random)); });
+    for (int i = 0; i < c_charges; ++i)
+    {
+        q.push_back(i % 2 == 0 ? Real(1) : Real(-1));
+    }
+    solver->setCharges(q.data(), c_charges);
+    solver->prepare(x.data(), c_box);
+}
+
+//! What single precision does not resolve, and double precision does.
+TEST(Accuracy, BeyondAPrecisionIsRefusedInItsName)
+{
+    Options options;
+    options.device   = Device::Cpu;
+    options.threads  = 1;
+    options.accuracy = 1e-5;
+    Solver<float> single(options);
+    expectError(ErrorCode::InvalidArgument,
+                { "The accuracy 1e-05 cannot be reached", "in single precision" },
+                [&] { prepareClusterInAVoid(&single); });
+    Solver<double> twice(options);
+    EXPECT_NO_THROW(prepareClusterInAVoid(&twice));
+    EXPECT_FALSE(twice.setup().isBestEffort);
 }
 
 TEST(Version, HasThreeNumbers)

@@ -6,7 +6,10 @@
 /*! \file
  *  \brief Forces: against Ewald in every box, as gradients, by engine, by thread.
  */
+#include <cmath>
+
 #include <map>
+#include <utility>
 
 #include "test_support.h"
 
@@ -184,6 +187,26 @@ TYPED_TEST(Forces, SeeAGridOffsetAsAShiftOfEverything)
             EXPECT_GT(relativeError(moved.forces, start.forces), 1e-5);
         }
     }
+}
+
+//! They have no direction between them; all other forces are what they are.
+TYPED_TEST(Forces, OfChargesAtOnePlaceAreThoseWithoutTheirPair)
+{
+    using Real     = typename TypeParam::Real;
+    System charges = rounded<Real>(randomCharges(namedBox("triclinic", 8.0), 100, 9));
+    System apart   = charges;
+    for (const auto& [i, j] : { std::pair(0, 1), std::pair(10, 12) })
+    {
+        charges.positions[i] = charges.positions[j];
+        apart.positions      = charges.positions;
+        apart.exclusions.emplace_back(i, j);
+    }
+    const Evaluation exact = ewald(apart);
+    Solver<Real> solver(TypeParam::options());
+    load(solver, charges);
+    const Evaluation result = evaluate(solver, charges);
+    EXPECT_LE(relativeError(result.forces, exact.forces), TypeParam::options().accuracy);
+    EXPECT_TRUE(std::isfinite(result.energy));
 }
 
 TYPED_TEST(Forces, AreAdded)

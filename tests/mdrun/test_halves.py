@@ -3,6 +3,7 @@
 files that stand in for it."""
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -64,12 +65,12 @@ def shell(folder, commands, **variables):
     )
 
 
-def configured(folder, text):
-    """The messages of CMake for a project with these lines."""
+def configured(folder, text, *options):
+    """The messages of CMake for a project with these lines, in a new build folder."""
     (folder / "CMakeLists.txt").write_text(
         f"cmake_minimum_required(VERSION 3.25)\nproject(p LANGUAGES CXX)\ninclude({ROOT}/cmake/optional.cmake)\n{text}"
     )
-    words = ["cmake", "-S", folder, "-B", folder / "build"]
+    words = ["cmake", "--fresh", "-S", folder, "-B", folder / "build", *options]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -111,6 +112,145 @@ def test_nccl_that_does_not_compile_counts_as_none(tmp_path):
         'message(STATUS "works: ${farfield_nccl_works}.")\n',
     )
     assert "works: ." in said
+
+
+# The call of CMake by which the tests and, in a patch, GROMACS look for NCCL; "used" is what is linked.
+OF_TESTS = """
+farfield_find_nccl()
+if(farfield_nccl_works)
+    set(used ${NCCL_LIBRARY})
+endif()
+"""
+OF_GROMACS = """
+add_library(fmm STATIC nothing.cpp)
+{}
+get_target_property(used fmm LINK_LIBRARIES)
+"""
+
+
+def looks_for_nccl(where):
+    if where == "tests":
+        assert "farfield_find_nccl()" in (ROOT / "tests/CMakeLists.txt").read_text()
+        return OF_TESTS
+    patch = (ROOT / "gromacs_patch/0015-farfield.patch").read_text()
+    lines = re.search(r"^\+ +find_path\(NCCL_INCLUDE_DIR .*?^\+ +endif\(\)", patch, re.MULTILINE | re.DOTALL)
+    return OF_GROMACS.format(re.sub(r"^\+", "", lines[0], flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("where", ["tests", "GROMACS"])
+def test_nccl_of_the_system_is_not_linked_where_it_is_off(tmp_path, where):
+    """FARFIELD_NCCL=OFF turns into NCCL_INCLUDE_DIR=OFF, as the next test has it."""
+    (tmp_path / "nccl.h").write_text("inline int ncclGetVersion(int* version) { return *version = 0; }\n")
+    (tmp_path / "nothing.cpp").write_text("")
+    (tmp_path / "libnccl.so.2").write_text("INPUT(-lm)\n")
+    text = looks_for_nccl(where) + 'message(STATUS "used: ${used}.")\n'
+    system = [f"-DCMAKE_INCLUDE_PATH={tmp_path}", f"-DCMAKE_LIBRARY_PATH={tmp_path}"]
+    assert f"used: {tmp_path}/libnccl.so.2." in configured(tmp_path, text, *system)
+    assert re.search(r"used: (used-NOTFOUND)?\.", configured(tmp_path, text, *system, "-DNCCL_INCLUDE_DIR=OFF"))
+
+
+@pytest.mark.parametrize(
+    "choice, gpus, has", [("OFF", 2, False), ("AUTO", 1, False), ("AUTO", 2, True), ("ON", 1, True), ("", 2, True)]
+)
+def test_nccl_is_that_of_the_package_or_none(tmp_path, stand_in, choice, gpus, has):
+    """Where FARFIELD_NCCL is OFF nothing is fetched, and CMake is told to look for none."""
+    stand_in("nvidia-smi", f"seq -f 'GPU %g: some' 1 {gpus}")
+    package = tmp_path / "python/lib/python3.11/site-packages/nvidia/nccl"
+    (package / "lib").mkdir(parents=True)
+    (package / "lib/libnccl.so.2").write_text("")
+    done = shell(
+        tmp_path,
+        """
+gpuFound=90-real CUDACXX=/nowhere/nvcc
+installPythonPackages() { touch fetched; pythonPrefix=$PWD/python; }
+chooseGromacsGpu > log
+printf '%s\\n' "${gromacsOptions[@]}"
+""",
+        FARFIELD_NCCL=choice,
+    )
+    assert "-DGMX_GPU=CUDA" in done.stdout.split(), done.stderr
+    wanted = [f"-DNCCL_INCLUDE_DIR={package}/include", f"-DNCCL_LIBRARY={package}/lib/libnccl.so.2"]
+    assert [word for word in done.stdout.split() if "NCCL" in word] == (wanted if has else ["-DNCCL_INCLUDE_DIR=OFF"])
+    assert (tmp_path / "fetched").exists() == has
+
+
+@pytest.fixture
+def debian_gromacs(stand_in, mpi_without_headers):
+    """What "apt install gromacs" brings: programs of another version, and Open MPI without its headers."""
+    for name in ("gmx", "gmx_d"):
+        stand_in(name, "echo 'GROMACS version:    2022.5-Debian_2022.5_2'")
+    stand_in("mpirun", "exit 0")
+
+
+@pytest.mark.parametrize("mpi, wanted", [("ON", {"libopenmpi-dev"}), ("OFF", set())])
+def test_gromacs_of_debian_lacks_headers_alone(tmp_path, debian_gromacs, mpi, wanted):
+    done = shell(tmp_path, f"mpi={mpi}; missingPackages test")
+    assert set(done.stdout.split()) & {"gromacs", "openmpi-bin", "libopenmpi-dev"} == wanted, done.stderr
+
+
+def test_gromacs_of_debian_is_not_what_is_tested(tmp_path, debian_gromacs):
+    """But its gmx_d is the reference."""
+    (tmp_path / "build/share/gromacs").mkdir(parents=True)
+    (tmp_path / "build/share/gromacs/origin").write_text("/some/where\n")
+    done = shell(
+        tmp_path,
+        """
+eval "$(sed -n '/^setUpTests()/,/^}/p' "$root/quickstart.sh")"
+for work in setUpTools chooseCuda buildFarfield buildGromacs setUpTestPython fetchRegressionTests; do
+    eval "$work() { :; }"
+done
+build=$PWD/build mpi=OFF regressionTests=there
+setUpTests
+python3 -c "import sys; sys.path[:0] = ['$root', '$root/python']
+from tests.support.gmx.environment import gmx_double
+print(gmx_double().program)"
+echo "$GMX $GROMACS_SOURCE_DIR"
+""",
+    )
+    expected = [tmp_path / "bin/gmx_d", tmp_path / "build/bin/gmx", "/some/where/gromacs-patched"]
+    assert done.stdout.split() == list(map(str, expected)), done.stderr
+
+
+@pytest.fixture
+def python_that_installs_cmake(tmp_path, stand_in):
+    """Stands in for pip as well; the file "installed" has what it was asked for."""
+    stand_in(
+        "pip",
+        """echo "$@" >> installed
+[ ! -e offline ] || exit 1
+printf '#!/bin/sh\\necho "cmake version 3.31.6"\\n' > "${0%/*}/cmake"
+chmod +x "${0%/*}"/cmake""",
+    )
+    stand_in("python3", f'mkdir -p "$3/bin"; cp {tmp_path}/bin/pip "$3/bin/python3"')
+    return tmp_path / "installed"
+
+
+@pytest.mark.parametrize("version", ["3.25.1", "3.5.9", "2.8.12.2"])
+def test_an_older_cmake_is_no_cmake(tmp_path, stand_in, python_that_installs_cmake, version):
+    """A newer one is installed, once, and goes before it."""
+    stand_in("cmake", f"echo 'cmake version {version}'")
+    for _ in range(2):
+        done = shell(tmp_path, "(setUpCmake); setUpCmake; cmake --version")
+        assert done.stdout.splitlines()[-1] == "cmake version 3.31.6", done.stderr
+    installed = python_that_installs_cmake.read_text().splitlines()
+    assert len(installed) == 1 and installed[0].endswith("cmake>=3.28,<4")
+
+
+@pytest.mark.parametrize("version", ["3.28.0", "3.31.6", "4.1.0"])
+def test_a_new_cmake_is_used(tmp_path, stand_in, python_that_installs_cmake, version):
+    stand_in("cmake", f"echo 'cmake version {version}'")
+    done = shell(tmp_path, "setUpCmake; cmake --version")
+    assert done.stdout == f"cmake version {version}\n" and not python_that_installs_cmake.exists()
+
+
+def test_a_cmake_that_cannot_be_installed_is_an_error(tmp_path, stand_in, python_that_installs_cmake):
+    """And is tried anew by the next command."""
+    stand_in("cmake", "echo 'cmake version 3.25.1'")
+    (tmp_path / "offline").write_text("")
+    for times in (1, 2):
+        done = shell(tmp_path, "setUpCmake")
+        assert done.returncode == 1 and "CMake 3.28 or newer could not be installed" in done.stderr
+        assert len(python_that_installs_cmake.read_text().splitlines()) == times
 
 
 def test_quickstart_installs_the_other_halves(tmp_path, stand_in, mpi_without_headers):

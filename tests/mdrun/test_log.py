@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What mdrun's log says about the FMM: the set-up at the start, a time per stage at the end."""
 
+import os
 import re
 
 import pytest
 
-from tests.support.gmx import simulation
-from tests.support.gmx.environment import on_gpu
-from tests.support.gmx.mdp import FMM, settings
+from farfield.gromacs.machine import usable_cores
+from tests.support.gmx import simulation, systems
+from tests.support.gmx.environment import gmx, on_gpu
+from tests.support.gmx.mdp import FIXED_FMM, FMM, settings
 from tests.support.gmx.simulation import reproducible, simulate
 
 LENGTH = {"nsteps": 20, "nstlist": 10, "gen-vel": "yes", "gen-temp": 300}
@@ -53,6 +55,81 @@ def test_the_log_ends_with_a_time_per_stage(log):
     total = times.pop("Total")
     assert total > 0
     assert sum(times.values()) == pytest.approx(total, abs=resolution * len(times))
+
+
+ON_CPU = {"fmm-farfield-device": "cpu"}
+NOT_PINNED = "not pinned: slow if other programs use the cores, see -pin"
+
+
+@pytest.fixture(scope="module")
+def devices(tmp_path_factory, water):
+    """devices(threads, pin): what the log says of the device of a run on so many threads."""
+    folder = tmp_path_factory.mktemp("pinned")
+    entries = settings(FIXED_FMM, ON_CPU)
+    simulation.grompp(folder, "run", entries, water.conf, water.top).ok()
+
+    def of(threads, pin):
+        flags = ["-deffnm", "run", "-ntmpi", 1, "-ntomp", threads, "-pin", pin]
+        gmx()("mdrun", *flags, folder=folder)
+        log = simulation.Run(folder, "run").log
+        if pin == "on" and re.search(r"NOTE:.*(?:[Aa]ffinity|pinning)", log):
+            pytest.skip("mdrun cannot pin threads here")
+        return value(log, "device")
+
+    return of
+
+
+def test_the_log_says_where_threads_are_not_pinned(devices):
+    """Where there are several: a single one waits for nobody."""
+    if usable_cores() < 2:
+        pytest.skip("there is no second core to go to")
+    assert devices(2, "off").endswith(f", 2 OpenMP threads, {NOT_PINNED}")
+    assert devices(1, "off").endswith(", 1 OpenMP thread")
+    assert devices(2, "on").endswith(", 2 OpenMP threads")
+
+
+def share_of_waiting(log):
+    """Per cent of the time, as the table and as the line below it have it; None where they do not."""
+    table = log[log.index("FMM (farfield) wall-clock time per stage") :].split("\n\n")[0]
+    row = re.search(r"^ +Waiting .* (\S+)$", table, re.MULTILINE)
+    line = re.search(
+        r"Threads waited for each other for (\d+) % of this time. Other programs use the cores, or fewer threads "
+        r"\(-ntomp\) are as fast.",
+        table,
+    )
+    return float(row[1]) if row else None, int(line[1]) if line else None
+
+
+@pytest.fixture
+def one_core():
+    """Programs that are started have a single one."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    yield
+    os.sched_setaffinity(0, before)
+
+
+def test_the_log_says_where_threads_wait_for_each_other(work, one_core):
+    """Four threads that take turns on a core, and 64 ions that give them little to do."""
+    ions = systems.ion_crystal(work, cells=2, constant=1.2)
+    little = {"fmm-farfield-order": 2, "fmm-farfield-cell-size": 0.8}
+    entries = settings(FIXED_FMM, ON_CPU, little, {"nsteps": 2000, "dt": 1e-6, "nstlist": 200})
+    simulation.grompp(work, "run", entries, ions.conf, ions.top).ok()
+    simulation.mdrun(work, "run", ntomp=4).ok()
+    in_table, told = share_of_waiting(simulation.Run(work, "run").log)
+    assert in_table > 50
+    assert told == pytest.approx(in_table, abs=0.6)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_log_does_not_tell_of_little_waiting(work, water, threads):
+    entries = settings(LENGTH, FIXED_FMM, ON_CPU)
+    simulation.grompp(work, "run", entries, water.conf, water.top).ok()
+    simulation.mdrun(work, "run", ntomp=threads).ok()
+    in_table, told = share_of_waiting(simulation.Run(work, "run").log)
+    assert (in_table is None) == (threads == 1)
+    # with two threads it depends on what else the machine does
+    assert in_table >= 40 if told else (in_table or 0) <= 40
 
 
 def test_the_log_cites_the_method(log):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from examples import membrane, protein
-from tests.support.gmx import environment, reference, systems
+from tests.support.gmx import environment, mdp, reference, systems
 from tests.support.gmx.mdp import FMM, settings
 from tests.support.gmx.simulation import rms, simulate
 
@@ -95,8 +95,11 @@ CL {0}
 """
 
 
-def test_what_cannot_be_reached_is_said_once_and_ends_no_run(work):
-    """In the second frame ions come so near each other that mixed precision does not resolve their forces."""
+NEAR = {"rcoulomb": 0.68, "rvdw": 0.68, "fmm-farfield-accuracy": 1e-5, "nstxout": 1, "nstfout": 1}
+
+
+def rerun_of_ions_that_coincide(work, *changes):
+    """In the second frame of three ions come so near each other that cells do not resolve their distance."""
     crystal = systems.ion_crystal(work, cells=3, constant=0.5, displacement=0.02)
     s = systems.read_gro(crystal.conf)
     sodium, chloride = np.split(s.x, 2)
@@ -105,7 +108,26 @@ def test_what_cannot_be_reached_is_said_once_and_ends_no_run(work):
         for x in (chloride, sodium + [1e-4, 0, 0], sodium + [0, 2e-4, 0]):
             systems.write_gro(work / "frame.gro", replace(s, x=np.concatenate([sodium, x])))
             frames.write((work / "frame.gro").read_text())
-    entries = settings({"rcoulomb": 0.68, "rvdw": 0.68}, FMM, {"fmm-farfield-accuracy": 1e-5})
-    run = simulate(work, "run", entries, crystal, ["-rerun", "frames.gro"])
+    return simulate(work, "run", settings(NEAR, *changes), crystal, ["-rerun", "frames.gro"])
+
+
+@pytest.mark.parametrize("boundary", [FMM, mdp.SLAB], ids=["periodic", "slab"])
+def test_what_cannot_be_reached_is_said_once_and_ends_no_run(work, boundary):
+    """Mixed precision does not resolve forces of ions that nearly coincide."""
+    run = rerun_of_ions_that_coincide(work, boundary)
     assert run.log.count("The requested FMM accuracy is not reached") == 1
     assert len(run.energies["Potential"]) == 3
+
+
+@pytest.mark.parametrize("cells", [{}, {"fmm-farfield-cell-size": 0.35, "fmm-farfield-direct-range": 1}])
+def test_without_images_ions_may_nearly_coincide(work, cells):
+    """Then distances are those of the positions as they are given, not as they are in cells."""
+    run = rerun_of_ions_that_coincide(work, mdp.VACUUM, cells)
+    assert "The requested FMM accuracy is not reached" not in run.log
+    assert len(run.frames) == 3
+    for frame in run.frames:
+        q = np.repeat([1.0, -1.0], len(frame.x) // 2)
+        d = frame.x[:, None] - frame.x
+        r = np.linalg.norm(d, axis=-1) + np.where(np.eye(len(q)), np.inf, 0)
+        exact = 138.935458 * np.einsum("i,j,ijk,ij->ik", q, q, d, r**-3)
+        assert rms(frame.f - exact) < 1e-5 * rms(exact)

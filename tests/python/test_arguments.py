@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import farfield
+from farfield import contacts
 
 Q = np.array([1.0, -1.0, 1.0, -1.0])
 X = np.random.default_rng(1).random((4, 3))
@@ -121,6 +122,43 @@ def test_charges_at_one_place_are_refused(boundary, dtype):
     assert abs(own.evaluate(x, BOX).energy) < 1e6
     with pytest.raises(ValueError, match="Particles 7 and 31 are at one place"):
         own.evaluate(x, BOX, potentials=True)
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "slab", "open"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_charges_at_one_place_are_refused_where_their_energies_cancel(boundary, dtype):
+    """Two pairs, of like and of unlike charges: nothing large is left of their sum."""
+    x = np.random.default_rng(2).random((40, 3))
+    x[31], x[12] = x[7], x[9]
+    own = farfield.Solver(1e-3, dtype, boundary=boundary, device="cpu", threads=1)
+    own.set_charges(np.where(np.arange(40) % 2, 1.0, -1.0))
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"Particles (7 and 31|9 and 12) are at one place"):
+            own.evaluate(x, BOX)
+    with pytest.raises(ValueError, match="are at one place"):
+        own.group_energies(x, BOX, np.zeros(40, int))
+    own.set_exclusions([(31, 7), (9, 12)])
+    assert abs(own.evaluate(x, BOX).energy) < 1e6
+    # what was accepted with exclusions, and with widths, is not without
+    own.set_exclusions([])
+    with pytest.raises(ValueError, match="are at one place"):
+        own.evaluate(x, BOX)
+    own.set_near_function("thole", np.full(40, 0.005))
+    assert abs(own.evaluate(x, BOX).energy) < 1e6
+    own.set_near_function("coulomb")
+    with pytest.raises(ValueError, match="are at one place"):
+        own.evaluate(x, BOX)
+
+
+def test_evaluations_after_the_first_do_not_search_for_such_charges(monkeypatch):
+    searches = []
+    monkeypatch.setattr(contacts, "groups_at_one_place", lambda *given: searches.append(given) or [])
+    own = solver(boundary="open")
+    for others, expected in ((Q, 1), (2 * Q, 1), (Q[:3], 2)):
+        own.set_charges(others)
+        for _ in range(3):
+            own.evaluate(X[: len(others)])
+        assert len(searches) == expected
 
 
 def test_charges_near_each_other_are_not_at_one_place():
