@@ -8,16 +8,21 @@ namespace farfield
 namespace
 {
 
-/*! \brief Sizes of the kernel: a function takes registers, and instructions for each target. */
+//! Sizes of the kernel: fewer targets than those of 1/r, as a function takes registers.
 template<class Real, NearSums Sums>
 struct Sizes
 {
     using Usual = P2pSizes<4, 2, 0, 3>;
 };
+template<NearSums Sums>
+struct Sizes<float, Sums>
+{
+    using Usual = P2pSizes<8, 4, 0, 3>;
+};
 template<>
 struct Sizes<float, NearSums::None>
 {
-    using Usual = P2pSizes<8, 4, 0, 4>;
+    using Usual = P2pSizes<12, 6, 0, 4>;
 };
 
 } // namespace

@@ -70,7 +70,7 @@ public:
         // keeps coinciding sites finite, with zero force
         const Real c_tiny = Real(1e-20);
         Real gx = 0, gy = 0, gz = 0, phi = 0, excess = 0;
-        law_.begin(of);
+        law_.begin(of, s.q);
         if (Shape::c_held < c_targets)
         {
             asm volatile("" ::: "memory"); // loaded anew, not kept in registers
@@ -79,13 +79,16 @@ public:
         {
             const Real4<Real> target = this->target(k);
             const Real dx = target.x - s.x, dy = target.y - s.y, dz = target.z - s.z;
-            const Real r2                 = fma(dx, dx, fma(dy, dy, fma(dz, dz, c_tiny)));
-            const PairValues<Real> values = law_.pair(k, target.w * s.q, r2);
-
-            Real f = values.force;
-            if (Masked)
+            const Real r2 = fma(dx, dx, fma(dy, dy, fma(dz, dz, c_tiny)));
+            const Real y  = inverseRoot(r2);
+            // q q / r^3
+            Real f = (target.w * s.q * y) * (y * y);
+            // what the law takes comes below
+            const bool isTaken = law_.takes(k, r2);
+            const bool isMet   = (!Masked || (keep >> k & 1U) != 0) && !isTaken;
+            if (Masked || c_takesPairs)
             {
-                f = (keep >> k & 1U) != 0 ? f : Real(0);
+                f = isMet ? f : Real(0);
             }
             fx_[k] = fma(f, dx, fx_[k]);
             fy_[k] = fma(f, dy, fy_[k]);
@@ -98,20 +101,35 @@ public:
             }
             if (Shape::c_energy)
             {
-                Real potential = values.potential;
-                if (Masked)
+                Real potential = refined(y, r2);
+                if (Masked || c_takesPairs)
                 {
-                    potential = (keep >> k & 1U) != 0 ? potential : Real(0);
+                    potential = isMet ? potential : Real(0);
                 }
                 phi = fma(target.w, potential, phi);
             }
-            if (Shape::c_excess)
-            {
-                const bool isMet = !Masked || (keep >> k & 1U) != 0;
-                excess           = fma(target.w, isMet ? values.excess : Real(0), excess);
-            }
         };
         forFirst<Shape::c_least, Shape::c_step, c_targets>(count_, pair);
+        if constexpr (c_takesPairs)
+        {
+            // of a lane one after the other: few lanes have many, and the law is long
+            for (unsigned int left = law_.taken() & (Masked ? keep : c_all); left != 0;
+                 left &= left - 1)
+            {
+                const int k              = __ffs(static_cast<int>(left)) - 1;
+                const Real4<Real> target = targets_[k];
+                const Real dx = target.x - s.x, dy = target.y - s.y, dz = target.z - s.z;
+                const Real r2    = fma(dx, dx, fma(dy, dy, fma(dz, dz, c_tiny)));
+                const auto terms = law_.terms(k, r2);
+                const Real f     = target.w * s.q * terms.slope;
+                addTo(k, f, dx, dy, dz);
+                gx     = fma(-f, dx, gx);
+                gy     = fma(-f, dy, gy);
+                gz     = fma(-f, dz, gz);
+                phi    = fma(target.w, fma(r2, terms.slope, terms.excess), phi);
+                excess = fma(target.w, terms.excess, excess);
+            }
+        }
         if (Shape::c_energy)
         {
             sums->energy += static_cast<double>(s.q) * static_cast<double>(phi);
@@ -166,8 +184,21 @@ public:
     }
 
 private:
-    static constexpr int c_targets = Shape::c_targets;
+    static constexpr int c_targets     = Shape::c_targets;
+    static constexpr bool c_takesPairs = Shape::Law::c_takesPairs;
 
+    //! Adds f (x, y, z) to the force of a target; its number need not be known to the compiler.
+    __device__ __forceinline__ void addTo(int target, Real f, Real x, Real y, Real z)
+    {
+#pragma unroll
+        for (int k = 0; k < c_targets; k++)
+        {
+            const Real part = k == target ? f : Real(0);
+            fx_[k]          = fma(part, x, fx_[k]);
+            fy_[k]          = fma(part, y, fy_[k]);
+            fz_[k]          = fma(part, z, fz_[k]);
+        }
+    }
     __device__ __forceinline__ Real4<Real> target(int k) const
     {
         return (k < Shape::c_held) ? held_[k] : targets_[k];

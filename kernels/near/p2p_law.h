@@ -4,8 +4,8 @@
 /*! \file
  *  \brief What the near-field kernel computes of a pair: 1/r, or another function.
  *
- *  A law says what a source and the targets have besides position and charge, and what follows for a
- *  pair. The kernel has the same loops for every law.
+ *  A law says what sources and targets have besides position and charge, which pairs it takes out of
+ *  the sum of 1/r, and what these have instead. The kernel has the same loops for every law.
  */
 #ifndef FARFIELD_KERNELS_NEAR_P2P_LAW_H
 #define FARFIELD_KERNELS_NEAR_P2P_LAW_H
@@ -16,27 +16,14 @@
 
 namespace farfield
 {
-namespace p2pDetail
-{
-
-//! What is needed of a pair.
-template<class Real>
-struct PairValues
-{
-    Real force;     //!< q q s, see near_function.h
-    Real potential; //!< f, if the energy is wanted
-    Real excess;    //!< see SmoothTerms, where the law has any
-};
-
-} // namespace p2pDetail
 
 //! All pairs have 1/r.
 template<class Real_>
 struct CoulombLaw
 {
-    using Real                        = Real_;
-    using Arguments                   = P2pArguments<Real>;
-    static constexpr bool c_hasExcess = false;
+    using Real                         = Real_;
+    using Arguments                    = P2pArguments<Real>;
+    static constexpr bool c_takesPairs = false;
 
     //! What a source has.
     struct OfSource
@@ -53,18 +40,10 @@ struct CoulombLaw
         __device__ __forceinline__ explicit Targets(const CoulombLaw& /*law*/) {}
         //! Between two __syncwarp(). \param[in] first, count  sorted particles
         __device__ __forceinline__ void load(int /*lane*/, int /*first*/, int /*count*/) {}
-        //! The source that pair() is about from here on.
-        __device__ __forceinline__ void begin(const OfSource& /*of*/) {}
-        /*! \param[in] k   number of the target
-         *  \param[in] qq  product of the charges
-         *  \param[in] r2  squared distance, nm^2, not 0 */
-        __device__ __forceinline__ p2pDetail::PairValues<Real> pair(int /*k*/,
-                                                                    Real qq,
-                                                                    Real r2) const
-        {
-            const Real y = p2pDetail::inverseRoot(r2);
-            return { (qq * y) * (y * y), p2pDetail::refined(y, r2), 0 };
-        }
+        //! The source of the pairs from here on. \param[in] q  its charge
+        __device__ __forceinline__ void begin(const OfSource& /*of*/, Real /*q*/) {}
+        //! Whether the law takes a pair. \param[in] k  number of the target
+        __device__ __forceinline__ bool takes(int /*k*/, Real /*r2*/) const { return false; }
     };
 };
 
@@ -80,57 +59,70 @@ template<class Real_>
 class FunctionLaw
 {
 public:
-    using Real                        = Real_;
-    using Arguments                   = FunctionArguments<Real>;
-    static constexpr bool c_hasExcess = true;
+    using Real                         = Real_;
+    using Arguments                    = FunctionArguments<Real>;
+    static constexpr bool c_takesPairs = true;
 
-    //! See CoulombLaw.
     struct OfSource
     {
         Real term; //!< see NearFunctionView::terms
     };
-    __device__ __forceinline__ explicit FunctionLaw(const Arguments& task) : of_(task.functions) {}
+    __device__ __forceinline__ explicit FunctionLaw(const Arguments& task) :
+        functions_(task.functions)
+    {
+    }
     __device__ __forceinline__ void fetch(int index, OfSource* of) const
     {
-        of->term = __ldg(of_.terms + index);
+        of->term = __ldg(functions_.terms + index);
     }
 
+    //! See CoulombLaw.
     template<class Shape>
     class Targets
     {
     public:
         __device__ __forceinline__ explicit Targets(const FunctionLaw& law) :
-            of_(law.of_), terms_(room())
+            functions_(law.functions_), terms_(room())
         {
         }
         __device__ __forceinline__ void load(int lane, int first, int count)
         {
-            const Real term = lane < count ? __ldg(of_.terms + first + lane) : of_.narrow();
+            const Real term =
+                    lane < count ? __ldg(functions_.terms + first + lane) : functions_.narrow();
             if (lane < Shape::c_targets)
             {
                 terms_[lane] = term;
             }
-            wide_ = __ballot_sync(p2pDetail::c_all, of_.isWide(term));
+            wide_ = __ballot_sync(p2pDetail::c_all, functions_.isWide(term));
+            all_  = __ballot_sync(p2pDetail::c_all, lane < count);
         }
-        __device__ __forceinline__ void begin(const OfSource& of)
+        __device__ __forceinline__ void begin(const OfSource& of, Real q)
         {
-            const bool isWide = of_.isWide(of.term);
-            const bool ofBoth = of_.isOfPair(true, false); // a narrow one has the function, too
-            source_           = of.term;
-            others_ = isWide ? (ofBoth ? p2pDetail::c_all : wide_) : (ofBoth ? wide_ : 0U);
+            const bool isWide       = functions_.isWide(of.term);
+            const bool needsBoth    = !functions_.isOfPair(true, false);
+            const unsigned ofWide   = needsBoth ? wide_ : all_;
+            const unsigned ofNarrow = needsBoth ? 0U : wide_;
+            // behind the last source there are some without charge
+            others_ = q == 0 ? 0U : isWide ? ofWide : ofNarrow;
+            source_ = of.term;
+            taken_  = 0;
         }
-        __device__ __forceinline__ p2pDetail::PairValues<Real> pair(int k, Real qq, Real r2) const
+        __device__ __forceinline__ bool takes(int k, Real r2)
         {
-            const Real y                       = p2pDetail::inverseRoot(r2);
-            const Real inverse                 = Shape::c_energy ? p2pDetail::refined(y, r2) : y;
-            p2pDetail::PairValues<Real> values = { (qq * y) * (y * y), inverse, 0 };
-            if ((others_ >> k & 1U) != 0 && r2 < of_.range2)
-            {
-                const auto terms = smoothTerms(
-                        of_.function, r2, inverse, inverseWidth(of_.rule, terms_[k], source_));
-                values = { qq * terms.slope, terms.excess + r2 * terms.slope, terms.excess };
-            }
-            return values;
+            const bool isTaken = (others_ >> k & 1U) != 0 && r2 < functions_.range2;
+            taken_ |= isTaken ? 1U << k : 0U;
+            return isTaken;
+        }
+        //! A bit for each target whose pair with the source the law has taken.
+        __device__ __forceinline__ unsigned int taken() const { return taken_; }
+        //! What such a pair has. \param[in] r2  squared distance, nm^2, not 0
+        __device__ __forceinline__ SmoothTerms<Real> terms(int k, Real r2) const
+        {
+            const Real y = p2pDetail::inverseRoot(r2);
+            return smoothTerms(functions_.function,
+                               r2,
+                               Shape::c_energy ? p2pDetail::refined(y, r2) : y,
+                               inverseWidth(functions_.rule, terms_[k], source_));
         }
 
     private:
@@ -141,16 +133,16 @@ public:
             return terms[threadIdx.x / c_warp];
         }
 
-        NearFunctionView<Real> of_;
+        NearFunctionView<Real> functions_;
         Real* terms_;
-        unsigned int wide_ = 0; //!< a bit for each target that has a width
-        unsigned int others_ =
-                0; //!< a bit for each whose pair with the source is not of 1/r within the range
-        Real source_ = 0;
+        Real source_ = 0; //!< term of the source
+        //! A bit for each target: that has a width; that is there; that may have a function with the source.
+        unsigned int wide_ = 0, all_ = 0, others_ = 0;
+        unsigned int taken_ = 0;
     };
 
 private:
-    NearFunctionView<Real> of_;
+    NearFunctionView<Real> functions_;
 };
 
 } // namespace farfield

@@ -25,7 +25,7 @@ struct P2pWork
     static constexpr bool c_energy    = Sums != NearSums::None;
     static constexpr bool c_virial    = Sums == NearSums::EnergyAndVirial;
     static constexpr bool c_reactions = ThirdLaw || c_virial; //!< forces on sources are needed
-    static constexpr bool c_excess    = c_virial && Law::c_hasExcess;
+    static constexpr bool c_excess    = c_virial && Law::c_takesPairs;
 };
 
 /*! \brief Sizes of the kernel at compile time.
