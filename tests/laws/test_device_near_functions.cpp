@@ -110,7 +110,7 @@ TYPED_TEST(DeviceNearFunctions, GiveTheForcesOfTheCpu)
                 caller.put(system);
                 Request request = forcesAt(step);
                 request.energy = request.virial = step % 4 == 3;
-                if (step >= 6 && !request.energy)
+                if (step >= 6 && step != 12 && !request.energy)
                 {
                     if (!graph || mustRecordAgain(caller.solver()))
                     {
