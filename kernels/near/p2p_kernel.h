@@ -85,10 +85,13 @@ public:
             Real f = (target.w * s.q * y) * (y * y);
             // what the law takes comes below
             const bool isTaken = law_.takes(k, r2);
-            const bool isMet   = (!Masked || (keep >> k & 1U) != 0) && !isTaken;
-            if (Masked || c_takesPairs)
+            if (Masked)
             {
-                f = isMet ? f : Real(0);
+                f = (keep >> k & 1U) != 0 ? f : Real(0);
+            }
+            if (c_takesPairs)
+            {
+                f = isTaken ? Real(0) : f;
             }
             fx_[k] = fma(f, dx, fx_[k]);
             fy_[k] = fma(f, dy, fy_[k]);
@@ -102,9 +105,13 @@ public:
             if (Shape::c_energy)
             {
                 Real potential = refined(y, r2);
-                if (Masked || c_takesPairs)
+                if (Masked)
                 {
-                    potential = isMet ? potential : Real(0);
+                    potential = (keep >> k & 1U) != 0 ? potential : Real(0);
+                }
+                if (c_takesPairs)
+                {
+                    potential = isTaken ? Real(0) : potential;
                 }
                 phi = fma(target.w, potential, phi);
             }
@@ -416,17 +423,21 @@ template<class Shape, class Real>
 __device__ __forceinline__ void addTotals(const P2pArguments<Real>& task, const OwnSums& sums)
 {
     // without the third law both directions of a pair were counted
-    const double pair = Shape::c_thirdLaw ? 1 : 0.5;
-    double own[8]     = { pair * sums.energy };
-    double* to[8]     = { &task.totals->energy };
+    const double pair    = Shape::c_thirdLaw ? 1 : 0.5;
+    constexpr int c_most = Shape::c_excess ? 8 : 7;
+    double own[c_most]   = { pair * sums.energy };
+    double* to[c_most]   = { &task.totals->energy };
     for (int k = 0; k < 6; k++)
     {
         own[1 + k] = -0.5 * pair * sums.virial[k];
         to[1 + k]  = &task.totals->virial[k];
     }
-    own[7] = 0.5 * pair * sums.excess;
-    to[7]  = &task.totals->excess;
-    addInOrder<Shape::c_excess ? 8 : Shape::c_virial ? 7 : 1>(own, task.sums, to);
+    if constexpr (Shape::c_excess)
+    {
+        own[7] = 0.5 * pair * sums.excess;
+        to[7]  = &task.totals->excess;
+    }
+    addInOrder<Shape::c_virial ? c_most : 1>(own, task.sums, to);
 }
 
 } // namespace p2pDetail
