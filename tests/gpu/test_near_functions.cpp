@@ -37,16 +37,16 @@ constexpr double c_range = 0.4;
 
 const std::vector<NearCase> c_cases = {
     { "cube", 36, 0.5 },
-    { "triclinic", 333, 0.4 },                // about a tile of sources and a part of another
-    { "rectangular", 500, 0.25 },             // most cells hold one particle
-    { "octahedron", 500, 0.2, 2 },            //
-    { "triclinic", 700, 0.15 },               // the range is larger than near cells
-    { "cube", 700, 0.15, 2, true },           //
-    { "octahedron", 333, 0.4, 1, true },      //
-    { "cube", 900, 1.0 },                     // 110 particles in a cell
-    { "dodecahedron_hexagon", 500, 0.15, 1 }, //
-    { "cube", 200, 1.9 },                     // one cell, which meets its own images
-    { "long", 300, 0.15 },                    // mostly empty cells
+    { "triclinic", 333, 0.4 },    // about a tile of sources and a part of another
+    { "rectangular", 500, 0.25 }, // most cells hold one particle
+    { "octahedron", 500, 0.2, 2 },
+    { "triclinic", 700, 0.15 }, // the range is larger than near cells
+    { "cube", 700, 0.15, 2, true },
+    { "octahedron", 333, 0.4, 1, true },
+    { "cube", 900, 1.0 }, // 110 particles in a cell
+    { "dodecahedron_hexagon", 500, 0.15, 1 },
+    { "cube", 200, 1.9 },  // one cell, which meets its own images
+    { "long", 300, 0.15 }, // mostly empty cells
 };
 
 std::string describe(const NearCase& c)
