@@ -68,7 +68,9 @@ bool CudaBackend<Real>::makeRoom(const ParticleCounts& counts, double net)
     if (areOthers)
     {
         // what has no memory leaves all as it was
-        makeRoomOnHelpers(counts.takingPart, nearField_.exclusions().any());
+        HelperRoom room = roomOnHelpers();
+        room.particles  = counts.takingPart;
+        makeRoomOnHelpers(room);
         nearField_.resize(counts.takingPart);
         farForces_.resize(counts.takingPart);
         resizeCells(counts);
@@ -85,9 +87,29 @@ void CudaBackend<Real>::setExclusions(const int* offsets, const int* partners, i
 {
     ExclusionRows rows;
     rows.set(offsets, partners, n, threads_);
-    makeRoomOnHelpers(arrays_.takingPart(), !rows.partners().empty());
+    HelperRoom room    = roomOnHelpers();
+    room.excludesPairs = !rows.partners().empty();
+    makeRoomOnHelpers(room);
     nearField_.exclusions().set(rows, n, far());
     history_.replace();
+}
+
+template<class Real>
+void CudaBackend<Real>::setNearPairs(const NearPairs<Real>& pairs)
+{
+    if (ranks_)
+    {
+        Backend<Real>::setNearPairs(pairs); // refuses any
+        return;
+    }
+    if (pairs.any() || nearField_.functions().any())
+    {
+        HelperRoom room   = roomOnHelpers();
+        room.hasFunctions = pairs.any();
+        makeRoomOnHelpers(room);
+        nearField_.functions().set(pairs, far());
+        history_.replace();
+    }
 }
 
 template<class Real>

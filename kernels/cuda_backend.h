@@ -4,7 +4,8 @@
 /*! \file
  *  \brief The CUDA backend: which stage runs in which stream, on whose arrays.
  *
- *  cuda_stages.cpp has the stages, cuda_backend.cpp what is around them.
+ *  cuda_stages.cpp has the stages, cuda_helpers.cpp what is done for helpers, cuda_backend.cpp what is
+ *  around them.
  */
 #ifndef FARFIELD_KERNELS_CUDA_BACKEND_H
 #define FARFIELD_KERNELS_CUDA_BACKEND_H
@@ -49,12 +50,15 @@ public:
 
     void setCharges(const Real* q, int n) override;
     void setExclusions(const int* offsets, const int* partners, int n) override;
+    void setNearPairs(const NearPairs<Real>& pairs) override;
+    bool hasNearFunction() const override { return nearField_.functions().any(); }
     void setFieldCap(double cap) override;
     void build(const Discretisation& d) override;
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override;
     void setVirialStrain(const Mat3& strain) override;
     void sort() override;
     void exclusions() override;
+    void nearFunction() override;
     void p2p() override;
     void p2m() override { farField_.p2m(ours(), far()); }
     void m2m(int level) override { farField_.m2m(level, far()); }
@@ -153,6 +157,8 @@ private:
     FarSums farSums();
 
     NearGrid nearGrid() const;
+    //! The cells beyond near ones that near functions reach.
+    FartherCells fartherCells() const;
 
     //! The helpers of the evaluation at hand, or null.
     NearFieldHelpers<Real>* activeHelpers()
@@ -167,12 +173,17 @@ private:
     //! Loses helpers that need not be had and gain nothing any more; nothing may run, so that reading the
     //! shares waits for nothing.
     void loseLateHelpers();
-    //! As NearFieldHelpers::reserve(). \param[in] particles  that take part
-    void makeRoomOnHelpers(int particles, bool excludesPairs);
-    void makeRoomOnHelpers()
+    //! What helpers need for the particles that there are.
+    HelperRoom roomOnHelpers() const
     {
-        makeRoomOnHelpers(arrays_.takingPart(), nearField_.exclusions().any());
+        return { arrays_.takingPart(),
+                 leafCells(),
+                 nearField_.exclusions().any(),
+                 nearField_.functions().any() };
     }
+    //! As NearFieldHelpers::reserve().
+    void makeRoomOnHelpers(const HelperRoom& room);
+    void makeRoomOnHelpers() { makeRoomOnHelpers(roomOnHelpers()); }
     //! Has them fetch their cells.
     void startHelpers();
 

@@ -65,6 +65,7 @@ void CudaBackend<Real>::exclusions()
     const NearGrid where = nearGrid();
     nearField_.exclusions().subtract(where.box,
                                      where.closeDistance,
+                                     nearField_.functions().given(),
                                      arrays_.positions(),
                                      arrays_.q(),
                                      arrays_.size(),
@@ -73,7 +74,19 @@ void CudaBackend<Real>::exclusions()
                                      stream);
     streams_.awaitIn(stream, Point::Sorted);
     nearField_.exclusions().findClose(cells_.particles(), stream);
+    nearField_.functions().sort(cells_.particles(), stream);
     streams_.reach(Point::ExcludedDone, stream);
+}
+
+template<class Real>
+void CudaBackend<Real>::nearFunction()
+{
+    streams_.awaitIn(streams_.near(), Point::Listed);
+    streams_.awaitIn(streams_.near(), Point::ExcludedDone);
+    addFarther(nearField_.task(cells_, nearGrid(), nearResults()),
+               fartherCells(),
+               nearField_.forces(),
+               streams_.near());
 }
 
 template<class Real>
@@ -160,6 +173,9 @@ void CudaBackend<Real>::addPotentials()
     input.ofPairs     = cells_.ofPairs();
     input.where       = nearGrid();
     input.exclusions  = nearField_.exclusions().view();
+    input.functions   = nearField_.functions().sorted();
+    input.given       = nearField_.functions().given();
+    input.farther     = fartherCells();
     input.x           = arrays_.positions();
     input.q           = arrays_.q();
     input.order       = farField_.discretisation().order;
@@ -271,25 +287,11 @@ NearGrid CudaBackend<Real>::nearGrid() const
 }
 
 template<class Real>
-void CudaBackend<Real>::startHelpers()
+FartherCells CudaBackend<Real>::fartherCells() const
 {
-    if (activeHelpers() != nullptr)
-    {
-        makeRoomOnHelpers(); // if it could not be made before
-    }
-    if (NearFieldHelpers<Real>* const helpers = activeHelpers())
-    {
-        helpers->start(nearField_.task(cells_, nearGrid(), nearResults()), streams_);
-    }
-}
-
-template<class Real>
-void CudaBackend<Real>::makeRoomOnHelpers(int particles, bool excludesPairs)
-{
-    giveHelpers(
-            [&](NearFieldHelpers<Real>& helpers) {
-                helpers.reserve({ particles, leafCells(), excludesPairs });
-            });
+    const Discretisation& d = farField_.discretisation();
+    return FartherCells::of(
+            leafGrid(), farField_.edges(), d.boundary, d.ws, nearField_.functions().range());
 }
 
 template<class Real>
@@ -388,87 +390,11 @@ void CudaBackend<Real>::throwIfOverflowed()
     }
 }
 
-template<class Real>
-void CudaBackend<Real>::giveHelpers(const std::function<void(NearFieldHelpers<Real>&)>& give)
-{
-    if (!helpers_)
-    {
-        return;
-    }
-    try
-    {
-        give(*helpers_);
-    }
-    catch (const Error& error)
-    {
-        history_.replace(); // recorded evaluations may use memory that is lost
-        if (!helpersIfFaster_ || isCapturing(far()))
-        {
-            throw; // those that run read the shares, and a recording cannot wait for them
-        }
-        loseHelpers(error.what());
-    }
-}
-
-template<class Real>
-void CudaBackend<Real>::loseHelpers(const std::string& why)
-{
-    check(cudaDeviceSynchronize(), "waiting for the GPU"); // what runs reads the shares
-    history_.replace();
-    helpers_->dismiss();
-    helpersLost_ += (helpersLost_.empty() ? "" : " ") + why;
-}
-
-template<class Real>
-void CudaBackend<Real>::loseLateHelpers()
-{
-    //! A busy GPU may become free again.
-    constexpr int c_mostLateWaits = 5;
-    if (!helpersIfFaster_ || activeHelpers() == nullptr)
-    {
-        return;
-    }
-    lateWaits_ = helpers_->areLate() ? lateWaits_ + 1 : 0;
-    if (lateWaits_ == c_mostLateWaits)
-    {
-        loseHelpers("The helper devices were busy: they were late with the least part of the near "
-                    "field.");
-    }
-}
-
-template<class Real>
-void CudaBackend<Real>::useHelpers(int count)
-{
-    if (helpers_ && count != helpers_->used())
-    {
-        check(cudaDeviceSynchronize(), "waiting for the GPU");
-        history_.replace();
-        lateWaits_ = 0;
-        giveHelpers(
-                [&](NearFieldHelpers<Real>& helpers)
-                {
-                    helpers.use(count);
-                    helpers.releaseOthers();
-                });
-        makeRoomOnHelpers();
-    }
-}
-
-template<class Real>
-std::vector<HelperDevice> CudaBackend<Real>::helpers() const
-{
-    if (!helpers_)
-    {
-        return {};
-    }
-    const OnDevice scope(device_);
-    return helpers_->describe();
-}
-
 // The other members are inline or compiled with cuda_backend.cpp.
 #define FARFIELD_INSTANTIATE(Real)                                                                 \
     template void CudaBackend<Real>::sort();                                                       \
     template void CudaBackend<Real>::exclusions();                                                 \
+    template void CudaBackend<Real>::nearFunction();                                               \
     template void CudaBackend<Real>::p2p();                                                        \
     template void CudaBackend<Real>::m2l(int);                                                     \
     template void CudaBackend<Real>::l2p();                                                        \
@@ -479,14 +405,8 @@ std::vector<HelperDevice> CudaBackend<Real>::helpers() const
     template void CudaBackend<Real>::endStage(Stage);                                              \
     template bool CudaBackend<Real>::measured(double*);                                            \
     template FarSums CudaBackend<Real>::farSums();                                                 \
-    template void CudaBackend<Real>::throwIfOverflowed();                                          \
-    template void CudaBackend<Real>::giveHelpers(                                                  \
-            const std::function<void(NearFieldHelpers<Real>&)>&);                                  \
-    template void CudaBackend<Real>::loseHelpers(const std::string&);                              \
-    template void CudaBackend<Real>::loseLateHelpers();                                            \
-    template void CudaBackend<Real>::makeRoomOnHelpers(int, bool);                                 \
-    template void CudaBackend<Real>::useHelpers(int);                                              \
-    template std::vector<HelperDevice> CudaBackend<Real>::helpers() const
+    template NearGrid CudaBackend<Real>::nearGrid() const;                                         \
+    template void CudaBackend<Real>::throwIfOverflowed()
 FARFIELD_INSTANTIATE(float);
 FARFIELD_INSTANTIATE(double);
 #undef FARFIELD_INSTANTIATE

@@ -74,6 +74,11 @@ Totals DeviceTotals<Real>::totals() const
         sums.virial[c]         = s.near.virial[c] + s.virial[c];
         sums.excludedVirial[c] = s.near.excludedVirial[c];
     }
+    for (int c = 0; c < 3; c++)
+    {
+        // of near functions, whose other components are among those above
+        sums.virialOfFunctions[c] = s.near.excess / 3;
+    }
     std::copy(std::begin(s.deviatoric), std::end(s.deviatoric), sums.deviatoric.begin());
     Mat3 rotation;
     for (int i = 0; i < 9; i++)

@@ -66,6 +66,7 @@ DeviceNearTask<Real> DeviceNearField<Real>::task(const DeviceCells<Real>& partic
                       occupancy_.usual,
                       {} };
     task.exclusions    = exclusions_.view();
+    task.functions     = functions_.sorted();
     task.closeDistance = where.closeDistance;
     task.reproducible  = reproducible_;
     task.results       = results;

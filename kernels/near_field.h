@@ -35,6 +35,8 @@ public:
      *  \param[in] usual      particles of a cell until then
      *  \param[in] hasGhosts  a list of the cells is visited in any case, see listOccupied() */
     void forgetOccupancy(int cells, int usual, bool hasGhosts);
+    DeviceNearFunctions<Real>& functions() { return functions_; }
+    const DeviceNearFunctions<Real>& functions() const { return functions_; }
     DeviceExclusions<Real>& exclusions() { return exclusions_; }
     const DeviceExclusions<Real>& exclusions() const { return exclusions_; }
 
@@ -56,6 +58,7 @@ public:
 private:
     bool reproducible_;
     DeviceExclusions<Real> exclusions_;
+    DeviceNearFunctions<Real> functions_;
     DeviceBuffer<Real4<Real>> forces_;
     //! All cells, and the mean of them, unless a list is visited.
     typename DeviceCells<Real>::Occupancy occupancy_ = { 0, 0 };

@@ -236,6 +236,24 @@ __global__ void __launch_bounds__(c_fetchThreads)
 
 template<class Real>
 __global__ void __launch_bounds__(c_fetchThreads)
+        fetchTermsKernel(const __grid_constant__ DeviceNearTask<Real> cells,
+                         const Real* home,
+                         Real* terms)
+{
+    __shared__ MetRanges ranges;
+    findRanges(cells, &ranges);
+    for (int part = 0; part < 2; part++)
+    {
+        forRange(
+                ranges.firstParticle[part],
+                ranges.endParticle[part],
+                [&](int i) { return home[i]; },
+                [&](int i, Real term) { terms[i] = term; });
+    }
+}
+
+template<class Real>
+__global__ void __launch_bounds__(c_fetchThreads)
         deliverKernel(const __grid_constant__ DeviceNearTask<Real> done,
                       const Real4<Real>* forces,
                       const __grid_constant__ HelperOutput<Real> to)
@@ -276,6 +294,7 @@ __global__ void __launch_bounds__(c_threads)
         {
             const NearTotals& part = *from.of[h].totals;
             totals.energy += part.energy;
+            totals.excess += part.excess;
             for (int k = 0; k < 6; k++)
             {
                 totals.virial[k] += part.virial[k];
@@ -440,6 +459,17 @@ void fetchClose(const DeviceNearTask<Real>& cells,
 }
 
 template<class Real>
+void fetchTerms(const DeviceNearTask<Real>& cells,
+                const Real* home,
+                Real* terms,
+                cudaStream_t stream)
+{
+    fetchTermsKernel<Real>
+            <<<blocksThatMove(cells.particles.n), c_fetchThreads, 0, stream>>>(cells, home, terms);
+    checkLaunch("fetching widths from another GPU");
+}
+
+template<class Real>
 void deliver(const DeviceNearTask<Real>& done,
              const Real4<Real>* forces,
              const HelperOutput<Real>& to,
@@ -466,6 +496,8 @@ template decltype(fetchCells<float>) fetchCells<float>;
 template decltype(fetchCells<double>) fetchCells<double>;
 template decltype(fetchClose<float>) fetchClose<float>;
 template decltype(fetchClose<double>) fetchClose<double>;
+template decltype(fetchTerms<float>) fetchTerms<float>;
+template decltype(fetchTerms<double>) fetchTerms<double>;
 template decltype(deliver<float>) deliver<float>;
 template decltype(deliver<double>) deliver<double>;
 template decltype(combineForces<float>) combineForces<float>;

@@ -56,6 +56,15 @@ void fetchClose(const DeviceNearTask<Real>& cells,
                 int4* closeOf,
                 cudaStream_t stream);
 
+/*! \brief Fetches the widths of these particles, likewise.
+ *  \param[in]  cells  what fetchCells() has brought
+ *  \param[in]  home   NearFunctionView::terms of the solver's GPU, [n], and what it becomes here */
+template<class Real>
+void fetchTerms(const DeviceNearTask<Real>& cells,
+                const Real* home,
+                Real* terms,
+                cudaStream_t stream);
+
 //! What a helper gives back; device memory of the solver's GPU.
 template<class Real>
 struct HelperOutput

@@ -28,6 +28,7 @@ void NearFieldPart<Real>::resize(const HelperRoom& room)
     start_.resize(static_cast<size_t>(room.cells) + 1);
     listed_.resize(room.cells);
     closeOf_.resize(room.excludesPairs ? room.particles : 0);
+    terms_.resize(room.hasFunctions ? room.particles : 0);
 }
 
 template<class Real>
@@ -70,6 +71,11 @@ void NearFieldPart<Real>::compute(const DeviceNearTask<Real>& home, const Helper
         fetchClose(task, home.exclusions, anyClose_.data(), closeOf_.data(), stream_);
         task.exclusions.anyClose = anyClose_.data();
         task.exclusions.closeOf  = closeOf_.data();
+    }
+    if (home.functions.any())
+    {
+        fetchTerms(task, home.functions.terms, terms_.data(), stream_);
+        task.functions.terms = terms_.data();
     }
     p2p(task, forces_.data(), stream_);
     deliver(task, forces_.data(), to, stream_);

@@ -18,18 +18,18 @@ struct HelperRoom
 {
     int particles; //!< that are sorted
     int cells;     //!< 0: there are none yet
-    bool excludesPairs;
+    bool excludesPairs, hasFunctions;
 
     bool operator==(const HelperRoom& other) const
     {
         return particles == other.particles && cells == other.cells
-               && excludesPairs == other.excludesPairs;
+               && excludesPairs == other.excludesPairs && hasFunctions == other.hasFunctions;
     }
 };
 
 /*! \brief Some cells with what is around them, fetched from the solver's GPU, and their near field.
  *
- *  At most 48 bytes a particle in single precision, and 8 a cell. Functions make the GPU current. */
+ *  At most 52 bytes a particle in single precision, and 8 a cell. Functions make the GPU current. */
 template<class Real>
 class NearFieldPart
 {
@@ -58,6 +58,7 @@ private:
     DeviceBuffer<Real4<Real>> xq_, forces_;
     DeviceBuffer<int> start_, listed_, count_, bounds_, anyClose_;
     DeviceBuffer<int4> closeOf_;
+    DeviceBuffer<Real> terms_; //!< see NearFunctionView
     DeviceBuffer<NearTotals> totals_;
     OrderedSums scratch_;
 };

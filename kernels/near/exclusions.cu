@@ -9,6 +9,7 @@
 #include "cells/minimum_image.h"
 #include "near/exclusion_rows.h"
 #include "near/near.h"
+#include "near/near_functions.cuh"
 
 namespace farfield
 {
@@ -27,6 +28,7 @@ struct ExclusionTask
     int n, own;
     const Real* x;
     const Real* q;
+    NearFunctionView<Real> functions;
     const int* offsets;
     const int* partners;
     unsigned char* close;
@@ -41,13 +43,13 @@ constexpr int c_fewPartners = 4;
 //! So many lanes.
 constexpr int c_lanes = 4;
 
-/*! \brief So many lanes per particle subtract q_i q_j / r of its partners.
+/*! \brief So many lanes per particle subtract q_i q_j / r of its partners, or q_i q_j f.
  *
  *  Both directions of a pair do the same arithmetic, so that forces cancel and marks agree. */
-template<class Real, bool Energy, bool Virial, int Lanes>
+template<class Real, bool Energy, bool Virial, int Lanes, bool Functions>
 __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask<Real> task)
 {
-    double sums[7] = { 0, 0, 0, 0, 0, 0, 0 };
+    double sums[8] = { 0, 0, 0, 0, 0, 0, 0, 0 };
     bool found     = false;
     // particles of whole warps, as lanes exchange their sums; lanes of all would be more than an int counts
     constexpr int c_ofWarp = c_warp / Lanes, c_ofBlock = c_threads / Lanes;
@@ -94,7 +96,19 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
                 }
                 const Real qj   = task.q[j];
                 const Real root = Real(1) / sqrt(r2);
-                const Real f    = -(q * qj) * root * (root * root);
+                Real f          = -(q * qj) * root * (root * root);
+                Real value = root, excess = 0;
+                if constexpr (Functions)
+                {
+                    const auto pair = potentialOf(task.functions,
+                                                  r2,
+                                                  root,
+                                                  task.functions.terms[i],
+                                                  task.functions.terms[j]);
+                    f               = -(q * qj) * pair.slope;
+                    value           = pair.value;
+                    excess          = pair.excess;
+                }
                 F[0] += f * dx;
                 F[1] += f * dy;
                 F[2] += f * dz;
@@ -102,7 +116,7 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
                 {
                     // half of the pair; the other half is its partner's
                     sums[0] -= 0.5 * static_cast<double>(q) * static_cast<double>(qj)
-                               * static_cast<double>(root);
+                               * static_cast<double>(value);
                 }
                 if (Virial && i < task.own)
                 {
@@ -112,6 +126,7 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
                     sums[4] -= 0.25 * static_cast<double>(dx * (f * dy));
                     sums[5] -= 0.25 * static_cast<double>(dx * (f * dz));
                     sums[6] -= 0.25 * static_cast<double>(dy * (f * dz));
+                    sums[7] -= 0.25 * static_cast<double>(q * qj * excess);
                 }
             }
         }
@@ -146,12 +161,13 @@ __global__ void __launch_bounds__(c_threads) exclusionKernel(const ExclusionTask
     }
     if (Energy)
     {
-        double* to[7] = { &task.totals->energy };
+        double* to[8] = { &task.totals->energy };
         for (int k = 0; k < 6; k++)
         {
             to[1 + k] = &task.totals->excludedVirial[k];
         }
-        addInOrder<Virial ? 7 : 1>(sums, task.sums, to);
+        to[7] = &task.totals->excess;
+        addInOrder<!Virial ? 1 : Functions ? 8 : 7>(sums, task.sums, to);
     }
 }
 
@@ -251,6 +267,7 @@ void DeviceExclusions<Real>::setRows(const int* offsets,
 template<class Real>
 void DeviceExclusions<Real>::subtract(const Mat3& box,
                                       double closeDistance,
+                                      const NearFunctionView<Real>& functions,
                                       const Real* x,
                                       const Real* q,
                                       int n,
@@ -268,6 +285,7 @@ void DeviceExclusions<Real>::subtract(const Mat3& box,
     task.close2              = static_cast<Real>(closeDistance * closeDistance);
     task.x                   = x;
     task.q                   = q;
+    task.functions           = functions;
     task.n                   = n;
     task.own                 = own;
     task.offsets             = offsets_.data();
@@ -280,32 +298,34 @@ void DeviceExclusions<Real>::subtract(const Mat3& box,
     {
         task.sums = results.scratch->view();
     }
-    const auto launch = [&](auto lanes)
+    const auto launch = [&](auto lanes, auto hasFunctions)
     {
-        constexpr int c_of = decltype(lanes)::value;
-        const int blocks   = blocksFor(static_cast<long long>(n) * c_of, c_threads);
-        const int capped   = std::min(blocks, OrderedSums::c_maxBlocks);
+        constexpr int c_of         = decltype(lanes)::value;
+        constexpr bool c_functions = decltype(hasFunctions)::value;
+        const int blocks           = blocksFor(static_cast<long long>(n) * c_of, c_threads);
+        const int capped           = std::min(blocks, OrderedSums::c_maxBlocks);
         switch (results.wanted)
         {
             case NearSums::None:
-                exclusionKernel<Real, false, false, c_of><<<blocks, c_threads, 0, stream>>>(task);
+                exclusionKernel<Real, false, false, c_of, c_functions>
+                        <<<blocks, c_threads, 0, stream>>>(task);
                 break;
             case NearSums::Energy:
-                exclusionKernel<Real, true, false, c_of><<<capped, c_threads, 0, stream>>>(task);
+                exclusionKernel<Real, true, false, c_of, c_functions>
+                        <<<capped, c_threads, 0, stream>>>(task);
                 break;
             case NearSums::EnergyAndVirial:
-                exclusionKernel<Real, true, true, c_of><<<capped, c_threads, 0, stream>>>(task);
+                exclusionKernel<Real, true, true, c_of, c_functions>
+                        <<<capped, c_threads, 0, stream>>>(task);
                 break;
         }
     };
-    if (longest_ > c_fewPartners)
+    const auto launchFor = [&](auto hasFunctions)
     {
-        launch(std::integral_constant<int, c_lanes>());
-    }
-    else
-    {
-        launch(std::integral_constant<int, 1>());
-    }
+        longest_ > c_fewPartners ? launch(std::integral_constant<int, c_lanes>(), hasFunctions)
+                                 : launch(std::integral_constant<int, 1>(), hasFunctions);
+    };
+    functions.any() ? launchFor(std::true_type()) : launchFor(std::false_type());
     checkLaunch("subtracting excluded pairs");
 }
 

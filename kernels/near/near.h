@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/vectors.h"
+#include "near/near_functions.h"
 #include "plan/near_field_shares.h"
 #include "ranks/device_plan.h"
 #include "runtime/device.h"
@@ -25,6 +26,7 @@ struct NearTotals
     double energy;
     double virial[6];         //!< -1/2 sum r (x) f in the frame of the cells: xx yy zz xy xz yz
     double excludedVirial[6]; //!< the same of excluded pairs, in the frame of the positions
+    double excess;            //!< trace of the virial beyond -1/2 energy, of near functions
 };
 
 //! What is wanted besides forces.
@@ -62,10 +64,12 @@ public:
      *  Pairs nearer than closeDistance are noted instead, and the near field leaves them out
      *  (compare Exclusions<Real>). Needs no sorted particles, so it can run beside the sorting.
      *  \param[in] box   rows, lower triangular, nm
+     *  \param[in] functions  in the order of the positions
      *  \param[in] x, q  [n][3] positions, any image, and [n] scaled charges; device memory
      *  \param[in] own   those from here on are ghosts: sums leave their half of a pair out */
     void subtract(const Mat3& box,
                   double closeDistance,
+                  const NearFunctionView<Real>& functions,
                   const Real* x,
                   const Real* q,
                   int n,
@@ -164,6 +168,7 @@ struct DeviceNearTask
     int ws;
     OccupiedCells occupied;
     typename DeviceExclusions<Real>::View exclusions;
+    NearFunctionView<Real> functions; //!< in the order of the particles
     double closeDistance; //!< pairs nearer than this look up whether they are excluded, nm
     bool reproducible;    //!< a fixed order of summation, at up to twice the cost
     NearResults results;

@@ -15,6 +15,7 @@
 
 #include <climits>
 
+#include "near/p2p_law.h"
 #include "near/p2p_sources.h"
 
 namespace farfield
@@ -33,7 +34,7 @@ public:
     __device__ __forceinline__
     TargetGroup(const Worker<Shape>& self, const Real4<Real>* xq, int first, int count) :
         targets_(self.targets),
-        count_(count)
+        count_(count), law_(self.law)
     {
         __syncwarp();
         if (self.lane < c_targets)
@@ -41,6 +42,7 @@ public:
             targets_[self.lane] =
                     (self.lane < count) ? load(xq + first + self.lane) : Real4<Real>{ 0, 0, 0, 0 };
         }
+        law_.load(self.lane, first, count);
         __syncwarp();
 #pragma unroll
         for (int k = 0; k < c_targets; k++)
@@ -55,9 +57,11 @@ public:
 
     /*! \brief Pairs of a batch.
      *  \tparam    Masked  some are left out: 'keep' has a bit for every target the source meets
+     *  \param[in] of      what the law has of the source
      *  \param[in] reacts  the force on the source is added to its memory */
     template<bool Masked>
     __device__ __forceinline__ void meet(const PlacedSource<Real>& s,
+                                         const typename Shape::Law::OfSource& of,
                                          unsigned int keep,
                                          bool reacts,
                                          Real4<Real>* forces,
@@ -65,7 +69,8 @@ public:
     {
         // keeps coinciding sites finite, with zero force
         const Real c_tiny = Real(1e-20);
-        Real gx = 0, gy = 0, gz = 0, phi = 0;
+        Real gx = 0, gy = 0, gz = 0, phi = 0, excess = 0;
+        law_.begin(of, s.q);
         if (Shape::c_held < c_targets)
         {
             asm volatile("" ::: "memory"); // loaded anew, not kept in registers
@@ -78,9 +83,15 @@ public:
             const Real y  = inverseRoot(r2);
             // q q / r^3
             Real f = (target.w * s.q * y) * (y * y);
+            // what the law takes comes below
+            const bool isTaken = law_.takes(k, r2);
             if (Masked)
             {
                 f = (keep >> k & 1U) != 0 ? f : Real(0);
+            }
+            if (c_takesPairs)
+            {
+                f = isTaken ? Real(0) : f;
             }
             fx_[k] = fma(f, dx, fx_[k]);
             fy_[k] = fma(f, dy, fy_[k]);
@@ -98,10 +109,34 @@ public:
                 {
                     potential = (keep >> k & 1U) != 0 ? potential : Real(0);
                 }
+                if (c_takesPairs)
+                {
+                    potential = isTaken ? Real(0) : potential;
+                }
                 phi = fma(target.w, potential, phi);
             }
         };
         forFirst<Shape::c_least, Shape::c_step, c_targets>(count_, pair);
+        if constexpr (c_takesPairs)
+        {
+            // of a lane one after the other: few lanes have many, and the law is long
+            for (unsigned int left = law_.taken() & (Masked ? keep : c_all); left != 0;
+                 left &= left - 1)
+            {
+                const int k              = __ffs(static_cast<int>(left)) - 1;
+                const Real4<Real> target = targets_[k];
+                const Real dx = target.x - s.x, dy = target.y - s.y, dz = target.z - s.z;
+                const Real r2    = fma(dx, dx, fma(dy, dy, fma(dz, dz, c_tiny)));
+                const auto terms = law_.terms(k, r2);
+                const Real f     = target.w * s.q * terms.slope;
+                addTo(k, f, dx, dy, dz);
+                gx     = fma(-f, dx, gx);
+                gy     = fma(-f, dy, gy);
+                gz     = fma(-f, dz, gz);
+                phi    = fma(target.w, fma(r2, terms.slope, terms.excess), phi);
+                excess = fma(target.w, terms.excess, excess);
+            }
+        }
         if (Shape::c_energy)
         {
             sums->energy += static_cast<double>(s.q) * static_cast<double>(phi);
@@ -109,6 +144,10 @@ public:
         if (Shape::c_virial)
         {
             addProduct(s.x, s.y, s.z, gx, gy, gz);
+        }
+        if (Shape::c_excess)
+        {
+            sums->excess += static_cast<double>(s.q) * static_cast<double>(excess);
         }
         if (Shape::c_thirdLaw)
         {
@@ -152,8 +191,21 @@ public:
     }
 
 private:
-    static constexpr int c_targets = Shape::c_targets;
+    static constexpr int c_targets     = Shape::c_targets;
+    static constexpr bool c_takesPairs = Shape::Law::c_takesPairs;
 
+    //! Adds f (x, y, z) to the force of a target; its number need not be known to the compiler.
+    __device__ __forceinline__ void addTo(int target, Real f, Real x, Real y, Real z)
+    {
+#pragma unroll
+        for (int k = 0; k < c_targets; k++)
+        {
+            const Real part = k == target ? f : Real(0);
+            fx_[k]          = fma(part, x, fx_[k]);
+            fy_[k]          = fma(part, y, fy_[k]);
+            fz_[k]          = fma(part, z, fz_[k]);
+        }
+    }
     __device__ __forceinline__ Real4<Real> target(int k) const
     {
         return (k < Shape::c_held) ? held_[k] : targets_[k];
@@ -170,6 +222,7 @@ private:
 
     Real4<Real>* targets_;
     int count_;
+    typename Shape::Law::template Targets<Shape> law_;
     Real4<Real> held_[Shape::c_held > 0 ? Shape::c_held : 1];
     Real fx_[c_targets], fy_[c_targets], fz_[c_targets];
     Real v_[6] = { 0, 0, 0, 0, 0, 0 };
@@ -282,7 +335,7 @@ __device__ __forceinline__ void meetSources(const P2pArguments<Real>& task,
         return;
     }
     // sources are loaded one batch ahead
-    Source<Real> s = {};
+    Source<Shape> s = {};
     sources.fetch(self, xq, base1, &s);
     TargetGroup<Shape> targets(self, xq, sources.first() + group, count);
 
@@ -307,6 +360,7 @@ __device__ __forceinline__ void meetSources(const P2pArguments<Real>& task,
     {
         constexpr bool c_masked    = decltype(masked)::value;
         const PlacedSource<Real> p = { s.xq.x + s.x, s.xq.y + s.y, s.xq.z + s.z, s.xq.w, s.index };
+        const auto ofSource        = s.law;
         // after the one-sided ones and before the end
         const bool reacts = static_cast<unsigned int>(base + sinceSided)
                             < static_cast<unsigned int>(afterSided);
@@ -316,7 +370,7 @@ __device__ __forceinline__ void meetSources(const P2pArguments<Real>& task,
         {
             keep = targetsMet<Shape>(task, self, sources, p, base + self.lane, group, count);
         }
-        targets.template meet<c_masked>(p, keep, reacts, task.forces, sums);
+        targets.template meet<c_masked>(p, ofSource, keep, reacts, task.forces, sums);
     };
     int base = base1;
 #pragma unroll 1
@@ -369,15 +423,21 @@ template<class Shape, class Real>
 __device__ __forceinline__ void addTotals(const P2pArguments<Real>& task, const OwnSums& sums)
 {
     // without the third law both directions of a pair were counted
-    const double pair = Shape::c_thirdLaw ? 1 : 0.5;
-    double own[7]     = { pair * sums.energy };
-    double* to[7]     = { &task.totals->energy };
+    const double pair    = Shape::c_thirdLaw ? 1 : 0.5;
+    constexpr int c_most = Shape::c_excess ? 8 : 7;
+    double own[c_most]   = { pair * sums.energy };
+    double* to[c_most]   = { &task.totals->energy };
     for (int k = 0; k < 6; k++)
     {
         own[1 + k] = -0.5 * pair * sums.virial[k];
         to[1 + k]  = &task.totals->virial[k];
     }
-    addInOrder<Shape::c_virial ? 7 : 1>(own, task.sums, to);
+    if constexpr (Shape::c_excess)
+    {
+        own[7] = 0.5 * pair * sums.excess;
+        to[7]  = &task.totals->excess;
+    }
+    addInOrder<Shape::c_virial ? c_most : 1>(own, task.sums, to);
 }
 
 } // namespace p2pDetail
@@ -385,7 +445,7 @@ __device__ __forceinline__ void addTotals(const P2pArguments<Real>& task, const 
 //! Forces between particles of near cells, added to task.forces.
 template<class Shape>
 __global__ void __launch_bounds__(c_warp* Shape::c_warps, Shape::c_blocks)
-        p2pKernel(const P2pArguments<typename Shape::Real> task)
+        p2pKernel(const typename Shape::Law::Arguments task)
 {
     using namespace p2pDetail;
     using Real = typename Shape::Real;
@@ -396,8 +456,13 @@ __global__ void __launch_bounds__(c_warp* Shape::c_warps, Shape::c_blocks)
     const int lane     = kept(static_cast<int>(threadIdx.x % c_warp));
     const int warp     = uniform(static_cast<int>(threadIdx.x) / c_warp, 0);
     const bool careful = task.exclusions.anyClose != nullptr && *task.exclusions.anyClose != 0;
-    const Worker<Shape> self = { lane,          pieces[warp], PieceList<Real>(pieces[warp]),
-                                 targets[warp], careful,      kept((2U << lane) - 1U) };
+    const Worker<Shape> self = { lane,
+                                 pieces[warp],
+                                 PieceList<Real>(pieces[warp]),
+                                 targets[warp],
+                                 careful,
+                                 kept((2U << lane) - 1U),
+                                 typename Shape::Law(task) };
     OwnSums sums;
 
     const int warps     = static_cast<int>(gridDim.x) * Shape::c_warps;

@@ -13,16 +13,19 @@
 namespace farfield
 {
 
-//! What is computed.
-template<class Real_, int Ws, bool ThirdLaw, NearSums Sums>
+/*! \brief What is computed.
+ *  \tparam Law_  of pairs: CoulombLaw, FunctionLaw */
+template<class Law_, int Ws, bool ThirdLaw, NearSums Sums>
 struct P2pWork
 {
-    using Real                        = Real_;
+    using Law                         = Law_;
+    using Real                        = typename Law::Real;
     using Pieces                      = NearPieces<Ws, ThirdLaw>;
     static constexpr bool c_thirdLaw  = ThirdLaw;
     static constexpr bool c_energy    = Sums != NearSums::None;
     static constexpr bool c_virial    = Sums == NearSums::EnergyAndVirial;
     static constexpr bool c_reactions = ThirdLaw || c_virial; //!< forces on sources are needed
+    static constexpr bool c_excess    = c_virial && Law::c_takesPairs;
 };
 
 /*! \brief Sizes of the kernel at compile time.

@@ -16,12 +16,15 @@ namespace p2pDetail
 {
 
 //! A source as it was loaded.
-template<class Real>
+template<class Shape>
 struct Source
 {
+    using Real = typename Shape::Real;
+
     Real4<Real> xq;
     Real x, y, z; //!< displacement of its cell
     int index;    //!< sorted
+    typename Shape::Law::OfSource law;
 };
 
 //! A source relative to the targets.
@@ -44,6 +47,7 @@ struct Worker
     Real4<Real>* targets; //!< [Shape::c_targets] of the warp, shared memory
     bool careful;         //!< some excluded pairs are so close that they are left out
     unsigned int upTo;    //!< bits of the lanes up to this one
+    typename Shape::Law law;
 };
 
 //! Energy and virial of a lane.
@@ -51,6 +55,7 @@ struct OwnSums
 {
     double energy    = 0;
     double virial[6] = { 0, 0, 0, 0, 0, 0 };
+    double excess    = 0; //!< twice that of NearTotals
 };
 
 //! The sources of a cell as one sequence, its own particles first.
@@ -132,7 +137,7 @@ public:
     //! The source of this lane in the batch that starts at a position of the sequence; behind its
     //! end, one without charge.
     __device__ __forceinline__ void
-    fetch(const Worker<Shape>& self, const Real4<Real>* xq, int base, Source<Real>* s) const
+    fetch(const Worker<Shape>& self, const Real4<Real>* xq, int base, Source<Shape>* s) const
     {
         unsigned int starts = 0;
         int before          = -1;
@@ -153,6 +158,7 @@ public:
         if (source < total_)
         {
             s->xq = load(xq + s->index);
+            self.law.fetch(s->index, &s->law);
         }
         else
         {

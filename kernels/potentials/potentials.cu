@@ -9,6 +9,7 @@
 
 #include "cells/excluded_pairs.h"
 #include "cells/minimum_image.h"
+#include "near/near_functions.cuh"
 #include "near/near_pieces.h"
 #include "operators/background.h"
 #include "operators/solid_harmonics.h"
@@ -31,6 +32,8 @@ struct PotentialTask
     int ws;
     Real edges[3][3];
     typename DeviceExclusions<Real>::View exclusions;
+    NearFunctionView<Real> functions, given; //!< as PotentialInput
+    FartherCells farther;
     MinimumImage image;
     Real close2; //!< as P2pArguments
     const Real* x;
@@ -81,7 +84,7 @@ __device__ bool isLeftOut(const typename DeviceExclusions<Real>::View& rows, int
 }
 
 //! What a lane finds of the near cells of a particle.
-template<class Real>
+template<bool Functions, class Real>
 __device__ Real ofNearCells(const PotentialTask<Real>& task, int i, int lane)
 {
     const Real4<Real> a = load(task.pairs + i);
@@ -117,7 +120,19 @@ __device__ Real ofNearCells(const PotentialTask<Real>& task, int i, int lane)
                                          && isLeftOut<Real>(task.exclusions,
                                                             task.particles.atom[i],
                                                             task.particles.atom[j]));
-                    sum += out ? Real(0) : s.w / sqrt(r2);
+                    if constexpr (Functions)
+                    {
+                        const auto pair = potentialOf(task.functions,
+                                                      r2,
+                                                      1 / sqrt(r2),
+                                                      task.functions.terms[i],
+                                                      task.functions.terms[j]);
+                        sum += out ? Real(0) : s.w * pair.value;
+                    }
+                    else
+                    {
+                        sum += out ? Real(0) : s.w / sqrt(r2);
+                    }
                 }
             }
         }
@@ -125,8 +140,33 @@ __device__ Real ofNearCells(const PotentialTask<Real>& task, int i, int lane)
     return sum;
 }
 
-//! What a lane subtracts for excluded partners that the near field does not leave out.
+//! What a lane finds of the farther cells of a particle, see FartherCells.
 template<class Real>
+__device__ Real ofFartherCells(const PotentialTask<Real>& task, int i, int lane)
+{
+    const Real4<Real> a = load(task.pairs + i);
+    const Real own      = task.functions.terms[i];
+    Real sum            = 0;
+    forFarther(task.farther,
+               task.particles,
+               task.edges,
+               task.particles.cell[i],
+               lane,
+               c_warp,
+               [&](int j, Real shiftX, Real shiftY, Real shiftZ)
+               {
+                   const Real4<Real> s = load(task.pairs + j);
+                   const Real x = a.x - (s.x + shiftX), y = a.y - (s.y + shiftY),
+                              z  = a.z - (s.z + shiftZ);
+                   const Real r2 = x * x + y * y + z * z;
+                   sum += s.w
+                          * correctionOf(task.functions, r2, own, task.functions.terms[j]).value;
+               });
+    return sum;
+}
+
+//! What a lane subtracts for excluded partners that the near field does not leave out.
+template<bool Functions, class Real>
 __device__ Real ofExcluded(const PotentialTask<Real>& task, int atom, int lane)
 {
     if (task.exclusions.offsets == nullptr)
@@ -152,7 +192,20 @@ __device__ Real ofExcluded(const PotentialTask<Real>& task, int atom, int lane)
         {
             task.image.search(d);
         }
-        sum -= task.q[other] / static_cast<Real>(sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]));
+        const double r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+        if constexpr (Functions)
+        {
+            const auto pair = potentialOf(task.given,
+                                          static_cast<Real>(r2),
+                                          static_cast<Real>(1 / sqrt(r2)),
+                                          task.given.terms[atom],
+                                          task.given.terms[other]);
+            sum -= task.q[other] * pair.value;
+        }
+        else
+        {
+            sum -= task.q[other] / static_cast<Real>(sqrt(r2));
+        }
     }
     return sum;
 }
@@ -188,7 +241,7 @@ __device__ Real ofExpansion(const PotentialTask<Real>& task, int slot, const Rea
     return sum * task.inverseUnit;
 }
 
-template<class Real>
+template<class Real, bool Functions>
 __global__ void __launch_bounds__(c_threads) sumPotentials(const PotentialTask<Real> task)
 {
     // lanes of all would be more than an int counts
@@ -201,7 +254,11 @@ __global__ void __launch_bounds__(c_threads) sumPotentials(const PotentialTask<R
     const Real4<Real> a = load(task.particles.xq + i);
     const int atom      = task.particles.atom[i];
     const int slot      = task.slotOf[task.particles.cell[i]];
-    Real sum            = ofNearCells(task, i, lane) + ofExcluded(task, atom, lane);
+    Real sum = ofNearCells<Functions>(task, i, lane) + ofExcluded<Functions>(task, atom, lane);
+    if (Functions && task.farther.any())
+    {
+        sum += ofFartherCells(task, i, lane);
+    }
     if (lane <= task.order && slot >= 0)
     {
         sum += ofExpansion(task, slot, a, lane);
@@ -271,6 +328,9 @@ void DevicePotentials<Real>::compute(const PotentialInput<Real>& input,
     task.ws        = input.where.ws;
     copyTo(input.where.edges, task.edges);
     task.exclusions  = input.exclusions;
+    task.functions   = input.functions;
+    task.given       = input.given;
+    task.farther     = input.farther;
     task.image       = MinimumImage::of(input.where.box);
     task.close2      = static_cast<Real>(closeInCells(input.where.closeDistance));
     task.x           = input.x;
@@ -290,9 +350,15 @@ void DevicePotentials<Real>::compute(const PotentialInput<Real>& input,
     task.poison      = input.poison;
     task.potentials  = potentials;
 
-    sumPotentials<Real>
-            <<<blocksFor(static_cast<long long>(n) * c_warp, c_threads), c_threads, 0, stream>>>(
-                    task);
+    const int blocks = blocksFor(static_cast<long long>(n) * c_warp, c_threads);
+    if (task.functions.any())
+    {
+        sumPotentials<Real, true><<<blocks, c_threads, 0, stream>>>(task);
+    }
+    else
+    {
+        sumPotentials<Real, false><<<blocks, c_threads, 0, stream>>>(task);
+    }
     checkLaunch("potentials");
 }
 

@@ -26,9 +26,12 @@ struct PotentialInput
     SortedParticles<Real> ofPairs; //!< see DeviceCells
     NearGrid where;
     typename DeviceExclusions<Real>::View exclusions;
-    const Real* x; //!< [n][3], in the caller's order
-    const Real* q; //!< [n] scaled charges, the same
-    int order;     //!< of the expansions
+    NearFunctionView<Real> functions; //!< in the order of the particles
+    NearFunctionView<Real> given;     //!< the same in the caller's order
+    FartherCells farther;             //!< of these functions
+    const Real* x;                    //!< [n][3], in the caller's order
+    const Real* q;                    //!< [n] scaled charges, the same
+    int order;                        //!< of the expansions
     LevelView<Real> leaves;
     double unit;        //!< size of a leaf cell, nm
     double netCharge;   //!< scaled

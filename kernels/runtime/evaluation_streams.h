@@ -52,6 +52,7 @@ public:
         {
             case Stage::Exclusions:
                 return excluded();
+            case Stage::NearFunction:
             case Stage::P2p:
                 return near();
             default:

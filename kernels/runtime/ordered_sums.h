@@ -19,7 +19,7 @@ public:
     //! Launches that use it have at most so many blocks.
     static constexpr int c_maxBlocks = 2048;
     //! Sums per launch.
-    static constexpr int c_maxValues = 7;
+    static constexpr int c_maxValues = 8;
 
     //! Makes room; not while a graph is captured.
     void resize(cudaStream_t stream)

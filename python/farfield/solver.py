@@ -179,7 +179,6 @@ class Solver:
 
         Raises:
             ValueError: a name is not one of these, or a width is negative or not finite.
-            RuntimeError: the solver is on a GPU.
         """
         name = arguments.text("name", name)
         if name not in _RULES:

@@ -77,15 +77,14 @@ public:
     //! changed if it throws.
     virtual void setExclusions(const int* offsets, const int* partners, int n) = 0;
     //! Near functions of as many particles as there are charges. Nothing has changed if it throws.
-    //! \throws Error  Unsupported: there are some, and the backend has none
+    //! \throws Error  Unsupported: there are some, and the backend has a part of the particles
     virtual void setNearPairs(const NearPairs<Real>& pairs)
     {
         if (pairs.any())
         {
             throw Error(ErrorCode::Unsupported,
-                        "Near functions are not available on a GPU: a solver that uses "
-                        "setNearFunction() must have Device::Cpu.",
-                        "device");
+                        "Near functions are not available on several ranks: one rank must have "
+                        "all particles.");
         }
     }
     //! Whether nearFunction() has anything to do.

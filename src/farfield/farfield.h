@@ -418,15 +418,16 @@ public:
      *  included: of Gaussian charges with WidthRule::RootSumSquare it is k q_i^2/(sqrt(2 pi) w_i). The
      *  trace of the virial is not -energy/2.
      *
-     *  The CPU alone has near functions, and a DistributedSolver has none. Every pair within the range
-     *  costs time, see the stage "Near function" in timings().
+     *  A DistributedSolver has no near functions. Every pair within the range costs time. On the CPU
+     *  it is the stage "Near function" of timings(). On a GPU it is part of "P2P", and that stage has
+     *  pairs beyond the near cells.
      *
      *  The function is kept until another one is set or the number of particles changes.
      *  \param[in] function  what pairs have; with PairFunction::Coulomb the widths may be null
      *  \param[in] widths    nm, [n], >= 0
      *  \param[in] n         number of particles, as in setCharges()
      *  \throws Error  InvalidArgument: n differs, or a width is negative or not finite (the index is
-     *                 named); Unsupported: on a GPU; OutOfMemory. The old function holds then.
+     *                 named); OutOfMemory. The old function holds then.
      *                 evaluate() throws InvalidArgument where the range is more than half of the
      *                 smallest distance of opposite faces of the box, along axes with images */
     void setNearFunction(const NearFunction& function, const Real* widths, int n);

@@ -32,61 +32,102 @@ struct PairTerms
     Real slope; //!< s = -f'/r, 1/nm^3
 };
 
-/*! \brief erf(x)/x and its slope.
- *  \param[in] u  x^2 */
+//! What forces, energies and virials need of a function that is finite at r = 0: f = excess + r^2 s.
 template<class Real>
-FARFIELD_HD PairTerms<Real> gaussianTerms(Real u)
+struct SmoothTerms
 {
+    Real slope;  //!< s = -f'/r, 1/nm^3
+    Real excess; //!< f - r^2 s, 1/nm; 1/r has none
+};
+
+//! The sum of (-u)^k 2/(k! (2k + 3)) by Horner's rule, k < n.
+template<int k, int n, class Real>
+FARFIELD_HD Real gaussianSeries(Real u)
+{
+    const Real term = Real(2) / (2 * k + 3);
+    if constexpr (k + 1 < n)
+    {
+        return term - u * (Real(1) / (k + 1)) * gaussianSeries<k + 1, n>(u);
+    }
+    else
+    {
+        return term;
+    }
+}
+//! The sum of 6 x^k/(k + 3)!, likewise.
+template<int k, int n, class Real>
+FARFIELD_HD Real tholeSeries(Real x)
+{
+    if constexpr (k + 1 < n)
+    {
+        return 1 + x * (Real(1) / (k + 4)) * tholeSeries<k + 1, n>(x);
+    }
+    else
+    {
+        return 1;
+    }
+}
+
+/*! \brief erf(x)/r.
+ *  \param[in] x        distance in widths
+ *  \param[in] inverse  1/r, 1/nm
+ *  \param[in] scale    1/b, 1/nm */
+template<class Real>
+FARFIELD_HD SmoothTerms<Real> gaussianTerms(Real x, Real inverse, Real scale)
+{
+    const Real u    = x * x;
     const Real edge = static_cast<Real>(M_2_SQRTPI) * std::exp(-u);
-    Real slope      = 0;
-    if (u < Real(0.1))
+    if (x < Real(0.6))
     {
-        // the difference below would cancel: 2/sqrt(pi) sum of (-u)^k 2/(k! (2k + 3))
-        Real term = static_cast<Real>(M_2_SQRTPI);
-        for (int k = 0; k < 12; k++)
-        {
-            slope += term * 2 / static_cast<Real>(2 * k + 3);
-            term *= -u / static_cast<Real>(k + 1);
-        }
+        // the difference below would cancel
+        const Real sum = static_cast<Real>(M_2_SQRTPI) * gaussianSeries < 0,
+                   sizeof(Real) == 4 ? 8 : 16 > (u);
+        return { sum * (scale * scale * scale), edge * scale };
     }
-    else
-    {
-        const Real x = std::sqrt(u);
-        slope        = (std::erf(x) / x - edge) / u;
-    }
-    return { u * slope + edge, slope };
+    return { (std::erf(x) - x * edge) * inverse * (inverse * inverse), edge * scale };
 }
 
-//! (1 - (1 + x/2) exp(-x))/x and its slope.
+//! (1 - (1 + x/2) exp(-x))/r; the same parameters.
 template<class Real>
-FARFIELD_HD PairTerms<Real> tholeTerms(Real x)
+FARFIELD_HD SmoothTerms<Real> tholeTerms(Real x, Real inverse, Real scale)
 {
-    const Real decay = std::exp(-x);
-    Real slope       = 0;
-    if (x < 1)
+    const Real decay  = std::exp(-x);
+    const Real excess = (1 + x) * Real(0.5) * decay * scale;
+    if (x < Real(1.2))
     {
-        // the difference below would cancel: exp(-x) sum of x^k/(k + 3)!
-        Real term = decay / 6;
-        for (int k = 0; k < 16; k++)
-        {
-            slope += term;
-            term *= x / static_cast<Real>(k + 4);
-        }
+        const Real sum = decay * (Real(1) / 6) * tholeSeries < 0, sizeof(Real) == 4 ? 11 : 20 > (x);
+        return { sum * (scale * scale * scale), excess };
     }
-    else
-    {
-        slope = (1 - (1 + x + x * x / 2) * decay) / (x * x * x);
-    }
-    return { x * x * slope + (1 + x) / 2 * decay, slope };
+    return { (1 - (1 + x * (1 + x * Real(0.5))) * decay) * inverse * (inverse * inverse), excess };
 }
 
-//! (1 + x^6)^(-1/6) and its slope. \param[in] u  x^2
+//! (b^6 + r^6)^(-1/6); the same parameters.
 template<class Real>
-FARFIELD_HD PairTerms<Real> softCoreTerms(Real u)
+FARFIELD_HD SmoothTerms<Real> softCoreTerms(Real x, Real inverse, Real scale)
 {
-    const Real sixth = 1 + u * u * u;
-    const Real value = std::pow(sixth, Real(-1) / 6);
-    return { value, u * u * value / sixth };
+    const bool inside = x < 1;
+    const Real least  = inside ? x : 1 / x;
+    const Real square = least * least;
+    const Real u      = square * square * square;
+    const Real power  = std::exp2(std::log2(1 + u) * (Real(-7) / 6));
+    if (inside)
+    {
+        return { square * square * power * (scale * scale * scale), power * scale };
+    }
+    return { power * inverse * (inverse * inverse), u * power * inverse };
+}
+
+/*! \brief The terms of a function other than 1/r.
+ *  \param[in] r2       squared distance, nm^2
+ *  \param[in] inverse  1/r, 1/nm; any number at r = 0
+ *  \param[in] scale    1/b, 1/nm */
+template<class Real>
+FARFIELD_HD SmoothTerms<Real> smoothTerms(PairFunction function, Real r2, Real inverse, Real scale)
+{
+    const Real x = r2 * inverse * scale;
+    return function == PairFunction::Gaussian ? gaussianTerms(x, inverse, scale)
+           : function == PairFunction::Thole  ? tholeTerms(x, inverse, scale)
+                                              : softCoreTerms(x, inverse, scale);
 }
 
 /*! \brief The function itself.
@@ -100,12 +141,9 @@ FARFIELD_HD PairTerms<Real> pairTerms(PairFunction function, Real r2, Real width
         const Real value = 1 / std::sqrt(r2);
         return { value, value / r2 };
     }
-    const Real scale = 1 / width;
-    const Real u     = r2 * scale * scale;
-    const auto terms = function == PairFunction::Gaussian ? gaussianTerms(u)
-                       : function == PairFunction::Thole  ? tholeTerms(std::sqrt(u))
-                                                          : softCoreTerms(u);
-    return { terms.value * scale, terms.slope * (scale * scale * scale) };
+    const Real inverse = r2 > 0 ? 1 / std::sqrt(r2) : Real(1);
+    const auto terms   = smoothTerms(function, r2, inverse, 1 / width);
+    return { terms.excess + r2 * terms.slope, terms.slope };
 }
 
 /*! \brief The function minus 1/r, and its slope, without cancellation at large distance.

@@ -95,6 +95,8 @@ void addP2p(CLI::App* app, CommonOptions* common, P2pBenchmark* p2p)
     command->add_option("--per-cell", p2p->perCell, "atoms per cell")
             ->check(CLI::Range(1.0, 10000.0));
     command->add_flag("--reproducible", p2p->reproducible, "with a fixed order of summation");
+    command->add_option("--width", p2p->width, "of Gaussian charges, nm; 0: point charges")
+            ->check(CLI::Range(0.0, 0.5));
 }
 
 void addAccuracy(CLI::App* app, CommonOptions* common, AccuracyBenchmark* accuracy)

@@ -84,6 +84,7 @@ struct P2pBenchmark
     std::vector<int> sizes      = { 93237, 1118844 };
     std::vector<double> perCell = { 8, 10, 12, 16, 20, 24, 28, 32 };
     bool reproducible           = false;
+    double width                = 0; //!< nm, of smeared charges; 0: pairs have 1/r
 
     void run(const CommonOptions& common, Report* report) const;
 };

@@ -65,6 +65,7 @@ void addGrid(const P2pBenchmark& benchmark,
                              { "atoms", system.size() },
                              { "precision", test::precisionName<Real>() },
                              { "reproducible", benchmark.reproducible },
+                             { "width", benchmark.width },
                              { "cells_per_edge", n } };
     const std::string label =
             "P2P " + std::to_string(system.size()) + " atoms, " + std::to_string(n) + "^3 cells: ";
@@ -73,7 +74,7 @@ void addGrid(const P2pBenchmark& benchmark,
             label,
             [&](json* result)
             {
-                TimedSolver<Real> solver(system, options);
+                TimedSolver<Real> solver(system, options, benchmark.width);
                 const Setup s           = solver.setup();
                 const long long pairs   = occupation(system, s.cells, s.directRange).nearPairs;
                 (*result)["setup"]      = describe(s);

@@ -38,11 +38,19 @@ template<class Real>
 class TimedSolver
 {
 public:
-    TimedSolver(const System& system, const Options& options) :
+    //! \param[in] width  if > 0, charges are smeared: Gaussian charges of this width, nm
+    TimedSolver(const System& system, const Options& options, double width = 0) :
         system_(system), solver_(options), x_(converted<Real>(system.x)), forces_(system.x.size())
     {
         const auto begin = std::chrono::steady_clock::now();
         load(solver_, system);
+        if (width > 0)
+        {
+            const std::vector<Real> widths(system.size(), static_cast<Real>(width));
+            solver_.setNearFunction({ PairFunction::Gaussian, WidthRule::RootSumSquare },
+                                    widths.data(),
+                                    system.size());
+        }
         solver_.prepare(converted<Real>(system.x).data(), system.box);
         setUpSeconds_ =
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

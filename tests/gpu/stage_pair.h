@@ -163,6 +163,10 @@ Record record(Backend<Real>& backend, const System& system, int levels, const Re
         backend.setTask({ x.data(), nullptr, f.data(), nullptr, request });
         backend.sort();
         backend.exclusions();
+        if (backend.hasNearFunction())
+        {
+            backend.nearFunction();
+        }
         backend.p2p();
         backend.p2m();
         r.multipoles[levels - 1] = backend.multipoles(levels - 1);

@@ -507,6 +507,53 @@ TYPED_TEST(NearFieldHelping, FollowsChargesAndExclusions)
     }
 }
 
+//! Widths that are set and given up, of a range within near cells and of one beyond them.
+TYPED_TEST(NearFieldHelping, HasNearFunctions)
+{
+    using Real         = typename TypeParam::Real;
+    const System water = TestFixture::waterAt("triclinic", 0);
+    for (const bool reproducible : { false, true })
+    {
+        Options options      = TestFixture::optionsWith(M2lEngine::Fft, {});
+        options.reproducible = reproducible;
+        for (const DeviceList& helpers : TestFixture::helpers())
+        {
+            SCOPED_TRACE(std::to_string(helpers.size()) + " helpers"
+                         + (reproducible ? ", reproducible" : ""));
+            options.helperDevices = {};
+            Solver<Real> alone(options);
+            options.helperDevices = helpers;
+            Solver<Real> helped(options);
+            load(alone, water);
+            load(helped, water);
+            for (const double width : { 0.05, 0.12, 0.0 })
+            {
+                std::vector<Real> widths(water.size());
+                for (int i = 0; i < water.size(); ++i)
+                {
+                    widths[i] = static_cast<Real>(i % 3 == 0 ? width : 0.5 * width);
+                }
+                for (Solver<Real>* solver : { &alone, &helped })
+                {
+                    solver->setNearFunction({ PairFunction::Gaussian, WidthRule::RootSumSquare },
+                                            widths.data(),
+                                            water.size());
+                }
+                const Evaluation wanted = evaluate(alone, water);
+                for (int repeat = 0; repeat < 3; ++repeat)
+                {
+                    const Evaluation result = evaluate(helped, water);
+                    TestFixture::expectSame(result, wanted, water);
+                    if (reproducible)
+                    {
+                        EXPECT_EQ(result.forces, wanted.forces);
+                    }
+                }
+            }
+        }
+    }
+}
+
 //! Cells that are mostly empty are listed.
 TYPED_TEST(NearFieldHelping, VisitsTheCellsOfADroplet)
 {

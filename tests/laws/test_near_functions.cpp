@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "near_sum.h"
+#include "near_systems.h"
 #include "open_systems.h"
 #include "slab_sum.h"
 #include "test_support.h"
@@ -23,9 +23,6 @@ namespace test
 {
 namespace
 {
-
-//! GPUs have no near functions.
-using CpuConfigurations = ::testing::Types<CpuFloat, CpuDouble>;
 
 template<class Config>
 class NearFunctions : public ConfiguredTest<Config>
@@ -50,21 +47,13 @@ protected:
         options.order       = 8;
         return options;
     }
-    static void setWidths(Solver<Real>& solver,
-                          const NearFunction& function,
-                          const std::vector<double>& widths)
+    //! The same, for results that are compared bit by bit.
+    static Options reproducibleCells()
     {
-        const std::vector<Real> w(widths.begin(), widths.end());
-        solver.setNearFunction(function, w.data(), static_cast<int>(w.size()));
-    }
-    //! Widths as the solver gets them.
-    static std::vector<double> roundedWidths(std::vector<double> widths)
-    {
-        for (double& w : widths)
-        {
-            w = static_cast<double>(static_cast<Real>(w));
-        }
-        return widths;
+        Options options      = givenCells();
+        options.threads      = 1;
+        options.reproducible = true;
+        return options;
     }
     static void expectAccurate(const Evaluation& result, const Evaluation& exact)
     {
@@ -75,45 +64,7 @@ protected:
         EXPECT_LE(largestDifference(result.virial, exact.virial), 4 * energy);
     }
 };
-TYPED_TEST_SUITE(NearFunctions, CpuConfigurations);
-
-//! A function and a rule, with what the sums of the tests need of them.
-struct Law
-{
-    std::string name;
-    NearFunction function;
-    NearLaw terms;
-
-    double width(double v, double w) const
-    {
-        switch (function.rule)
-        {
-            case WidthRule::RootSumSquare:
-                return std::sqrt(v * v + w * w);
-            case WidthRule::GeometricMean:
-                return std::sqrt(v * w);
-            case WidthRule::Larger:
-                break;
-        }
-        return std::max(v, w);
-    }
-    WidthOfPair widthOf(const std::vector<double>& widths) const
-    {
-        return [this, &widths](int i, int j) { return width(widths[i], widths[j]); };
-    }
-};
-
-std::vector<Law> laws()
-{
-    return {
-        { "smeared, root of the sum of squares",
-          { PairFunction::Gaussian, WidthRule::RootSumSquare },
-          smearedPair },
-        { "smeared, the larger", { PairFunction::Gaussian, WidthRule::Larger }, smearedPair },
-        { "Thole, geometric mean", { PairFunction::Thole, WidthRule::GeometricMean }, tholePair },
-        { "soft core, the larger", { PairFunction::SoftCore, WidthRule::Larger }, softCorePair }
-    };
-}
+TYPED_TEST_SUITE(NearFunctions, Configurations);
 
 //! Whether near functions were computed.
 template<class Real>
@@ -125,42 +76,17 @@ bool hasStage(const Solver<Real>& solver)
                        [](const StageTime& stage) { return stage.name == "Near function"; });
 }
 
-/*! \brief Random charges, some of which are moved to others or very near to them.
- *  \param[out] widths  nm: of a third of the particles 0, of those that are moved not */
-System overlapping(const Matrix& box, double width, std::vector<double>* widths)
-{
-    System system = randomCharges(box, 150, 77, 0, 0.1);
-    widths->clear();
-    for (int i = 0; i < system.size(); ++i)
-    {
-        widths->push_back(i % 3 == 0 ? 0 : width * (i % 2 == 0 ? 1 : 0.7));
-    }
-    const double distances[] = { 0, 1e-6, 1e-4, 0.01, 0.1, 0.3, 0.52, 0.54, 1 };
-    for (int k = 0; k < 9; ++k)
-    {
-        const Vector direction = { 0.6, -0.48, 0.64 };
-        for (int d = 0; d < 3; ++d)
-        {
-            system.positions[3 * k + 2][d] =
-                    system.positions[3 * k + 1][d] + distances[k] * width * direction[d];
-        }
-    }
-    // a third and a fourth one at one place
-    system.positions[34] = system.positions[35] = system.positions[1];
-    return system;
-}
-
 TYPED_TEST(NearFunctions, OfEqualSmearedChargesMatchSumsOverWaves)
 {
     using Real = typename TypeParam::Real;
     std::vector<double> unused;
-    const double width  = this->roundedWidths({ 0.085 })[0];
+    const double width  = roundedWidths<Real>({ 0.085 })[0];
     const System system = rounded<Real>(overlapping(namedBox("triclinic", 8.0), 0.1, &unused));
     Solver<Real> solver(this->options());
     load(solver, system);
-    this->setWidths(solver,
-                    { PairFunction::Gaussian, WidthRule::RootSumSquare },
-                    std::vector<double>(system.size(), width));
+    setWidths(solver,
+              { PairFunction::Gaussian, WidthRule::RootSumSquare },
+              std::vector<double>(system.size(), width));
     const Evaluation result = evaluate(solver, system);
     SCOPED_TRACE(describe(system, solver.setup()));
     this->expectAccurate(result, smearedEwald(system, std::sqrt(2.0) * width));
@@ -175,7 +101,7 @@ TYPED_TEST(NearFunctions, MatchSumsOverAllPairs)
         System system = rounded<Real>(overlapping(namedBox("cube", 8.0), 0.08, &widths));
         // excluded: near, far, and with a partner that overlaps
         system.exclusions      = { { 4, 5 }, { 6, 100 }, { 1, 35 }, { 12, 11 } };
-        widths                 = this->roundedWidths(widths);
+        widths                 = roundedWidths<Real>(widths);
         const Evaluation exact = withNearLaw(system,
                                              law.terms,
                                              law.widthOf(widths),
@@ -183,7 +109,7 @@ TYPED_TEST(NearFunctions, MatchSumsOverAllPairs)
                                              [](const System& apart) { return allPairs(apart); });
         Solver<Real> solver(this->options(Boundary::Open));
         load(solver, system);
-        this->setWidths(solver, law.function, widths);
+        setWidths(solver, law.function, widths);
         const Evaluation result = evaluate(solver, system);
         SCOPED_TRACE(law.name + ", " + describe(system, solver.setup()));
         this->expectAccurate(result, exact);
@@ -203,7 +129,7 @@ TYPED_TEST(NearFunctions, MatchEwaldWithPairs)
                 namedBox(isShort ? "triclinic" : "cube", 8.0), isShort ? 0.08 : 0.015, &widths);
         system                 = rounded<Real>(system);
         system.exclusions      = { { 4, 5 }, { 6, 100 }, { 1, 35 } };
-        widths                 = this->roundedWidths(widths);
+        widths                 = roundedWidths<Real>(widths);
         const Evaluation exact = withNearLaw(system,
                                              law.terms,
                                              law.widthOf(widths),
@@ -217,7 +143,7 @@ TYPED_TEST(NearFunctions, MatchEwaldWithPairs)
             options.m2l     = engine;
             Solver<Real> solver(options);
             load(solver, system);
-            this->setWidths(solver, law.function, widths);
+            setWidths(solver, law.function, widths);
             const Evaluation result = evaluate(solver, system);
             SCOPED_TRACE(law.name + ", " + describe(system, solver.setup()));
             expectClose(result, exact, boundsFor<Real>(system, solver.setup(), exact));
@@ -232,7 +158,7 @@ TYPED_TEST(NearFunctions, ReachBeyondNearCells)
     std::vector<double> widths;
     const Law law          = laws()[1];
     const System system    = rounded<Real>(overlapping(namedBox("cube", 8.0), 0.1, &widths));
-    widths                 = this->roundedWidths(widths);
+    widths                 = roundedWidths<Real>(widths);
     const Evaluation exact = withNearLaw(system,
                                          law.terms,
                                          law.widthOf(widths),
@@ -248,7 +174,7 @@ TYPED_TEST(NearFunctions, ReachBeyondNearCells)
         options.threads = threads;
         Solver<Real> solver(options);
         load(solver, system);
-        this->setWidths(solver, law.function, widths);
+        setWidths(solver, law.function, widths);
         results.push_back(evaluate(solver, system));
         const Bounds bounds = boundsFor<Real>(system, solver.setup(), exact);
         expectClose(results.back(), exact, bounds);
@@ -262,7 +188,7 @@ TYPED_TEST(NearFunctions, OfSlabsMatchSumsOverPairs)
     std::vector<double> widths;
     const Law law          = laws()[0];
     const System system    = rounded<Real>(overlapping(namedBox("cube", 8.0), 0.08, &widths));
-    widths                 = this->roundedWidths(widths);
+    widths                 = roundedWidths<Real>(widths);
     const Evaluation exact = withNearLaw(system,
                                          law.terms,
                                          law.widthOf(widths),
@@ -270,7 +196,7 @@ TYPED_TEST(NearFunctions, OfSlabsMatchSumsOverPairs)
                                          [](const System& apart) { return slabSum(apart, 3.0); });
     Solver<Real> solver(this->options(Boundary::Slab));
     load(solver, system);
-    this->setWidths(solver, law.function, widths);
+    setWidths(solver, law.function, widths);
     const Evaluation result = evaluate(solver, system);
     EXPECT_LE(relativeError(result.forces, exact.forces), this->accuracy());
     EXPECT_NEAR(result.energy,
@@ -280,10 +206,9 @@ TYPED_TEST(NearFunctions, OfSlabsMatchSumsOverPairs)
 
 TYPED_TEST(NearFunctions, WithoutWidthsChangeNoBit)
 {
-    using Real          = typename TypeParam::Real;
-    const System system = rounded<Real>(pseudoWater(namedBox("octahedron", 8.0), 5));
-    Options options     = this->givenCells();
-    options.threads     = 1;
+    using Real            = typename TypeParam::Real;
+    const System system   = rounded<Real>(pseudoWater(namedBox("octahedron", 8.0), 5));
+    const Options options = this->reproducibleCells();
     Solver<Real> untouched(options), solver(options), cleared(options);
     std::vector<Evaluation> results;
     load(untouched, system);
@@ -291,11 +216,11 @@ TYPED_TEST(NearFunctions, WithoutWidthsChangeNoBit)
     load(solver, system);
     for (const Law& law : laws())
     {
-        this->setWidths(solver, law.function, std::vector<double>(system.size(), 0.0));
+        setWidths(solver, law.function, std::vector<double>(system.size(), 0.0));
         expectSameBits(evaluate(solver, system), expected);
     }
     load(cleared, system);
-    this->setWidths(cleared, laws()[0].function, std::vector<double>(system.size(), 0.01));
+    setWidths(cleared, laws()[0].function, std::vector<double>(system.size(), 0.01));
     cleared.setNearFunction({}, nullptr, system.size());
     expectSameBits(evaluate(cleared, system), expected);
     EXPECT_FALSE(hasStage(solver));
@@ -307,14 +232,14 @@ TYPED_TEST(NearFunctions, MayBeSetAfterAnEvaluation)
     std::vector<double> widths;
     const Law law       = laws()[0];
     const System system = rounded<Real>(overlapping(namedBox("cube", 8.0), 0.08, &widths));
-    widths              = this->roundedWidths(widths);
+    widths              = roundedWidths<Real>(widths);
     // the first forces are those of point charges that nearly coincide
     System points    = system;
     points.positions = rounded<Real>(randomCharges(system.box, system.size(), 78)).positions;
     Solver<Real> solver(this->options());
     load(solver, points);
     evaluate(solver, points);
-    this->setWidths(solver, law.function, widths);
+    setWidths(solver, law.function, widths);
     const auto coulomb = [](const System& apart) { return ewald(apart); };
     this->expectAccurate(evaluate(solver, system),
                          withNearLaw(system, law.terms, law.widthOf(widths), 3, coulomb));
@@ -332,10 +257,10 @@ TYPED_TEST(NearFunctions, GivePotentialsOfParticlesAndPoints)
     std::vector<double> widths;
     const Law law       = laws()[0];
     const System system = rounded<Real>(overlapping(namedBox("cube", 8.0), 0.08, &widths));
-    widths              = this->roundedWidths(widths);
+    widths              = roundedWidths<Real>(widths);
     Solver<Real> solver(this->options(Boundary::Open));
     load(solver, system);
-    this->setWidths(solver, law.function, widths);
+    setWidths(solver, law.function, widths);
     const std::vector<Real> x = flatPositions<Real>(system);
     const Box box(system.box);
     std::vector<Real> forces(x.size()), potentials(system.size());
@@ -398,7 +323,7 @@ TYPED_TEST(NearFunctions, OfPerturbedChargesMixEnergies)
     {
         Solver<Real> solver(this->givenCells());
         load(solver, *state);
-        this->setWidths(solver, law.function, widths);
+        setWidths(solver, law.function, widths);
         const Evaluation result = evaluate(solver, *state);
         const double part       = state == &system ? 1 - l : l;
         expected += part * result.energy;
@@ -413,7 +338,7 @@ TYPED_TEST(NearFunctions, OfPerturbedChargesMixEnergies)
     const std::vector<Real> a(system.charges.begin(), system.charges.end());
     const std::vector<Real> b(other.charges.begin(), other.charges.end());
     solver.setPerturbedCharges(a.data(), b.data(), system.size());
-    this->setWidths(solver, law.function, widths);
+    setWidths(solver, law.function, widths);
     Request request;
     request.energy = request.dEnergyDLambda = true;
     request.lambda                          = l;
@@ -430,7 +355,7 @@ TYPED_TEST(NearFunctions, RefuseWhatIsNotLegal)
 {
     using Real          = typename TypeParam::Real;
     const System system = rounded<Real>(randomCharges(namedBox("flat", 8.0), 20, 3));
-    Solver<Real> solver(this->givenCells());
+    Solver<Real> solver(this->reproducibleCells());
     load(solver, system);
     const NearFunction smeared = laws()[1].function;
     const auto refusal         = [&](const auto& call)
@@ -446,7 +371,7 @@ TYPED_TEST(NearFunctions, RefuseWhatIsNotLegal)
         }
         return std::string("nothing was refused");
     };
-    const auto set = [&](std::vector<double> widths) { this->setWidths(solver, smeared, widths); };
+    const auto set = [&](std::vector<double> widths) { setWidths(solver, smeared, widths); };
     std::vector<double> widths(20, 0.02);
     set(widths);
     const Evaluation before = evaluate(solver, system);
@@ -470,32 +395,6 @@ TYPED_TEST(NearFunctions, RefuseWhatIsNotLegal)
     widths[7] = 0.02;
     set(widths);
     expectSameBits(evaluate(solver, system), before);
-}
-
-//! A GPU has 1/r alone, and says so.
-TEST(NearFunctionsOfAnyDevice, AreComputedOrRefused)
-{
-    const System system = randomCharges(namedBox("cube", 8.0), 20, 3);
-    Solver<float> solver(Options{});
-    load(solver, system);
-    const std::vector<float> widths(system.size(), 0.02F);
-    const auto set = [&] { solver.setNearFunction(laws()[1].function, widths.data(), 20); };
-    if (solver.setup().device == Device::Cpu)
-    {
-        EXPECT_NO_THROW(set());
-        return;
-    }
-    try
-    {
-        set();
-        FAIL() << "accepted";
-    }
-    catch (const Error& error)
-    {
-        EXPECT_EQ(error.code(), ErrorCode::Unsupported);
-        EXPECT_NE(std::string(error.what()).find("Near functions"), std::string::npos);
-    }
-    evaluate(solver, system);
 }
 
 } // namespace

@@ -36,7 +36,7 @@ ALLOWED = {
     "The widths are for ": PROGRAMS,
     "The width of particle ": PROGRAMS,
     "The near function differs from 1/r within ": PROGRAMS,
-    "Near functions are not available on a GPU": PROGRAMS,
+    "Near functions are not available on several ranks": PROGRAMS,
     "The number of groups, ": PROGRAMS,
     "The group ": PROGRAMS,
     "Potentials at points need charges of one state": PROGRAMS,

@@ -44,7 +44,8 @@ std::vector<Named> functions()
 //! Distances in widths: 0, both sides of where series end, and far away.
 std::vector<LongDouble> distances()
 {
-    return { 0, 1e-6L, 1e-3L, 0.05L, 0.3162L, 0.3163L, 0.7L, 0.9999L, 1.0001L, 2, 3.5L, 7, 20 };
+    return { 0,       1e-6L,   1e-3L,   0.05L,   0.3L, 0.5999L, 0.6001L, 0.7L,
+             0.9999L, 1.0001L, 1.1999L, 1.2001L, 2,    3.5L,    7,       20 };
 }
 
 /*! \brief 2/pi times the integral of sin(k r)/(k r) rho(k), of the charge density that has the function
@@ -196,8 +197,9 @@ TEST(NearFunction, IsSmoothWhereSeriesEnd)
         EXPECT_NEAR(below.value, above.value, 5e-16);
         EXPECT_NEAR(below.slope, above.slope, 1e-14);
     };
-    jump(PairFunction::Gaussian, 0.1);
-    jump(PairFunction::Thole, 1);
+    jump(PairFunction::Gaussian, 0.6 * 0.6);
+    jump(PairFunction::Thole, 1.2 * 1.2);
+    jump(PairFunction::SoftCore, 1);
 }
 
 TEST(NearFunction, IsCoulombBeyondItsRange)
