@@ -7,12 +7,13 @@
 #ifndef FARFIELD_BATCH_EWALD_SYSTEM_H
 #define FARFIELD_BATCH_EWALD_SYSTEM_H
 
-#include <array>
+#include <string>
 #include <vector>
 
 #include "farfield/farfield_batch.h"
 
 #include "batch/images.h"
+#include "batch/system_plan.h"
 #include "batch/wave_sums.h"
 
 namespace farfield
@@ -49,13 +50,25 @@ struct SystemResult
     bool wantsVirial;
 };
 
-//! How accurate sums are.
-struct Sharpness
-{
-    double tightening; //!< see BatchSetup
-    double force;      //!< what errors are relative to, kJ/mol/nm; 0: decided by the forces
-    double detour;     //!< factor of the splitting beside the fastest one
-};
+/*! \brief Refuses charges at one place.
+ *  \param[in] box         null without images
+ *  \param[in] rounding    nm
+ *  \param[in] potentials  whether that of a neutral particle matters
+ *  \throws Error  InvalidArgument: the target and another particle are at one place, and it matters; the
+ *                 text follows "System n " */
+template<class Real>
+void refuseContact(const BatchSystem<Real>& system,
+                   const ReducedBox* box,
+                   int channels,
+                   int target,
+                   double rounding,
+                   bool potentials);
+
+//! The text that follows "System n " where a particle is more than a billion box vectors away.
+std::string tooFarAway(int particle);
+
+//! A symmetric tensor from its components xx yy zz xy xz yz.
+Mat3 tensorOf(const double components[6]);
 
 //! Evaluates a system; the arrays are kept for the next one.
 template<class Real>
@@ -78,8 +91,6 @@ public:
                          SystemResult<Real>* result);
 
 private:
-    //! Splitting and cut-offs for an error.
-    EwaldPlan planFor(double error, double detour) const;
     //! One sum over pairs of particles, and all else with images.
     void sumPeriodic(const EwaldPlan& plan, SystemResult<Real>* result);
     void sumPairs(const EwaldPlan& plan, SystemResult<Real>* result);
@@ -88,8 +99,6 @@ private:
     void head(const SystemDirection<Real>& direction);
     void addWaveTangents(const EwaldPlan& plan, SystemResult<Real>* result);
     void addTangentsOfConstants(const EwaldPlan& plan, SystemResult<Real>* result);
-    //! Energies of a charge with itself, kJ/mol/e^2, and of a net charge with its background.
-    std::array<double, 2> constants(const EwaldPlan& plan) const;
     void clear(SystemResult<Real>* result);
     //! Copies what has been summed up.
     void finish(const SystemResult<Real>& result) const;
@@ -99,10 +108,13 @@ private:
     //! Of a charge with itself, and with a background.
     void addConstants(const EwaldPlan& plan, SystemResult<Real>* result);
     void look(const BatchSystem<Real>& system);
-    //! \throws Error  the target and another particle are at one place, and it matters
-    void refuseContact(int target, double rounding, bool potentials) const;
-    //! RMS force of the particles that have a charge, kJ/mol/nm.
-    double typicalForce() const;
+    EwaldPlan plan(double error, double detour) const
+    {
+        return planFor(options_, traits(), error, detour, c_pairCostOfCpus);
+    }
+    SystemTraits traits() const { return { charged_, squaredCharges_, box_.volume }; }
+    //! Where two particles at one place have a distance of at most \p rounding, nm.
+    void refuseContactOf(int target, double rounding, bool potentials) const;
     bool hasImages() const { return options_.boundary == Boundary::Periodic; }
 
     BatchOptions options_;
