@@ -77,8 +77,13 @@ class TargetSums
 {
 public:
     __device__ __forceinline__ TargetSums(const BatchSums<Real>& sums, const SystemSums& system, int target) :
-        sums_(sums), system_(system), particle_(particleAt(target))
+        sums_(sums), system_(system), particle_(particleAt(target)),
+        splitting_(static_cast<Real>(system.splitting))
     {
+        for (int k = 0; k < 9 && Tangent; k++)
+        {
+            strain_[k] = static_cast<Real>(system.strain[k]);
+        }
         for (int c = 0; c < channels(); c++)
         {
             potential_[c] = 0;
@@ -93,7 +98,7 @@ public:
                                 fma(distance[1], distance[1], distance[2] * distance[2]));
         nearest_          = min(nearest_, square);
         const size_t j    = particleAt(source);
-        const auto pair   = pairValues<Tangent>(square, static_cast<Real>(system_.splitting), constant);
+        const auto pair   = pairValues<Tangent>(square, splitting_, constant);
         if (Tangent)
         {
             addTangent(distance, j, pair);
@@ -182,7 +187,7 @@ private:
             dr[k] = sums_.changes.moves[3 * particle_ + k] - sums_.changes.moves[3 * j + k];
             for (int m = 0; m < 3; m++)
             {
-                dr[k] = fma(r[m], static_cast<Real>(system_.strain[3 * m + k]), dr[k]);
+                dr[k] = fma(r[m], strain_[3 * m + k], dr[k]);
             }
             along = fma(r[k], dr[k], along);
         }
@@ -219,6 +224,8 @@ private:
     const BatchSums<Real>& sums_;
     const SystemSums& system_;
     size_t particle_;
+    Real splitting_;
+    Real strain_[9]; //!< of tangents
     Real potential_[Most];
     Real force_[3] = { 0, 0, 0 }, virial_[6] = { 0, 0, 0, 0, 0, 0 };
     Real nearest_ = sizeof(Real) == 4 ? Real(FLT_MAX) : Real(DBL_MAX);

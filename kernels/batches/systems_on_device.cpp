@@ -107,6 +107,7 @@ void SystemsOnDevice<Real>::take(const BatchInput<Real>& input, cudaStream_t str
         }
     }
     look(stream);
+    check();
 }
 
 template<class Real>
@@ -137,7 +138,6 @@ void SystemsOnDevice<Real>::look(cudaStream_t stream)
         sort(stream);
     }
     wait(stream);
-    check();
     traits_.assign(systems, SystemTraits{});
     for (size_t s = 0; s < systems; s++)
     {
@@ -166,7 +166,7 @@ void SystemsOnDevice<Real>::check() const
         }
         if (found.tooFar < size(s))
         {
-            throw inSystem(s, tooFarAway(found.tooFar));
+            throw inSystem(s, tooFarMessage(found.tooFar));
         }
     }
 }

@@ -59,7 +59,7 @@ public:
 
 private:
     void takeBoxes(const BatchInput<Real>& input, cudaStream_t stream);
-    //! Coordinates, sums of charges and cells. \throws Error  as take()
+    //! Coordinates, sums of charges, and the order of particles.
     void look(cudaStream_t stream);
     //! \throws Error  InvalidArgument: what was found makes no sense
     void check() const;

@@ -21,7 +21,7 @@ constexpr double c_farthest = 1e9;
 
 } // namespace
 
-std::string tooFarAway(int particle)
+std::string tooFarMessage(int particle)
 {
     return "has its particle " + text(particle)
            + " too far away: more than a billion box vectors.";
@@ -117,7 +117,7 @@ void EwaldSystem<Real>::look(const BatchSystem<Real>& system)
                 // written so that NaN fails
                 if (!(std::abs(f) < c_farthest))
                 {
-                    throw Error(ErrorCode::InvalidArgument, tooFarAway(i));
+                    throw Error(ErrorCode::InvalidArgument, tooFarMessage(i));
                 }
                 f_[3 * static_cast<size_t>(i) + k] = f - std::floor(f);
             }

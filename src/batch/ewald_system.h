@@ -65,7 +65,7 @@ void refuseContact(const BatchSystem<Real>& system,
                    bool potentials);
 
 //! The text that follows "System n " where a particle is more than a billion box vectors away.
-std::string tooFarAway(int particle);
+std::string tooFarMessage(int particle);
 
 //! A symmetric tensor from its components xx yy zz xy xz yz.
 Mat3 tensorOf(const double components[6]);
