@@ -66,14 +66,14 @@ SystemSums BatchRound<Real>::sumsOf(const SystemsOnDevice<Real>& systems,
     {
         return s;
     }
-    const ReducedBox& box           = systems.box(s.system);
-    Eigen::Map<Rows>{ s.vectors }   = box.vectors;
-    Eigen::Map<Rows>{ s.inverse }   = box.inverse;
-    Eigen::Map<Rows>{ s.waves }     = 2 * c_pi * box.inverse.transpose();
-    const auto [self, background]   = constantsOf(options_, planned.plan, box.volume);
-    s.self                          = self;
-    s.background                    = background;
-    s.scale                         = 4 * c_pi * options_.coulombConstant / box.volume;
+    const ReducedBox& box         = systems.box(s.system);
+    Eigen::Map<Rows>{ s.vectors } = box.vectors;
+    Eigen::Map<Rows>{ s.inverse } = box.inverse;
+    Eigen::Map<Rows>{ s.waves }   = 2 * c_pi * box.inverse.transpose();
+    const auto [self, background] = constantsOf(options_, planned.plan, box.volume);
+    s.self                        = self;
+    s.background                  = background;
+    s.scale                       = 4 * c_pi * options_.coulombConstant / box.volume;
     if constexpr (std::is_integral<typename PlaceOfImage<Real>::Type>::value)
     {
         s.unit = unitOfPlaces(box, s.cutoff);
@@ -245,8 +245,7 @@ BatchRound<Real>::compute(SystemsOnDevice<Real>* systems,
         {
             const SystemSums& s = systems_[k];
             withSystemNamed(s.system,
-                            [&]
-                            {
+                            [&] {
                                 systems->refuseContacts(s.system,
                                                         contacts_.data(),
                                                         std::sqrt(s.contact),

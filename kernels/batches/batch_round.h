@@ -73,7 +73,10 @@ private:
                              BatchTargets* to,
                              cudaStream_t stream);
     void launch(const BatchSums<Real>& sums, bool hasImages, cudaStream_t stream);
-    const BlockPart* blocksOf(BlockKind kind) const { return allBlocks_.data() + firstBlock_[kind]; }
+    const BlockPart* blocksOf(BlockKind kind) const
+    {
+        return allBlocks_.data() + firstBlock_[kind];
+    }
     int blockCount(BlockKind kind) const { return static_cast<int>(blocks_[kind].size()); }
 
     BatchOptions options_;

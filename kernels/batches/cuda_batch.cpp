@@ -7,7 +7,7 @@
 
 #include "batch/batch_backend.h"
 #include "batch/batch_check.h"
-#include "batch/ewald_system.h"
+#include "batch/batch_system.h"
 #include "batch/images.h"
 #include "batches/batch_round.h"
 #include "batches/for_many.h"
@@ -89,7 +89,11 @@ public:
         }
         else
         {
-            compute(planned(charged(), [&](int s) { return aims[s]; }, 1), virials, true, &result_);
+            compute(planned(
+                            charged(), [&](int s) { return aims[s]; }, 1),
+                    virials,
+                    true,
+                    &result_);
         }
         // there is nothing yet but potentials of the charges to come
         std::vector<int> neutral;
@@ -147,28 +151,29 @@ private:
 
     //! Plans of periodic systems. \param[in] errorOf  of a system, kJ/mol/nm
     template<class ErrorOf>
-    std::vector<PlannedSystem>
-    planned(const std::vector<int>& systems, const ErrorOf& errorOf, double detour) const
+    std::vector<PlannedSystem> planned(const std::vector<int>& systems,
+                                       const ErrorOf& errorOf,
+                                       double detour) const
     {
         std::vector<PlannedSystem> all(systems.size());
         const auto plan = [&](int k)
         {
             const int s = systems[k];
-            withSystemNamed(
-                    s,
-                    [&]
-                    {
-                        PlannedSystem& own    = all[k];
-                        const ReducedBox& box = systems_.box(s);
-                        own.system            = s;
-                        own.plan              = planFor(options_,
-                                           systems_.traits(s),
-                                           errorOf(s),
-                                           detour,
-                                           c_pairCostOfGpus<Real>);
-                        checkImages(box, own.plan.cutoff, systems_.size(s));
-                        own.waves.find(2 * c_pi * box.inverse.transpose(), own.plan.waveCutoff);
-                    });
+            withSystemNamed(s,
+                            [&]
+                            {
+                                PlannedSystem& own    = all[k];
+                                const ReducedBox& box = systems_.box(s);
+                                own.system            = s;
+                                own.plan              = planFor(options_,
+                                                   systems_.traits(s),
+                                                   errorOf(s),
+                                                   detour,
+                                                   c_pairCostOfGpus<Real>);
+                                checkImages(box, own.plan.cutoff, systems_.size(s));
+                                own.waves.find(2 * c_pi * box.inverse.transpose(),
+                                               own.plan.waveCutoff);
+                            });
         };
         forMany(static_cast<int>(systems.size()), threads_, plan);
         return all;
@@ -204,14 +209,16 @@ private:
     }
 
     //! \returns the systems, with what their errors are relative to
-    std::vector<AimedSystem>
-    sumPeriodic(const std::vector<int>& systems, bool virials, double tightening)
+    std::vector<AimedSystem> sumPeriodic(const std::vector<int>& systems,
+                                         bool virials,
+                                         double tightening)
     {
         std::vector<AimedSystem> left, done;
         for (const int s : systems)
         {
             left.push_back(
-                    { s, ForceAim(options_, systems_.traits(s), { tightening, 0, 1 }, sizeof(Real)) });
+                    { s,
+                      ForceAim(options_, systems_.traits(s), { tightening, 0, 1 }, sizeof(Real)) });
         }
         while (!left.empty())
         {
@@ -239,7 +246,8 @@ private:
             systems[k]          = aimed[k].system;
             errors_[systems[k]] = aimed[k].aim.error();
         }
-        return planned(systems, [&](int s) { return errors_[s]; }, detour);
+        return planned(
+                systems, [&](int s) { return errors_[s]; }, detour);
     }
 
     //! \returns the largest error of the forces of these systems, relative to their scales
@@ -292,7 +300,8 @@ private:
         }
         for (const int s : own)
         {
-            check(cudaMemsetAsync(result_.forces.data() + 3 * static_cast<size_t>(systems_.first(s)),
+            check(cudaMemsetAsync(result_.forces.data()
+                                          + 3 * static_cast<size_t>(systems_.first(s)),
                                   0,
                                   3 * sizeof(double) * systems_.size(s),
                                   stream_),

@@ -42,10 +42,10 @@ struct BlockPart
 struct SystemInBox
 {
     int first, n;
-    int cells[3];       //!< by which particles are sorted
-    int firstCell;      //!< number of cells of the systems before
-    double inverse[9];  //!< fractional coordinates are x inverse
-    double strain[9];   //!< rows, of a direction: B' = B strain
+    int cells[3];      //!< by which particles are sorted
+    int firstCell;     //!< number of cells of the systems before
+    double inverse[9]; //!< fractional coordinates are x inverse
+    double strain[9];  //!< rows, of a direction: B' = B strain
 };
 
 //! What was found there.
@@ -68,10 +68,10 @@ struct SystemSums
     double strain[9];
     double waves[9]; //!< rows are reciprocal vectors, 1/nm
     double splitting, cutoff, waveCutoff;
-    double margin[3]; //!< the cut-off in box vectors
-    double unit;      //!< of places, nm
-    double contact;   //!< squared distance of charges at one place, nm^2
-    double scale;     //!< 4 pi k_C / V
+    double margin[3];        //!< the cut-off in box vectors
+    double unit;             //!< of places, nm
+    double contact;          //!< squared distance of charges at one place, nm^2
+    double scale;            //!< 4 pi k_C / V
     double self, background; //!< see constantsOf()
     int firstTile, tiles;
     int firstColumn, columns;
@@ -134,17 +134,17 @@ struct BatchSums
     BatchChanges<Real> changes;
     double coulombConstant;
     bool virials, tangents;
-    Real* places;              //!< of sorted particles, [3][n] of each system; of type Place
-    Real* tiles;               //!< least and largest places, [tiles][6]
-    Real* phases;              //!< [3] of [range + 1][2][n] of each system
+    Real* places; //!< of sorted particles, [3][n] of each system; of type Place
+    Real* tiles;  //!< least and largest places, [tiles][6]
+    Real* phases; //!< [3] of [range + 1][2][n] of each system
     const WaveColumn* columns;
-    Real* sums;                //!< [channels][sets][chunks][waves][WaveProducts] of each system
-    double* pairTotals;        //!< [blocks][BlockTotals]
-    double* waveTotals;        //!< [blocks][channels][BlockTotals]
-    double* forces;            //!< [n][3], kJ/mol/nm
-    double* potentials;        //!< [n][channels], kJ/mol/e
-    char* contacts;            //!< [n] whether another particle is at the place
-    SystemTotals* totals;      //!< of these systems
+    Real* sums;           //!< [channels][sets][chunks][waves][WaveProducts] of each system
+    double* pairTotals;   //!< [blocks][BlockTotals]
+    double* waveTotals;   //!< [blocks][channels][BlockTotals]
+    double* forces;       //!< [n][3], kJ/mol/nm
+    double* potentials;   //!< [n][channels], kJ/mol/e
+    char* contacts;       //!< [n] whether another particle is at the place
+    SystemTotals* totals; //!< of these systems
 
     //! Sets of structure factors.
     int sets() const { return tangents ? c_tangentSets : 1; }
@@ -196,12 +196,18 @@ void sumPairs(const BatchSums<Real>& sums,
               cudaStream_t stream);
 //! Phases along the axes. \param[in] blocks  of c_batchThreads particles
 template<class Real>
-void findPhases(const BatchSums<Real>& sums, const BlockPart* blocks, int count, cudaStream_t stream);
+void findPhases(const BatchSums<Real>& sums,
+                const BlockPart* blocks,
+                int count,
+                cudaStream_t stream);
 //! Warps of all structure factors of a system.
 int warpsOfFactors(const SystemSums& system);
 //! Structure factors. \param[in] blocks  of c_batchThreads / 32 of these warps
 template<class Real>
-void sumFactors(const BatchSums<Real>& sums, const BlockPart* blocks, int count, cudaStream_t stream);
+void sumFactors(const BatchSums<Real>& sums,
+                const BlockPart* blocks,
+                int count,
+                cudaStream_t stream);
 //! From structure factors to weights. \param[in] blocks  of c_batchThreads of (range + 1) columns
 template<class Real>
 void weighFactors(const BatchSums<Real>& sums,
@@ -210,7 +216,10 @@ void weighFactors(const BatchSums<Real>& sums,
                   cudaStream_t stream);
 //! Adds waves and constants to forces and potentials. \param[in] blocks  of c_fieldThreads particles
 template<class Real>
-void addFields(const BatchSums<Real>& sums, const BlockPart* blocks, int count, cudaStream_t stream);
+void addFields(const BatchSums<Real>& sums,
+               const BlockPart* blocks,
+               int count,
+               cudaStream_t stream);
 //! Totals of so many systems.
 template<class Real>
 void addTotals(const BatchSums<Real>& sums, int count, cudaStream_t stream);

@@ -77,8 +77,9 @@ __global__ void sumFactorsOf(BatchSums<Real> sums, const BlockPart* blocks)
     const BlockPart block = blocks[blockIdx.x];
     const SystemSums& s   = sums.systems[block.system];
     const int channel = static_cast<int>(blockIdx.y), set = static_cast<int>(blockIdx.z);
-    const int lane   = static_cast<int>(threadIdx.x) % c_tile;
-    const int warp   = block.part * (c_batchThreads / c_tile) + static_cast<int>(threadIdx.x) / c_tile;
+    const int lane = static_cast<int>(threadIdx.x) % c_tile;
+    const int warp =
+            block.part * (c_batchThreads / c_tile) + static_cast<int>(threadIdx.x) / c_tile;
     const int groups = s.range[2] / c_wavesOfWarp + 1;
     const int chunk  = warp % s.chunks;
     const int column = warp / s.chunks / groups;
@@ -87,7 +88,7 @@ __global__ void sumFactorsOf(BatchSums<Real> sums, const BlockPart* blocks)
     {
         return;
     }
-    const WaveColumn w      = sums.columns[s.firstColumn + column];
+    const WaveColumn w       = sums.columns[s.firstColumn + column];
     const Real* const alongX = phasesOf(sums.phases, s, 0, w.h);
     const Real* const alongY = phasesOf(sums.phases, s, 1, w.k);
     const Real* alongZ[c_wavesOfWarp];
@@ -126,8 +127,12 @@ __global__ void sumFactorsOf(BatchSums<Real> sums, const BlockPart* blocks)
     const Real total = sumsOfLanes(own, lane);
     if (l + lane / WaveProducts <= w.last)
     {
-        factorsOf(sums.sums, s, sums.tangents ? c_tangentSets : 1, channel, set, chunk)
-                [static_cast<size_t>(w.first + l) * WaveProducts + lane] = total;
+        factorsOf(sums.sums,
+                  s,
+                  sums.tangents ? c_tangentSets : 1,
+                  channel,
+                  set,
+                  chunk)[static_cast<size_t>(w.first + l) * WaveProducts + lane] = total;
     }
 }
 
@@ -153,8 +158,7 @@ public:
                 products_[set][k] = 0;
                 for (int chunk = 0; chunk < system_.chunks; chunk++)
                 {
-                    products_[set][k] +=
-                            static_cast<double>(at(set, chunk, column, l)[k]);
+                    products_[set][k] += static_cast<double>(at(set, chunk, column, l)[k]);
                 }
             }
         }
@@ -162,7 +166,7 @@ public:
         {
             for (int signL = firstSignL(column); signL <= 1; signL += 2)
             {
-                const int numbers[] = { column.h, signK * column.k, signL * l };
+                const int numbers[]   = { column.h, signK * column.k, signL * l };
                 const WaveVector wave = waveOf(numbers);
                 if (wave.square <= system_.waveCutoff * system_.waveCutoff
                     && countsWith(column, signL, l))
@@ -273,7 +277,10 @@ int warpsOfFactors(const SystemSums& system)
 }
 
 template<class Real>
-void findPhases(const BatchSums<Real>& sums, const BlockPart* blocks, int count, cudaStream_t stream)
+void findPhases(const BatchSums<Real>& sums,
+                const BlockPart* blocks,
+                int count,
+                cudaStream_t stream)
 {
     if (count > 0)
     {
@@ -283,7 +290,10 @@ void findPhases(const BatchSums<Real>& sums, const BlockPart* blocks, int count,
 }
 
 template<class Real>
-void sumFactors(const BatchSums<Real>& sums, const BlockPart* blocks, int count, cudaStream_t stream)
+void sumFactors(const BatchSums<Real>& sums,
+                const BlockPart* blocks,
+                int count,
+                cudaStream_t stream)
 {
     if (count > 0)
     {

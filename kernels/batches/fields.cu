@@ -35,7 +35,8 @@ fieldAt(const BatchSums<Real>& sums, const SystemSums& s, const Real* weights, i
         Real t[4] = { 0, 0, 0, 0 }, u[4] = { 0, 0, 0, 0 }, z[4] = { 0, 0, 0, 0 };
         const Real* weight = weights + static_cast<size_t>(w.first) * WaveProducts;
         const Real* atZ    = alongZ;
-        for (int l = 0; l <= w.last; l++, weight += WaveProducts, atZ += 2 * static_cast<size_t>(s.n))
+        for (int l = 0; l <= w.last;
+             l++, weight += WaveProducts, atZ += 2 * static_cast<size_t>(s.n))
         {
             const Real c = atZ[0], sine = atZ[s.n];
             const auto number = static_cast<Real>(l);
@@ -96,10 +97,9 @@ template<class Real>
 __device__ double
 addEvaluation(const BatchSums<Real>& sums, const SystemSums& s, int i, int channel, double* force)
 {
-    const auto field =
-            fieldAt<false>(sums, s, factorsOf(sums.sums, s, 1, channel, 0, 0), i);
-    const size_t at = (static_cast<size_t>(s.first) + i) * sums.particles.channels + channel;
-    const auto q    = static_cast<double>(sums.particles.q[at]);
+    const auto field = fieldAt<false>(sums, s, factorsOf(sums.sums, s, 1, channel, 0, 0), i);
+    const size_t at  = (static_cast<size_t>(s.first) + i) * sums.particles.channels + channel;
+    const auto q     = static_cast<double>(sums.particles.q[at]);
     const double gradient[] = { static_cast<double>(field.gradient[0]),
                                 static_cast<double>(field.gradient[1]),
                                 static_cast<double>(field.gradient[2]) };
@@ -109,14 +109,16 @@ addEvaluation(const BatchSums<Real>& sums, const SystemSums& s, int i, int chann
     {
         force[d] -= 2 * c_pi * q * turned[d];
     }
-    const double net = sums.particles.net[static_cast<size_t>(s.system) * sums.particles.channels + channel];
+    const double net =
+            sums.particles.net[static_cast<size_t>(s.system) * sums.particles.channels + channel];
     return static_cast<double>(field.potential) - 2 * (s.self * q + s.background * net);
 }
 
 //! The derivative of a net potential of a background.
 template<class Real>
-__device__ __forceinline__ double
-changeOfBackground(const BatchSums<Real>& sums, const SystemSums& s, int channel)
+__device__ __forceinline__ double changeOfBackground(const BatchSums<Real>& sums,
+                                                     const SystemSums& s,
+                                                     int channel)
 {
     const size_t at = static_cast<size_t>(s.system) * sums.particles.channels + channel;
     return s.background
@@ -129,10 +131,10 @@ template<class Real>
 __device__ double
 addTangent(const BatchSums<Real>& sums, const SystemSums& s, int i, int channel, double* force)
 {
-    const auto field = fieldAt<true>(
-            sums, s, factorsOf(sums.sums, s, c_tangentSets, channel, 0, 0), i);
-    const auto other = fieldAt<false>(
-            sums, s, factorsOf(sums.sums, s, c_tangentSets, channel, 1, 0), i);
+    const auto field =
+            fieldAt<true>(sums, s, factorsOf(sums.sums, s, c_tangentSets, channel, 0, 0), i);
+    const auto other =
+            fieldAt<false>(sums, s, factorsOf(sums.sums, s, c_tangentSets, channel, 1, 0), i);
     const size_t particle = static_cast<size_t>(s.first) + i;
     const size_t at       = particle * sums.particles.channels + channel;
     const auto q          = static_cast<double>(sums.particles.q[at]);
@@ -185,10 +187,10 @@ __global__ void addFieldsOf(BatchSums<Real> sums, const BlockPart* blocks)
     }
     for (int c = 0; c < sums.particles.channels; c++)
     {
-        const double potential = Tangent ? addTangent(sums, s, i, c, force)
-                                         : addEvaluation(sums, s, i, c, force);
-        double* const to       = sums.potentials + particle * sums.particles.channels + c;
-        *to                    = (hasPairs ? *to : 0) + potential;
+        const double potential =
+                Tangent ? addTangent(sums, s, i, c, force) : addEvaluation(sums, s, i, c, force);
+        double* const to = sums.potentials + particle * sums.particles.channels + c;
+        *to              = (hasPairs ? *to : 0) + potential;
     }
     for (int d = 0; d < 3; d++)
     {
@@ -206,7 +208,8 @@ __global__ void addTotalsOf(BatchSums<Real> sums)
     for (int k = 0; k < BlockTotals; k++)
     {
         double own = 0;
-        for (int b = static_cast<int>(threadIdx.x); b < s.pairBlocks; b += static_cast<int>(blockDim.x))
+        for (int b = static_cast<int>(threadIdx.x); b < s.pairBlocks;
+             b += static_cast<int>(blockDim.x))
         {
             own += sums.pairTotals[(static_cast<size_t>(s.firstPairBlock) + b) * BlockTotals + k];
         }
@@ -231,13 +234,12 @@ __global__ void addTotalsOf(BatchSums<Real> sums)
     }
     for (int c = 0; c < channels && s.hasImages; c++)
     {
-        const size_t at   = static_cast<size_t>(s.system) * channels + c;
-        const double net  = sums.particles.net[at];
-        double ofVirial   = s.background * net * net;
+        const size_t at  = static_cast<size_t>(s.system) * channels + c;
+        const double net = sums.particles.net[at];
+        double ofVirial  = s.background * net * net;
         if (sums.tangents)
         {
-            ofVirial = net
-                       * (changeOfBackground(sums, s, c) + s.background * sums.changes.net[at]);
+            ofVirial = net * (changeOfBackground(sums, s, c) + s.background * sums.changes.net[at]);
         }
         all[TotalEnergy] -= s.self * sums.particles.squared[at] + s.background * net * net;
         addUnit(0.5 * ofVirial, all + TotalVirial);

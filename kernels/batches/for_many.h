@@ -18,7 +18,7 @@ namespace farfield
 template<class Use>
 void forMany(int count, int threads, const Use& use)
 {
-    constexpr int c_share     = 32; // microseconds, about as long as threads need to begin
+    constexpr int c_share   = 32; // microseconds, about as long as threads need to begin
     const auto useShareFrom = [&](int first)
     {
         for (int k = first; k < std::min(count, first + c_share); k++)

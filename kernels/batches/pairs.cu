@@ -30,8 +30,9 @@ struct PairValues
 };
 
 template<bool Third, class Real>
-__device__ __forceinline__ PairValues<Real>
-pairValues(Real given, Real splitting, const ScaledErfc<Real>& constant)
+__device__ __forceinline__ PairValues<Real> pairValues(Real given,
+                                                       Real splitting,
+                                                       const ScaledErfc<Real>& constant)
 {
     // charges at one place are refused or without effect, but must not spoil the sums
     constexpr Real c_tiny    = Third && sizeof(Real) == 4 ? Real(1e-14) : Real(1e-20);
@@ -57,8 +58,7 @@ pairValues(Real given, Real splitting, const ScaledErfc<Real>& constant)
     }
     if (Third)
     {
-        pair.third =
-                (2 * splitting * splitting * ofRoot + 3 * pair.slope) * inverseSquare;
+        pair.third = (2 * splitting * splitting * ofRoot + 3 * pair.slope) * inverseSquare;
     }
     return pair;
 }
@@ -76,8 +76,11 @@ template<class Real, int Most, bool Tangent>
 class TargetSums
 {
 public:
-    __device__ __forceinline__ TargetSums(const BatchSums<Real>& sums, const SystemSums& system, int target) :
-        sums_(sums), system_(system), particle_(particleAt(target)),
+    __device__ __forceinline__ TargetSums(const BatchSums<Real>& sums,
+                                          const SystemSums& system,
+                                          int target) :
+        sums_(sums),
+        system_(system), particle_(particleAt(target)),
         splitting_(static_cast<Real>(system.splitting))
     {
         for (int k = 0; k < 9 && Tangent; k++)
@@ -91,14 +94,15 @@ public:
     }
 
     //! A pair. \param[in] distance  nm
-    __device__ __forceinline__ void add(const Real* distance, int source, const ScaledErfc<Real>& constant)
+    __device__ __forceinline__ void add(const Real* distance,
+                                        int source,
+                                        const ScaledErfc<Real>& constant)
     {
-        const Real square = fma(distance[0],
-                                distance[0],
-                                fma(distance[1], distance[1], distance[2] * distance[2]));
-        nearest_          = min(nearest_, square);
-        const size_t j    = particleAt(source);
-        const auto pair   = pairValues<Tangent>(square, splitting_, constant);
+        const Real square = fma(
+                distance[0], distance[0], fma(distance[1], distance[1], distance[2] * distance[2]));
+        nearest_        = min(nearest_, square);
+        const size_t j  = particleAt(source);
+        const auto pair = pairValues<Tangent>(square, splitting_, constant);
         if (Tangent)
         {
             addTangent(distance, j, pair);
@@ -164,7 +168,10 @@ public:
     }
 
 private:
-    __device__ __forceinline__ int channels() const { return Most == 1 ? 1 : sums_.particles.channels; }
+    __device__ __forceinline__ int channels() const
+    {
+        return Most == 1 ? 1 : sums_.particles.channels;
+    }
     __device__ __forceinline__ size_t particleAt(int slot) const
     {
         return static_cast<size_t>(system_.first) + sums_.particles.order[system_.first + slot];
@@ -179,7 +186,9 @@ private:
     }
 
     //! See tangentsOf() of the CPU.
-    __device__ __forceinline__ void addTangent(const Real* r, size_t j, const PairValues<Real>& pair)
+    __device__ __forceinline__ void addTangent(const Real* r,
+                                               size_t j,
+                                               const PairValues<Real>& pair)
     {
         Real dr[3], along = 0;
         for (int k = 0; k < 3; k++)
@@ -196,9 +205,9 @@ private:
         for (int c = 0; c < channels(); c++)
         {
             const Real q = charge(j, c), dq = change(j, c);
-            weight       = fma(charge(particle_, c), q, weight);
-            dWeight      = fma(change(particle_, c), q, dWeight);
-            dWeight      = fma(charge(particle_, c), dq, dWeight);
+            weight        = fma(charge(particle_, c), q, weight);
+            dWeight       = fma(change(particle_, c), q, dWeight);
+            dWeight       = fma(charge(particle_, c), dq, dWeight);
             potential_[c] = fma(dq, pair.value, fma(-q, ofCharge, potential_[c]));
         }
         const Real across = weight * pair.slope;
@@ -243,11 +252,12 @@ class PairSearch
 {
 public:
     __device__ __forceinline__ PairSearch(const BatchSums<Real>& sums,
-                          const SystemSums& system,
-                          PairBuffer<Real>* buffer,
-                          int lane) :
+                                          const SystemSums& system,
+                                          PairBuffer<Real>* buffer,
+                                          int lane) :
         system_(system),
-        places_(reinterpret_cast<const Place*>(sums.places) + 3 * static_cast<size_t>(system.first)),
+        places_(reinterpret_cast<const Place*>(sums.places)
+                + 3 * static_cast<size_t>(system.first)),
         tiles_(reinterpret_cast<const Place*>(sums.tiles)
                + 6 * static_cast<size_t>(system.firstTile)),
         buffer_(buffer), lane_(lane), unit_(static_cast<Real>(system.unit))
@@ -277,7 +287,7 @@ public:
                                 - placeAt<Place>(shift);
                     }
                     const bool isHome = a == 0 && b == 0 && c == 0;
-                    waiting = findAt(at, isHome ? target : -1, waiting, meet);
+                    waiting           = findAt(at, isHome ? target : -1, waiting, meet);
                 }
             }
         }
@@ -325,7 +335,8 @@ private:
 
     //! Tests a source of each lane; if there are enough pairs, each lane meets one.
     template<class Meet>
-    __device__ __forceinline__ int look(const Place* at, int slot, bool isSource, int waiting, const Meet& meet)
+    __device__ __forceinline__ int
+    look(const Place* at, int slot, bool isSource, int waiting, const Meet& meet)
     {
         Real distance[3] = { 0, 0, 0 }, square = 0;
         for (int d = 0; d < 3 && isSource; d++)
@@ -333,9 +344,8 @@ private:
             distance[d] =
                     static_cast<Real>(at[d] - places_[static_cast<size_t>(d) * system_.n + slot]);
         }
-        square = fma(distance[0],
-                     distance[0],
-                     fma(distance[1], distance[1], distance[2] * distance[2]));
+        square = fma(
+                distance[0], distance[0], fma(distance[1], distance[1], distance[2] * distance[2]));
         const bool isNear       = isSource && square < square_;
         const unsigned int near = __ballot_sync(c_allLanes, isNear);
         if (isNear)
@@ -449,8 +459,8 @@ void launch(const BatchSums<Real>& sums,
             const ScaledErfc<Real>& constant,
             cudaStream_t stream)
 {
-    const auto kernel =
-            sums.tangents ? sumPairsOf<Real, Place, Most, true> : sumPairsOf<Real, Place, Most, false>;
+    const auto kernel = sums.tangents ? sumPairsOf<Real, Place, Most, true>
+                                      : sumPairsOf<Real, Place, Most, false>;
     kernel<<<count, c_pairWarps * c_tile, 0, stream>>>(sums, blocks, constant);
     checkLaunch("pairs of systems");
 }
@@ -469,10 +479,11 @@ void sumPairs(const BatchSums<Real>& sums,
     {
         return;
     }
-    using Image       = typename PlaceOfImage<Real>::Type;
-    const bool isOne  = sums.particles.channels == 1;
-    const auto chosen = hasImages ? (isOne ? launch<Real, Image, 1> : launch<Real, Image, c_mostChannels>)
-                                  : (isOne ? launch<Real, Real, 1> : launch<Real, Real, c_mostChannels>);
+    using Image      = typename PlaceOfImage<Real>::Type;
+    const bool isOne = sums.particles.channels == 1;
+    const auto chosen =
+            hasImages ? (isOne ? launch<Real, Image, 1> : launch<Real, Image, c_mostChannels>)
+                      : (isOne ? launch<Real, Real, 1> : launch<Real, Real, c_mostChannels>);
     chosen(sums, blocks, count, constant, stream);
 }
 

@@ -28,8 +28,8 @@ __global__ void placeParticlesOf(BatchSums<Real> sums, const BlockPart* blocks)
                        + 6 * static_cast<size_t>(s.firstTile + slot / c_tile);
     // behind the last particle that of the first lane
     const bool isThere = slot < s.n;
-    const size_t i =
-            static_cast<size_t>(s.first) + sums.particles.order[s.first + (isThere ? slot : slot - lane)];
+    const size_t i     = static_cast<size_t>(s.first)
+                     + sums.particles.order[s.first + (isThere ? slot : slot - lane)];
     double u[3] = { 0, 0, 0 };
     for (int k = 0; k < 3 && s.hasImages; k++)
     {
@@ -37,10 +37,11 @@ __global__ void placeParticlesOf(BatchSums<Real> sums, const BlockPart* blocks)
     }
     for (int d = 0; d < 3; d++)
     {
-        const double r = s.hasImages ? (u[0] * s.vectors[d] + u[1] * s.vectors[3 + d]
-                                        + u[2] * s.vectors[6 + d])
-                                               / s.unit
-                                     : static_cast<double>(sums.particles.x[3 * i + d]);
+        const double r =
+                s.hasImages
+                        ? (u[0] * s.vectors[d] + u[1] * s.vectors[3 + d] + u[2] * s.vectors[6 + d])
+                                  / s.unit
+                        : static_cast<double>(sums.particles.x[3 * i + d]);
         const auto place = placeAt<Place>(r);
         if (isThere)
         {

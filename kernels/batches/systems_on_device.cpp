@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "batch/batch_check.h"
-#include "batch/ewald_system.h"
+#include "batch/batch_system.h"
 #include "batches/for_many.h"
 #include "evaluation/input_check.h"
 
@@ -67,9 +67,9 @@ void SystemsOnDevice<Real>::takeBoxes(const BatchInput<Real>& input, cudaStream_
     boxes_.assign(input.systems, ReducedBox(Mat3::Identity()));
     forMany(input.systems,
             threads_,
-            [&](int s)
-            {
-                boxes_[s] = ReducedBox(Eigen::Map<const Rows>(given_.data() + 9 * static_cast<size_t>(s)));
+            [&](int s) {
+                boxes_[s] = ReducedBox(
+                        Eigen::Map<const Rows>(given_.data() + 9 * static_cast<size_t>(s)));
             });
 }
 
@@ -194,7 +194,8 @@ void SystemsOnDevice<Real>::sort(cudaStream_t stream)
 }
 
 template<class Real>
-void SystemsOnDevice<Real>::takeDirection(const BatchDirection<Real>& direction, cudaStream_t stream)
+void SystemsOnDevice<Real>::takeDirection(const BatchDirection<Real>& direction,
+                                          cudaStream_t stream)
 {
     const size_t charges = particles() * options_.channels;
     hasMoves_            = direction.x != nullptr;
@@ -225,8 +226,7 @@ void SystemsOnDevice<Real>::takeDirection(const BatchDirection<Real>& direction,
     moves_.resize(3 * particles());
     fractions_.resize(3 * particles());
     dNet_.resize(static_cast<size_t>(count()) * options_.channels);
-    farfield::takeDirection(
-            inBoxOnDevice_.data(), count(), hasImages(), view(), changes(), stream);
+    farfield::takeDirection(inBoxOnDevice_.data(), count(), hasImages(), view(), changes(), stream);
 }
 
 template<class Real>
@@ -289,11 +289,9 @@ BatchParticles<Real> SystemsOnDevice<Real>::view()
 template<class Real>
 BatchChanges<Real> SystemsOnDevice<Real>::changes()
 {
-    return { hasMoves_ ? dx_.data() : nullptr,
-             dq_.data(),
-             moves_.data(),
-             fractions_.data(),
-             dNet_.data() };
+    return {
+        hasMoves_ ? dx_.data() : nullptr, dq_.data(), moves_.data(), fractions_.data(), dNet_.data()
+    };
 }
 
 template class SystemsOnDevice<float>;

@@ -45,8 +45,8 @@ public:
     {
         backend_->take(input, output.potentials != nullptr, stream);
         const auto isMeasured = [&](int s) { return (seen_ + s) % c_sample == 0 && hasError(); };
-        while (sharpen(backend_->evaluate(
-                output.virials != nullptr, setup_.tightening, isMeasured)))
+        while (sharpen(
+                backend_->evaluate(output.virials != nullptr, setup_.tightening, isMeasured)))
         {
         }
         seen_ += input.systems;

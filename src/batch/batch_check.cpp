@@ -90,9 +90,8 @@ void checkOffsets(const int* offsets, int systems)
         if (offsets[s + 1] < offsets[s])
         {
             throw inSystem(s,
-                           "ends at particle " + text(offsets[s + 1])
-                                   + " and begins at particle " + text(offsets[s])
-                                   + ": offsets must ascend.");
+                           "ends at particle " + text(offsets[s + 1]) + " and begins at particle "
+                                   + text(offsets[s]) + ": offsets must ascend.");
         }
     }
 }

@@ -164,11 +164,8 @@ private:
         for (int task = 0; task < input_.systems; task++)
         {
             const int s = order_[task];
-            failure.run(
-                    [&]
-                    {
-                        withSystemNamed(s, [&] { use(s, &workers_[omp_get_thread_num()]); });
-                    });
+            failure.run([&]
+                        { withSystemNamed(s, [&] { use(s, &workers_[omp_get_thread_num()]); }); });
         }
         failure.rethrow();
     }

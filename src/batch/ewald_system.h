@@ -7,27 +7,17 @@
 #ifndef FARFIELD_BATCH_EWALD_SYSTEM_H
 #define FARFIELD_BATCH_EWALD_SYSTEM_H
 
-#include <string>
 #include <vector>
 
 #include "farfield/farfield_batch.h"
 
+#include "batch/batch_system.h"
 #include "batch/images.h"
 #include "batch/system_plan.h"
 #include "batch/wave_sums.h"
 
 namespace farfield
 {
-
-//! A system, in the arrays of the caller.
-template<class Real>
-struct BatchSystem
-{
-    const Real* x;     //!< [n][3], nm
-    const Real* q;     //!< [n][channels], e
-    const double* box; //!< [3][3], nm; null without images
-    int n;
-};
 
 //! A direction in which a system changes, in the arrays of the caller; null where nothing changes.
 template<class Real>
@@ -49,26 +39,6 @@ struct SystemResult
     Real* potentials; //!< [n][channels], kJ/mol/e, or null
     bool wantsVirial;
 };
-
-/*! \brief Refuses charges at one place.
- *  \param[in] box         null without images
- *  \param[in] rounding    nm
- *  \param[in] potentials  whether that of a neutral particle matters
- *  \throws Error  InvalidArgument: the target and another particle are at one place, and it matters; the
- *                 text follows "System n " */
-template<class Real>
-void refuseContact(const BatchSystem<Real>& system,
-                   const ReducedBox* box,
-                   int channels,
-                   int target,
-                   double rounding,
-                   bool potentials);
-
-//! The text that follows "System n " where a particle is more than a billion box vectors away.
-std::string tooFarMessage(int particle);
-
-//! A symmetric tensor from its components xx yy zz xy xz yz.
-Mat3 tensorOf(const double components[6]);
 
 //! Evaluates a system; the arrays are kept for the next one.
 template<class Real>

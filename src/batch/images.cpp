@@ -139,8 +139,8 @@ void Images<Real>::build(const ReducedBox& box,
     layOut(box, cutoff, n);
     columns_         = columns;
     const int binned = bins_[0] * bins_[1] * bins_[2];
-    rounding_        = placesRounding(
-            box, cutoff, static_cast<double>(std::numeric_limits<Real>::epsilon()));
+    rounding_ =
+            placesRounding(box, cutoff, static_cast<double>(std::numeric_limits<Real>::epsilon()));
     start_.assign(binned + 1, 0);
     for (int i = 0; i < n; i++)
     {

@@ -38,7 +38,8 @@ template<>
 FARFIELD_HD std::int32_t placeAt<std::int32_t>(double coordinate)
 {
     const double nearest = coordinate + (coordinate < 0 ? -0.5 : 0.5);
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(static_cast<std::int64_t>(nearest)));
+    return static_cast<std::int32_t>(
+            static_cast<std::uint32_t>(static_cast<std::int64_t>(nearest)));
 }
 template<>
 FARFIELD_HD float placeAt<float>(double coordinate)

@@ -75,8 +75,9 @@ EwaldPlan planFor(const BatchOptions& options,
                   double pairCost);
 
 //! Energies of a charge with itself, kJ/mol/e^2, and of a net charge with its background.
-std::array<double, 2>
-constantsOf(const BatchOptions& options, const EwaldPlan& plan, double volume);
+std::array<double, 2> constantsOf(const BatchOptions& options,
+                                  const EwaldPlan& plan,
+                                  double volume);
 
 /*! \brief The error of forces relative to \p scale, from those of another splitting.
  *

@@ -20,7 +20,7 @@ namespace farfield
 struct WaveColumns
 {
     std::vector<WaveColumn> columns;
-    int count = 0;                         //!< (h, k, l) of all columns
+    int count                = 0;           //!< (h, k, l) of all columns
     std::array<int, 3> range = { 0, 0, 0 }; //!< largest h, k and l
 
     /*! \brief Finds them.

@@ -69,7 +69,8 @@ void WaveSums<Real>::forWaves(const WaveColumn& column, const Use& use) const
     Wave wave;
     for (wave.signK = firstSignK(column); wave.signK <= 1; wave.signK += 2)
     {
-        const Eigen::RowVector3d v = column.h * waves_.row(0) + wave.signK * column.k * waves_.row(1);
+        const Eigen::RowVector3d v =
+                column.h * waves_.row(0) + wave.signK * column.k * waves_.row(1);
         for (wave.signL = firstSignL(column); wave.signL <= 1; wave.signL += 2)
         {
             // exp(-k^2 / 4a^2) is a product of these

@@ -104,7 +104,10 @@ private:
     {
         return setOf(set) + static_cast<size_t>(column.first + l) * WaveProducts;
     }
-    Real* setOf(int set) { return sums_.data() + static_cast<size_t>(set) * columns_.count * WaveProducts; }
+    Real* setOf(int set)
+    {
+        return sums_.data() + static_cast<size_t>(set) * columns_.count * WaveProducts;
+    }
     //! Ends of weigh(): \p weights take the place of the sums.
     void keepWeights(int set, const WaveColumn& column, const std::vector<double>& weights);
     PhaseTable<Real> table() const;

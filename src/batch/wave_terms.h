@@ -118,7 +118,8 @@ FARFIELD_HD void addUnit(double factor, double* tensor)
 /*! \brief Adds the virial of a wave of this energy.
  *  \param[in]     inverse  1 / 4a^2, nm^2
  *  \param[in,out] virial   kJ/mol, xx yy zz xy xz yz */
-FARFIELD_HD void addWaveVirial(const WaveVector& wave, double energy, double inverse, double* virial)
+FARFIELD_HD void
+addWaveVirial(const WaveVector& wave, double energy, double inverse, double* virial)
 {
     addProduct(energy * (1 / wave.square + inverse), wave.k, wave.k, virial);
     addUnit(-0.5 * energy, virial);
@@ -144,7 +145,8 @@ FARFIELD_HD StrainedWave strainedWave(const WaveVector& wave, const double* stra
         }
         result.along += wave.k[a] * result.turned[a];
     }
-    result.rho = 2 * (1 / wave.square + inverse) * result.along - (strain[0] + strain[4] + strain[8]);
+    result.rho =
+            2 * (1 / wave.square + inverse) * result.along - (strain[0] + strain[4] + strain[8]);
     return result;
 }
 

@@ -433,8 +433,9 @@ TEST(BatchOptions, HaveNoGpuWithoutCuda)
 {
     BatchOptions options;
     options.device = Device::Gpu;
-    expectError(
-            ErrorCode::NotCompiled, { "'gpu'", "CUDA" }, [&] { const Batch<float> batch(options); });
+    expectError(ErrorCode::NotCompiled,
+                { "'gpu'", "CUDA" },
+                [&] { const Batch<float> batch(options); });
     options.device = Device::Auto;
     EXPECT_EQ(Batch<float>(options).setup().device, Device::Cpu);
 }

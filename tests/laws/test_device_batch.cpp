@@ -29,9 +29,9 @@ template<class Real>
 struct CallOnDevice
 {
     explicit CallOnDevice(const Call<Real>& call) :
-        systems(static_cast<int>(call.offsets.size()) - 1), x(call.x), q(call.q), forces(call.x.size()),
-        potentials(call.q.size()), offsets(call.offsets), boxes(call.boxes), energies(systems),
-        virials(call.boxes.size()), errors(systems)
+        systems(static_cast<int>(call.offsets.size()) - 1), x(call.x), q(call.q),
+        forces(call.x.size()), potentials(call.q.size()), offsets(call.offsets), boxes(call.boxes),
+        energies(systems), virials(call.boxes.size()), errors(systems)
     {
     }
     BatchInput<Real> input()
@@ -116,12 +116,12 @@ TYPED_TEST(DeviceBatches, MatchEwaldWhereParticlesCrowd)
             system.positions[i][k] = 0.5 * (system.positions[i][k] + 0.1);
         }
     }
-    system                      = rounded<float>(system);
-    const double accuracy       = 1e-4;
-    const Call<Real> call       = Call<Real>({ system }).by(withAccuracy<TypeParam>(accuracy));
-    const Evaluation expected   = fastEwald(system);
-    const double error          = relativeError(call.of(0).forces, expected.forces);
-    const double energy         = call.energies[0];
+    system                    = rounded<float>(system);
+    const double accuracy     = 1e-4;
+    const Call<Real> call     = Call<Real>({ system }).by(withAccuracy<TypeParam>(accuracy));
+    const Evaluation expected = fastEwald(system);
+    const double error        = relativeError(call.of(0).forces, expected.forces);
+    const double energy       = call.energies[0];
     EXPECT_LE(error, accuracy);
     EXPECT_NEAR(energy,
                 expected.energy,
@@ -130,8 +130,8 @@ TYPED_TEST(DeviceBatches, MatchEwaldWhereParticlesCrowd)
 
 TYPED_TEST(DeviceBatches, HaveTheTangentsOfTheCpu)
 {
-    using Real            = typename TypeParam::Real;
-    const double accuracy = sizeof(Real) == 4 ? 3e-6 : 1e-9;
+    using Real                  = typename TypeParam::Real;
+    const double accuracy       = sizeof(Real) == 4 ? 3e-6 : 1e-9;
     std::vector<System> systems = someSystems();
     systems.push_back(ofShape(c_skew, 1100, 41, 1)); // two chunks
     // there is nothing but potentials of the charges to come
