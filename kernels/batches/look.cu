@@ -3,6 +3,8 @@
  */
 #include <cub/device/device_radix_sort.cuh>
 
+#include "batch/places.h"
+
 #include "batches/device_systems.h"
 #include "runtime/ordered_sums.h"
 
@@ -10,9 +12,6 @@ namespace farfield
 {
 namespace
 {
-
-//! Box vectors from the origin, as of a Solver.
-constexpr double c_farthest = 1e9;
 
 //! x matrix, of rows.
 __device__ __forceinline__ void multiply(const double* x, const double* matrix, double* to)

@@ -8,16 +8,12 @@
 #include <limits>
 #include <numeric>
 
-#include "base/text.h"
-
 namespace farfield
 {
 namespace
 {
 
 constexpr double c_pi = 3.14159265358979323846;
-//! Box vectors from the origin, as of a Solver.
-constexpr double c_farthest = 1e9;
 
 } // namespace
 

@@ -52,6 +52,8 @@ FARFIELD_HD double placeAt<double>(double coordinate)
     return coordinate;
 }
 
+//! So many box vectors from the origin is too far away, as of a Solver.
+constexpr double c_farthest = 1e9;
 //! The largest difference of integers that stand for coordinates.
 constexpr double c_largestDifference = 1 << 30;
 
