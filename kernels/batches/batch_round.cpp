@@ -11,6 +11,7 @@
 #include "batch/batch_check.h"
 #include "batch/images.h"
 #include "batch/places.h"
+#include "batches/for_many.h"
 
 namespace farfield
 {
@@ -67,7 +68,6 @@ SystemSums BatchRound<Real>::sumsOf(const SystemsOnDevice<Real>& systems,
         return s;
     }
     const ReducedBox& box         = systems.box(s.system);
-    Eigen::Map<Rows>{ s.vectors } = box.vectors;
     Eigen::Map<Rows>{ s.inverse } = box.inverse;
     Eigen::Map<Rows>{ s.waves }   = 2 * c_pi * box.inverse.transpose();
     const auto [self, background] = constantsOf(options_, planned.plan, box.volume);
@@ -78,6 +78,7 @@ SystemSums BatchRound<Real>::sumsOf(const SystemsOnDevice<Real>& systems,
     {
         s.unit = unitOfPlaces(box, s.cutoff);
     }
+    Eigen::Map<Rows>{ s.vectors } = box.vectors / s.unit;
     for (int k = 0; k < 3; k++)
     {
         s.margin[k] = s.cutoff / box.heights[k];
@@ -102,7 +103,10 @@ void BatchRound<Real>::layOut(const SystemsOnDevice<Real>& systems,
                               const std::vector<PlannedSystem>& planned,
                               int sets)
 {
-    systems_.clear();
+    systems_.resize(planned.size());
+    forMany(static_cast<int>(planned.size()),
+            threads_,
+            [&](int k) { systems_[k] = sumsOf(systems, planned[k]); });
     columns_.clear();
     for (auto& blocks : blocks_)
     {
@@ -113,7 +117,7 @@ void BatchRound<Real>::layOut(const SystemsOnDevice<Real>& systems,
     for (size_t k = 0; k < planned.size(); k++)
     {
         const auto index = static_cast<int>(k);
-        SystemSums s     = sumsOf(systems, planned[k]);
+        SystemSums& s    = systems_[k];
         s.firstTile      = tileCount_;
         s.firstColumn    = static_cast<int>(columns_.size());
         s.firstPhase     = phaseCount_;
@@ -139,7 +143,6 @@ void BatchRound<Real>::layOut(const SystemsOnDevice<Real>& systems,
                         * WaveProducts;
         columns_.insert(
                 columns_.end(), planned[k].waves.columns.begin(), planned[k].waves.columns.end());
-        systems_.push_back(s);
     }
 }
 

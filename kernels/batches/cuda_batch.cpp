@@ -21,9 +21,9 @@ namespace
 constexpr double c_pi = 3.14159265358979323846;
 
 //! A pair within the cut-off takes as long as so many waves of half space at a particle: of counted
-//! operations, the polynomial of double precision being twice as long.
+//! operations, the search for pairs of some hundred particles included.
 template<class Real>
-constexpr double c_pairCostOfGpus = sizeof(Real) == 4 ? 6 : 10;
+constexpr double c_pairCostOfGpus = sizeof(Real) == 4 ? 20 : 16;
 
 //! A system whose forces have not told yet whether its sums are long enough.
 struct AimedSystem
@@ -41,7 +41,8 @@ class CudaBatch final : public BatchBackend<Real>
 public:
     explicit CudaBatch(const BatchOptions& options) :
         options_(options), device_(requireUsableGpu(options.deviceId)),
-        threads_(usableThreads(options.threads)), systems_(options, threads_), round_(options)
+        threads_(usableThreads(options.threads)), systems_(options, threads_),
+        round_(options, threads_)
     {
     }
 

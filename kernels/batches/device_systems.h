@@ -63,7 +63,7 @@ struct SystemSums
     int system; //!< in the call
     int first, n;
     bool hasImages;
-    double vectors[9]; //!< of the box, rows, nm
+    double vectors[9]; //!< of the box, rows, in units of places
     double inverse[9];
     double strain[9];
     double waves[9]; //!< rows are reciprocal vectors, 1/nm

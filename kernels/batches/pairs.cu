@@ -280,9 +280,8 @@ public:
                     Place at[3];
                     for (int d = 0; d < 3; d++)
                     {
-                        const double shift = (a * system_.vectors[d] + b * system_.vectors[3 + d]
-                                              + c * system_.vectors[6 + d])
-                                             / system_.unit;
+                        const double shift = a * system_.vectors[d] + b * system_.vectors[3 + d]
+                                             + c * system_.vectors[6 + d];
                         at[d] = places_[static_cast<size_t>(d) * system_.n + target]
                                 - placeAt<Place>(shift);
                     }

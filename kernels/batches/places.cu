@@ -37,11 +37,9 @@ __global__ void placeParticlesOf(BatchSums<Real> sums, const BlockPart* blocks)
     }
     for (int d = 0; d < 3; d++)
     {
-        const double r =
-                s.hasImages
-                        ? (u[0] * s.vectors[d] + u[1] * s.vectors[3 + d] + u[2] * s.vectors[6 + d])
-                                  / s.unit
-                        : static_cast<double>(sums.particles.x[3 * i + d]);
+        const double r   = s.hasImages ? u[0] * s.vectors[d] + u[1] * s.vectors[3 + d]
+                                               + u[2] * s.vectors[6 + d]
+                                       : static_cast<double>(sums.particles.x[3 * i + d]);
         const auto place = placeAt<Place>(r);
         if (isThere)
         {
