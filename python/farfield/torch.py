@@ -82,7 +82,8 @@ class CoulombBatch(torch.nn.Module):
     and cut-offs held. torch.func does not know it; use torch.autograd. The method is that of farfield.Batch.
 
     Args:
-        options: those of farfield.Batch, but for dtype, boundary and device_id. The device is that of tensors on a GPU.
+        options: those of farfield.Batch, but for dtype, boundary and device_id. The device is that of the tensors; those
+            on the CPU are copied to a GPU if the option device is "gpu".
     """
 
     def __init__(self, **options):
@@ -147,7 +148,10 @@ class CoulombBatch(torch.nn.Module):
     def _batch(self, dtype, boundary, device):
         key = dtype, boundary, device
         if key not in self._batches:
-            place = {"device": "gpu", "device_id": device.index} if device.type == "cuda" else {}
+            is_open = self._options.get("device", "auto") == "auto"
+            place = {"device": "cpu"} if is_open else {}
+            if device.type == "cuda":
+                place = {"device": "gpu", "device_id": device.index}
             self._batches[key] = Batch(dtype=dtype, boundary=boundary, **{**self._options, **place})
         return self._batches[key]
 
