@@ -2,6 +2,7 @@
 """Arrays in the memory of a GPU: results stay there, and are those of arrays of the host."""
 
 import importlib
+import os
 import shutil
 
 import numpy as np
@@ -221,6 +222,19 @@ def test_batches_are_those_of_the_cpu(dtype, options):
         assert batch.setup["measured_error"] <= accuracy
     for found, expected in zip(*results):
         assert is_close(found, expected, 10 * accuracy)
+
+
+def test_batches_do_not_work_in_children(dtype):
+    systems = batches(dtype)
+    own = farfield.Batch(dtype=dtype, device="gpu")
+    own(*systems)
+    child = os.fork()
+    if child == 0:
+        with pytest.raises(RuntimeError, match="before fork"):
+            own(*systems)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    own(*systems)
 
 
 def loss_of_batches(inputs, ptr, **options):

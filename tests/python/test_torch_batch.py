@@ -56,7 +56,8 @@ def plain_ewald(x, q, cell, splitting=5.5, images=3, waves=9):
 
 def test_energies_are_those_of_a_batch(inputs):
     x, q, cells = inputs
-    result = farfield.Batch(1e-10, threads=1, device="cpu")(*(t.detach().numpy() for t in (x, q)), index=BATCH, boxes=cells.detach())
+    x_and_q = (tensor.detach().numpy() for tensor in (x, q))
+    result = farfield.Batch(1e-10, threads=1, device="cpu")(*x_and_q, index=BATCH, boxes=cells.detach())
     assert np.array_equal(coulomb()(x, q, cells, batch=BATCH).detach(), result.energies)
     ptr = torch.tensor([0, *np.cumsum(SIZES)])
     assert np.array_equal(coulomb()(x, q, cells, ptr=ptr).detach(), result.energies)
