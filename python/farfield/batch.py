@@ -199,7 +199,8 @@ class Batch:
 
         ``measured_error`` is the largest error of the forces of a system that was measured, relative to what the
         accuracy is. ``tightening`` is 1 unless a measured error was too large: all sums are then more accurate than
-        the model asks for. ``threads`` is their number, ``device`` is "cpu" or "gpu", ``device_id`` the CUDA device or -1.
+        the model asks for. ``threads`` is their number. ``device`` is "cpu" or "gpu", and ``device_id`` the CUDA
+        device, or -1.
         """
         with self._lock:
             self._check_core()

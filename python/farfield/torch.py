@@ -77,12 +77,12 @@ class CoulombBatch(torch.nn.Module):
     """Coulomb energies of many systems, kJ/mol, as a function that can be differentiated twice.
 
     Losses on forces, on potentials and on stresses can be trained, with charges from a network. Tensors are float32,
-    whose accuracy ends at 2e-6, or float64. Those on a GPU stay there, in order with the current stream; the host waits
-    for the results, and plans sums from the cells. Derivatives are those of the sums that are computed, with splitting
+    whose accuracy ends at 2e-6, or float64. Those on a GPU stay there, in order with the current stream. The host plans
+    sums from the cells, and waits for the results. Derivatives are those of the sums that are computed, with splitting
     and cut-offs held. torch.func does not know it; use torch.autograd. The method is that of farfield.Batch.
 
     Args:
-        options: those of farfield.Batch, but for dtype, boundary and device_id. The device is that of the tensors; those
+        options: those of farfield.Batch, but for dtype, boundary and device_id. The device is that of the tensors. Those
             on the CPU are copied to a GPU if the option device is "gpu".
     """
 
