@@ -82,8 +82,8 @@ class CoulombBatch(torch.nn.Module):
     and cut-offs held. torch.func does not know it; use torch.autograd. The method is that of farfield.Batch.
 
     Args:
-        options: those of farfield.Batch, but for dtype, boundary and device_id. The device is that of the tensors. Those
-            on the CPU are copied to a GPU if the option device is "gpu".
+        options: those of farfield.Batch, but for dtype, boundary and device_id. The device is that of the tensors.
+            Tensors on the CPU are copied to a GPU if the option device is "gpu".
     """
 
     def __init__(self, **options):
