@@ -154,10 +154,14 @@ public:
                 sums_.potentials[particle_ * channels() + c] = potential;
             }
         }
-        for (int m = 0; m < 6 && sums_.virials; m++)
+        if (sums_.virials)
         {
-            // each pair is at both of its particles
-            totals[TotalVirial + m] -= 0.25 * k * warpSum(static_cast<double>(virial_[m]));
+#pragma unroll
+            for (int m = 0; m < 6; m++)
+            {
+                // each pair is at both of its particles
+                totals[TotalVirial + m] -= 0.25 * k * warpSum(static_cast<double>(virial_[m]));
+            }
         }
         const bool touches = static_cast<double>(warpLeast(nearest_)) <= system_.contact;
         totals[TotalContacts] += touches ? 1 : 0;
@@ -431,6 +435,7 @@ __global__ void __launch_bounds__(c_pairWarps* c_tile)
                     [&](const Real* distance, int source) { own.add(distance, source, constant); });
         own.finish(lane, totals);
     }
+#pragma unroll
     for (int k = 0; k < BlockTotals; k++)
     {
         if (lane == 0)

