@@ -250,18 +250,19 @@ struct ImageRange
     int first[3] = { 0, 0, 0 }, last[3] = { 0, 0, 0 };
 };
 
-//! Calls meet(distance, source) with pairs of a target, as many lanes at once as there are.
+//! Gives the sums of a target its pairs, to as many lanes at once as there are.
 template<class Real, class Place>
 class PairSearch
 {
 public:
     __device__ __forceinline__ PairSearch(const BatchSums<Real>& sums,
                                           const SystemSums& system,
+                                          const ScaledErfc<Real>& constant,
                                           PairBuffer<Real>* buffer,
                                           int lane) :
         system_(system),
-        places_(reinterpret_cast<const Place*>(sums.places)
-                + 3 * static_cast<size_t>(system.first)),
+        constant_(constant), places_(reinterpret_cast<const Place*>(sums.places)
+                                     + 3 * static_cast<size_t>(system.first)),
         tiles_(reinterpret_cast<const Place*>(sums.tiles)
                + 6 * static_cast<size_t>(system.firstTile)),
         buffer_(buffer), lane_(lane), unit_(static_cast<Real>(system.unit))
@@ -271,8 +272,8 @@ public:
                                               : (sizeof(Real) == 4 ? Real(FLT_MAX) : Real(DBL_MAX));
     }
 
-    template<class Meet>
-    __device__ __forceinline__ void find(int target, const ImageRange& images, const Meet& meet)
+    template<class Sums>
+    __device__ __forceinline__ void find(int target, const ImageRange& images, Sums* own)
     {
         int waiting = 0;
         for (int a = images.first[0]; a <= images.last[0]; a++)
@@ -290,21 +291,21 @@ public:
                                 - placeAt<Place>(shift);
                     }
                     const bool isHome = a == 0 && b == 0 && c == 0;
-                    waiting           = findAt(at, isHome ? target : -1, waiting, meet);
+                    waiting           = findAt(at, isHome ? target : -1, waiting, own);
                 }
             }
         }
         if (lane_ < waiting)
         {
-            meetAt(lane_, meet);
+            computeAt(lane_, own);
         }
         __syncwarp();
     }
 
 private:
     //! Partners of an image. \returns how many pairs wait
-    template<class Meet>
-    __device__ __forceinline__ int findAt(const Place* at, int self, int waiting, const Meet& meet)
+    template<class Sums>
+    __device__ __forceinline__ int findAt(const Place* at, int self, int waiting, Sums* own)
     {
         for (int tile = 0; tile < system_.tiles; tile += c_tile)
         {
@@ -314,7 +315,7 @@ private:
             {
                 const int slot = (tile + __ffs(static_cast<int>(near)) - 1) * c_tile + lane_;
                 near &= near - 1;
-                waiting = look(at, slot, slot < system_.n && slot != self, waiting, meet);
+                waiting = look(at, slot, slot < system_.n && slot != self, waiting, own);
             }
         }
         return waiting;
@@ -336,10 +337,10 @@ private:
         return square <= Real(1.00001) * square_;
     }
 
-    //! Tests a source of each lane; if there are enough pairs, each lane meets one.
-    template<class Meet>
+    //! Tests a source of each lane; if there are enough pairs, each lane computes one.
+    template<class Sums>
     __device__ __forceinline__ int
-    look(const Place* at, int slot, bool isSource, int waiting, const Meet& meet)
+    look(const Place* at, int slot, bool isSource, int waiting, Sums* own)
     {
         Real distance[3] = { 0, 0, 0 }, square = 0;
         for (int d = 0; d < 3 && isSource; d++)
@@ -364,7 +365,7 @@ private:
         __syncwarp();
         if (waiting >= c_tile)
         {
-            meetAt(lane_, meet);
+            computeAt(lane_, own);
             __syncwarp();
             waiting -= c_tile;
             if (lane_ < waiting)
@@ -380,16 +381,17 @@ private:
         return waiting;
     }
 
-    template<class Meet>
-    __device__ __forceinline__ void meetAt(int place, const Meet& meet)
+    template<class Sums>
+    __device__ __forceinline__ void computeAt(int place, Sums* own)
     {
         const Real distance[] = { buffer_->distance[0][place],
                                   buffer_->distance[1][place],
                                   buffer_->distance[2][place] };
-        meet(distance, buffer_->source[place]);
+        own->add(distance, buffer_->source[place], constant_);
     }
 
     const SystemSums& system_;
+    const ScaledErfc<Real>& constant_;
     const Place* places_;
     const Place* tiles_;
     PairBuffer<Real>* buffer_;
@@ -425,14 +427,12 @@ __global__ void __launch_bounds__(c_pairWarps* c_tile)
     const int warp             = static_cast<int>(threadIdx.x) / c_tile;
     const int lane             = static_cast<int>(threadIdx.x) % c_tile;
     double totals[BlockTotals] = {};
-    PairSearch<Real, Place> search(sums, s, &buffers[warp], lane);
+    PairSearch<Real, Place> search(sums, s, constant, &buffers[warp], lane);
     const int first = (block.part * c_pairWarps + warp) * c_targetsOfWarp;
     for (int target = first; target < first + c_targetsOfWarp && target < s.n; target++)
     {
         TargetSums<Real, Most, Tangent> own(sums, s, target);
-        search.find(target,
-                    imagesOf(sums, s, target),
-                    [&](const Real* distance, int source) { own.add(distance, source, constant); });
+        search.find(target, imagesOf(sums, s, target), &own);
         own.finish(lane, totals);
     }
 #pragma unroll
