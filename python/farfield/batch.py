@@ -150,7 +150,7 @@ class Batch:
         energies, errors = np.empty((2, len(rows)))
         forces, values = np.empty_like(x), np.empty_like(q) if potentials else None
         tensors = np.empty_like(rows) if virials else None
-        self._evaluate("evaluate", x, q, starts, rows, energies, forces, values, tensors, errors)
+        self.run_measured("evaluate", x, q, starts, rows, energies, forces, values, tensors, errors)
         shape = np.shape(charges)
         return BatchResult(energies, forces, None if values is None else values.reshape(shape), tensors, errors)
 
@@ -190,7 +190,7 @@ class Batch:
         strains = None if dboxes is None else _boxes("dboxes", dboxes, len(rows))
         forces, values = np.empty_like(at), np.empty_like(q)
         tensors = np.empty_like(rows) if virials else None
-        self._run("evaluate_tangent", *systems, moves, changes, strains, aims, forces, values, tensors)
+        self.run("evaluate_tangent", *systems, moves, changes, strains, aims, forces, values, tensors)
         return BatchTangent(forces, values.reshape(np.shape(charges)), tensors)
 
     @property
@@ -237,10 +237,10 @@ class Batch:
         self._core = _KINDS[self.dtype](*self._options, processes.most_threads())
         self._threads, self._generation = self._core.setup()["threads"], processes.generation
 
-    def _evaluate(self, name, *arrays):
+    def run_measured(self, name, *arrays):
         """Calls a function of the library that measures errors."""
         with self._lock:
-            self._run(name, *arrays)
+            self.run(name, *arrays)
             error, accuracy = self._core.setup()["measured_error"], self._options[0]["accuracy"]
         if error > accuracy:
             warnings.warn(
@@ -249,7 +249,7 @@ class Batch:
                 stacklevel=3,
             )
 
-    def _run(self, name, *arrays):
+    def run(self, name, *arrays):
         """Calls a function of the library."""
         with self._lock:
             self._begin()

@@ -253,7 +253,7 @@ class _SystemsOnGpu(_Systems):
         energies, self.errors = np.empty((2, len(boxes)))
         tensors = np.empty_like(boxes) if virials else None
         outputs = energies, forces, values, tensors, self.errors
-        self.batch._evaluate("evaluate_on_gpu", x, q, starts, boxes, *outputs, _stream_of(x))
+        self.batch.run_measured("evaluate_on_gpu", x, q, starts, boxes, *outputs, _stream_of(x))
         values = None if values is None else values.reshape(charges.shape)
         return BatchResult(self._there(energies), forces, values, self._there(tensors))
 
@@ -268,7 +268,7 @@ class _SystemsOnGpu(_Systems):
         forces, values = torch.empty_like(x), torch.empty_like(q)
         tensors = np.empty_like(boxes) if virials else None
         outputs = forces, values, tensors
-        self.batch._run("evaluate_tangent_on_gpu", *systems, *given, self.errors, *outputs, _stream_of(x))
+        self.batch.run("evaluate_tangent_on_gpu", *systems, *given, self.errors, *outputs, _stream_of(x))
         return BatchTangent(forces, values.reshape(charges.shape), self._there(tensors))
 
     def _arrays(self, positions, charges, cells):
