@@ -92,9 +92,12 @@ SystemSums BatchRound<Real>::sumsOf(const SystemsOnDevice<Real>& systems,
 template<class Real>
 void BatchRound<Real>::addBlocks(BlockKind kind, int system, int parts)
 {
+    auto& blocks       = blocks_[kind];
+    const size_t first = blocks.size();
+    blocks.resize(first + parts);
     for (int part = 0; part < parts; part++)
     {
-        blocks_[kind].push_back({ system, part });
+        blocks[first + part] = { system, part };
     }
 }
 
