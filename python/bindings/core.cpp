@@ -10,6 +10,7 @@
 #include "python_solver.h"
 
 #ifdef FARFIELD_PYTHON_ON_GPU
+#include "batch_on_gpu.h"
 #include "on_gpu.h"
 #endif
 
@@ -65,8 +66,8 @@ template<class Real>
 void bindBatch(nb::module_& module, const char* name)
 {
     using Class = PythonBatch<Real>;
-    nb::class_<Class>(module, name)
-            .def(nb::init<const nb::dict&, int, double, double, bool, int>())
+    nb::class_<Class> batch(module, name);
+    batch.def(nb::init<const nb::dict&, int, double, double, bool, int>())
             .def("evaluate",
                  &Class::evaluate,
                  "x"_a,
@@ -92,6 +93,9 @@ void bindBatch(nb::module_& module, const char* name)
                  "potentials"_a.noconvert(),
                  "virials"_a.none().noconvert())
             .def("setup", &Class::setup);
+#ifdef FARFIELD_PYTHON_ON_GPU
+    bindBatchOnGpu(&batch);
+#endif
 }
 
 } // namespace

@@ -86,11 +86,15 @@ public:
     {
         const BatchSetup s = batch_.setup();
         nb::dict result;
+        result["device"]         = nameOf(s.device);
+        result["device_id"]      = s.deviceId;
         result["threads"]        = s.threads;
         result["measured_error"] = s.measuredError;
         result["tightening"]     = s.tightening;
         return result;
     }
+
+    Batch<Real>& batch() { return batch_; }
 
 private:
     static BatchInput<Real> inputOf(const Positions<Real>& x,
@@ -113,6 +117,7 @@ private:
         options.accuracy        = shared.accuracy;
         options.boundary        = shared.boundary;
         options.device          = shared.device;
+        options.deviceId        = shared.deviceId;
         options.threads         = shared.threads;
         options.channels        = channels;
         options.smearing        = smearing;

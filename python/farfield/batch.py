@@ -15,6 +15,8 @@ from . import arguments, processes
 from ._library import _core
 
 _KINDS = {np.dtype(np.float32): _core.SingleBatch, np.dtype(np.float64): _core.DoubleBatch}
+#: Of batches on a GPU that a child process has from its parent, which it must not destroy.
+_lost = []
 
 
 @dataclass
@@ -43,7 +45,7 @@ class Batch:
 
     Direct Ewald sums: nothing is built for a box. A net charge is neutralised by a uniform background. The results of a
     system do not depend on the other systems of a call. Threads of a program that use one batch wait for each other. A
-    batch can be copied and pickled.
+    batch can be copied and pickled. After fork() it works on in the child; one that is on a GPU does not.
 
     P. P. Ewald, Ann. Phys. 369, 253 (1921), doi:10.1002/andp.19213690304; errors by J. Kolafa and J. W. Perram, Mol.
     Simul. 9, 351 (1992), doi:10.1080/08927029208049126; smeared charges as B. Cheng, arXiv:2408.15165 (2024),
@@ -60,15 +62,16 @@ class Batch:
         wave_cutoff: longest wave vectors of Gaussian charges, 1/nm; 0: the accuracy decides. With a value the energy is
             the sum over these waves, and no error is measured.
         self_energy: whether Gaussian charges have the energy of each with itself.
-        device: "auto" or "cpu".
-        threads: OpenMP threads at most, each of which takes a system at a time; None: what the runtime offers, see
+        device: "auto", "cpu" or "gpu".
+        device_id: CUDA device; None: the current one.
+        threads: OpenMP threads at most; on the CPU each takes a system at a time. None: what the runtime offers, see
             OMP_NUM_THREADS.
         coulomb_constant: kJ/mol nm/e^2; None: that of GROMACS.
 
     Raises:
         TypeError: an option is of the wrong type.
         ValueError: an option is out of range.
-        RuntimeError: the device is "gpu", the boundary "slab", or Gaussian charges have no images.
+        RuntimeError: the device is not there, the boundary is "slab", or Gaussian charges have no images.
     """
 
     def __init__(
@@ -82,6 +85,7 @@ class Batch:
         wave_cutoff: float = 0.0,
         self_energy: bool = False,
         device: str = "auto",
+        device_id: Optional[int] = None,
         threads: Optional[int] = None,
         coulomb_constant: Optional[float] = None,
     ):
@@ -93,14 +97,16 @@ class Batch:
             "boundary": arguments.text("boundary", boundary),
             "device": arguments.text("device", device),
         }
+        if device_id is not None:
+            shared["deviceId"] = arguments.integer("device_id", device_id)
         if threads is not None:
             shared["threads"] = arguments.integer("threads", threads)
         if coulomb_constant is not None:
             shared["coulombConstant"] = arguments.number("coulomb_constant", coulomb_constant)
-        self._channels = arguments.integer("channels", channels)
+        self.channels = arguments.integer("channels", channels)
         self._options = (
             shared,
-            self._channels,
+            self.channels,
             arguments.number("smearing", smearing),
             arguments.number("wave_cutoff", wave_cutoff),
             arguments.flag("self_energy", self_energy),
@@ -144,16 +150,7 @@ class Batch:
         energies, errors = np.empty((2, len(rows)))
         forces, values = np.empty_like(x), np.empty_like(q) if potentials else None
         tensors = np.empty_like(rows) if virials else None
-        with self._lock:
-            self._begin()
-            self._core.evaluate(x, q, starts, rows, energies, forces, values, tensors, errors)
-            error, accuracy = self._core.setup()["measured_error"], self._options[0]["accuracy"]
-        if error > accuracy:
-            warnings.warn(
-                f"The accuracy {accuracy:g} is not met: a system that was measured has an error of {error:.1e}.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        self.run_measured("evaluate", x, q, starts, rows, energies, forces, values, tensors, errors)
         shape = np.shape(charges)
         return BatchResult(energies, forces, None if values is None else values.reshape(shape), tensors, errors)
 
@@ -193,9 +190,7 @@ class Batch:
         strains = None if dboxes is None else _boxes("dboxes", dboxes, len(rows))
         forces, values = np.empty_like(at), np.empty_like(q)
         tensors = np.empty_like(rows) if virials else None
-        with self._lock:
-            self._begin()
-            self._core.evaluate_tangent(*systems, moves, changes, strains, aims, forces, values, tensors)
+        self.run("evaluate_tangent", *systems, moves, changes, strains, aims, forces, values, tensors)
         return BatchTangent(forces, values.reshape(np.shape(charges)), tensors)
 
     @property
@@ -204,9 +199,11 @@ class Batch:
 
         ``measured_error`` is the largest error of the forces of a system that was measured, relative to what the
         accuracy is. ``tightening`` is 1 unless a measured error was too large: all sums are then more accurate than
-        the model asks for. ``threads`` is their number.
+        the model asks for. ``threads`` is their number. ``device`` is "cpu" or "gpu", and ``device_id`` the CUDA
+        device, or -1.
         """
         with self._lock:
+            self._check_core()
             return self._core.setup()
 
     def __getstate__(self) -> dict:
@@ -214,7 +211,7 @@ class Batch:
 
     def __setstate__(self, state: dict) -> None:
         self.dtype, self._options = state["dtype"], state["options"]
-        self._channels = self._options[1]
+        self.channels = self._options[1]
         self._start()
 
     def hold(self):
@@ -226,7 +223,10 @@ class Batch:
         self._lock.release()
 
     def leave_behind(self):
-        """In a child process: the next call starts with its threads."""
+        """In a child process: the next call starts with its threads; what is on a GPU is lost."""
+        if self._core is not None and self._core.setup()["device"] != "cpu":
+            _lost.append(self._core)
+            self._core = None
 
     def _start(self):
         self._lock = threading.RLock()
@@ -237,7 +237,33 @@ class Batch:
         self._core = _KINDS[self.dtype](*self._options, processes.most_threads())
         self._threads, self._generation = self._core.setup()["threads"], processes.generation
 
+    def run_measured(self, name, *arrays):
+        """Calls a function of the library that measures errors."""
+        with self._lock:
+            self.run(name, *arrays)
+            error, accuracy = self._core.setup()["measured_error"], self._options[0]["accuracy"]
+        if error > accuracy:
+            warnings.warn(
+                f"The accuracy {accuracy:g} is not met: a system that was measured has an error of {error:.1e}.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+    def run(self, name, *arrays):
+        """Calls a function of the library."""
+        with self._lock:
+            self._begin()
+            getattr(self._core, name)(*arrays)
+
+    def _check_core(self):
+        if self._core is None:
+            raise RuntimeError(
+                "This batch has worked on a GPU before fork(), and cannot do so in the child: start processes by the "
+                "method 'spawn' or 'forkserver', or make batches in the children alone."
+            )
+
     def _begin(self):
+        self._check_core()
         if self._generation != processes.generation:
             self._make()
         processes.note_threads(self._threads)
@@ -253,13 +279,12 @@ class Batch:
             if self._options[0]["boundary"] != "open":
                 raise ValueError("boxes are missing: only an open boundary needs none.")
             rows = np.zeros((systems, 3, 3))
-        if len(rows) != systems:
-            raise ValueError(f"There are {systems} systems, but {len(rows)} boxes.")
+        check_boxes(rows, systems)
         return x, q, starts, rows
 
     def _charges(self, name, values, n):
-        shapes = [(n, self._channels)] + ([(n,)] if self._channels == 1 else [])
-        return arguments.reals(name, values, *shapes, dtype=self.dtype).reshape(n, self._channels)
+        shapes = [(n, self.channels)] + ([(n,)] if self.channels == 1 else [])
+        return arguments.reals(name, values, *shapes, dtype=self.dtype).reshape(n, self.channels)
 
 
 def offsets_of(n: int, offsets: Optional[ArrayLike], index: Optional[ArrayLike], systems: Optional[int]) -> NDArray:
@@ -277,6 +302,12 @@ def offsets_of(n: int, offsets: Optional[ArrayLike], index: Optional[ArrayLike],
     if not ascends or (n and not 0 <= of_particles[0] <= of_particles[-1] < systems):
         raise ValueError(f"index must ascend, and be between 0 and {systems - 1}.")
     return np.searchsorted(of_particles, np.arange(systems + 1)).astype(np.int32)
+
+
+def check_boxes(boxes: NDArray, systems: int) -> None:
+    """That each system has a box."""
+    if len(boxes) != systems:
+        raise ValueError(f"There are {systems} systems, but {len(boxes)} boxes.")
 
 
 def _boxes(name, boxes, systems) -> NDArray:

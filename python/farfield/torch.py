@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from . import arguments
-from .batch import Batch, offsets_of
+from .batch import Batch, BatchResult, BatchTangent, check_boxes, offsets_of
 from .cells import lower_triangular
 from .solver import Solver
 
@@ -76,17 +76,19 @@ class Coulomb(torch.nn.Module):
 class CoulombBatch(torch.nn.Module):
     """Coulomb energies of many systems, kJ/mol, as a function that can be differentiated twice.
 
-    Losses on forces, on potentials and on stresses can be trained, with charges from a network. Tensors are on the
-    CPU, float32, whose accuracy ends at 2e-6, or float64. Derivatives are those of the sums that are computed, with
-    splitting and cut-offs held. torch.func does not know it; use torch.autograd. The method is that of farfield.Batch.
+    Losses on forces, on potentials and on stresses can be trained, with charges from a network. Tensors are float32,
+    whose accuracy ends at 2e-6, or float64. Those on a GPU stay there, in order with the current stream. The host plans
+    sums from the cells, and waits for the results. Derivatives are those of the sums that are computed, with splitting
+    and cut-offs held. torch.func does not know it; use torch.autograd. The method is that of farfield.Batch.
 
     Args:
-        options: those of farfield.Batch, but for dtype and boundary.
+        options: those of farfield.Batch, but for dtype, boundary and device_id. The device is that of the tensors.
+            Tensors on the CPU are copied to a GPU if the option device is "gpu".
     """
 
     def __init__(self, **options):
         super().__init__()
-        self._options = _checked_options(options)
+        self._options = _checked_options(options, "device_id")
         self._batches: dict[Any, Any] = {}
 
     def __getstate__(self):
@@ -113,31 +115,49 @@ class CoulombBatch(torch.nn.Module):
                 there is one system.
 
         Raises:
-            TypeError, ValueError, RuntimeError: as farfield.Batch, or a tensor is not on the CPU.
+            TypeError, ValueError, RuntimeError: as farfield.Batch, or tensors are on different devices, or on another
+                one than the options say.
         """
         given: list[Any] = [("positions", positions, ("n", 3)), ("charges", charges, ("n",), ("n", "channels"))]
         given += [("cells", cells, ("systems", 3, 3))][: cells is not None]
         given += [("batch", batch, ("n",))][: batch is not None]
         given += [("ptr", ptr, ("systems + 1",))][: ptr is not None]
         dtype = _checked_type(given)
-        for name, tensor, *_ in given:
-            if tensor.device.type != "cpu":
-                raise ValueError(f"{name} must be on the CPU, but is on {tensor.device}: CoulombBatch computes there.")
+        self._check_devices([(name, tensor.device) for name, tensor, *_ in given if name not in ("batch", "ptr")])
         n = len(positions)
-        index = None if batch is None else batch.numpy()
-        offsets: Optional[ArrayLike] = None if ptr is None else ptr.numpy()
+        index = None if batch is None else batch.cpu().numpy()
+        offsets: Optional[ArrayLike] = None if ptr is None else ptr.cpu().numpy()
         if index is None and offsets is None:
             offsets = [0, n]
         starts = offsets_of(n, offsets, index, None if cells is None else len(cells))
-        key = dtype, "open" if cells is None else "periodic"
-        if key not in self._batches:
-            self._batches[key] = Batch(dtype=dtype, boundary=key[1], **self._options)
+        own = self._batch(dtype, "open" if cells is None else "periodic", positions.device)
+        systems = (_SystemsOnGpu if positions.is_cuda else _Systems)(own, starts, positions.device)
         boxes = None if cells is None else cells.double()
-        return _Energies.apply(positions, charges.to(positions.dtype), boxes, _Systems(self._batches[key], starts))
+        return _Energies.apply(positions, charges.to(positions.dtype), boxes, systems)
+
+    def _check_devices(self, given):
+        (first, device), *others = given
+        if device.type not in ("cpu", "cuda"):
+            raise ValueError(f"{first} must be on the CPU or on a GPU, but are on {device}.")
+        if device.type == "cuda" and self._options.get("device") == "cpu":
+            raise ValueError(f"{first} are on {device}, but the option device is 'cpu': leave it out.")
+        for name, other in others:
+            if other != device:
+                raise ValueError(f"{name} must be on {device}, as the positions, but are on {other}.")
+
+    def _batch(self, dtype, boundary, device):
+        key = dtype, boundary, device
+        if key not in self._batches:
+            is_open = self._options.get("device", "auto") == "auto"
+            place = {"device": "cpu"} if is_open else {}
+            if device.type == "cuda":
+                place = {"device": "gpu", "device_id": device.index}
+            self._batches[key] = Batch(dtype=dtype, boundary=boundary, **{**self._options, **place})
+        return self._batches[key]
 
 
-def _checked_options(options):
-    if given := {"dtype", "boundary"} & options.keys():
+def _checked_options(options, *others):
+    if given := {"dtype", "boundary", *others} & options.keys():
         raise ValueError(f"{given.pop()} follows from the tensors, leave it out.")
     return options
 
@@ -196,9 +216,9 @@ class _Energy(torch.autograd.Function):
 class _Systems:
     """Systems of a call, and what they have at the tensors of their first evaluation."""
 
-    def __init__(self, batch, offsets):
+    def __init__(self, batch, offsets, device):
         self.batch, self.offsets, self.errors = batch, offsets, None
-        self.sizes = torch.as_tensor(np.diff(offsets))
+        self.sizes = torch.as_tensor(np.diff(offsets), device=device)
 
     def evaluate(self, positions, charges, cells, **wanted):
         result = self.batch(*self._arrays(positions, charges, cells), **wanted)
@@ -214,7 +234,7 @@ class _Systems:
     def of_cells(self, cells, strain, *products):
         """Gradients by cells: strain less sums over particles of a (x) b is what cells have, kJ/mol."""
         own = torch.as_tensor(strain)
-        index = torch.arange(len(self.sizes)).repeat_interleave(self.sizes)
+        index = torch.arange(len(self.sizes), device=self.sizes.device).repeat_interleave(self.sizes)
         for a, b in products:
             own = own.index_add(0, index, a.double()[:, :, None] * b.double()[:, None, :], alpha=-1)
         return torch.linalg.solve(cells.mT, own)
@@ -222,6 +242,50 @@ class _Systems:
     def _arrays(self, positions, charges, cells):
         boxes = None if cells is None else cells.detach().numpy()
         return positions.detach().numpy(), charges.detach().numpy(), self.offsets, boxes
+
+
+class _SystemsOnGpu(_Systems):
+    """The same of tensors on a GPU: what belongs to particles stays there, and results are tensors there."""
+
+    def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
+        x, q, starts, boxes = self._arrays(positions, charges, cells)
+        forces, values = torch.empty_like(x), torch.empty_like(q) if potentials else None
+        energies, self.errors = np.empty((2, len(boxes)))
+        tensors = np.empty_like(boxes) if virials else None
+        outputs = energies, forces, values, tensors, self.errors
+        self.batch.run_measured("evaluate_on_gpu", x, q, starts, boxes, *outputs, _stream_of(x))
+        values = None if values is None else values.reshape(charges.shape)
+        return BatchResult(self._there(energies), forces, values, self._there(tensors))
+
+    def tangent(self, positions, charges, cells, direction, *, virials=False):
+        systems = x, q, _, boxes = self._arrays(positions, charges, cells)
+        dx, dq, dboxes = direction
+        given = (
+            None if dx is None else dx.contiguous(),
+            None if dq is None else dq.reshape(q.shape).contiguous(),
+            None if dboxes is None else _on_host(dboxes),
+        )
+        forces, values = torch.empty_like(x), torch.empty_like(q)
+        tensors = np.empty_like(boxes) if virials else None
+        outputs = forces, values, tensors
+        self.batch.run("evaluate_tangent_on_gpu", *systems, *given, self.errors, *outputs, _stream_of(x))
+        return BatchTangent(forces, values.reshape(charges.shape), self._there(tensors))
+
+    def _arrays(self, positions, charges, cells):
+        x = positions.detach().contiguous()
+        shape = len(x), self.batch.channels
+        arguments.check_shape("charges", charges, shape, *[shape[:1]][: shape[1] == 1], what="a tensor")
+        systems = len(self.offsets) - 1
+        boxes = np.zeros((systems, 3, 3)) if cells is None else np.ascontiguousarray(_on_host(cells))
+        check_boxes(boxes, systems)
+        return x, charges.detach().reshape(shape).contiguous(), self.offsets, boxes
+
+    def _there(self, array):
+        return None if array is None else torch.as_tensor(array, device=self.sizes.device)
+
+
+def _stream_of(tensor):
+    return torch.cuda.current_stream(tensor.device).cuda_stream
 
 
 class _Energies(torch.autograd.Function):

@@ -7,9 +7,9 @@
 #ifndef FARFIELD_BATCH_BATCH_KERNELS_H
 #define FARFIELD_BATCH_BATCH_KERNELS_H
 
-#include <cstdint>
-
 #include "base/aligned_vector.h"
+#include "batch/places.h"
+#include "batch/wave_terms.h"
 
 namespace farfield
 {
@@ -22,23 +22,6 @@ constexpr int padded(int n)
 {
     return (n + c_batchPadding - 1) / c_batchPadding * c_batchPadding;
 }
-
-/*! \brief A coordinate in an array, in units of PairTask::unit.
- *
- *  Integers: their differences are exact, so that a pair in contact has no error of rounding of the
- *  coordinates in a box, nor of those of images. */
-template<class Real>
-struct PlaceOfImage;
-template<>
-struct PlaceOfImage<float>
-{
-    using Type = std::int32_t;
-};
-template<>
-struct PlaceOfImage<double>
-{
-    using Type = double;
-};
 
 //! Sources [first, last) of a target.
 struct PairRow
@@ -93,13 +76,6 @@ struct PairBuffers
     }
 };
 
-//! Waves (h, k, l) with h, k >= 0 and 0 <= l <= last, whatever the signs of k and l.
-struct WaveColumn
-{
-    int h, k, last;
-    int first; //!< number of (h, k, l) in the columns before
-};
-
 /*! \brief Phases e^(2 pi i m f) of particles along the three reciprocal vectors.
  *
  *  Along each axis cosines and sines, [range + 1][2][padded n]. */
@@ -108,23 +84,6 @@ struct PhaseTable
 {
     const Real* axis[3];
     int n; //!< padded
-};
-
-/*! \brief Products of phases along the three axes, each a cosine or a sine.
- *
- *  A group of waves (+-h, +-k, +-l) needs these eight: first axis, second, third; the last varies
- *  slowest. */
-enum WaveProduct
-{
-    CCC,
-    SCC,
-    CSC,
-    SSC,
-    CCS,
-    SCS,
-    CSS,
-    SSS,
-    WaveProducts
 };
 
 //! Potentials of waves and their derivatives by the fractional coordinates over 2 pi, [padded n] each.
@@ -189,17 +148,6 @@ struct BatchKernels
 //! The kernels for this processor, for float and double.
 template<class Real>
 const BatchKernels<Real>& batchKernels();
-
-//! Of a polynomial in s = alpha - beta / (x + middle) for exp(x^2) erfc(x), 0 <= x <= 6.
-template<class Real>
-struct ScaledErfc
-{
-    static constexpr int c_degree = sizeof(Real) == 4 ? 9 : 18;
-    Real coefficients[c_degree + 1];
-    Real alpha, beta, middle;
-};
-template<class Real>
-const ScaledErfc<Real>& scaledErfc();
 
 } // namespace farfield
 

@@ -12,8 +12,6 @@ namespace
 {
 
 constexpr double c_pi = 3.14159265358979323846;
-//! A pair within the cut-off takes as long as so many waves of half space at a particle.
-constexpr double c_pairCost = 20;
 //! Both sums have a half of the squared error; what the model does not know doubles it.
 constexpr double c_share = 0.5 / 1.4142135623730951;
 //! a rc and kc / 2a: exp(-36) is below all rounding, and at 1 nothing has been gained yet.
@@ -35,11 +33,11 @@ double exponent(const EwaldCase& system, double a)
 
 } // namespace
 
-EwaldPlan fastestPlan(const EwaldCase& system, double detour)
+EwaldPlan fastestPlan(const EwaldCase& system, double detour, double pairCost)
 {
     // pairs take N^2 4 pi / (3 V) (s / a)^3, waves N V (2 a s)^3 / (12 pi^2)
     const double equal =
-            c_pairCost * system.charged * 2 * c_pi * c_pi * c_pi / (system.volume * system.volume);
+            pairCost * system.charged * 2 * c_pi * c_pi * c_pi / (system.volume * system.volume);
     const double a = detour * std::pow(equal, 1.0 / 6);
     const double s = exponent(system, a);
     return { a, s / a, 2 * a * s };

@@ -6,10 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
-
-#include "base/text.h"
-#include "choice/force_scale.h"
+#include <numeric>
 
 namespace farfield
 {
@@ -17,10 +14,6 @@ namespace
 {
 
 constexpr double c_pi = 3.14159265358979323846;
-//! Before forces are known they are taken for this part of the force between typical neighbours.
-constexpr double c_usual = 0.3;
-//! Box vectors from the origin, as of a Solver.
-constexpr double c_farthest = 1e9;
 
 } // namespace
 
@@ -63,9 +56,7 @@ void EwaldSystem<Real>::look(const BatchSystem<Real>& system)
                 // written so that NaN fails
                 if (!(std::abs(f) < c_farthest))
                 {
-                    throw Error(ErrorCode::InvalidArgument,
-                                "has its particle " + text(i)
-                                        + " too far away: more than a billion box vectors.");
+                    throw Error(ErrorCode::InvalidArgument, tooFarMessage(i));
                 }
                 f_[3 * static_cast<size_t>(i) + k] = f - std::floor(f);
             }
@@ -74,42 +65,14 @@ void EwaldSystem<Real>::look(const BatchSystem<Real>& system)
 }
 
 template<class Real>
-void EwaldSystem<Real>::refuseContact(int target, double rounding, bool potentials) const
+void EwaldSystem<Real>::refuseContactOf(int target, double rounding, bool potentials) const
 {
-    const int channels   = options_.channels;
-    const auto chargesOf = [&](int i) { return system_.q + static_cast<size_t>(i) * channels; };
-    for (int j = 0; j < system_.n; j++)
-    {
-        Vec3 d;
-        for (int k = 0; k < 3; k++)
-        {
-            const size_t a = 3 * static_cast<size_t>(target) + k,
-                         b = 3 * static_cast<size_t>(j) + k;
-            d[k]           = hasImages()
-                                     ? f_[a] - f_[b] - std::rint(f_[a] - f_[b])
-                                     : static_cast<double>(system_.x[a]) - static_cast<double>(system_.x[b]);
-        }
-        if (j == target
-            || (hasImages() ? Vec3(box_.vectors.transpose() * d) : d).norm() > 2 * rounding)
-        {
-            continue;
-        }
-        bool matters = false;
-        for (int c = 0; c < channels; c++)
-        {
-            const bool one = chargesOf(target)[c] != 0, other = chargesOf(j)[c] != 0;
-            matters = matters || (one && other) || (potentials && (one || other));
-        }
-        if (matters)
-        {
-            throw Error(
-                    ErrorCode::InvalidArgument,
-                    "has its particles " + text(std::min(target, j)) + " and "
-                            + text(std::max(target, j))
-                            + " at one place, where the energy or a potential is infinite: move "
-                              "one of them.");
-        }
-    }
+    refuseContact(system_,
+                  hasImages() ? &box_ : nullptr,
+                  options_.channels,
+                  target,
+                  rounding,
+                  potentials);
 }
 
 template<class Real>
@@ -130,15 +93,7 @@ void EwaldSystem<Real>::addPairs(int i, const PairSums<Real>& sums, SystemResult
     if (result->wantsVirial)
     {
         // each pair is at both of its particles
-        const double w            = -0.25 * k;
-        const int component[3][3] = { { 0, 3, 4 }, { 3, 1, 5 }, { 4, 5, 2 } };
-        for (int a = 0; a < 3; a++)
-        {
-            for (int b = 0; b < 3; b++)
-            {
-                result->virial(a, b) += w * sums.virial[component[a][b]];
-            }
-        }
+        result->virial -= 0.25 * k * tensorOf(sums.virial);
     }
 }
 
@@ -182,7 +137,7 @@ void EwaldSystem<Real>::sumOpen(SystemResult<Real>* result)
         const PairSums<Real> sums = kernel(task, i, rows, 2, &buffers_, atTarget_.data());
         if (sums.nearest == 0)
         {
-            refuseContact(i, 0, result->potentials != nullptr);
+            refuseContactOf(i, 0, result->potentials != nullptr);
         }
         addPairs(i, sums, result);
     }
@@ -214,7 +169,7 @@ void EwaldSystem<Real>::addWaves(const EwaldPlan& plan, SystemResult<Real>* resu
         }
     }
     result->energy += totals.energy;
-    result->virial += totals.virial;
+    result->virial += tensorOf(totals.virial);
 }
 
 template<class Real>
@@ -223,12 +178,13 @@ void EwaldSystem<Real>::addWaveTangents(const EwaldPlan& plan, SystemResult<Real
     const int channels = options_.channels;
     waves_.build(box_, plan, options_.coulombConstant, f_.data(), system_.n);
     const Mat3 toGradient = 2 * c_pi * box_.inverse;
+    double virial[6]      = {};
     for (int c = 0; c < channels; c++)
     {
         waves_.computeTangent(system_.q + c,
                               channels,
                               { dCharges_.data() + c, fractions_.data(), strain_ },
-                              result->wantsVirial ? &result->virial : nullptr);
+                              result->wantsVirial ? virial : nullptr);
         for (int i = 0; i < system_.n; i++)
         {
             const size_t at = static_cast<size_t>(i) * channels + c;
@@ -255,12 +211,13 @@ void EwaldSystem<Real>::addWaveTangents(const EwaldPlan& plan, SystemResult<Real
                     + static_cast<double>(system_.q[at]) * change;
         }
     }
+    result->virial += tensorOf(virial);
 }
 
 template<class Real>
 void EwaldSystem<Real>::addTangentsOfConstants(const EwaldPlan& plan, SystemResult<Real>* result)
 {
-    const auto [self, background] = constants(plan);
+    const auto [self, background] = constantsOf(options_, plan, box_.volume);
     for (int c = 0; c < options_.channels; c++)
     {
         double net = 0;
@@ -279,18 +236,9 @@ void EwaldSystem<Real>::addTangentsOfConstants(const EwaldPlan& plan, SystemResu
 }
 
 template<class Real>
-std::array<double, 2> EwaldSystem<Real>::constants(const EwaldPlan& plan) const
-{
-    const double k    = options_.coulombConstant;
-    const bool points = options_.smearing == 0;
-    return { points || !options_.selfEnergy ? k * plan.splitting / std::sqrt(c_pi) : 0,
-             points ? k * c_pi / (2 * plan.splitting * plan.splitting * box_.volume) : 0 };
-}
-
-template<class Real>
 void EwaldSystem<Real>::addConstants(const EwaldPlan& plan, SystemResult<Real>* result)
 {
-    const auto [self, background] = constants(plan);
+    const auto [self, background] = constantsOf(options_, plan, box_.volume);
     for (int c = 0; c < options_.channels; c++)
     {
         const double ofBackground = background * net_[c] * net_[c];
@@ -334,7 +282,7 @@ void EwaldSystem<Real>::sumPairs(const EwaldPlan& plan, SystemResult<Real>* resu
                                            atTarget_.data());
         if (static_cast<double>(sums.nearest) <= contact)
         {
-            refuseContact(i, images_.rounding(), result->potentials != nullptr);
+            refuseContactOf(i, images_.rounding(), result->potentials != nullptr);
         }
         addPairs(i, sums, result);
     }
@@ -355,32 +303,6 @@ void EwaldSystem<Real>::sumPeriodic(const EwaldPlan& plan, SystemResult<Real>* r
     }
     addWaves(plan, result);
     addConstants(plan, result);
-}
-
-template<class Real>
-double EwaldSystem<Real>::typicalForce() const
-{
-    double square = 0;
-    for (const double f : forces_)
-    {
-        square += f * f;
-    }
-    return std::sqrt(square / charged_);
-}
-
-template<class Real>
-EwaldPlan EwaldSystem<Real>::planFor(double error, double detour) const
-{
-    const EwaldCase model = {
-        charged_, options_.coulombConstant * squaredCharges_, box_.volume, error
-    };
-    if (options_.smearing == 0)
-    {
-        return fastestPlan(model, detour);
-    }
-    EwaldPlan plan  = planOfWaves(model, 1 / (std::sqrt(2.0) * options_.smearing));
-    plan.waveCutoff = options_.waveCutoff > 0 ? options_.waveCutoff : plan.waveCutoff * detour;
-    return plan;
 }
 
 template<class Real>
@@ -420,22 +342,15 @@ double EwaldSystem<Real>::evaluate(const BatchSystem<Real>& system,
     }
     else if (charged_ > 0)
     {
-        const double pair =
-                typicalPairForce(options_.coulombConstant, squaredCharges_, charged_, box_.volume);
-        const double least = pair * leastPartOfPairForce(options_.accuracy, sizeof(Real));
-        force = sharpness.force > 0 ? sharpness.force : std::max(least, c_usual * pair);
+        ForceAim aim(options_, traits(), sharpness, sizeof(Real));
         for (bool suffices = false; !suffices;)
         {
-            result->error = options_.accuracy * force / sharpness.tightening;
-            sumPeriodic(planFor(result->error, sharpness.detour), result);
-            const double found = std::max(least, typicalForce());
-            suffices           = sharpness.force > 0 || options_.waveCutoff > 0 || found >= force;
-            if (!suffices)
-            {
-                // somewhat less, or rounding would ask for another round
-                force = std::max(least, 0.9 * found);
-                clear(result);
-            }
+            clear(result);
+            force         = aim.force();
+            result->error = aim.error();
+            sumPeriodic(plan(aim.error(), sharpness.detour), result);
+            suffices = aim.suffices(
+                    std::inner_product(forces_.begin(), forces_.end(), forces_.begin(), 0.0));
         }
     }
     finish(*result);
@@ -507,7 +422,7 @@ void EwaldSystem<Real>::evaluateTangent(const BatchSystem<Real>& system,
     clear(result);
     if (hasImages())
     {
-        sumPeriodic(planFor(error, 1), result);
+        sumPeriodic(plan(error, 1), result);
     }
     else
     {

@@ -7,26 +7,17 @@
 #ifndef FARFIELD_BATCH_EWALD_SYSTEM_H
 #define FARFIELD_BATCH_EWALD_SYSTEM_H
 
-#include <array>
 #include <vector>
 
 #include "farfield/farfield_batch.h"
 
+#include "batch/batch_system.h"
 #include "batch/images.h"
+#include "batch/system_plan.h"
 #include "batch/wave_sums.h"
 
 namespace farfield
 {
-
-//! A system, in the arrays of the caller.
-template<class Real>
-struct BatchSystem
-{
-    const Real* x;     //!< [n][3], nm
-    const Real* q;     //!< [n][channels], e
-    const double* box; //!< [3][3], nm; null without images
-    int n;
-};
 
 //! A direction in which a system changes, in the arrays of the caller; null where nothing changes.
 template<class Real>
@@ -47,14 +38,6 @@ struct SystemResult
     Real* forces;     //!< [n][3], kJ/mol/nm
     Real* potentials; //!< [n][channels], kJ/mol/e, or null
     bool wantsVirial;
-};
-
-//! How accurate sums are.
-struct Sharpness
-{
-    double tightening; //!< see BatchSetup
-    double force;      //!< what errors are relative to, kJ/mol/nm; 0: decided by the forces
-    double detour;     //!< factor of the splitting beside the fastest one
 };
 
 //! Evaluates a system; the arrays are kept for the next one.
@@ -78,8 +61,6 @@ public:
                          SystemResult<Real>* result);
 
 private:
-    //! Splitting and cut-offs for an error.
-    EwaldPlan planFor(double error, double detour) const;
     //! One sum over pairs of particles, and all else with images.
     void sumPeriodic(const EwaldPlan& plan, SystemResult<Real>* result);
     void sumPairs(const EwaldPlan& plan, SystemResult<Real>* result);
@@ -88,8 +69,6 @@ private:
     void head(const SystemDirection<Real>& direction);
     void addWaveTangents(const EwaldPlan& plan, SystemResult<Real>* result);
     void addTangentsOfConstants(const EwaldPlan& plan, SystemResult<Real>* result);
-    //! Energies of a charge with itself, kJ/mol/e^2, and of a net charge with its background.
-    std::array<double, 2> constants(const EwaldPlan& plan) const;
     void clear(SystemResult<Real>* result);
     //! Copies what has been summed up.
     void finish(const SystemResult<Real>& result) const;
@@ -99,10 +78,13 @@ private:
     //! Of a charge with itself, and with a background.
     void addConstants(const EwaldPlan& plan, SystemResult<Real>* result);
     void look(const BatchSystem<Real>& system);
-    //! \throws Error  the target and another particle are at one place, and it matters
-    void refuseContact(int target, double rounding, bool potentials) const;
-    //! RMS force of the particles that have a charge, kJ/mol/nm.
-    double typicalForce() const;
+    EwaldPlan plan(double error, double detour) const
+    {
+        return planFor(options_, traits(), error, detour, c_pairCostOfCpus);
+    }
+    SystemTraits traits() const { return { charged_, squaredCharges_, box_.volume }; }
+    //! Where two particles at one place have a distance of at most \p rounding, nm.
+    void refuseContactOf(int target, double rounding, bool potentials) const;
     bool hasImages() const { return options_.boundary == Boundary::Periodic; }
 
     BatchOptions options_;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <type_traits>
 
@@ -15,22 +14,37 @@
 
 namespace farfield
 {
-namespace
-{
 
-//! A coordinate in units. Integers may wrap around: differences of partners do not.
-template<class Place>
-Place placeAt(double coordinate)
+void checkImages(const ReducedBox& box, double cutoff, int n)
 {
-    if constexpr (std::is_integral<Place>::value)
+    double images = n;
+    for (int k = 0; k < 3; k++)
     {
-        const double nearest = coordinate + (coordinate < 0 ? -0.5 : 0.5);
-        return static_cast<Place>(static_cast<std::uint32_t>(static_cast<std::int64_t>(nearest)));
+        images *= 1 + 2 * cutoff / box.heights[k];
     }
-    return static_cast<Place>(coordinate);
+    if (!(images < c_mostImages))
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "needs " + text(images) + " images of its particles, more than "
+                            + text(c_mostImages) + ": its box is too flat or too long.");
+    }
 }
 
-} // namespace
+double placesRounding(const ReducedBox& box, double cutoff, double epsilon)
+{
+    double range = 0; // of coordinates about the centre of the box, nm
+    for (int d = 0; d < 3; d++)
+    {
+        double component = 0;
+        for (int k = 0; k < 3; k++)
+        {
+            component += (0.5 + cutoff / box.heights[k]) * std::abs(box.vectors(k, d));
+        }
+        range = std::max(range, component);
+    }
+    // of the caller's coordinates, too
+    return 2 * epsilon * range;
+}
 
 template<class Real>
 template<class Use>
@@ -59,17 +73,10 @@ void Images<Real>::forImages(const double* f, const Use& use) const
 template<class Real>
 void Images<Real>::layOut(const ReducedBox& box, double cutoff, int n)
 {
-    double images = n;
+    checkImages(box, cutoff, n);
     for (int k = 0; k < 3; k++)
     {
         margin_[k] = cutoff / box.heights[k];
-        images *= 1 + 2 * margin_[k];
-    }
-    if (!(images < c_mostImages))
-    {
-        throw Error(ErrorCode::InvalidArgument,
-                    "needs " + text(images) + " images of its particles, more than "
-                            + text(c_mostImages) + ": its box is too flat or too long.");
     }
     // the finer the bins, the fewer images are too far away, but a row should fill a vector
     constexpr double c_along = 0.25, c_row = 16;
@@ -103,8 +110,7 @@ void Images<Real>::layOut(const ReducedBox& box, double cutoff, int n)
             }
             span = std::max(span, component);
         }
-        constexpr double c_largest = 1 << 30;
-        unit_                      = span / c_largest;
+        unit_ = span / c_largestDifference;
     }
     for (int a = -reach(0); a <= reach(0); a++)
     {
@@ -133,18 +139,8 @@ void Images<Real>::build(const ReducedBox& box,
     layOut(box, cutoff, n);
     columns_         = columns;
     const int binned = bins_[0] * bins_[1] * bins_[2];
-    double range     = 0; // of coordinates about the centre of the box, nm
-    for (int d = 0; d < 3; d++)
-    {
-        double component = 0;
-        for (int k = 0; k < 3; k++)
-        {
-            component += (0.5 + margin_[k]) * std::abs(box.vectors(k, d));
-        }
-        range = std::max(range, component);
-    }
-    // of the caller's coordinates, too
-    rounding_ = 2 * static_cast<double>(std::numeric_limits<Real>::epsilon()) * range;
+    rounding_ =
+            placesRounding(box, cutoff, static_cast<double>(std::numeric_limits<Real>::epsilon()));
     start_.assign(binned + 1, 0);
     for (int i = 0; i < n; i++)
     {

@@ -13,6 +13,8 @@
 #define FARFIELD_BATCH_PAIRS_INL_H
 #endif
 
+#include <cstdint>
+
 #include <algorithm>
 #include <limits>
 
@@ -20,6 +22,7 @@
 #include "hwy/highway.h"
 
 #include "batch/batch_kernels.h"
+#include "batch/scaled_erfc.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace farfield

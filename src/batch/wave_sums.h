@@ -12,6 +12,7 @@
 #include "batch/batch_kernels.h"
 #include "batch/ewald_plan.h"
 #include "batch/reduced_box.h"
+#include "batch/wave_columns.h"
 
 namespace farfield
 {
@@ -19,8 +20,8 @@ namespace farfield
 //! Energy and virial of waves, kJ/mol.
 struct WaveTotals
 {
-    double energy = 0;
-    Mat3 virial   = Mat3::Zero();
+    double energy    = 0;
+    double virial[6] = {}; //!< xx yy zz xy xz yz
 };
 
 //! A direction in which a system changes; one set of charges.
@@ -62,9 +63,9 @@ public:
      *
      *  Potentials, gradients and curvatures are those of the charges. The derivatives w' S + w S' of the
      *  weights have tangentPotentials() and so on.
-     *  \param[out] virial  added to, or null */
+     *  \param[out] virial  xx yy zz xy xz yz, added to, or null */
     void
-    computeTangent(const Real* q, int step, const WaveDirection<Real>& direction, Mat3* virial);
+    computeTangent(const Real* q, int step, const WaveDirection<Real>& direction, double* virial);
     //! Potentials, kJ/mol/e, [n].
     const Real* potentials() const { return fields_.data(); }
     //! Gradients of these by fractional coordinates, over 2 pi, kJ/mol/e, [n].
@@ -81,20 +82,13 @@ public:
     }
 
 private:
-    //! A wave: v + l times the third reciprocal vector.
-    struct Wave
+    //! A wave of a column.
+    struct Wave : WaveVector
     {
-        Eigen::RowVector3d v; //!< 1/nm
         int signK, signL, l;
-        double square; //!< k^2, 1/nm^2
-        double weight; //!< w, kJ/mol/e^2
     };
-    //! Structure factors of tangents: of q, q', and q times the three components of v.
-    static constexpr int c_sets = 5;
     //! A potential, its gradient and its second derivatives.
     static constexpr int c_fields = 10;
-    //! The columns within the cut-off.
-    void findColumns();
     //! Calls use(wave) for one of each two opposite waves of a column within the cut-off.
     template<class Use>
     void forWaves(const WaveColumn& column, const Use& use) const;
@@ -102,15 +96,18 @@ private:
     template<class Charge>
     void transform(int set, const Charge& charge);
     //! From structure factors to weights of the products. \returns the energy of the column, kJ/mol
-    double weigh(const WaveColumn& column, bool virial, Mat3* xi);
+    double weigh(const WaveColumn& column, double* virial);
     //! The same of the charges and of their derivatives, from structure factors of all sets.
-    void weighTangent(const WaveColumn& column, const Mat3& strain, Mat3* xi);
+    void weighTangent(const WaveColumn& column, const double* strain, double* virial);
     //! The sums of a set and a wave.
     Real* sumsOf(int set, const WaveColumn& column, int l)
     {
         return setOf(set) + static_cast<size_t>(column.first + l) * WaveProducts;
     }
-    Real* setOf(int set) { return sums_.data() + static_cast<size_t>(set) * count_ * WaveProducts; }
+    Real* setOf(int set)
+    {
+        return sums_.data() + static_cast<size_t>(set) * columns_.count * WaveProducts;
+    }
     //! Ends of weigh(): \p weights take the place of the sums.
     void keepWeights(int set, const WaveColumn& column, const std::vector<double>& weights);
     PhaseTable<Real> table() const;
@@ -120,8 +117,7 @@ private:
     double scale_  = 0; //!< 4 pi k_C / V
     int particles_ = 0;
     int n_         = 0; //!< particles with padding
-    int count_     = 0;
-    std::vector<WaveColumn> columns_;
+    WaveColumns columns_;
     std::vector<double> alongThird_;  //!< exp(-(l k3)^2 / 4a^2)
     std::vector<double> weights_;     //!< of a column
     std::vector<double> tangents_;    //!< derivatives of these

@@ -30,9 +30,12 @@ struct BatchOptions
     double accuracy = 3e-4;
     //! Periodic or Open, of all systems. Slab is refused.
     Boundary boundary = Boundary::Periodic;
-    //! Auto or Cpu. Gpu is refused.
+    //! Auto: the GPU is used if there is one.
     Device device = Device::Auto;
-    //! OpenMP threads, each of which takes a system at a time. 0: usableThreads().
+    //! CUDA device to work on, from 0; -1: the one that is current where the batch is made.
+    int deviceId = -1;
+    //! OpenMP threads. On the CPU each takes a system at a time; on a GPU they plan the sums of systems.
+    //! 0: usableThreads().
     int threads = 0;
     /*! \brief Sets of charges at the same places, from 1 to c_mostChannels.
      *
@@ -102,7 +105,9 @@ struct BatchTangent
 //! What was measured, for logs and tests.
 struct BatchSetup
 {
-    int threads = 0; //!< OpenMP threads
+    Device device = Device::Cpu; //!< in use, never Auto
+    int deviceId  = -1;          //!< CUDA device; -1 on the CPU
+    int threads   = 0;           //!< OpenMP threads
     /*! \brief Largest error of the forces of a system that was measured, relative to what
      *         Options::accuracy says; 0 before. */
     double measuredError = 0;
@@ -121,9 +126,12 @@ struct BatchSetup
  *  accurate.
  *
  *  The results of a system are bitwise the same whatever other systems are in the batch, and for any
- *  number of threads, as long as BatchSetup::tightening is the same.
+ *  number of threads, as long as BatchSetup::tightening and the device are the same.
  *
  *  A system of n particles takes a time of the order of n^(3/2), and n^2 without images.
+ *
+ *  On a GPU each array may be in the memory of the host or in that of the GPU. CPU and GPU have the same
+ *  errors and the same checks. Their splittings differ, and so do their results, within the errors.
  *
  *  A Batch may be used from one thread at a time; different ones may be used at once.
  *  \tparam Real  float: sums over pairs and waves in single precision, energies summed in double;
@@ -133,18 +141,25 @@ class FARFIELD_EXPORT Batch
 {
 public:
     /*! \brief Checks the options.
-     *  \throws Error  InvalidArgument: an option is out of range; Unsupported: the device is a GPU, the
-     *                 boundary that of a slab, or charges without images are Gaussian */
+     *  \throws Error  InvalidArgument: an option is out of range; Unsupported: the boundary is that of a
+     *                 slab, or charges without images are Gaussian; NotCompiled: the device is a GPU, and
+     *                 the library was built without CUDA; DeviceFailure: there is no usable GPU */
     explicit Batch(const BatchOptions& options);
     ~Batch();
     Batch(Batch&&) noexcept;
     Batch& operator=(Batch&&) noexcept;
 
-    /*! \brief Computes what output has arrays for.
+    /*! \brief Computes what output has arrays for; returns when it is there.
+     *  \param[in]  input   the systems
+     *  \param[out] output  what is computed
+     *  \param[in]  stream  cudaStream_t of the GPU, or null for its default stream: the call is in order
+     *                      with the work of the stream, which must not be captured. Not used on the CPU
      *  \throws Error  InvalidArgument: a position, a charge or a box is not finite, a box has no
      *                 volume, offsets do not ascend, or two charges of a system are at one place (all
-     *                 name the system); OutOfMemory */
-    void evaluate(const BatchInput<Real>& input, const BatchOutput<Real>& output);
+     *                 name the system); OutOfMemory; DeviceFailure */
+    void evaluate(const BatchInput<Real>& input,
+                  const BatchOutput<Real>& output,
+                  void* stream = nullptr);
 
     /*! \brief Derivatives of forces, potentials and virials along a direction.
      *
@@ -156,11 +171,13 @@ public:
      *  \param[in] errors     BatchOutput::errors of evaluate() with this input, [systems]; null: sums
      *                        are as long as the precision has use for
      *  \param[out] tangent   the derivatives along the direction
+     *  \param[in] stream     as evaluate()
      *  \throws Error  as evaluate(). A direction that is not finite has a result that is not */
     void evaluateTangent(const BatchInput<Real>& input,
                          const BatchDirection<Real>& direction,
                          const double* errors,
-                         const BatchTangent<Real>& tangent);
+                         const BatchTangent<Real>& tangent,
+                         void* stream = nullptr);
 
     //! What was measured so far.
     BatchSetup setup() const;

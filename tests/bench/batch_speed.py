@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Batches of small systems on one thread, beside a solver for each system.
+"""Batches of small systems, beside a solver for each system.
 
     build/python-package/bin/python3 -m tests.bench.batch_speed --json batch_speed.json
+    build/python-package/bin/python3 -m tests.bench.batch_speed --device gpu --total 131072 --json batch_gpu.json
 
-Charges of water at 100 atoms/nm^3 in skewed boxes that all differ. Times are those of the processor, of the fastest of
-several calls, which take turns. A solver is measured twice: with its first evaluation, which builds operators, as where
-every box is new; and with those that follow in the same box.
+Charges of water at 100 atoms/nm^3 in skewed boxes that all differ. Times are those of the fastest of several calls,
+which take turns: on the CPU those of the processor, with one thread; on a GPU those of a clock, with all threads. A
+solver is measured twice: with its first evaluation, which builds operators, as where every box is new; and with those
+that follow in the same box. Arrays are of NumPy: on a GPU their copies count. With PyTorch, energies and forces of
+tensors on the GPU are measured, too.
 """
 
 import argparse
+import importlib.util
 import time
 
 import numpy as np
@@ -30,34 +34,65 @@ def systems(count, atoms, random):
     return x, q, atoms * np.arange(count + 1), boxes
 
 
-def seconds(call):
-    begin = time.process_time()
+def clock_of(device):
+    """Seconds: of the processor, or of a clock where a GPU works."""
+    return time.perf_counter if device == "gpu" else time.process_time
+
+
+def seconds(call, device="cpu"):
+    clock = clock_of(device)
+    begin = clock()
     call()
-    return time.process_time() - begin
+    return clock() - begin
 
 
-def measure(atoms, accuracy, dtype, total, repeats):
+def of_tensors(x, q, offsets, boxes, accuracy):
+    """A call with tensors on a GPU; None without PyTorch."""
+    if importlib.util.find_spec("torch") is None:
+        return None
+    import torch
+
+    from farfield.torch import CoulombBatch
+
+    function = CoulombBatch(accuracy=accuracy)
+    tensors = [torch.tensor(array, device="cuda") for array in (x, q, boxes)]
+    ptr = torch.tensor(offsets)
+
+    def call():
+        function(*tensors, ptr=ptr)
+        torch.cuda.synchronize()
+
+    return call
+
+
+def measure(atoms, accuracy, dtype, total, repeats, device):
     random = np.random.default_rng(atoms)
     count = max(1, total // atoms)
     x, q, offsets, boxes = systems(count, atoms, random)
     x, q = x.astype(dtype), q.astype(dtype)
-    batch = farfield.Batch(accuracy, dtype, threads=1)
-    times = {"batch": [], "first": [], "next": []}
+    threads = 1 if device == "cpu" else None
+    batch = farfield.Batch(accuracy, dtype, device=device, threads=threads)
+    tensors = of_tensors(x, q, offsets, boxes, accuracy) if device == "gpu" else None
+    times = {"batch": [], "first": [], "next": [], **({"tensors": []} if tensors else {})}
     for s in range(repeats):
-        times["batch"].append(seconds(lambda: batch(x, q, offsets, boxes, potentials=True)) / count)
+        times["batch"].append(seconds(lambda: batch(x, q, offsets, boxes, potentials=True), device) / count)
+        if tensors:
+            times["tensors"].append(seconds(tensors, device) / count)
         own = slice(*offsets[s % count : s % count + 2])
-        solver = farfield.Solver(accuracy, dtype, device="cpu", threads=1)
+        solver = farfield.Solver(accuracy, dtype, device=device, threads=threads)
         solver.set_charges(q[own])
 
         def evaluate(solver=solver, own=own, box=boxes[s % count]):
             solver.evaluate(x[own], box, potentials=True)
 
-        times["first"].append(seconds(evaluate))
-        times["next"].append(min(seconds(evaluate) for _ in range(5)))
+        times["first"].append(seconds(evaluate, device))
+        times["next"].append(min(seconds(evaluate, device) for _ in range(5)))
     rates = {name: atoms / min(values) for name, values in times.items()}
     return {
         "atoms": atoms,
         "dtype": np.dtype(dtype).name,
+        "device": device,
+        "systems": count,
         "accuracy": accuracy,
         "measured_error": batch.setup["measured_error"],
         **{f"{name}_atoms_per_second": round(rate) for name, rate in rates.items()},
@@ -67,19 +102,20 @@ def measure(atoms, accuracy, dtype, total, repeats):
 def run(measure, dtypes, total, description, line):
     """Measures each size and type as the command line says, prints a line of each, and writes the table.
 
-    measure: (atoms, accuracy, dtype, total, repeats) -> case; total: default of --total; line: case -> text.
+    measure: (atoms, accuracy, dtype, total, repeats, device) -> case; total: default of --total; line: case -> text.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--atoms", type=int, nargs="+", default=[32, 128, 512, 2000])
     parser.add_argument("--accuracy", type=float, default=3e-4)
     parser.add_argument("--total", type=int, default=total, help=f"atoms of a batch, about ({total})")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--json", metavar="FILE", help="write the table")
     given = parser.parse_args()
     cases = []
     for dtype in dtypes:
         for atoms in given.atoms:
-            cases.append(measure(atoms, given.accuracy, dtype, given.total, given.repeats))
+            cases.append(measure(atoms, given.accuracy, dtype, given.total, given.repeats, given.device))
             print(line(cases[-1]), flush=True)
     if given.json:
         results.write(given.json, {**results.conditions(), "cases": cases})
@@ -87,8 +123,10 @@ def run(measure, dtypes, total, description, line):
 
 def line(case):
     own, first, later = (case[f"{name}_atoms_per_second"] for name in ("batch", "first", "next"))
+    tensors = case.get("tensors_atoms_per_second")
     return (
-        f"{case['atoms']:5d} atoms, {case['dtype']}, atoms/s: batch {own:.3g}, Solver first {first:.3g} and next "
+        f"{case['atoms']:5d} atoms, {case['dtype']}, atoms/s: batch {own:.3g}, "
+        f"{f'of tensors {tensors:.3g}, ' if tensors else ''}Solver first {first:.3g} and next "
         f"{later:.3g}; batch/first {own / first:.0f}, batch/next {own / later:.2f}"
     )
 

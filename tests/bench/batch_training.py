@@ -5,16 +5,14 @@
 The step: energies with charges that depend on two parameters, forces, the gradient of a loss on forces by both
 parameters and by all positions. Systems are those of batch_speed. The sum in PyTorch has the same accuracy, and the
 splitting that is fastest for it of several; its lists of pairs and waves are made before, and are not counted. Times
-are those of the processor, of the fastest of several steps, which take turns.
+are those of the fastest of several steps, which take turns: of the processor, or of a clock with --device gpu.
 """
-
-import time
 
 import numpy as np
 import torch
 
 from farfield.torch import CoulombBatch
-from tests.bench.batch_speed import run, systems
+from tests.bench.batch_speed import clock_of, run, systems
 
 COULOMB = 138.935458
 
@@ -45,6 +43,12 @@ class PlainEwald:
         volumes = torch.as_tensor(np.abs(np.linalg.det(cells))).to(dtype)
         self.factors = 4 * np.pi / volumes[:, None] * torch.where(square > 0, factor, torch.zeros_like(factor))
         self.index = torch.as_tensor(index)
+
+    def to(self, place):
+        """Moves all lists there."""
+        for name, value in vars(self).items():
+            setattr(self, name, value.to(place) if isinstance(value, torch.Tensor) else value)
+        return self
 
     def __call__(self, x, q):
         d = x[self.i] - x[self.j] + self.shifts
@@ -95,31 +99,35 @@ def step(energies_of, x, q, parameters, target):
     return torch.autograd.grad(loss, (parameters, x))
 
 
-def seconds(call):
-    begin = time.process_time()
+def seconds(call, device):
+    clock = clock_of(device)
+    begin = clock()
     value = call()
-    return time.process_time() - begin, value
+    if device == "gpu":
+        torch.cuda.synchronize()
+    return clock() - begin, value
 
 
-def measure(atoms, accuracy, dtype, total, repeats):
+def measure(atoms, accuracy, dtype, total, repeats, device):
+    place, threads = ("cuda", None) if device == "gpu" else ("cpu", 1)
     random = np.random.default_rng(atoms)
     count = max(1, total // atoms)
     x, q, offsets, cells = systems(count, atoms, random)
     q -= np.repeat(q.reshape(count, atoms).mean(1), atoms)
     index = np.repeat(np.arange(count), atoms)
-    x, q, boxes = torch.as_tensor(x).to(dtype), torch.as_tensor(q).to(dtype), torch.as_tensor(cells)
-    parameters = torch.tensor([1.0, 0.0], dtype=dtype, requires_grad=True)
-    target = torch.as_tensor(random.normal(size=(len(x), 3))).to(dtype)
-    module, ptr = CoulombBatch(accuracy=accuracy, threads=1), torch.as_tensor(offsets)
+    x, q, target = (torch.as_tensor(a).to(place, dtype) for a in (x, q, random.normal(size=(len(x), 3))))
+    boxes = torch.as_tensor(cells).to(place)
+    parameters = torch.tensor([1.0, 0.0], dtype=dtype, device=place, requires_grad=True)
+    module, ptr = CoulombBatch(accuracy=accuracy, threads=threads, device=device), torch.as_tensor(offsets)
     kinds = {"batch": lambda x, q: module(x, q, boxes, ptr=ptr)}
     # near the optimum of the batch; operations of PyTorch cost otherwise
     for factor in (0.7, 1.0, 1.4):
         splitting = factor * 7.0 * (100 / atoms) ** (1 / 6)
-        kinds[f"plain {splitting:.1f}"] = PlainEwald(x.numpy(), cells, index, splitting, accuracy)
+        kinds[f"plain {splitting:.1f}"] = PlainEwald(x.cpu().numpy(), cells, index, splitting, accuracy).to(place)
     times, gradients = {name: [] for name in kinds}, {}
     for _ in range(repeats):
         for name, kind in kinds.items():
-            took, gradients[name] = seconds(lambda kind=kind: step(kind, x, q, parameters, target))
+            took, gradients[name] = seconds(lambda kind=kind: step(kind, x, q, parameters, target), device)
             times[name].append(took)
     rates = {name: len(x) / min(taken) for name, taken in times.items()}
     plain = max((name for name in kinds if name != "batch"), key=rates.get)
@@ -127,6 +135,7 @@ def measure(atoms, accuracy, dtype, total, repeats):
     return {
         "atoms": atoms,
         "dtype": str(dtype).split(".")[1],
+        "device": device,
         "accuracy": accuracy,
         "systems": count,
         "batch_atoms_per_second": round(rates["batch"]),

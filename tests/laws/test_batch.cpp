@@ -6,16 +6,9 @@
 /*! \file
  *  \brief Many systems in one call: each as if it were alone, and as Ewald's sum has it.
  */
-#include "farfield/farfield_batch.h"
-
-#include <random>
-
 #include "accuracy_case.h"
+#include "batch_call.h"
 #include "fast_ewald.h"
-#include "geometry.h"
-#include "systems.h"
-
-#include "test_support.h"
 
 namespace farfield
 {
@@ -28,129 +21,21 @@ template<class Config>
 class Batches : public ConfiguredTest<Config>
 {
 };
-using OnCpu = ::testing::Types<CpuFloat, CpuDouble>;
-TYPED_TEST_SUITE(Batches, OnCpu);
+TYPED_TEST_SUITE(Batches, Configurations);
 
-//! Systems in the layout of Batch::evaluate(), and what it gives.
-template<class Real>
-struct Call
+template<class Config>
+class DoubleBatches : public ConfiguredTest<Config>
 {
-    explicit Call(const std::vector<System>& systems, int sets = 1) : channels(sets)
-    {
-        for (const System& system : systems)
-        {
-            add(system);
-        }
-    }
-    void add(const System& system)
-    {
-        const std::vector<Real> flat = flatPositions<Real>(system);
-        x.insert(x.end(), flat.begin(), flat.end());
-        q.insert(q.end(), system.charges.begin(), system.charges.end());
-        offsets.push_back(offsets.back() + system.size());
-        for (const Vector& row : system.box)
-        {
-            boxes.insert(boxes.end(), row.begin(), row.end());
-        }
-    }
-    Call& by(Batch<Real>& batch)
-    {
-        const size_t n = x.size() / 3;
-        energies.resize(input().systems);
-        errors.resize(input().systems);
-        forces.resize(3 * n);
-        potentials.resize(n * channels);
-        virials.resize(9 * offsets.size() - 9);
-        batch.evaluate(input(),
-                       { energies.data(),
-                         forces.data(),
-                         potentials.data(),
-                         virials.data(),
-                         errors.data() });
-        return *this;
-    }
-    BatchInput<Real> input() const
-    {
-        return {
-            x.data(), q.data(), offsets.data(), boxes.data(), static_cast<int>(offsets.size()) - 1
-        };
-    }
-    Call& by(const BatchOptions& options)
-    {
-        Batch<Real> batch(options);
-        return by(batch);
-    }
-    Evaluation of(int s) const
-    {
-        Evaluation result;
-        result.energy = energies[s];
-        result.forces = vectorsOf(std::vector<Real>(forces.begin() + 3L * offsets[s],
-                                                    forces.begin() + 3L * offsets[s + 1]));
-        for (int k = 0; k < 9; ++k)
-        {
-            result.virial[k / 3][k % 3] = virials[9L * s + k];
-        }
-        return result;
-    }
-
-    int channels;
-    std::vector<Real> x, q;
-    std::vector<int> offsets = { 0 };
-    std::vector<double> boxes;
-    std::vector<double> energies, virials, errors;
-    std::vector<Real> forces, potentials;
 };
+TYPED_TEST_SUITE(DoubleBatches, DoubleConfigurations);
 
-BatchOptions withAccuracy(double accuracy)
-{
-    BatchOptions options;
-    options.accuracy = accuracy;
-    options.threads  = 1;
-    return options;
-}
-
-//! 100 charges/nm^3 in a box of a shape.
-System ofShape(const Matrix& shape, int n, unsigned seed, double net = 0)
-{
-    const double scale = std::cbrt(n / 100.0 / std::abs(determinant(shape)));
-    Matrix box         = shape;
-    for (Vector& row : box)
-    {
-        for (double& component : row)
-        {
-            component *= scale;
-        }
-    }
-    return rounded<float>(randomCharges(box, n, seed, net, 0.05));
-}
-
-const Matrix c_cube   = { { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } } };
-const Matrix c_skew   = { { { 1, 0, 0 }, { 0.45, 0.9, 0 }, { -0.4, 0.5, 1.1 } } };
-const Matrix c_long   = { { { 1, 0, 0 }, { 0, 1.2, 0 }, { 0.2, 0.1, 20 } } };
-const Matrix c_tilted = { { { 1, 0, 0 }, { 3.3, 0.9, 0 }, { -5.4, 2.5, 0.8 } } };
-
-//! Boxes and sizes of all kinds, one of them nearly a crystal, where forces cancel.
-std::vector<System> someSystems()
-{
-    System crystal = rockSalt(2, 0.28);
-    crystal.positions[3][1] += 0.01;
-    return { ofShape(c_cube, 1, 11, 1), ofShape(c_skew, 2, 12),       ofShape(c_cube, 7, 13, 3),
-             ofShape(c_tilted, 33, 14), ofShape(c_long, 130, 15, -2), ofShape(c_skew, 301, 16),
-             rounded<float>(crystal) };
-}
-
-//! Energies and virials are sums over as many terms as forces, over the distance of neighbours.
-double energyBound(const System& system, double accuracy, double scale)
-{
-    return accuracy * scale * system.size() * std::cbrt(std::abs(system.volume()) / system.size());
-}
-
-template<class Real>
+template<class Config>
 void expectEwald(const std::vector<System>& systems,
                  const std::vector<Evaluation>& expected,
                  double accuracy)
 {
-    Batch<Real> batch(withAccuracy(accuracy));
+    using Real = typename Config::Real;
+    Batch<Real> batch(withAccuracy<Config>(accuracy));
     const Call<Real> call = Call<Real>(systems).by(batch);
     EXPECT_LE(batch.setup().measuredError, accuracy);
     EXPECT_EQ(batch.setup().tightening, 1);
@@ -168,7 +53,8 @@ void expectEwald(const std::vector<System>& systems,
         EXPECT_LE(error, accuracy * scale);
         const double bound = energyBound(systems[s], accuracy, scale);
         EXPECT_NEAR(found.energy, expected[s].energy, bound);
-        EXPECT_LE(largestDifference(found.virial, expected[s].virial), bound);
+        // what is left out of the pairs is at the cut-off, some three distances of neighbours away
+        EXPECT_LE(largestDifference(found.virial, expected[s].virial), 3 * bound);
     }
 }
 
@@ -185,26 +71,26 @@ TYPED_TEST(Batches, MatchEwaldInEveryBox)
                                               : std::vector<double>{ 1e-3, 1e-6, 1e-9 };
     for (const double accuracy : accuracies)
     {
-        expectEwald<Real>(systems, expected, accuracy);
+        expectEwald<TypeParam>(systems, expected, accuracy);
     }
 }
 
 TYPED_TEST(Batches, MatchEwaldWithThousandsOfParticles)
 {
     const std::vector<System> systems = { ofShape(c_skew, 2000, 21, 5) };
-    expectEwald<typename TypeParam::Real>(systems, { fastEwald(systems[0]) }, 3e-4);
+    expectEwald<TypeParam>(systems, { fastEwald(systems[0]) }, 3e-4);
 }
 
 TYPED_TEST(Batches, DoNotDependOnTheSystemsAround)
 {
     using Real                        = typename TypeParam::Real;
     const std::vector<System> systems = someSystems();
-    BatchOptions options              = withAccuracy(1e-4);
+    BatchOptions options              = withAccuracy<TypeParam>(1e-4);
     options.threads                   = 2;
     const Call<Real> all              = Call<Real>(systems).by(options);
     for (size_t s = 0; s < systems.size(); ++s)
     {
-        const Call<Real> one = Call<Real>({ systems[s] }).by(withAccuracy(1e-4));
+        const Call<Real> one = Call<Real>({ systems[s] }).by(withAccuracy<TypeParam>(1e-4));
         expectSameBits(all.of(static_cast<int>(s)), one.of(0));
         EXPECT_TRUE(std::equal(one.potentials.begin(),
                                one.potentials.end(),
@@ -215,7 +101,7 @@ TYPED_TEST(Batches, DoNotDependOnTheSystemsAround)
 TYPED_TEST(Batches, PotentialsAddUpToTwiceTheEnergy)
 {
     using Real           = typename TypeParam::Real;
-    const Call<Real> all = Call<Real>(someSystems()).by(withAccuracy(1e-5));
+    const Call<Real> all = Call<Real>(someSystems()).by(withAccuracy<TypeParam>(1e-5));
     for (size_t s = 0; s < all.energies.size(); ++s)
     {
         double sum = 0, magnitude = 0;
@@ -248,7 +134,7 @@ TYPED_TEST(Batches, DoNotDependOnTheBoxOfALattice)
     const auto turned = [](const Vector& r) { return Vector{ r[2], r[0], r[1] }; };
     std::transform(other.box.begin(), other.box.end(), other.box.begin(), turned);
     std::transform(other.positions.begin(), other.positions.end(), other.positions.begin(), turned);
-    const Call<Real> call = Call<Real>({ system, other }).by(withAccuracy(1e-5));
+    const Call<Real> call = Call<Real>({ system, other }).by(withAccuracy<TypeParam>(1e-5));
     const Evaluation a = call.of(0), b = call.of(1);
     const double scale = forceScale(system, a.forces);
     EXPECT_NEAR(a.energy, b.energy, 2 * energyBound(system, 1e-5, scale));
@@ -260,7 +146,7 @@ TYPED_TEST(Batches, DoNotDependOnTheBoxOfALattice)
 TYPED_TEST(Batches, OpenSystemsAreSumsOverPairs)
 {
     using Real           = typename TypeParam::Real;
-    BatchOptions options = withAccuracy(1e-4);
+    BatchOptions options = withAccuracy<TypeParam>(1e-4);
     options.boundary     = Boundary::Open;
     System system        = ofShape(c_cube, 60, 41, 2);
     // particles in contact far from the origin
@@ -306,7 +192,7 @@ TYPED_TEST(Batches, ChannelsAddUp)
     const System one  = ofShape(c_skew, 50, 51);
     System other      = one;
     other.charges     = ofShape(c_skew, 50, 52, 2).charges;
-    BatchOptions both = withAccuracy(1e-5);
+    BatchOptions both = withAccuracy<TypeParam>(1e-5);
     both.channels     = 2;
     Call<Real> call({ one }, 2);
     call.q.clear();
@@ -316,7 +202,7 @@ TYPED_TEST(Batches, ChannelsAddUp)
         call.q.push_back(static_cast<Real>(other.charges[i]));
     }
     call.by(both);
-    const Call<Real> single = Call<Real>({ one, other }).by(withAccuracy(1e-5));
+    const Call<Real> single = Call<Real>({ one, other }).by(withAccuracy<TypeParam>(1e-5));
     const Evaluation a = single.of(0), b = single.of(1);
     std::vector<Vector> sum = a.forces;
     for (int i = 0; i < one.size(); ++i)
@@ -341,7 +227,7 @@ TYPED_TEST(Batches, ChannelsAddUp)
 }
 
 //! Two particles of system 1 where they are, and moved by a step along an axis.
-TEST(BatchForces, AreMinusGradient)
+TYPED_TEST(DoubleBatches, HaveForcesThatAreMinusTheGradient)
 {
     const System system     = ofShape(c_tilted, 20, 61, 1);
     constexpr double c_step = 1e-4;
@@ -356,7 +242,7 @@ TEST(BatchForces, AreMinusGradient)
                 systems.back().positions[i][i % 3] += sign * c_step;
             }
         }
-        BatchOptions options    = withAccuracy(1e-10);
+        BatchOptions options    = withAccuracy<TypeParam>(1e-10);
         options.smearing        = smearing;
         const Call<double> call = Call<double>(systems).by(options);
         const Evaluation at     = call.of(0);
@@ -370,7 +256,7 @@ TEST(BatchForces, AreMinusGradient)
     }
 }
 
-TEST(BatchVirial, IsThatOfAStrain)
+TYPED_TEST(DoubleBatches, HaveTheVirialOfAStrain)
 {
     const System system     = ofShape(c_skew, 30, 71, 2);
     constexpr double c_step = 1e-5;
@@ -386,7 +272,7 @@ TEST(BatchVirial, IsThatOfAStrain)
                 systems.push_back(deformed(system, strain));
             }
         }
-        BatchOptions options    = withAccuracy(1e-10);
+        BatchOptions options    = withAccuracy<TypeParam>(1e-10);
         options.smearing        = smearing;
         const Call<double> call = Call<double>(systems).by(options);
         for (int k = 0; k < 9; ++k)
@@ -395,222 +281,6 @@ TEST(BatchVirial, IsThatOfAStrain)
                     (call.energies[2 * k + 2] - call.energies[2 * k + 1]) / (2 * c_step);
             EXPECT_NEAR(call.virials[k], 0.5 * slope, 1e-6 * std::abs(call.energies[0]));
         }
-    }
-}
-
-//! Directions at random, for the systems of a call.
-template<class Real>
-struct Direction
-{
-    Direction(const Call<Real>& call, unsigned seed)
-    {
-        std::mt19937 random(seed);
-        std::uniform_real_distribution<double> between(-1, 1);
-        const auto fill = [&](auto* to, size_t size, double scale)
-        {
-            using Value = typename std::decay_t<decltype(*to)>::value_type;
-            to->resize(size);
-            std::generate(to->begin(),
-                          to->end(),
-                          [&] { return static_cast<Value>(scale * between(random)); });
-        };
-        fill(&x, call.x.size(), 0.1);
-        fill(&q, call.q.size(), 1);
-        fill(&boxes, call.boxes.size(), 0.1);
-    }
-    //! What evaluateTangent() gives along the direction.
-    Direction& by(Batch<Real>& batch, const Call<Real>& call)
-    {
-        forces.resize(call.x.size());
-        potentials.resize(call.q.size());
-        virials.resize(call.boxes.size());
-        batch.evaluateTangent(call.input(),
-                              { x.data(), q.data(), boxes.data() },
-                              call.errors.data(),
-                              { forces.data(), potentials.data(), virials.data() });
-        return *this;
-    }
-
-    std::vector<Real> x, q;
-    std::vector<double> boxes;
-    std::vector<Real> forces, potentials;
-    std::vector<double> virials;
-};
-
-template<class Values>
-double relativeDifference(const Values& found, const Values& expected)
-{
-    double error = 0, size = 0;
-    for (size_t i = 0; i < found.size(); ++i)
-    {
-        const auto e = static_cast<double>(expected[i]);
-        error += (static_cast<double>(found[i]) - e) * (static_cast<double>(found[i]) - e);
-        size += e * e;
-    }
-    return std::sqrt(error / size);
-}
-
-TEST(BatchTangents, AreDifferencesAlongADirection)
-{
-    for (int kind = 0; kind < 3; ++kind)
-    {
-        SCOPED_TRACE(kind);
-        BatchOptions options = withAccuracy(1e-10);
-        options.channels     = 2;
-        options.boundary     = kind == 2 ? Boundary::Open : Boundary::Periodic;
-        options.smearing     = kind == 1 ? 0.1 : 0;
-        Batch<double> batch(options);
-        Call<double> call(
-                { ofShape(c_tilted, 20, 61, 1), ofShape(c_skew, 1, 62), ofShape(c_skew, 9, 63) },
-                2);
-        call.q.resize(2 * call.q.size());
-        std::generate(call.q.begin() + static_cast<long>(call.q.size() / 2),
-                      call.q.end(),
-                      [n = 0]() mutable { return std::cos(7 * n++); });
-        call.by(batch);
-        Direction<double> direction(call, 64);
-        direction.by(batch, call);
-        constexpr double c_step = 1e-5;
-        const auto at           = [&](double step)
-        {
-            Call<double> moved   = call;
-            const auto addScaled = [&](std::vector<double>* to, const std::vector<double>& by)
-            {
-                for (size_t i = 0; i < by.size(); ++i)
-                {
-                    (*to)[i] += step * by[i];
-                }
-            };
-            addScaled(&moved.x, direction.x);
-            addScaled(&moved.q, direction.q);
-            addScaled(&moved.boxes, direction.boxes);
-            return moved.by(options);
-        };
-        const Call<double> after = at(c_step), before = at(-c_step);
-        const auto expectSlope = [&](const std::vector<double>& found,
-                                     const std::vector<double>& b,
-                                     const std::vector<double>& a)
-        {
-            std::vector<double> slope(found.size());
-            std::transform(b.begin(),
-                           b.end(),
-                           a.begin(),
-                           slope.begin(),
-                           [](double u, double v) { return (u - v) / (2 * c_step); });
-            // third derivatives, as of forces, and the errors of both
-            EXPECT_LE(relativeDifference(found, slope), 1e-7);
-        };
-        expectSlope(direction.forces, after.forces, before.forces);
-        expectSlope(direction.potentials, after.potentials, before.potentials);
-        expectSlope(direction.virials, after.virials, before.virials);
-    }
-}
-
-//! However short the sums are: the energy has one matrix of second derivatives.
-TYPED_TEST(Batches, TangentsAreSymmetric)
-{
-    using Real = typename TypeParam::Real;
-    Batch<Real> batch(withAccuracy(1e-3));
-    const Call<Real> call = Call<Real>(someSystems()).by(batch);
-    Direction<Real> a(call, 71), b(call, 72);
-    for (auto* direction : { &a, &b })
-    {
-        std::fill(direction->boxes.begin(), direction->boxes.end(), 0.0);
-        direction->by(batch, call);
-    }
-    // of the energy along both directions
-    const auto product = [](const Direction<Real>& left, const Direction<Real>& right)
-    {
-        double sum = 0, magnitude = 0;
-        for (size_t i = 0; i < left.x.size(); ++i)
-        {
-            const double term =
-                    -static_cast<double>(left.x[i]) * static_cast<double>(right.forces[i]);
-            sum += term;
-            magnitude += std::abs(term);
-        }
-        for (size_t i = 0; i < left.q.size(); ++i)
-        {
-            const double term =
-                    static_cast<double>(left.q[i]) * static_cast<double>(right.potentials[i]);
-            sum += term;
-            magnitude += std::abs(term);
-        }
-        return std::make_pair(sum, magnitude);
-    };
-    const auto ab = product(a, b), ba = product(b, a);
-    EXPECT_NEAR(ab.first, ba.first, 32 * std::numeric_limits<Real>::epsilon() * ab.second);
-}
-
-TYPED_TEST(Batches, TangentsOfSinglePrecisionAreThoseOfDouble)
-{
-    using Real          = typename TypeParam::Real;
-    const auto accuracy = sizeof(Real) == 4 ? 3e-6 : 1e-8;
-    const auto systems =
-            std::vector<System>{ ofShape(c_skew, 200, 81, 2), ofShape(c_cube, 30, 82) };
-    const auto tangentBy = [&](auto real, double wanted)
-    {
-        using Kind = decltype(real);
-        Batch<Kind> batch(withAccuracy(wanted));
-        const Call<Kind> call = Call<Kind>(systems).by(batch);
-        Direction<Kind> direction(call, 83);
-        // of both precisions
-        std::transform(direction.x.begin(),
-                       direction.x.end(),
-                       direction.x.begin(),
-                       [](Kind v) { return static_cast<float>(v); });
-        std::transform(direction.q.begin(),
-                       direction.q.end(),
-                       direction.q.begin(),
-                       [](Kind v) { return static_cast<float>(v); });
-        return direction.by(batch, call);
-    };
-    const Direction<Real> found      = tangentBy(Real(0), accuracy);
-    const Direction<double> expected = tangentBy(0.0, 1e-11);
-    const std::vector<double> forces(found.forces.begin(), found.forces.end());
-    const std::vector<double> potentials(found.potentials.begin(), found.potentials.end());
-    EXPECT_LE(relativeDifference(forces, expected.forces), 3 * accuracy);
-    EXPECT_LE(relativeDifference(potentials, expected.potentials), 3 * accuracy);
-    EXPECT_LE(relativeDifference(found.virials, expected.virials), 10 * accuracy);
-}
-
-TYPED_TEST(Batches, TangentsDoNotDependOnTheSystemsAround)
-{
-    using Real                        = typename TypeParam::Real;
-    const std::vector<System> systems = someSystems();
-    Batch<Real> batch(withAccuracy(1e-4));
-    const Call<Real> all = Call<Real>(systems).by(batch);
-    Direction<Real> direction(all, 91);
-    direction.by(batch, all);
-    const int s      = 4;
-    const auto slice = [](const auto& from, int first, int last, int width) {
-        return std::decay_t<decltype(from)>(from.begin() + width * first,
-                                            from.begin() + width * last);
-    };
-    const int first = all.offsets[s], last = all.offsets[s + 1];
-    const Call<Real> one = Call<Real>({ systems[s] }).by(batch);
-    Direction<Real> part(one, 0);
-    part.x     = slice(direction.x, first, last, 3);
-    part.q     = slice(direction.q, first, last, 1);
-    part.boxes = slice(direction.boxes, s, s + 1, 9);
-    part.by(batch, one);
-    EXPECT_EQ(part.forces, slice(direction.forces, first, last, 3));
-    EXPECT_EQ(part.potentials, slice(direction.potentials, first, last, 1));
-    EXPECT_EQ(part.virials, slice(direction.virials, s, s + 1, 9));
-}
-
-TYPED_TEST(Batches, RefuseErrorsThatNoEvaluationHas)
-{
-    using Real = typename TypeParam::Real;
-    Batch<Real> batch(withAccuracy(1e-4));
-    Call<Real> call = Call<Real>({ ofShape(c_cube, 5, 1), ofShape(c_cube, 6, 2) }).by(batch);
-    for (const double wrong : { -1.0, std::numeric_limits<double>::quiet_NaN() })
-    {
-        call.errors[1] = wrong;
-        Direction<Real> direction(call, 1);
-        expectError(ErrorCode::InvalidArgument,
-                    { "System 1", "error" },
-                    [&] { direction.by(batch, call); });
     }
 }
 
@@ -651,7 +321,7 @@ TYPED_TEST(Batches, GaussianChargesHaveTheSumOverWaves)
     within *= c_coulomb * 2 * c_pi / system.volume();
     const double self =
             c_coulomb / (std::sqrt(2 * c_pi) * c_width) * system.meanSquareCharge() * system.size();
-    BatchOptions options = withAccuracy(1e-5);
+    BatchOptions options = withAccuracy<TypeParam>(1e-5);
     options.smearing     = c_width;
     EXPECT_NEAR(Call<Real>({ system }).by(options).energies[0], energy - self, 1e-5 * energy);
     options.selfEnergy = true;
@@ -669,7 +339,7 @@ TYPED_TEST(Batches, HaveMadelungEnergyAndThatOfALatticeOfCharges)
     one.box               = { { { 2, 0, 0 }, { 0, 2, 0 }, { 0, 0, 2 } } };
     one.positions         = { { -7.3, 0.1, 40 } };
     one.charges           = { 1 };
-    const Call<Real> call = Call<Real>({ salt, one }).by(withAccuracy(1e-5));
+    const Call<Real> call = Call<Real>({ salt, one }).by(withAccuracy<TypeParam>(1e-5));
     const double madelung = -c_coulomb * c_madelungRockSalt / 0.28 * salt.size() / 2;
     EXPECT_NEAR(call.energies[0], madelung, 1e-6 * std::abs(madelung));
     // a charge in a cube with its background: -2.8372974795 / 2 q^2 / L
@@ -680,7 +350,7 @@ TYPED_TEST(Batches, HaveMadelungEnergyAndThatOfALatticeOfCharges)
 TYPED_TEST(Batches, MayBeEmpty)
 {
     using Real = typename TypeParam::Real;
-    Batch<Real> batch(withAccuracy(1e-4));
+    Batch<Real> batch(withAccuracy<TypeParam>(1e-4));
     batch.evaluate({}, {});
     System neutral = ofShape(c_cube, 5, 91);
     System empty   = neutral;
@@ -689,7 +359,7 @@ TYPED_TEST(Batches, MayBeEmpty)
     neutral.charges.assign(5, 0);
     for (const Boundary boundary : { Boundary::Periodic, Boundary::Open })
     {
-        BatchOptions options  = withAccuracy(1e-4);
+        BatchOptions options  = withAccuracy<TypeParam>(1e-4);
         options.boundary      = boundary;
         const Call<Real> call = Call<Real>({ empty, neutral, empty }).by(options);
         EXPECT_EQ(call.energies, std::vector<double>(3, 0.0));
@@ -705,7 +375,7 @@ TYPED_TEST(Batches, RefuseWhatHasNoAnswer)
     {
         Call<Real> call({ ofShape(c_cube, 5, 1), ofShape(c_cube, 6, 2) });
         change(call);
-        Batch<Real> batch(withAccuracy(1e-4));
+        Batch<Real> batch(withAccuracy<TypeParam>(1e-4));
         std::vector<Real> forces(call.x.size(), Real(7));
         const BatchInput<Real> input = {
             call.x.data(), call.q.data(), call.offsets.data(), call.boxes.data(), 2
@@ -744,7 +414,7 @@ TYPED_TEST(Batches, MayHaveNeutralParticlesAtOnePlace)
     system.positions[3] = system.positions[1];
     system.charges[3]   = 0;
     Call<Real> call({ system });
-    Batch<Real> batch(withAccuracy(1e-4));
+    Batch<Real> batch(withAccuracy<TypeParam>(1e-4));
     std::vector<Real> forces(18);
     batch.evaluate({ call.x.data(), call.q.data(), call.offsets.data(), call.boxes.data(), 1 },
                    { nullptr, forces.data(), nullptr, nullptr });
@@ -759,15 +429,29 @@ TYPED_TEST(Batches, MayHaveNeutralParticlesAtOnePlace)
     expectError(ErrorCode::InvalidArgument, { "particles 1 and 3" }, [&] { call.by(batch); });
 }
 
+#ifndef FARFIELD_TESTS_WITH_CUDA
+TEST(BatchOptions, HaveNoGpuWithoutCuda)
+{
+    BatchOptions options;
+    options.device = Device::Gpu;
+    expectError(ErrorCode::NotCompiled,
+                { "'gpu'", "CUDA" },
+                [&] { const Batch<float> batch(options); });
+    options.device = Device::Auto;
+    EXPECT_EQ(Batch<float>(options).setup().device, Device::Cpu);
+}
+#endif
+
 TEST(BatchOptions, AreCheckedByName)
 {
     const auto refuse = [](ErrorCode code, const char* word, const auto& change)
     {
         BatchOptions options;
+        options.device = Device::Cpu;
         change(options);
         expectError(code, { word }, [&] { const Batch<float> batch(options); });
     };
-    refuse(ErrorCode::Unsupported, "device", [](auto& o) { o.device = Device::Gpu; });
+    refuse(ErrorCode::InvalidArgument, "deviceId", [](auto& o) { o.deviceId = -2; });
     refuse(ErrorCode::Unsupported, "slab", [](auto& o) { o.boundary = Boundary::Slab; });
     refuse(ErrorCode::InvalidArgument, "accuracy", [](auto& o) { o.accuracy = 1e-7; });
     refuse(ErrorCode::InvalidArgument, "channels", [](auto& o) { o.channels = 0; });

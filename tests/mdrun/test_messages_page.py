@@ -68,6 +68,7 @@ ALLOWED = {
     "... on the GPU has the type": PROGRAMS,
     "Particles  ... and  ... are at one place": PROGRAMS,
     "This solver has worked on a GPU before fork()": PROGRAMS,
+    "This batch has worked on a GPU before fork()": PROGRAMS,
     "... must be a torch.Tensor": PROGRAMS,
     "positions are  ... , but must be float32 or float64.": PROGRAMS,
     "dtype is  ... , but must be float32 or float64.": PROGRAMS,

@@ -28,7 +28,7 @@ def systems():
 
 
 def batch(accuracy=1e-8, **options):
-    return farfield.Batch(accuracy, threads=1, **options)
+    return farfield.Batch(accuracy, threads=1, **{"device": "cpu", **options})
 
 
 def solved(x, q, box, **options):
@@ -129,7 +129,7 @@ def test_tangents_are_differences_along_a_direction():
 def test_single_precision_meets_its_accuracy():
     x, q = systems()
     exact = batch()(x.astype(np.float32), q.astype(np.float32), OFFSETS, BOXES).forces
-    single = farfield.Batch(1e-4, np.float32, threads=1)
+    single = farfield.Batch(1e-4, np.float32, threads=1, device="cpu")
     forces = single(x, q, OFFSETS, BOXES).forces
     assert forces.dtype == np.float32
     assert np.linalg.norm(forces - exact) <= 1e-4 * np.linalg.norm(exact)
@@ -144,7 +144,7 @@ def test_nothing_is_a_batch():
 
 def test_copies_and_children_give_the_same():
     x, q = systems()
-    own = farfield.Batch(1e-5, threads=2)
+    own = farfield.Batch(1e-5, threads=2, device="cpu")
     expected = own(x, q, OFFSETS, BOXES).energies
     assert np.array_equal(pickle.loads(pickle.dumps(own))(x, q, OFFSETS, BOXES).energies, expected)
     child = os.fork()
@@ -183,7 +183,8 @@ def test_an_index_that_does_not_ascend_is_refused():
 @pytest.mark.parametrize(
     "error, options",
     [
-        (RuntimeError, {"device": "gpu"}),
+        (RuntimeError, {"device": "gpu", "device_id": 999}),
+        (TypeError, {"device_id": 0.5}),
         (RuntimeError, {"boundary": "slab"}),
         (RuntimeError, {"boundary": "open", "smearing": 0.1}),
         (ValueError, {"channels": 0}),

@@ -2,6 +2,7 @@
 """Arrays in the memory of a GPU: results stay there, and are those of arrays of the host."""
 
 import importlib
+import os
 import shutil
 
 import numpy as np
@@ -184,3 +185,125 @@ def test_gradients_in_torch_stay_on_the_gpu(system, dtype, periodic, monkeypatch
     assert places == ["cpu", "cuda"]
     for ours, theirs in zip(*gradients):
         np.testing.assert_allclose(ours, theirs, atol=1e-3 * np.abs(theirs).max())
+
+
+SIZES = [5, 1, 0, 130, 64]
+
+
+def batches(dtype):
+    """Positions, charges, offsets, and boxes, one of them left-handed."""
+    random = np.random.default_rng(8)
+    boxes = (np.eye(3) + random.uniform(-0.2, 0.2, (5, 3, 3))) * np.cbrt(np.maximum(SIZES, 5) / 100)[:, None, None]
+    boxes[3] = boxes[3][[1, 0, 2]]
+    index = np.repeat(np.arange(5), SIZES)
+    x = np.einsum("na,nab->nb", random.uniform(-1, 2, (len(index), 3)), boxes[index]).astype(dtype)
+    q = random.uniform(-1, 1, len(x)).astype(dtype)
+    return x, q, np.cumsum([0, *SIZES]), boxes
+
+
+def is_close(found, expected, bound):
+    found, expected = (np.asarray(values, dtype=float) for values in (found, expected))
+    return np.linalg.norm(found - expected) <= bound * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"boundary": "open"}, {"smearing": 0.1}])
+def test_batches_are_those_of_the_cpu(dtype, options):
+    accuracy = 1e-5 if dtype == "float32" else 1e-9
+    systems = batches(dtype)
+    direction = {"dx": 0.01 * systems[0][::-1], "dcharges": systems[1][::-1], "dboxes": 0.1 * systems[3]}
+    results = []
+    for device in ("gpu", "cpu"):
+        batch = farfield.Batch(accuracy, dtype, device=device, **options)
+        assert batch.setup["device"] == device
+        result = batch(*systems, potentials=True, virials=True)
+        tangent = batch.tangent(*systems, **direction, errors=result.errors, virials=True)
+        results.append([getattr(part, name) for part in (result, tangent)
+                        for name in ("forces", "potentials", "virials")] + [result.energies])
+        assert batch.setup["measured_error"] <= accuracy
+    for found, expected in zip(*results):
+        assert is_close(found, expected, 10 * accuracy)
+
+
+def test_batches_do_not_work_in_children(dtype):
+    systems = batches(dtype)
+    own = farfield.Batch(dtype=dtype, device="gpu")
+    own(*systems)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            own(*systems)
+        except RuntimeError as error:
+            code = int("before fork" not in str(error))
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    own(*systems)
+
+
+def loss_of_batches(inputs, ptr, **options):
+    """Gradients of a loss on forces, stresses and energies."""
+    torch = importlib.import_module("torch")
+    from farfield.torch import CoulombBatch
+
+    x, q, cells = inputs
+    parameter = torch.tensor(0.8, dtype=x.dtype, device=x.device, requires_grad=True)
+    energies = CoulombBatch(**options)(x, parameter * q, cells, ptr=ptr)
+    gradients = torch.autograd.grad(energies.sum(), (x, cells), create_graph=True)
+    loss = sum((gradient.double() ** 2).sum() / 1e6 for gradient in gradients) + energies.double().sum() / 1e3
+    return energies, torch.autograd.grad(loss, (x, q, cells, parameter))
+
+
+def test_batches_in_torch_stay_on_the_gpu(dtype):
+    torch = pytest.importorskip("torch")
+    accuracy = 1e-5 if dtype == "float32" else 1e-9
+    x, q, offsets, boxes = batches(dtype)
+    found = []
+    for device in ("cuda", "cpu"):
+        inputs = [torch.tensor(a, device=device, requires_grad=True) for a in (x, q, boxes.astype(dtype))]
+        ptr = torch.tensor(offsets, device=device)
+        options = {"device": "cpu"} if device == "cpu" else {}
+        # another stream than the default one
+        stream = torch.cuda.Stream() if device == "cuda" else None
+        with torch.cuda.stream(stream):
+            energies, gradients = loss_of_batches(inputs, ptr, accuracy=accuracy, **options)
+        torch.cuda.synchronize()
+        assert energies.device.type == device and energies.dtype == inputs[0].dtype
+        assert all(gradient.device.type == device for gradient in gradients)
+        found.append([tensor.detach().cpu() for tensor in (energies, *gradients)])
+    for own, expected in zip(*found):
+        assert is_close(own, expected, 30 * accuracy)
+
+
+def test_batches_have_two_derivatives_on_the_gpu(dtype):
+    torch = pytest.importorskip("torch")
+    from farfield.torch import CoulombBatch
+
+    if dtype == "float32":
+        pytest.skip("differences need double precision")
+    random = np.random.default_rng(2)
+    cells = 0.6 * np.eye(3) + random.uniform(-0.1, 0.1, (2, 3, 3))
+    x, q = random.uniform(0, 0.6, (9, 3)), random.uniform(-1, 1, 9)
+    tensors = [torch.tensor(a, device="cuda", requires_grad=True) for a in (x, q, cells)]
+    function, ptr = CoulombBatch(accuracy=1e-10), torch.tensor([0, 4, 9])
+    tolerances = {"eps": 1e-5, "atol": 1e-2, "rtol": 1e-4}
+    assert torch.autograd.gradcheck(lambda *t: function(*t, ptr=ptr), tensors, **tolerances)
+    assert torch.autograd.gradgradcheck(lambda *t: function(*t, ptr=ptr), tensors, **tolerances)
+
+
+def test_batches_refuse_tensors_in_several_places(dtype):
+    torch = pytest.importorskip("torch")
+    from farfield.torch import CoulombBatch
+
+    x, q, offsets, boxes = (torch.tensor(a) for a in batches(dtype))
+    with pytest.raises(ValueError, match="charges must be on cuda"):
+        CoulombBatch()(x.cuda(), q, boxes.cuda(), ptr=offsets)
+    with pytest.raises(ValueError, match="option device is 'cpu'"):
+        CoulombBatch(device="cpu")(x.cuda(), q.cuda(), boxes.cuda(), ptr=offsets)
+    with pytest.raises(ValueError, match="5 systems, but 4 boxes"):
+        CoulombBatch()(x.cuda(), q.cuda(), boxes.cuda()[1:], ptr=offsets)
+    with pytest.raises(ValueError, match="charges"):
+        CoulombBatch(channels=2)(x.cuda(), q.cuda(), boxes.cuda(), ptr=offsets)
+    x[7] = float("nan")
+    with pytest.raises(ValueError, match="System 3"):
+        CoulombBatch()(x.cuda(), q.cuda(), boxes.cuda(), ptr=offsets)

@@ -56,7 +56,8 @@ def plain_ewald(x, q, cell, splitting=5.5, images=3, waves=9):
 
 def test_energies_are_those_of_a_batch(inputs):
     x, q, cells = inputs
-    result = farfield.Batch(1e-10, threads=1)(*(t.detach().numpy() for t in (x, q)), index=BATCH, boxes=cells.detach())
+    x_and_q = (tensor.detach().numpy() for tensor in (x, q))
+    result = farfield.Batch(1e-10, threads=1, device="cpu")(*x_and_q, index=BATCH, boxes=cells.detach())
     assert np.array_equal(coulomb()(x, q, cells, batch=BATCH).detach(), result.energies)
     ptr = torch.tensor([0, *np.cumsum(SIZES)])
     assert np.array_equal(coulomb()(x, q, cells, ptr=ptr).detach(), result.energies)
@@ -140,7 +141,7 @@ def test_a_module_can_be_copied_and_saved(inputs):
     assert torch.equal(pickle.loads(pickle.dumps(function))(*tensors, batch=BATCH), expected)
 
 
-@pytest.mark.parametrize("name", ["dtype", "boundary"])
+@pytest.mark.parametrize("name", ["dtype", "boundary", "device_id"])
 def test_options_that_follow_from_tensors_are_refused(name):
     with pytest.raises(ValueError, match=name):
         CoulombBatch(**{name: "float64"})

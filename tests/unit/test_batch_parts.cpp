@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief What batches are made of: compact boxes, the function of pairs, splittings.
+ *  \brief What batches are made of: compact boxes, the function of pairs, splittings, waves.
  */
 #include <cmath>
 
@@ -13,9 +13,10 @@
 
 #include <gtest/gtest.h>
 
-#include "batch/batch_kernels.h"
 #include "batch/ewald_plan.h"
 #include "batch/reduced_box.h"
+#include "batch/scaled_erfc.h"
+#include "batch/wave_columns.h"
 
 namespace farfield
 {
@@ -99,6 +100,71 @@ TEST(EwaldPlan, HasTheErrorsOfItsModel)
             EXPECT_NEAR(ofWaves, share, 0.05 * share);
         }
     }
+}
+
+//! Costs of a device decide how both sums share the work, and not on the error.
+TEST(EwaldPlan, HasShorterPairsWhereTheyCostMore)
+{
+    const EwaldCase system = { 300, 1e4, 3.0, 1e-3 };
+    double before          = std::numeric_limits<double>::max();
+    for (const double cost : { 2.0, 6.0, 10.0, 20.0 })
+    {
+        const EwaldPlan plan = fastestPlan(system, 1, cost);
+        const double a = plan.splitting, rc = plan.cutoff;
+        EXPECT_LT(rc, before);
+        before               = rc;
+        const double ofPairs = 2e4 / std::sqrt(300 * rc * 3) * std::exp(-a * a * rc * rc);
+        EXPECT_NEAR(ofPairs, 1e-3 / std::sqrt(8.0), 0.05 * 1e-3 / std::sqrt(8.0));
+        // where the slopes of both times by the splitting cancel: 3 pairs are 3 waves
+        const double pairs = cost * 300 / 3.0 * 4 * M_PI / 3 * rc * rc * rc;
+        const double waves = 3.0 * std::pow(plan.waveCutoff, 3) / (12 * M_PI * M_PI);
+        EXPECT_NEAR(pairs, waves, 1e-6 * waves);
+    }
+}
+
+//! Of opposite waves one, whatever the shape of the box.
+TEST(WaveColumns, HaveEachWaveWithinTheCutoffOnce)
+{
+    Mat3 waves;
+    waves << 3, 0.2, -0.1, 0.7, 4, 0.3, -1.2, 0.9, 2.5;
+    constexpr double c_cutoff = 21;
+    WaveColumns found;
+    found.find(waves, c_cutoff);
+    int count = 0;
+    for (const WaveColumn& column : found.columns)
+    {
+        EXPECT_EQ(column.first, count);
+        count += column.last + 1;
+        EXPECT_LE(column.last, found.range[2]);
+    }
+    EXPECT_EQ(found.count, count);
+    long expected = 0, own = 0;
+    for (int h = -20; h <= 20; ++h)
+    {
+        for (int k = -20; k <= 20; ++k)
+        {
+            for (int l = -20; l <= 20; ++l)
+            {
+                const double length = (Eigen::RowVector3d(h, k, l) * waves).norm();
+                expected += length > 0 && length <= c_cutoff;
+            }
+        }
+    }
+    for (const WaveColumn& column : found.columns)
+    {
+        for (int signK = firstSignK(column); signK <= 1; signK += 2)
+        {
+            for (int signL = firstSignL(column); signL <= 1; signL += 2)
+            {
+                for (int l = 0; l <= column.last; ++l)
+                {
+                    const Eigen::RowVector3d n(column.h, signK * column.k, signL * l);
+                    own += countsWith(column, signL, l) && (n * waves).norm() <= c_cutoff;
+                }
+            }
+        }
+    }
+    EXPECT_EQ(2 * own, expected);
 }
 
 } // namespace

@@ -1,0 +1,91 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Sums over a warp in a fixed order, and where a system has its things.
+ */
+#ifndef FARFIELD_KERNELS_BATCHES_BATCH_WARP_CUH
+#define FARFIELD_KERNELS_BATCHES_BATCH_WARP_CUH
+
+#include "batches/device_systems.h"
+
+namespace farfield
+{
+
+constexpr unsigned int c_allLanes = 0xffffffffU;
+
+//! The sum over all lanes, in each of them.
+__device__ __forceinline__ double warpSum(double value)
+{
+    for (int offset = 16; offset > 0; offset /= 2)
+    {
+        value += __shfl_xor_sync(c_allLanes, value, offset);
+    }
+    return value;
+}
+
+//! The smallest of all lanes, in each of them.
+template<class T>
+__device__ __forceinline__ T warpLeast(T value)
+{
+    for (int offset = 16; offset > 0; offset /= 2)
+    {
+        const T other = __shfl_xor_sync(c_allLanes, value, offset);
+        value         = other < value ? other : value;
+    }
+    return value;
+}
+
+//! Steps of sumsOfLanes() from so many values on.
+template<int Half, class Real>
+__device__ __forceinline__ void halve(Real (&values)[32], int lane)
+{
+    const bool isUpper = (lane & Half) != 0;
+#pragma unroll
+    for (int k = 0; k < Half; k++)
+    {
+        const Real own   = isUpper ? values[k + Half] : values[k];
+        const Real other = isUpper ? values[k] : values[k + Half];
+        values[k]        = own + __shfl_xor_sync(c_allLanes, other, Half);
+    }
+    if constexpr (Half > 1)
+    {
+        halve<Half / 2>(values, lane);
+    }
+}
+
+/*! \brief Sums over all lanes of 32 values.
+ *
+ *  Each step halves the values of a lane. \returns the sum of the value that has the number of the lane */
+template<class Real>
+__device__ __forceinline__ Real sumsOfLanes(Real (&values)[32], int lane)
+{
+    halve<16>(values, lane);
+    return values[0];
+}
+
+//! Cosines of (number) times a fractional coordinate; their sines are n behind. [n]
+template<class Pointer>
+__device__ __forceinline__ Pointer
+phasesOf(Pointer phases, const SystemSums& s, int axis, int number)
+{
+    long long row = number;
+    for (int before = 0; before < axis; before++)
+    {
+        row += s.range[before] + 1;
+    }
+    return phases + s.firstPhase + 2 * row * s.n;
+}
+
+//! Structure factors of a channel and a set, of a chunk of particles; weights take their place.
+template<class Real>
+__device__ __forceinline__ Real*
+factorsOf(Real* sums, const SystemSums& s, int sets, int channel, int set, int chunk)
+{
+    const long long table = (static_cast<long long>(channel) * sets + set) * s.chunks + chunk;
+    return sums + s.firstSum + table * s.waveCount * WaveProducts;
+}
+
+} // namespace farfield
+
+#endif

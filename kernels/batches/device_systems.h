@@ -1,0 +1,232 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief How the systems of a batch lie in device memory, and the kernels on them.
+ *
+ *  Blocks never have particles of two systems, and sums are in an order that follows from their
+ *  system alone: results do not depend on the systems around.
+ */
+#ifndef FARFIELD_KERNELS_BATCHES_DEVICE_SYSTEMS_H
+#define FARFIELD_KERNELS_BATCHES_DEVICE_SYSTEMS_H
+
+#include <cuda_runtime.h>
+
+#include "batch/scaled_erfc.h"
+#include "batch/wave_terms.h"
+
+namespace farfield
+{
+
+//! Particles that stand together in space, and are tested for a cut-off at once.
+constexpr int c_tile = 32;
+//! Threads of a block, but for pairs.
+constexpr int c_batchThreads = 128;
+//! Warps of a block of pairs, and targets of each, one after the other.
+constexpr int c_pairWarps = 4, c_targetsOfWarp = 4;
+constexpr int c_targetsOfBlock = c_pairWarps * c_targetsOfWarp;
+//! Waves of a column whose structure factors a warp has at once: as many sums as lanes.
+constexpr int c_wavesOfWarp = 4;
+//! Particles that a warp adds up; sums over more are sums of these.
+constexpr int c_chunk = 1024;
+//! Threads of a block of fields.
+constexpr int c_fieldThreads = 64;
+
+//! A part of a system, the work of a block.
+struct BlockPart
+{
+    int system, part;
+};
+
+//! A system whose particles are looked at.
+struct SystemInBox
+{
+    int first, n;
+    int cells[3];      //!< by which particles are sorted
+    int firstCell;     //!< number of cells of the systems before
+    double inverse[9]; //!< fractional coordinates are x inverse
+    double strain[9];  //!< rows, of a direction: B' = B strain
+};
+
+//! What was found there.
+struct SystemFindings
+{
+    int charged;     //!< particles with a charge
+    int badPosition; //!< first particle whose position is not finite; n: there is none
+    int badCharge;
+    int tooFar;
+};
+
+//! A system and its sums.
+struct SystemSums
+{
+    int system; //!< in the call
+    int first, n;
+    bool hasImages;
+    double vectors[9]; //!< of the box, rows, in units of places
+    double inverse[9];
+    double strain[9];
+    double waves[9]; //!< rows are reciprocal vectors, 1/nm
+    double splitting, cutoff, waveCutoff;
+    double margin[3];        //!< the cut-off in box vectors
+    double unit;             //!< of places, nm
+    double contact;          //!< squared distance of charges at one place, nm^2
+    double scale;            //!< 4 pi k_C / V
+    double self, background; //!< see constantsOf()
+    int firstTile, tiles;
+    int firstColumn, columns;
+    int waveCount; //!< (h, k, l) of all columns
+    int range[3];  //!< largest h, k and l
+    int chunks;
+    long long firstPhase, firstSum;
+    int firstPairBlock, pairBlocks; //!< whose totals are added up
+    int firstWaveBlock, waveBlocks;
+};
+
+//! What a block adds to the totals of a system.
+enum BlockTotal
+{
+    TotalEnergy,
+    TotalVirial, //!< six components
+    TotalContacts = TotalVirial + 6,
+    BlockTotals
+};
+
+//! What is known of a system then.
+struct SystemTotals
+{
+    double energy;    //!< kJ/mol; not of tangents
+    double virial[6]; //!< kJ/mol, xx yy zz xy xz yz
+    double squares;   //!< of the forces, (kJ/mol/nm)^2
+    double contacts;  //!< particles with another one at their place
+};
+
+//! Particles as they are given, and in order.
+template<class Real>
+struct BatchParticles
+{
+    int channels;
+    const Real* x;   //!< [n][3], nm
+    const Real* q;   //!< [n][channels], e
+    double* f;       //!< fractional coordinates, 0 to 1, [n][3]
+    int* order;      //!< particles of each system, as tiles have them
+    double* net;     //!< [systems][channels], e
+    double* squared; //!< [systems][channels] sums of squared charges, e^2
+};
+
+//! A direction.
+template<class Real>
+struct BatchChanges
+{
+    const Real* x;     //!< [n][3], nm, or null
+    const Real* q;     //!< [n][channels], e
+    Real* moves;       //!< of positions, but for the strain, nm, [n][3]
+    double* fractions; //!< the same of fractional coordinates
+    double* net;       //!< [systems][channels]
+};
+
+//! All that sums over pairs and waves have.
+template<class Real>
+struct BatchSums
+{
+    const SystemSums* systems;
+    BatchParticles<Real> particles;
+    BatchChanges<Real> changes;
+    double coulombConstant;
+    bool virials, tangents;
+    Real* places; //!< of sorted particles, [3][n] of each system; of type Place
+    Real* tiles;  //!< least and largest places, [tiles][6]
+    Real* phases; //!< [3] of [range + 1][2][n] of each system
+    const WaveColumn* columns;
+    Real* sums;           //!< [channels][sets][chunks][waves][WaveProducts] of each system
+    double* pairTotals;   //!< [blocks][BlockTotals]
+    double* waveTotals;   //!< [blocks][channels][BlockTotals]
+    double* forces;       //!< [n][3], kJ/mol/nm
+    double* potentials;   //!< [n][channels], kJ/mol/e
+    char* contacts;       //!< [n] whether another particle is at the place
+    SystemTotals* totals; //!< of these systems
+
+    //! Sets of structure factors.
+    int sets() const { return tangents ? c_tangentSets : 1; }
+};
+
+/*! \brief Fractional coordinates, sums of charges, and the order before sorting.
+ *  \param[out] keys      cells of particles, [n]
+ *  \param[out] findings  [systems] */
+template<class Real>
+void lookAt(const SystemInBox* systems,
+            int count,
+            bool hasImages,
+            const BatchParticles<Real>& particles,
+            unsigned int* keys,
+            SystemFindings* findings,
+            cudaStream_t stream);
+//! Sorts the order by cells; particles of a cell stay as they are. \returns bytes of work space, with null
+size_t sortByCell(const unsigned int* keys,
+                  unsigned int* sortedKeys,
+                  const int* order,
+                  int* sortedOrder,
+                  int n,
+                  int cells,
+                  void* space,
+                  size_t bytes,
+                  cudaStream_t stream);
+//! What tangents need of a direction.
+template<class Real>
+void takeDirection(const SystemInBox* systems,
+                   int count,
+                   bool hasImages,
+                   const BatchParticles<Real>& particles,
+                   const BatchChanges<Real>& changes,
+                   cudaStream_t stream);
+//! Places and tiles. \param[in] blocks  of c_batchThreads particles
+template<class Real>
+void placeParticles(const BatchSums<Real>& sums,
+                    bool hasImages,
+                    const BlockPart* blocks,
+                    int count,
+                    cudaStream_t stream);
+//! Forces and potentials of pairs. \param[in] blocks  of c_targetsOfBlock particles
+template<class Real>
+void sumPairs(const BatchSums<Real>& sums,
+              bool hasImages,
+              const BlockPart* blocks,
+              int count,
+              const ScaledErfc<Real>& constant,
+              cudaStream_t stream);
+//! Phases along the axes. \param[in] blocks  of c_batchThreads particles
+template<class Real>
+void findPhases(const BatchSums<Real>& sums,
+                const BlockPart* blocks,
+                int count,
+                cudaStream_t stream);
+//! Warps of all structure factors of a system.
+int warpsOfFactors(const SystemSums& system);
+//! Structure factors. \param[in] blocks  of c_batchThreads / 32 of these warps
+template<class Real>
+void sumFactors(const BatchSums<Real>& sums,
+                const BlockPart* blocks,
+                int count,
+                cudaStream_t stream);
+//! From structure factors to weights. \param[in] blocks  of c_batchThreads of (range + 1) columns
+template<class Real>
+void weighFactors(const BatchSums<Real>& sums,
+                  const BlockPart* blocks,
+                  int count,
+                  cudaStream_t stream);
+//! Adds waves and constants to forces and potentials. \param[in] blocks  of c_fieldThreads particles
+template<class Real>
+void addFields(const BatchSums<Real>& sums,
+               const BlockPart* blocks,
+               int count,
+               cudaStream_t stream);
+//! Totals of so many systems.
+template<class Real>
+void addTotals(const BatchSums<Real>& sums, int count, cudaStream_t stream);
+//! to[i] = from[i].
+template<class Real>
+void narrow(const double* from, Real* to, size_t count, cudaStream_t stream);
+
+} // namespace farfield
+
+#endif

@@ -1,0 +1,237 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include <cub/device/device_radix_sort.cuh>
+
+#include "batch/places.h"
+
+#include "batches/device_systems.h"
+#include "runtime/ordered_sums.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! x matrix, of rows.
+__device__ __forceinline__ void multiply(const double* x, const double* matrix, double* to)
+{
+    for (int k = 0; k < 3; k++)
+    {
+        to[k] = x[0] * matrix[k] + x[1] * matrix[3 + k] + x[2] * matrix[6 + k];
+    }
+}
+
+//! The cell of fractional coordinates. Those that follow each other are neighbours.
+__device__ __forceinline__ int cellOf(const int* cells, const double* f)
+{
+    int at[3];
+    for (int k = 0; k < 3; k++)
+    {
+        at[k] = min(cells[k] - 1, static_cast<int>(f[k] * cells[k]));
+    }
+    const int row = at[0] * cells[1] + (at[0] % 2 == 0 ? at[1] : cells[1] - 1 - at[1]);
+    return row * cells[2] + (row % 2 == 0 ? at[2] : cells[2] - 1 - at[2]);
+}
+
+//! A block a system.
+template<class Real>
+__global__ void lookAtSystem(const SystemInBox* systems,
+                             bool hasImages,
+                             BatchParticles<Real> particles,
+                             unsigned int* keys,
+                             SystemFindings* findings)
+{
+    const SystemInBox& s = systems[blockIdx.x];
+    const int channels   = particles.channels;
+    __shared__ int least[3];
+    if (threadIdx.x < 3)
+    {
+        least[threadIdx.x] = s.n;
+    }
+    __syncthreads();
+    int charged = 0;
+    for (int i = static_cast<int>(threadIdx.x); i < s.n; i += static_cast<int>(blockDim.x))
+    {
+        const size_t at      = static_cast<size_t>(s.first) + i;
+        const double place[] = { static_cast<double>(particles.x[3 * at]),
+                                 static_cast<double>(particles.x[3 * at + 1]),
+                                 static_cast<double>(particles.x[3 * at + 2]) };
+        if (!isfinite(place[0]) || !isfinite(place[1]) || !isfinite(place[2]))
+        {
+            atomicMin(&least[0], i);
+        }
+        bool isCharged = false, isFinite = true;
+        for (int c = 0; c < channels; c++)
+        {
+            const Real q = particles.q[at * channels + c];
+            isCharged    = isCharged || q != 0;
+            isFinite     = isFinite && isfinite(q);
+        }
+        charged += isCharged ? 1 : 0;
+        if (!isFinite)
+        {
+            atomicMin(&least[1], i);
+        }
+        particles.order[at] = i;
+        if (!hasImages)
+        {
+            continue;
+        }
+        double f[3];
+        multiply(place, s.inverse, f);
+        for (int k = 0; k < 3; k++)
+        {
+            // written so that NaN fails
+            if (!(fabs(f[k]) < c_farthest))
+            {
+                atomicMin(&least[2], i);
+                f[k] = 0;
+            }
+            f[k] -= floor(f[k]);
+            particles.f[3 * at + k] = f[k];
+        }
+        keys[at] = static_cast<unsigned int>(s.firstCell + cellOf(s.cells, f));
+    }
+    const double all = blockSum(charged);
+    for (int c = 0; c < channels; c++)
+    {
+        double net = 0, squared = 0;
+        for (int i = static_cast<int>(threadIdx.x); i < s.n; i += static_cast<int>(blockDim.x))
+        {
+            const auto q = static_cast<double>(
+                    particles.q[(static_cast<size_t>(s.first) + i) * channels + c]);
+            net += q;
+            squared += q * q;
+        }
+        net     = blockSum(net);
+        squared = blockSum(squared);
+        if (threadIdx.x == 0)
+        {
+            const size_t at       = static_cast<size_t>(blockIdx.x) * channels + c;
+            particles.net[at]     = net;
+            particles.squared[at] = squared;
+        }
+    }
+    if (threadIdx.x == 0)
+    {
+        findings[blockIdx.x] = { static_cast<int>(all), least[0], least[1], least[2] };
+    }
+}
+
+//! A block a system.
+template<class Real>
+__global__ void takeDirectionOfSystem(const SystemInBox* systems,
+                                      bool hasImages,
+                                      BatchParticles<Real> particles,
+                                      BatchChanges<Real> changes)
+{
+    const SystemInBox& s = systems[blockIdx.x];
+    const int channels   = particles.channels;
+    for (int i = static_cast<int>(threadIdx.x); i < s.n; i += static_cast<int>(blockDim.x))
+    {
+        const size_t at = 3 * (static_cast<size_t>(s.first) + i);
+        double move[3]  = { 0, 0, 0 };
+        for (int k = 0; k < 3 && changes.x != nullptr; k++)
+        {
+            move[k] = static_cast<double>(changes.x[at + k]);
+        }
+        if (hasImages)
+        {
+            const double place[] = { static_cast<double>(particles.x[at]),
+                                     static_cast<double>(particles.x[at + 1]),
+                                     static_cast<double>(particles.x[at + 2]) };
+            double strained[3];
+            multiply(place, s.strain, strained);
+            for (int k = 0; k < 3; k++)
+            {
+                move[k] -= strained[k];
+            }
+            multiply(move, s.inverse, changes.fractions + at);
+        }
+        for (int k = 0; k < 3; k++)
+        {
+            changes.moves[at + k] = static_cast<Real>(move[k]);
+        }
+    }
+    for (int c = 0; c < channels; c++)
+    {
+        double net = 0;
+        for (int i = static_cast<int>(threadIdx.x); i < s.n; i += static_cast<int>(blockDim.x))
+        {
+            net += static_cast<double>(
+                    changes.q[(static_cast<size_t>(s.first) + i) * channels + c]);
+        }
+        net = blockSum(net);
+        if (threadIdx.x == 0)
+        {
+            changes.net[static_cast<size_t>(blockIdx.x) * channels + c] = net;
+        }
+    }
+}
+
+} // namespace
+
+template<class Real>
+void lookAt(const SystemInBox* systems,
+            int count,
+            bool hasImages,
+            const BatchParticles<Real>& particles,
+            unsigned int* keys,
+            SystemFindings* findings,
+            cudaStream_t stream)
+{
+    if (count > 0)
+    {
+        lookAtSystem<Real><<<count, c_batchThreads, 0, stream>>>(
+                systems, hasImages, particles, keys, findings);
+        checkLaunch("looking at systems");
+    }
+}
+
+template<class Real>
+void takeDirection(const SystemInBox* systems,
+                   int count,
+                   bool hasImages,
+                   const BatchParticles<Real>& particles,
+                   const BatchChanges<Real>& changes,
+                   cudaStream_t stream)
+{
+    if (count > 0)
+    {
+        takeDirectionOfSystem<Real>
+                <<<count, c_batchThreads, 0, stream>>>(systems, hasImages, particles, changes);
+        checkLaunch("taking a direction");
+    }
+}
+
+size_t sortByCell(const unsigned int* keys,
+                  unsigned int* sortedKeys,
+                  const int* order,
+                  int* sortedOrder,
+                  int n,
+                  int cells,
+                  void* space,
+                  size_t bytes,
+                  cudaStream_t stream)
+{
+    int bits = 1;
+    while (bits < 31 && (1 << bits) < cells)
+    {
+        bits++;
+    }
+    check(cub::DeviceRadixSort::SortPairs(
+                  space, bytes, keys, sortedKeys, order, sortedOrder, n, 0, bits, stream),
+          "sorting particles");
+    return bytes;
+}
+
+// NOLINTBEGIN(bugprone-macro-parentheses): the argument is a type
+#define FARFIELD_INSTANTIATE(Real)                                                                 \
+    template decltype(lookAt<Real>) lookAt<Real>;                                                  \
+    template decltype(takeDirection<Real>) takeDirection<Real>;
+// NOLINTEND(bugprone-macro-parentheses)
+FARFIELD_INSTANTIATE(float)
+FARFIELD_INSTANTIATE(double)
+
+} // namespace farfield

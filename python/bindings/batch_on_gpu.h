@@ -1,0 +1,119 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Batches of arrays in the memory of a GPU, without copies.
+ */
+#ifndef FARFIELD_PYTHON_BINDINGS_BATCH_ON_GPU_H
+#define FARFIELD_PYTHON_BINDINGS_BATCH_ON_GPU_H
+
+#include <cstdint>
+
+#include "on_gpu.h"
+#include "python_batch.h"
+
+namespace farfield
+{
+
+template<class Real>
+using TableOnGpu = nb::ndarray<const Real, nb::ndim<2>, nb::c_contig, nb::device::cuda>;
+template<class Real>
+using FilledTableOnGpu = nb::ndarray<Real, nb::ndim<2>, nb::c_contig, nb::device::cuda>;
+
+//! A stream of CUDA, as packages give its address.
+inline void* streamAt(std::uintptr_t address)
+{
+    return reinterpret_cast<void*>(address);
+}
+
+/*! \brief As PythonBatch::evaluate(), in order with a stream.
+ *
+ *  What belongs to systems is on the host. */
+template<class Real>
+void evaluateBatchOnGpu(PythonBatch<Real>& python,
+                        const PositionsOnGpu<Real>& x,
+                        const TableOnGpu<Real>& q,
+                        const Indices& offsets,
+                        const Boxes& boxes,
+                        const Values<double>& energies,
+                        const FilledTableOnGpu<Real>& forces,
+                        const std::optional<FilledTableOnGpu<Real>>& potentials,
+                        const std::optional<Tensors>& virials,
+                        const Values<double>& errors,
+                        std::uintptr_t stream)
+{
+    const nb::gil_scoped_release release;
+    python.batch().evaluate(
+            { x.data(), q.data(), offsets.data(), boxes.data(), sizeOf(boxes.shape(0)) },
+            { energies.data(),
+              forces.data(),
+              potentials ? potentials->data() : nullptr,
+              virials ? virials->data() : nullptr,
+              errors.data() },
+            streamAt(stream));
+}
+
+//! As PythonBatch::evaluateTangent(), in order with a stream.
+template<class Real>
+void evaluateBatchTangentOnGpu(PythonBatch<Real>& python,
+                               const PositionsOnGpu<Real>& x,
+                               const TableOnGpu<Real>& q,
+                               const Indices& offsets,
+                               const Boxes& boxes,
+                               const std::optional<PositionsOnGpu<Real>>& dx,
+                               const std::optional<TableOnGpu<Real>>& dq,
+                               const std::optional<Boxes>& dBoxes,
+                               const std::optional<Vector<double>>& errors,
+                               const FilledTableOnGpu<Real>& forces,
+                               const FilledTableOnGpu<Real>& potentials,
+                               const std::optional<Tensors>& virials,
+                               std::uintptr_t stream)
+{
+    const nb::gil_scoped_release release;
+    python.batch().evaluateTangent(
+            { x.data(), q.data(), offsets.data(), boxes.data(), sizeOf(boxes.shape(0)) },
+            { dx ? dx->data() : nullptr,
+              dq ? dq->data() : nullptr,
+              dBoxes ? dBoxes->data() : nullptr },
+            errors ? errors->data() : nullptr,
+            { forces.data(), potentials.data(), virials ? virials->data() : nullptr },
+            streamAt(stream));
+}
+
+template<class Real>
+void bindBatchOnGpu(nb::class_<PythonBatch<Real>>* batch)
+{
+    using namespace nb::literals;
+    batch->def("evaluate_on_gpu",
+               &evaluateBatchOnGpu<Real>,
+               "x"_a,
+               "charges"_a,
+               "offsets"_a,
+               "boxes"_a,
+               "energies"_a.noconvert(),
+               "forces"_a.noconvert(),
+               "potentials"_a.none().noconvert(),
+               "virials"_a.none().noconvert(),
+               "errors"_a.noconvert(),
+               "stream"_a);
+    batch->def("evaluate_tangent_on_gpu",
+               &evaluateBatchTangentOnGpu<Real>,
+               "x"_a,
+               "charges"_a,
+               "offsets"_a,
+               "boxes"_a,
+               "dx"_a.none(),
+               "dq"_a.none(),
+               "dboxes"_a.none(),
+               "errors"_a.none(),
+               "forces"_a.noconvert(),
+               "potentials"_a.noconvert(),
+               "virials"_a.none().noconvert(),
+               "stream"_a);
+}
+
+} // namespace farfield
+
+#endif

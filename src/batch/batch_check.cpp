@@ -1,0 +1,149 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "batch/batch_check.h"
+
+#include <cmath>
+
+#include "base/text.h"
+#include "base/vectors.h"
+#include "evaluation/input_check.h"
+
+namespace farfield
+{
+namespace
+{
+
+void checkLength(double value, const char* option, const char* unit)
+{
+    // written so that NaN fails
+    if (!(value >= 0 && std::isfinite(value)))
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The option " + std::string(option) + " = " + text(value) + " " + unit
+                            + " must be finite and not negative.",
+                    option);
+    }
+}
+
+} // namespace
+
+Error inSystem(int system, const std::string& text)
+{
+    return Error(ErrorCode::InvalidArgument, "System " + std::to_string(system) + " " + text);
+}
+
+template<class Real>
+void checkBatchOptions(const BatchOptions& options)
+{
+    Options shared;
+    shared.coulombConstant = options.coulombConstant;
+    shared.accuracy        = options.accuracy;
+    shared.boundary        = options.boundary;
+    shared.device          = options.device;
+    shared.deviceId        = options.deviceId;
+    shared.threads         = options.threads;
+    checkOptions<Real>(shared);
+    if (options.boundary == Boundary::Slab)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "Batches have the boundaries 'periodic' and 'open': use a Solver for 'slab'.",
+                    "boundary");
+    }
+    if (options.channels < 1 || options.channels > c_mostChannels)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The option channels = " + text(options.channels)
+                            + " is outside its range, 1 to " + text(c_mostChannels) + ".",
+                    "channels");
+    }
+    checkLength(options.smearing, "smearing", "nm");
+    checkLength(options.waveCutoff, "waveCutoff", "1/nm");
+    if (options.waveCutoff > 0 && options.smearing == 0)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The option waveCutoff is for Gaussian charges: set smearing, or leave it out.",
+                    "waveCutoff");
+    }
+    if (options.smearing > 0 && options.boundary == Boundary::Open)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "Gaussian charges need the boundary 'periodic': without images use point "
+                    "charges.",
+                    "smearing");
+    }
+}
+
+template void checkBatchOptions<float>(const BatchOptions&);
+template void checkBatchOptions<double>(const BatchOptions&);
+
+void checkOffsets(const int* offsets, int systems)
+{
+    checkNumber(systems, "systems");
+    if (systems > 0 && offsets[0] != 0)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The first offset of the systems, " + text(offsets[0]) + ", must be 0.");
+    }
+    for (int s = 0; s < systems; s++)
+    {
+        if (offsets[s + 1] < offsets[s])
+        {
+            throw inSystem(s,
+                           "ends at particle " + text(offsets[s + 1]) + " and begins at particle "
+                                   + text(offsets[s]) + ": offsets must ascend.");
+        }
+    }
+}
+
+void checkBoxes(const double* boxes, int systems)
+{
+    constexpr double c_smallest = 1e-6, c_largest = 1e8; // nm, as of a Solver
+    for (int s = 0; s < systems; s++)
+    {
+        const double* const box = boxes + 9 * static_cast<size_t>(s);
+        const Mat3 vectors   = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>(box);
+        const double longest = vectors.rowwise().norm().maxCoeff();
+        // written so that NaN fails
+        if (longest <= c_largest && vectors.rowwise().norm().minCoeff() >= c_smallest
+            && std::abs(vectors.determinant()) > 1e-12 * vectors.rowwise().norm().prod())
+        {
+            continue;
+        }
+        std::string all;
+        for (int k = 0; k < 9; k++)
+        {
+            all += (k == 0 ? "" : k % 3 ? " " : "; ") + text(box[k]);
+        }
+        throw inSystem(
+                s,
+                "has the box vectors (" + all
+                        + ") nm, which must be finite, of 1e-6 to 1e8 nm, and span a volume.");
+    }
+}
+
+void checkErrors(const double* errors, int systems)
+{
+    for (int s = 0; s < systems; s++)
+    {
+        if (!(errors[s] >= 0 && std::isfinite(errors[s])))
+        {
+            throw inSystem(s,
+                           "has an error that is not finite or is negative: pass those of "
+                           "evaluate().");
+        }
+    }
+}
+
+Error positionNotFinite(int system, int particle)
+{
+    return inSystem(system,
+                    "has a position that is not finite, of particle " + text(particle) + ".");
+}
+
+Error chargeNotFinite(int system, int particle)
+{
+    return inSystem(system, "has a charge that is not finite, of particle " + text(particle) + ".");
+}
+
+} // namespace farfield
