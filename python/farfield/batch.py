@@ -62,7 +62,7 @@ class Batch:
         wave_cutoff: longest wave vectors of Gaussian charges, 1/nm; 0: the accuracy decides. With a value the energy is
             the sum over these waves, and no error is measured.
         self_energy: whether Gaussian charges have the energy of each with itself.
-        device: "auto", "cpu" or "gpu".
+        device: "auto", "cpu" or "gpu". "auto" is the CPU: a GPU is faster for systems of thousands of particles only.
         device_id: CUDA device; None: the current one.
         threads: OpenMP threads at most; on the CPU each takes a system at a time. None: what the runtime offers, see
             OMP_NUM_THREADS.

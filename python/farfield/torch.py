@@ -148,10 +148,7 @@ class CoulombBatch(torch.nn.Module):
     def _batch(self, dtype, boundary, device):
         key = dtype, boundary, device
         if key not in self._batches:
-            is_open = self._options.get("device", "auto") == "auto"
-            place = {"device": "cpu"} if is_open else {}
-            if device.type == "cuda":
-                place = {"device": "gpu", "device_id": device.index}
+            place = {"device": "gpu", "device_id": device.index} if device.type == "cuda" else {}
             self._batches[key] = Batch(dtype=dtype, boundary=boundary, **{**self._options, **place})
         return self._batches[key]
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "backend/gpu_backend.h"
 #include "batch/batch_backend.h"
 #include "batch/batch_check.h"
 #include "evaluation/memory_errors.h"
@@ -22,9 +21,8 @@ template<class Real>
 std::unique_ptr<BatchBackend<Real>> makeBackend(const BatchOptions& options)
 {
     checkBatchOptions<Real>(options);
-    const bool mayUseGpu = options.device == Device::Auto && gpuIsUsable(options.deviceId);
-    return options.device == Device::Gpu || mayUseGpu ? makeGpuBatch<Real>(options)
-                                                      : makeCpuBatch<Real>(options);
+    return options.device == Device::Gpu ? makeGpuBatch<Real>(options)
+                                         : makeCpuBatch<Real>(options);
 }
 
 } // namespace

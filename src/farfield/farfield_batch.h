@@ -30,7 +30,7 @@ struct BatchOptions
     double accuracy = 3e-4;
     //! Periodic or Open, of all systems. Slab is refused.
     Boundary boundary = Boundary::Periodic;
-    //! Auto: the GPU is used if there is one.
+    //! Auto: the CPU. A GPU is faster for systems of thousands of particles; small ones wait for the host.
     Device device = Device::Auto;
     //! CUDA device to work on, from 0; -1: the one that is current where the batch is made.
     int deviceId = -1;

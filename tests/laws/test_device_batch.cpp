@@ -158,7 +158,7 @@ TEST(DeviceBatchOptions, ChooseTheDevice)
     {
         GTEST_SKIP() << reason;
     }
-    EXPECT_EQ(Batch<float>(BatchOptions()).setup().device, Device::Gpu);
+    EXPECT_EQ(Batch<float>(BatchOptions()).setup().device, Device::Cpu);
     BatchOptions options;
     options.device = Device::Cpu;
     EXPECT_EQ(Batch<float>(options).setup().device, Device::Cpu);
