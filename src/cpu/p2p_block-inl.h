@@ -196,7 +196,7 @@ HWY_INLINE double targetBlock(const NearTask<Real>& task,
     double energy = 0;
     if (Energy)
     {
-        HWY_ALIGN Real lane[c_slotPadding];
+        HWY_ALIGN Real lane[c_slotPadding] = {}; // GCC 13 does not see that they are stored
         hn::Store(sum, d, lane);
         for (int k = 0; k < L; k++)
         {
