@@ -40,10 +40,10 @@ struct NearFunctionView
     {
         return rule == WidthRule::RootSumSquare ? Real(0) : Real(1e15);
     }
-    //! That of a width, nm. Widths below 1e-12 nm are those of no pair, and would overflow.
+    //! That of a width, nm. Widths below 1e-10 nm are those of no pair, and would overflow.
     Real term(Real width) const
     {
-        const Real w = std::max(width, Real(1e-12));
+        const Real w = std::max(width, Real(1e-10));
         return width == 0                         ? narrow()
                : rule == WidthRule::RootSumSquare ? w * w
                : rule == WidthRule::GeometricMean ? 1 / std::sqrt(w)

@@ -33,12 +33,15 @@ void refuseContact(const BatchSystem<Real>& system,
                    double rounding,
                    bool potentials)
 {
-    const auto chargesOf = [&](int i) { return system.q + static_cast<size_t>(i) * channels; };
-    const auto placeOf   = [&](int i) -> Vec3
+    const auto chargesOf  = [&](int i) { return system.q + static_cast<size_t>(i) * channels; };
+    const auto positionOf = [&](int i) -> Eigen::RowVector3d
     {
-        const Eigen::RowVector3d x =
-                Eigen::Map<const Eigen::Matrix<Real, 1, 3>>(system.x + 3 * static_cast<size_t>(i))
-                        .template cast<double>();
+        return Eigen::Map<const Eigen::Matrix<Real, 1, 3>>(system.x + 3 * static_cast<size_t>(i))
+                .template cast<double>();
+    };
+    const auto placeOf = [&](int i) -> Vec3
+    {
+        const Eigen::RowVector3d x = positionOf(i);
         return (box != nullptr ? Eigen::RowVector3d(x * box->inverse) : x).transpose();
     };
     const auto distance = [&](Vec3 d)
@@ -47,9 +50,12 @@ void refuseContact(const BatchSystem<Real>& system,
                               : d.norm();
     };
     const Vec3 place = placeOf(target);
+    // coordinates are computed here once more, and may have other last digits
+    constexpr double c_digits = 1e-14;
+    const double least        = 2 * rounding + c_digits * positionOf(target).norm();
     for (int j = 0; j < system.n; j++)
     {
-        if (j == target || distance(place - placeOf(j)) > 2 * rounding)
+        if (j == target || distance(place - placeOf(j)) > least + c_digits * positionOf(j).norm())
         {
             continue;
         }

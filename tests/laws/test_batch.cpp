@@ -53,8 +53,10 @@ void expectEwald(const std::vector<System>& systems,
         EXPECT_LE(error, accuracy * scale);
         const double bound = energyBound(systems[s], accuracy, scale);
         EXPECT_NEAR(found.energy, expected[s].energy, bound);
-        // what is left out of the pairs is at the cut-off, some three distances of neighbours away
-        EXPECT_LE(largestDifference(found.virial, expected[s].virial), 3 * bound);
+        // On a GPU in double precision cut-offs are farthest: what is left out of the pairs is there, some
+        // three distances of neighbours away
+        const double ofPairs = std::is_same<Config, GpuDouble>::value ? 3 : 1;
+        EXPECT_LE(largestDifference(found.virial, expected[s].virial), ofPairs * bound);
     }
 }
 

@@ -397,6 +397,16 @@ TYPED_TEST(NearFunctions, RefuseWhatIsNotLegal)
     expectSameBits(evaluate(solver, system), before);
 }
 
+TEST(NearFunctionsOfAnyDevice, AreAccepted)
+{
+    const System system = randomCharges(namedBox("cube", 8.0), 20, 3);
+    Solver<float> solver(Options{});
+    load(solver, system);
+    const std::vector<float> widths(system.size(), 0.02F);
+    EXPECT_NO_THROW(solver.setNearFunction(laws()[1].function, widths.data(), 20));
+    evaluate(solver, system);
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield
