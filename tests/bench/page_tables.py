@@ -228,9 +228,8 @@ def source(entry, file):
         machine = machine["gpu"]["name"]
     machine = re.sub(r", Linux [^;]*", "", machine)
     machine = ", ".join([machine, *sorted(set(entry.get("gpus", ())))])
-    command = entry["command"]
-    if not re.match("[A-Z][a-z]", command):  # else a sentence
-        command = f"`{command}`"
+    by_hand, command = re.fullmatch("(by hand: )?(.*)", entry["command"]).groups(default="")
+    command = f"{by_hand}`{command}`"
     return (f"*{entry['date'].split('T')[0]}, revision {entry['revision']}. Machine: {machine}. Command: {command}. "
             f"Numbers: [{file}](../tests/bench/results/{file}).*")
 
