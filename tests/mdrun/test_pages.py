@@ -85,10 +85,13 @@ def test_what_the_readme_quotes_is_what_its_pages_say():
     assert [number for number in numbers if f"| {number} " not in page] == []
 
 
-@pytest.mark.parametrize("page", sorted(page_tables.DOCS.glob("*.md")), ids=lambda path: path.stem)
+EACH_PAGE = pytest.mark.parametrize("page", page_tables.PAGES, ids=lambda path: path.stem)
+
+
+@EACH_PAGE
 def test_tables_are_those_of_their_files_of_results(page):
     """Else: python3 -m tests.bench.page_tables."""
-    assert page.read_text() == page_tables.with_tables(page.read_text())
+    assert page.read_text() == page_tables.with_tables(page)
 
 
 RESULTS = pytest.mark.parametrize("path", sorted(results.FOLDER.glob("*.json")), ids=lambda path: path.stem)
@@ -152,7 +155,7 @@ def test_revisions_of_results_are_in_the_history(path, history):
     assert unknown(found, history) == []
 
 
-@pytest.mark.parametrize("page", sorted(page_tables.DOCS.glob("*.md")), ids=lambda path: path.stem)
+@EACH_PAGE
 def test_revisions_that_a_page_names_are_in_the_history(page, history):
     found = re.findall(r"\b[Rr]evisions? (?:up to )?([0-9a-f]{7,40})\b", page.read_text())
     assert unknown(found, history) == []
