@@ -159,3 +159,18 @@ def test_revisions_of_results_are_in_the_history(path, history):
 def test_revisions_that_a_page_names_are_in_the_history(page, history):
     found = re.findall(r"\b[Rr]evisions? (?:up to )?([0-9a-f]{7,40})\b", page.read_text())
     assert unknown(found, history) == []
+
+
+def test_the_advice_for_two_gpus_is_what_was_fastest():
+    """One rank with a helper, as long as that gains more than two ranks at every size that was measured with both."""
+    helped, ranks = {}, {}
+    for atoms, alone, one_helper, _ in results.read(results.FOLDER / "helpers.json")["tables"]["mdrun"]["rows"]:
+        helped[int(atoms.replace(" ", ""))] = one_helper / alone
+    table = results.read(results.FOLDER / "ranks.json")["tables"]["two-gpus"]
+    for row in table["rows"]:
+        ranks.setdefault(row[0], []).append(float(row[table["columns"].index("two GPUs / one")]))
+    large = [atoms for atoms in helped if atoms > 300000]
+    assert large
+    advice = re.findall(r"^\| two GPUs, .*", (ROOT / "docs/running.md").read_text(), re.MULTILINE)
+    assert len(advice) == 1
+    assert ("-ntmpi 1" in advice[0]) == all(helped[atoms] > max(ranks[atoms]) for atoms in large)
