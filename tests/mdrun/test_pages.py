@@ -123,12 +123,13 @@ def test_the_command_of_results_can_be_typed(path):
 def history():
     """All commits up to this one."""
     git = ["git", "-C", str(ROOT)]
+    ask = [*git, "rev-parse", "--show-toplevel", "--is-shallow-repository"]
     try:
-        shallow = subprocess.run([*git, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True)
-    except OSError:
-        pytest.skip("there is no git")
-    if shallow.stdout.strip() != "false":
-        pytest.skip("the tree has no history, or not all of it")
+        top, *shallow = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("there is no git, or the tree has no history")
+    if Path(top).resolve() != ROOT or shallow != ["false"]:
+        pytest.skip("the tree has not all of its history")
     return subprocess.run([*git, "rev-list", "HEAD"], capture_output=True, text=True, check=True).stdout.split()
 
 
