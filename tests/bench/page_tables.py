@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The tables of measurements in docs/, from the files of results.
+"""The tables of measurements in pages, from the files of results.
 
     python3 -m tests.bench.page_tables
 
@@ -12,6 +12,7 @@ tables. tests/mdrun/test_pages.py fails where a page has something else.
 
 import argparse
 import math
+import os
 import re
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from tests.accuracy import summary
 from tests.bench import mdrun_layouts, report_tables, results, tune_search
 from tests.bench.figures import accuracy, cases, evaluations, m2l, near_field, points
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "gromacs_patch/bugs/README.md"])
 BLOCK = re.compile(r"(<!-- results: (\S+)(?: (\S+))? -->\n).*?(<!-- end of results -->\n)", re.DOTALL)
 
 
@@ -221,21 +223,20 @@ MAKERS = {
 }
 
 
-def source(entry, file):
+def source(entry, file, page):
     """Where figures are from: a line below the table."""
     machine = entry["machine"]
     if isinstance(machine, dict):
         machine = machine["gpu"]["name"]
     machine = re.sub(r", Linux [^;]*", "", machine)
     machine = ", ".join([machine, *sorted(set(entry.get("gpus", ())))])
-    command = entry["command"]
-    if not re.match("[A-Z][a-z]", command):  # else a sentence
-        command = f"`{command}`"
+    by_hand, command = re.fullmatch("(by hand: )?(.*)", entry["command"]).groups(default="")
+    command = f"{by_hand}`{command}`"
     return (f"*{entry['date'].split('T')[0]}, revision {entry['revision']}. Machine: {machine}. Command: {command}. "
-            f"Numbers: [{file}](../tests/bench/results/{file}).*")
+            f"Numbers: [{file}]({os.path.relpath(results.FOLDER / file, page.parent)}).*")
 
 
-def block(file, name):
+def block(file, name, page):
     """What stands between the lines of a block."""
     content = results.read(results.FOLDER / file)
     if "tables" in content:
@@ -243,22 +244,21 @@ def block(file, name):
     else:
         make = of_gpu_file if name == "all" else MAKERS[file]
         text, entry = make(content, name), content
-    return f"{text.rstrip()}\n\n{source(entry, file)}\n\n"
+    return f"{text.rstrip()}\n\n{source(entry, file, page)}\n\n"
 
 
-def with_tables(text):
-    """A page with the tables that its files of results give."""
-    return BLOCK.sub(lambda found: f"{found[1]}\n{block(found[2], found[3])}{found[4]}", text)
+def with_tables(page):
+    """The text of a page with the tables that its files of results give."""
+    return BLOCK.sub(lambda found: f"{found[1]}\n{block(found[2], found[3], page)}{found[4]}", page.read_text())
 
 
 def main():
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
-    for path in sorted(DOCS.glob("*.md")):
-        before = path.read_text()
-        after = with_tables(before)
-        if after != before:
-            path.write_text(after)
-            print(path.name)
+    for page in PAGES:
+        text = with_tables(page)
+        if text != page.read_text():
+            page.write_text(text)
+            print(page.relative_to(ROOT))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ Whether addresses still lead somewhere: python3 -m sphinx -b linkcheck docs buil
 """
 
 import re
+import shlex
+import subprocess
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -83,14 +85,93 @@ def test_what_the_readme_quotes_is_what_its_pages_say():
     assert [number for number in numbers if f"| {number} " not in page] == []
 
 
-@pytest.mark.parametrize("page", sorted(page_tables.DOCS.glob("*.md")), ids=lambda path: path.stem)
+EACH_PAGE = pytest.mark.parametrize("page", page_tables.PAGES, ids=lambda path: path.stem)
+
+
+@EACH_PAGE
 def test_tables_are_those_of_their_files_of_results(page):
     """Else: python3 -m tests.bench.page_tables."""
-    assert page.read_text() == page_tables.with_tables(page.read_text())
+    assert page.read_text() == page_tables.with_tables(page)
 
 
-@pytest.mark.parametrize("path", sorted(results.FOLDER.glob("*.json")), ids=lambda path: path.stem)
-def test_results_name_date_revision_machine_and_command(path):
+RESULTS = pytest.mark.parametrize("path", sorted(results.FOLDER.glob("*.json")), ids=lambda path: path.stem)
+PROGRAMS = r"(build/(python-package/)?bin/|farfield_)\w+|gmx|ncu|nvidia-smi|perf|python3"
+
+
+def entries(path):
+    """Each table of a file of results, or the file."""
     content = results.read(path)
-    for entry in content.get("tables", {"": content}).values():
+    return content.get("tables", {"": content}).values()
+
+
+@RESULTS
+def test_results_name_date_revision_machine_and_command(path):
+    for entry in entries(path):
         assert all(entry[key] for key in ("date", "revision", "machine", "command"))
+
+
+@RESULTS
+def test_the_command_of_results_can_be_typed(path):
+    """Variables, then a program; "by hand: " before it where figures were read from its output, not written by it."""
+    for entry in entries(path):
+        words = shlex.split(entry["command"].removeprefix("by hand: "))
+        program = next(word for word in words if not re.match(r"[A-Z_\d]+=", word))
+        assert re.fullmatch(PROGRAMS, program), entry["command"]
+
+
+@pytest.fixture(scope="module")
+def history():
+    """All commits up to this one."""
+    git = ["git", "-C", str(ROOT)]
+    ask = [*git, "rev-parse", "--show-toplevel", "--is-shallow-repository"]
+    try:
+        top, *shallow = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("there is no git, or the tree has no history")
+    if Path(top).resolve() != ROOT or shallow != ["false"]:
+        pytest.skip("the tree has not all of its history")
+    return subprocess.run([*git, "rev-list", "HEAD"], capture_output=True, text=True, check=True).stdout.split()
+
+
+def revisions(text):
+    return re.findall(r"\bg?([0-9a-f]{7,40})\b", text)
+
+
+def unknown(names, history):
+    return [name for name in names if not any(commit.startswith(name) for commit in history)]
+
+
+@RESULTS
+def test_revisions_of_results_are_in_the_history(path, history):
+    """Those of the file, of its tables, of cases and of rows."""
+    found = []
+    for entry in entries(path):
+        rows = []
+        if "revision" in entry.get("columns", ()):
+            rows = [row[entry["columns"].index("revision")] for row in entry["rows"]]
+        cases = [case["revision"] for case in entry.get("cases", ()) if "revision" in case]
+        names = revisions(" ".join([entry["revision"], *rows, *cases]))
+        assert names, entry["revision"]
+        found += names
+    assert unknown(found, history) == []
+
+
+@EACH_PAGE
+def test_revisions_that_a_page_names_are_in_the_history(page, history):
+    found = re.findall(r"\b[Rr]evisions? (?:up to )?([0-9a-f]{7,40})\b", page.read_text())
+    assert unknown(found, history) == []
+
+
+def test_the_advice_for_two_gpus_is_what_was_fastest():
+    """One rank with a helper, as long as that gains more than two ranks at every size that was measured with both."""
+    helped, ranks = {}, {}
+    for atoms, alone, one_helper, _ in results.read(results.FOLDER / "helpers.json")["tables"]["mdrun"]["rows"]:
+        helped[int(atoms.replace(" ", ""))] = one_helper / alone
+    table = results.read(results.FOLDER / "ranks.json")["tables"]["two-gpus"]
+    for row in table["rows"]:
+        ranks.setdefault(row[0], []).append(float(row[table["columns"].index("two GPUs / one")]))
+    large = [atoms for atoms in helped if atoms > 300000]
+    assert large
+    advice = re.findall(r"^\| two GPUs, .*", (ROOT / "docs/running.md").read_text(), re.MULTILINE)
+    assert len(advice) == 1
+    assert ("-ntmpi 1" in advice[0]) == all(helped[atoms] > max(ranks[atoms]) for atoms in large)
