@@ -6,6 +6,8 @@
 /*! \file
  *  \brief Many systems in one call: each as if it were alone, and as Ewald's sum has it.
  */
+#include <type_traits>
+
 #include "accuracy_case.h"
 #include "batch_call.h"
 #include "fast_ewald.h"
