@@ -60,6 +60,12 @@ std::string messageStart(const std::string& when)
     return formatString("FMM (fmm-backend = farfield) %s: ", when.c_str());
 }
 
+//! What follows where positions are at fault, and no option.
+std::string instabilityMessage()
+{
+    return " The simulation has blown up, or its coordinates were bad from the start.";
+}
+
 } // namespace
 
 std::string describeFarfieldError(const farfield::Error& error, const std::string& deviceOption)
@@ -75,6 +81,10 @@ void rethrowFarfieldError(const farfield::Error& error, const std::string& when,
 {
     const std::string start   = messageStart(when);
     const std::string message = start + describeFarfieldError(error, deviceOption);
+    if (std::string(error.parameter()) == "positions")
+    {
+        GMX_THROW(SimulationInstabilityError(start + error.what() + instabilityMessage()));
+    }
     switch (error.code())
     {
         case farfield::ErrorCode::InvalidArgument: GMX_THROW(InvalidInputError(message));
@@ -95,10 +105,8 @@ void rethrowFarfieldError(const farfield::Error& error, const std::string& when,
 void throwForFarfieldPosition(const int atom, const std::string& when)
 {
     GMX_THROW(SimulationInstabilityError(
-            messageStart(when)
-            + formatString("the position of atom %d is not finite. The system has become unstable, "
-                           "or its coordinates were bad from the start.",
-                           atom + 1)));
+            messageStart(when) + formatString("the position of atom %d is not finite.", atom + 1)
+            + instabilityMessage()));
 }
 
 } // namespace gmx
