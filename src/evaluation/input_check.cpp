@@ -322,7 +322,8 @@ void checkExtent(const Vec3& extent)
         throw Error(ErrorCode::InvalidArgument,
                     "Particles are " + text(extent.maxCoeff())
                             + " nm apart. Without images at most " + text(c_largestBox)
-                            + " nm are allowed.");
+                            + " nm are allowed: leave out particles that have flown away.",
+                    "positions");
     }
 }
 
