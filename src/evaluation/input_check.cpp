@@ -15,10 +15,6 @@ namespace farfield
 namespace
 {
 
-//! Smallest and largest edges of a box, nm: cells can be counted, and forces fit into a float.
-constexpr double c_smallestBox = 1e-6;
-constexpr double c_largestBox  = 1e8;
-
 //! That an option is not legal, and what is.
 Error outOfRange(const OptionDescription& option, double value)
 {
