@@ -384,9 +384,11 @@ void CudaBackend<Real>::throwIfOverflowed()
 {
     if (overflowed())
     {
-        throw Error(ErrorCode::DeviceFailure,
-                    "Particles moved farther than cells had room for. The forces of the last "
-                    "evaluation are not numbers. Set Request::mayHaveJumped when positions jump.");
+        throw Error(
+                ErrorCode::InvalidArgument,
+                "Particles moved farther than cells had room for, and Request::mayHaveJumped was "
+                "not set. The forces of the last evaluation are not numbers.",
+                "positions");
     }
 }
 

@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <climits>
 #include <iterator>
-#include <string>
 #include <utility>
+
+#include "cells/position_error.h"
 
 namespace farfield
 {
@@ -40,9 +41,7 @@ void DeviceTotals<Real>::read(const DeviceCells<Real>& particles, const Stream& 
     const auto& evaluation = status->evaluation;
     if (evaluation.number > 0 && evaluation.invalid != INT_MAX)
     {
-        throw Error(ErrorCode::InvalidArgument,
-                    "The position of particle " + std::to_string(evaluation.invalid)
-                            + " is not finite or lies more than a billion cells outside the box.");
+        throw positionError<Real>("particle", evaluation.invalid, nullptr);
     }
 }
 

@@ -60,34 +60,64 @@ std::string messageStart(const std::string& when)
     return formatString("FMM (fmm-backend = farfield) %s: ", when.c_str());
 }
 
+//! The option at fault by the name that the user knows; empty if the library names none.
+std::string optionAtFault(const farfield::Error& error, const std::string& deviceOption)
+{
+    const std::string parameter = error.parameter();
+    return parameter == "device"          ? deviceOption
+           : parameter == "helperDevices" ? "GMX_FMM_HELPERS"
+                                          : farfieldSetting(error.parameter());
+}
+
+//! What to do about an error for which the library names no option, to follow its text.
+std::string adviceMessage(const farfield::ErrorCode code, const std::string& deviceOption)
+{
+    switch (code)
+    {
+        case farfield::ErrorCode::NotCompiled:
+        case farfield::ErrorCode::DeviceFailure:
+            return " Set " + deviceOption + " = cpu to run FMM without a GPU.";
+        case farfield::ErrorCode::OutOfMemory:
+            return formatString(" The options to change are %s and %s.",
+                                farfieldSetting("cellSize"),
+                                farfieldSetting("order"));
+        default: return "";
+    }
+}
+
+//! What follows where positions are at fault, and no option.
+std::string instabilityMessage()
+{
+    return " The simulation has blown up, or its coordinates were bad from the start.";
+}
+
 } // namespace
 
 std::string describeFarfieldError(const farfield::Error& error, const std::string& deviceOption)
 {
-    const std::string parameter = error.parameter();
-    const std::string option    = parameter == "device"          ? deviceOption
-                                  : parameter == "helperDevices" ? "GMX_FMM_HELPERS"
-                                                                 : farfieldSetting(error.parameter());
+    const std::string option = optionAtFault(error, deviceOption);
     return error.what() + (option.empty() ? "" : " The option to change is " + option + ".");
 }
 
 void rethrowFarfieldError(const farfield::Error& error, const std::string& when, const std::string& deviceOption)
 {
     const std::string start   = messageStart(when);
-    const std::string message = start + describeFarfieldError(error, deviceOption);
+    std::string       message = start + describeFarfieldError(error, deviceOption);
+    if (std::string(error.parameter()) == "positions")
+    {
+        GMX_THROW(SimulationInstabilityError(start + error.what() + instabilityMessage()));
+    }
+    if (optionAtFault(error, deviceOption).empty())
+    {
+        message += adviceMessage(error.code(), deviceOption);
+    }
     switch (error.code())
     {
         case farfield::ErrorCode::InvalidArgument: GMX_THROW(InvalidInputError(message));
         case farfield::ErrorCode::Unsupported: GMX_THROW(NotImplementedError(message));
         case farfield::ErrorCode::NotCompiled:
         case farfield::ErrorCode::DeviceFailure:
-            GMX_THROW(InconsistentInputError(start + error.what() + " Set " + deviceOption
-                                             + " = cpu to run FMM without a GPU."));
-        case farfield::ErrorCode::OutOfMemory:
-            GMX_THROW(InconsistentInputError(start + error.what()
-                                             + formatString(" Use a larger %s or a lower %s.",
-                                                            farfieldSetting("cellSize"),
-                                                            farfieldSetting("order"))));
+        case farfield::ErrorCode::OutOfMemory: GMX_THROW(InconsistentInputError(message));
     }
     GMX_THROW(InternalError(message));
 }
@@ -95,10 +125,8 @@ void rethrowFarfieldError(const farfield::Error& error, const std::string& when,
 void throwForFarfieldPosition(const int atom, const std::string& when)
 {
     GMX_THROW(SimulationInstabilityError(
-            messageStart(when)
-            + formatString("the position of atom %d is not finite. The system has become unstable, "
-                           "or its coordinates were bad from the start.",
-                           atom + 1)));
+            messageStart(when) + formatString("the position of atom %d is not finite.", atom + 1)
+            + instabilityMessage()));
 }
 
 } // namespace gmx

@@ -63,9 +63,10 @@ std::string describeFarfieldError(const farfield::Error& error, const std::strin
  * \param[in] when          what could not be done, to follow "FMM"
  * \param[in] deviceOption  as for describeFarfieldError()
  *
- * \throws InvalidInputError       a value is outside its range
- * \throws NotImplementedError     the library has no such thing
- * \throws InconsistentInputError  the device or the memory does not suffice
+ * \throws InvalidInputError           a value is outside its range
+ * \throws SimulationInstabilityError  positions are at fault, as after a blow-up
+ * \throws NotImplementedError         the library has no such thing
+ * \throws InconsistentInputError      the device or the memory does not suffice
  */
 [[noreturn]] void rethrowFarfieldError(const farfield::Error& error,
                                        const std::string&     when,

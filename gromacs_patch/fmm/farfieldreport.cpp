@@ -277,8 +277,8 @@ std::string stageTable(const std::string& title, const std::vector<farfield::Sta
     if (waiting != times.end() && waiting->seconds > c_muchWaiting * total)
     {
         text += formatString(
-                "  Threads waited for each other for %.0f %% of this time. Other programs use the "
-                "cores, or fewer threads (-ntomp) are as fast.\n",
+                "  Threads waited for each other for %.0f %% of this time: see 'Slow' in "
+                "docs/trouble.md of farfield.\n",
                 100 * waiting->seconds / total);
     }
     return stripString(text);

@@ -359,15 +359,19 @@ const RVec* FarfieldParticles::positions(ArrayRef<const RVec> x)
 
 int FarfieldParticles::findBadPosition(ArrayRef<const RVec> x) const
 {
+    int    first  = -1;
+    size_t numBad = 0;
     for (size_t i = 0; i < globalAtom_.size(); i++)
     {
         const RVec& xi = x[homeAtom_.empty() ? i : homeAtom_[i]];
         if (!(std::isfinite(xi[XX]) && std::isfinite(xi[YY]) && std::isfinite(xi[ZZ])))
         {
-            return globalAtom_[i];
+            first = numBad == 0 ? globalAtom_[i] : first;
+            numBad++;
         }
     }
-    return -1;
+    // After forces that were not numbers all positions are bad, and the first was not the cause
+    return numBad > 1 && numBad == globalAtom_.size() ? -1 : first;
 }
 
 } // namespace gmx

@@ -122,7 +122,9 @@ public:
      * \returns a pointer that is valid until the next call
      */
     const RVec* positions(ArrayRef<const RVec> x);
-    /*! \brief Returns the global index of the first particle whose position is not finite, or -1.
+    /*! \brief Returns the global index of the first particle whose position is not finite.
+     *
+     * Returns -1 if there is none, and if no position is finite: then none of them is the cause.
      *
      * \param[in] x  positions of the home atoms
      */

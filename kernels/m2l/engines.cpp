@@ -27,6 +27,17 @@ constexpr Engine<Real> c_engines[] = {
     { M2lEngine::Gemm, makeGemmM2l<Real> },
 };
 
+template<class Real>
+std::string namesOfEngines()
+{
+    std::string names = "'auto'";
+    for (const Engine<Real>& engine : c_engines<Real>)
+    {
+        names += std::string(", '") + nameOf(engine.name) + "'";
+    }
+    return names;
+}
+
 } // namespace
 
 template<class Real>
@@ -40,8 +51,8 @@ std::unique_ptr<DeviceM2l<Real>> makeDeviceM2l(M2lEngine name, double rounding)
         }
     }
     throw Error(ErrorCode::Unsupported,
-                std::string("The GPU has no M2L engine '") + descriptionOf(name).name
-                        + "' for interaction lists.",
+                std::string("The GPU has no M2L engine '") + nameOf(name)
+                        + "' for interaction lists, but it has " + namesOfEngines<Real>() + ".",
                 "m2l");
 }
 

@@ -26,7 +26,8 @@ inline void checkTransform(cufftResult status, const char* action)
     {
         throw Error(ErrorCode::OutOfMemory,
                     std::string(action)
-                            + " failed on the GPU: no memory for the Fourier transform.");
+                            + " failed on the GPU: no memory for the Fourier transform. Larger "
+                              "cells or a lower order need less memory.");
     }
     if (status != CUFFT_SUCCESS)
     {

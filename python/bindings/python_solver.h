@@ -81,6 +81,18 @@ inline void checkSize(size_t size, size_t expected, const char* what)
     }
 }
 
+//! What rows can be named by, for messages.
+template<class Rows>
+std::string namesOf(const Rows& rows)
+{
+    std::string names;
+    for (const auto& row : rows)
+    {
+        names += (names.empty() ? "'" : ", '") + std::string(row.name) + "'";
+    }
+    return names;
+}
+
 //! The value of a name among rows of names and values.
 template<class Value, class Rows>
 Value named(const Rows& rows, const std::string& name, const char* option)
@@ -90,7 +102,8 @@ Value named(const Rows& rows, const std::string& name, const char* option)
     if (found == std::end(rows))
     {
         throw Error(ErrorCode::InvalidArgument,
-                    std::string(option) + " has no value '" + name + "'.",
+                    std::string(option) + " has no value '" + name + "', but must be one of "
+                            + namesOf(rows) + ".",
                     option);
     }
     return found->value;
@@ -102,7 +115,9 @@ inline void setOption(Options* options, const std::string& name, const nb::objec
     const OptionDescription* option = findOption<float>(name);
     if (option == nullptr)
     {
-        throw Error(ErrorCode::InvalidArgument, "There is no option '" + name + "'.");
+        throw Error(ErrorCode::InvalidArgument,
+                    "There is no option '" + name + "', but there are " + namesOf(c_options<float>)
+                            + ".");
     }
     std::visit(
             [&](auto member)

@@ -41,7 +41,7 @@ public:
      *
      *  What follows is in order with the work of the stream.
      *  \param[in] stream  cudaStream_t
-     *  \throws Error  DeviceFailure: an earlier evaluation had too little room */
+     *  \throws Error  InvalidArgument: particles had moved so far that there was too little room */
     virtual void enter(void* stream) = 0;
     //! What follows, be it a change of the operators, is in order with the work of a stream.
     virtual void await(void* stream) = 0;

@@ -38,10 +38,13 @@ struct BinFrame
     }
 };
 
+//! Cells that a position may be outside of the box: beyond this a cell index is meaningless.
+constexpr double c_farthestCell = 1e9;
+
 /*! \brief Finds the cell of a position, in storage order, and the position relative to its centre.
  *  \param[in]  offset    origin of the cells, in cells
  *  \param[out] relative  nm, in the frame of the operators
- *  \returns false if the position is not finite or beyond a billion cells; nothing is set then */
+ *  \returns false if the position is not finite or beyond c_farthestCell; nothing is set then */
 template<class Real>
 FARFIELD_HD bool binPosition(const CellGrid& grid,
                              const BinFrame& frame,
@@ -62,8 +65,8 @@ FARFIELD_HD bool binPosition(const CellGrid& grid,
     {
         const double s = r[0] * frame.toCells[0][k] + r[1] * frame.toCells[1][k]
                          + r[2] * frame.toCells[2][k] - offset[k];
-        // beyond this a cell index is meaningless; NaN fails the comparison too
-        valid               = valid && s < 1e9 && s > -1e9;
+        // NaN fails the comparison too
+        valid               = valid && s < c_farthestCell && s > -c_farthestCell;
         const int truncated = valid ? static_cast<int>(s) : 0;
         c[k]                = truncated - (s < truncated ? 1 : 0);
         f[k]                = s - c[k] - 0.5;

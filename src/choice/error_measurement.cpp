@@ -240,7 +240,7 @@ bool ErrorMeasurement<Real>::areAllNear(const Real* x, const Mat3& box) const
 template<class Real>
 MeasuredError ErrorMeasurement<Real>::measureAt(const Places& places, const Mat3& box)
 {
-    constexpr int c_fewParticles = 20000, c_corners = 8, c_fewCorners = 2;
+    constexpr int c_corners = 8, c_fewCorners = 2;
     if (charges_->charged() == 0)
     {
         return {};
@@ -249,6 +249,7 @@ MeasuredError ErrorMeasurement<Real>::measureAt(const Places& places, const Mat3
     const bool isSum               = isSumOfPairs() && !places.exact.empty();
     const long long count          = isSum ? 0 : charges_->charged();
     const int positions            = isSum ? 2 : positionsToMeasure(places);
+    // those that act are counted; ChargeSet::areFew() counts all, as for the sums over all pairs
     const int corners              = static_cast<int>(std::min<long long>(
             count, charges_->acting() <= c_fewParticles ? c_corners : c_fewCorners));
     const ForceSpread<Real> spread = measureSpread(places, box, positions, corners);

@@ -10,6 +10,8 @@
 
 #include "farfield/farfield.h"
 
+#include "cells/position_error.h"
+
 namespace farfield
 {
 
@@ -110,12 +112,7 @@ void CellList<Real>::count(const CellGrid& cells,
     const int first = *std::min_element(invalid.begin(), invalid.end());
     if (first != c_none)
     {
-        const Real* r = x + 3 * static_cast<size_t>(first);
-        throw Error(ErrorCode::InvalidArgument,
-                    "The position of particle " + std::to_string(first) + " ("
-                            + std::to_string(r[0]) + ", " + std::to_string(r[1]) + ", "
-                            + std::to_string(r[2])
-                            + ") is not finite or lies more than a billion cells outside the box.");
+        throw positionError("particle", first, x + 3 * static_cast<size_t>(first));
     }
 }
 

@@ -15,6 +15,8 @@
 
 #include "hwy/highway.h"
 
+#include "farfield/options.h"
+
 #include "cpu/cpu_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -30,7 +32,7 @@ using Tag = hn::ScalableTag<Real>;
 template<class Real>
 using Vec = hn::Vec<Tag<Real>>;
 
-constexpr int c_maxCoefficients = coefficientCount(20);
+constexpr int c_maxCoefficients = coefficientCount(c_maxOrder);
 
 template<class Real>
 int lanesOf()

@@ -17,9 +17,6 @@ namespace farfield
 namespace
 {
 
-//! See ChargeSet::areFew().
-constexpr int c_few = 20000;
-
 //! Whether a number is about what it was.
 template<class Number>
 bool isLike(Number now, Number then)
@@ -129,7 +126,7 @@ void ChargeSet<Real>::letAllTakePart()
 template<class Real>
 bool ChargeSet<Real>::areFew() const
 {
-    return count_ <= c_few;
+    return count_ <= c_fewParticles;
 }
 
 template<class Real>

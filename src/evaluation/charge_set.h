@@ -64,6 +64,9 @@ struct ParticleNumbers
     bool standFor(const ParticleNumbers& now) const;
 };
 
+//! So few particles that sums over all pairs are no great expense, nor are some more evaluations.
+constexpr int c_fewParticles = 20000;
+
 /*! \brief What is remembered of them.
  *
  *  Particles with a charge take part. Once potentials of all particles are wanted, the others take
@@ -123,7 +126,7 @@ public:
     const NearPairs<Real>& nearPairs() const { return nearPairs_; }
     //! The charges, e, [count()].
     const std::vector<Real>& charges() const { return charges_; }
-    //! Whether there are so few particles that sums over all pairs are no great expense.
+    //! Whether all particles, those that do not act included, are at most c_fewParticles.
     bool areFew() const;
     //! Where they are. \param[in] x  [n][3], nm, any image
     Occupancy occupancy(const Real* x, const Mat3& box) const;

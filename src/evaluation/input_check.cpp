@@ -9,15 +9,13 @@
 #include <string>
 
 #include "base/text.h"
+#include "cells/binning.h"
+#include "cells/position_error.h"
 
 namespace farfield
 {
 namespace
 {
-
-//! Smallest and largest edges of a box, nm: cells can be counted, and forces fit into a float.
-constexpr double c_smallestBox = 1e-6;
-constexpr double c_largestBox  = 1e8;
 
 //! That an option is not legal, and what is.
 Error outOfRange(const OptionDescription& option, double value)
@@ -252,8 +250,7 @@ void checkPositions(const Real* x,
                     const Mat3& box,
                     const char* what)
 {
-    constexpr double c_farthest = 1e9; // boxes; sort() has the same limit in cells
-    const Mat3 inverse          = box.inverse();
+    const Mat3 inverse = box.inverse();
     for (int i = 0; i < static_cast<int>(isCharged.size()); i++)
     {
         const Real* r              = x + 3 * static_cast<size_t>(i);
@@ -261,16 +258,10 @@ void checkPositions(const Real* x,
                                                         static_cast<double>(r[1]),
                                                         static_cast<double>(r[2]))
                                      * inverse;
-        // written so that NaN fails
-        if (isCharged[i] && (!(f.cwiseAbs().maxCoeff() < c_farthest) || f.hasNaN()))
+        // so many boxes are more cells, of which the sorting has the limit; written so that NaN fails
+        if (isCharged[i] && (!(f.cwiseAbs().maxCoeff() < c_farthestCell) || f.hasNaN()))
         {
-            throw Error(ErrorCode::InvalidArgument,
-                        "The position of " + std::string(what) + " " + text(i) + " ("
-                                + text(static_cast<double>(r[0])) + ", "
-                                + text(static_cast<double>(r[1])) + ", "
-                                + text(static_cast<double>(r[2]))
-                                + ") is not finite or lies more than a billion cells outside the "
-                                  "box.");
+            throw positionError(what, i, r);
         }
     }
 }
@@ -305,9 +296,8 @@ Vec3 checkedExtent(const Real* x, const std::vector<char>& counts, const char* w
         if (!(place.cwiseAbs().maxCoeff() < c_infinity) || place.hasNaN())
         {
             throw Error(ErrorCode::InvalidArgument,
-                        "The position of " + std::string(what) + " " + text(i) + " ("
-                                + text(place[0]) + ", " + text(place[1]) + ", " + text(place[2])
-                                + ") is not finite.");
+                        "The position of " + nameOfPlace(what, i, r) + " is not finite.",
+                        "positions");
         }
     }
     const Vec3 extent = most - least;
@@ -322,7 +312,8 @@ void checkExtent(const Vec3& extent)
         throw Error(ErrorCode::InvalidArgument,
                     "Particles are " + text(extent.maxCoeff())
                             + " nm apart. Without images at most " + text(c_largestBox)
-                            + " nm are allowed.");
+                            + " nm are allowed: leave out particles that have flown away.",
+                    "positions");
     }
 }
 

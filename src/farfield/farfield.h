@@ -63,7 +63,7 @@ public:
     {
     }
     ErrorCode code() const noexcept { return code_; }
-    //! The member of Options that has to change, for instance "cellSize"; empty if it is none.
+    //! The member of Options that has to change, as "cellSize"; or "positions"; or empty.
     const char* parameter() const noexcept { return parameter_; }
 
 private:

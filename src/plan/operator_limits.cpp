@@ -58,8 +58,8 @@ void refuseOperators(const Options& options, const Excess& excess, int order, do
                                                  : "accuracy";
     throw Error(excess.isOfMemory() ? ErrorCode::OutOfMemory : ErrorCode::InvalidArgument,
                 "The " + excess.text(order, cells)
-                        + "; larger cells, a lower order, a lower accuracy or another M2L engine "
-                          "need less.",
+                        + "; larger cells, a lower order, a larger value of accuracy or another "
+                          "M2L engine need less.",
                 parameter);
 }
 

@@ -20,8 +20,8 @@
 namespace farfield
 {
 
-//! The member of Options of that name, as a text that stays, for an Error; empty if there is none.
-inline const char* optionNamed(const std::string& name)
+//! What Error::parameter() may be of that name, as a text that stays; empty if there is none.
+inline const char* parameterNamed(const std::string& name)
 {
     for (const OptionDescription& option : c_options<double>)
     {
@@ -30,7 +30,7 @@ inline const char* optionNamed(const std::string& name)
             return option.name;
         }
     }
-    return "";
+    return name == "positions" ? "positions" : "";
 }
 
 //! An Error as bytes.
@@ -46,7 +46,7 @@ struct ErrorReport
         std::strncpy(text.data(), error.what(), text.size() - 1);
         std::strncpy(parameter.data(), error.parameter(), parameter.size() - 1);
     }
-    Error error() const { return { code, text.data(), optionNamed(parameter.data()) }; }
+    Error error() const { return { code, text.data(), parameterNamed(parameter.data()) }; }
 };
 
 /*! \brief Does work of all ranks together, in the course of which they may exchange anything.

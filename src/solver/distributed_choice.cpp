@@ -100,7 +100,13 @@ void DistributedSolver<Real>::Impl::choose(const Real* x, const Mat3& box, Why w
           });
     restore(ranks_.gather(state).values);
     const auto refuse = []
-    { throw Error(ErrorCode::InvalidArgument, "No cells fit the box that they were chosen for."); };
+    {
+        throw Error(
+                ErrorCode::InvalidArgument,
+                "No cells fit the box that they were chosen for, which is a mistake in farfield: "
+                "please report it. Another value of cellSize may avoid it.",
+                "cellSize");
+    };
     // a box that is rotated from the one that the operators are for, or strained
     agree(&ranks_, [&] { evaluator_->followBox(box, refuse); });
 }

@@ -22,7 +22,8 @@ const char* version()
 const Error
         c_outOfMemory(ErrorCode::OutOfMemory,
                       "The memory of the host is exhausted; larger cells, a lower order or fewer "
-                      "threads need less.");
+                      "threads need less.",
+                      "cellSize");
 
 template<class Real>
 Solver<Real>::Impl::Impl(const Options& options) :

@@ -303,7 +303,9 @@ TYPED_TEST(DeviceTrees, HandOutNoWrongForce)
     {
         ASSERT_TRUE(std::isnan(f[0]) && std::isnan(f[1]) && std::isnan(f[2]));
     }
-    expectError(ErrorCode::DeviceFailure, { "mayHaveJumped" }, [&] { caller.wait(); });
+    expectError(ErrorCode::InvalidArgument,
+                { "moved farther", "mayHaveJumped" },
+                [&] { caller.wait(); });
     caller.enqueue(forcesAt(2));
     TestFixture::expectForcesOf(*reference, caller, gas, 2);
     EXPECT_NO_THROW(caller.wait());
@@ -313,8 +315,9 @@ TYPED_TEST(DeviceTrees, HandOutNoWrongForce)
     another.put(gas);
     another.enqueue(forcesAt(1));
     checkCuda(cudaDeviceSynchronize(), "waiting for the GPU");
-    expectError(
-            ErrorCode::DeviceFailure, { "mayHaveJumped" }, [&] { another.enqueue(forcesAt(2)); });
+    expectError(ErrorCode::InvalidArgument,
+                { "moved farther", "mayHaveJumped" },
+                [&] { another.enqueue(forcesAt(2)); });
     another.enqueue(forcesAt(3));
     TestFixture::expectForcesOf(*reference, another, gas, 3);
 }

@@ -95,6 +95,29 @@ TYPED_TEST(Errors, NameTheParticleWithABadPosition)
     }
 }
 
+//! A caller that moves particles can tell a blow-up from wrong options.
+TYPED_TEST(Errors, NameThePositionsAsAtFault)
+{
+    using Real = typename TypeParam::Real;
+    for (const double bad : { c_nan, 1e30 })
+    {
+        std::vector<Real> x = flatPositions<Real>(this->system_);
+        x[3 * 37 + 1]       = static_cast<Real>(bad);
+        Solver<Real> solver(TypeParam::options());
+        load(solver, this->system_);
+        std::vector<Real> f(x.size());
+        try
+        {
+            solver.evaluate(x.data(), Box(this->system_.box).rows, f.data());
+            ADD_FAILURE() << "no error";
+        }
+        catch (const Error& error)
+        {
+            EXPECT_STREQ(error.parameter(), "positions") << error.what();
+        }
+    }
+}
+
 TYPED_TEST(Errors, NameTheParticleWithABadCharge)
 {
     using Real = typename TypeParam::Real;

@@ -41,7 +41,7 @@ def test_the_variable_is_named_when_it_asks_for_too_much(work, water):
     assert done.status == 1
     # By the library, or by mdrun if it could have detected a GPU
     words = " ".join(done.text.split())
-    assert f"Set {VARIABLE} = cpu" in words or f"{VARIABLE} = gpu, but mdrun" in words
+    assert f"The option to change is {VARIABLE}." in words or f"{VARIABLE} = gpu, but mdrun" in words
     assert "fmm-farfield-device" not in done.text
 
 

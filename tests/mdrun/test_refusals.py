@@ -238,4 +238,6 @@ def test_gpu_without_a_gpu(work, water):
     simulation.grompp(work, "gpu", entries, water.conf, water.top).ok()
     done = simulation.mdrun(work, "gpu", time_limit=60)
     assert_clean_failure(done, "fmm-farfield-device")
+    # The library's text has the advice, and mdrun does not repeat it
+    assert "Set fmm-farfield-device = cpu" not in " ".join(done.text.split())
     assert_nothing_written(work, "gpu")

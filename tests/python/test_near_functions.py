@@ -141,8 +141,8 @@ def test_wrong_functions_are_refused():
     q, x, w = system(0.1)
     solver = loaded(q)
     for arguments, words in (
-        (("yukawa", w), "name has no value 'yukawa'"),
-        (("gaussian", w, "mean"), "rule has no value 'mean'"),
+        (("yukawa", w), "name has no value 'yukawa', but must be one of 'gaussian', "),
+        (("gaussian", w, "mean"), "rule has no value 'mean', but must be one of 'root-sum-square', "),
         (("gaussian",), "widths must be given"),
         (("gaussian", w[:-1]), "29 widths"),
         (("gaussian", -w), "must be finite and not negative"),

@@ -180,8 +180,8 @@ def test_what_was_chosen_can_be_read():
 WRONG = {
     "accuracy": (dict(accuracy=2.0), "accuracy"),
     "order": (dict(order=21), "order"),
-    "m2l": (dict(m2l="quick"), "m2l"),
-    "device": (dict(device="tpu"), "device"),
+    "m2l": (dict(m2l="quick"), "m2l has no value 'quick', but must be one of 'auto', 'hierarchy', "),
+    "device": (dict(device="tpu"), "device has no value 'tpu', but must be one of 'auto', 'cpu', 'gpu'"),
     "dtype": (dict(dtype=np.float16), "dtype"),
 }
 
