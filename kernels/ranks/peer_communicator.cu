@@ -181,33 +181,37 @@ bool PeerCommunicator::connect(Communicator* host)
 
 PeerCommunicator::PeerCommunicator(Communicator* host) : ranks_(host)
 {
-    const Stream stream;
-    arrived_.resize(ranks_.size());
-    arrived_.clear(stream);
-    number_.resize(1);
-    number_.clear(stream);
-    blocksDone_.resize(ranks_.size() + 1);
-    blocksDone_.clear(stream);
-    stream.synchronize();
+    const auto begin = [&]
+    {
+        const Stream stream;
+        arrived_.resize(ranks_.size());
+        arrived_.clear(stream);
+        number_.resize(1);
+        number_.clear(stream);
+        blocksDone_.resize(ranks_.size() + 1);
+        blocksDone_.clear(stream);
+        stream.synchronize();
+        // brings the kernels to the GPU: who gives an evaluation up sends messages nonetheless
+        cudaFuncAttributes attributes;
+        check(cudaFuncGetAttributes(&attributes, send), "sending to other GPUs");
+        check(cudaFuncGetAttributes(&attributes, receive), "receiving from other GPUs");
+        // what exchanges between hosts need, as they have to come to them
+        mailboxes_.resize(ranks_.size());
+        ownMailbox_.resize(ranks_.size());
+        bytes_.resize(ranks_.size());
+        ownBytes_.resize(ranks_.size());
+    };
+    onAll(begin);
     reserve(1);
 }
 
-void PeerCommunicator::reserve(size_t bytes)
+template<class Work>
+void PeerCommunicator::onAll(const Work& work)
 {
-    constexpr size_t c_unit       = 256;
-    const std::vector<size_t> all = ranks_.gatherOne(bytes);
-    const size_t largest          = *std::max_element(all.begin(), all.end());
-    if (largest <= room_)
-    {
-        return;
-    }
-    // what grows by a little will again
-    const size_t room = (std::max(largest, room_ + room_ / 16) + c_unit - 1) / c_unit * c_unit;
-    room_             = 0; // until all have it
     std::exception_ptr failure;
     try
     {
-        slots_.resize(2 * room * ranks_.size());
+        work();
     }
     catch (...)
     {
@@ -223,8 +227,23 @@ void PeerCommunicator::reserve(size_t bytes)
         throw Error(ErrorCode::OutOfMemory,
                     "The GPU of rank " + std::to_string(failed) + " has no memory for messages.");
     }
-    mailboxes_ = ranks_.gatherOne(Mailbox{ slots_.data(), arrived_.data() });
-    room_      = room;
+}
+
+void PeerCommunicator::reserve(size_t bytes)
+{
+    constexpr size_t c_unit = 256;
+    ranks_.gatherOne(bytes, &ownBytes_, &bytes_);
+    const size_t largest = *std::max_element(bytes_.begin(), bytes_.end());
+    if (largest <= room_)
+    {
+        return;
+    }
+    // what grows by a little will again
+    const size_t room = (std::max(largest, room_ + room_ / 16) + c_unit - 1) / c_unit * c_unit;
+    room_             = 0; // until all have it
+    onAll([&] { slots_.resize(2 * room * ranks_.size()); });
+    ranks_.gatherOne(Mailbox{ slots_.data(), arrived_.data() }, &ownMailbox_, &mailboxes_);
+    room_ = room;
 }
 
 void PeerCommunicator::exchange(const void* sendBuffer,

@@ -55,7 +55,10 @@ public:
             // of the first rank, and all know
             check(status != ncclSuccess ? status : ncclSystemError, "making an identifier");
         }
-        check(ncclCommInitRank(&comm_, size_, id, rank_), "meeting the other ranks");
+        status                = ncclCommInitRank(&comm_, size_, id, rank_);
+        const bool haveAllMet = isTrueOnAll(host, status == ncclSuccess);
+        check(haveAllMet || status != ncclSuccess ? status : ncclSystemError,
+              "meeting the other ranks");
     }
     ~NcclCommunicator() override
     {
