@@ -30,7 +30,8 @@ class NcclCommunicator final : public DeviceCommunicator
 public:
     /*! \brief All ranks together.
      *  \param[in] host  tells them how to meet
-     *  \throws Error  DeviceFailure: NCCL reports an error, as where two ranks have the same GPU */
+     *  \throws Error  DeviceFailure: NCCL reports an error, as where two ranks have the same GPU. Others
+     *                 may wait in NCCL for the rank that throws */
     explicit NcclCommunicator(Communicator* host) : rank_(host->rank()), size_(host->size())
     {
         ncclUniqueId id     = {};
@@ -55,10 +56,7 @@ public:
             // of the first rank, and all know
             check(status != ncclSuccess ? status : ncclSystemError, "making an identifier");
         }
-        status                = ncclCommInitRank(&comm_, size_, id, rank_);
-        const bool haveAllMet = isTrueOnAll(host, status == ncclSuccess);
-        check(haveAllMet || status != ncclSuccess ? status : ncclSystemError,
-              "meeting the other ranks");
+        check(ncclCommInitRank(&comm_, size_, id, rank_), "meeting the other ranks");
     }
     ~NcclCommunicator() override
     {
