@@ -191,10 +191,12 @@ PeerCommunicator::PeerCommunicator(Communicator* host) : ranks_(host)
         blocksDone_.resize(ranks_.size() + 1);
         blocksDone_.clear(stream);
         stream.synchronize();
-        // brings the kernels to the GPU: who gives an evaluation up sends messages nonetheless
+        // Brings the kernels to the GPU: who gives an evaluation up sends messages nonetheless.
+        // On a GPU that has none of ours the solver says so, or takes the CPU.
         cudaFuncAttributes attributes;
-        check(cudaFuncGetAttributes(&attributes, send), "sending to other GPUs");
-        check(cudaFuncGetAttributes(&attributes, receive), "receiving from other GPUs");
+        (void)cudaFuncGetAttributes(&attributes, send);
+        (void)cudaFuncGetAttributes(&attributes, receive);
+        (void)cudaGetLastError();
         // what exchanges between hosts need, as they have to come to them
         mailboxes_.resize(ranks_.size());
         ownMailbox_.resize(ranks_.size());
@@ -209,24 +211,38 @@ template<class Work>
 void PeerCommunicator::onAll(const Work& work)
 {
     std::exception_ptr failure;
+    ErrorCode code = ErrorCode::OutOfMemory; // of the host, where it is no Error
     try
     {
         work();
+    }
+    catch (const Error& error)
+    {
+        failure = std::current_exception();
+        code    = error.code();
     }
     catch (...)
     {
         failure = std::current_exception();
     }
     const int failed = ranks_.failedAfter(failure != nullptr);
+    if (failed < 0)
+    {
+        return;
+    }
+    ranks_.tellFrom(failed, &code);
     if (failure)
     {
         std::rethrow_exception(failure);
     }
-    if (failed >= 0)
+    if (code == ErrorCode::OutOfMemory)
     {
-        throw Error(ErrorCode::OutOfMemory,
+        throw Error(code,
                     "The GPU of rank " + std::to_string(failed) + " has no memory for messages.");
     }
+    throw Error(code,
+                "The rank " + std::to_string(failed)
+                        + " could not connect its GPU, and its message says why.");
 }
 
 void PeerCommunicator::reserve(size_t bytes)

@@ -50,7 +50,7 @@ private:
         unsigned* arrived; //!< [ranks] messages that have arrived from each
     };
 
-    //! Has every rank do its part. \throws Error  on all ranks, where one of them has failed
+    //! Has every rank do its part. \throws Error  on all ranks, where one has failed, with its code
     template<class Work>
     void onAll(const Work& work);
 
