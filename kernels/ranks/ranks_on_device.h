@@ -111,7 +111,6 @@ public:
      *  exchangePositions() sends all that there are, here if not in its evaluation. */
     bool sendRest() noexcept
     {
-        isTold_ = true;
         partition_->forget();
         try
         {
@@ -127,6 +126,8 @@ public:
             {
                 // a GPU that works no more has not sent what was put into its stream
                 check(cudaStreamSynchronize(stream_), "sending the rest of the messages");
+                // others that have failed in this evaluation tell it between the hosts, too
+                isTold_ = isTold_ || multipoles_.hasOtherFailed();
             }
             return true;
         }

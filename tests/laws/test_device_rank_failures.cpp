@@ -98,6 +98,26 @@ public:
     {
         solver_.evaluate(portion_.positions(system_).data(), box_.rows, forces->data(), request());
     }
+    //! In a box without a volume: on all ranks an error before anything is sent.
+    void evaluateInNoBox()
+    {
+        const double none[3][3]   = {};
+        std::vector<float> forces = filled();
+        expectError(ErrorCode::InvalidArgument,
+                    { "box vectors" },
+                    [&] {
+                        solver_.evaluate(
+                                portion_.positions(system_).data(), none, forces.data(), request());
+                    });
+        EXPECT_EQ(forces, filled());
+    }
+    //! Of the particles on the device the first is by so many cells from where it was.
+    void moveFirst(double cells)
+    {
+        std::vector<float> x = portion_.positions(system_);
+        x[1] += static_cast<float>(cells * solver_.setup().cellSize);
+        x_.put(x);
+    }
     //! The same on device arrays, with energies, so that no evaluation is like the one before.
     void enqueue()
     {
@@ -259,6 +279,30 @@ TEST_F(DeviceRankFailures, InLaterEvaluationsOnDeviceArraysReachTheOthersByTheir
                         EXPECT_TRUE(std::isnan(component));
                     }
                 }
+                rank->tellLocal();
+                rank->enqueue();
+                rank->wait();
+                expectLike(rank->onDevice(), right);
+            });
+}
+
+//! What an evaluation has to report is not lost where the next call fails of something else.
+TEST_F(DeviceRankFailures, DoNotSwallowThatParticlesHaveMovedTooFar)
+{
+    onFailingRanks(
+            [](FailingRank* rank, int /*exchange*/)
+            {
+                std::vector<float> right = rank->filled();
+                rank->evaluate(&right);
+                rank->enqueue();
+                rank->wait();
+                rank->moveFirst(1.1);
+                rank->enqueue();
+                rank->evaluateInNoBox();
+                expectError(ErrorCode::DeviceFailure,
+                            { "most of a cell", "setLocal()" },
+                            [&] { rank->wait(); });
+                rank->moveFirst(0);
                 rank->tellLocal();
                 rank->enqueue();
                 rank->wait();
