@@ -311,6 +311,10 @@ void CudaBackend<Real>::settle()
         {
             helpers_->synchronize();
         }
+        if (ranks_)
+        {
+            ranks_->settled();
+        }
         history_.settled();
     }
 }

@@ -159,8 +159,15 @@ public:
         throwIfMovedFar(past + 1);
         return multipoles_.largest(past) > c_mostOfDrift * partition_->drift();
     }
-    //! As Ranks::confirm().
-    void confirm() { partition_->ranks().confirm(); }
+    //! As Ranks::confirm(), where the evaluation at hand has come to its end.
+    void confirm()
+    {
+        partition_->ranks().confirm();
+        settled();
+    }
+    //! No evaluation is under way: sendRest() leaves the GPU alone, which may work no more, and what there
+    //! is to report.
+    void settled() { stream_ = nullptr; }
     //! Whether this rank adds up what all of them compute alike.
     bool isFirst() const { return partition_->ranks().rank() == 0; }
 
@@ -210,7 +217,7 @@ private:
     Partition<Real>* partition_;
     std::unique_ptr<StagedCommunicator> staged_; //!< null: devices pass messages without the hosts
     AwaitedMessages messages_;
-    //! Of the last exchange; null: no GPU of others waits for it by itself.
+    //! Of the last exchange; null: no GPU of others waits for it by itself, or it has ended.
     cudaStream_t stream_ = nullptr;
     DevicePlan<Real> plan_;
     DeviceGhosts<Real> ghosts_;

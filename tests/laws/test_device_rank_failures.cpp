@@ -258,31 +258,43 @@ TEST_F(DeviceRankFailures, InLaterEvaluationsOnDeviceArraysReachTheOthersByTheir
             {
                 std::vector<float> right = rank->filled();
                 rank->evaluate(&right);
-                rank->enqueue();
-                rank->wait();
-                rank->failAt(exchange);
-                if (rank->isPoor())
+                for (const bool isWrongNext : { false, true })
                 {
-                    expectError(ErrorCode::OutOfMemory, { "made up" }, [&] { rank->enqueue(); });
-                    expectError(ErrorCode::DeviceFailure,
-                                { "the other ranks do not know" },
-                                [&] { rank->enqueue(); });
-                }
-                else
-                {
-                    EXPECT_NO_THROW(rank->enqueue());
-                    expectError(ErrorCode::DeviceFailure,
-                                { "Another rank has failed", "setLocal()" },
-                                [&] { rank->wait(); });
-                    for (const float component : rank->onDevice())
+                    SCOPED_TRACE(isWrongNext);
+                    rank->enqueue();
+                    rank->wait();
+                    rank->failAt(exchange);
+                    if (rank->isPoor())
                     {
-                        EXPECT_TRUE(std::isnan(component));
+                        expectError(
+                                ErrorCode::OutOfMemory, { "made up" }, [&] { rank->enqueue(); });
+                        expectError(ErrorCode::DeviceFailure,
+                                    { "the other ranks do not know" },
+                                    [&] { rank->enqueue(); });
                     }
+                    else
+                    {
+                        EXPECT_NO_THROW(rank->enqueue());
+                    }
+                    if (isWrongNext)
+                    {
+                        rank->evaluateInNoBox(); // an error of its own
+                    }
+                    if (!rank->isPoor())
+                    {
+                        expectError(ErrorCode::DeviceFailure,
+                                    { "Another rank has failed", "setLocal()" },
+                                    [&] { rank->wait(); });
+                        for (const float component : rank->onDevice())
+                        {
+                            EXPECT_TRUE(std::isnan(component));
+                        }
+                    }
+                    rank->tellLocal();
+                    rank->enqueue();
+                    rank->wait();
+                    expectLike(rank->onDevice(), right);
                 }
-                rank->tellLocal();
-                rank->enqueue();
-                rank->wait();
-                expectLike(rank->onDevice(), right);
             });
 }
 
