@@ -86,10 +86,11 @@ public:
      *  Before the first after a plan all hosts wait for each other. Memory is allocated there, by the
      *  caller, too, which may wait for all GPUs that reach each other; a kernel that waits for a
      *  message of that very host would let it wait for ever. They meet in every evaluation in which
-     *  they watch for failures: whoever has failed has told so there, and nobody has sent anything. */
+     *  they watch for failures: whoever has failed has told so there, and nobody has sent anything.
+     *  Hosts that pass the messages meet in each exchange, and no GPU waits for them. */
     const Real* exchangePositions(const Real* x, const Mat3& toCells, cudaStream_t stream)
     {
-        if (isUntried() || partition_->ranks().isWatched())
+        if (!staged_ && (isUntried() || partition_->ranks().isWatched()))
         {
             partition_->ranks().meet();
         }
