@@ -230,7 +230,10 @@ TEST_P(OutOfDeviceMemoryOfOneRank, IsAnErrorOfBoth)
         ASSERT_NO_THROW(onRanks(2, run));
         EXPECT_EQ(failed[0], failed[1]);
     }
-    EXPECT_GT(failures, 0);
+    // A plan makes all room in the memory of the device. Evaluations on host arrays copy positions to
+    // room of their own. On device arrays only page-locked room for messages is new, which does not
+    // fail here.
+    EXPECT_EQ(failures > 0, GetParam() != RankKind::DeviceArrays) << failures;
 }
 INSTANTIATE_TEST_SUITE_P(Kinds,
                          OutOfDeviceMemoryOfOneRank,
