@@ -6,8 +6,9 @@
 /*! \file
  *  \brief Memory of the device, and page-locked memory of the host, that run out.
  *
- *  The linker gives calls of cudaMalloc(), cudaMallocHost() and cudaGraphInstantiate() to the functions
- *  here (--wrap). What the libraries of CUDA allocate for themselves does not fail.
+ *  The linker gives calls of cudaMalloc(), cudaHostAlloc() and cudaGraphInstantiate() to the functions
+ *  here (--wrap). In C++ cudaMallocHost() is an inline function that calls cudaHostAlloc(). What the
+ *  libraries of CUDA allocate for themselves does not fail.
  */
 #include <cuda_runtime_api.h>
 
@@ -27,7 +28,7 @@ static int g_graphsRefused = -1;
 extern "C"
 {
     cudaError_t __real_cudaMalloc(void** pointer, size_t size);
-    cudaError_t __real_cudaMallocHost(void** pointer, size_t size);
+    cudaError_t __real_cudaHostAlloc(void** pointer, size_t size, unsigned int flags);
     cudaError_t __real_cudaGraphInstantiate(cudaGraphExec_t* run,
                                             cudaGraph_t graph,
                                             unsigned long long flags);
@@ -37,10 +38,10 @@ extern "C"
         const bool fails = farfield::test::isArmed() && farfield::test::isTurnToFail();
         return fails ? cudaErrorMemoryAllocation : __real_cudaMalloc(pointer, size);
     }
-    cudaError_t __wrap_cudaMallocHost(void** pointer, size_t size)
+    cudaError_t __wrap_cudaHostAlloc(void** pointer, size_t size, unsigned int flags)
     {
         const bool fails = farfield::test::isArmed() && farfield::test::isTurnToFail();
-        return fails ? cudaErrorMemoryAllocation : __real_cudaMallocHost(pointer, size);
+        return fails ? cudaErrorMemoryAllocation : __real_cudaHostAlloc(pointer, size, flags);
     }
     cudaError_t __wrap_cudaGraphInstantiate(cudaGraphExec_t* run,
                                             cudaGraph_t graph,
@@ -231,9 +232,8 @@ TEST_P(OutOfDeviceMemoryOfOneRank, IsAnErrorOfBoth)
         EXPECT_EQ(failed[0], failed[1]);
     }
     // A plan makes all room in the memory of the device. Evaluations on host arrays copy positions to
-    // room of their own. On device arrays only page-locked room for messages is new, which does not
-    // fail here.
-    EXPECT_EQ(failures > 0, GetParam() != RankKind::DeviceArrays) << failures;
+    // room of their own. On device arrays only page-locked room for messages is new.
+    EXPECT_GT(failures, 0);
 }
 INSTANTIATE_TEST_SUITE_P(Kinds,
                          OutOfDeviceMemoryOfOneRank,
