@@ -282,11 +282,14 @@ void CudaBackend<Real>::repeat(const Task<Real>& task, const std::function<void(
     if (task.potentials == nullptr && mayRepeat(request, s) && repeated_.isLikeLast(arguments))
     {
         throwIfOverflowed();
-        repeated_.launch(s, far(), mayUpdateGraphs(), [&] { record(Measure::Whole, evaluate); });
-        history_.enqueued();
-        history_.add(request.step);
-        noteEvaluation(s);
-        return;
+        if (repeated_.launch(
+                    s, far(), mayUpdateGraphs(), [&] { record(Measure::Whole, evaluate); }))
+        {
+            history_.enqueued();
+            history_.add(request.step);
+            noteEvaluation(s);
+            return;
+        }
     }
     evaluate();
     noteEvaluation(s);
@@ -307,6 +310,10 @@ void CudaBackend<Real>::settle()
         if (helpers_)
         {
             helpers_->synchronize();
+        }
+        if (ranks_)
+        {
+            ranks_->settled();
         }
         history_.settled();
     }

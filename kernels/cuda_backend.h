@@ -101,6 +101,8 @@ public:
     {
         return !isCapturing(static_cast<cudaStream_t>(stream)) && ranks_->needsPlan();
     }
+    bool isUntried() const override { return ranks_->isUntried(); }
+    bool sendRest() override { return ranks_->sendRest(); }
     SentPerEvaluation sentPerEvaluation() const override { return ranks_->sentPerEvaluation(); }
 
     std::vector<Real> onHost(const Real* vectors, int n, void* stream) override;

@@ -224,6 +224,10 @@ Totals CudaBackend<Real>::collect()
     {
         return {};
     }
+    if (ranks_)
+    {
+        ranks_->confirm(); // forces change on all ranks, or on none
+    }
     arrays_.deliverForces(this->task_.forces, this->task_.request.replaceForces);
     if (this->task_.potentials != nullptr)
     {
@@ -304,6 +308,7 @@ void CudaBackend<Real>::setPositions()
     else
     {
         arrays_.copyPositions(this->task_.x, far());
+        arrays_.makeRoomForForces(); // not between the exchanges of an evaluation
     }
     streams_.reach(ranks_ ? Point::Given : Point::Placed, far());
 }

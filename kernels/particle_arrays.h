@@ -59,6 +59,12 @@ public:
     //! [n][3] of this evaluation, with those of ghosts.
     const Real* positions() const { return positions_; }
 
+    //! On the device and on the host.
+    void makeRoomForForces()
+    {
+        forces_.resize(values());
+        onHost_.resize(values());
+    }
     //! [own][3] room for forces.
     Real* forces()
     {

@@ -135,12 +135,18 @@ const Real* DeviceGhosts<Real>::exchange(const Real* x,
         gather<Real><<<blocks, c_threads, 0, stream>>>(task);
         checkLaunch("gathering positions");
     }
+    passOn(communicator, stream);
+    return positions_.data();
+}
+
+template<class Real>
+void DeviceGhosts<Real>::passOn(DeviceCommunicator* communicator, cudaStream_t stream)
+{
     communicator->exchange(packed_.data(),
                            sentStretches_.data(),
                            positions_.data(),
                            receivedStretches_.data(),
                            stream);
-    return positions_.data();
 }
 
 template class DeviceGhosts<float>;

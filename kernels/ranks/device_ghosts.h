@@ -34,6 +34,13 @@ public:
                          DeviceCommunicator* communicator,
                          cudaStream_t stream);
 
+    //! The exchange alone, with zeros for our positions: of an evaluation that is given up.
+    void exchangeZeros(DeviceCommunicator* communicator, cudaStream_t stream)
+    {
+        packed_.clear(stream);
+        passOn(communicator, stream);
+    }
+
     //! [1] device memory: how far one of ours has moved since the plan, cells, to be cleared by who
     //! has read it.
     float* farthest() { return farthest_.data(); }
@@ -45,6 +52,8 @@ public:
     const std::vector<Stretch>& received() const { return receivedStretches_; }
 
 private:
+    void passOn(DeviceCommunicator* communicator, cudaStream_t stream);
+
     const DevicePlan<Real>* plan_ = nullptr;
     DeviceBuffer<Real> packed_, positions_; //!< [sent][3]; [own + ghosts][3]
     std::vector<Stretch> sentStretches_, receivedStretches_;

@@ -181,22 +181,75 @@ bool PeerCommunicator::connect(Communicator* host)
 
 PeerCommunicator::PeerCommunicator(Communicator* host) : ranks_(host)
 {
-    const Stream stream;
-    arrived_.resize(ranks_.size());
-    arrived_.clear(stream);
-    number_.resize(1);
-    number_.clear(stream);
-    blocksDone_.resize(ranks_.size() + 1);
-    blocksDone_.clear(stream);
-    stream.synchronize();
+    const auto begin = [&]
+    {
+        const Stream stream;
+        arrived_.resize(ranks_.size());
+        arrived_.clear(stream);
+        number_.resize(1);
+        number_.clear(stream);
+        blocksDone_.resize(ranks_.size() + 1);
+        blocksDone_.clear(stream);
+        stream.synchronize();
+        // Brings the kernels to the GPU: who gives an evaluation up sends messages nonetheless.
+        // On a GPU that has none of ours the solver says so, or takes the CPU.
+        cudaFuncAttributes attributes;
+        (void)cudaFuncGetAttributes(&attributes, send);
+        (void)cudaFuncGetAttributes(&attributes, receive);
+        (void)cudaGetLastError();
+        // what exchanges between hosts need, as they have to come to them
+        mailboxes_.resize(ranks_.size());
+        ownMailbox_.resize(ranks_.size());
+        bytes_.resize(ranks_.size());
+        ownBytes_.resize(ranks_.size());
+    };
+    onAll(begin);
     reserve(1);
+}
+
+template<class Work>
+void PeerCommunicator::onAll(const Work& work)
+{
+    std::exception_ptr failure;
+    ErrorCode code = ErrorCode::OutOfMemory; // of the host, where it is no Error
+    try
+    {
+        work();
+    }
+    catch (const Error& error)
+    {
+        failure = std::current_exception();
+        code    = error.code();
+    }
+    catch (...)
+    {
+        failure = std::current_exception();
+    }
+    const int failed = ranks_.failedAfter(failure != nullptr);
+    if (failed < 0)
+    {
+        return;
+    }
+    ranks_.tellFrom(failed, &code);
+    if (failure)
+    {
+        std::rethrow_exception(failure);
+    }
+    if (code == ErrorCode::OutOfMemory)
+    {
+        throw Error(code,
+                    "The GPU of rank " + std::to_string(failed) + " has no memory for messages.");
+    }
+    throw Error(code,
+                "The rank " + std::to_string(failed)
+                        + " could not connect its GPU, and its message says why.");
 }
 
 void PeerCommunicator::reserve(size_t bytes)
 {
-    constexpr size_t c_unit       = 256;
-    const std::vector<size_t> all = ranks_.gatherOne(bytes);
-    const size_t largest          = *std::max_element(all.begin(), all.end());
+    constexpr size_t c_unit = 256;
+    ranks_.gatherOne(bytes, &ownBytes_, &bytes_);
+    const size_t largest = *std::max_element(bytes_.begin(), bytes_.end());
     if (largest <= room_)
     {
         return;
@@ -204,27 +257,9 @@ void PeerCommunicator::reserve(size_t bytes)
     // what grows by a little will again
     const size_t room = (std::max(largest, room_ + room_ / 16) + c_unit - 1) / c_unit * c_unit;
     room_             = 0; // until all have it
-    std::exception_ptr failure;
-    try
-    {
-        slots_.resize(2 * room * ranks_.size());
-    }
-    catch (...)
-    {
-        failure = std::current_exception();
-    }
-    const int failed = ranks_.failedAfter(failure != nullptr);
-    if (failure)
-    {
-        std::rethrow_exception(failure);
-    }
-    if (failed >= 0)
-    {
-        throw Error(ErrorCode::OutOfMemory,
-                    "The GPU of rank " + std::to_string(failed) + " has no memory for messages.");
-    }
-    mailboxes_ = ranks_.gatherOne(Mailbox{ slots_.data(), arrived_.data() });
-    room_      = room;
+    onAll([&] { slots_.resize(2 * room * ranks_.size()); });
+    ranks_.gatherOne(Mailbox{ slots_.data(), arrived_.data() }, &ownMailbox_, &mailboxes_);
+    room_ = room;
 }
 
 void PeerCommunicator::exchange(const void* sendBuffer,

@@ -50,6 +50,10 @@ private:
         unsigned* arrived; //!< [ranks] messages that have arrived from each
     };
 
+    //! Has every rank do its part. \throws Error  on all ranks, where one has failed, with its code
+    template<class Work>
+    void onAll(const Work& work);
+
     Ranks ranks_;
     size_t room_ = 0; //!< bytes of a slot
     DeviceBuffer<char> slots_;
@@ -57,7 +61,8 @@ private:
     DeviceBuffer<unsigned> number_; //!< [1] of exchanges that have ended
     //! [ranks + 1] Blocks of those that send to each, then of the one that receives.
     DeviceBuffer<unsigned> blocksDone_;
-    std::vector<Mailbox> mailboxes_;
+    std::vector<Mailbox> mailboxes_, ownMailbox_; //!< [ranks] of each; ours, for each
+    std::vector<size_t> bytes_, ownBytes_;        //!< likewise, what reserve() is to reserve
 };
 
 } // namespace farfield

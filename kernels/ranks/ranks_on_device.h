@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backend/gpu_backend.h"
+#include "ranks/awaited_messages.h"
 #include "ranks/device_ghosts.h"
 #include "ranks/shared_multipoles.h"
 #include "ranks/staged_communicator.h"
@@ -26,13 +27,12 @@ class RanksOnDevice
 {
 public:
     explicit RanksOnDevice(const DeviceRanks<Real>& ranks) :
-        partition_(ranks.partition), host_(ranks.host), communicator_(ranks.communicator)
+        partition_(ranks.partition),
+        staged_(ranks.communicator == nullptr
+                        ? std::make_unique<StagedCommunicator>(ranks.host, &partition_->ranks())
+                        : nullptr),
+        messages_(staged_ ? staged_.get() : ranks.communicator)
     {
-        if (communicator_ == nullptr)
-        {
-            staged_       = std::make_unique<StagedCommunicator>(ranks.host);
-            communicator_ = staged_.get();
-        }
     }
 
     //! As DevicePlan::setSystem().
@@ -77,7 +77,7 @@ public:
             }
         }
         partition_->ranks().confirm(); // who has failed does not come to exchanges of another kind
-        communicator_->reserve(largest);
+        messages_.reserve(largest);
         evaluations_ = 0;
         isTold_      = false;
     }
@@ -85,20 +85,61 @@ public:
      *
      *  Before the first after a plan all hosts wait for each other. Memory is allocated there, by the
      *  caller, too, which may wait for all GPUs that reach each other; a kernel that waits for a
-     *  message of that very host would let it wait for ever. */
+     *  message of that very host would let it wait for ever. They meet in every evaluation in which
+     *  they watch for failures: whoever has failed has told so there, and nobody has sent anything.
+     *  Hosts that pass the messages meet in each exchange, and no GPU waits for them. */
     const Real* exchangePositions(const Real* x, const Mat3& toCells, cudaStream_t stream)
     {
-        if (evaluations_ == 0)
+        if (!staged_ && (isUntried() || partition_->ranks().isWatched()))
         {
-            isTrueOnAll(host_, true);
+            partition_->ranks().meet();
         }
-        return ghosts_.exchange(x, toCells, communicator_, stream);
+        // what is recorded sends nothing, and hosts that pass messages hear of failures
+        const bool isAwaited = !staged_ && !isCapturing(stream);
+        stream_              = isAwaited ? stream : nullptr;
+        messages_.expect(isAwaited ? c_exchanges : 0);
+        return ghosts_.exchange(x, toCells, &messages_, stream);
     }
     //! As SharedMultipoles::complete(). \param[in] isReplayed  by who records it, unseen from here
     Real* completeMultipoles(const Real* M, bool isReplayed, cudaStream_t stream)
     {
-        return multipoles_.complete(M, ghosts_.farthest(), !isReplayed, communicator_, stream);
+        stream_ = stream_ != nullptr ? stream : nullptr;
+        return multipoles_.complete(M, ghosts_.farthest(), !isReplayed, &messages_, stream);
     }
+    /*! \brief As Exchange::sendRest().
+     *
+     *  Waits for the messages of the evaluation. They come to an end, as whoever comes to
+     *  exchangePositions() sends all that there are, here if not in its evaluation. */
+    bool sendRest() noexcept
+    {
+        partition_->forget();
+        try
+        {
+            if (messages_.awaited() == c_exchanges)
+            {
+                ghosts_.exchangeZeros(&messages_, stream_);
+            }
+            if (messages_.awaited() > 0)
+            {
+                multipoles_.sendFailure(&messages_, stream_);
+            }
+            if (stream_ != nullptr && !isCapturing(stream_))
+            {
+                // a GPU that works no more has not sent what was put into its stream
+                check(cudaStreamSynchronize(stream_), "sending the rest of the messages");
+                // others that have failed in this evaluation tell it between the hosts, too
+                isTold_ = isTold_ || multipoles_.hasOtherFailed();
+            }
+            return true;
+        }
+        catch (...)
+        {
+            messages_.expect(0);
+            return false;
+        }
+    }
+    //! Whether no evaluation has been put into a stream since the plan.
+    bool isUntried() const { return evaluations_ == 0; }
     //! An evaluation has been put into a stream.
     void noteEvaluation(cudaStream_t stream)
     {
@@ -119,6 +160,15 @@ public:
         throwIfMovedFar(past + 1);
         return multipoles_.largest(past) > c_mostOfDrift * partition_->drift();
     }
+    //! As Ranks::confirm(), where the evaluation at hand has come to its end.
+    void confirm()
+    {
+        partition_->ranks().confirm();
+        settled();
+    }
+    //! No evaluation is under way: sendRest() leaves the GPU alone, which may work no more, and what there
+    //! is to report.
+    void settled() { stream_ = nullptr; }
     //! Whether this rank adds up what all of them compute alike.
     bool isFirst() const { return partition_->ranks().rank() == 0; }
 
@@ -126,7 +176,7 @@ public:
     const Real* poison() const { return multipoles_.poison(); }
     //! Throws, once, if particles of any rank have moved too far, where all evaluations have ended.
     void throwIfMovedFar() { throwIfMovedFar(std::numeric_limits<long long>::max()); }
-    bool mayBeCaptured() const { return communicator_->mayBeCaptured(); }
+    bool mayBeCaptured() const { return messages_.mayBeCaptured(); }
     SentPerEvaluation sentPerEvaluation() const
     {
         return { ghosts_.messages() + multipoles_.messages(),
@@ -141,6 +191,15 @@ private:
         {
             isTold_ = true;
             partition_->forget(); // all ranks throw
+            if (multipoles_.hasOtherFailed())
+            {
+                throw Error(
+                        ErrorCode::DeviceFailure,
+                        "Another rank has failed in an evaluation, and its message says why. The "
+                        "forces since then are not numbers. Call setLocal() on all ranks before "
+                        "the "
+                        "next evaluation.");
+            }
             throw Error(
                     ErrorCode::DeviceFailure,
                     "Particles moved by most of a cell within few evaluations. The forces since "
@@ -148,6 +207,8 @@ private:
         }
     }
 
+    //! Of an evaluation: positions, then multipoles.
+    static constexpr int c_exchanges = 2;
     //! Evaluations that may be under way when one is looked at.
     static constexpr int c_lag = 3;
     static_assert(c_lag < SharedMultipoles<Real>::c_kept, "what is looked at is kept");
@@ -155,9 +216,10 @@ private:
     static constexpr double c_mostOfDrift = 0.8;
 
     Partition<Real>* partition_;
-    Communicator* host_;
-    DeviceCommunicator* communicator_;
-    std::unique_ptr<StagedCommunicator> staged_;
+    std::unique_ptr<StagedCommunicator> staged_; //!< null: devices pass messages without the hosts
+    AwaitedMessages messages_;
+    //! Of the last exchange; null: no GPU of others waits for it by itself, or it has ended.
+    cudaStream_t stream_ = nullptr;
     DevicePlan<Real> plan_;
     DeviceGhosts<Real> ghosts_;
     SharedMultipoles<Real> multipoles_;

@@ -13,6 +13,8 @@ namespace
 constexpr int c_threads = 128;
 //! Messages begin where so many bytes can be loaded at once.
 constexpr size_t c_alignment = 16;
+//! All bytes of the number that says that a rank has failed: it is finite and negative, as no other is.
+constexpr int c_failed = 0xbf;
 
 //! Packs the multipoles of our cells, and behind them the number, which is cleared.
 template<class Real>
@@ -49,7 +51,7 @@ struct CombineTask
     const Real* ownNumber;
     float limit;
     Real* poison;
-    int* beyond;    //!< host memory
+    int* beyond;    //!< [2] host memory
     float* largest; //!< host memory, or null
     int* count;
 };
@@ -78,19 +80,25 @@ __global__ void __launch_bounds__(c_threads) combine(const __grid_constant__ Com
     task.total[row * task.stride + slot] = sum;
     if (slot == 0 && row == 0)
     {
-        Real largest = *task.ownNumber;
+        Real largest   = *task.ownNumber;
+        bool hasFailed = false;
         for (int r = 0; r < task.others; r++)
         {
             const Real number = task.received[task.blocks[r].number];
             largest           = number > largest ? number : largest;
+            hasFailed         = hasFailed || number < 0;
         }
-        const int before = *task.count;
-        if (static_cast<float>(largest) > task.limit)
+        const int before           = *task.count;
+        volatile int* const beyond = task.beyond;
+        if (hasFailed)
+        {
+            beyond[1] = 1;
+        }
+        if (hasFailed || static_cast<float>(largest) > task.limit)
         {
             // as bits: the compiler may take numbers for finite
-            *task.poison               = static_cast<Real>(__int_as_float(0x7fffffff));
-            volatile int* const beyond = task.beyond;
-            *beyond                    = *beyond == 0 ? before + 1 : *beyond;
+            *task.poison = static_cast<Real>(__int_as_float(0x7fffffff));
+            *beyond      = *beyond == 0 ? before + 1 : *beyond;
         }
         if (task.largest != nullptr)
         {
@@ -153,9 +161,27 @@ void SharedMultipoles<Real>::plan(const Regions& regions,
     count_.clear(stream);
     poison_.resize(1);
     poison_.clear(stream);
-    beyond_.resize(1);
+    beyond_.resize(2);
     check(cudaStreamSynchronize(stream), "planning exchanges");
-    *beyond_.data() = 0;
+    std::fill_n(beyond_.data(), 2, 0);
+}
+
+template<class Real>
+void SharedMultipoles<Real>::passOn(DeviceCommunicator* communicator, cudaStream_t stream)
+{
+    communicator->exchange(packed_.data(),
+                           sentStretches_.data(),
+                           received_.data(),
+                           receivedStretches_.data(),
+                           stream);
+}
+
+template<class Real>
+void SharedMultipoles<Real>::sendFailure(DeviceCommunicator* communicator, cudaStream_t stream)
+{
+    Real* const number = packed_.data() + packed_.size() - 1;
+    check(cudaMemsetAsync(number, c_failed, sizeof(Real), stream), "telling of a failure");
+    passOn(communicator, stream);
 }
 
 template<class Real>
@@ -171,11 +197,7 @@ Real* SharedMultipoles<Real>::complete(const Real* M,
     pack<Real><<<grid(cells), c_threads, 0, stream>>>(
             M, stride_, slots_.data(), cells, number, packed_.data());
     checkLaunch("packing multipoles");
-    communicator->exchange(packed_.data(),
-                           sentStretches_.data(),
-                           received_.data(),
-                           receivedStretches_.data(),
-                           stream);
+    passOn(communicator, stream);
     const CombineTask<Real> task = { M,
                                      stride_,
                                      received_.data(),

@@ -54,10 +54,17 @@ public:
                    DeviceCommunicator* communicator,
                    cudaStream_t stream);
 
+    /*! \brief In place of complete() where this rank has given the evaluation up: others have poison()
+     *         then, and know of it by hasOtherFailed(). */
+    void sendFailure(DeviceCommunicator* communicator, cudaStream_t stream);
+
     //! [1] device memory, to be added to all forces: zero, or not a number after the largest number was
-    //! beyond the limit.
+    //! beyond the limit, or another rank has failed.
     const Real* poison() const { return poison_.data(); }
-    /*! \brief Whether the largest number was beyond the limit, of what has ended; the same on all ranks.
+    //! Whether another rank has sent its failure, of what has ended.
+    bool hasOtherFailed() const { return beyond_.data() != nullptr && beyond_.data()[1] != 0; }
+    /*! \brief Whether the largest number was beyond the limit, of what has ended; the same on all ranks
+     *         that have not failed, where others have.
      *  \param[in] counted  calls of complete() that are looked at, with what was not counted before them */
     bool wasBeyond(long long counted) const
     {
@@ -91,8 +98,11 @@ private:
     DeviceBuffer<int> count_;     //!< [1] counted calls of complete() since the plan
     float limit_ = 0;
     DeviceBuffer<Real> poison_;
-    //! The first call of complete() beyond the limit: 1 and the counted ones before it; 0: none.
+    //! [2] The first call of complete() beyond the limit, or with the failure of another: 1 and the
+    //! counted ones before it, 0: none; and whether there was such a failure.
     PinnedBuffer<int> beyond_;
+
+    void passOn(DeviceCommunicator* communicator, cudaStream_t stream);
 };
 
 } // namespace farfield

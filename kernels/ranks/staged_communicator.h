@@ -10,16 +10,18 @@
 #include <vector>
 
 #include "farfield/farfield_parallel.h"
+#include "parallel/ranks.h"
 #include "runtime/device.h"
 
 namespace farfield
 {
 
-//! Every exchange waits for its stream.
+//! Every exchange waits for its stream, and for all ranks where failures are watched for.
 class StagedCommunicator final : public DeviceCommunicator
 {
 public:
-    explicit StagedCommunicator(Communicator* host) : host_(*host) {}
+    //! \param[in] ranks  those of the host
+    StagedCommunicator(Communicator* host, Ranks* ranks) : host_(*host), ranks_(*ranks) {}
     void exchange(const void* send,
                   const Stretch* sent,
                   void* receive,
@@ -39,6 +41,7 @@ public:
                  s);
         }
         check(cudaStreamSynchronize(s), "waiting for what is sent");
+        ranks_.confirm();
         host_.exchange(out_.data(), sendOffsets_.data(), in_.data(), receiveOffsets_.data());
         for (int r = 0; r < host_.size(); r++)
         {
@@ -70,6 +73,7 @@ private:
     }
 
     Communicator& host_;
+    Ranks& ranks_;
     std::vector<size_t> sendOffsets_, receiveOffsets_;
     PinnedBuffer<char> out_, in_;
 };

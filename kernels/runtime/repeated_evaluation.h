@@ -57,25 +57,49 @@ public:
     }
     bool isLikeLast(const EvaluationArguments& arguments) const { return last_ == arguments; }
 
-    /*! \brief Puts an evaluation like the last one into a stream.
+    /*! \brief Puts an evaluation like the last one into a stream, if there is memory for its graph.
      *  \param[in] recorded   stream that record() puts it into
      *  \param[in] mayUpdate  whether a graph that no longer stands may be changed to the new one
-     *  \param[in] record     called if there is no graph of it yet */
+     *  \param[in] record     called if there is no graph of it yet
+     *  \returns whether it is there; else it has to be put there kernel by kernel */
     template<class Record>
-    void launch(cudaStream_t stream, cudaStream_t recorded, bool mayUpdate, const Record& record)
+    bool launch(cudaStream_t stream, cudaStream_t recorded, bool mayUpdate, const Record& record)
     {
         if (!stands_)
         {
             auto graph = std::make_unique<GraphRecording>(recorded);
             record();
-            graph->finish(mayUpdate ? graph_.get() : nullptr);
+            if (!hasMemory([&] { graph->finish(mayUpdate ? graph_.get() : nullptr); }))
+            {
+                return false;
+            }
             graph_  = std::move(graph);
             stands_ = true;
         }
-        graph_->launch(stream);
+        return hasMemory([&] { graph_->launch(stream); });
     }
 
 private:
+    //! Does work() of a graph. \returns whether there was memory; else the graph does not stand
+    template<class Work>
+    bool hasMemory(const Work& work)
+    {
+        try
+        {
+            work();
+            return true;
+        }
+        catch (const Error& error)
+        {
+            stands_ = false;
+            if (error.code() != ErrorCode::OutOfMemory)
+            {
+                throw;
+            }
+            return false;
+        }
+    }
+
     std::optional<EvaluationArguments> last_;
     std::unique_ptr<GraphRecording> graph_;
     bool stands_ = false; //!< the graph is that of the last arguments

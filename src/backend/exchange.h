@@ -52,6 +52,14 @@ public:
      *
      *  Waits for an evaluation some steps ago. */
     virtual bool needsPlan(void* /*stream*/) { return false; }
+    //! Whether no evaluation has been begun since the last plan; the same on all ranks.
+    virtual bool isUntried() const { return false; }
+    /*! \brief This rank gives up the evaluation at hand: it still sends what devices of others wait for.
+     *
+     *  A device that waits for a message cannot be told, nor can the host that waits for it. What is sent
+     *  makes the forces of those others no numbers. Then the plan is forgotten.
+     *  \returns whether all of it could be sent; else others may wait for ever */
+    virtual bool sendRest() { return true; }
     //! What an evaluation of the last plan sends beside what goes through the hosts.
     virtual SentPerEvaluation sentPerEvaluation() const { return {}; }
 };

@@ -48,7 +48,7 @@ public:
     //! That evaluation has failed: the next one is on host arrays again.
     virtual void leave() = 0;
     /*! \brief Puts an evaluation on arrays in device memory into a stream: as a graph, if it is like
-     *         the one before.
+     *         the one before, and there is memory for a graph.
      *  \param[in] evaluate  does so kernel by kernel, with enter()
      *  \throws Error  as enter() */
     virtual void repeat(const Task<Real>& task, const std::function<void()>& evaluate) = 0;

@@ -51,9 +51,14 @@ namespace farfield
  *  them. Evaluations that are captured into graphs hold on to the plan of the last one that was not,
  *  and nobody looks how far particles have moved when they are replayed: setLocal() and an evaluation
  *  come before that is most of a cell. Of ranks that are threads all may be captured into one graph.
- *  Evaluations that are enqueued do not compare what ranks are given, but those that plan. After an
- *  error of one rank alone, as of its memory, the others may wait for it: end them, or call setLocal()
- *  on all.
+ *  Evaluations that are enqueued do not compare what ranks are given, but those that plan. An error in
+ *  the first evaluation of a plan, as of memory, is one of all ranks, and so are all where messages pass
+ *  through the hosts. In later ones it is one of that rank. A rank that fails among its messages sends
+ *  the rest. The others get forces that are not numbers, and wait() throws on them if they call it before
+ *  they enqueue another evaluation: call setLocal() on all ranks then. The others may wait for ever, and
+ *  have to be ended, if they have enqueued more evaluations; if the rank fails before its first message,
+ *  as of memory for operators in another box, or while it records a graph; if it fails after its last
+ *  message; or if its GPU works no more.
  *
  *  \param[in]     solver   with the device Gpu
  *  \param[in]     x        positions, nm, [n][3], any periodic image, device memory

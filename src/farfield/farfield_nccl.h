@@ -30,7 +30,8 @@ class NcclCommunicator final : public DeviceCommunicator
 public:
     /*! \brief All ranks together.
      *  \param[in] host  tells them how to meet
-     *  \throws Error  DeviceFailure: NCCL reports an error, as where two ranks have the same GPU */
+     *  \throws Error  DeviceFailure: NCCL reports an error, as where two ranks have the same GPU. Others
+     *                 may wait in NCCL for the rank that throws */
     explicit NcclCommunicator(Communicator* host) : rank_(host->rank()), size_(host->size())
     {
         ncclUniqueId id     = {};
@@ -75,31 +76,34 @@ public:
     {
         const auto s = static_cast<cudaStream_t>(stream);
         check(ncclGroupStart(), "beginning an exchange");
+        // a group that has been begun is ended, whatever fails in it
+        ncclResult_t first = ncclSuccess;
+        const auto note    = [&](ncclResult_t status)
+        { first = first == ncclSuccess ? status : first; };
         for (int k = 1; k < size_; k++)
         {
             const int to = (rank_ + k) % size_, from = (rank_ + size_ - k) % size_;
             if (sent[to].size > 0)
             {
-                check(ncclSend(static_cast<const char*>(send) + sent[to].begin,
-                               sent[to].size,
-                               ncclChar,
-                               to,
-                               comm_,
-                               s),
-                      "sending");
+                note(ncclSend(static_cast<const char*>(send) + sent[to].begin,
+                              sent[to].size,
+                              ncclChar,
+                              to,
+                              comm_,
+                              s));
             }
             if (received[from].size > 0)
             {
-                check(ncclRecv(static_cast<char*>(receive) + received[from].begin,
-                               received[from].size,
-                               ncclChar,
-                               from,
-                               comm_,
-                               s),
-                      "receiving");
+                note(ncclRecv(static_cast<char*>(receive) + received[from].begin,
+                              received[from].size,
+                              ncclChar,
+                              from,
+                              comm_,
+                              s));
             }
         }
-        check(ncclGroupEnd(), "ending an exchange");
+        note(ncclGroupEnd());
+        check(first, "exchanging messages");
     }
     bool mayBeCaptured() const override { return true; }
 

@@ -161,8 +161,12 @@ struct Traffic
  *  for threads and deviceId, and the same system, box, request and state. Where that is not so, or what
  *  one rank is given is wrong, the same Error is thrown on all ranks, before anything is computed.
  *  Whatever one rank lacks in the course of a call, memory above all, is an Error on all ranks, too, and
- *  the next call goes on. On GPUs this holds but for evaluations: messages between them cannot be called
- *  back, so only the rank that failed throws, and others may wait for it.
+ *  the next call goes on. So it is with evaluations on device arrays where messages pass through the
+ *  hosts, and with the first one of a plan. In later ones only the rank that failed throws at once. If it
+ *  fails among its messages it sends the rest, and wait() throws on the others if they call it before
+ *  they enqueue another evaluation. The others may wait for ever if they have enqueued more, if the rank
+ *  fails before its first message, as where operators for another box find no memory, or after its last
+ *  one, or if its GPU works no more.
  *
  *  Positions and forces are those of the particles of this rank, and evaluate() returns the part of
  *  this rank: the sums over ranks are the totals of the system. Request::lambda has no meaning. Where

@@ -162,11 +162,27 @@ public:
     //!@{
     //! Whether they are watched for. All ranks together.
     bool isWatched() const { return isWatched_; }
-    void setWatched(bool isWatched) { isWatched_ = isWatched; }
+    void setWatched(bool isWatched)
+    {
+        isWatched_ = isWatched;
+        isSilent_  = isSilent_ && !isWatched;
+    }
+    //! This rank fails without a word, as others may never come to where they would hear it.
+    void failSilently() { isSilent_ = true; }
+    //! Whether it did so since failures are, or were, watched for.
+    bool isSilent() const { return isSilent_; }
     //! This rank has come so far. \throws OtherRankFailed  another has not, and never will
     void confirm()
     {
-        if (const int failed = isWatched_ ? failedAfter(false) : -1; failed >= 0)
+        if (isWatched_)
+        {
+            meet();
+        }
+    }
+    //! Waits for all ranks, be they watched or not. \throws OtherRankFailed  as confirm()
+    void meet()
+    {
+        if (const int failed = failedAfter(false); failed >= 0)
         {
             throw OtherRankFailed(failed);
         }
@@ -223,7 +239,7 @@ private:
 
     Communicator* communicator_;
     long long messages_ = 0, bytes_ = 0;
-    bool isWatched_ = false;
+    bool isWatched_ = false, isSilent_ = false;
     // with room from the start: who has failed may have no memory
     std::vector<size_t> one_;
     std::vector<char> said_, heard_;

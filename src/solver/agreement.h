@@ -53,7 +53,8 @@ struct ErrorReport
  *
  *  The one rule for failures of single ranks: whoever fails says so in place of the next exchange, and all
  *  ranks throw. So none waits for another that has given up. Within such work it is just done.
- *  \throws Error  on all ranks, what the first of those threw where work() threw */
+ *  \throws Error  on all ranks, what the first of those threw where work() threw; on this one alone if it
+ *                 was to fail silently */
 template<class Work>
 auto together(Ranks* ranks, const Work& work) -> decltype(work())
 {
@@ -93,6 +94,10 @@ auto together(Ranks* ranks, const Work& work) -> decltype(work())
     }
     catch (const Error& error)
     {
+        if (ranks->isSilent())
+        {
+            throw;
+        }
         report = ErrorReport(error);
         failed = ranks->failedAfter(true);
     }

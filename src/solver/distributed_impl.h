@@ -85,15 +85,21 @@ private:
 
     //! Has all ranks make what evaluates, which none of them has if one cannot.
     std::unique_ptr<Evaluator<Real>> evaluatorOfAll();
-    //! What evaluate() does, if need be together.
+    //! What evaluate() does, of all ranks together.
     Totals evaluation(const Task<Real>& task);
     //! That particles were dealt out.
     void checkLocal() const;
     //! That an evaluation of this rank has not failed, as others do not know of it.
     void checkNotFailed() const;
-    //! Does what the other ranks do not hear of if it fails.
+    /*! \brief Does a part of an evaluation. Whoever fails sends what GPUs of others wait for, and says so.
+     *  \param[in] allHear  whether the others hear of it, from their hosts; the same on all ranks */
     template<class Work>
-    void alone(const Work& work);
+    auto evaluating(bool allHear, const Work& work) -> decltype(work());
+    //! Whether hosts meet in the next evaluation on device arrays; the same on all ranks.
+    bool doHostsMeet() const
+    {
+        return hostsPassMessages() || !isPlanned() || exchange_->isUntried();
+    }
     //! Whether exchanges are planned for the operators that there are, and these for the system.
     bool isPlanned() const;
     //! Makes the operators those of a box, as far as this rank can by itself. \returns what is left to do
@@ -146,7 +152,7 @@ private:
     OwnParticles<Real> own_;
     bool hasLocal_          = false; //!< whether own_ are particles of system_
     long long plannedBuild_ = 0;     //!< of the operators that exchanges are planned for
-    //! This rank has failed in an evaluation on device arrays, which others do not know.
+    //! This rank has failed in an evaluation, which others do not know.
     bool hasFailed_ = false;
     Traffic traffic_;
 };

@@ -116,17 +116,14 @@ void DistributedSolver<Real>::Impl::setLocal(const int* index, int count)
 template<class Real>
 Totals DistributedSolver<Real>::Impl::evaluate(const Task<Real>& task)
 {
-    // messages between GPUs may be under way where one of them fails: others cannot be told
-    return evaluator_->gpu() == nullptr ? together([&] { return evaluation(task); })
-                                        : evaluation(task);
+    return evaluating(true, [&] { return evaluation(task); });
 }
 
 template<class Real>
 Totals DistributedSolver<Real>::Impl::evaluation(const Task<Real>& task)
 {
-    const auto scope     = evaluator_->makeCurrent();
     const auto positions = [&] { return task.x; };
-    together([&] { makeReady(task, positions); });
+    makeReady(task, positions);
     if (sums_.charged == 0)
     {
         std::fill_n(task.forces, task.request.replaceForces ? 3 * own_.index.size() : 0, Real(0));
@@ -137,21 +134,19 @@ Totals DistributedSolver<Real>::Impl::evaluation(const Task<Real>& task)
     Totals totals;
     std::vector<double> field(ranks_.size()),
             fields(field.size()); // no memory once forces are there
-    alone([&]
-          { evaluator_->times().evaluation(evaluator_->backend(), [&] { totals = run(task); }); });
+    evaluator_->times().evaluation(evaluator_->backend(), [&] { totals = run(task); });
     countTraffic(messages, bytes);
     ranks_.gatherOne(evaluator_->backend().cappedFields(), &field, &fields);
     if (!areFieldsAsMeasured(fields))
     {
-        const auto chosenAgain = [&]
+        const auto renew = [&]
         {
             const Mat3 box = checkedBox(task.box, options_.boundary);
             chooseAndLocate(task.x, positions, box, Why::OtherForces);
             evaluator_->times().add(Stage::Sort, [&] { plan(); });
             return true;
         };
-        const auto renew = [&] { return together(chosenAgain); };
-        alone([&] { evaluator_->runAgain(task, own_.count(), renew, run, &totals); });
+        evaluator_->runAgain(task, own_.count(), renew, run, &totals);
     }
     return totals;
 }
@@ -177,13 +172,12 @@ void DistributedSolver<Real>::Impl::enqueue(const Task<Real>& task)
     {
         partition_.forget(); // on all ranks alike
     }
-    Need need = Need::Plan;
-    alone(
-            [&]
-            {
-                gpu.await(task.stream);
-                need = isPlanned() ? needOf(box) : Need::Plan;
-            });
+    const Need need = evaluating(doHostsMeet(),
+                                 [&]
+                                 {
+                                     gpu.await(task.stream);
+                                     return isPlanned() ? needOf(box) : Need::Plan;
+                                 });
     if (need != Need::Nothing)
     {
         // all ranks, which have the same box and system, and have forgotten the plan together
@@ -195,7 +189,7 @@ void DistributedSolver<Real>::Impl::enqueue(const Task<Real>& task)
         };
         together([&] { makeReady(task, positions); });
     }
-    alone([&] { evaluator_->pipeline().enqueue(task); });
+    evaluating(doHostsMeet(), [&] { evaluator_->pipeline().enqueue(task); });
     countTraffic(ranks_.messages(), ranks_.bytes());
 }
 
@@ -288,15 +282,33 @@ void DistributedSolver<Real>::Impl::checkNotFailed() const
 
 template<class Real>
 template<class Work>
-void DistributedSolver<Real>::Impl::alone(const Work& work)
+auto DistributedSolver<Real>::Impl::evaluating(bool allHear, const Work& work) -> decltype(work())
 {
+    const auto own = [&]
+    {
+        const auto scope = evaluator_->makeCurrent();
+        try
+        {
+            return work();
+        }
+        catch (...)
+        {
+            // before it is said: others hear it when their GPUs have come to an end
+            if (!exchange_->sendRest() || !ranks_.isWatched())
+            {
+                hasFailed_ = true;
+                ranks_.failSilently();
+            }
+            throw;
+        }
+    };
     try
     {
-        work();
+        return allHear ? together(own) : own();
     }
     catch (...)
     {
-        hasFailed_ = true;
+        exchange_->sendRest(); // nothing, of those that have heard of it: they forget the plan, too
         throw;
     }
 }

@@ -6,28 +6,53 @@
 /*! \file
  *  \brief Memory of the device, and page-locked memory of the host, that run out.
  *
- *  The linker gives calls of cudaMalloc() and cudaMallocHost() to the functions here (--wrap). What
- *  the libraries of CUDA allocate for themselves does not fail.
+ *  The linker gives calls of cudaMalloc(), cudaHostAlloc() and cudaGraphInstantiate() to the functions
+ *  here (--wrap). In C++ cudaMallocHost() is an inline function that calls cudaHostAlloc(). What the
+ *  libraries of CUDA allocate for themselves does not fail.
  */
 #include <cuda_runtime_api.h>
 
+#include <array>
+#include <memory>
+#include <vector>
+
 #include "backend/gpu_backend.h"
+#include "device_caller.h"
+#include "device_messages.h"
 #include "failing_allocations.h"
+#include "in_process_ranks.h"
+
+//! Graphs that were to be made while there was no memory for any; -1: there is.
+static int g_graphsRefused = -1;
 
 extern "C"
 {
     cudaError_t __real_cudaMalloc(void** pointer, size_t size);
-    cudaError_t __real_cudaMallocHost(void** pointer, size_t size);
+    cudaError_t __real_cudaHostAlloc(void** pointer, size_t size, unsigned int flags);
+    cudaError_t __real_cudaGraphInstantiate(cudaGraphExec_t* run,
+                                            cudaGraph_t graph,
+                                            unsigned long long flags);
 
     cudaError_t __wrap_cudaMalloc(void** pointer, size_t size)
     {
         const bool fails = farfield::test::isArmed() && farfield::test::isTurnToFail();
         return fails ? cudaErrorMemoryAllocation : __real_cudaMalloc(pointer, size);
     }
-    cudaError_t __wrap_cudaMallocHost(void** pointer, size_t size)
+    cudaError_t __wrap_cudaHostAlloc(void** pointer, size_t size, unsigned int flags)
     {
         const bool fails = farfield::test::isArmed() && farfield::test::isTurnToFail();
-        return fails ? cudaErrorMemoryAllocation : __real_cudaMallocHost(pointer, size);
+        return fails ? cudaErrorMemoryAllocation : __real_cudaHostAlloc(pointer, size, flags);
+    }
+    cudaError_t __wrap_cudaGraphInstantiate(cudaGraphExec_t* run,
+                                            cudaGraph_t graph,
+                                            unsigned long long flags)
+    {
+        if (g_graphsRefused >= 0)
+        {
+            g_graphsRefused++;
+            return cudaErrorMemoryAllocation;
+        }
+        return __real_cudaGraphInstantiate(run, graph, flags);
     }
 }
 
@@ -56,6 +81,193 @@ struct HelpedFloatFft : MemoryKind<float, M2lEngine::Fft, Device::Gpu>
         return { 0 };
     }
 };
+
+//! Which arrays an evaluation of ranks has, and how its messages pass.
+enum class RankKind
+{
+    HostArrays,           //!< through the hosts
+    DeviceArrays,         //!< likewise
+    HostArraysOwnMessages //!< by a DeviceCommunicator
+};
+
+//! Of two ranks that share a GPU, and have half of the particles each.
+class HalfOnDevice
+{
+public:
+    HalfOnDevice(RankKind kind, Communicator* communicator) :
+        onDevice_(kind == RankKind::DeviceArrays), system_(60), messages_(communicator),
+        solver_(options(),
+                communicator,
+                kind == RankKind::HostArraysOwnMessages ? &messages_ : nullptr),
+        deviceX_(90), deviceForces_(90)
+    {
+        for (int i = communicator->rank(); i < system_.n; i += 2)
+        {
+            index_.push_back(i);
+            x_.insert(x_.end(), system_.x.begin() + 3 * i, system_.x.begin() + 3 * i + 3);
+        }
+        deviceX_.put(x_);
+        solver_.setSystem(
+                { system_.n, system_.q.data(), system_.offsets.data(), system_.partners.data() });
+        solver_.setLocal(index_.data(), static_cast<int>(index_.size()));
+        solver_.prepare(x_.data(), box_.data());
+    }
+    //! Writes over forces.
+    void evaluate()
+    {
+        Request request;
+        request.replaceForces = true;
+        if (!onDevice_)
+        {
+            solver_.evaluate(x_.data(), box_.data(), forces.data(), request);
+            return;
+        }
+        enqueue(solver_,
+                deviceX_.data(),
+                box_.data(),
+                deviceForces_.data(),
+                request,
+                clock_.stream());
+    }
+    //! Brings them to the host, if they are not there.
+    void fetch()
+    {
+        if (onDevice_)
+        {
+            checkCuda(cudaStreamSynchronize(clock_.stream()), "waiting for the GPU");
+            wait(solver_);
+            forces = deviceForces_.get();
+        }
+    }
+    std::vector<float> forces = std::vector<float>(90, 42);
+
+private:
+    static Options options()
+    {
+        Options options;
+        options.device       = Device::Gpu;
+        options.reproducible = true;
+        options.threads      = 1;
+        options.order        = 1;
+        options.directRange  = 1;
+        options.cellSize     = 0.7;
+        options.accuracy     = 1e-2;
+        options.m2l          = M2lEngine::Fft;
+        options.leastSquares = false;
+        return options;
+    }
+    struct Rows
+    {
+        double rows[3][3];
+        const double (*data() const)[3] { return rows; }
+    };
+
+    bool onDevice_;
+    Case<float> system_;
+    ThroughHosts messages_;
+    DistributedSolver<float> solver_;
+    std::vector<int> index_;
+    std::vector<float> x_;
+    Rows box_ = { { { 2, 0, 0 }, { 0, 2.1, 0 }, { 0, 0, 2.2 } } };
+    DeviceArray<float> deviceX_, deviceForces_;
+    const Clock clock_;
+};
+
+class OutOfDeviceMemoryOfOneRank : public ::testing::TestWithParam<RankKind>
+{
+};
+
+/*! \brief One of two ranks lacks memory for its k-th allocation in the first evaluation of a plan: both throw,
+ *         or neither does, and forces are untouched then; and both go on. */
+TEST_P(OutOfDeviceMemoryOfOneRank, IsAnErrorOfBoth)
+{
+    if (const std::string why = whyUnavailable(Device::Gpu); !why.empty())
+    {
+        GTEST_SKIP() << why;
+    }
+    constexpr int c_poor = 1;
+    std::atomic<int> failures{ 0 };
+    std::atomic<bool> isOver{ false };
+    for (long long k = 0; !isOver; k++)
+    {
+        SCOPED_TRACE("allocation " + std::to_string(k));
+        std::array<std::atomic<bool>, 2> failed{};
+        const auto run = [&](Communicator& communicator)
+        {
+            const int me = communicator.rank();
+            HalfOnDevice half(GetParam(), &communicator);
+            isTrueOnAll(&communicator, true);
+            bool hasFailed = false;
+            if (me == c_poor)
+            {
+                isOver = !withFailure(k, Mode::Once, &hasFailed, [&] { half.evaluate(); });
+            }
+            else
+            {
+                t_isSpared = true; // and stays so, as the other may still be at work
+                try
+                {
+                    half.evaluate();
+                }
+                catch (const Error& error)
+                {
+                    hasFailed = true;
+                    EXPECT_EQ(error.code(), ErrorCode::OutOfMemory) << error.what();
+                }
+            }
+            failed[me] = hasFailed;
+            failures += hasFailed ? 1 : 0;
+            if (hasFailed)
+            {
+                EXPECT_EQ(half.forces, std::vector<float>(90, 42));
+                half.evaluate();
+            }
+            half.fetch();
+            HalfOnDevice fresh(GetParam(), &communicator);
+            fresh.evaluate();
+            fresh.fetch();
+            EXPECT_EQ(half.forces, fresh.forces);
+        };
+        ASSERT_NO_THROW(onRanks(2, run));
+        EXPECT_EQ(failed[0], failed[1]);
+    }
+    // A plan makes all room in the memory of the device. Evaluations on host arrays copy positions to
+    // room of their own. On device arrays only page-locked room for messages is new.
+    EXPECT_GT(failures, 0);
+}
+INSTANTIATE_TEST_SUITE_P(Kinds,
+                         OutOfDeviceMemoryOfOneRank,
+                         ::testing::Values(RankKind::HostArrays,
+                                           RankKind::DeviceArrays,
+                                           RankKind::HostArraysOwnMessages));
+
+//! Evaluations that would be one go kernel by kernel, with the same results: nobody misses it.
+TEST(OutOfDeviceMemoryOfGraphs, IsNoError)
+{
+    if (const std::string why = whyUnavailable(Device::Gpu); !why.empty())
+    {
+        GTEST_SKIP() << why;
+    }
+    Options options      = GpuFloat::options();
+    options.reproducible = true;
+    const System system  = rounded<float>(pseudoWater(namedBox("cube", 4.0), 47));
+    const auto forces    = [&](bool isRefused)
+    {
+        Caller<float> caller(system, options);
+        caller.prepare(system);
+        g_graphsRefused = isRefused ? 0 : -1;
+        for (int step = 1; step < 5; step++)
+        {
+            caller.enqueue(forcesAt(step));
+        }
+        const std::vector<Vector> result = caller.forces();
+        EXPECT_TRUE(!isRefused || g_graphsRefused > 0) << "no graph was to be made";
+        g_graphsRefused = -1;
+        return result;
+    };
+    EXPECT_LT(relativeError(forces(true), forces(false)), 1e-6);
+}
+
 using OnDevice = ::testing::Types<FloatFft, FloatHierarchy, DoubleGemm, HelpedFloatFft>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, OutOfMemory, OnDevice);
 

@@ -14,10 +14,6 @@
 #include <memory>
 #include <utility>
 
-#ifdef FARFIELD_TESTS_WITH_NCCL
-#include "farfield/farfield_nccl.h"
-#endif
-
 #include "changing_systems.h"
 #include "device_caller.h"
 #include "device_messages.h"
@@ -30,20 +26,6 @@ namespace test
 {
 namespace
 {
-
-//! How messages pass between GPUs.
-enum class Way
-{
-    Hosts,
-    Nccl,
-    Peers
-};
-
-int gpus()
-{
-    int count = 0;
-    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
-}
 
 /*! \brief Evaluates the states on arrays in device memory, each rank with its particles.
  *  \param[in] replan  the steps before which ranks get their particles again
@@ -70,22 +52,8 @@ std::vector<Evaluation> enqueueOnRanks(const std::vector<System>& states,
             {
                 Options options  = given;
                 options.deviceId = way == Way::Hosts ? -1 : communicator.rank();
-                std::unique_ptr<DeviceCommunicator> between;
-                if (way != Way::Hosts)
-                {
-                    checkCuda(cudaSetDevice(communicator.rank()), "choosing a GPU");
-                }
-                if (way == Way::Peers)
-                {
-                    between = makePeerCommunicator(&communicator);
-                    ASSERT_NE(between, nullptr);
-                }
-                if (way == Way::Nccl)
-                {
-#ifdef FARFIELD_TESTS_WITH_NCCL
-                    between = std::make_unique<NcclCommunicator>(&communicator);
-#endif
-                }
+                const std::unique_ptr<DeviceCommunicator> between = connected(way, &communicator);
+                ASSERT_EQ(between != nullptr, way != Way::Hosts);
                 DistributedSolver<Real> solver(options, &communicator, between.get());
                 solver.restore(state);
                 const Portion<Real> portion(

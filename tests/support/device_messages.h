@@ -9,11 +9,15 @@
 #ifndef FARFIELD_TESTS_DEVICE_MESSAGES_H
 #define FARFIELD_TESTS_DEVICE_MESSAGES_H
 
-#include "farfield/farfield_parallel.h"
+#include "farfield/farfield_cuda.h"
 
 #include <memory>
 #include <utility>
 #include <vector>
+
+#ifdef FARFIELD_TESTS_WITH_NCCL
+#include "farfield/farfield_nccl.h"
+#endif
 
 #include "on_device.h"
 
@@ -21,6 +25,41 @@ namespace farfield
 {
 namespace test
 {
+
+//! How messages pass between GPUs.
+enum class Way
+{
+    Hosts,
+    Nccl,
+    Peers
+};
+
+inline int gpus()
+{
+    int count = 0;
+    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+/*! \brief Connects GPUs, of which each rank gets the one with its number. All ranks together.
+ *  \returns null: through the hosts, or there is no such way */
+inline std::unique_ptr<DeviceCommunicator> connected(Way way, Communicator* host)
+{
+    if (way != Way::Hosts)
+    {
+        checkCuda(cudaSetDevice(host->rank()), "choosing a GPU");
+    }
+    if (way == Way::Peers)
+    {
+        return makePeerCommunicator(host);
+    }
+#ifdef FARFIELD_TESTS_WITH_NCCL
+    if (way == Way::Nccl)
+    {
+        return std::make_unique<NcclCommunicator>(host);
+    }
+#endif
+    return nullptr;
+}
 
 //! Through the hosts, where ranks share a GPU, too.
 class ThroughHosts final : public DeviceCommunicator
