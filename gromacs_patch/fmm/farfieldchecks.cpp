@@ -195,15 +195,16 @@ void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler*
     }
 }
 
-int findBadPosition(ArrayRef<const RVec> x)
+bool isBadPosition(const RVec& x)
 {
     // The comparisons are false for NaN
-    const auto isBad = [](const RVec& xi)
-    {
-        return !(std::abs(xi[XX]) < c_maxCoordinate && std::abs(xi[YY]) < c_maxCoordinate
-                 && std::abs(xi[ZZ]) < c_maxCoordinate);
-    };
-    const auto found = std::find_if(x.begin(), x.end(), isBad);
+    return !(std::abs(x[XX]) < c_maxCoordinate && std::abs(x[YY]) < c_maxCoordinate
+             && std::abs(x[ZZ]) < c_maxCoordinate);
+}
+
+int findBadPosition(ArrayRef<const RVec> x)
+{
+    const auto found = std::find_if(x.begin(), x.end(), isBadPosition);
     return found == x.end() ? -1 : static_cast<int>(found - x.begin());
 }
 

@@ -64,7 +64,9 @@ void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler*
 //! Reports a cell that does not fit into the box; without periodicity the library makes its own.
 void checkCellSize(const FarfieldOptions& options, PbcType pbcType, const matrix box, WarningHandler* wi);
 
-//! Returns the index of the first position that is not finite or far too large, or -1.
+//! Whether a position is not finite or far too large.
+bool isBadPosition(const RVec& x);
+//! Returns the index of the first position that is, or -1.
 int findBadPosition(ArrayRef<const RVec> x);
 
 //! The message for an atom with such a position; \p atom counts from 0.

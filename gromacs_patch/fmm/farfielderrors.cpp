@@ -125,7 +125,8 @@ void rethrowFarfieldError(const farfield::Error& error, const std::string& when,
 void throwForFarfieldPosition(const int atom, const std::string& when)
 {
     GMX_THROW(SimulationInstabilityError(
-            messageStart(when) + formatString("the position of atom %d is not finite.", atom + 1)
+            messageStart(when)
+            + formatString("the position of atom %d is not finite or far too large.", atom + 1)
             + instabilityMessage()));
 }
 

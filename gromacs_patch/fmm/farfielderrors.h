@@ -72,7 +72,7 @@ std::string describeFarfieldError(const farfield::Error& error, const std::strin
                                        const std::string&     when,
                                        const std::string&     deviceOption);
 
-/*! \brief Throws for a position that is not finite.
+/*! \brief Throws for a position that is not finite or far too large.
  *
  * \param[in] atom  the atom, from 0, in the order of the topology
  * \param[in] when  what could not be done, to follow "FMM"

@@ -41,8 +41,6 @@
 
 #include "farfieldtopology.h"
 
-#include <cmath>
-
 #include <algorithm>
 #include <iterator>
 #include <numeric>
@@ -55,6 +53,8 @@
 #include "gromacs/utility/gmxassert.h"
 #include "gromacs/utility/listoflists.h"
 #include "gromacs/utility/vec.h"
+
+#include "farfieldchecks.h"
 
 namespace gmx
 {
@@ -363,8 +363,7 @@ int FarfieldParticles::findBadPosition(ArrayRef<const RVec> x) const
     size_t numBad = 0;
     for (size_t i = 0; i < globalAtom_.size(); i++)
     {
-        const RVec& xi = x[homeAtom_.empty() ? i : homeAtom_[i]];
-        if (!(std::isfinite(xi[XX]) && std::isfinite(xi[YY]) && std::isfinite(xi[ZZ])))
+        if (isBadPosition(x[homeAtom_.empty() ? i : homeAtom_[i]]))
         {
             first = numBad == 0 ? globalAtom_[i] : first;
             numBad++;

@@ -122,9 +122,9 @@ public:
      * \returns a pointer that is valid until the next call
      */
     const RVec* positions(ArrayRef<const RVec> x);
-    /*! \brief Returns the global index of the first particle whose position is not finite.
+    /*! \brief Returns the global index of the first particle with a bad position, see isBadPosition().
      *
-     * Returns -1 if there is none, and if no position is finite: then none of them is the cause.
+     * Returns -1 if there is none, and if all positions are bad: then none of them is the cause.
      *
      * \param[in] x  positions of the home atoms
      */

@@ -54,6 +54,18 @@ def expect_the_error(status, text):
     assert 0 < status < 124, text[-3000:]
 
 
+def test_a_position_on_one_rank_is_called_a_blow_up(work, salt_water):
+    with_fast_ion(work, salt_water)
+    done = simulation.mdrun(work, "bad", ["-nb", "cpu"], ntmpi=1, time_limit=SOON)
+    expect_the_error(done.status, done.text)
+    words = " ".join(done.text.split())
+    # The ion is the last atom: by its number in the topology, from 1
+    atoms = len(systems.read_gro(salt_water.conf).x)
+    assert f"the position of atom {atoms} is not finite or far too large." in words
+    assert "The simulation has blown up, or its coordinates were bad from the start." in words
+    assert "fmm-farfield-" not in words.split("stopped at step 1: ")[1]
+
+
 def test_a_position_of_one_of_four_threads(work, salt_water):
     with_fast_ion(work, salt_water)
     done = simulation.mdrun(work, "bad", ["-nb", "cpu"], ntmpi=4, ntomp=1, time_limit=SOON)
