@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "backend/gpu_backend.h"
-#include "ranks/awaited_messages.h"
+#include "parallel/awaited_messages.h"
 #include "ranks/device_ghosts.h"
 #include "ranks/shared_multipoles.h"
 #include "ranks/staged_communicator.h"

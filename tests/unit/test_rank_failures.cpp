@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "in_process_ranks.h"
-#include "ranks/awaited_messages.h"
+#include "parallel/awaited_messages.h"
 #include "solver/agreement.h"
 
 namespace farfield

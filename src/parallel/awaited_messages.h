@@ -4,8 +4,8 @@
 /*! \file
  *  \brief Messages between devices, and how many of an evaluation are still to come.
  */
-#ifndef FARFIELD_KERNELS_RANKS_AWAITED_MESSAGES_H
-#define FARFIELD_KERNELS_RANKS_AWAITED_MESSAGES_H
+#ifndef FARFIELD_PARALLEL_AWAITED_MESSAGES_H
+#define FARFIELD_PARALLEL_AWAITED_MESSAGES_H
 
 #include <algorithm>
 
