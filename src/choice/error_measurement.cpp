@@ -246,9 +246,9 @@ MeasuredError ErrorMeasurement<Real>::measureAt(const Places& places, const Mat3
         return {};
     }
     // pairs are the same ones wherever the grid lies: what differs is the order of their sum
-    const bool isSum               = isSumOfPairs() && !places.exact.empty();
-    const long long count          = isSum ? 0 : charges_->charged();
-    const int positions            = isSum ? 2 : positionsToMeasure(places);
+    const bool isSum      = isSumOfPairs() && !places.exact.empty();
+    const long long count = isSum ? 0 : charges_->charged();
+    const int positions   = isSum ? 2 : positionsToMeasure(places);
     // those that act are counted; ChargeSet::areFew() counts all, as for the sums over all pairs
     const int corners              = static_cast<int>(std::min<long long>(
             count, charges_->acting() <= c_fewParticles ? c_corners : c_fewCorners));
