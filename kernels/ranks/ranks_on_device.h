@@ -148,7 +148,7 @@ public:
     }
     /*! \brief Whether particles of any rank had moved so far some evaluations ago that it is time for a
      *         plan; the same on all ranks.
-     *  \throws Error  DeviceFailure: they had moved too far, on all ranks */
+     *  \throws Error  InvalidArgument: they had moved too far, on all ranks */
     bool needsPlan()
     {
         if (evaluations_ < c_lag)
@@ -201,9 +201,10 @@ private:
                         "next evaluation.");
             }
             throw Error(
-                    ErrorCode::DeviceFailure,
-                    "Particles moved by most of a cell within few evaluations. The forces since "
-                    "then are not numbers. Call setLocal() when positions jump.");
+                    ErrorCode::InvalidArgument,
+                    "Particles moved by most of a cell within few evaluations, without a call of "
+                    "setLocal() between them. The forces since then are not numbers.",
+                    "positions");
         }
     }
 

@@ -147,7 +147,7 @@ FARFIELD_EXPORT bool mayUpdateGraphs(const CoulombSolver<Real>& solver);
 
 /*! \brief Waits for the last evaluation that was enqueued or replayed and returns its totals.
  *  \throws Error  InvalidArgument: a position was not finite, or particles have moved so far that
- *                 forces are not numbers (on several ranks DeviceFailure); DeviceFailure */
+ *                 forces are not numbers; DeviceFailure */
 template<class Real>
 FARFIELD_EXPORT Totals wait(CoulombSolver<Real>& solver);
 

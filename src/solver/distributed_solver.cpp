@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "cells/position_error.h"
 #include "evaluation/input_check.h"
 #include "evaluation/memory_errors.h"
 #include "solver/ranks_check.h"
@@ -428,9 +429,7 @@ bool DistributedSolver<Real>::Impl::locate(const Real* x, const Mat3& box)
     const int lost          = exchange_->locate(own_, x, d, box);
     if (lost >= 0)
     {
-        throw Error(ErrorCode::InvalidArgument,
-                    "The position of particle " + std::to_string(own_.index[lost])
-                            + " is not finite or lies more than a billion cells outside the box.");
+        throw positionError<Real>("particle", own_.index[lost], nullptr);
     }
     return exchange_->haveLeftPlan(d);
 }

@@ -311,7 +311,7 @@ TEST_F(DeviceRankFailures, DoNotSwallowThatParticlesHaveMovedTooFar)
                 rank->moveFirst(1.1);
                 rank->enqueue();
                 rank->evaluateInNoBox();
-                expectError(ErrorCode::DeviceFailure,
+                expectError(ErrorCode::InvalidArgument,
                             { "most of a cell", "setLocal()" },
                             [&] { rank->wait(); });
                 rank->moveFirst(0);

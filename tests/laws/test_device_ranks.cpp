@@ -324,7 +324,7 @@ TYPED_TEST(DeviceRanks, TellOfParticlesThatHaveMovedTooFar)
     load(single, water);
     evaluate(single, water);
     states[3].positions[0][1] += 1.1 * single.setup().cellSize;
-    expectError(ErrorCode::DeviceFailure,
+    expectError(ErrorCode::InvalidArgument,
                 { "most of a cell", "setLocal" },
                 [&]
                 {
@@ -387,7 +387,7 @@ TYPED_TEST(DeviceRanks, AllKnowOfParticlesThatHaveMovedTooFar)
                     {
                         EXPECT_TRUE(std::isnan(component));
                     }
-                    expectError(ErrorCode::DeviceFailure,
+                    expectError(ErrorCode::InvalidArgument,
                                 { "most of a cell", "setLocal" },
                                 [&]
                                 {

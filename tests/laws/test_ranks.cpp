@@ -407,6 +407,7 @@ TEST(RanksErrors, OfOneRankAreThrownByAll)
                     {
                         const std::lock_guard<std::mutex> lock(mutex);
                         messages.emplace_back(error.what());
+                        EXPECT_STREQ(error.parameter(), "positions");
                     }
                 });
         ASSERT_EQ(messages.size(), 3u);
