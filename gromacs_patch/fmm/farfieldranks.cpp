@@ -100,9 +100,9 @@ void addHelpers(FarfieldRun* run, farfield::Options* options)
     {
         helpers.ids.clear();
         // Not -reprod: it refuses what mdrun computes on a GPU, and others are free only beside such a one
-        helpers.reason = run->integratesMotion ? formatString("nothing is timed with %s = no",
-                                                              farfieldSetting("tune"))
-                                               : "nothing is timed without motion";
+        helpers.reason = run->integratesMotion
+                                 ? formatString("nothing is timed with %s = no", farfieldSetting("tune"))
+                                 : "nothing is timed without motion";
     }
     for (const int id : helpers.ids)
     {
