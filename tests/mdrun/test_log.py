@@ -93,8 +93,7 @@ def share_of_waiting(log):
     table = log[log.index("FMM (farfield) wall-clock time per stage") :].split("\n\n")[0]
     row = re.search(r"^ +Waiting .* (\S+)$", table, re.MULTILINE)
     line = re.search(
-        r"Threads waited for each other for (\d+) % of this time. Other programs use the cores, or fewer threads "
-        r"\(-ntomp\) are as fast.",
+        r"Threads waited for each other for (\d+) % of this time: see 'Slow' in docs/trouble.md of farfield\.",
         table,
     )
     return float(row[1]) if row else None, int(line[1]) if line else None
