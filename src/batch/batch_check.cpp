@@ -98,14 +98,13 @@ void checkOffsets(const int* offsets, int systems)
 
 void checkBoxes(const double* boxes, int systems)
 {
-    constexpr double c_smallest = 1e-6, c_largest = 1e8; // nm, as of a Solver
     for (int s = 0; s < systems; s++)
     {
         const double* const box = boxes + 9 * static_cast<size_t>(s);
         const Mat3 vectors   = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>(box);
         const double longest = vectors.rowwise().norm().maxCoeff();
         // written so that NaN fails
-        if (longest <= c_largest && vectors.rowwise().norm().minCoeff() >= c_smallest
+        if (longest <= c_largestBox && vectors.rowwise().norm().minCoeff() >= c_smallestBox
             && std::abs(vectors.determinant()) > 1e-12 * vectors.rowwise().norm().prod())
         {
             continue;
