@@ -37,7 +37,8 @@ public:
     {
     }
     ErrorCode code() const noexcept { return code_; }
-    //! The member of Options that has to change, as "cellSize"; or "positions"; or empty.
+    //! The member of Options that has to change, as "cellSize"; or "positions"; or "boxes", of a
+    //! batch; or empty.
     const char* parameter() const noexcept { return parameter_; }
 
 private:
