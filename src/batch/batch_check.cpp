@@ -38,12 +38,7 @@ template<class Real>
 void checkBatchOptions(const BatchOptions& options)
 {
     Options shared;
-    shared.coulombConstant = options.coulombConstant;
-    shared.accuracy        = options.accuracy;
-    shared.boundary        = options.boundary;
-    shared.device          = options.device;
-    shared.deviceId        = options.deviceId;
-    shared.threads         = options.threads;
+    detail::forSharedOptions(shared, options, [](auto& to, const auto& from) { to = from; });
     checkOptions<Real>(shared);
     if (options.boundary == Boundary::Slab)
     {

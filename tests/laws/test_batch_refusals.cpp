@@ -108,6 +108,24 @@ TEST(BatchOptions, HaveNoGpuWithoutCuda)
 }
 #endif
 
+//! Members that both have have the same defaults, and those of a Solver are taken over.
+TEST(BatchOptions, AreThoseOfASolverWhereBothHaveThem)
+{
+    const auto expectEqual = [](const auto& a, const auto& b) { EXPECT_EQ(a, b); };
+    Options solver;
+    BatchOptions batch;
+    detail::forSharedOptions(solver, batch, expectEqual);
+    solver.coulombConstant = 1;
+    solver.accuracy        = 1e-6;
+    solver.boundary        = Boundary::Open;
+    solver.device          = Device::Cpu;
+    solver.deviceId        = 3;
+    solver.threads         = 2;
+    batch                  = batchOptions(solver);
+    detail::forSharedOptions(solver, batch, expectEqual);
+    EXPECT_EQ(batch.channels, BatchOptions().channels);
+}
+
 TEST(BatchOptions, AreCheckedByName)
 {
     const auto refuse = [](ErrorCode code, const char* word, const auto& change)
