@@ -98,6 +98,14 @@ double now()
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+//! Whether what is put into a stream is recorded
+bool isCaptured(const cudaStream_t stream)
+{
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    checkCuda(cudaStreamIsCapturing(stream, &status), "asking whether a graph is recorded");
+    return status != cudaStreamCaptureStatusNone;
+}
+
 } // namespace
 
 std::string obstacleToCopies(const int device, const int other)
@@ -193,6 +201,24 @@ public:
     //! After a search: puts the FMM on the other device, if it is the turn of that one
     void continueTrial(int64_t step);
 
+    /*! \brief Waits for graphs of steps, which run in streams of this rank's device.
+     *
+     * The library waits for the device of its solver, and what a graph has there is not in streams of it.
+     */
+    void waitForGraphs() const
+    {
+        if (isMoved_)
+        {
+            checkCuda(cudaDeviceSynchronize(), "waiting for FMM");
+        }
+    }
+    //! As farfield::wait()
+    farfield::Totals wait() const
+    {
+        waitForGraphs();
+        return farfield::wait(solver());
+    }
+
     FarfieldRanks& ranks_;
     //! The forces are what a step waits for: FMM goes before non-bonded interactions
     DeviceStream stream_;
@@ -201,6 +227,8 @@ public:
 
     //! Whether the coordinates may be anywhere: after a search they may be those of a replica
     bool mayHaveJumped_ = true;
+    //! The step of the last launch
+    int64_t launchedStep_ = 0;
     //! Whether a step that GROMACS has given its graphs up for was launched, not replayed
     bool ranUnrecorded_ = false;
 
@@ -233,7 +261,7 @@ void FarfieldOnDevice::Impl::continueTrial(const int64_t step)
     if (hasJustMoved_)
     {
         // What its device has met in the steps before is told by the solver that computed them
-        (void)farfield::wait(solver());
+        (void)wait();
         ranks_.exchangeSolvers();
         isMoved_ = trial_->isMoved();
     }
@@ -289,6 +317,11 @@ void FarfieldOnDevice::launch(const double             box[DIM][DIM],
     }
     // Coordinates are complete only after the previous forces were used
     xReadyOnDevice->enqueueWaitEvent(impl_->stream_);
+    // Steps between this launch and the one before were graphs, with what the solver may replace now
+    if (std::exchange(impl_->launchedStep_, request.step) + 1 < request.step && !isCaptured(stream))
+    {
+        impl_->waitForGraphs();
+    }
     farfield::Request complete = request;
     complete.replaceForces     = true;
     complete.mayHaveJumped     = std::exchange(impl_->mayHaveJumped_, false);
@@ -339,7 +372,7 @@ bool FarfieldOnDevice::recordingsMayBeUpdated() const
 
 farfield::Totals FarfieldOnDevice::wait()
 {
-    const farfield::Totals totals = farfield::wait(impl_->solver());
+    const farfield::Totals totals = impl_->wait();
     checkCuda(cudaStreamSynchronize(impl_->stream_.stream()), "waiting for FMM");
     return totals;
 }
