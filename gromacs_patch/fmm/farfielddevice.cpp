@@ -329,7 +329,7 @@ void chooseOtherGpus(const FarfieldNode& node, const int numAtoms, FarfieldRun* 
 {
     const bool isDistributed = run->ranks != nullptr;
     run->helpers             = chooseHelpers(run->device, node, numAtoms, isDistributed);
-    run->move                = chooseMove(run->device, node, isDistributed, !run->isRerun, &run->helpers);
+    run->move = chooseMove(run->device, node, isDistributed, !run->isRerun, &run->helpers);
 }
 
 std::string reasonForUpdateOnHost(const SimulationWorkload* simulationWork, const gmx_mtop_t& mtop)

@@ -253,7 +253,10 @@ void FarfieldOnDevice::Impl::continueTrial(const int64_t step)
     if (ranks_.otherSolver() == nullptr)
     {
         trial_.reset();
-        elsewhere_.reset();
+        if (!isMoved_)
+        {
+            elsewhere_.reset();
+        }
         return;
     }
     trial_->noteSearch(step, now());

@@ -163,7 +163,15 @@ public:
         setParticles(particles, solver_.get());
         if (other_)
         {
-            setParticles(particles, other_.get());
+            try
+            {
+                setParticles(particles, other_.get());
+            }
+            catch (const farfield::Error&)
+            {
+                // As of memory on that GPU; the particles themselves are those of solver()
+                dropOtherSolver();
+            }
         }
     }
 

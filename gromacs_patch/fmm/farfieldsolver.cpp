@@ -160,6 +160,7 @@ void FarfieldSolver::prepareOther(const real* positions, const BoxRows& box)
     farfield::Solver<real>* other = ranks_->otherSolver();
     if (other == nullptr)
     {
+        dropTrial(formatString("GPU %d cannot hold the particles", run_.move.id));
         return;
     }
     try
