@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "expansions/force_output.cuh"
+#include "farfield/farfield_cuda.h"
 #include "runtime/devices.h"
 #include "runtime/load.cuh"
 

@@ -19,6 +19,7 @@
 #include "cells/cell_shape.h"
 #include "device_caller.h"
 #include "evaluation/evaluator.h"
+#include "moving_water.h"
 #include "plan/near_field_shares.h"
 #include "test_support.h"
 
@@ -28,10 +29,6 @@ namespace test
 {
 namespace
 {
-
-//! Relative RMS difference of forces that are added up in another order.
-template<class Real>
-constexpr double c_sameForces = sizeof(Real) == 4 ? 1e-5 : 1e-12;
 
 template<class Config>
 class NearFieldHelping : public ConfiguredTest<Config>
@@ -94,19 +91,7 @@ protected:
         load(alone, system);
         expectSame(result, evaluate(alone, system), system);
     }
-    //! Water of some 2 000 particles, somewhat moved.
-    static System waterAt(const std::string& box, int step)
-    {
-        System water = pseudoWater(namedBox(box, 20.0), 31);
-        for (int i = 0; i < water.size(); ++i)
-        {
-            for (int k = 0; k < 3; ++k)
-            {
-                water.positions[i][k] += 0.001 * step * std::sin(0.01 * (i / 3) + k);
-            }
-        }
-        return rounded<Real>(water);
-    }
+    static System waterAt(const std::string& box, int step) { return movingWater<Real>(box, step); }
 
 private:
     bool before_ = false;
