@@ -409,14 +409,13 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                 {
                     impl->run_.bondedOnHost = setup.wallCycle;
                 }
-                impl->run_.helpers = chooseHelpers(impl->run_.device,
-                                                   { setup.availableDevices,
-                                                     setup.assignedDevices,
-                                                     setup.devicesAreSelected,
-                                                     setup.rankOnNode,
-                                                     setup.ranksOnNode },
-                                                   impl->mtop_->natoms,
-                                                   impl->run_.ranks != nullptr);
+                chooseOtherGpus({ setup.availableDevices,
+                                  setup.assignedDevices,
+                                  setup.devicesAreSelected,
+                                  setup.rankOnNode,
+                                  setup.ranksOnNode },
+                                impl->mtop_->natoms,
+                                &impl->run_);
                 impl->checkRanks();
             });
 

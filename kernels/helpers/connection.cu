@@ -4,10 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "farfield/farfield.h"
+#include "farfield/farfield_cuda.h"
 
 #include "base/host_device.h"
-#include "helpers/links.h"
 #include "runtime/device.h"
 #include "runtime/devices.h"
 
