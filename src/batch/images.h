@@ -19,7 +19,7 @@ namespace farfield
 //! A number of images that is refused: memory and time of a box that is far too flat or too long.
 constexpr double c_mostImages = 1 << 27;
 
-//! \throws Error  InvalidArgument: more than c_mostImages are within the cut-off around the box
+//! \throws Error  InvalidArgument, of boxes: more than c_mostImages are within the cut-off around the box
 void checkImages(const ReducedBox& box, double cutoff, int n);
 /*! \brief Distances below this are rounding of coordinates within the cut-off around the box, nm.
  *  \param[in] epsilon  of the caller's coordinates */

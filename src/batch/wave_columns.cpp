@@ -35,9 +35,13 @@ void WaveColumns::find(const Mat3& waves, double cutoff)
     const double all             = (1.0 + most[0]) * (1.0 + most[1]) * (1.0 + most[2]);
     if (!(all < c_mostWaves))
     {
-        throw Error(ErrorCode::InvalidArgument,
-                    "needs " + text(all) + " waves, more than " + text(c_mostWaves)
-                            + ": its box is too flat or too long, or its charges too narrow.");
+        throw Error(
+                ErrorCode::InvalidArgument,
+                "needs " + text(all) + " waves, more than " + text(c_mostWaves)
+                        + ": its box is too flat or too long, or its charges too narrow. Check "
+                          "its box vectors, and smearing and waveCutoff of Gaussian charges; or "
+                          "use a Solver for point charges.",
+                "boxes");
     }
     count = 0;
     range = { 0, 0, 0 };

@@ -152,7 +152,6 @@ protected:
     }
 };
 
-using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 TYPED_TEST_SUITE(OtherDevice, GpuConfigurations);
 
 //! Evaluations one by one, and graphs that are launched where the caller is, through changes of the box.

@@ -78,6 +78,8 @@ struct GpuDouble : Configuration<double, Device::Gpu>
 {
 };
 
+//! Those on a GPU; only builds with CUDA can run them.
+using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 #ifdef FARFIELD_TESTS_WITH_CUDA
 //! The configurations of this build.
 using Configurations = ::testing::Types<CpuFloat, CpuDouble, GpuFloat, GpuDouble>;
