@@ -25,7 +25,7 @@ namespace
 {
 
 //! Changes with the meaning of the array.
-constexpr double c_version = 10;
+constexpr double c_version = 11;
 //! Version and checksum.
 constexpr size_t c_header = 2;
 
