@@ -10,8 +10,8 @@
 
 #include <vector>
 
+#include "choice/chosen_for.h"
 #include "evaluation/charge_set.h"
-#include "plan/discretisation.h"
 
 namespace farfield
 {

@@ -123,11 +123,7 @@ inline std::vector<M2lEngine> enginesOf(Device device)
     {
         return { M2lEngine::Fft, M2lEngine::Hierarchy };
     }
-    return { M2lEngine::Fft,
-             M2lEngine::Hierarchy,
-             M2lEngine::Naive,
-             M2lEngine::Symmetric,
-             M2lEngine::Gemm };
+    return { M2lEngine::Fft, M2lEngine::Hierarchy, M2lEngine::Symmetric, M2lEngine::Gemm };
 }
 
 //! Skips the tests of configurations whose device is absent.
