@@ -53,8 +53,8 @@ public:
                 double accuracy,
                 int realSize);
 
-    //! Whether the sum takes less than about a twentieth of a second of one core, or a tenth where
-    //! the accuracy of double precision is judged.
+    //! Whether the sum takes less than about a tenth of a second of one core; half of that in single
+    //! precision, and less at low accuracies.
     bool areCheap() const;
     //! Predicted, ns of one core.
     double cost() const { return cost_; }
