@@ -17,12 +17,12 @@ double shapeRatio(const Mat3& edges, int ws)
     {
         for (int z : { -1, 1 })
         {
-            diagonal = std::max(diagonal, (edges.transpose() * Vec3(1, y, z)).norm());
+            diagonal = std::max(diagonal, (edges.transpose() * Vec3(1, y, z)).squaredNorm());
         }
     }
     double nearest = std::numeric_limits<double>::max();
     const int r    = ws + 1;
-    for (int x = -r; x <= r; x++)
+    for (int x = 0; x <= r; x++) // opposite ones are as far
     {
         for (int y = -r; y <= r; y++)
         {
@@ -30,12 +30,12 @@ double shapeRatio(const Mat3& edges, int ws)
             {
                 if (std::max({ std::abs(x), std::abs(y), std::abs(z) }) == r)
                 {
-                    nearest = std::min(nearest, (edges.transpose() * Vec3(x, y, z)).norm());
+                    nearest = std::min(nearest, (edges.transpose() * Vec3(x, y, z)).squaredNorm());
                 }
             }
         }
     }
-    return diagonal / nearest;
+    return std::sqrt(diagonal) / std::sqrt(nearest);
 }
 
 double transformPenalty(int length)

@@ -315,10 +315,18 @@ std::vector<double> ErrorMeasurement<Real>::exactForces(const Real* x, const Mat
     };
     const bool isSlab = isOpenAlong(options_.boundary, 2) && options_.boundary != Boundary::Open;
     const double thickness = isSlab ? charges_->extent(x)[2] : 0;
+    // of particles that fill a height evenly
+    const double most = isSlab ? std::sqrt(12.0) * charges_->spread(x, options_.boundary) : 0;
     std::optional<ExactForces> images;
     if (options_.boundary != Boundary::Open)
     {
-        images.emplace(options_.boundary, box, thickness, charges_->charged(), int{ sizeof(Real) });
+        // an order that is given may be meant to do better than the accuracy
+        images.emplace(options_.boundary,
+                       box,
+                       ExactForces::Heights{ thickness, std::min(thickness, most) },
+                       charges_->charged(),
+                       options_.order < 0 ? options_.accuracy : c_bestAccuracy<Real>,
+                       int{ sizeof(Real) });
         if (!images->areCheap())
         {
             return {};

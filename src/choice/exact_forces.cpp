@@ -15,20 +15,27 @@ namespace
 {
 
 //! Of one term, ns: of two particles, and of a particle and a wave vector.
-constexpr double c_pairTime = 40, c_waveTime = 4;
+constexpr double c_pairTime = 40, c_waveTime = 2;
 //! The same of a row of images, and of a row of wave vectors.
 constexpr double c_imageRowTime = 5, c_waveRowTime = 60;
 
-//! Both sums end at exp(-s^2) with this s.
-double digits(int realSize)
+//! Both sums end at exp(-s^2) with this s at most.
+double mostDigits(int realSize)
 {
     return realSize == 4 ? 4.8 : 6;
 }
 
-//! Longest time, ns: what remains of a set-up takes twice as long in double precision.
-double longestTime(int realSize)
+//! The same, to tell errors of this size: what is left out is a hundred-thousandth of them.
+double digitsFor(double accuracy, int realSize)
 {
-    return realSize == 4 ? 5e7 : 1e8;
+    return std::min(mostDigits(realSize), std::sqrt(std::log(1e5 / accuracy)));
+}
+
+//! Longest time, ns: what remains of a set-up takes twice as long in double precision. At a lower
+//! accuracy it is that of as many particles, or of more.
+double longestTime(double digits, int realSize)
+{
+    return (realSize == 4 ? 5.3e7 : 1.16e8) * std::pow(digits / mostDigits(realSize), 2);
 }
 
 //! -(1/r) d/dr of erfc(a r)/r.
@@ -147,24 +154,25 @@ struct ExactForces::Sources
 
 ExactForces::ExactForces(Boundary boundary,
                          const Mat3& box,
-                         double thickness,
+                         const Heights& heights,
                          long long charged,
+                         double accuracy,
                          int realSize) :
     isSlab_(boundary == Boundary::Slab),
-    box_(box), digits_(digits(realSize)), longest_(longestTime(realSize))
+    box_(box), digits_(digitsFor(accuracy, realSize)), longest_(longestTime(digits_, realSize))
 {
     const double n = static_cast<double>(charged);
     // that of particles: a plane has some height, too
     const double area = box(0, 0) * box(1, 1);
     const double volume =
-            isSlab_ ? area * std::max(thickness, 0.1 * std::sqrt(area)) : box.determinant();
+            isSlab_ ? area * std::max(heights.most, 0.1 * std::sqrt(area)) : box.determinant();
     // steps of an eighth from one image of each particle within reach to a thousand
     for (double images = 1; images < 1000; images *= 1.125)
     {
         const double splitting = digits_ / std::cbrt(images * volume / (4 * M_PI / 3));
         const double wave      = 2 * digits_ * splitting / (2 * M_PI);
         const double reach     = digits_ / splitting;
-        const double height    = isSlab_ ? 2 * (thickness + reach) : box(2, 2);
+        const double height    = isSlab_ ? 2 * (heights.all + reach) : box(2, 2);
         const double waves     = 4 * M_PI / 3 * wave * wave * wave * area * height / 2;
         // thin boxes have rows without an image in reach
         const double imageRows = (2 * reach / height + 1) * (2 * reach / box(1, 1) + 1);

@@ -30,25 +30,34 @@ struct PointCharges
 /*! \brief An Ewald sum for one box, in double precision, over every pair.
  *
  *  Ewald, Ann. Phys. 369, 253 (1921), doi:10.1002/andp.19213690304, without the energies. Both
- *  parts are carried to exp(-36), for single precision to 1e-10. A net charge has no part in
- *  forces. */
+ *  parts are carried to 1e-5 of the errors that are told by it, or to exp(-36), for single precision to
+ *  1e-10. A net charge has no part in forces. */
 class ExactForces
 {
 public:
+    //! That particles without images along z fill, nm.
+    struct Heights
+    {
+        double all, most; //!< most of them, where some are far from the others
+    };
     /*! \param[in] boundary   of a slab, 1/r is cut off along z, see slab_sums.h
      *  \param[in] box        rows, nm; of a slab the third has no meaning
-     *  \param[in] thickness  of a slab, nm
+     *  \param[in] heights    of a slab
      *  \param[in] charged    number of particles with a charge
-     *  \param[in] realSize   of the forces that are judged, bytes */
+     *  \param[in] accuracy   of the forces that are judged, relative to their RMS
+     *  \param[in] realSize   of these forces, bytes */
     ExactForces(Boundary boundary,
                 const Mat3& box,
-                double thickness,
+                const Heights& heights,
                 long long charged,
+                double accuracy,
                 int realSize);
 
     //! Whether the sum takes less than about a tenth of a second of one core; half of that in single
-    //! precision.
+    //! precision, and less at low accuracies.
     bool areCheap() const;
+    //! Predicted, ns of one core.
+    double cost() const { return cost_; }
 
     /*! \brief The forces, kJ/mol/nm, [n][3].
      *

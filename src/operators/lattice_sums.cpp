@@ -69,7 +69,7 @@ Int3 reach(const Mat3& basis, double radius)
 struct RealSpace
 {
     std::vector<int> slots, opposite; //!< slots of each displacement and of its opposite
-    Matrix values;                    //!< [field][displacement], fields as in Terms
+    Matrix values;                    //!< [displacement][field], fields as in StrainedHarmonics
 };
 
 RealSpace realSpace(const Grid& grid,
@@ -103,15 +103,15 @@ RealSpace realSpace(const Grid& grid,
     }
     RealSpace result;
     StrainedHarmonics terms(degree, strainDegree);
-    std::vector<double> radial(degree + 1), slope(degree + 1), out(terms.size());
-    result.values.resize(terms.size(), displacements.size());
+    std::vector<double> radial(degree + 1), slope(degree + 1);
+    result.values.setZero(displacements.size(), terms.size());
     for (size_t d = 0; d < displacements.size(); d++)
     {
-        const Int3& D   = displacements[d];
-        const Vec3 R    = G.transpose() * Vec3(D[0], D[1], D[2]);
-        const double r2 = R.squaredNorm();
-        const bool near = std::max({ std::abs(D[0]), std::abs(D[1]), std::abs(D[2]) }) <= ws;
-        std::fill(out.begin(), out.end(), 0.0);
+        const Int3& D     = displacements[d];
+        const Vec3 R      = G.transpose() * Vec3(D[0], D[1], D[2]);
+        const double r2   = R.squaredNorm();
+        const bool near   = std::max({ std::abs(D[0]), std::abs(D[1]), std::abs(D[2]) }) <= ws;
+        double* const out = result.values.row(d).data();
         result.slots.push_back(grid.slot(D));
         result.opposite.push_back(grid.slot({ -D[0], -D[1], -D[2] }));
         if (r2 == 0)
@@ -129,11 +129,7 @@ RealSpace realSpace(const Grid& grid,
                 power /= r2;
                 slope[l] = -(l + 0.5) * (near ? -gamma.P[l + 1] : gamma.Q[l + 1]) * power;
             }
-            terms.add(R, radial.data(), slope.data(), false, out.data());
-        }
-        for (int f = 0; f < terms.size(); f++)
-        {
-            result.values(f, d) = out[f];
+            terms.add(R, radial.data(), slope.data(), false, out);
         }
     }
     return result;
@@ -171,8 +167,8 @@ void addRealSpace(const Grid& grid,
             const double sign = degreeOf(i) % 2 == 0 ? 1 : -1;
             for (size_t d = 0; d < real.slots.size(); d++)
             {
-                in[real.slots[d]] += real.values(field, d);
-                in[real.opposite[d]] += sign * real.values(field, d);
+                in[real.slots[d]] += real.values(d, field);
+                in[real.opposite[d]] += sign * real.values(d, field);
             }
             transform.forward(in.data(), out.data());
             const WaveSums of(degreeOf(i), out);

@@ -55,34 +55,61 @@ public:
     {
     }
     int fields() const { return harmonics_.size(); }
-    bool isOddInZ(int field) const { return harmonics_.isOddInZ(field); }
+    bool isOddInZ(int field) const { return harmonics_.isOdd(field, 2); }
 
     /*! \brief Sums over images of q_par.
      *  \param[in]  phases  of q_par from cell to cell, along x and y
      *  \param[out] out     [last + 1][fields()] */
     void sum(const Vec3& phases, Matrix* out)
     {
-        const double reach = space_.qMax / (2 * M_PI);
-        const Mat3 edges   = space_.dual.inverse();
-        const int mostX    = static_cast<int>(std::ceil(reach * edges.row(0).norm())) + 1;
-        const int mostY    = static_cast<int>(std::ceil(reach * edges.row(1).norm())) + 1;
+        const Images x(space_, phases, 0), y(space_, phases, 1);
         out->setZero(space_.last + 1, fields());
-        for (int x = -mostX; x <= mostX; x++)
+        for (int i = x.first; i <= x.last; i++)
         {
-            for (int y = -mostY; y <= mostY; y++)
+            for (int k = y.first; k <= y.last; k++)
             {
-                Vec3 q = space_.dual * (Vec3(phases[0], phases[1], 0) + 2 * M_PI * Vec3(x, y, 0));
+                Vec3 q = space_.dual * (Vec3(phases[0], phases[1], 0) + 2 * M_PI * Vec3(i, k, 0));
+                const double part = x.part(i) * y.part(k);
                 for (int j = 0; j <= space_.last; j++)
                 {
                     q[2] = space_.qz(j);
-                    add(q, j, out->row(j).data());
+                    add(q, j, part, out->row(j).data());
                 }
             }
+        }
+        // mirror images double even fields, and cancel the others
+        for (int f = 0; f < fields() && (x.areMirrored || y.areMirrored); f++)
+        {
+            const double sum =
+                    x.ofMirrored(harmonics_.isOdd(f, 0)) * y.ofMirrored(harmonics_.isOdd(f, 1));
+            out->col(f) *= sum;
         }
     }
 
 private:
-    void add(const Vec3& q, int j, double* out)
+    //! Images along an axis of the plane that are summed: half of them where the others mirror these.
+    struct Images
+    {
+        Images(const SlabSpace& space, const Vec3& phases, int axis)
+        {
+            const double reach = space.qMax / (2 * M_PI);
+            const double own   = phases[axis] / (2 * M_PI);
+            const auto isWhole = [](double t) { return std::abs(t - std::round(t)) < 1e-9; };
+            last = static_cast<int>(std::ceil(reach * space.dual.inverse().row(axis).norm())) + 1;
+            areMirrored = space.dual.isDiagonal(1e-10) && isWhole(2 * own);
+            isOwn       = isWhole(own);
+            first       = areMirrored ? static_cast<int>(std::ceil(-own - 1e-9)) : -last;
+        }
+        //! Of an image, in terms of those and their mirror images: the one in the mirror counts once.
+        double part(int i) const { return areMirrored && isOwn && i == first ? 0.5 : 1; }
+        double ofMirrored(bool isOdd) const { return !areMirrored ? 1 : isOdd ? 0 : 2; }
+
+        int first, last;
+        bool areMirrored;
+        bool isOwn; //!< there is an image in the mirror
+    };
+
+    void add(const Vec3& q, int j, double part, double* out)
     {
         const double q2 = q.squaredNorm();
         if (q2 > space_.qMax * space_.qMax)
@@ -91,13 +118,13 @@ private:
         }
         if (q2 < 1e-20)
         {
-            addZero(out);
+            addZero(part, out);
             return;
         }
         const double a         = space_.a;
         const double qPar      = std::hypot(q[0], q[1]);
         const double cut       = (j % 2 ? -1 : 1) * std::exp(-qPar * space_.R);
-        const double transform = 4 * M_PI * std::exp(-q2 / (4 * a * a)) / q2;
+        const double transform = part * 4 * M_PI * std::exp(-q2 / (4 * a * a)) / q2;
         double sign            = 1; // (-i)^l = i^l (-1)^l, over (2l-1)!!
         for (size_t l = 0; l < radial_.size(); l++)
         {
@@ -128,9 +155,9 @@ private:
         }
         harmonics_.addStrain(component, slope_.data(), out);
     }
-    void addZero(double* out) const
+    void addZero(double part, double* out) const
     {
-        const double R2 = space_.R * space_.R;
+        const double R2 = part * space_.R * space_.R;
         out[0] += -2 * M_PI * R2;
         const int n        = coefficientCount(static_cast<int>(radial_.size()) - 1);
         const int strained = (fields() - n) / StrainCount;

@@ -25,51 +25,75 @@ void StrainedHarmonics::add(const Vec3& r,
                             bool dual,
                             double* out)
 {
-    int degree = degrees_[n_ - 1];
+    const int degree   = degrees_[n_ - 1];
+    double* const g[3] = { gradient_.data(),
+                           gradient_.data() + strained_,
+                           gradient_.data() + 2 * static_cast<size_t>(strained_) };
     solidHarmonics(degree, r, u_.data());
     std::fill(gradient_.begin(), gradient_.end(), 0.0);
     for (const DerivativeTerm& t : derivatives_)
     {
-        gradient_[3 * t.from + t.axis] += t.value * u_[t.to];
+        g[t.axis][t.from] += t.value * u_[t.to];
     }
-    for (int i = 0; i < n_; i++)
+    for (int l = 0; l <= degree; l++)
     {
-        out[i] += u_[i] * radial[degrees_[i]];
+        for (int i = l * l; i < (l + 1) * (l + 1); i++)
+        {
+            out[i] += u_[i] * radial[l];
+        }
     }
-    for (int i = 0; i < strained_; i++)
+    for (int l = 0; l <= degrees_[strained_ - 1]; l++)
     {
-        const int l = degrees_[i];
-        double g[3];
         for (int axis = 0; axis < 3; axis++)
         {
-            g[axis] = gradient_[3 * i + axis] * radial[l] + 2 * u_[i] * slope[l] * r[axis];
+            for (int i = l * l; i < (l + 1) * (l + 1); i++)
+            {
+                g[axis][i] = g[axis][i] * radial[l] + 2 * u_[i] * slope[l] * r[axis];
+            }
         }
-        for (int c = 0; c < StrainCount; c++)
+    }
+    for (int c = 0; c < StrainCount; c++)
+    {
+        const int a         = c_strainAxes[c][0];
+        const int b         = c_strainAxes[c][1];
+        const double factor = (a == b ? 1 : 0.5) * (dual ? -1 : 1);
+        const double ofA    = a == b ? r[a] : r[b];
+        const double ofB    = a == b ? -r[2] : r[a];
+        const double *ga = g[a], *gb = a == b ? g[2] : g[b];
+        double* const to = out + n_ + static_cast<size_t>(c) * strained_;
+        for (int i = 0; i < strained_; i++)
         {
-            const int a = c_strainAxes[c][0];
-            const int b = c_strainAxes[c][1];
-            const double d =
-                    (a == b) ? r[a] * g[a] - r[2] * g[2] : 0.5 * (r[a] * g[b] + r[b] * g[a]);
-            out[n_ + c * strained_ + i] += dual ? -d : d;
+            to[i] += factor * (ofA * ga[i] + ofB * gb[i]);
         }
     }
 }
 
 void StrainedHarmonics::addStrain(Strain component, const double* slope, double* out) const
 {
-    for (int i = 0; i < strained_; i++)
+    double* const to = out + n_ + static_cast<size_t>(component) * strained_;
+    for (int l = 0; l <= degrees_[strained_ - 1]; l++)
     {
-        out[n_ + component * strained_ + i] += u_[i] * slope[degrees_[i]];
+        for (int i = l * l; i < (l + 1) * (l + 1); i++)
+        {
+            to[i] += u_[i] * slope[l];
+        }
     }
 }
 
-bool StrainedHarmonics::isOddInZ(int field) const
+bool StrainedHarmonics::isOdd(int field, int axis) const
 {
-    const int i         = coefficientOfField(field);
-    const int l         = degrees_[i];
-    const int component = field < n_ ? -1 : (field - n_) / strained_;
-    const bool mixesZ   = component == StrainXZ || component == StrainYZ;
-    return ((i - l * l + mixesZ) % 2) != 0; // l + m, which the index counts from l^2
+    // along x and y by the multiple of the angle in the plane: a cosine, or for m < 0 a sine
+    const int i       = coefficientOfField(field);
+    const int l       = degrees_[i];
+    const int m       = i - l * l - l;
+    const bool sine   = m < 0;
+    const bool odds[] = { (m % 2 != 0) != sine, sine, (l + m) % 2 != 0 };
+    bool isOdd        = odds[axis];
+    for (const int of : c_strainAxes[field < n_ ? 0 : (field - n_) / strained_])
+    {
+        isOdd = isOdd != (field >= n_ && of == axis);
+    }
+    return isOdd;
 }
 
 void irregularStrain(int degree, const Vec3& D, double* out)

@@ -56,8 +56,8 @@ public:
     void addStrain(Strain component, const double* slope, double* out) const;
 
     int size() const { return n_ + StrainCount * strained_; }
-    //! Whether a field changes its sign where the last component of the argument does.
-    bool isOddInZ(int field) const;
+    //! Whether a field changes its sign where one component of the argument does.
+    bool isOdd(int field, int axis) const;
 
 private:
     int coefficientOfField(int field) const

@@ -23,8 +23,9 @@ constexpr double c_columnsOfProduct = 30;
 //! Displacements of the interaction lists: children of near parents that are not near themselves.
 double displacements(double nearCells)
 {
-    const double width = std::cbrt(nearCells); // 2 ws + 1
-    return std::pow(2 * width + 1, 3) - nearCells;
+    const double width  = std::cbrt(nearCells); // 2 ws + 1
+    const double within = 2 * width + 1;
+    return within * within * within - nearCells;
 }
 
 //! Predicted times of the parts of a step, ns.

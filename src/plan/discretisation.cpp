@@ -212,17 +212,24 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
         const double ratio =
                 shapeRatio(Grid(chooseCells(box, shortest / 16, ws, 1), box).edges(), ws);
         const std::vector<Cells> cells = allCells(task, ws);
+        int mostLevels                 = 1;
+        for (const Cells& c : cells)
+        {
+            mostLevels = std::max(mostLevels, c.levels);
+        }
         for (int order = firstOrder; order <= lastOrder; order++)
         {
             const OperatorKind kind(order, options.leastSquares, box);
+            // errors are in proportion to those of cells of 1 nm
+            std::vector<double> errors(mostLevels + 1);
+            for (int levels = 1; levels <= mostLevels; levels++)
+            {
+                errors[levels] = estimatedError(order, ws, options.leastSquares, 1, ratio, levels);
+            }
             for (const Cells& c : cells)
             {
-                const Work work = c.work.ofOrder(order);
-                const double error =
-                        c.areAllNear
-                                ? c_errorOfNearField
-                                : estimatedError(
-                                        order, ws, options.leastSquares, c.unit, ratio, c.levels);
+                const Work work    = c.work.ofOrder(order);
+                const double error = c.areAllNear ? c_errorOfNearField : errors[c.levels] / c.unit;
                 candidates.push_back({ order,
                                        ws,
                                        c.edge,

@@ -7,6 +7,7 @@
 #include "solver/distributed_impl.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "base/hash.h"
 #include "cells/position_error.h"
@@ -174,12 +175,25 @@ void DistributedSolver<Real>::Impl::enqueue(const Task<Real>& task)
     {
         partition_.forget(); // on all ranks alike
     }
-    const Need need = evaluating(doHostsMeet(),
-                                 [&]
-                                 {
-                                     gpu.await(task.stream);
-                                     return isPlanned() ? needOf(box) : Need::Plan;
-                                 });
+    std::exception_ptr failure; // of operators for this box, which the others build, too
+    const auto lookFor = [&]
+    {
+        gpu.await(task.stream);
+        try
+        {
+            return isPlanned() ? needOf(box) : Need::Plan;
+        }
+        catch (...)
+        {
+            if (isPlanned())
+            {
+                throw;
+            }
+            failure = std::current_exception();
+            return Need::Plan;
+        }
+    };
+    const Need need = evaluating(doHostsMeet(), lookFor);
     if (need != Need::Nothing)
     {
         // all ranks, which have the same box and system, and have forgotten the plan together
@@ -189,7 +203,15 @@ void DistributedSolver<Real>::Impl::enqueue(const Task<Real>& task)
             onHost = gpu.onHost(task.x, own_.count(), task.stream);
             return static_cast<const Real*>(onHost.data());
         };
-        together([&] { makeReady(task, positions); });
+        together(
+                [&]
+                {
+                    if (failure)
+                    {
+                        std::rethrow_exception(failure);
+                    }
+                    makeReady(task, positions);
+                });
     }
     evaluating(doHostsMeet(), [&] { evaluator_->pipeline().enqueue(task); });
     countTraffic(ranks_.messages(), ranks_.bytes());

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "operators/solid_harmonics.h"
+#include "operators/strained_harmonics.h"
 
 namespace farfield
 {
@@ -169,6 +170,35 @@ TEST(M2m, MovesTheCentre)
             translation(p, s) * Eigen::Map<const Eigen::VectorXd>(a.data(), n);
     EXPECT_LT((shifted - Eigen::Map<const Eigen::VectorXd>(moved.data(), n)).norm(),
               1e-12 * shifted.norm());
+}
+
+TEST(StrainedHarmonics, AreEvenOrOddAlongEachAxis)
+{
+    constexpr int c_degree = 5, c_strainDegree = 3;
+    const std::vector<double> radial = { 1, -0.7, 0.4, 0.3, -0.2, 0.1 };
+    const std::vector<double> slope  = { 0.5, 0.2, -0.3, 0.7, 0.1, -0.4 };
+    StrainedHarmonics terms(c_degree, c_strainDegree);
+    const auto at = [&](const Vec3& r)
+    {
+        std::vector<double> values(terms.size(), 0.0);
+        terms.add(r, radial.data(), slope.data(), true, values.data());
+        // as the factor of slabs: of a product of two components
+        terms.addStrain(
+                StrainXZ, std::vector<double>(c_degree + 1, r[0] * r[2]).data(), values.data());
+        return values;
+    };
+    const std::vector<double> values = at(c_source);
+    for (int axis = 0; axis < 3; axis++)
+    {
+        Vec3 mirrored = c_source;
+        mirrored[axis] *= -1;
+        const std::vector<double> ofMirrored = at(mirrored);
+        for (int f = 0; f < terms.size(); f++)
+        {
+            EXPECT_NEAR(ofMirrored[f], terms.isOdd(f, axis) ? -values[f] : values[f], 1e-14)
+                    << "field " << f << ", axis " << axis;
+        }
+    }
 }
 
 TEST(LeastSquares, KeepsWhatIsInItsSpace)
