@@ -11,7 +11,6 @@
 #include "batch/batch_check.h"
 #include "batch/images.h"
 #include "batch/places.h"
-#include "batches/for_many.h"
 
 namespace farfield
 {
@@ -107,9 +106,6 @@ void BatchRound<Real>::layOut(const SystemsOnDevice<Real>& systems,
                               int sets)
 {
     systems_.resize(planned.size());
-    forMany(static_cast<int>(planned.size()),
-            threads_,
-            [&](int k) { systems_[k] = sumsOf(systems, planned[k]); });
     columns_.clear();
     for (auto& blocks : blocks_)
     {
@@ -121,6 +117,7 @@ void BatchRound<Real>::layOut(const SystemsOnDevice<Real>& systems,
     {
         const auto index = static_cast<int>(k);
         SystemSums& s    = systems_[k];
+        s                = sumsOf(systems, planned[k]);
         s.firstTile      = tileCount_;
         s.firstColumn    = static_cast<int>(columns_.size());
         s.firstPhase     = phaseCount_;

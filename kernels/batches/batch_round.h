@@ -35,8 +35,7 @@ template<class Real>
 class BatchRound
 {
 public:
-    //! \param[in] threads  of the host
-    BatchRound(const BatchOptions& options, int threads) : options_(options), threads_(threads) {}
+    explicit BatchRound(const BatchOptions& options) : options_(options) {}
     /*! \brief Computes forces, potentials and totals; waits for the totals.
      *
      *  Forces and potentials of other systems stay as they are.
@@ -81,7 +80,6 @@ private:
     int blockCount(BlockKind kind) const { return static_cast<int>(blocks_[kind].size()); }
 
     BatchOptions options_;
-    int threads_;
     std::vector<SystemSums> systems_;
     std::vector<WaveColumn> columns_;
     std::vector<BlockPart> blocks_[BlockKinds];

@@ -10,7 +10,6 @@
 #include "batch/batch_system.h"
 #include "batch/images.h"
 #include "batches/batch_round.h"
-#include "batches/for_many.h"
 #include "runtime/devices.h"
 
 namespace farfield
@@ -41,8 +40,7 @@ class CudaBatch final : public BatchBackend<Real>
 public:
     explicit CudaBatch(const BatchOptions& options) :
         options_(options), device_(requireUsableGpu(options.deviceId)),
-        threads_(usableThreads(options.threads)), systems_(options, threads_),
-        round_(options, threads_)
+        threads_(usableThreads(options.threads)), systems_(options), round_(options)
     {
     }
 
@@ -157,7 +155,7 @@ private:
                                        double detour) const
     {
         std::vector<PlannedSystem> all(systems.size());
-        const auto plan = [&](int k)
+        for (size_t k = 0; k < systems.size(); k++)
         {
             const int s = systems[k];
             withSystemNamed(s,
@@ -175,8 +173,7 @@ private:
                                 own.waves.find(2 * c_pi * box.inverse.transpose(),
                                                own.plan.waveCutoff);
                             });
-        };
-        forMany(static_cast<int>(systems.size()), threads_, plan);
+        }
         return all;
     }
 

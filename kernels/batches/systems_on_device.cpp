@@ -8,7 +8,6 @@
 
 #include "batch/batch_check.h"
 #include "batch/batch_system.h"
-#include "batches/for_many.h"
 #include "evaluation/input_check.h"
 
 namespace farfield
@@ -64,13 +63,12 @@ void SystemsOnDevice<Real>::takeBoxes(const BatchInput<Real>& input, cudaStream_
     takeToHost(&given_, input.boxes, 9 * static_cast<size_t>(input.systems), stream);
     wait(stream);
     checkBoxes(given_.data(), input.systems);
-    boxes_.assign(input.systems, ReducedBox(Mat3::Identity()));
-    forMany(input.systems,
-            threads_,
-            [&](int s) {
-                boxes_[s] = ReducedBox(
-                        Eigen::Map<const Rows>(given_.data() + 9 * static_cast<size_t>(s)));
-            });
+    boxes_.clear();
+    boxes_.reserve(input.systems);
+    for (int s = 0; s < input.systems; s++)
+    {
+        boxes_.emplace_back(Eigen::Map<const Rows>(given_.data() + 9 * static_cast<size_t>(s)));
+    }
 }
 
 template<class Real>

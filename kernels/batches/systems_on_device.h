@@ -25,9 +25,7 @@ template<class Real>
 class SystemsOnDevice
 {
 public:
-    SystemsOnDevice(const BatchOptions& options, int threads) : options_(options), threads_(threads)
-    {
-    }
+    explicit SystemsOnDevice(const BatchOptions& options) : options_(options) {}
     //! \throws Error  as BatchBackend::take()
     void take(const BatchInput<Real>& input, cudaStream_t stream);
     //! Takes a direction.
@@ -66,7 +64,6 @@ private:
     void sort(cudaStream_t stream);
 
     BatchOptions options_;
-    int threads_;
     std::vector<int> offsets_ = { 0 };
     std::vector<double> given_; //!< boxes of the caller
     std::vector<ReducedBox> boxes_;

@@ -34,7 +34,7 @@ struct BatchOptions
     Device device = Device::Auto;
     //! CUDA device to work on, from 0; -1: the one that is current where the batch is made.
     int deviceId = -1;
-    //! OpenMP threads. On the CPU each takes a system at a time; on a GPU they plan the sums of systems.
+    //! OpenMP threads. On the CPU each takes a system at a time. On a GPU they are not used.
     //! 0: usableThreads().
     int threads = 0;
     /*! \brief Sets of charges at the same places, from 1 to c_mostChannels.
