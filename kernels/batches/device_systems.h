@@ -32,6 +32,17 @@ constexpr int c_chunk = 1024;
 //! Threads of a block of fields.
 constexpr int c_fieldThreads = 64;
 
+//! What blocks of a kernel have.
+enum BlockKind
+{
+    OfParticles,
+    OfTargets,
+    OfFactors,
+    OfWeights,
+    OfFields,
+    BlockKinds
+};
+
 //! A part of a system, the work of a block.
 struct BlockPart
 {
@@ -43,15 +54,20 @@ struct SystemInBox
 {
     int first, n;
     int cells[3];      //!< by which particles are sorted
-    int firstCell;     //!< number of cells of the systems before
+    int firstCell;     //!< see firstCellOf()
     double inverse[9]; //!< fractional coordinates are x inverse
     double strain[9];  //!< rows, of a direction: B' = B strain
 };
 
+//! Numbers of cells do not overlap: n particles have at most twice max(1, n / c_tile).
+FARFIELD_HD int firstCellOf(int system, int firstParticle)
+{
+    return 2 * (system + firstParticle / c_tile);
+}
+
 //! What was found there.
 struct SystemFindings
 {
-    int charged;     //!< particles with a charge
     int badPosition; //!< first particle whose position is not finite; n: there is none
     int badCharge;
     int tooFar;
@@ -79,8 +95,7 @@ struct SystemSums
     int range[3];  //!< largest h, k and l
     int chunks;
     long long firstPhase, firstSum;
-    int firstPairBlock, pairBlocks; //!< whose totals are added up
-    int firstWaveBlock, waveBlocks;
+    int firstBlock[BlockKinds], blocks[BlockKinds];
 };
 
 //! What a block adds to the totals of a system.
@@ -150,17 +165,6 @@ struct BatchSums
     int sets() const { return tangents ? c_tangentSets : 1; }
 };
 
-/*! \brief Fractional coordinates, sums of charges, and the order before sorting.
- *  \param[out] keys      cells of particles, [n]
- *  \param[out] findings  [systems] */
-template<class Real>
-void lookAt(const SystemInBox* systems,
-            int count,
-            bool hasImages,
-            const BatchParticles<Real>& particles,
-            unsigned int* keys,
-            SystemFindings* findings,
-            cudaStream_t stream);
 //! Sorts the order by cells; particles of a cell stay as they are. \returns bytes of work space, with null
 size_t sortByCell(const unsigned int* keys,
                   unsigned int* sortedKeys,
@@ -200,8 +204,6 @@ void findPhases(const BatchSums<Real>& sums,
                 const BlockPart* blocks,
                 int count,
                 cudaStream_t stream);
-//! Warps of all structure factors of a system.
-int warpsOfFactors(const SystemSums& system);
 //! Structure factors. \param[in] blocks  of c_batchThreads / 32 of these warps
 template<class Real>
 void sumFactors(const BatchSums<Real>& sums,

@@ -179,7 +179,7 @@ __global__ void addFieldsOf(BatchSums<Real> sums, const BlockPart* blocks)
         return;
     }
     const size_t particle = static_cast<size_t>(s.first) + i;
-    const bool hasPairs   = s.pairBlocks > 0;
+    const bool hasPairs   = s.blocks[OfTargets] > 0;
     double force[3];
     for (int d = 0; d < 3; d++)
     {
@@ -208,13 +208,14 @@ __global__ void addTotalsOf(BatchSums<Real> sums)
     for (int k = 0; k < BlockTotals; k++)
     {
         double own = 0;
-        for (int b = static_cast<int>(threadIdx.x); b < s.pairBlocks;
+        for (int b = static_cast<int>(threadIdx.x); b < s.blocks[OfTargets];
              b += static_cast<int>(blockDim.x))
         {
-            own += sums.pairTotals[(static_cast<size_t>(s.firstPairBlock) + b) * BlockTotals + k];
+            own += sums.pairTotals[(static_cast<size_t>(s.firstBlock[OfTargets]) + b) * BlockTotals
+                                   + k];
         }
-        const size_t first = static_cast<size_t>(s.firstWaveBlock) * channels;
-        for (int b = static_cast<int>(threadIdx.x); b < s.waveBlocks * channels;
+        const size_t first = static_cast<size_t>(s.firstBlock[OfWeights]) * channels;
+        for (int b = static_cast<int>(threadIdx.x); b < s.blocks[OfWeights] * channels;
              b += static_cast<int>(blockDim.x))
         {
             own += sums.waveTotals[(first + b) * BlockTotals + k];

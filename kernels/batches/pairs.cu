@@ -451,7 +451,7 @@ __global__ void __launch_bounds__(c_pairWarps* c_tile)
         {
             all += ofWarps[w][threadIdx.x];
         }
-        const size_t at = static_cast<size_t>(s.firstPairBlock) + block.part;
+        const size_t at = static_cast<size_t>(s.firstBlock[OfTargets]) + block.part;
         sums.pairTotals[at * BlockTotals + threadIdx.x] = all;
     }
 }

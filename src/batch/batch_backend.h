@@ -7,13 +7,25 @@
 #ifndef FARFIELD_BATCH_BATCH_BACKEND_H
 #define FARFIELD_BATCH_BATCH_BACKEND_H
 
-#include <functional>
 #include <memory>
 
 #include "farfield/farfield_batch.h"
 
 namespace farfield
 {
+
+//! Of which systems of a call the error is measured: one in so many of all systems so far.
+struct MeasuredSystems
+{
+    static constexpr int c_step = 64;
+
+    //! The first system of this call that is measured.
+    int first() const { return static_cast<int>((c_step - before % c_step) % c_step); }
+    bool has(int system) const { return any && (before + system) % c_step == 0; }
+
+    bool any;         //!< whether there is an error to measure
+    long long before; //!< systems of the calls before
+};
 
 /*! \brief The systems of a call, on a device.
  *
@@ -31,12 +43,9 @@ public:
     virtual void take(const BatchInput<Real>& input, bool potentials, void* stream) = 0;
     /*! \brief Evaluates all systems.
      *  \param[in] tightening  see BatchSetup
-     *  \param[in] isMeasured  whether the error of a system is measured
      *  \returns the largest error that was measured, relative to what Options::accuracy says
      *  \throws Error  InvalidArgument: charges are at one place, or sums are too long; as take() */
-    virtual double evaluate(bool virials,
-                            double tightening,
-                            const std::function<bool(int)>& isMeasured) = 0;
+    virtual double evaluate(bool virials, double tightening, const MeasuredSystems& measured) = 0;
     //! Derivatives along a direction. \param[in] errors  see Batch::evaluateTangent()
     virtual void evaluateTangent(const BatchDirection<Real>& direction,
                                  const double* errors,
