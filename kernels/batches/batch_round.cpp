@@ -9,10 +9,20 @@
 
 namespace farfield
 {
+namespace
+{
+
+//! Some more than what is needed: what differs from call to call need not grow each time.
+size_t roomFor(long long size)
+{
+    return size + size / 16;
+}
+
+} // namespace
 
 template<class Real>
 const BatchStatus& BatchRound<Real>::plan(SystemsOnDevice<Real>* systems,
-                                          const BatchSelection& selection,
+                                          const BatchSelections& selections,
                                           int most,
                                           bool tangents,
                                           bool potentials,
@@ -22,20 +32,17 @@ const BatchStatus& BatchRound<Real>::plan(SystemsOnDevice<Real>* systems,
     list_.resize(systems->count());
     // what follows on the sums of all systems may be those of fewer
     sums_.resize(systems->count());
-    listSystems(arrays, selection.marks, selection.first, selection.step, list_.data(), stream);
-    planListed<Real>(arrays,
-                     options_,
-                     list_.data(),
-                     most,
-                     selection.detour,
-                     options_.channels * (tangents ? c_tangentSets : 1),
-                     sums_.data(),
-                     stream);
-    return systems->read(
-            contacts_.data(),
-            potentials,
-            [&](int system) { refuseLength(*systems, system, selection.detour, stream); },
-            stream);
+    planSystems<Real>(arrays,
+                      options_,
+                      selections,
+                      most,
+                      options_.channels * (tangents ? c_tangentSets : 1),
+                      list_.data(),
+                      sums_.data(),
+                      stream);
+    const auto refuse = [&](const BatchStatus& status)
+    { refuseLength(*systems, status.tooLong, selections.of[status.choice].detour, stream); };
+    return systems->read(contacts_.data(), potentials, refuse, stream);
 }
 
 template<class Real>
@@ -69,14 +76,14 @@ BatchSums<Real> BatchRound<Real>::makeRoom(SystemsOnDevice<Real>* systems,
     const BatchSizes& sizes = status.sizes;
     for (int kind = 0; kind < BlockKinds; kind++)
     {
-        blocks_[kind].resize(sizes.blocks[kind]);
+        blocks_[kind].resize(roomFor(sizes.blocks[kind]));
     }
-    columns_.resize(sizes.columns);
+    columns_.resize(roomFor(sizes.columns));
     totals_.resize(status.listed);
     places_.resize(3 * systems->particles());
     tiles_.resize(6 * sizes.tiles);
-    phases_.resize(sizes.phases);
-    factors_.resize(sizes.factors);
+    phases_.resize(roomFor(sizes.phases));
+    factors_.resize(roomFor(sizes.factors));
     contacts_.resize(systems->particles());
     const auto blocksOf = [&](BlockKind kind) { return static_cast<size_t>(sizes.blocks[kind]); };
     pairTotals_.resize(blocksOf(OfTargets) * BlockTotals);

@@ -19,14 +19,6 @@ struct BatchTargets
     DeviceBuffer<double> potentials; //!< [n][channels], kJ/mol/e
 };
 
-//! Some systems of a call.
-struct BatchSelection
-{
-    const char* marks; //!< which ones, [systems], in device memory
-    int first, step;   //!< only first, first + step...
-    double detour;     //!< see planFor()
-};
-
 //! Plans and computes sums; work space is kept for the next ones.
 template<class Real>
 class BatchRound
@@ -34,12 +26,13 @@ class BatchRound
 public:
     explicit BatchRound(const BatchOptions& options) : options_(options) {}
     /*! \brief Plans sums and waits for what the host has to know of them.
+     *  \param[in] selections  the first one with systems is planned
      *  \param[in] most        no more systems are selected
      *  \param[in] potentials  whether those of neutral particles matter where charges are at one place
      *  \returns how many systems are listed, and more
      *  \throws Error  as SystemsOnDevice::read() */
     const BatchStatus& plan(SystemsOnDevice<Real>* systems,
-                            const BatchSelection& selection,
+                            const BatchSelections& selections,
                             int most,
                             bool tangents,
                             bool potentials,

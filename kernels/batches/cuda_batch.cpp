@@ -1,6 +1,8 @@
 /*
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
+#include <algorithm>
+
 #include "batch/batch_backend.h"
 #include "batches/batch_round.h"
 #include "runtime/devices.h"
@@ -42,8 +44,8 @@ public:
     {
         const OnDevice device(device_);
         begin(nullptr, systems_.hasImages(), tightening);
-        sum(virials, false, systems_.hasImages());
-        return measured.any ? measure(measured) : 0;
+        const BatchStatus status = sum(virials, false, systems_.hasImages(), &measured);
+        return status.listed > 0 ? measure(status) : 0;
     }
 
     void evaluateTangent(const BatchDirection<Real>& direction,
@@ -54,7 +56,7 @@ public:
         systems_.takeErrors(errors, stream_);
         systems_.takeDirection(direction, stream_);
         begin(nullptr, false, 1);
-        if (sum(virials, true, false).neutral > 0)
+        if (sum(virials, true, false, nullptr).neutral > 0)
         {
             sumChangesOfNeutral();
         }
@@ -89,20 +91,25 @@ private:
         beginSums(systems_.arrays(), options_, before, aims, tightening, sizeof(Real), stream_);
     }
 
-    //! Plans some systems.
-    BatchStatus planned(const BatchSelection& selection, int most, bool tangents)
+    /*! \brief Sums of the systems that are left, until their forces tell that these are long enough.
+     *  \param[in] aims      whether forces decide on that
+     *  \param[in] measured  systems to be planned once more then; null: none
+     *  \returns the status of the last plans */
+    BatchStatus sum(bool virials, bool tangents, bool aims, const MeasuredSystems* measured)
     {
-        return round_.plan(&systems_, selection, most, tangents, wantsPotentials_, stream_);
-    }
-
-    //! Sums of the systems that are left, until their forces tell that these are long enough.
-    //! \param[in] aims  whether forces decide on that \returns the last status
-    BatchStatus sum(bool virials, bool tangents, bool aims)
-    {
-        const SystemArrays arrays   = systems_.arrays();
-        const BatchSelection isLeft = { arrays.isLeft, 0, 1, 1 };
-        BatchStatus status          = planned(isLeft, arrays.count, tangents);
-        while (status.listed > 0)
+        const SystemArrays arrays  = systems_.arrays();
+        BatchSelections selections = { { { arrays.isLeft, 0, 1, 1 }, {} }, 1 };
+        const auto planned         = [&](int most)
+        { return round_.plan(&systems_, selections, most, tangents, wantsPotentials_, stream_); };
+        BatchStatus status = planned(arrays.count);
+        if (measured != nullptr && measured->any)
+        {
+            selections.of[1] = {
+                arrays.isCharged, measured->first(), MeasuredSystems::c_step, c_detour
+            };
+            selections.count = 2;
+        }
+        while (status.listed > 0 && status.choice == 0)
         {
             round_.compute(&systems_, status, virials, tangents, &result_, stream_);
             keepTotals(arrays,
@@ -113,31 +120,17 @@ private:
                        energies_.data(),
                        virials_.data(),
                        stream_);
-            status = planned(isLeft, status.listed, tangents);
+            status = planned(std::max(status.listed, arrays.count / MeasuredSystems::c_step + 1));
         }
         return status;
     }
 
-    //! \returns the largest error of the forces of these systems, relative to their scales
-    double measure(const MeasuredSystems& measured)
+    //! \returns the largest error of the forces of systems, relative to their scales
+    double measure(const BatchStatus& status)
     {
-        const SystemArrays arrays = systems_.arrays();
-        const int first           = measured.first();
-        if (first >= arrays.count)
-        {
-            return 0;
-        }
-        constexpr int c_step     = MeasuredSystems::c_step;
-        const BatchStatus status = planned({ arrays.isCharged, first, c_step, c_detour },
-                                           (arrays.count - first - 1) / c_step + 1,
-                                           false);
-        if (status.listed == 0)
-        {
-            return 0;
-        }
         makeRoom(&other_);
         round_.compute(&systems_, status, false, false, &other_, stream_);
-        measureErrors(arrays,
+        measureErrors(systems_.arrays(),
                       round_.sums(),
                       status.listed,
                       result_.forces.data(),
@@ -158,7 +151,7 @@ private:
                   "copying systems");
         systems_.takeChangesAsCharges(stream_);
         begin(before_.data(), systems_.hasImages(), 1);
-        sum(false, false, systems_.hasImages());
+        sum(false, false, systems_.hasImages(), nullptr);
         clearNeutral(
                 systems_.arrays(), before_.data(), result_.forces.data(), virials_.data(), stream_);
     }

@@ -40,6 +40,7 @@ struct BatchStatus
     int badError;
     int tooLong;      //!< its sums are
     int contact;      //!< particles are at one place
+    int choice;       //!< which selection is listed
     int listed;       //!< systems in the list
     BatchSizes sizes; //!< of the systems in the list
     double error;     //!< the largest one that was measured
@@ -65,6 +66,19 @@ struct SystemArrays
     BatchStatus* status;
 };
 
+//! Some systems of a call.
+struct BatchSelection
+{
+    const char* marks; //!< which ones, [count]
+    int first, step;   //!< only first, first + step...
+    double detour;     //!< see planFor()
+};
+struct BatchSelections
+{
+    BatchSelection of[2];
+    int count;
+};
+
 //! Checks offsets and boxes, and lays out cells.
 void takeSystems(const SystemArrays& systems, cudaStream_t stream);
 /*! \brief Fractional coordinates, findings and traits, and the order before sorting.
@@ -87,30 +101,21 @@ void beginSums(const SystemArrays& systems,
                double tightening,
                int realSize,
                cudaStream_t stream);
-/*! \brief Lists systems, ascending.
- *  \param[in] marks        which ones, [count]
- *  \param[in] first, step  only first, first + step...
- *  \param[out] list        [BatchStatus::listed] */
-void listSystems(const SystemArrays& systems,
-                 const char* marks,
-                 int first,
-                 int step,
-                 int* list,
-                 cudaStream_t stream);
-/*! \brief Plans the systems of a list and lays out their sums.
- *  \param[in] most    an upper bound of the length of the list
- *  \param[in] detour  see planFor()
- *  \param[in] tables  sets of structure factors, times channels
- *  \param[out] sums   [listed] */
+/*! \brief Lists the systems of a selection, ascending, plans them and lays out their sums.
+ *  \param[in] selections  the first one with systems is listed
+ *  \param[in] most        an upper bound of the length of the list
+ *  \param[in] tables      sets of structure factors, times channels
+ *  \param[out] list       [BatchStatus::listed]
+ *  \param[out] sums       [listed] */
 template<class Real>
-void planListed(const SystemArrays& systems,
-                const BatchOptions& options,
-                const int* list,
-                int most,
-                double detour,
-                int tables,
-                SystemSums* sums,
-                cudaStream_t stream);
+void planSystems(const SystemArrays& systems,
+                 const BatchOptions& options,
+                 const BatchSelections& selections,
+                 int most,
+                 int tables,
+                 int* list,
+                 SystemSums* sums,
+                 cudaStream_t stream);
 /*! \brief Writes columns of waves and parts of blocks.
  *  \param[out] blocks  of each kind */
 void fillPlans(const SystemSums* sums,

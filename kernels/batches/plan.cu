@@ -37,29 +37,40 @@ struct Share
 };
 
 //! One block.
-__global__ void
-listSystemsOf(SystemArrays systems, const char* marks, int first, int step, int* list)
+__global__ void __launch_bounds__(c_listThreads)
+        listSystemsOf(SystemArrays systems, BatchSelections selections, int* list)
 {
     using Scan = cub::BlockScan<int, c_listThreads>;
     __shared__ typename Scan::TempStorage space;
-    const int items = systems.count > first ? (systems.count - first + step - 1) / step : 0;
-    const Share share(items);
-    int own = 0;
-    for (int k = share.first; k < share.last; k++)
+    int choice = 0, all = 0;
+    for (; choice < selections.count; choice++)
     {
-        own += marks[first + k * step] != 0 ? 1 : 0;
-    }
-    int to = 0, all = 0;
-    Scan(space).ExclusiveSum(own, to, all);
-    for (int k = share.first; k < share.last; k++)
-    {
-        if (marks[first + k * step] != 0)
+        const auto [marks, first, step, detour] = selections.of[choice];
+        const int items = systems.count > first ? (systems.count - first + step - 1) / step : 0;
+        const Share share(items);
+        int own = 0;
+        for (int k = share.first; k < share.last; k++)
         {
-            list[to++] = first + k * step;
+            own += marks[first + k * step] != 0 ? 1 : 0;
+        }
+        int to = 0;
+        __syncthreads(); // before the space is used once more
+        Scan(space).ExclusiveSum(own, to, all);
+        for (int k = share.first; k < share.last; k++)
+        {
+            if (marks[first + k * step] != 0)
+            {
+                list[to++] = first + k * step;
+            }
+        }
+        if (all > 0)
+        {
+            break;
         }
     }
     if (threadIdx.x == 0)
     {
+        systems.status->choice = choice;
         systems.status->listed = all;
         systems.status->error  = 0;
     }
@@ -191,8 +202,8 @@ __device__ void findBlocks(SystemSums* s)
 template<class Real>
 __global__ void planListedOf(SystemArrays systems,
                              BatchOptions options,
+                             BatchSelections selections,
                              const int* list,
-                             double detour,
                              SystemSums* sums)
 {
     const int k    = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / c_tile);
@@ -220,7 +231,7 @@ __global__ void planListedOf(SystemArrays systems,
         const EwaldPlan plan = planFor(options,
                                        systems.traits[s.system],
                                        systems.errors[s.system],
-                                       detour,
+                                       selections.of[systems.status->choice].detour,
                                        c_pairCostOfGpus<Real>);
         isTooLong            = planPeriodic<Real>(systems.boxes[s.system], options, plan, lane, &s);
     }
@@ -338,33 +349,24 @@ fillPlansOf(const SystemSums* sums, int count, WaveColumn* columns, BlockLists b
 
 } // namespace
 
-void listSystems(const SystemArrays& systems,
-                 const char* marks,
-                 int first,
-                 int step,
+template<class Real>
+void planSystems(const SystemArrays& systems,
+                 const BatchOptions& options,
+                 const BatchSelections& selections,
+                 int most,
+                 int tables,
                  int* list,
+                 SystemSums* sums,
                  cudaStream_t stream)
 {
-    listSystemsOf<<<1, c_listThreads, 0, stream>>>(systems, marks, first, step, list);
+    listSystemsOf<<<1, c_listThreads, 0, stream>>>(systems, selections, list);
     checkLaunch("listing systems");
-}
-
-template<class Real>
-void planListed(const SystemArrays& systems,
-                const BatchOptions& options,
-                const int* list,
-                int most,
-                double detour,
-                int tables,
-                SystemSums* sums,
-                cudaStream_t stream)
-{
     if (most > 0)
     {
         planListedOf<Real><<<blocksFor(static_cast<long long>(most) * c_tile, c_batchThreads),
                              c_batchThreads,
                              0,
-                             stream>>>(systems, options, list, detour, sums);
+                             stream>>>(systems, options, selections, list, sums);
         checkLaunch("planning sums");
     }
     layOutOf<<<1, c_listThreads, 0, stream>>>(sums, tables, systems.status);
@@ -386,7 +388,7 @@ void fillPlans(const SystemSums* sums,
     checkLaunch("writing plans");
 }
 
-template decltype(planListed<float>) planListed<float>;
-template decltype(planListed<double>) planListed<double>;
+template decltype(planSystems<float>) planSystems<float>;
+template decltype(planSystems<double>) planSystems<double>;
 
 } // namespace farfield

@@ -39,12 +39,14 @@ public:
     /*! \brief Waits for the status.
      *  \param[in] touches     see BatchSums::contacts
      *  \param[in] potentials  whether those of neutral particles matter
-     *  \param[in] planOf      throws what is wrong with the sums of a system that are too long
+     *  \param[in] refuseLength  throws what is wrong with the sums that are too long
      *  \throws Error  InvalidArgument: particles, errors or sums are refused, or charges are at one
      *                 place */
-    template<class PlanOf>
-    const BatchStatus&
-    read(const char* touches, bool potentials, const PlanOf& planOf, cudaStream_t stream)
+    template<class RefuseLength>
+    const BatchStatus& read(const char* touches,
+                            bool potentials,
+                            const RefuseLength& refuseLength,
+                            cudaStream_t stream)
     {
         wait(stream);
         const BatchStatus& status = *read_.data();
@@ -58,7 +60,7 @@ public:
         }
         if (status.tooLong != c_noSystem)
         {
-            planOf(status.tooLong);
+            refuseLength(status);
         }
         if (status.contact != c_noSystem)
         {

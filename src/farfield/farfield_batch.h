@@ -30,7 +30,7 @@ struct BatchOptions
     double accuracy = 3e-4;
     //! Periodic or Open, of all systems. Slab is refused.
     Boundary boundary = Boundary::Periodic;
-    //! Auto: the CPU. A GPU is faster for systems of thousands of particles; small ones wait for the host.
+    //! Auto: the CPU. A GPU has all systems at once, and pays from some ten thousand particles a call on.
     Device device = Device::Auto;
     //! CUDA device to work on, from 0; -1: the one that is current where the batch is made.
     int deviceId = -1;
