@@ -115,6 +115,10 @@ __global__ void beginSumsOf(SystemArrays systems,
     {
         return;
     }
+    if (s == 0)
+    {
+        systems.status->error = 0;
+    }
     const bool isLeft   = systems.isCharged[s] != 0 && (before == nullptr || before[s] == 0);
     systems.isLeft[s]   = isLeft ? 1 : 0;
     systems.contacts[s] = -1;
@@ -152,6 +156,10 @@ __global__ void keepTotalsOf(SystemArrays systems,
     {
         return;
     }
+    if (sums[k].isDetour != 0)
+    {
+        return;
+    }
     const SystemTotals& own = totals[k];
     const int s             = sums[k].system;
     energies[s]             = own.energy;
@@ -183,8 +191,12 @@ __global__ void measureErrorsOf(SystemArrays systems,
                                 double smearing)
 {
     const SystemSums& s = sums[blockIdx.x];
-    const double scale  = systems.aims[s.system].force();
-    double own          = 0;
+    if (s.isDetour == 0 || systems.isLeft[s.system] != 0)
+    {
+        return;
+    }
+    const double scale = systems.aims[s.system].force();
+    double own         = 0;
     for (int i = static_cast<int>(threadIdx.x); i < s.n; i += static_cast<int>(blockDim.x))
     {
         const size_t at = 3 * (static_cast<size_t>(s.first) + i);

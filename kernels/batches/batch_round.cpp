@@ -22,46 +22,49 @@ size_t roomFor(long long size)
 
 template<class Real>
 const BatchStatus& BatchRound<Real>::plan(SystemsOnDevice<Real>* systems,
-                                          const BatchSelections& selections,
+                                          const MeasuredSystems& measured,
                                           int most,
                                           bool tangents,
                                           bool potentials,
                                           cudaStream_t stream)
 {
     const SystemArrays arrays = systems->arrays();
-    list_.resize(systems->count());
-    // what follows on the sums of all systems may be those of fewer
-    sums_.resize(systems->count());
+    list_.resize(most);
+    sums_.resize(most);
     planSystems<Real>(arrays,
                       options_,
-                      selections,
+                      measured,
                       most,
                       options_.channels * (tangents ? c_tangentSets : 1),
                       list_.data(),
                       sums_.data(),
                       stream);
     const auto refuse = [&](const BatchStatus& status)
-    { refuseLength(*systems, status.tooLong, selections.of[status.choice].detour, stream); };
+    { refuseLength(*systems, status.tooLong, stream); };
     return systems->read(contacts_.data(), potentials, refuse, stream);
 }
 
 template<class Real>
 void BatchRound<Real>::refuseLength(const SystemsOnDevice<Real>& systems,
                                     int system,
-                                    double detour,
                                     cudaStream_t stream) const
 {
     using Rows     = Eigen::Matrix<double, 3, 3, Eigen::RowMajor>;
     const auto own = systems.fetch(system, stream);
     const ReducedBox box(Eigen::Map<const Rows>(own.box.data()));
-    const EwaldPlan plan = planFor(options_, own.traits, own.error, detour, c_pairCostOfGpus<Real>);
-    withSystemNamed(system,
-                    [&]
-                    {
-                        constexpr double c_pi = 3.14159265358979323846;
-                        checkImages(box, plan.cutoff, own.n);
-                        WaveColumns().find(2 * c_pi * box.inverse.transpose(), plan.waveCutoff);
-                    });
+    withSystemNamed(
+            system,
+            [&]
+            {
+                constexpr double c_pi = 3.14159265358979323846;
+                for (const double detour : { 1.0, c_detour })
+                {
+                    const EwaldPlan plan = planFor(
+                            options_, own.traits, own.error, detour, c_pairCostOfGpus<Real>);
+                    checkImages(box, plan.cutoff, own.n);
+                    WaveColumns().find(2 * c_pi * box.inverse.transpose(), plan.waveCutoff);
+                }
+            });
     // the host may round the other way
     throw inSystem(system, "needs too many images or waves: its box is too flat or too long.");
 }
@@ -71,7 +74,8 @@ BatchSums<Real> BatchRound<Real>::makeRoom(SystemsOnDevice<Real>* systems,
                                            const BatchStatus& status,
                                            bool virials,
                                            bool tangents,
-                                           BatchTargets* to)
+                                           BatchTargets* to,
+                                           BatchTargets* detour)
 {
     const BatchSizes& sizes = status.sizes;
     for (int kind = 0; kind < BlockKinds; kind++)
@@ -80,7 +84,7 @@ BatchSums<Real> BatchRound<Real>::makeRoom(SystemsOnDevice<Real>* systems,
     }
     columns_.resize(roomFor(sizes.columns));
     totals_.resize(status.listed);
-    places_.resize(3 * systems->particles());
+    places_.resize(3 * c_tile * sizes.tiles);
     tiles_.resize(6 * sizes.tiles);
     phases_.resize(roomFor(sizes.phases));
     factors_.resize(roomFor(sizes.factors));
@@ -101,8 +105,8 @@ BatchSums<Real> BatchRound<Real>::makeRoom(SystemsOnDevice<Real>* systems,
              factors_.data(),
              pairTotals_.data(),
              waveTotals_.data(),
-             to->forces.data(),
-             to->potentials.data(),
+             { to->forces.data(), detour->forces.data() },
+             { to->potentials.data(), detour->potentials.data() },
              contacts_.data(),
              totals_.data() };
 }
@@ -147,9 +151,10 @@ void BatchRound<Real>::compute(SystemsOnDevice<Real>* systems,
                                bool virials,
                                bool tangents,
                                BatchTargets* to,
+                               BatchTargets* detour,
                                cudaStream_t stream)
 {
-    launch(makeRoom(systems, status, virials, tangents, to), status, stream);
+    launch(makeRoom(systems, status, virials, tangents, to, detour), status, stream);
 }
 
 template class BatchRound<float>;

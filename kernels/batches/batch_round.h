@@ -26,25 +26,27 @@ class BatchRound
 public:
     explicit BatchRound(const BatchOptions& options) : options_(options) {}
     /*! \brief Plans sums and waits for what the host has to know of them.
-     *  \param[in] selections  the first one with systems is planned
-     *  \param[in] most        no more systems are selected
+     *  \param[in] measured    systems that have sums with another splitting, too
+     *  \param[in] most        no more systems are left
      *  \param[in] potentials  whether those of neutral particles matter where charges are at one place
      *  \returns how many systems are listed, and more
      *  \throws Error  as SystemsOnDevice::read() */
     const BatchStatus& plan(SystemsOnDevice<Real>* systems,
-                            const BatchSelections& selections,
+                            const MeasuredSystems& measured,
                             int most,
                             bool tangents,
                             bool potentials,
                             cudaStream_t stream);
     /*! \brief Computes forces, potentials and totals of the planned systems.
      *
-     *  Forces and potentials of other systems stay as they are. */
+     *  Forces and potentials of other systems stay as they are.
+     *  \param[out] detour  of measured systems with the other splitting */
     void compute(SystemsOnDevice<Real>* systems,
                  const BatchStatus& status,
                  bool virials,
                  bool tangents,
                  BatchTargets* to,
+                 BatchTargets* detour,
                  cudaStream_t stream);
     //! Of the systems that were computed, [listed].
     const SystemSums* sums() const { return sums_.data(); }
@@ -52,15 +54,13 @@ public:
 
 private:
     //! \throws Error  InvalidArgument: the sums of a system are too long
-    void refuseLength(const SystemsOnDevice<Real>& systems,
-                      int system,
-                      double detour,
-                      cudaStream_t stream) const;
+    void refuseLength(const SystemsOnDevice<Real>& systems, int system, cudaStream_t stream) const;
     BatchSums<Real> makeRoom(SystemsOnDevice<Real>* systems,
                              const BatchStatus& status,
                              bool virials,
                              bool tangents,
-                             BatchTargets* to);
+                             BatchTargets* to,
+                             BatchTargets* detour);
     void launch(const BatchSums<Real>& sums, const BatchStatus& status, cudaStream_t stream);
 
     BatchOptions options_;

@@ -1,8 +1,6 @@
 /*
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include <algorithm>
-
 #include "batch/batch_backend.h"
 #include "batches/batch_round.h"
 #include "runtime/devices.h"
@@ -44,8 +42,11 @@ public:
     {
         const OnDevice device(device_);
         begin(nullptr, systems_.hasImages(), tightening);
-        const BatchStatus status = sum(virials, false, systems_.hasImages(), &measured);
-        return status.listed > 0 ? measure(status) : 0;
+        if (measured.any)
+        {
+            makeRoom(&detour_);
+        }
+        return sum(virials, false, systems_.hasImages(), measured).error;
     }
 
     void evaluateTangent(const BatchDirection<Real>& direction,
@@ -56,7 +57,7 @@ public:
         systems_.takeErrors(errors, stream_);
         systems_.takeDirection(direction, stream_);
         begin(nullptr, false, 1);
-        if (sum(virials, true, false, nullptr).neutral > 0)
+        if (sum(virials, true, false, {}).neutral > 0)
         {
             sumChangesOfNeutral();
         }
@@ -92,26 +93,17 @@ private:
     }
 
     /*! \brief Sums of the systems that are left, until their forces tell that these are long enough.
-     *  \param[in] aims      whether forces decide on that
-     *  \param[in] measured  systems to be planned once more then; null: none
-     *  \returns the status of the last plans */
-    BatchStatus sum(bool virials, bool tangents, bool aims, const MeasuredSystems* measured)
+     *  \param[in] aims  whether forces decide on that
+     *  \returns the status then */
+    BatchStatus sum(bool virials, bool tangents, bool aims, const MeasuredSystems& measured)
     {
-        const SystemArrays arrays  = systems_.arrays();
-        BatchSelections selections = { { { arrays.isLeft, 0, 1, 1 }, {} }, 1 };
-        const auto planned         = [&](int most)
-        { return round_.plan(&systems_, selections, most, tangents, wantsPotentials_, stream_); };
-        BatchStatus status = planned(arrays.count);
-        if (measured != nullptr && measured->any)
+        const SystemArrays arrays = systems_.arrays();
+        const auto planned        = [&](int most)
+        { return round_.plan(&systems_, measured, most, tangents, wantsPotentials_, stream_); };
+        BatchStatus status = planned(arrays.count + measured.atMost(arrays.count));
+        while (status.listed > 0)
         {
-            selections.of[1] = {
-                arrays.isCharged, measured->first(), MeasuredSystems::c_step, c_detour
-            };
-            selections.count = 2;
-        }
-        while (status.listed > 0 && status.choice == 0)
-        {
-            round_.compute(&systems_, status, virials, tangents, &result_, stream_);
+            round_.compute(&systems_, status, virials, tangents, &result_, &detour_, stream_);
             keepTotals(arrays,
                        round_.sums(),
                        round_.totals(),
@@ -120,24 +112,19 @@ private:
                        energies_.data(),
                        virials_.data(),
                        stream_);
-            status = planned(std::max(status.listed, arrays.count / MeasuredSystems::c_step + 1));
+            if (measured.any)
+            {
+                measureErrors(arrays,
+                              round_.sums(),
+                              status.listed,
+                              result_.forces.data(),
+                              detour_.forces.data(),
+                              options_.smearing,
+                              stream_);
+            }
+            status = planned(status.listed);
         }
         return status;
-    }
-
-    //! \returns the largest error of the forces of systems, relative to their scales
-    double measure(const BatchStatus& status)
-    {
-        makeRoom(&other_);
-        round_.compute(&systems_, status, false, false, &other_, stream_);
-        measureErrors(systems_.arrays(),
-                      round_.sums(),
-                      status.listed,
-                      result_.forces.data(),
-                      other_.forces.data(),
-                      options_.smearing,
-                      stream_);
-        return systems_.error(stream_);
     }
 
     //! Potentials of derivatives of charges, of systems that have no charges: there is nothing else yet.
@@ -151,7 +138,7 @@ private:
                   "copying systems");
         systems_.takeChangesAsCharges(stream_);
         begin(before_.data(), systems_.hasImages(), 1);
-        sum(false, false, systems_.hasImages(), nullptr);
+        sum(false, false, systems_.hasImages(), {});
         clearNeutral(
                 systems_.arrays(), before_.data(), result_.forces.data(), virials_.data(), stream_);
     }
@@ -188,7 +175,8 @@ private:
     bool wantsPotentials_ = false;
     SystemsOnDevice<Real> systems_;
     BatchRound<Real> round_;
-    BatchTargets result_, other_; //!< of an evaluation, and of a measurement
+    BatchTargets result_,
+            detour_; //!< and forces of another splitting, of systems that are measured
     DeviceBuffer<Real> forces_, potentials_;
     DeviceBuffer<double> energies_, virials_;
     DeviceBuffer<char> before_; //!< systems that had charges before these were changes

@@ -40,7 +40,6 @@ struct BatchStatus
     int badError;
     int tooLong;      //!< its sums are
     int contact;      //!< particles are at one place
-    int choice;       //!< which selection is listed
     int listed;       //!< systems in the list
     BatchSizes sizes; //!< of the systems in the list
     double error;     //!< the largest one that was measured
@@ -66,19 +65,6 @@ struct SystemArrays
     BatchStatus* status;
 };
 
-//! Some systems of a call.
-struct BatchSelection
-{
-    const char* marks; //!< which ones, [count]
-    int first, step;   //!< only first, first + step...
-    double detour;     //!< see planFor()
-};
-struct BatchSelections
-{
-    BatchSelection of[2];
-    int count;
-};
-
 //! Checks offsets and boxes, and lays out cells.
 void takeSystems(const SystemArrays& systems, cudaStream_t stream);
 /*! \brief Fractional coordinates, findings and traits, and the order before sorting.
@@ -101,16 +87,16 @@ void beginSums(const SystemArrays& systems,
                double tightening,
                int realSize,
                cudaStream_t stream);
-/*! \brief Lists the systems of a selection, ascending, plans them and lays out their sums.
- *  \param[in] selections  the first one with systems is listed
- *  \param[in] most        an upper bound of the length of the list
- *  \param[in] tables      sets of structure factors, times channels
- *  \param[out] list       [BatchStatus::listed]
- *  \param[out] sums       [listed] */
+/*! \brief Lists the systems that are left, plans them and lays out their sums.
+ *  \param[in] measured  systems that are listed once more, with another splitting
+ *  \param[in] most      an upper bound of the length of the list
+ *  \param[in] tables    sets of structure factors, times channels
+ *  \param[out] list     [BatchStatus::listed]
+ *  \param[out] sums     [listed] */
 template<class Real>
 void planSystems(const SystemArrays& systems,
                  const BatchOptions& options,
-                 const BatchSelections& selections,
+                 const MeasuredSystems& measured,
                  int most,
                  int tables,
                  int* list,
@@ -135,7 +121,7 @@ void keepTotals(const SystemArrays& systems,
                 double* energies,
                 double* virials,
                 cudaStream_t stream);
-//! BatchStatus::error of listed systems. \param[in] forces, others  [n][3], kJ/mol/nm
+//! BatchStatus::error of listed systems whose sums suffice. \param[in] forces, others  [n][3], kJ/mol/nm
 void measureErrors(const SystemArrays& systems,
                    const SystemSums* sums,
                    int listed,

@@ -76,7 +76,8 @@ struct SystemFindings
 //! A system and its sums.
 struct SystemSums
 {
-    int system; //!< in the call
+    int system;   //!< in the call
+    int isDetour; //!< whether it is there once more, with another splitting
     int first, n;
     bool hasImages;
     double vectors[9]; //!< of the box, rows, in units of places
@@ -149,17 +150,17 @@ struct BatchSums
     BatchChanges<Real> changes;
     double coulombConstant;
     bool virials, tangents;
-    Real* places; //!< of sorted particles, [3][n] of each system; of type Place
+    Real* places; //!< of sorted particles, [3][n] of each system, in tiles; of type Place
     Real* tiles;  //!< least and largest places, [tiles][6]
     Real* phases; //!< [3] of [range + 1][2][n] of each system
     const WaveColumn* columns;
-    Real* sums;           //!< [channels][sets][chunks][waves][WaveProducts] of each system
-    double* pairTotals;   //!< [blocks][BlockTotals]
-    double* waveTotals;   //!< [blocks][channels][BlockTotals]
-    double* forces;       //!< [n][3], kJ/mol/nm
-    double* potentials;   //!< [n][channels], kJ/mol/e
-    char* contacts;       //!< [n] whether another particle is at the place
-    SystemTotals* totals; //!< of these systems
+    Real* sums;            //!< [channels][sets][chunks][waves][WaveProducts] of each system
+    double* pairTotals;    //!< [blocks][BlockTotals]
+    double* waveTotals;    //!< [blocks][channels][BlockTotals]
+    double* forces[2];     //!< [n][3], kJ/mol/nm; the second ones of detours
+    double* potentials[2]; //!< [n][channels], kJ/mol/e
+    char* contacts;        //!< [n] whether another particle is at the place
+    SystemTotals* totals;  //!< of these systems
 
     //! Sets of structure factors.
     int sets() const { return tangents ? c_tangentSets : 1; }

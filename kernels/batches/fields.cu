@@ -183,18 +183,18 @@ __global__ void addFieldsOf(BatchSums<Real> sums, const BlockPart* blocks)
     double force[3];
     for (int d = 0; d < 3; d++)
     {
-        force[d] = hasPairs ? sums.forces[3 * particle + d] : 0;
+        force[d] = hasPairs ? sums.forces[s.isDetour][3 * particle + d] : 0;
     }
     for (int c = 0; c < sums.particles.channels; c++)
     {
         const double potential =
                 Tangent ? addTangent(sums, s, i, c, force) : addEvaluation(sums, s, i, c, force);
-        double* const to = sums.potentials + particle * sums.particles.channels + c;
+        double* const to = sums.potentials[s.isDetour] + particle * sums.particles.channels + c;
         *to              = (hasPairs ? *to : 0) + potential;
     }
     for (int d = 0; d < 3; d++)
     {
-        sums.forces[3 * particle + d] = force[d];
+        sums.forces[s.isDetour][3 * particle + d] = force[d];
     }
 }
 
@@ -225,7 +225,7 @@ __global__ void addTotalsOf(BatchSums<Real> sums)
     double squares = 0;
     for (int k = static_cast<int>(threadIdx.x); k < 3 * s.n; k += static_cast<int>(blockDim.x))
     {
-        const double force = sums.forces[3 * static_cast<size_t>(s.first) + k];
+        const double force = sums.forces[s.isDetour][3 * static_cast<size_t>(s.first) + k];
         squares += force * force;
     }
     squares = blockSum(squares);

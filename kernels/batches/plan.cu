@@ -36,43 +36,35 @@ struct Share
     int first, last;
 };
 
-//! One block.
+//! One block. A system that is measured follows once more, as ~system.
 __global__ void __launch_bounds__(c_listThreads)
-        listSystemsOf(SystemArrays systems, BatchSelections selections, int* list)
+        listSystemsOf(SystemArrays systems, MeasuredSystems measured, int* list)
 {
     using Scan = cub::BlockScan<int, c_listThreads>;
     __shared__ typename Scan::TempStorage space;
-    int choice = 0, all = 0;
-    for (; choice < selections.count; choice++)
+    const Share share(systems.count);
+    int own = 0;
+    for (int s = share.first; s < share.last; s++)
     {
-        const auto [marks, first, step, detour] = selections.of[choice];
-        const int items = systems.count > first ? (systems.count - first + step - 1) / step : 0;
-        const Share share(items);
-        int own = 0;
-        for (int k = share.first; k < share.last; k++)
+        own += systems.isLeft[s] == 0 ? 0 : measured.has(s) ? 2 : 1;
+    }
+    int to = 0, all = 0;
+    Scan(space).ExclusiveSum(own, to, all);
+    for (int s = share.first; s < share.last; s++)
+    {
+        if (systems.isLeft[s] == 0)
         {
-            own += marks[first + k * step] != 0 ? 1 : 0;
+            continue;
         }
-        int to = 0;
-        __syncthreads(); // before the space is used once more
-        Scan(space).ExclusiveSum(own, to, all);
-        for (int k = share.first; k < share.last; k++)
+        list[to++] = s;
+        if (measured.has(s))
         {
-            if (marks[first + k * step] != 0)
-            {
-                list[to++] = first + k * step;
-            }
-        }
-        if (all > 0)
-        {
-            break;
+            list[to++] = ~s;
         }
     }
     if (threadIdx.x == 0)
     {
-        systems.status->choice = choice;
         systems.status->listed = all;
-        systems.status->error  = 0;
     }
 }
 
@@ -200,11 +192,8 @@ __device__ void findBlocks(SystemSums* s)
 
 //! A warp a system of the list.
 template<class Real>
-__global__ void planListedOf(SystemArrays systems,
-                             BatchOptions options,
-                             BatchSelections selections,
-                             const int* list,
-                             SystemSums* sums)
+__global__ void
+planListedOf(SystemArrays systems, BatchOptions options, const int* list, SystemSums* sums)
 {
     const int k    = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / c_tile);
     const int lane = static_cast<int>(threadIdx.x) % c_tile;
@@ -213,7 +202,8 @@ __global__ void planListedOf(SystemArrays systems,
         return;
     }
     SystemSums s          = {};
-    s.system              = list[k];
+    s.isDetour            = list[k] < 0 ? 1 : 0;
+    s.system              = s.isDetour != 0 ? ~list[k] : list[k];
     const SystemInBox& in = systems.inBox[s.system];
     s.first               = in.first;
     s.n                   = in.n;
@@ -231,7 +221,7 @@ __global__ void planListedOf(SystemArrays systems,
         const EwaldPlan plan = planFor(options,
                                        systems.traits[s.system],
                                        systems.errors[s.system],
-                                       selections.of[systems.status->choice].detour,
+                                       s.isDetour != 0 ? c_detour : 1,
                                        c_pairCostOfGpus<Real>);
         isTooLong            = planPeriodic<Real>(systems.boxes[s.system], options, plan, lane, &s);
     }
@@ -352,21 +342,21 @@ fillPlansOf(const SystemSums* sums, int count, WaveColumn* columns, BlockLists b
 template<class Real>
 void planSystems(const SystemArrays& systems,
                  const BatchOptions& options,
-                 const BatchSelections& selections,
+                 const MeasuredSystems& measured,
                  int most,
                  int tables,
                  int* list,
                  SystemSums* sums,
                  cudaStream_t stream)
 {
-    listSystemsOf<<<1, c_listThreads, 0, stream>>>(systems, selections, list);
+    listSystemsOf<<<1, c_listThreads, 0, stream>>>(systems, measured, list);
     checkLaunch("listing systems");
     if (most > 0)
     {
         planListedOf<Real><<<blocksFor(static_cast<long long>(most) * c_tile, c_batchThreads),
                              c_batchThreads,
                              0,
-                             stream>>>(systems, options, selections, list, sums);
+                             stream>>>(systems, options, list, sums);
         checkLaunch("planning sums");
     }
     layOutOf<<<1, c_listThreads, 0, stream>>>(sums, tables, systems.status);

@@ -57,7 +57,8 @@ void SystemsOnDevice<Real>::take(const BatchInput<Real>& input, cudaStream_t str
     checkNumber(input.systems, "systems");
     count_             = input.systems;
     const auto systems = static_cast<size_t>(count_);
-    *read_.data()      = freshStatus();
+    read_.resize(1);
+    *read_.data() = freshStatus();
     farfield::take(&status_, read_.data(), 1, stream);
     // a call without systems has no offsets to read
     farfield::take(&offsets_, input.offsets, systems > 0 ? systems + 1 : 0, stream);

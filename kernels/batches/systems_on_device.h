@@ -22,11 +22,7 @@ template<class Real>
 class SystemsOnDevice
 {
 public:
-    explicit SystemsOnDevice(const BatchOptions& options) : options_(options)
-    {
-        status_.resize(1);
-        read_.resize(1);
-    }
+    explicit SystemsOnDevice(const BatchOptions& options) : options_(options) {}
     /*! \brief Takes systems and looks at them.
      *  \throws Error  as BatchBackend::take(), but what particles have comes out by read() */
     void take(const BatchInput<Real>& input, cudaStream_t stream);
@@ -67,13 +63,6 @@ public:
             refuseContacts(touches, potentials, stream);
         }
         return status;
-    }
-
-    //! BatchStatus::error; waits for it.
-    double error(cudaStream_t stream)
-    {
-        wait(stream);
-        return read_.data()->error;
     }
 
     bool hasImages() const { return options_.boundary == Boundary::Periodic; }

@@ -11,21 +11,10 @@
 
 #include "farfield/farfield_batch.h"
 
+#include "batch/system_plan.h"
+
 namespace farfield
 {
-
-//! Of which systems of a call the error is measured: one in so many of all systems so far.
-struct MeasuredSystems
-{
-    static constexpr int c_step = 64;
-
-    //! The first system of this call that is measured.
-    int first() const { return static_cast<int>((c_step - before % c_step) % c_step); }
-    bool has(int system) const { return any && (before + system) % c_step == 0; }
-
-    bool any;         //!< whether there is an error to measure
-    long long before; //!< systems of the calls before
-};
 
 /*! \brief The systems of a call, on a device.
  *

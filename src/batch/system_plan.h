@@ -24,6 +24,19 @@ constexpr double c_detour = 1.3;
 //! Before forces are known they are taken for this part of the force between typical neighbours.
 constexpr double c_usual = 0.3;
 
+//! Of which systems of a call the error is measured: one in so many of all systems so far.
+struct MeasuredSystems
+{
+    static constexpr int c_step = 64;
+
+    FARFIELD_HD bool has(int system) const { return any && (before + system) % c_step == 0; }
+    //! An upper bound of how many of so many systems they are.
+    int atMost(int systems) const { return any ? systems / c_step + 1 : 0; }
+
+    bool any;         //!< whether there is an error to measure
+    long long before; //!< systems of the calls before
+};
+
 //! What decides on the sums of a system.
 struct SystemTraits
 {
