@@ -166,6 +166,14 @@ struct BatchSums
     int sets() const { return tangents ? c_tangentSets : 1; }
 };
 
+//! Particles of systems that rankByCell() sorts, at most: it compares all pairs of them.
+constexpr int c_mostRanked = 512;
+//! The order of sortByCell(), of systems that all are so small. \param[out] order  [n]
+void rankByCell(const SystemInBox* systems,
+                int count,
+                const unsigned int* keys,
+                int* order,
+                cudaStream_t stream);
 //! Sorts the order by cells; particles of a cell stay as they are. \returns bytes of work space, with null
 size_t sortByCell(const unsigned int* keys,
                   unsigned int* sortedKeys,

@@ -184,6 +184,28 @@ __global__ void takeDirectionOfSystem(const SystemInBox* systems,
     }
 }
 
+//! A block a system.
+__global__ void rankInSystem(const SystemInBox* systems, const unsigned int* keys, int* order)
+{
+    __shared__ unsigned int all[c_mostRanked];
+    const SystemInBox& s = systems[blockIdx.x];
+    for (int i = static_cast<int>(threadIdx.x); i < s.n; i += static_cast<int>(blockDim.x))
+    {
+        all[i] = keys[s.first + i];
+    }
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < s.n; i += static_cast<int>(blockDim.x))
+    {
+        const unsigned int own = all[i];
+        int rank               = 0;
+        for (int j = 0; j < s.n; j++)
+        {
+            rank += all[j] < own || (all[j] == own && j < i) ? 1 : 0;
+        }
+        order[s.first + rank] = i;
+    }
+}
+
 } // namespace
 
 template<class Real>
@@ -213,6 +235,16 @@ void takeDirection(const SystemInBox* systems,
                 <<<count, c_batchThreads, 0, stream>>>(systems, hasImages, particles, changes);
         checkLaunch("taking a direction");
     }
+}
+
+void rankByCell(const SystemInBox* systems,
+                int count,
+                const unsigned int* keys,
+                int* order,
+                cudaStream_t stream)
+{
+    rankInSystem<<<count, c_batchThreads, 0, stream>>>(systems, keys, order);
+    checkLaunch("sorting particles");
 }
 
 size_t sortByCell(const unsigned int* keys,

@@ -144,6 +144,11 @@ void SystemsOnDevice<Real>::refuseParticles(cudaStream_t stream) const
 template<class Real>
 void SystemsOnDevice<Real>::sort(cudaStream_t stream)
 {
+    if (largest_ <= c_mostRanked)
+    {
+        rankByCell(inBox_.data(), count_, keys_.data(), order_.data(), stream);
+        return;
+    }
     sortedKeys_.resize(particles_);
     sortedOrder_.resize(particles_);
     const auto by = [&](void* space, size_t bytes)
