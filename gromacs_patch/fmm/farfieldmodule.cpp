@@ -77,6 +77,7 @@
 #include "farfielddevice.h"
 #include "farfieldforceprovider.h"
 #include "farfieldmolecules.h"
+#include "farfieldoptions.h"
 #include "farfieldperturbation.h"
 #include "farfieldreference.h"
 #include "farfieldtopology.h"
@@ -100,25 +101,6 @@ constexpr const char* c_graphNote =
         "With GMX_CUDA_GRAPH, GROMACS 2026.3 writes frames whose coordinates and forces belong to "
         "different steps, with PME as with FMM. To compare the two, run without GMX_CUDA_GRAPH, or "
         "use mdrun -rerun.";
-
-/*! \brief Returns a copy of \p tree without the options of this backend.
- *
- * A GROMACS without the backend does not read run input files with options that it does not know.
- */
-void copyWithoutFarfield(const KeyValueTreeObject& tree, KeyValueTreeObjectBuilder builder)
-{
-    for (const KeyValueTreeProperty& property : tree.properties())
-    {
-        if (property.value().isObject())
-        {
-            copyWithoutFarfield(property.value().asObject(), builder.addObject(property.key()));
-        }
-        else if (!startsWith(property.key(), "farfield-"))
-        {
-            builder.addRawValue(property.key(), KeyValueTreeValue(property.value()));
-        }
-    }
-}
 
 //! What of a run this backend can do on a single rank only, to follow "on a single rank only"; empty if nothing
 std::string whatNeedsOneRank(const PbcType pbcType, const bool hasTwoStates, const gmx_mtop_t& mtop)
@@ -427,14 +409,13 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                 {
                     impl->run_.bondedOnHost = setup.wallCycle;
                 }
-                impl->run_.helpers = chooseHelpers(impl->run_.device,
-                                                   { setup.availableDevices,
-                                                     setup.assignedDevices,
-                                                     setup.devicesAreSelected,
-                                                     setup.rankOnNode,
-                                                     setup.ranksOnNode },
-                                                   impl->mtop_->natoms,
-                                                   impl->run_.ranks != nullptr);
+                chooseOtherGpus({ setup.availableDevices,
+                                  setup.assignedDevices,
+                                  setup.devicesAreSelected,
+                                  setup.rankOnNode,
+                                  setup.ranksOnNode },
+                                impl->mtop_->natoms,
+                                &impl->run_);
                 impl->checkRanks();
             });
 

@@ -53,6 +53,7 @@
 #include "gromacs/options/basicoptions.h"
 #include "gromacs/options/optionsection.h"
 #include "gromacs/utility/exceptions.h"
+#include "gromacs/utility/keyvaluetree.h"
 #include "gromacs/utility/keyvaluetreebuilder.h"
 #include "gromacs/utility/keyvaluetreetransform.h"
 #include "gromacs/utility/strconvert.h"
@@ -257,6 +258,21 @@ const char* farfieldSetting(const char* name)
 {
     const farfield::OptionDescription* option = farfield::findOption<real>(name);
     return option == nullptr ? "" : option->setting;
+}
+
+void copyWithoutFarfield(const KeyValueTreeObject& tree, KeyValueTreeObjectBuilder builder)
+{
+    for (const KeyValueTreeProperty& property : tree.properties())
+    {
+        if (property.value().isObject())
+        {
+            copyWithoutFarfield(property.value().asObject(), builder.addObject(property.key()));
+        }
+        else if (!startsWith(property.key(), "farfield-"))
+        {
+            builder.addRawValue(property.key(), KeyValueTreeValue(property.value()));
+        }
+    }
 }
 
 } // namespace gmx

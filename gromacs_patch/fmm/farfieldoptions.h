@@ -47,6 +47,8 @@
 namespace gmx
 {
 
+class KeyValueTreeObject;
+
 /*! \brief The options fmm-farfield-...
  *
  * Names, defaults and limits stand in options.h of the library, of which apply.sh puts a copy into
@@ -71,6 +73,15 @@ struct FarfieldOptions : IFmmOptions
  * \returns an empty string if there is none
  */
 const char* farfieldSetting(const char* name);
+
+/*! \brief Copies the parameters of a run without the options of this backend.
+ *
+ * A GROMACS without the backend does not read run input files with options that it does not know.
+ *
+ * \param[in] tree     the parameters
+ * \param[in] builder  gets the copy
+ */
+void copyWithoutFarfield(const KeyValueTreeObject& tree, KeyValueTreeObjectBuilder builder);
 
 } // namespace gmx
 

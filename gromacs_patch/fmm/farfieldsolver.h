@@ -43,6 +43,7 @@
 #include <cstdint>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <farfield/farfield.h>
@@ -112,6 +113,17 @@ public:
     FarfieldRanks&     ranks() const { return *ranks_; }
     FarfieldParticles& particles() { return particles_; }
 
+    //! Which GPU has the FMM
+    const FarfieldMove& move() const { return run_.move; }
+    //! Does not time steps on another GPU, for a \p reason for the log.
+    void dropTrial(const std::string& reason);
+    /*! \brief Logs which GPU has the FMM, once that is decided.
+     *
+     * \param[in] decision  of the trial, which is over then
+     * \param[in] dataPath  as follow()
+     */
+    void followMove(const std::optional<FarfieldMove>& decision, const std::string& dataPath);
+
     //! Whether the operators have been set up
     bool isPrepared() const { return isPrepared_; }
 
@@ -143,7 +155,9 @@ public:
 
 private:
     //! Chooses the discretisation, or takes it over from the checkpoint; throws farfield::Error.
-    void            prepare(ArrayRef<const RVec> x, const Matrix3x3& box);
+    void prepare(ArrayRef<const RVec> x, const Matrix3x3& box);
+    //! Gives the other solver, if there is one, the same discretisation, or drops it
+    void            prepareOther(const real* positions, const BoxRows& box);
     const MDLogger& logger_;
     FarfieldRun     run_;
 

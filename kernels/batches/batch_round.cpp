@@ -66,7 +66,10 @@ void BatchRound<Real>::refuseLength(const SystemsOnDevice<Real>& systems,
                 }
             });
     // the host may round the other way
-    throw inSystem(system, "needs too many images or waves: its box is too flat or too long.");
+    throw inSystem(system,
+                   "needs too many images or waves: its box is too flat or too long. Check its box "
+                   "vectors, or use a Solver for it.",
+                   "boxes");
 }
 
 template<class Real>

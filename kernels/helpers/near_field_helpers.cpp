@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backend/gpu_backend.h"
+#include "farfield/farfield_cuda.h"
 
 namespace farfield
 {

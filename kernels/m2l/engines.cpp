@@ -22,7 +22,6 @@ struct Engine
 template<class Real>
 constexpr Engine<Real> c_engines[] = {
     { M2lEngine::Hierarchy, makeGemmM2l<Real> }, // the fastest way
-    { M2lEngine::Naive, makeNaiveM2l<Real> },
     { M2lEngine::Symmetric, makeSymmetricM2l<Real> },
     { M2lEngine::Gemm, makeGemmM2l<Real> },
 };

@@ -20,10 +20,7 @@ namespace farfield
 template<class Real>
 std::unique_ptr<DeviceM2l<Real>> makeDeviceM2l(M2lEngine name, double rounding);
 
-//! One thread per coefficient, dense operators: the baseline (approach 1 of Kohnke et al. 2021).
-template<class Real>
-std::unique_ptr<DeviceM2l<Real>> makeNaiveM2l(double rounding);
-//! Displacements related by reflections share their products (after approach 3).
+//! Displacements related by reflections share their products (after approach 3 of Kohnke et al. 2021).
 template<class Real>
 std::unique_ptr<DeviceM2l<Real>> makeSymmetricM2l(double rounding);
 //! Families as columns of matrix products on tensor cores; the rounding that is allowed decides

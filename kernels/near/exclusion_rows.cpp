@@ -22,7 +22,8 @@ void checkExcludedPairs(long long pairs)
         throw Error(
                 ErrorCode::Unsupported,
                 "More than a billion excluded pairs are not supported on the GPU; use the device "
-                "'cpu'.");
+                "'cpu'.",
+                "device");
     }
 }
 

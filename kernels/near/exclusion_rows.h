@@ -12,7 +12,7 @@
 namespace farfield
 {
 
-//! That there are not too many. \throws Error  Unsupported: there are more than a billion
+//! That there are not too many. \throws Error  Unsupported, of the device: there are more than a billion
 void checkExcludedPairs(long long pairs);
 
 //! Rows in host memory.

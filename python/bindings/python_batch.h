@@ -111,18 +111,11 @@ private:
                                   bool selfEnergy,
                                   int mostThreads)
     {
-        const Options shared = pythonOptions<Real>(given, mostThreads);
-        BatchOptions options;
-        options.coulombConstant = shared.coulombConstant;
-        options.accuracy        = shared.accuracy;
-        options.boundary        = shared.boundary;
-        options.device          = shared.device;
-        options.deviceId        = shared.deviceId;
-        options.threads         = shared.threads;
-        options.channels        = channels;
-        options.smearing        = smearing;
-        options.waveCutoff      = waveCutoff;
-        options.selfEnergy      = selfEnergy;
+        BatchOptions options = batchOptions(pythonOptions<Real>(given, mostThreads));
+        options.channels     = channels;
+        options.smearing     = smearing;
+        options.waveCutoff   = waveCutoff;
+        options.selfEnergy   = selfEnergy;
         return options;
     }
 

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Many small systems in one call, each with a box of its own."""
 
-import threading
 import warnings
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -15,8 +14,6 @@ from . import arguments, processes
 from ._library import _core
 
 _KINDS = {np.dtype(np.float32): _core.SingleBatch, np.dtype(np.float64): _core.DoubleBatch}
-#: Of batches on a GPU that a child process has from its parent, which it must not destroy.
-_lost = []
 
 
 @dataclass
@@ -40,7 +37,7 @@ class BatchTangent:
     virials: Optional[NDArray] = None  # kJ/mol, [systems, 3, 3]
 
 
-class Batch:
+class Batch(processes.CoreOwner):
     """Point charges of many systems, each in a periodic box with conducting surroundings, or without images.
 
     Direct Ewald sums: nothing is built for a box. A net charge is neutralised by a uniform background. The results of a
@@ -73,6 +70,8 @@ class Batch:
         ValueError: an option is out of range.
         RuntimeError: the device is not there, the boundary is "slab", or Gaussian charges have no images.
     """
+
+    _names = ("batch", "batches")
 
     def __init__(
         self,
@@ -111,7 +110,7 @@ class Batch:
             arguments.number("wave_cutoff", wave_cutoff),
             arguments.flag("self_energy", self_energy),
         )
-        self._start()
+        self._start_with(self._made())
 
     def __call__(
         self,
@@ -203,8 +202,7 @@ class Batch:
         device, or -1.
         """
         with self._lock:
-            self._check_core()
-            return self._core.setup()
+            return self._own_core().setup()
 
     def __getstate__(self) -> dict:
         return {"dtype": self.dtype, "options": self._options}
@@ -212,36 +210,16 @@ class Batch:
     def __setstate__(self, state: dict) -> None:
         self.dtype, self._options = state["dtype"], state["options"]
         self.channels = self._options[1]
-        self._start()
+        self._start_with(self._made())
 
-    def hold(self):
-        """Waits until nobody is at work with the batch."""
-        self._lock.acquire()
-
-    def release(self):
-        """Ends hold()."""
-        self._lock.release()
-
-    def leave_behind(self):
-        """In a child process: the next call starts with its threads; what is on a GPU is lost."""
-        if self._core is not None and self._core.setup()["device"] != "cpu":
-            _lost.append(self._core)
-            self._core = None
-
-    def _start(self):
-        self._lock = threading.RLock()
-        self._make()
-        processes.register(self)
-
-    def _make(self):
-        self._core = _KINDS[self.dtype](*self._options, processes.most_threads())
-        self._threads, self._generation = self._core.setup()["threads"], processes.generation
+    def _made(self):
+        return _KINDS[self.dtype](*self._options, processes.most_threads())
 
     def run_measured(self, name, *arrays):
         """Calls a function of the library that measures errors."""
         with self._lock:
             self.run(name, *arrays)
-            error, accuracy = self._core.setup()["measured_error"], self._options[0]["accuracy"]
+            error, accuracy = self._own_core().setup()["measured_error"], self._options[0]["accuracy"]
         if error > accuracy:
             warnings.warn(
                 f"The accuracy {accuracy:g} is not met: a system that was measured has an error of {error:.1e}.",
@@ -252,21 +230,12 @@ class Batch:
     def run(self, name, *arrays):
         """Calls a function of the library."""
         with self._lock:
-            self._begin()
-            getattr(self._core, name)(*arrays)
-
-    def _check_core(self):
-        if self._core is None:
-            raise RuntimeError(
-                "This batch has worked on a GPU before fork(), and cannot do so in the child: start processes by the "
-                "method 'spawn' or 'forkserver', or make batches in the children alone."
-            )
-
-    def _begin(self):
-        self._check_core()
-        if self._generation != processes.generation:
-            self._make()
-        processes.note_threads(self._threads)
+            core = self._own_core()
+            if self._generation != processes.generation:
+                core = self._made()
+                self._take(core)
+            processes.note_threads(self._threads)
+            getattr(core, name)(*arrays)
 
     def _input(self, x, charges, offsets, boxes, index):
         """The systems as the library takes them."""

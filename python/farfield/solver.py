@@ -4,22 +4,20 @@
 """The solver, with NumPy arrays, or arrays in the memory of a GPU."""
 
 import contextlib
-import sys
-import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from . import arguments, contacts, processes
+from . import arguments, processes
 from ._library import _core
+from .device_arrays import importer, is_on_gpu, reader
+from .particles import Particles, give_charges
 
 _KINDS = {np.dtype(np.float32): _core.SingleSolver, np.dtype(np.float64): _core.DoubleSolver}
-#: Of solvers on a GPU that a child process has from its parent, which it must not destroy.
-_lost = []
 #: How the widths of two particles make that of a pair, unless the caller says so.
 _RULES = {"gaussian": "root-sum-square", "thole": "geometric-mean", "soft-core": "larger", "coulomb": "larger"}
 
@@ -35,7 +33,7 @@ class Result:
     slope: Optional[float] = None  # dV/dlambda, kJ/mol
 
 
-class Solver:
+class Solver(processes.CoreOwner):
     """Point charges in a periodic box, with conducting surroundings, in a slab or without images.
 
     A net charge in a periodic box is neutralised by a uniform background. Threads that use one solver
@@ -95,7 +93,7 @@ class Solver:
         self.dtype = np.dtype(dtype)
         if self.dtype not in _KINDS:
             raise ValueError(f"dtype is {self.dtype}, but must be float32 or float64.")
-        given = {
+        given: dict[str, Any] = {
             "accuracy": arguments.number("accuracy", accuracy),
             "m2l": arguments.text("m2l", m2l),
             "boundary": arguments.text("boundary", boundary),
@@ -114,10 +112,6 @@ class Solver:
             if value is not None:
                 given[key] = checked(name, value)
         self._options = given
-        self._charges = ()  # what was set: of one state, or of two
-        self._pairs: Any = None  # rows and partners
-        self._near: Any = None  # function, rule and widths
-        self._usual_charge = 0.0
         self._start()
 
     def set_charges(self, charges: ArrayLike) -> None:
@@ -147,13 +141,14 @@ class Solver:
         """
         pairs = arguments.pairs("pairs", pairs)
         with self.alone() as core:
-            if pairs.size and (pairs.min() < 0 or pairs.max() >= self._count):
-                raise ValueError(f"An index of pairs is outside the range 0 to {self._count - 1}.")
+            count = self._particles.count
+            if pairs.size and (pairs.min() < 0 or pairs.max() >= count):
+                raise ValueError(f"An index of pairs is outside the range 0 to {count - 1}.")
             pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
-            offsets = np.searchsorted(pairs[:, 0], np.arange(self._count + 1)).astype(np.int32)
+            offsets = np.searchsorted(pairs[:, 0], np.arange(count + 1)).astype(np.int32)
             rows = offsets, np.ascontiguousarray(pairs[:, 1])
             core.set_exclusions(*rows)
-            self._pairs, self._has_looked = rows, False
+            self._particles.set_exclusions(*rows)
 
     def set_near_function(self, name: str, widths: Optional[ArrayLike] = None, rule: Optional[str] = None) -> None:
         """Sets what pairs have in place of 1/r at short distance, after the charges.
@@ -187,10 +182,10 @@ class Solver:
         if widths is None and name != "coulomb":
             raise ValueError(f"widths must be given with '{name}'.")
         with self.alone() as core:
-            given = np.zeros(self._count) if name == "coulomb" else widths
+            given = np.zeros(self._particles.count) if name == "coulomb" else widths
             near = name, rule, np.array(self._reals("widths", given, ("n",)))
             core.set_near_function(*near)
-            self._near, self._has_looked = None if name == "coulomb" else near, False
+            self._particles.set_near_function(*near)
 
     def prepare(self, x: ArrayLike, box: Optional[ArrayLike] = None) -> None:
         """Chooses order and cells and builds the operators, which the first evaluation does else."""
@@ -233,11 +228,11 @@ class Solver:
         offset, box = _offset(grid_offset), _box(box)
         lambda_ = arguments.number("lambda_", lambda_)
         wanted = bool(virial), offset, lambda_, bool(slope)
-        if not _is_on_gpu(x):
+        if not is_on_gpu(x):
             x = self._reals("x", x, ("n", 3))
         with self.alone() as core:
-            if _is_on_gpu(x):
-                take, function = _importer(x), self._on_gpu(core, "evaluate_on_gpu", x=x)
+            if is_on_gpu(x):
+                take, function = importer(x), reader(core, "evaluate_on_gpu", self.dtype, x=x)
                 energy, matrix, derivative, forces, values = self._evaluated(
                     x, box, function, x, box, bool(potentials), *wanted
                 )
@@ -248,7 +243,7 @@ class Solver:
                 energy, matrix, derivative = self._evaluated(
                     x, box, core.evaluate, x, box, forces, values, *wanted
                 )
-            self._check_contacts(x, box, energy, values)
+            self._particles.check(core.coulomb_constant(), x, box, energy, values)
         return Result(
             energy,
             forces,
@@ -276,24 +271,26 @@ class Solver:
             points: nm, [m, 3], any periodic image.
         """
         offset, box = _offset(grid_offset), _box(box)
-        if _is_on_gpu(x) != _is_on_gpu(points):
+        if is_on_gpu(x) != is_on_gpu(points):
             raise ValueError("Positions and points must both be on a GPU, or both on the host.")
-        if not _is_on_gpu(x):
+        if not is_on_gpu(x):
             x, points = self._reals("x", x, ("n", 3)), self._reals("points", points, ("m", 3))
         with self.alone() as core:
-            if _is_on_gpu(x):
-                function = self._on_gpu(core, "evaluate_at_on_gpu", x=x, points=points)
+            if is_on_gpu(x):
+                function = reader(core, "evaluate_at_on_gpu", self.dtype, x=x, points=points)
                 found = self._evaluated(x, box, function, x, box, points, offset)
-                potentials, fields = map(_importer(points), found)
+                potentials, fields = map(importer(points), found)
             else:
                 fields = np.empty_like(points)
-                work = self._count + len(fields)
+                work = self._particles.count + len(fields)
                 if work > (self._work or 0) and self._needs_other_threads(work):
                     self._make_for(work)
                 potentials = np.empty(len(fields), self.dtype)
                 given = x, box, points, potentials, fields, offset
-                self._evaluated(x, box, self._core.evaluate_at, *given)
-            return self._at_points(potentials), fields
+                self._evaluated(x, box, self._own_core().evaluate_at, *given)
+            limit = self._particles.largest_potential(self._own_core().coulomb_constant())
+            with np.errstate(divide="ignore"):
+                return potentials / (abs(potentials) <= limit), fields  # infinite where a charge is
 
     def group_energies(
         self, x: ArrayLike, box: Optional[ArrayLike], group: ArrayLike, lambda_: float = 0.0
@@ -313,7 +310,7 @@ class Solver:
         with self.alone() as core:
             given = x, box, group, groups, lambda_
             energies = np.array(self._evaluated(x, box, core.group_energies, *given))
-            self._check_contacts(x, box, np.abs(energies).max())
+            self._particles.check(core.coulomb_constant(), x, box, np.abs(energies).max())
         return energies.reshape(groups, groups)
 
     @property
@@ -337,27 +334,22 @@ class Solver:
 
     def __getstate__(self) -> dict:
         with self.alone() as core:
-            return {
-                "dtype": self.dtype,
-                "options": self._options,
-                "charges": self._charges,
-                "pairs": self._pairs,
-                "near": self._near,
-                "cells": core.state(),
-            }
+            own = {"dtype": self.dtype, "options": self._options, "cells": core.state()}
+            return {**own, **self._particles.state()}
 
     def __setstate__(self, state: dict) -> None:
         self.dtype, self._options = state["dtype"], state["options"]
-        self._charges, self._pairs, self._near = state["charges"], state["pairs"], state["near"]
-        self._usual_charge = _usual(self._charges)
         self._start()
-        if self._needs_other_threads(self._count):
-            self._adopt(self._made(self._count), self._count)
-        self._hand_over(self._core)
+        self._particles.restore(state)
+        count = self._particles.count
+        if self._needs_other_threads(count):
+            self._adopt(self._made(count), count)
+        core = self._own_core()
+        self._particles.hand_over(core)
         try:
             if state["cells"]:
                 processes.note_threads(self._threads)
-                self._core.restore(state["cells"])
+                core.restore(state["cells"])
         except ValueError:
             pass  # of another version or machine: the first evaluation chooses
 
@@ -365,40 +357,16 @@ class Solver:
     def alone(self):
         """The core, for one thread at a time; whoever needs several calls in a row keeps it meanwhile."""
         with self._lock:
-            if self._core is None:
-                raise RuntimeError(
-                    "This solver has worked on a GPU before fork(), and cannot do so in the child: start processes "
-                    "by the method 'spawn' or 'forkserver', or make solvers in the children alone."
-                )
+            self._own_core()
             if self._generation != processes.generation:
                 self._make_for(self._work)
-            yield self._core
-
-    def hold(self):
-        """Waits until nobody is at work with the solver."""
-        self._lock.acquire()
-
-    def release(self):
-        """Ends hold()."""
-        self._lock.release()
-
-    def leave_behind(self):
-        """In a child process: what is on a GPU can neither be used nor given back."""
-        if not self._is_on_host:
-            _lost.append(self._core)
-            self._core = None
-
-    @property
-    def _count(self):
-        return len(self._charges[0]) if self._charges else 0
+            yield self._own_core()
 
     def _start(self):
-        self._lock = threading.RLock()
-        self._adopt(self._made(None), None)
-        self._has_looked = False  # for particles at one place
+        self._work: Optional[int] = None  # particles that the threads are for
+        self._start_with(self._made(None))
         self._offered = self._threads
-        self._is_on_host = self._core.setup()["device"] == "cpu"
-        processes.register(self)
+        self._particles = Particles(self.dtype, self._options["boundary"])
 
     def _made(self, work):
         """A core without particles, with no more threads than so many particles can use."""
@@ -406,9 +374,9 @@ class Solver:
         return _KINDS[self.dtype](self._options, most if work is None else min(most, _most_threads(work)))
 
     def _adopt(self, core, work):
-        """Makes a core that of the solver, and of this process."""
-        self._core, self._work = core, work
-        self._threads, self._generation = core.setup()["threads"], processes.generation
+        """Makes a core for so many particles that of the solver."""
+        self._take(core)
+        self._work = work
 
     def _needs_other_threads(self, work):
         """Whether so many particles can use other numbers of threads than there are."""
@@ -421,20 +389,10 @@ class Solver:
         # Cells are chosen anew at about the same changes
         return have != wanted and (self._work is None or not 2 / 3 < work / max(self._work, 1) < 1.5)
 
-    def _hand_over(self, core):
-        """Gives a core what was set."""
-        if self._charges:
-            setter = core.set_charges if len(self._charges) == 1 else core.set_perturbed_charges
-            setter(*self._charges)
-        if self._pairs:
-            core.set_exclusions(*self._pairs)
-        if self._near:
-            core.set_near_function(*self._near)
-
     def _make_for(self, work):
         """Replaces the core by another one, for so many particles, which goes on where it is."""
-        core, cells = self._made(work), self._core.state()
-        self._hand_over(core)
+        core, cells = self._made(work), self._own_core().state()
+        self._particles.hand_over(core)
         if cells:
             processes.note_threads(core.setup()["threads"])
             core.restore(cells)
@@ -444,119 +402,34 @@ class Solver:
         charges = tuple(np.array(of_state) for of_state in charges)
         count = len(charges[0])
         with self.alone() as core:
-            # Of another number of particles nothing is kept
-            needs_other = count != self._count and self._needs_other_threads(count)
+            needs_other = count != self._particles.count and self._needs_other_threads(count)
             core = self._made(count) if needs_other else core
-            (core.set_charges if len(charges) == 1 else core.set_perturbed_charges)(*charges)
+            give_charges(core, charges)
             if needs_other:
                 self._adopt(core, count)
-            if count != self._count:
-                self._pairs = self._near = None
-                self._has_looked = False
-            self._charges = charges
-            self._usual_charge = _usual(charges)
+            self._particles.set_charges(charges)
 
     def _evaluated(self, x, box, function, *given):
         """What a function gives; a refusal tells of charges at one place, if these are why."""
         processes.note_threads(self._threads)
-        was_best_effort = self._core.is_best_effort()
+        core = self._own_core()
+        was_best_effort = core.is_best_effort()
         try:
             result = function(*given)
         except ValueError:
-            self._refuse_contacts(x, box, 10 * self._nearest())
+            self._particles.refuse(x, box, 10 * self._particles.nearest)
             raise
-        if self._core.is_best_effort() and not was_best_effort:
+        if core.is_best_effort() and not was_best_effort:
             warnings.warn(
                 "The requested accuracy is not reached at these positions: the error is up to "
-                f"{self._core.setup()['largest_error']:.1e}, and no setting has less. Charges may nearly coincide.",
+                f"{core.setup()['largest_error']:.1e}, and no setting has less. Charges may nearly coincide.",
                 RuntimeWarning,
                 stacklevel=3,
             )
         return result
 
-    def _nearest(self):
-        """Charges that are nearer, nm, are at one place; single precision hardly tells positions apart there."""
-        return 1e-6 if self.dtype == np.float32 else 1e-8
-
-    def _largest_potential(self):
-        """Larger ones are those at a charge, kJ/mol/e."""
-        return self._core.coulomb_constant() * self._usual_charge / self._nearest()
-
-    def _check_contacts(self, x, box, energy, potentials=None):
-        """Refuses results of charges at one place.
-
-        Large energies and potentials tell of them. Several pairs may have energies that cancel: so there is a search,
-        too, in the first evaluation, which takes much longer.
-        """
-        limit = self._largest_potential()
-        is_large = abs(energy) > limit * self._usual_charge
-        if potentials is not None and len(potentials):
-            is_large = is_large or bool(abs(potentials).max() > limit)
-        if is_large:
-            self._refuse_contacts(x, box, 10 * self._nearest(), potentials is not None)
-        if not self._has_looked:
-            self._refuse_contacts(x, box, self._nearest())
-            self._has_looked = True
-
-    def _refuse_contacts(self, x, box, distance, with_potentials=False):
-        """Raises if particles are nearer than some distance, nm, that are no excluded pair and have 1/r."""
-        x, periodic = _on_host(x), {"periodic": 3, "slab": 2, "open": 0}[self._options["boundary"]]
-        is_regular = bool(np.all(np.diag(box)[:periodic] > 0)) and np.isfinite(x).all()
-        if len(x) != self._count or not is_regular:
-            return
-        is_charged = np.any(np.array(self._charges) != 0, axis=0)
-        at_least = 1 if with_potentials else 2
-
-        def matters(i, j):
-            return int(is_charged[i]) + int(is_charged[j]) >= at_least
-
-        def is_excluded(i, j):
-            offsets, partners = self._pairs or (np.zeros(self._count + 1, int), np.empty(0))
-            return any(b in partners[offsets[a] : offsets[a + 1]] for a, b in ((i, j), (j, i)))
-
-        def may_coincide(i, j):
-            return self._have_width(i, j) or is_excluded(i, j)
-
-        pair = contacts.pair_at_one_place(x, box, periodic, distance, matters, may_coincide)
-        if pair:
-            raise ValueError(
-                f"Particles {pair[0]} and {pair[1]} are at one place, where the energy or a potential is infinite: "
-                "move one of them, or exclude the pair."
-            )
-
-    def _have_width(self, i, j):
-        """Whether the pair of two particles has another function than 1/r."""
-        if not self._near:
-            return False
-        _, rule, widths = self._near
-        return bool(min(widths[i], widths[j]) > 0 if rule == "geometric-mean" else max(widths[i], widths[j]) > 0)
-
-    def _at_points(self, potentials):
-        """Potentials at points, infinite where a charge is."""
-        with np.errstate(divide="ignore"):
-            return potentials / (abs(potentials) <= self._largest_potential())
-
-    def _on_gpu(self, core: Any, name: str, **arrays: Any) -> Callable:
-        """A function of the core, if it can read the arrays."""
-        if not hasattr(core, name):
-            raise RuntimeError("This farfield was built without CUDA: pass arrays of the host.")
-        for argument, array in arrays.items():
-            dtype, shape = str(array.dtype).rpartition(".")[2], tuple(array.shape)
-            if dtype != self.dtype.name or len(shape) != 2 or shape[1] != 3:
-                raise arguments.ArrayError(
-                    f"{argument} on the GPU has the type {dtype} and the shape {shape}, but must have "
-                    f"{self.dtype.name} and (n, 3)."
-                )
-        return getattr(core, name)
-
     def _reals(self, name, values, shape):
         return arguments.reals(name, values, shape, dtype=self.dtype)
-
-
-def _usual(charges):
-    """Their root mean square, e, of those that are not 0."""
-    acting = np.concatenate((*charges, [])).astype(float)
-    return float(np.sqrt(np.mean(acting[acting != 0] ** 2))) if acting.any() else 0.0
 
 
 def _most_threads(work):
@@ -565,27 +438,6 @@ def _most_threads(work):
     A thread computes some 1.5 us a particle; that threads wait for each other takes some 50 us.
     """
     return max(1, work // 200)
-
-
-def _is_on_gpu(x: Any) -> bool:
-    cuda = 2  # in DLPack
-    return hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] == cuda
-
-
-def _on_host(x: Any) -> NDArray:
-    """A copy of an array of whatever package."""
-    for to_host in ("detach", "cpu", "get"):
-        if _is_on_gpu(x) and hasattr(x, to_host):
-            x = getattr(x, to_host)()
-    return np.asarray(x, dtype=float)
-
-
-def _importer(like: Any) -> Callable:
-    """The function of the package of an array that takes arrays of others."""
-    if hasattr(like, "__array_namespace__"):
-        return like.__array_namespace__().from_dlpack
-    packages = (sys.modules[kind.__module__.partition(".")[0]] for kind in type(like).__mro__)
-    return next(package.from_dlpack for package in packages if hasattr(package, "from_dlpack"))
 
 
 def _box(box: Optional[ArrayLike]) -> NDArray:

@@ -217,16 +217,16 @@ class _Systems:
         self.batch, self.offsets, self.errors = batch, offsets, None
         self.sizes = torch.as_tensor(np.diff(offsets), device=device)
 
-    def evaluate(self, positions, charges, cells, **wanted):
-        result = self.batch(*self._arrays(positions, charges, cells), **wanted)
+    def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
+        result = self.batch(*self._arrays(positions, charges, cells), potentials=potentials, virials=virials)
         self.errors = result.errors
         return result
 
-    def tangent(self, positions, charges, cells, direction, **wanted):
+    def tangent(self, positions, charges, cells, direction, *, virials=False):
         names = "dx", "dcharges", "dboxes"
         given = {name: None if part is None else part.numpy() for name, part in zip(names, direction)}
         arrays = self._arrays(positions, charges, cells)
-        return self.batch.tangent(*arrays, **given, errors=self.errors, **wanted)
+        return self.batch.tangent(*arrays, **given, errors=self.errors, virials=virials)
 
     def of_cells(self, cells, strain, *products):
         """Gradients by cells: strain less sums over particles of a (x) b is what cells have, kJ/mol."""

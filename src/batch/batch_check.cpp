@@ -28,21 +28,17 @@ void checkLength(double value, const char* option, const char* unit)
 
 } // namespace
 
-Error inSystem(int system, const std::string& text)
+Error inSystem(int system, const std::string& text, const char* parameter)
 {
-    return Error(ErrorCode::InvalidArgument, "System " + std::to_string(system) + " " + text);
+    return Error(
+            ErrorCode::InvalidArgument, "System " + std::to_string(system) + " " + text, parameter);
 }
 
 template<class Real>
 void checkBatchOptions(const BatchOptions& options)
 {
     Options shared;
-    shared.coulombConstant = options.coulombConstant;
-    shared.accuracy        = options.accuracy;
-    shared.boundary        = options.boundary;
-    shared.device          = options.device;
-    shared.deviceId        = options.deviceId;
-    shared.threads         = options.threads;
+    detail::forSharedOptions(shared, options, [](auto& to, const auto& from) { to = from; });
     checkOptions<Real>(shared);
     if (options.boundary == Boundary::Slab)
     {
@@ -113,7 +109,8 @@ void checkBoxes(const double* boxes, int systems)
         throw inSystem(
                 s,
                 "has the box vectors (" + all
-                        + ") nm, which must be finite, of 1e-6 to 1e8 nm, and span a volume.");
+                        + ") nm, which must be finite, of 1e-6 to 1e8 nm, and span a volume.",
+                "boxes");
     }
 }
 

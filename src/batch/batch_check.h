@@ -14,8 +14,10 @@
 namespace farfield
 {
 
-//! An InvalidArgument that names a system. \param[in] text  follows "System n "
-Error inSystem(int system, const std::string& text);
+/*! \brief An InvalidArgument that names a system.
+ *  \param[in] text       follows "System n "
+ *  \param[in] parameter  a literal, see Error::parameter() */
+Error inSystem(int system, const std::string& text, const char* parameter = "");
 //! Returns work(), of a system that errors name.
 template<class Work>
 auto withSystemNamed(int system, const Work& work) -> decltype(work())
@@ -30,7 +32,7 @@ auto withSystemNamed(int system, const Work& work) -> decltype(work())
         {
             throw;
         }
-        throw inSystem(system, error.what());
+        throw inSystem(system, error.what(), error.parameter());
     }
 }
 

@@ -22,7 +22,10 @@ void checkImages(const ReducedBox& box, double cutoff, int n)
     {
         throw Error(ErrorCode::InvalidArgument,
                     "needs " + text(images) + " images of its particles, more than "
-                            + text(c_mostImages) + ": its box is too flat or too long.");
+                            + text(c_mostImages)
+                            + ": its box is too flat or too long. Check its box vectors, or use a "
+                              "Solver for it.",
+                    "boxes");
     }
 }
 

@@ -16,7 +16,7 @@
 namespace farfield
 {
 
-//! \throws Error  InvalidArgument: more than c_mostImages are within the cut-off around the box
+//! \throws Error  InvalidArgument, of boxes: more than c_mostImages are within the cut-off around the box
 void checkImages(const ReducedBox& box, double cutoff, int n);
 
 /*! \brief Images in the bins of a region: the box, and what is within the cut-off around it.

@@ -19,9 +19,13 @@ void WaveColumns::find(const Mat3& waves, double cutoff)
     const WaveBall ball(rows.data(), cutoff);
     if (!(ball.waves < c_mostWaves))
     {
-        throw Error(ErrorCode::InvalidArgument,
-                    "needs " + text(ball.waves) + " waves, more than " + text(c_mostWaves)
-                            + ": its box is too flat or too long, or its charges too narrow.");
+        throw Error(
+                ErrorCode::InvalidArgument,
+                "needs " + text(ball.waves) + " waves, more than " + text(c_mostWaves)
+                        + ": its box is too flat or too long, or its charges too narrow. Check "
+                          "its box vectors, and smearing and waveCutoff of Gaussian charges; or "
+                          "use a Solver for point charges.",
+                "boxes");
     }
     count = 0;
     range = { 0, 0, 0 };

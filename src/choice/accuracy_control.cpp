@@ -104,9 +104,12 @@ public:
         return !last || setUp_ <= 1;
     }
     //! Whether a setting is the one before.
-    bool isAsLast(const Discretisation& d) const { return last && d.hasSettingOf(*last); }
+    bool isAsLast(const Discretisation& d) const
+    {
+        return last && d.hasSettingOf(last->discretisation);
+    }
     //! Notes what may be taken where nothing suffices. \param[in] built  what was measured
-    void note(const MeasuredError& measured, const Discretisation& built)
+    void note(const MeasuredError& measured, const Setting& built)
     {
         if (measured.worst < least_)
         {
@@ -119,10 +122,10 @@ public:
         }
     }
 
-    std::optional<Discretisation> sufficient, last; //!< as built
-    std::optional<Discretisation> atRounding;       //!< where all that is missing is rounding
-    std::optional<Discretisation> closest;          //!< the one with the smallest error
-    bool isBuilt = false;                           //!< the last one
+    std::optional<Setting> sufficient, last; //!< as built
+    std::optional<Setting> atRounding;       //!< where all that is missing is rounding
+    std::optional<Setting> closest;          //!< the one with the smallest error
+    bool isBuilt = false;                    //!< the last one
 
 private:
     struct Errors
@@ -172,12 +175,13 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
             search.askForMore();
             continue;
         }
-        const double predicted       = estimatedError(*search.last, search.last->leafGrid(box));
+        const Discretisation& built  = search.last->discretisation;
+        const double predicted       = estimatedError(built, built.leafGrid(box));
         const MeasuredError measured = measureAndNote(x, box, predicted);
         isDone                       = judge(measured, predicted, &search);
         // rounding grows with cells
-        const double smaller = search.last->leafGrid(box).unit()
-                               * std::min(0.5, 0.7 * search.request() / measured.worst);
+        const double smaller =
+                built.leafGrid(box).unit() * std::min(0.5, 0.7 * search.request() / measured.worst);
         if (search.isStuck() && options_.cellSize == 0 && smaller > c_smallestBound
             && roundsInCells(options_.boundary))
         {
@@ -191,10 +195,10 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
         takeClosest(whereMissed, &search);
     }
     // the last one may be cheaper and not do
-    if (!search.isBuilt || search.sufficient->isBestEffort
-        || !operators_->discretisation().hasSettingOf(*search.sufficient))
+    if (!search.isBuilt || search.sufficient->chosenFor.isBestEffort
+        || !operators_->discretisation().hasSettingOf(search.sufficient->discretisation))
     {
-        operators_->build(*search.sufficient);
+        chosen_->build(*search.sufficient);
     }
 }
 
@@ -212,7 +216,8 @@ typename AccuracyControl<Real>::Attempt AccuracyControl<Real>::buildNext(const M
         {
             d.exclusionRange = operators_->discretisation().exclusionRange;
         }
-        if (search->sufficient && (search->isAsLast(d) || d.hasSettingOf(*search->sufficient)))
+        if (search->sufficient
+            && (search->isAsLast(d) || d.hasSettingOf(search->sufficient->discretisation)))
         {
             return Attempt::None;
         }
@@ -224,10 +229,11 @@ typename AccuracyControl<Real>::Attempt AccuracyControl<Real>::buildNext(const M
         {
             return Attempt::None;
         }
-        search->isBuilt = false;
-        operators_->build(d);
+        search->isBuilt       = false;
+        const Setting setting = { d, { extent } };
+        chosen_->build(setting);
         search->isBuilt = true;
-        search->last    = d;
+        search->last    = setting;
         return Attempt::Built;
     }
     catch (const Error&)
@@ -245,11 +251,11 @@ bool AccuracyControl<Real>::judge(const MeasuredError& measured, double predicte
 {
     const double ratio     = c_doubt * measured.worst / predicted;
     const bool orderIsOpen = options_.order < 0;
-    search->note(measured, operators_->discretisation());
+    search->note(measured, chosen_->inUse());
     if (measured.worst <= search->request() || !orderIsOpen)
     {
         // an explicit order stands even if it misses the accuracy
-        search->sufficient = operators_->discretisation();
+        search->sufficient = chosen_->inUse();
         const bool isIdle  = orderIsOpen && !countsAllPlaces_ && search->mayAskForLess()
                             && measured.worst > 0 && measured.worst < c_idle * search->request()
                             && ratio < search->factor();
@@ -284,24 +290,25 @@ void AccuracyControl<Real>::takeClosest(WhereMissed whereMissed, Search* search)
     {
         refuse(search->least());
     }
-    search->sufficient->isBestEffort = true;
+    search->sufficient->chosenFor.isBestEffort = true;
 }
 
 template<class Real>
-std::optional<Discretisation> AccuracyControl<Real>::moreCells(const Mat3& box,
-                                                               const Real* x,
-                                                               const Growth& growth) const
+std::optional<Setting> AccuracyControl<Real>::moreCells(const Mat3& box,
+                                                        const Real* x,
+                                                        const Growth& growth) const
 {
     //! Predicted costs that differ by less are no reason for other cells.
     constexpr double c_similar = 1.25;
 
-    Discretisation more = operators_->discretisation();
+    Setting setting      = chosen_->inUse();
+    Discretisation& more = setting.discretisation;
     if (more.isAllNear())
     {
         return {}; // its order is for no far field
     }
-    more.referenceBox = box;
-    more.extent       = growth.extent;
+    more.referenceBox        = box;
+    setting.chosenFor.extent = growth.extent;
     for (int k = 0; k < 3; k++)
     {
         more.referenceBox.row(k) *= growth.factors[k];
@@ -311,25 +318,25 @@ std::optional<Discretisation> AccuracyControl<Real>::moreCells(const Mat3& box,
         }
     }
     if (!OpenCells::of(more.coarseCells(), more.ws, more.boundary)
-                 .hold(more.referenceBox, largestLike(more.extent))
+                 .hold(more.referenceBox, largestLike(growth.extent))
         || static_cast<double>(more.leafGrid(more.referenceBox).count()) > c_maxCells
         || !whyTooLarge(more, device_, sizeof(Real)).empty())
     {
         return {};
     }
     Options ofWater   = options_;
-    ofWater.accuracy  = options_.accuracy / std::max(more.systemFactor, 1.0);
+    ofWater.accuracy  = options_.accuracy / std::max(setting.chosenFor.systemFactor, 1.0);
     const double cost = errors_.costOf(more, charges_->occupancy(x, more.referenceBox));
     try
     {
-        const Mat3 other        = openBoxFor(ofWater, x, box, more.extent);
+        const Mat3 other        = openBoxFor(ofWater, x, box, growth.extent);
         const Occupancy inOther = charges_->occupancy(x, other);
-        const double best = errors_.costOf(choice(ofWater, other, inOther, more.extent), inOther);
-        return cost <= c_similar * best ? std::optional(more) : std::nullopt;
+        const double best = errors_.costOf(choice(ofWater, other, inOther, growth.extent), inOther);
+        return cost <= c_similar * best ? std::optional(setting) : std::nullopt;
     }
     catch (const Error&)
     {
-        return more; // there are no others
+        return setting; // there are no others
     }
 }
 
@@ -386,8 +393,8 @@ MeasuredError AccuracyControl<Real>::measureAndNote(const Real* x,
             measured = leaveOutAllExclusions(x, box, measured, c_margin * options_.accuracy);
         }
     }
-    operators_->setError(measured.usual, measured.worst / predicted);
-    operators_->setMeasuredField(measured.field);
+    chosen_->setError(measured.usual, measured.worst / predicted);
+    chosen_->setMeasuredField(measured.field);
     return measured;
 }
 
@@ -458,7 +465,7 @@ template<class Real>
 MeasuredError AccuracyControl<Real>::measureAnew(const Real* x, const Mat3& box)
 {
     const Discretisation d = operators_->discretisation();
-    errors_.look(x, box, d.extent);
+    errors_.look(x, box, chosen_->chosenFor().extent);
     // as Setup::largestError says it
     return measureAndNote(x, box, estimatedError(d, d.leafGrid(d.referenceBox)));
 }

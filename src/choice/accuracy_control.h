@@ -16,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "choice/chosen.h"
 #include "choice/error_measurement.h"
 #include "evaluation/charge_set.h"
 #include "evaluation/pipeline.h"
@@ -41,11 +42,11 @@ public:
     AccuracyControl(const Options& options,
                     Device device,
                     const ChargeSet<Real>* charges,
-                    OperatorsInUse<Real>* operators,
+                    Chosen<Real>* chosen,
                     Pipeline<Real>* pipeline) :
         options_(options),
-        device_(device), charges_(charges), operators_(operators),
-        errors_(options, device, charges, operators, pipeline)
+        device_(device), charges_(charges), operators_(chosen->operators()), chosen_(chosen),
+        errors_(options, device, charges, chosen->operators(), pipeline)
     {
         network_.helpers = options.helpersIfFaster ? 0 : options.helperDevices.size();
     }
@@ -72,7 +73,7 @@ public:
      *  \param[in] x  [n][3], nm, host memory
      *  \param[in] extent  that cells have to hold, nm, see extentInBox(); without images
      *  Where all that is missing is what single precision cannot resolve, or the best is to be taken,
-     *  Discretisation::isBestEffort says so.
+     *  ChosenFor::isBestEffort says so.
      *  \throws Error  InvalidArgument: the accuracy cannot be met; the best that can is named */
     void buildSufficient(const Mat3& periodicBox,
                          const Real* x,
@@ -85,9 +86,7 @@ public:
      *  Errors hardly depend on how many cells there are, so none are measured.
      *  \param[in] box     that the operators in use are for, without images along some axes
      *  \param[in] growth  of it */
-    std::optional<Discretisation> moreCells(const Mat3& box,
-                                            const Real* x,
-                                            const Growth& growth) const;
+    std::optional<Setting> moreCells(const Mat3& box, const Real* x, const Growth& growth) const;
 
     /*! \brief Whether the operators in use still do for particles that have spread; notes their error.
      *  \param[in] x, box  that the operators are for */
@@ -98,7 +97,7 @@ public:
     bool stillSuits(const Real* x, const Mat3& box);
     //! As ErrorMeasurement.
     double leastForce(const Mat3& box) const { return errors_.leastForce(box); }
-    double typicalForce() const { return errors_.typicalForce(); }
+    double typicalForce() const { return errors_.typicalForce(chosen_->chosenFor().field); }
 
     /*! \brief What a choice of cells for a box depends on, but for the occupancy and the ranks.
      *  \param[in] options  the accuracy in terms of water */
@@ -163,6 +162,7 @@ private:
     Device device_;
     const ChargeSet<Real>* charges_;
     OperatorsInUse<Real>* operators_;
+    Chosen<Real>* chosen_;
     ErrorMeasurement<Real> errors_;
     bool countsAllPlaces_ = false;
     Network network_; //!< of the ranks for which the choice is made

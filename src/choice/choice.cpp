@@ -15,9 +15,8 @@ namespace farfield
 template<class Real>
 Choice<Real>::Choice(const Options& options, ChargeSet<Real>* charges, Evaluator<Real>* evaluator) :
     options_(options), charges_(charges), evaluator_(evaluator),
-    operators_(&evaluator->operators()),
-    accuracy_(options, evaluator->device(), charges, operators_, &evaluator->pipeline()),
-    chosen_(options, evaluator)
+    operators_(&evaluator->operators()), chosen_(options, evaluator->device(), operators_),
+    accuracy_(options, evaluator->device(), charges, &chosen_, &evaluator->pipeline())
 {
 }
 
@@ -26,7 +25,7 @@ bool Choice<Real>::isChosenFor(const Place<Real>& place) const
 {
     const Discretisation& d = operators_->discretisation();
     return options_.boundary == Boundary::Periodic
-           || (isLikeExtent(place.extent, d.extent)
+           || (isLikeExtent(place.extent, extent())
                && OpenCells::of(d.coarseCells(), d.ws, d.boundary).hold(place.box, place.extent));
 }
 
@@ -34,7 +33,7 @@ template<class Real>
 bool Choice<Real>::isMeasuredFor(const Place<Real>& place) const
 {
     return options_.boundary == Boundary::Periodic
-           || isLikeExtent(place.extent, operators_->discretisation().measuredExtent);
+           || isLikeExtent(place.extent, chosen_.chosenFor().measuredExtent);
 }
 
 template<class Real>
@@ -47,7 +46,7 @@ bool Choice<Real>::isSpreadAsMeasured(const Real* x) const
 template<class Real>
 void Choice<Real>::setMeasuredFor(const Place<Real>& place, const Real* x)
 {
-    operators_->setMeasuredExtent(place.extent);
+    chosen_.setMeasuredExtent(place.extent);
     measuredSpread_ = charges_->spread(x, options_.boundary);
     isFieldOfMix_   = false;
     typicalForce_   = accuracy_.typicalForce();
@@ -74,6 +73,7 @@ void Choice<Real>::follow(const Place<Real>& place, const Positions& positions)
     {
         evaluator_->followBox(
                 place.box,
+                chosen_.chosenFor().measuredError,
                 [&] { choose(place, positions(), place.extent, false, WhereMissed::TakeBest); });
     }
     if (!isMeasuredFor(place))
@@ -96,21 +96,20 @@ void Choice<Real>::timeHelpers(const Positions& positions)
         mixForChoice();
         timed_ = farfield::timeHelpers(options_, *charges_, x, evaluator_, &accuracy_);
     };
-    operators_->change([&] { evaluator_->times().notCounted(times); });
+    chosen_.change([&] { evaluator_->times().notCounted(times); });
 }
 
 template<class Real>
 void Choice<Real>::followExtent(const Place<Real>& place, const Positions& positions)
 {
-    const Growth growth =
-            growthFor(options_.boundary, place.extent, operators_->discretisation().extent);
+    const Growth growth = growthFor(options_.boundary, place.extent, extent());
     if (!growth.any())
     {
         choose(place, positions(), place.extent, options_.tune, WhereMissed::TakeBest);
     }
     else if (const auto more = accuracy_.moreCells(place.box, positions(), growth))
     {
-        operators_->change([&] { operators_->build(*more); });
+        chosen_.change([&] { chosen_.build(*more); });
         timed_.clear();
     }
     else
@@ -129,20 +128,16 @@ void Choice<Real>::followSpread(const Place<Real>& place, const Positions& posit
         suffices      = isSpreadAsMeasured(x);
         if (suffices)
         {
-            operators_->setMeasuredExtent(place.extent);
+            chosen_.setMeasuredExtent(place.extent);
             return;
         }
         evaluator_->times().notCounted([&] { suffices = sufficesForAllStates(x); });
         setMeasuredFor(place, x);
     };
-    operators_->change(measure);
+    chosen_.change(measure);
     if (!suffices)
     {
-        choose(place,
-               positions(),
-               operators_->discretisation().extent,
-               options_.tune,
-               WhereMissed::TakeBest);
+        choose(place, positions(), extent(), options_.tune, WhereMissed::TakeBest);
     }
 }
 
@@ -166,7 +161,7 @@ void Choice<Real>::choose(const Place<Real>& place,
         {
             const Mat3 inUse =
                     options_.boundary == Boundary::Periodic ? place.box : operators_->box();
-            timed_          = tune(options_, *charges_, inUse, x, evaluator_, &accuracy_);
+            timed_          = tune(options_, *charges_, inUse, x, evaluator_, &chosen_, &accuracy_);
             helpersAreOpen_ = false;
         }
     };
@@ -178,13 +173,13 @@ void Choice<Real>::choose(const Place<Real>& place,
         {
             mixed_->mixForOtherState();
             buildForCharges(WhereMissed::TakeBest);
-            const Discretisation forOther = operators_->discretisation();
+            const ChosenFor forOther = chosen_.chosenFor();
             mixForChoice();
             const bool suffices = accuracy_.stillSuffices(x, operators_->box());
             noteLargerError(forOther, !suffices);
         }
     };
-    operators_->change(
+    chosen_.change(
             [&]
             {
                 evaluator_->times().notCounted(build);
@@ -218,38 +213,38 @@ bool Choice<Real>::sufficesForOtherState(const Real* x)
     {
         return true;
     }
-    const int acting            = charges_->acting();
-    const Discretisation before = operators_->discretisation();
+    const int acting       = charges_->acting();
+    const ChosenFor before = chosen_.chosenFor();
     mixed_->mixForOtherState();
     const bool suffices =
             charges_->acting() <= c_few * acting || accuracy_.stillSuffices(x, operators_->box());
     mixForChoice();
     noteLargerError(before, false);
-    operators_->setMeasuredField(before.field);
+    chosen_.setMeasuredField(before.field);
     return suffices;
 }
 
 template<class Real>
-void Choice<Real>::noteLargerError(const Discretisation& other, bool isMissed)
+void Choice<Real>::noteLargerError(const ChosenFor& other, bool isMissed)
 {
-    const Discretisation own    = operators_->discretisation();
-    const Discretisation& worse = own.measuredError < other.measuredError ? other : own;
-    operators_->setError(worse.measuredError,
-                         worse.systemFactor,
-                         isMissed || own.isBestEffort || other.isBestEffort);
+    const ChosenFor own    = chosen_.chosenFor();
+    const ChosenFor& worse = own.measuredError < other.measuredError ? other : own;
+    chosen_.setError(worse.measuredError,
+                     worse.systemFactor,
+                     isMissed || own.isBestEffort || other.isBestEffort);
 }
 
 template<class Real>
 bool Choice<Real>::areFieldsAsMeasured()
 {
     const double capped = evaluator_->backend().cappedFields();
-    MeasuredField then  = operators_->discretisation().field;
+    MeasuredField then  = chosen_.chosenFor().field;
     if (mixed_ != nullptr && then.level > 0 && capped >= 0 && !isFieldOfMix_)
     {
         // measured with the charges of the choice, whatever lambda
         then.level    = then.cap * std::sqrt(capped / static_cast<double>(charges_->acting()));
         isFieldOfMix_ = true;
-        operators_->change([&] { operators_->setMeasuredField(then); });
+        chosen_.change([&] { chosen_.setMeasuredField(then); });
         return true;
     }
     return chosen_.areFieldsAsMeasured(
@@ -262,7 +257,7 @@ bool Choice<Real>::look(const Place<Real>& place, const Real* x)
     bool suits        = false;
     const auto lookAt = [&]
     {
-        operators_->change(
+        chosen_.change(
                 [&]
                 {
                     evaluator_->times().notCounted(
@@ -277,7 +272,7 @@ bool Choice<Real>::look(const Place<Real>& place, const Real* x)
                 });
         if (!suits)
         {
-            choose(place, x, operators_->discretisation().extent, false, WhereMissed::TakeBest);
+            choose(place, x, extent(), false, WhereMissed::TakeBest);
         }
     };
     evaluator_->times().add(Stage::SetUp, lookAt);
@@ -287,7 +282,7 @@ bool Choice<Real>::look(const Place<Real>& place, const Real* x)
 template<class Real>
 Setup Choice<Real>::setup() const
 {
-    Setup s = chosen_.setup();
+    Setup s = chosen_.setup(evaluator_->setup());
     s.timed = timed_;
     return s;
 }

@@ -13,6 +13,7 @@
 
 #include "choice/accuracy_control.h"
 #include "choice/chosen.h"
+#include "evaluation/evaluator.h"
 #include "evaluation/placement.h"
 
 namespace farfield
@@ -66,6 +67,8 @@ public:
     //! AccuracyControl::typicalForce() when the error was measured; 0: it was not.
     double typicalForce() const { return typicalForce_; }
 
+    //! Extent of particles without images that cells were chosen for, nm.
+    Vec3 extent() const { return chosen_.chosenFor().extent; }
     Setup setup() const;
     std::vector<double> state() const { return chosen_.state(); }
     SavedState checked(const std::vector<double>& state) const { return chosen_.checked(state); }
@@ -101,7 +104,7 @@ private:
     bool sufficesForOtherState(const Real* x);
     //! Notes the larger one of the error in use and of another one.
     //! \param[in] isMissed  whether the accuracy is known not to be met
-    void noteLargerError(const Discretisation& other, bool isMissed);
+    void noteLargerError(const ChosenFor& other, bool isMissed);
     //! Times helpers of operators that a saved state has brought. \param[in] positions  called if needed
     void timeHelpers(const Positions& positions);
 
@@ -109,8 +112,8 @@ private:
     ChargeSet<Real>* charges_;
     Evaluator<Real>* evaluator_;
     OperatorsInUse<Real>* operators_;
-    AccuracyControl<Real> accuracy_;
     Chosen<Real> chosen_;
+    AccuracyControl<Real> accuracy_;
     MixedCharges* mixed_     = nullptr;
     WhereMissed whereMissed_ = WhereMissed::Refuse; //!< at the first choice
     bool isFieldOfMix_       = false; //!< measured with the charges in use, of those of two states

@@ -3,6 +3,8 @@
  */
 #include "choice/chosen.h"
 
+#include <algorithm>
+
 #include "choice/error_measurement.h"
 #include "choice/force_scale.h"
 #include "plan/error_estimate.h"
@@ -12,14 +14,37 @@ namespace farfield
 template<class Real>
 bool Chosen<Real>::isFor(const ParticleNumbers& now) const
 {
-    return evaluator_->operators().exist() && numbers_.standFor(now);
+    return operators_->exist() && numbers_.standFor(now);
 }
 
 template<class Real>
 void Chosen<Real>::set(const ParticleNumbers& numbers)
 {
-    device_  = evaluator_->device();
-    numbers_ = numbers;
+    decidedBy_ = device_;
+    numbers_   = numbers;
+}
+
+template<class Real>
+void Chosen<Real>::build(const Setting& setting)
+{
+    operators_->build(setting.discretisation);
+    operators_->setFieldCap(setting.chosenFor.field.cap);
+    chosenFor_ = setting.chosenFor;
+}
+
+template<class Real>
+void Chosen<Real>::setError(double measured, double systemFactor, bool isBestEffort)
+{
+    chosenFor_.measuredError = measured;
+    chosenFor_.systemFactor  = systemFactor;
+    chosenFor_.isBestEffort  = isBestEffort;
+}
+
+template<class Real>
+void Chosen<Real>::setMeasuredField(const MeasuredField& field)
+{
+    chosenFor_.field = field;
+    operators_->setFieldCap(field.cap);
 }
 
 template<class Real>
@@ -28,22 +53,27 @@ bool Chosen<Real>::areFieldsAsMeasured(double cappedFields,
                                        double least) const
 {
     return isLikeField(cappedFields,
-                       evaluator_->operators().discretisation().field,
+                       chosenFor_.field,
                        weakestField(least, charges.squared, charges.charged),
                        charges.acting);
 }
 
 template<class Real>
-Setup Chosen<Real>::setup() const
+Setup Chosen<Real>::setup(const Setup& ofEvaluator) const
 {
-    Setup s = evaluator_->setup();
-    if (evaluator_->operators().exist())
+    Setup s = ofEvaluator;
+    if (operators_->exist())
     {
-        const Discretisation& d = evaluator_->operators().discretisation();
-        const double ofWater    = estimatedError(d, d.leafGrid(d.referenceBox));
-        s.chosenFor             = device_;
-        s.largestError =
-                d.measuredError > 0 ? d.systemFactor * ofWater / c_margin : s.estimatedError;
+        const Discretisation& d = operators_->discretisation();
+        const auto ofWater    = [&](const Mat3& box) { return estimatedError(d, d.leafGrid(box)); };
+        const double measured = chosenFor_.measuredError;
+        s.chosenFor           = decidedBy_;
+        s.isBestEffort        = chosenFor_.isBestEffort;
+        s.estimatedError      = measured > 0
+                                        ? measured
+                                        : std::max(ofWater(operators_->box()), c_bestAccuracy<Real>);
+        s.largestError = measured > 0 ? chosenFor_.systemFactor * ofWater(d.referenceBox) / c_margin
+                                      : s.estimatedError;
     }
     return s;
 }
@@ -51,36 +81,40 @@ Setup Chosen<Real>::setup() const
 template<class Real>
 std::vector<double> Chosen<Real>::state() const
 {
-    const OperatorsInUse<Real>& operators = evaluator_->operators();
-    if (!operators.exist())
+    if (!operators_->exist())
     {
         return {};
     }
-    const OperatorFrame& frame = operators.frame();
-    return encodeState(
-            { operators.discretisation(), device_, numbers_, frame.strain, frame.virialStrain },
-            options_,
-            sizeof(Real));
+    const OperatorFrame& frame = operators_->frame();
+    return encodeState({ operators_->discretisation(),
+                         chosenFor_,
+                         decidedBy_,
+                         numbers_,
+                         frame.strain,
+                         frame.virialStrain },
+                       options_,
+                       sizeof(Real));
 }
 
 template<class Real>
 SavedState Chosen<Real>::checked(const std::vector<double>& state) const
 {
-    return decodeState(state, options_, evaluator_->device(), sizeof(Real));
+    return decodeState(state, options_, device_, sizeof(Real));
 }
 
 template<class Real>
 void Chosen<Real>::restore(const SavedState& state)
 {
-    OperatorsInUse<Real>& operators = evaluator_->operators();
-    const Discretisation& d         = state.discretisation;
-    operators.change(
-            [&] {
-                operators.build(
-                        d, { d.referenceBox, state.strain, Mat3::Identity(), state.virialStrain });
+    const Discretisation& d = state.discretisation;
+    change(
+            [&]
+            {
+                build({ d, state.chosenFor });
+                operators_->setBox(
+                        { d.referenceBox, state.strain, Mat3::Identity(), state.virialStrain });
             });
-    device_  = state.chosenFor;
-    numbers_ = state.numbers;
+    decidedBy_ = state.device;
+    numbers_   = state.numbers;
 }
 
 template class Chosen<float>;

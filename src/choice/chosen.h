@@ -11,7 +11,7 @@
 
 #include "choice/saved_state.h"
 #include "evaluation/charge_set.h"
-#include "evaluation/evaluator.h"
+#include "evaluation/operators_in_use.h"
 
 namespace farfield
 {
@@ -23,10 +23,43 @@ template<class Real>
 class Chosen
 {
 public:
-    Chosen(const Options& options, Evaluator<Real>* evaluator) :
-        options_(options), evaluator_(evaluator)
+    //! \param[in] device  that has the operators
+    Chosen(const Options& options, Device device, OperatorsInUse<Real>* operators) :
+        options_(options), device_(device), operators_(operators)
     {
     }
+    OperatorsInUse<Real>* operators() const { return operators_; }
+    const ChosenFor& chosenFor() const { return chosenFor_; }
+    //! The operators in use, and what they were chosen for.
+    Setting inUse() const { return { operators_->discretisation(), chosenFor_ }; }
+
+    //! \name Only in the work of change()
+    //!@{
+    //! \throws Error  OutOfMemory: the operators do not fit
+    void build(const Setting& setting);
+    //! Notes the error of the operators. \param[in] measured  0: it is not known
+    void setError(double measured, double systemFactor, bool isBestEffort = false);
+    //! Notes how far apart particles without images were then, nm.
+    void setMeasuredExtent(const Vec3& extent) { chosenFor_.measuredExtent = extent; }
+    //! Notes how strong the fields at charges were then.
+    void setMeasuredField(const MeasuredField& field);
+    //!@}
+    //! Does what builds operators or measures their error; if it fails, all is as before.
+    template<class Work>
+    void change(const Work& work)
+    {
+        const ChosenFor before = chosenFor_;
+        try
+        {
+            operators_->change(work);
+        }
+        catch (...)
+        {
+            chosenFor_ = before;
+            throw;
+        }
+    }
+
     //! Whether there are operators, and they were chosen for such particles.
     bool isFor(const ParticleNumbers& now) const;
     //! They have been chosen for these.
@@ -38,7 +71,8 @@ public:
      *  \param[in] least         see leastForce() */
     bool areFieldsAsMeasured(double cappedFields, const ChargeSums& charges, double least) const;
 
-    Setup setup() const;
+    //! Adds what was chosen and measured to what Evaluator::setup() says.
+    Setup setup(const Setup& ofEvaluator) const;
     //! As Solver::state(); empty where nothing was chosen.
     std::vector<double> state() const;
     //! A state that state() has given. \throws Error  as Solver::restore()
@@ -48,8 +82,10 @@ public:
 
 private:
     Options options_;
-    Evaluator<Real>* evaluator_;
-    Device device_ = Device::Auto; //!< whose costs decided; Auto: nothing has been chosen
+    Device device_;
+    OperatorsInUse<Real>* operators_;
+    ChosenFor chosenFor_;
+    Device decidedBy_ = Device::Auto; //!< whose costs decided; Auto: nothing has been chosen
     ParticleNumbers numbers_;
 };
 

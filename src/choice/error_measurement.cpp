@@ -192,12 +192,10 @@ double ErrorMeasurement<Real>::leastForce(const Mat3& box) const
 }
 
 template<class Real>
-double ErrorMeasurement<Real>::typicalForce() const
+double ErrorMeasurement<Real>::typicalForce(const MeasuredField& field) const
 {
     const double charged = static_cast<double>(charges_->charged());
-    return charged > 0 ? operators_->discretisation().field.level
-                                 * std::sqrt(charges_->squaredCharges() / charged)
-                       : 0;
+    return charged > 0 ? field.level * std::sqrt(charges_->squaredCharges() / charged) : 0;
 }
 
 template<class Real>

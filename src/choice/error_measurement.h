@@ -64,8 +64,8 @@ public:
 
     //! What errors are relative to where forces cancel, kJ/mol/nm.
     double leastForce(const Mat3& box) const;
-    //! The RMS force when the error was measured, kJ/mol/nm, without particles in contact.
-    double typicalForce() const;
+    //! The RMS force in a field, kJ/mol/nm, without particles in contact.
+    double typicalForce(const MeasuredField& field) const;
 
     //! Where the particles are that look() was given.
     const Occupancy& occupied() const { return occupied_; }

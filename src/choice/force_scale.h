@@ -10,9 +10,9 @@
 
 #include <vector>
 
+#include "choice/chosen_for.h"
 #include "choice/pair_force.h"
 #include "evaluation/charge_set.h"
-#include "plan/discretisation.h"
 
 namespace farfield
 {

@@ -25,7 +25,7 @@ namespace
 {
 
 //! Changes with the meaning of the array.
-constexpr double c_version = 10;
+constexpr double c_version = 11;
 //! Version and checksum.
 constexpr size_t c_header = 2;
 
@@ -101,8 +101,9 @@ void forOptions(const Function& f)
 template<class State, class Function>
 void forNumbers(State& state, const Function& f)
 {
-    auto& d = state.discretisation;
-    f(state.chosenFor);
+    auto& d    = state.discretisation;
+    auto& then = state.chosenFor;
+    f(state.device);
     f(state.numbers.takingPart);
     f(state.numbers.acting);
     f(state.numbers.withPartners);
@@ -110,8 +111,8 @@ void forNumbers(State& state, const Function& f)
     f(state.numbers.wide);
     f(state.numbers.nearRange);
     f(d.accuracy);
-    f(d.systemFactor);
-    f(d.measuredError);
+    f(then.systemFactor);
+    f(then.measuredError);
     f(d.exclusionRange);
     f(d.order);
     f(d.ws);
@@ -125,12 +126,12 @@ void forNumbers(State& state, const Function& f)
     }
     for (int k = 0; k < 3; k++)
     {
-        f(d.extent[k]);
-        f(d.measuredExtent[k]);
+        f(then.extent[k]);
+        f(then.measuredExtent[k]);
     }
-    f(d.isBestEffort);
-    f(d.field.cap);
-    f(d.field.level);
+    f(then.isBestEffort);
+    f(then.field.cap);
+    f(then.field.level);
     for (auto* matrix : { &d.referenceBox, &state.strain, &state.virialStrain })
     {
         for (int i = 0; i < 9; i++)
@@ -171,10 +172,11 @@ bool areSound(const ParticleNumbers& n)
 bool areSound(const SavedState& state)
 {
     const Discretisation& d = state.discretisation;
+    const ChosenFor& then   = state.chosenFor;
     const Mat3& box         = d.referenceBox;
     const IntMat& H         = d.leafCells;
     if (d.order < 0 || d.order > c_maxOrder || d.ws < 1 || d.ws > c_maxDirectRange || d.levels < 1
-        || d.levels > 20 || !areSound(state.numbers) || d.field.cap < 0 || d.field.level < 0
+        || d.levels > 20 || !areSound(state.numbers) || then.field.cap < 0 || then.field.level < 0
         || !(state.strain.cwiseAbs().maxCoeff() <= c_largestStrain)
         || !(state.virialStrain.cwiseAbs().maxCoeff() <= c_largestStrain))
     {
@@ -200,7 +202,7 @@ bool areSound(const SavedState& state)
         return false;
     }
     if (d.boundary != Boundary::Periodic
-        && !OpenCells::of(d.coarseCells(), d.ws, d.boundary).hold(box, d.extent))
+        && !OpenCells::of(d.coarseCells(), d.ws, d.boundary).hold(box, then.extent))
     {
         return false;
     }
@@ -282,7 +284,7 @@ decodeState(const std::vector<double>& array, const Options& options, Device dev
     {
         refuse("its cells do not fit its box");
     }
-    if (!isOfOptions(d, options, state.chosenFor))
+    if (!isOfOptions(d, options, state.device))
     {
         refuse("its cells do not follow from its options");
     }

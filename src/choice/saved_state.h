@@ -10,8 +10,8 @@
 
 #include <vector>
 
+#include "choice/chosen_for.h"
 #include "evaluation/charge_set.h"
-#include "plan/discretisation.h"
 
 namespace farfield
 {
@@ -20,8 +20,9 @@ namespace farfield
 struct SavedState
 {
     Discretisation discretisation;
-    Device chosenFor = Device::Cpu; //!< the device whose costs decided
-    ParticleNumbers numbers;        //!< that it was chosen for
+    ChosenFor chosenFor;
+    Device device = Device::Cpu; //!< whose costs decided
+    ParticleNumbers numbers;     //!< that it was chosen for
     //! For which the operators of the reference box are corrected, see OperatorFrame.
     Mat3 strain       = Mat3::Zero();
     Mat3 virialStrain = Mat3::Zero();

@@ -42,13 +42,13 @@ template<class Real>
 std::vector<Discretisation> settingsToTime(const Options& options,
                                            const Mat3& box,
                                            const Occupancy& occupied,
-                                           const Discretisation& sufficient,
+                                           const Setting& sufficient,
                                            const AccuracyControl<Real>& accuracy,
                                            const std::vector<int>& helpers)
 {
     Options ofWater  = options;
-    ofWater.accuracy = options.accuracy / std::max(sufficient.systemFactor, 1e-3);
-    PlanTask task    = accuracy.taskOf(ofWater, box, sufficient.extent);
+    ofWater.accuracy = options.accuracy / std::max(sufficient.chosenFor.systemFactor, 1e-3);
+    PlanTask task    = accuracy.taskOf(ofWater, box, sufficient.chosenFor.extent);
     task.occupancy   = occupied;
     task.network     = accuracy.network();
     auto settings    = discretisationsToTime(task);
@@ -80,7 +80,7 @@ std::vector<Discretisation> settingsToTime(const Options& options,
     }
     for (Discretisation& d : settings)
     {
-        d.exclusionRange = sufficient.exclusionRange;
+        d.exclusionRange = sufficient.discretisation.exclusionRange;
     }
     return settings;
 }
@@ -247,12 +247,15 @@ std::vector<TimedSetting> tune(const Options& options,
                                const Mat3& box,
                                const Real* x,
                                Evaluator<Real>* evaluator,
+                               Chosen<Real>* chosen,
                                AccuracyControl<Real>* accuracy)
 {
-    OperatorsInUse<Real>* const operators = &evaluator->operators();
-    const Discretisation sufficient       = operators->discretisation();
-    const Occupancy occupied              = charges.occupancy(x, box);
-    const std::vector<int> helpers        = helpersToTime(options, evaluator->gpu()->helperCount());
+    const Setting sufficient       = chosen->inUse();
+    const Occupancy occupied       = charges.occupancy(x, box);
+    const std::vector<int> helpers = helpersToTime(options, evaluator->gpu()->helperCount());
+    const auto build               = [&](const Discretisation& d) {
+        chosen->build({ d, { sufficient.chosenFor.extent } });
+    };
     auto settings = settingsToTime(options, box, occupied, sufficient, *accuracy, helpers);
     if (settings.size() < 2 && helpers.size() < 2)
     {
@@ -269,7 +272,7 @@ std::vector<TimedSetting> tune(const Options& options,
         built = k;
         try
         {
-            operators->build(settings[k]);
+            build(settings[k]);
             timing.add(k, settings[k], box);
         }
         catch (const Error& error)
@@ -286,21 +289,21 @@ std::vector<TimedSetting> tune(const Options& options,
     const size_t best = timing.settingOf(taken);
     if (built != best)
     {
-        operators->build(settings[best]);
+        build(settings[best]);
     }
     timing.useHelpers(timing.timed()[taken].helpers, accuracy);
     if (!accuracy->stillSuffices(x, box))
     {
         // what was measured before is known to do; it need not be one of those that were timed
-        operators->build(sufficient);
+        chosen->build(sufficient);
         const auto isSufficient = [&](size_t setting)
-        { return settings[setting].hasSettingOf(sufficient); };
+        { return settings[setting].hasSettingOf(sufficient.discretisation); };
         taken = timing.fastest(isSufficient);
         if (taken == timing.timed().size() && helpers.size() > 1)
         {
             // helpers were timed with other cells
-            settings.push_back(sufficient);
-            timing.add(settings.size() - 1, sufficient, box);
+            settings.push_back(sufficient.discretisation);
+            timing.add(settings.size() - 1, settings.back(), box);
             taken = timing.fastest(isSufficient);
         }
     }

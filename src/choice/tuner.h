@@ -30,6 +30,7 @@ std::vector<TimedSetting> tune(const Options& options,
                                const Mat3& box,
                                const Real* x,
                                Evaluator<Real>* evaluator,
+                               Chosen<Real>* chosen,
                                AccuracyControl<Real>* accuracy);
 
 /*! \brief Times the operators in use as tune() does, and uses the helpers that are the fastest.

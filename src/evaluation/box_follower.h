@@ -53,19 +53,24 @@ BoxPlan planForBox(const Mat3& box,
                    const OperatorFrame& current);
 
 /*! \brief Makes the operators those of a box.
- *  \param[in] device       that has them
- *  \param[in] chooseCells  chooses cells for the box and builds their operators */
+ *  \param[in] device         that has them
+ *  \param[in] measuredError  relative error of the forces; 0: it was not measured
+ *  \param[in] chooseCells    chooses cells for the box and builds their operators */
 template<class Real, class ChooseCells>
 void followBox(const Mat3& box,
                Device device,
+               double measuredError,
                OperatorsInUse<Real>* operators,
                const ChooseCells& chooseCells)
 {
     const Discretisation& d = operators->discretisation();
     const Grid leaf         = d.leafGrid(d.referenceBox);
-    // where forces cancel, what is measured may be rounding: that is no room for strain
-    const double tolerance =
-            std::min({ operators->error(leaf), estimatedError(d, leaf), c_mostOfStrain });
+    double tolerance        = std::min(estimatedError(d, leaf), c_mostOfStrain);
+    if (measuredError > 0)
+    {
+        // where forces cancel, what is measured may be rounding: that is no room for strain
+        tolerance = std::min(tolerance, measuredError);
+    }
     const BoxPlan plan = planForBox(box, d, device, tolerance, operators->frame());
     switch (plan.change)
     {

@@ -3,22 +3,12 @@
  */
 #include "evaluation/operators_in_use.h"
 
-#include <algorithm>
 #include <new>
 
 #include "base/text.h"
-#include "plan/error_estimate.h"
 
 namespace farfield
 {
-
-template<class Real>
-double OperatorsInUse<Real>::error(const Grid& leaf) const
-{
-    const double measured = discretisation_->measuredError;
-    return measured > 0 ? measured
-                        : std::max(estimatedError(*discretisation_, leaf), c_bestAccuracy<Real>);
-}
 
 template<class Real>
 Setup OperatorsInUse<Real>::setup() const
@@ -26,16 +16,14 @@ Setup OperatorsInUse<Real>::setup() const
     const Discretisation& d = *discretisation_;
     const Grid leaf         = d.leafGrid(frame_.box);
     Setup s;
-    s.order          = d.order;
-    s.directRange    = d.ws;
-    s.m2l            = d.engineInUse();
-    s.leastSquares   = d.leastSquares;
-    s.cells          = d.leafCells;
-    s.levels         = d.levels;
-    s.leafCells      = leaf.count();
-    s.cellSize       = leaf.unit();
-    s.estimatedError = error(leaf);
-    s.isBestEffort   = d.isBestEffort;
+    s.order        = d.order;
+    s.directRange  = d.ws;
+    s.m2l          = d.engineInUse();
+    s.leastSquares = d.leastSquares;
+    s.cells        = d.leafCells;
+    s.levels       = d.levels;
+    s.leafCells    = leaf.count();
+    s.cellSize     = leaf.unit();
     return s;
 }
 
@@ -58,7 +46,7 @@ void OperatorsInUse<Real>::build(const Discretisation& d)
                     "cellSize");
     }
     backend_->setExclusionRange(d.exclusionRange);
-    backend_->setFieldCap(d.field.cap);
+    backend_->setFieldCap(fieldCap_);
     discretisation_ = d;
     frame_          = OperatorFrame();
     frame_.box      = d.referenceBox;
@@ -91,18 +79,10 @@ void OperatorsInUse<Real>::setExclusionRange(double range)
 }
 
 template<class Real>
-void OperatorsInUse<Real>::setError(double measured, double systemFactor, bool isBestEffort)
+void OperatorsInUse<Real>::setFieldCap(double cap)
 {
-    discretisation_->measuredError = measured;
-    discretisation_->systemFactor  = systemFactor;
-    discretisation_->isBestEffort  = isBestEffort;
-}
-
-template<class Real>
-void OperatorsInUse<Real>::setMeasuredField(const MeasuredField& field)
-{
-    discretisation_->field = field;
-    backend_->setFieldCap(field.cap);
+    fieldCap_ = cap;
+    backend_->setFieldCap(cap);
 }
 
 template<class Real>

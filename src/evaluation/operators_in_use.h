@@ -41,8 +41,6 @@ public:
     const Discretisation& discretisation() const { return *discretisation_; }
     const Mat3& box() const { return frame_.box; }
     const OperatorFrame& frame() const { return frame_; }
-    //! Relative error of the forces: measured, or as predicted for water.
-    double error(const Grid& leaf) const;
     //! What of Setup follows from them; only if they exist.
     Setup setup() const;
 
@@ -55,12 +53,8 @@ public:
     void setBox(const OperatorFrame& frame);
     //! Pairs nearer than this, nm, are left out of the near field instead of being subtracted.
     void setExclusionRange(double range);
-    //! Notes what the error of these operators is here. \param[in] measured  0: it is not known
-    void setError(double measured, double systemFactor, bool isBestEffort = false);
-    //! Notes how far apart particles without images were then, nm.
-    void setMeasuredExtent(const Vec3& extent) { discretisation_->measuredExtent = extent; }
-    //! Notes how strong the fields at charges were then.
-    void setMeasuredField(const MeasuredField& field);
+    //! As Backend::setFieldCap().
+    void setFieldCap(double cap);
     //!@}
 
     //! Does what builds or changes the operators; if it fails, what was in use is in use.
@@ -94,6 +88,7 @@ private:
     Backend<Real>* backend_;
     std::optional<Discretisation> discretisation_;
     OperatorFrame frame_;
+    double fieldCap_  = 0;     //!< kJ/mol/nm/e
     bool stand_       = false; //!< whether the backend has these operators
     long long builds_ = 0;
 };

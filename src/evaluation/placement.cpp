@@ -36,7 +36,7 @@ double Placement<Real>::kept(const Mat3& box) const
 }
 
 template<class Real>
-Place<Real> Placement<Real>::onHost(const Real* x, const double box[3][3]) const
+Place<Real> Placement<Real>::onHost(const Real* x, const double box[3][3], const Vec3& chosen) const
 {
     const Mat3 checked = boxFor(box);
     if (options_.boundary == Boundary::Periodic)
@@ -44,11 +44,13 @@ Place<Real> Placement<Real>::onHost(const Real* x, const double box[3][3]) const
         return { checked, Vec3::Zero(), {} };
     }
     const Vec3 extent = charges_->count() > 0 ? charges_->extent(x) : Vec3::Zero();
-    return withoutImages(checked, extent, [x] { return x; });
+    return withoutImages(checked, extent, chosen, [x] { return x; });
 }
 
 template<class Real>
-Place<Real> Placement<Real>::onDevice(const Task<Real>& task, GpuBackend<Real>* gpu) const
+Place<Real> Placement<Real>::onDevice(const Task<Real>& task,
+                                      GpuBackend<Real>* gpu,
+                                      const Vec3& chosen) const
 {
     const Mat3 box = boxFor(task.box);
     if (options_.boundary == Boundary::Periodic)
@@ -71,12 +73,13 @@ Place<Real> Placement<Real>::onDevice(const Task<Real>& task, GpuBackend<Real>* 
         charges_->extent(positions()); // says which of them is not finite
     }
     checkExtent(extent);
-    return withoutImages(box, extent, positions);
+    return withoutImages(box, extent, chosen, positions);
 }
 
 template<class Real>
 Place<Real> Placement<Real>::withoutImages(const Mat3& box,
                                            const Vec3& extent,
+                                           const Vec3& chosen,
                                            const std::function<const Real*()>& positions) const
 {
     const Mat3 ours =
@@ -84,7 +87,7 @@ Place<Real> Placement<Real>::withoutImages(const Mat3& box,
                     ? openBoxLike(options_.boundary, box, operators_->discretisation().referenceBox)
                     : box;
     Place<Real> place = { ours, extentInBox(options_.boundary, box, extent), {} };
-    if (mayBeNarrowed(box, extent))
+    if (mayBeNarrowed(box, extent, chosen))
     {
         NarrowedSlab<Real> narrowed(positions(), charges_->areChosenFor(), kept(box));
         if (narrowed.any() && c_worthNarrowing * narrowed.height() <= extent[2])
@@ -97,12 +100,11 @@ Place<Real> Placement<Real>::withoutImages(const Mat3& box,
 }
 
 template<class Real>
-bool Placement<Real>::mayBeNarrowed(const Mat3& box, const Vec3& extent) const
+bool Placement<Real>::mayBeNarrowed(const Mat3& box, const Vec3& extent, const Vec3& chosen) const
 {
     // what cells were chosen for is held by them
     return options_.boundary == Boundary::Slab
-           && !(operators_->exist()
-                && extent[2] <= largestLike(operators_->discretisation().extent)[2])
+           && !(operators_->exist() && extent[2] <= largestLike(chosen)[2])
            && extent[2] > c_worthNarrowing * kept(box);
 }
 

@@ -41,10 +41,11 @@ public:
         charges_(charges), operators_(operators)
     {
     }
-    //! \throws Error  InvalidArgument: the box, or a position that is not finite or too far away
-    Place<Real> onHost(const Real* x, const double box[3][3]) const;
+    /*! \param[in] chosen  extent that the operators in use were chosen for, nm
+     *  \throws Error  InvalidArgument: the box, or a position that is not finite or too far away */
+    Place<Real> onHost(const Real* x, const double box[3][3], const Vec3& chosen) const;
     //! The same of positions in device memory. \throws Error  and Unsupported: no such virial
-    Place<Real> onDevice(const Task<Real>& task, GpuBackend<Real>* gpu) const;
+    Place<Real> onDevice(const Task<Real>& task, GpuBackend<Real>* gpu, const Vec3& chosen) const;
     //! What narrowing has changed of a result.
     SlabCorrection<Real> correctionOf(const Place<Real>& place) const;
     //! That points, [points][3] in host memory, are somewhere.
@@ -59,9 +60,10 @@ private:
      *  \param[in] positions  returns those in host memory; called if something may be narrowed */
     Place<Real> withoutImages(const Mat3& box,
                               const Vec3& extent,
+                              const Vec3& chosen,
                               const std::function<const Real*()>& positions) const;
     //! Whether particles are so far apart along z that cells should not follow them.
-    bool mayBeNarrowed(const Mat3& box, const Vec3& extent) const;
+    bool mayBeNarrowed(const Mat3& box, const Vec3& extent, const Vec3& chosen) const;
 
     Options options_;
     const ChargeSet<Real>* charges_;

@@ -6,8 +6,8 @@
 /*! \file
  *  \brief The public interface of farfield.
  *
- *  The options of a Solver stand in options.h, evaluations on arrays in device memory in
- *  farfield_cuda.h.
+ *  The options of a Solver stand in options.h, errors in error.h, and evaluations on arrays in
+ *  device memory in farfield_cuda.h.
  *
  *  Units are those of GROMACS: nm, e, kJ/mol, kJ/mol/nm. Unless Options::boundary says otherwise
  *  the boundary is periodic in three dimensions with conducting ("tin-foil") surroundings, as in
@@ -21,14 +21,11 @@
 
 #include <array>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "farfield/error.h"
 #include "farfield/options.h"
-
-//! Marks what the shared library exports; exceptions must look the same on both sides.
-#define FARFIELD_EXPORT __attribute__((visibility("default")))
 
 namespace farfield
 {
@@ -43,33 +40,6 @@ FARFIELD_EXPORT const char* version();
  *  \param[in] threads  wanted; 0: what the OpenMP runtime offers
  *  \returns at least 1 */
 FARFIELD_EXPORT int usableThreads(int threads = 0);
-
-//! What went wrong; see Error.
-enum class ErrorCode
-{
-    InvalidArgument, //!< a value is outside its legal range
-    Unsupported,     //!< legal, but not implemented
-    NotCompiled,     //!< needs a part that this build lacks (CUDA)
-    OutOfMemory,     //!< host or device memory is exhausted
-    DeviceFailure    //!< no usable device, or the device reported an error
-};
-
-//! Every failure of the library. The text names the parameter, its value and the legal range.
-class FARFIELD_EXPORT Error : public std::runtime_error
-{
-public:
-    Error(ErrorCode code, const std::string& message, const char* parameter = "") :
-        std::runtime_error(message), code_(code), parameter_(parameter)
-    {
-    }
-    ErrorCode code() const noexcept { return code_; }
-    //! The member of Options that has to change, as "cellSize"; or "positions"; or empty.
-    const char* parameter() const noexcept { return parameter_; }
-
-private:
-    ErrorCode code_;
-    const char* parameter_; //!< a literal
-};
 
 //! What an evaluation returns besides the forces.
 struct Totals

@@ -54,6 +54,45 @@ struct BatchOptions
     bool selfEnergy = false;
 };
 
+namespace detail
+{
+
+/*! \brief Calls visit(a, b) for each setting that a Solver and a Batch both have.
+ *  \param[in] solver  Options; a is a member of it
+ *  \param[in] batch   BatchOptions; b is a member of it
+ *  \param[in] visit   a function of two members, which may change them */
+template<class OfSolver, class OfBatch, class Visit>
+constexpr void forSharedOptions(OfSolver& solver, OfBatch& batch, const Visit& visit)
+{
+    // All members: a new one does not compile before it stands here, and below if it is shared
+    auto& [coulombConstant,
+           accuracy,
+           boundary,
+           device,
+           deviceId,
+           threads,
+           channels,
+           smearing,
+           waveCutoff,
+           selfEnergy] = batch;
+    visit(solver.coulombConstant, coulombConstant);
+    visit(solver.accuracy, accuracy);
+    visit(solver.boundary, boundary);
+    visit(solver.device, device);
+    visit(solver.deviceId, deviceId);
+    visit(solver.threads, threads);
+}
+
+} // namespace detail
+
+//! The settings of a Solver that a Batch has, too; all others have their defaults.
+constexpr BatchOptions batchOptions(const Options& options)
+{
+    BatchOptions result;
+    detail::forSharedOptions(options, result, [](const auto& from, auto& to) { to = from; });
+    return result;
+}
+
 //! The largest BatchOptions::channels.
 constexpr int c_mostChannels = 64;
 

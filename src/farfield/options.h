@@ -70,7 +70,6 @@ enum class M2lEngine
     Hierarchy, //!< M2M, M2L over interaction lists and L2L above the leaves, FFT on the coarse
                //!< grid; the fastest way to do the interaction lists
     Fft,       //!< one convolution over the periodic grid of leaf cells
-    Naive,     //!< Hierarchy, GPU only: a thread per coefficient
     Symmetric, //!< Hierarchy, GPU only: displacements related by reflections share products
     Gemm       //!< Hierarchy, GPU only: matrix products on tensor cores
 };
@@ -206,7 +205,6 @@ inline constexpr M2lEngineDescription c_m2lEngines[] = {
       false,
       "use a tree of cells, with an exact periodic convolution at its coarsest level" },
     { M2lEngine::Fft, "fft", false, "use one periodic convolution over the grid of leaf cells" },
-    { M2lEngine::Naive, "naive", true, "one thread computes one coefficient of one cell" },
     { M2lEngine::Symmetric,
       "symmetric",
       true,

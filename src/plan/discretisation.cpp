@@ -301,10 +301,7 @@ std::vector<Candidate> sufficientCandidates(const Options& options,
 class Layouts
 {
 public:
-    explicit Layouts(const PlanTask& task) :
-        options_(task.options), box_(task.box), extent_(task.extent)
-    {
-    }
+    explicit Layouts(const PlanTask& task) : options_(task.options), box_(task.box) {}
     //! The discretisation of a candidate, and its predicted error.
     std::pair<Discretisation, double> complete(const Candidate& candidate)
     {
@@ -326,7 +323,6 @@ public:
         d.leastSquares = options_.leastSquares;
         d.engine       = engineOfLevels(options_);
         d.boundary     = options_.boundary;
-        d.extent       = extent_;
         d.accuracy     = options_.accuracy;
         d.levels       = c.levels;
         d.referenceBox = box_;
@@ -348,7 +344,6 @@ private:
     };
     const Options& options_;
     const Mat3& box_;
-    const Vec3& extent_;
     std::map<std::tuple<double, int, int>, Layout> known_;
 };
 

@@ -29,16 +29,6 @@ constexpr double c_maxCells = 1 << 27;
  *         all digits. */
 constexpr double c_exclusionRange = 0.04;
 
-/*! \brief How strong the fields at charges are, by a measure that a few particles in contact cannot
- *         move, kJ/mol/nm/e.
- *
- *  Forces are compared with it later, see isLikeField(). */
-struct MeasuredField
-{
-    double cap   = 0; //!< fields above this are counted as this; 0: not measured
-    double level = 0; //!< root of the mean square field, none counted above the cap
-};
-
 //! Everything that fixes the operators.
 struct Discretisation
 {
@@ -50,17 +40,10 @@ struct Discretisation
     Boundary boundary = Boundary::Periodic;
     //! Wanted, in terms of water: what rounding may add to the truncation error.
     double accuracy = 0;
-    //! Relative error in this system over that in water, for which estimatedError() is.
-    double systemFactor = 1;
     //! Excluded pairs nearer than this, nm, are left out of the near field, not subtracted.
     double exclusionRange = c_exclusionRange;
-    bool isBestEffort     = false;        //!< the accuracy is not met: nothing better can be had
-    double measuredError  = 0;            //!< in this system, see ForceSpread; 0: not measured
     IntMat leafCells      = {};           //!< H of the leaf level
     Mat3 referenceBox     = Mat3::Zero(); //!< the box whose cell shape the operators have
-    Vec3 extent         = Vec3::Zero(); //!< of particles without images that it was chosen for, nm
-    Vec3 measuredExtent = Vec3::Zero(); //!< that they had when the error was measured, nm
-    MeasuredField field;                //!< when the error was measured
 
     //! Whether another one differs at most in the accuracy, as a part of the operators may.
     bool hasSettingOf(const Discretisation& d) const

@@ -55,7 +55,7 @@ public:
 
     void prepare(const Real* x, const double box[3][3]) override;
     Totals evaluate(const Task<Real>& task) override;
-    Setup setup() const override { return chosen_.setup(); }
+    Setup setup() const override { return chosen_.setup(evaluator_->setup()); }
     std::vector<double> state() const override { return chosen_.state(); }
     void restore(const std::vector<double>& state) override;
     void enqueue(const Task<Real>& task) override;

@@ -28,7 +28,8 @@ DistributedSolver<Real>::Impl::Impl(const Options& options,
                options_.device == Device::Gpu ? c_driftOnDevice : c_drift,
                options_.threads > 0 ? options_.threads : usableThreads()),
     deviceRanks_{ &partition_, communicator, onDevice }, evaluator_(evaluatorOfAll()),
-    exchange_(evaluator_->backend().exchange()), chosen_(options_, evaluator_.get())
+    exchange_(evaluator_->backend().exchange()),
+    chosen_(options_, evaluator_->device(), &evaluator_->operators())
 {
     options_.tune = false;
     ranks_.setWatched(false); // as those that it was copied from are
@@ -329,7 +330,9 @@ typename DistributedSolver<Real>::Impl::Need DistributedSolver<Real>::Impl::need
     const auto choose = [&] { isChosen = false; };
     if (isChosen)
     {
-        evaluator_->times().add(Stage::SetUp, [&] { evaluator_->followBox(box, choose); });
+        evaluator_->times().add(
+                Stage::SetUp,
+                [&] { evaluator_->followBox(box, chosen_.chosenFor().measuredError, choose); });
     }
     return !isChosen ? Need::Choice : isPlanned() ? Need::Nothing : Need::Plan;
 }

@@ -31,6 +31,12 @@ void SingleState<Real>::setMixed(MixedCharges* mixed)
 }
 
 template<class Real>
+Place<Real> SingleState<Real>::placeOf(const Real* x, const double box[3][3]) const
+{
+    return placement_.onHost(x, box, choice_.extent());
+}
+
+template<class Real>
 void SingleState<Real>::settle()
 {
     evaluator_.settle();
@@ -44,7 +50,7 @@ void SingleState<Real>::prepare(const Real* x,
                                 const std::function<void()>& beside)
 {
     settle();
-    const Place<Real> place   = placement_.onHost(x, box);
+    const Place<Real> place   = placeOf(x, box);
     const Real* const located = place.of(x);
     checkPositions(located, charges_.takesPart(), place.box);
     follow(place, located);
@@ -91,7 +97,7 @@ void SingleState<Real>::follow(const Place<Real>& place, const Real* x)
 template<class Real>
 void SingleState<Real>::look(const Real* x, const double box[3][3])
 {
-    const Place<Real> place = placement_.onHost(x, box);
+    const Place<Real> place = placeOf(x, box);
     follow(place, place.of(x));
     look(place, place.of(x));
 }
@@ -112,7 +118,7 @@ Totals SingleState<Real>::evaluate(const Task<Real>& task, const Around& around)
     {
         letAllTakePart();
     }
-    const Place<Real> place = placement_.onHost(task.x, task.box);
+    const Place<Real> place = placeOf(task.x, task.box);
     if (charges_.count() == 0)
     {
         return {};
@@ -227,7 +233,7 @@ SingleState<Real>::groupEnergies(const Task<Real>& task,
                                  const int* group,
                                  int groups)
 {
-    const Place<Real> place = placement_.onHost(task.x, task.box);
+    const Place<Real> place = placeOf(task.x, task.box);
     if (charges_.count() == 0)
     {
         return std::vector<double>(static_cast<size_t>(groups) * groups, 0.0);
@@ -276,7 +282,7 @@ void SingleState<Real>::enqueue(const Task<Real>& task, const AroundLaunch& arou
         }
         letAllTakePart();
     }
-    const Place<Real> place = placement_.onDevice(task, &gpu);
+    const Place<Real> place = placement_.onDevice(task, &gpu, choice_.extent());
     gpu.await(task.stream);
     std::vector<Real> onHost;
     const auto positions = [&]

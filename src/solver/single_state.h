@@ -76,6 +76,8 @@ public:
     std::vector<double> measureStages(const Task<Real>& task, int repeats);
 
 private:
+    //! Where positions in host memory are. \throws Error  as Placement
+    Place<Real> placeOf(const Real* x, const double box[3][3]) const;
     //! Follows positions in host memory, which are checked if cells have to be chosen.
     void follow(const Place<Real>& place, const Real* x);
     //! On a GPU, evaluates what was prepared: what is missing, memory above all, is missed now, and all

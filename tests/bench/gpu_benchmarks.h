@@ -43,7 +43,7 @@ M2lEngine engineNamed(const std::string& name);
 struct M2lBenchmark
 {
     std::vector<int> orders, cells = { 8, 16 };
-    std::vector<std::string> engines = { "naive", "symmetric", "gemm", "fft" };
+    std::vector<std::string> engines = { "symmetric", "gemm", "fft" };
     std::vector<double> accuracies   = { 1e-2, 3e-4, 1e-5 };
     int perCell                      = 8;
     bool bounds                      = true;

@@ -110,16 +110,14 @@ void addBounds(const CommonOptions& common, Report* report, const M2lWork& work,
         { memoryBound(work, memory.data(), multipoles.data(), sink.data(), stream); });
 }
 
-/*! \brief Multiply-adds that an engine executes on the FP32 or FP64 lanes; 0 if it is none of
- *         those that do. */
+//! Multiply-adds that an engine executes on the FP32 or FP64 lanes; 0 if it uses tensor cores.
 double executed(M2lEngine engine, const M2lWork& work, bool rectangular)
 {
-    const double dense = classicalMultiplyAdds(work);
-    if (engine == M2lEngine::Symmetric)
+    if (engine != M2lEngine::Symmetric)
     {
-        return rectangular ? symmetricMultiplyAdds(work, true) : dense / 2;
+        return 0;
     }
-    return engine == M2lEngine::Naive ? dense : 0;
+    return rectangular ? symmetricMultiplyAdds(work, true) : classicalMultiplyAdds(work) / 2;
 }
 
 //! The cases in one precision.

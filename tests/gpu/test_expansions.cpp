@@ -143,10 +143,6 @@ TYPED_TEST(GpuM2l, MatchesCpu)
 {
     this->expectSameM2l(M2lEngine::Hierarchy);
 }
-TYPED_TEST(GpuM2l, NaiveMatchesCpu)
-{
-    this->expectSameM2l(M2lEngine::Naive);
-}
 TYPED_TEST(GpuM2l, SymmetricMatchesCpu)
 {
     this->expectSameM2l(M2lEngine::Symmetric);

@@ -139,11 +139,9 @@ TYPED_TEST(GpuReproducible, IsBitwiseEqual)
     for (const auto& [c, engine] : chosen<std::pair<Case, M2lEngine>>({
                  { { "octahedron", 4097, 0.3, 1, 5 }, M2lEngine::Hierarchy },
                  { hierarchy, M2lEngine::Hierarchy },
-                 { hierarchy, M2lEngine::Naive },
                  { hierarchy, M2lEngine::Symmetric },
                  { hierarchy, M2lEngine::Gemm },
                  { droplet, M2lEngine::Hierarchy },
-                 { droplet, M2lEngine::Naive },
                  { droplet, M2lEngine::Symmetric },
                  { droplet, M2lEngine::Gemm },
          }))

@@ -372,45 +372,6 @@ TYPED_TEST(Batches, MayBeEmpty)
     }
 }
 
-TYPED_TEST(Batches, RefuseWhatHasNoAnswer)
-{
-    using Real        = typename TypeParam::Real;
-    const auto refuse = [](const std::vector<std::string>& words, const auto& change)
-    {
-        Call<Real> call({ ofShape(c_cube, 5, 1), ofShape(c_cube, 6, 2) });
-        change(call);
-        Batch<Real> batch(withAccuracy<TypeParam>(1e-4));
-        std::vector<Real> forces(call.x.size(), Real(7));
-        const BatchInput<Real> input = {
-            call.x.data(), call.q.data(), call.offsets.data(), call.boxes.data(), 2
-        };
-        expectError(ErrorCode::InvalidArgument,
-                    words,
-                    [&] {
-                        batch.evaluate(input, { nullptr, forces.data(), nullptr, nullptr });
-                    });
-        EXPECT_EQ(forces, std::vector<Real>(call.x.size(), Real(7)));
-    };
-    const Real nan = std::numeric_limits<Real>::quiet_NaN();
-    refuse({ "System 1", "position", "particle 2" }, [&](auto& call) { call.x[3 * 7 + 1] = nan; });
-    refuse({ "System 1", "particle 0", "far away" },
-           [&](auto& call) { call.x[3 * 5] = static_cast<Real>(1e20); });
-    refuse({ "System 0", "charge", "particle 4" }, [&](auto& call) { call.q[4] = nan; });
-    refuse({ "System 1", "box vectors", "volume" },
-           [](auto& call) { std::fill_n(call.boxes.begin() + 12, 6, 1.0); });
-    refuse({ "System 0", "ascend" }, [](auto& call) { call.offsets[1] = -1; });
-    refuse({ "System 1", "particles 1 and 3", "one place" },
-           [](auto& call)
-           {
-               // the next image, whose rounding may differ
-               for (int k = 0; k < 3; ++k)
-               {
-                   call.x[3 * 8 + k] =
-                           call.x[3 * 6 + k] + static_cast<Real>(k == 0 ? call.boxes[9] : 0);
-               }
-           });
-}
-
 TYPED_TEST(Batches, MayHaveNeutralParticlesAtOnePlace)
 {
     using Real          = typename TypeParam::Real;
@@ -431,44 +392,6 @@ TYPED_TEST(Batches, MayHaveNeutralParticlesAtOnePlace)
     EXPECT_LE(relativeError(found, ewald(system).forces), 1e-4);
     // but the potential there is infinite
     expectError(ErrorCode::InvalidArgument, { "particles 1 and 3" }, [&] { call.by(batch); });
-}
-
-#ifndef FARFIELD_TESTS_WITH_CUDA
-TEST(BatchOptions, HaveNoGpuWithoutCuda)
-{
-    BatchOptions options;
-    options.device = Device::Gpu;
-    expectError(ErrorCode::NotCompiled,
-                { "'gpu'", "CUDA" },
-                [&] { const Batch<float> batch(options); });
-    options.device = Device::Auto;
-    EXPECT_EQ(Batch<float>(options).setup().device, Device::Cpu);
-}
-#endif
-
-TEST(BatchOptions, AreCheckedByName)
-{
-    const auto refuse = [](ErrorCode code, const char* word, const auto& change)
-    {
-        BatchOptions options;
-        options.device = Device::Cpu;
-        change(options);
-        expectError(code, { word }, [&] { const Batch<float> batch(options); });
-    };
-    refuse(ErrorCode::InvalidArgument, "deviceId", [](auto& o) { o.deviceId = -2; });
-    refuse(ErrorCode::Unsupported, "slab", [](auto& o) { o.boundary = Boundary::Slab; });
-    refuse(ErrorCode::InvalidArgument, "accuracy", [](auto& o) { o.accuracy = 1e-7; });
-    refuse(ErrorCode::InvalidArgument, "channels", [](auto& o) { o.channels = 0; });
-    refuse(ErrorCode::InvalidArgument, "smearing", [](auto& o) { o.smearing = -1; });
-    refuse(ErrorCode::InvalidArgument, "waveCutoff", [](auto& o) { o.waveCutoff = 30; });
-    refuse(ErrorCode::InvalidArgument, "threads", [](auto& o) { o.threads = -1; });
-    refuse(ErrorCode::Unsupported,
-           "Gaussian",
-           [](auto& o)
-           {
-               o.smearing = 0.1;
-               o.boundary = Boundary::Open;
-           });
 }
 
 } // namespace

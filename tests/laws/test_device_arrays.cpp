@@ -66,7 +66,6 @@ protected:
                   boundsFor<Real>(system, caller.setup(), reference).force);
     }
 };
-using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 TYPED_TEST_SUITE(DeviceArrays, GpuConfigurations);
 
 TYPED_TEST(DeviceArrays, GiveWhatHostArraysGive)

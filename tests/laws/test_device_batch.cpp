@@ -21,8 +21,7 @@ template<class Config>
 class DeviceBatches : public ConfiguredTest<Config>
 {
 };
-using OnGpu = ::testing::Types<GpuFloat, GpuDouble>;
-TYPED_TEST_SUITE(DeviceBatches, OnGpu);
+TYPED_TEST_SUITE(DeviceBatches, GpuConfigurations);
 
 //! The arrays of a call in device memory, and its results.
 template<class Real>

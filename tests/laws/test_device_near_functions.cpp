@@ -61,7 +61,6 @@ protected:
         EXPECT_LE(relativeError(forces, wanted), 4 * roundingFloor<Real>());
     }
 };
-using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 TYPED_TEST_SUITE(DeviceNearFunctions, GpuConfigurations);
 
 //! Steps one by one, and as a graph; totals now and then; other widths on the way.

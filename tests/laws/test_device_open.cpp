@@ -34,7 +34,6 @@ protected:
         return options;
     }
 };
-using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 TYPED_TEST_SUITE(DeviceOpen, GpuConfigurations);
 
 Request withTotals(long long step)

@@ -33,7 +33,6 @@ public:
         return withCells(ReproducibleTest<Config>::options(), engine, 7, 0.5);
     }
 };
-using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 TYPED_TEST_SUITE(DevicePerturbedCharges, GpuConfigurations);
 
 template<class Real>

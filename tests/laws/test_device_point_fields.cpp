@@ -92,7 +92,6 @@ protected:
         EXPECT_LE(std::sqrt(differences), roundingFloor<Real>() * std::sqrt(squares));
     }
 };
-using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 TYPED_TEST_SUITE(DevicePointFields, GpuConfigurations);
 
 TYPED_TEST(DevicePointFields, AreThoseOfArraysOfTheHost)

@@ -23,7 +23,6 @@ template<class Config>
 class DevicePotentials : public ReproducibleTest<Config>
 {
 };
-using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 TYPED_TEST_SUITE(DevicePotentials, GpuConfigurations);
 
 template<class Real>

@@ -47,7 +47,6 @@ public:
 private:
     std::mutex mutex_;
 };
-using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 TYPED_TEST_SUITE(DeviceRankPromises, GpuConfigurations);
 
 //! Before the first evaluation, and where the system is set again.

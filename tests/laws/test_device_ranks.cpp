@@ -188,7 +188,6 @@ protected:
         }
     }
 };
-using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 TYPED_TEST_SUITE(DeviceRanks, GpuConfigurations);
 
 TYPED_TEST(DeviceRanks, RunAsOneDoes)

@@ -38,7 +38,6 @@ protected:
         return options;
     }
 };
-using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 TYPED_TEST_SUITE(DeviceSlab, GpuConfigurations);
 
 //! A film whose box is wider, and which is thicker, higher up and elsewhere in the plane.

@@ -170,7 +170,6 @@ protected:
                 << system.name << ", step " << step;
     }
 };
-using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 TYPED_TEST_SUITE(DeviceTrees, GpuConfigurations);
 
 TYPED_TEST(DeviceTrees, LoseNoParticleInMotion)

@@ -63,6 +63,7 @@ public:
         return values;
     }
     T* data() { return data_; }
+    size_t size() const { return size_; }
 
 private:
     T* data_ = nullptr;

@@ -78,6 +78,8 @@ struct GpuDouble : Configuration<double, Device::Gpu>
 {
 };
 
+//! Those on a GPU; only builds with CUDA can run them.
+using GpuConfigurations = ::testing::Types<GpuFloat, GpuDouble>;
 #ifdef FARFIELD_TESTS_WITH_CUDA
 //! The configurations of this build.
 using Configurations = ::testing::Types<CpuFloat, CpuDouble, GpuFloat, GpuDouble>;
@@ -121,11 +123,7 @@ inline std::vector<M2lEngine> enginesOf(Device device)
     {
         return { M2lEngine::Fft, M2lEngine::Hierarchy };
     }
-    return { M2lEngine::Fft,
-             M2lEngine::Hierarchy,
-             M2lEngine::Naive,
-             M2lEngine::Symmetric,
-             M2lEngine::Gemm };
+    return { M2lEngine::Fft, M2lEngine::Hierarchy, M2lEngine::Symmetric, M2lEngine::Gemm };
 }
 
 //! Skips the tests of configurations whose device is absent.

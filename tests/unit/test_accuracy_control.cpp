@@ -78,7 +78,7 @@ class Search : public ::testing::Test
 protected:
     Search() { options.accuracy = c_request; }
     //! Lets operators be chosen and built. \returns the choice
-    Discretisation search(WhereMissed whereMissed = WhereMissed::Refuse)
+    Setting search(WhereMissed whereMissed = WhereMissed::Refuse)
     {
         std::mt19937 random(3);
         std::uniform_real_distribution<double> uniform(0, c_edge);
@@ -89,13 +89,14 @@ protected:
         OperatorsInUse<double> operators(&backend);
         StageTimes times;
         Pipeline<double> pipeline(&backend, nullptr, &operators, &times);
-        AccuracyControl<double> accuracy(options, device, &charges, &operators, &pipeline);
-        operators.change(
+        Chosen<double> chosen(options, device, &operators);
+        AccuracyControl<double> accuracy(options, device, &charges, &chosen, &pipeline);
+        chosen.change(
                 [&] {
                     accuracy.buildSufficient(
                             c_edge * Mat3::Identity(), x.data(), Vec3::Zero(), whereMissed);
                 });
-        return operators.discretisation();
+        return chosen.inUse();
     }
     ErringBackend backend;
     Options options;
@@ -170,10 +171,10 @@ TEST_F(Search, TakesTheBestInARunThatHasBegun)
     EXPECT_THROW(search(), Error);
     backend.predictions.clear();
     backend.errors.clear();
-    const Discretisation taken  = search(WhereMissed::TakeBest);
+    const Setting taken         = search(WhereMissed::TakeBest);
     const std::vector<double> e = backend.errors; // the last is that of what is taken
     const auto best             = std::min_element(e.begin(), e.end() - 1) - e.begin();
-    EXPECT_TRUE(taken.isBestEffort);
+    EXPECT_TRUE(taken.chosenFor.isBestEffort);
     EXPECT_EQ(backend.predictions.back(), backend.predictions[best]);
     EXPECT_LT(backend.predictions[e.size() - 2], backend.predictions[best]);
 }

@@ -206,7 +206,7 @@ protected:
     bool follow(const Mat3& box)
     {
         bool chosen = false;
-        followBox(box, Device::Cpu, &operators, [&] { chosen = true; });
+        followBox(box, Device::Cpu, 0, &operators, [&] { chosen = true; });
         return chosen;
     }
     FakeBackend backend;

@@ -188,8 +188,8 @@ TEST(SavedStates, WhoseCellsDoNotFitTheBoxAreRefused)
         refuses("levels", [&](SavedState* s) { s->discretisation.levels = 0; });
         refuses("particles", [&](SavedState* s) { s->numbers.takingPart = -1; });
         refuses("charges", [&](SavedState* s) { s->numbers.acting = -1; });
-        refuses("a device", [&](SavedState* s) { s->chosenFor = Device::Auto; });
-        refuses("a device that is none", [&](SavedState* s) { s->chosenFor = Device(7); });
+        refuses("a device", [&](SavedState* s) { s->device = Device::Auto; });
+        refuses("a device that is none", [&](SavedState* s) { s->device = Device(7); });
     }
 }
 
@@ -211,7 +211,7 @@ TEST(SavedStates, OfWhateverIsChosenAreAccepted)
         {
             const double volume = filled * box.determinant();
             SavedState state;
-            state.chosenFor          = device;
+            state.device             = device;
             state.numbers.takingPart = static_cast<long long>(100 * volume) + 1;
             state.discretisation     = chooseDiscretisation(
                     { options, device, box, state.numbers.takingPart, volume, 8 });

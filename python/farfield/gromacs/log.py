@@ -40,7 +40,8 @@ def gpu(log):
 
 def stages(log):
     """farfield's stages: {name: milliseconds per call}, in their order."""
-    found, inside = {}, False
+    found: dict[str, float] = {}
+    inside = False
     for line in _text(log).splitlines():
         if re.match(r"FMM \(farfield\) (wall-clock|GPU) time per stage", line):
             found, inside = {}, True

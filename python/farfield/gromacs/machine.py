@@ -34,7 +34,7 @@ def gpus():
 
 def busy():
     """A sentence where other programs keep over a quarter of the machine busy, or None; to be asked before runs."""
-    load, cores = os.getloadavg()[0], os.cpu_count()
+    load, cores = os.getloadavg()[0], os.cpu_count() or usable_cores()
     if load <= 0.25 * cores:
         return None
     return (

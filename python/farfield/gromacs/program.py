@@ -35,7 +35,8 @@ class _Interruptions:
     """
 
     def __enter__(self):
-        self.noted, self.before = [], {}
+        self.noted: list[tuple] = []
+        self.before: dict = {}
         if threading.current_thread() is threading.main_thread():
             handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
             self.before = {number: handler for number, handler in handlers.items() if callable(handler)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import log, mdp, trr
-from .program import GmxError, clean_environment
+from .program import Gmx, GmxError, clean_environment
 
 # mdrun evaluates forces in double precision at the highest order then
 REFERENCE = {"GMX_FMM_REFERENCE": "1"}
@@ -19,7 +19,7 @@ def parameters(gmx, tpr):
     """{name: value} of the run parameters, as text, and "atoms"."""
     # The dump goes on with every position: what follows the topology's head is not waited for
     command = [str(gmx.program), "-quiet", "dump", "-s", str(tpr)]
-    found = {}
+    found: dict[str, str] = {}
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -28,6 +28,7 @@ def parameters(gmx, tpr):
         text=True,
         errors="replace",
     ) as process:
+        assert process.stdout is not None  # it is a pipe
         for line in process.stdout:
             row = re.match(r"\s+([\w-]+)\s*(?:\([^)]*\))?\s*[=:]\s*(.*\S)", line)
             if row:
@@ -56,7 +57,7 @@ def one_rank(flags):
 class RunInput:
     """A run input file in the hands of a gmx program; files go to the folder."""
 
-    gmx: object
+    gmx: Gmx
     tpr: Path
     folder: Path
     flags: tuple = ()  # of mdrun

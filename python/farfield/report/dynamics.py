@@ -4,13 +4,14 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyedr
 
 from ..gromacs import trr, xvg
 from ..gromacs.machine import usable_cores
-from ..gromacs.program import gathered
+from ..gromacs.program import Gmx, gathered
 from . import series
 from .drift import KB, per_ns
 from .forces import coulomb_energy
@@ -49,8 +50,8 @@ AREA = 602.214076  # m/N in nm^2 mol/kJ
 class Trajectory:
     """What a run left, and what it is a run of."""
 
-    gmx: object
-    folder: object
+    gmx: Gmx
+    folder: Path
     name: str
     atoms: int
     temperature: float

@@ -29,7 +29,7 @@ def do_all(tasks, number):
     if number == 1:
         return [task() for task in tasks]
     check(number)
-    left = queue.SimpleQueue()
+    left: queue.SimpleQueue = queue.SimpleQueue()
     for share in shares(sorted(os.sched_getaffinity(0)), number):
         left.put(share)
     # 0 is the calling thread

@@ -175,7 +175,7 @@ class Comparison:
             "potential energy": energy,
             "Coulomb energy": energy,
             "pressure": abs(np.trace(pressure)) / 3,
-            **{f"pressure, {a}{b}": abs(pressure["xyz".index(a), "xyz".index(b)]) for a, b in dynamics.TENSOR},
+            **{f"pressure, {ab}": abs(pressure["xyz".index(ab[0]), "xyz".index(ab[1])]) for ab in dynamics.TENSOR},
         }
         self.add_common({kind: run.averages for kind, run in runs.items()})
         drifts = {kind: run.drift() for kind, run in runs.items()}
@@ -206,9 +206,9 @@ class Comparison:
 
     def add_common(self, estimates):
         """Lines of what both have; estimates: {kind: {(title, unit): Estimate}}."""
-        for key in estimates["PME"]:
-            if key in estimates["FMM"]:
-                self.add(*key, {kind: of_kind[key] for kind, of_kind in estimates.items()})
+        for title, unit in estimates["PME"]:
+            if (title, unit) in estimates["FMM"]:
+                self.add(title, unit, {kind: of_kind[title, unit] for kind, of_kind in estimates.items()})
 
     @property
     def box_text(self):

@@ -2,9 +2,9 @@
 """Measures the error of the forces and the speed of settings."""
 
 import math
+from operator import attrgetter
 
 from ..gromacs.program import GmxError
-from .settings import Setting
 
 # So many positions of the grid of cells, those of as many steps, show the error of FMM
 POSITIONS = 4
@@ -76,4 +76,4 @@ class Measure:
 
 def fastest(candidates):
     """The setting with the highest speed."""
-    return max(candidates, key=Setting.speed.fget)
+    return max(candidates, key=attrgetter("speed"))

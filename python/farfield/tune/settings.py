@@ -97,7 +97,10 @@ def chosen(log):
         "cells": r"H = \(([^)]*)\)",
         "direct_range": r"direct range \(ws\)\s+(\d+)",
     }
-    found = {name: re.search(pattern, log) for name, pattern in patterns.items()}
-    if not all(found.values()):
-        raise ValueError("the log does not say which cells FMM uses")
-    return Chosen(*(kind(found[name][1]) for name, kind in Chosen.__annotations__.items()))
+    values = []
+    for name, kind in Chosen.__annotations__.items():
+        found = re.search(patterns[name], log)
+        if not found:
+            raise ValueError("the log does not say which cells FMM uses")
+        values.append(kind(found[1]))
+    return Chosen(*values)

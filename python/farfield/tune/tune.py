@@ -3,6 +3,7 @@
 
 import shlex
 import statistics
+from operator import attrgetter
 from pathlib import Path
 
 from rich.console import Console
@@ -29,7 +30,7 @@ DYNAMICS = ("md", "md-vv", "md-vv-avek", "sd", "bd")
 
 def finalists(candidates):
     """The fastest candidates of a method."""
-    return sorted(candidates, key=Setting.speed.fget, reverse=True)[:FINALISTS]
+    return sorted(candidates, key=attrgetter("speed"), reverse=True)[:FINALISTS]
 
 
 def pme_orders(flags):
@@ -105,9 +106,9 @@ def tune(arguments, console):
         fixed = {} if parameters["vdw-type"] == "PME" else {"PME, as standard": standard_pme(parameters)}
         if given(parameters) not in (None, *fixed.values()):
             fixed["PME, as given"] = given(parameters)
-        fixed = [Setting(name, lines, measure.error(lines)[0]) for name, lines in fixed.items()]
+        measured = [Setting(name, lines, measure.error(lines)[0]) for name, lines in fixed.items()]
 
-        last = [*finalists(fmm), *finalists(others), *fixed]
+        last = [*finalists(fmm), *finalists(others), *measured]
         for setting in last:
             setting.speeds.clear()
         console.print(f"Timing {len(last)} settings in turn, {arguments.rounds} rounds")
@@ -115,7 +116,7 @@ def tune(arguments, console):
     return {
         "parameters": parameters,
         "candidates": [*fmm, *others],
-        "final": sorted(last, key=Setting.speed.fget, reverse=True),
+        "final": sorted(last, key=attrgetter("speed"), reverse=True),
     }
 
 

@@ -44,7 +44,6 @@ def draw_all(found, folder):
         ("m2l_time", m2l.draw_time, found["m2l"]),
         ("m2l_flops", m2l.draw_rates, found["m2l"]),
         ("m2l_share", m2l.draw_share, [c for c in found["m2l"] if "executed_fma" in c]),
-        ("m2l_speedup", m2l.draw_speedup, found["m2l"]),
         ("m2l_ratio", m2l.draw_ratio, found["m2l"]),
         ("total_time", evaluations.draw_total, found["total"]),
         ("stages", evaluations.draw_stages, found["total"] + found["droplets"]),

@@ -8,7 +8,6 @@ from tests.bench.figures.drawing import row_of_axes
 from tests.bench.figures.floors import lane_rate
 
 ENGINES = {
-    "naive": ("naive", "C0", "o"),
     "symmetric": ("symmetric", "C2", "s"),
     "gemm": ("gemm", "C3", "D"),
     "fft": ("FFT over the leaves", "C4", "^"),
@@ -149,27 +148,6 @@ def draw_share(plt, cases):
     figure = draw(plt, cases, "multiply-adds, % of FP32 issue slots", shares)
     for axis in figure.axes:
         axis.set_ylim(0, 105)
-    return figure
-
-
-def draw_speedup(plt, cases):
-    """Fig. 21: speed-up over single displacements of the naive engine.
-
-    The symmetric engine groups them by reflections (up to 8) and, in a sheared box, by the
-    inversion alone (2).
-    """
-
-    def ratios(key, points, curves):
-        naive = {p: list_seconds(c) for p, c in curves.get(("naive", None), [])}
-        return [
-            (p, naive[p] / list_seconds(c))
-            for p, c in points
-            if p in naive and list_seconds(c) > 0 and key[0] not in BOUNDS
-        ]
-
-    figure = draw(plt, cases, "speed-up over naive", ratios)
-    for axis in figure.axes if figure else ():
-        axis.set_yscale("log")
     return figure
 
 

@@ -1,0 +1,137 @@
+# farfield: a fast multipole method for molecular dynamics.
+#
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a solver was told of its particles, and whether charges of theirs are at one place."""
+
+from typing import Any, Optional
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from . import contacts
+from .device_arrays import on_host
+
+#: Box vectors along which there are images.
+_PERIODIC = {"periodic": 3, "slab": 2, "open": 0}
+
+
+class Particles:
+    """Charges, exclusions and widths of a solver.
+
+    Results of charges at one place have no meaning, and are refused. Large energies and potentials tell of them.
+    Several pairs may have energies that cancel: so there is a search, too, in the first check of other particles,
+    exclusions or widths, which takes much longer.
+
+    Args:
+        dtype: of the positions; single precision hardly tells those apart that are nearer than its distance.
+        boundary: "periodic", "slab" or "open".
+    """
+
+    def __init__(self, dtype: DTypeLike, boundary: str):
+        #: Charges that are nearer, nm, are at one place.
+        self.nearest = 1e-6 if dtype == np.float32 else 1e-8
+        self._periodic = _PERIODIC[boundary]
+        self._charges: tuple[NDArray, ...] = ()  # of one state, or of two
+        self._usual_charge = 0.0
+        self._pairs: Optional[tuple[NDArray, NDArray]] = None  # rows and partners
+        self._near: Optional[tuple[str, str, NDArray]] = None  # function, rule and widths
+        self._has_looked = False
+
+    @property
+    def count(self) -> int:
+        """The number of particles, 0 before there are charges."""
+        return len(self._charges[0]) if self._charges else 0
+
+    def set_charges(self, charges: tuple[NDArray, ...]) -> None:
+        """Charges, e, [n], of one state or of two; of another number of particles nothing is kept."""
+        if len(charges[0]) != self.count:
+            self._pairs = self._near = None
+            self._has_looked = False
+        self._charges = charges
+        acting = np.concatenate(charges).astype(float)
+        self._usual_charge = float(np.sqrt(np.mean(acting[acting != 0] ** 2))) if acting.any() else 0.0
+
+    def set_exclusions(self, offsets: NDArray, partners: NDArray) -> None:
+        """Excluded pairs: partners of particle i are those from offsets[i] to offsets[i + 1]."""
+        self._pairs, self._has_looked = (offsets, partners), False
+
+    def set_near_function(self, name: str, rule: str, widths: NDArray) -> None:
+        """The function of pairs at short distance, as Solver.set_near_function()."""
+        self._near, self._has_looked = None if name == "coulomb" else (name, rule, widths), False
+
+    def hand_over(self, core: Any) -> None:
+        """Gives a core what was set."""
+        if self._charges:
+            give_charges(core, self._charges)
+        if self._pairs:
+            core.set_exclusions(*self._pairs)
+        if self._near:
+            core.set_near_function(*self._near)
+
+    def state(self) -> dict:
+        """For restore(); can be pickled."""
+        return {"charges": self._charges, "pairs": self._pairs, "near": self._near}
+
+    def restore(self, state: dict) -> None:
+        """Takes over a state(), which may have other entries, too."""
+        if state["charges"]:
+            self.set_charges(state["charges"])
+        self._pairs, self._near = state["pairs"], state["near"]
+
+    def largest_potential(self, coulomb_constant: float) -> float:
+        """Larger ones are those at a charge, kJ/mol/e."""
+        return coulomb_constant * self._usual_charge / self.nearest
+
+    def check(
+        self, coulomb_constant: float, x: Any, box: NDArray, energy: float, potentials: Optional[Any] = None
+    ) -> None:
+        """Raises ValueError if charges at one place are in a result."""
+        limit = self.largest_potential(coulomb_constant)
+        is_large = abs(energy) > limit * self._usual_charge
+        if potentials is not None and len(potentials):
+            is_large = is_large or bool(abs(potentials).max() > limit)
+        if is_large:
+            self.refuse(x, box, 10 * self.nearest, potentials is not None)
+        if not self._has_looked:
+            self.refuse(x, box, self.nearest)
+            self._has_looked = True
+
+    def refuse(self, x: Any, box: NDArray, distance: float, with_potentials: bool = False) -> None:
+        """Raises ValueError if particles are nearer than some distance, nm, are no excluded pair and have 1/r."""
+        x = on_host(x)
+        is_regular = bool(np.all(np.diag(box)[: self._periodic] > 0)) and np.isfinite(x).all()
+        if len(x) != self.count or not is_regular:
+            return
+        is_charged = np.any(np.array(self._charges) != 0, axis=0)
+        at_least = 1 if with_potentials else 2
+
+        def matters(i, j):
+            return int(is_charged[i]) + int(is_charged[j]) >= at_least
+
+        def may_coincide(i, j):
+            return self._have_width(i, j) or self._is_excluded(i, j)
+
+        pair = contacts.pair_at_one_place(x, box, self._periodic, distance, matters, may_coincide)
+        if pair:
+            raise ValueError(
+                f"Particles {pair[0]} and {pair[1]} are at one place, where the energy or a potential is infinite: "
+                "move one of them, or exclude the pair."
+            )
+
+    def _is_excluded(self, i, j):
+        if not self._pairs:
+            return False
+        offsets, partners = self._pairs
+        return any(b in partners[offsets[a] : offsets[a + 1]] for a, b in ((i, j), (j, i)))
+
+    def _have_width(self, i, j):
+        """Whether the pair of two particles has another function than 1/r."""
+        if not self._near:
+            return False
+        _, rule, widths = self._near
+        return bool(min(widths[i], widths[j]) > 0 if rule == "geometric-mean" else max(widths[i], widths[j]) > 0)
+
+
+def give_charges(core: Any, charges: tuple[NDArray, ...]) -> None:
+    """Sets charges, e, [n], of one state or of two."""
+    (core.set_charges if len(charges) == 1 else core.set_perturbed_charges)(*charges)
