@@ -7,21 +7,10 @@
 #ifndef FARFIELD_KERNELS_BATCHES_BATCH_ROUND_H
 #define FARFIELD_KERNELS_BATCHES_BATCH_ROUND_H
 
-#include <vector>
-
-#include "batch/wave_columns.h"
 #include "batches/systems_on_device.h"
 
 namespace farfield
 {
-
-//! A system and how long its sums are.
-struct PlannedSystem
-{
-    int system;
-    EwaldPlan plan;
-    WaveColumns waves;
-};
 
 //! Where forces and potentials go, in device memory.
 struct BatchTargets
@@ -30,69 +19,56 @@ struct BatchTargets
     DeviceBuffer<double> potentials; //!< [n][channels], kJ/mol/e
 };
 
-//! Computes sums; work space is kept for the next ones.
+//! Plans and computes sums; work space is kept for the next ones.
 template<class Real>
 class BatchRound
 {
 public:
-    //! \param[in] threads  of the host
-    BatchRound(const BatchOptions& options, int threads) : options_(options), threads_(threads) {}
-    /*! \brief Computes forces, potentials and totals; waits for the totals.
+    explicit BatchRound(const BatchOptions& options) : options_(options) {}
+    /*! \brief Plans sums and waits for what the host has to know of them.
+     *  \param[in] measured    systems that have sums with another splitting, too
+     *  \param[in] most        no more systems are left
+     *  \param[in] potentials  whether those of neutral particles matter where charges are at one place
+     *  \returns how many systems are listed, and more
+     *  \throws Error  as SystemsOnDevice::read() */
+    const BatchStatus& plan(SystemsOnDevice<Real>* systems,
+                            const MeasuredSystems& measured,
+                            int most,
+                            bool tangents,
+                            bool potentials,
+                            cudaStream_t stream);
+    /*! \brief Computes forces, potentials and totals of the planned systems.
      *
      *  Forces and potentials of other systems stay as they are.
-     *  \param[in] potentials  whether those of neutral particles matter
-     *  \returns totals of the systems, in the order given
-     *  \throws Error  as BatchBackend::evaluate() */
-    const std::vector<SystemTotals>& compute(SystemsOnDevice<Real>* systems,
-                                             const std::vector<PlannedSystem>& planned,
-                                             bool virials,
-                                             bool tangents,
-                                             bool potentials,
-                                             BatchTargets* to,
-                                             cudaStream_t stream);
+     *  \param[out] detour  of measured systems with the other splitting */
+    void compute(SystemsOnDevice<Real>* systems,
+                 const BatchStatus& status,
+                 bool virials,
+                 bool tangents,
+                 BatchTargets* to,
+                 BatchTargets* detour,
+                 cudaStream_t stream);
+    //! Of the systems that were computed, [listed].
+    const SystemSums* sums() const { return sums_.data(); }
+    const SystemTotals* totals() const { return totals_.data(); }
 
 private:
-    //! What blocks of a kernel have.
-    enum BlockKind
-    {
-        OfParticles,
-        OfTargets,
-        OfFactors,
-        OfWeights,
-        OfFields,
-        BlockKinds
-    };
-    //! \param[in] sets  of structure factors
-    void layOut(const SystemsOnDevice<Real>& systems,
-                const std::vector<PlannedSystem>& planned,
-                int sets);
-    SystemSums sumsOf(const SystemsOnDevice<Real>& systems, const PlannedSystem& planned) const;
-    void addBlocks(BlockKind kind, int system, int parts);
+    //! \throws Error  InvalidArgument: the sums of a system are too long
+    void refuseLength(const SystemsOnDevice<Real>& systems, int system, cudaStream_t stream) const;
     BatchSums<Real> makeRoom(SystemsOnDevice<Real>* systems,
+                             const BatchStatus& status,
                              bool virials,
                              bool tangents,
                              BatchTargets* to,
-                             cudaStream_t stream);
-    void launch(const BatchSums<Real>& sums, bool hasImages, cudaStream_t stream);
-    const BlockPart* blocksOf(BlockKind kind) const
-    {
-        return allBlocks_.data() + firstBlock_[kind];
-    }
-    int blockCount(BlockKind kind) const { return static_cast<int>(blocks_[kind].size()); }
+                             BatchTargets* detour);
+    void launch(const BatchSums<Real>& sums, const BatchStatus& status, cudaStream_t stream);
 
     BatchOptions options_;
-    int threads_;
-    std::vector<SystemSums> systems_;
-    std::vector<WaveColumn> columns_;
-    std::vector<BlockPart> blocks_[BlockKinds];
-    size_t firstBlock_[BlockKinds] = {};
-    int tileCount_                 = 0;
-    long long phaseCount_ = 0, factorCount_ = 0;
-    std::vector<SystemTotals> totals_;
-    DeviceBuffer<SystemSums> onDevice_;
-    DeviceBuffer<WaveColumn> columnsOnDevice_;
-    DeviceBuffer<BlockPart> allBlocks_;
-    DeviceBuffer<SystemTotals> totalsOnDevice_;
+    DeviceBuffer<int> list_;
+    DeviceBuffer<SystemSums> sums_;
+    DeviceBuffer<WaveColumn> columns_;
+    DeviceBuffer<BlockPart> blocks_[BlockKinds];
+    DeviceBuffer<SystemTotals> totals_;
     DeviceBuffer<Real> places_, tiles_, phases_, factors_;
     DeviceBuffer<double> pairTotals_, waveTotals_;
     DeviceBuffer<char> contacts_;

@@ -32,6 +32,17 @@ constexpr int c_chunk = 1024;
 //! Threads of a block of fields.
 constexpr int c_fieldThreads = 64;
 
+//! What blocks of a kernel have.
+enum BlockKind
+{
+    OfParticles,
+    OfTargets,
+    OfFactors,
+    OfWeights,
+    OfFields,
+    BlockKinds
+};
+
 //! A part of a system, the work of a block.
 struct BlockPart
 {
@@ -43,15 +54,20 @@ struct SystemInBox
 {
     int first, n;
     int cells[3];      //!< by which particles are sorted
-    int firstCell;     //!< number of cells of the systems before
+    int firstCell;     //!< see firstCellOf()
     double inverse[9]; //!< fractional coordinates are x inverse
     double strain[9];  //!< rows, of a direction: B' = B strain
 };
 
+//! Numbers of cells do not overlap: n particles have at most twice max(1, n / c_tile).
+FARFIELD_HD int firstCellOf(int system, int firstParticle)
+{
+    return 2 * (system + firstParticle / c_tile);
+}
+
 //! What was found there.
 struct SystemFindings
 {
-    int charged;     //!< particles with a charge
     int badPosition; //!< first particle whose position is not finite; n: there is none
     int badCharge;
     int tooFar;
@@ -60,7 +76,8 @@ struct SystemFindings
 //! A system and its sums.
 struct SystemSums
 {
-    int system; //!< in the call
+    int system;   //!< in the call
+    int isDetour; //!< whether it is there once more, with another splitting
     int first, n;
     bool hasImages;
     double vectors[9]; //!< of the box, rows, in units of places
@@ -79,8 +96,7 @@ struct SystemSums
     int range[3];  //!< largest h, k and l
     int chunks;
     long long firstPhase, firstSum;
-    int firstPairBlock, pairBlocks; //!< whose totals are added up
-    int firstWaveBlock, waveBlocks;
+    int firstBlock[BlockKinds], blocks[BlockKinds];
 };
 
 //! What a block adds to the totals of a system.
@@ -134,33 +150,30 @@ struct BatchSums
     BatchChanges<Real> changes;
     double coulombConstant;
     bool virials, tangents;
-    Real* places; //!< of sorted particles, [3][n] of each system; of type Place
+    Real* places; //!< of sorted particles, [3][n] of each system, in tiles; of type Place
     Real* tiles;  //!< least and largest places, [tiles][6]
     Real* phases; //!< [3] of [range + 1][2][n] of each system
     const WaveColumn* columns;
-    Real* sums;           //!< [channels][sets][chunks][waves][WaveProducts] of each system
-    double* pairTotals;   //!< [blocks][BlockTotals]
-    double* waveTotals;   //!< [blocks][channels][BlockTotals]
-    double* forces;       //!< [n][3], kJ/mol/nm
-    double* potentials;   //!< [n][channels], kJ/mol/e
-    char* contacts;       //!< [n] whether another particle is at the place
-    SystemTotals* totals; //!< of these systems
+    Real* sums;            //!< [channels][sets][chunks][waves][WaveProducts] of each system
+    double* pairTotals;    //!< [blocks][BlockTotals]
+    double* waveTotals;    //!< [blocks][channels][BlockTotals]
+    double* forces[2];     //!< [n][3], kJ/mol/nm; the second ones of detours
+    double* potentials[2]; //!< [n][channels], kJ/mol/e
+    char* contacts;        //!< [n] whether another particle is at the place
+    SystemTotals* totals;  //!< of these systems
 
     //! Sets of structure factors.
     int sets() const { return tangents ? c_tangentSets : 1; }
 };
 
-/*! \brief Fractional coordinates, sums of charges, and the order before sorting.
- *  \param[out] keys      cells of particles, [n]
- *  \param[out] findings  [systems] */
-template<class Real>
-void lookAt(const SystemInBox* systems,
-            int count,
-            bool hasImages,
-            const BatchParticles<Real>& particles,
-            unsigned int* keys,
-            SystemFindings* findings,
-            cudaStream_t stream);
+//! Particles of systems that rankByCell() sorts, at most: it compares all pairs of them.
+constexpr int c_mostRanked = 512;
+//! The order of sortByCell(), of systems that all are so small. \param[out] order  [n]
+void rankByCell(const SystemInBox* systems,
+                int count,
+                const unsigned int* keys,
+                int* order,
+                cudaStream_t stream);
 //! Sorts the order by cells; particles of a cell stay as they are. \returns bytes of work space, with null
 size_t sortByCell(const unsigned int* keys,
                   unsigned int* sortedKeys,
@@ -200,8 +213,6 @@ void findPhases(const BatchSums<Real>& sums,
                 const BlockPart* blocks,
                 int count,
                 cudaStream_t stream);
-//! Warps of all structure factors of a system.
-int warpsOfFactors(const SystemSums& system);
 //! Structure factors. \param[in] blocks  of c_batchThreads / 32 of these warps
 template<class Real>
 void sumFactors(const BatchSums<Real>& sums,

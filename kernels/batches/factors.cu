@@ -258,7 +258,8 @@ __global__ void weighFactorsOf(BatchSums<Real> sums, const BlockPart* blocks)
         Weigher<Real>(sums, s, static_cast<int>(blockIdx.y))
                 .weigh(sums.columns[s.firstColumn + column], l, totals);
     }
-    const size_t at = (static_cast<size_t>(s.firstWaveBlock) + block.part) * gridDim.y + blockIdx.y;
+    const size_t at =
+            (static_cast<size_t>(s.firstBlock[OfWeights]) + block.part) * gridDim.y + blockIdx.y;
     for (int k = 0; k < BlockTotals; k++)
     {
         const double all = blockSum(totals[k]);
@@ -270,11 +271,6 @@ __global__ void weighFactorsOf(BatchSums<Real> sums, const BlockPart* blocks)
 }
 
 } // namespace
-
-int warpsOfFactors(const SystemSums& system)
-{
-    return system.columns * (system.range[2] / c_wavesOfWarp + 1) * system.chunks;
-}
 
 template<class Real>
 void findPhases(const BatchSums<Real>& sums,

@@ -179,22 +179,22 @@ __global__ void addFieldsOf(BatchSums<Real> sums, const BlockPart* blocks)
         return;
     }
     const size_t particle = static_cast<size_t>(s.first) + i;
-    const bool hasPairs   = s.pairBlocks > 0;
+    const bool hasPairs   = s.blocks[OfTargets] > 0;
     double force[3];
     for (int d = 0; d < 3; d++)
     {
-        force[d] = hasPairs ? sums.forces[3 * particle + d] : 0;
+        force[d] = hasPairs ? sums.forces[s.isDetour][3 * particle + d] : 0;
     }
     for (int c = 0; c < sums.particles.channels; c++)
     {
         const double potential =
                 Tangent ? addTangent(sums, s, i, c, force) : addEvaluation(sums, s, i, c, force);
-        double* const to = sums.potentials + particle * sums.particles.channels + c;
+        double* const to = sums.potentials[s.isDetour] + particle * sums.particles.channels + c;
         *to              = (hasPairs ? *to : 0) + potential;
     }
     for (int d = 0; d < 3; d++)
     {
-        sums.forces[3 * particle + d] = force[d];
+        sums.forces[s.isDetour][3 * particle + d] = force[d];
     }
 }
 
@@ -208,13 +208,14 @@ __global__ void addTotalsOf(BatchSums<Real> sums)
     for (int k = 0; k < BlockTotals; k++)
     {
         double own = 0;
-        for (int b = static_cast<int>(threadIdx.x); b < s.pairBlocks;
+        for (int b = static_cast<int>(threadIdx.x); b < s.blocks[OfTargets];
              b += static_cast<int>(blockDim.x))
         {
-            own += sums.pairTotals[(static_cast<size_t>(s.firstPairBlock) + b) * BlockTotals + k];
+            own += sums.pairTotals[(static_cast<size_t>(s.firstBlock[OfTargets]) + b) * BlockTotals
+                                   + k];
         }
-        const size_t first = static_cast<size_t>(s.firstWaveBlock) * channels;
-        for (int b = static_cast<int>(threadIdx.x); b < s.waveBlocks * channels;
+        const size_t first = static_cast<size_t>(s.firstBlock[OfWeights]) * channels;
+        for (int b = static_cast<int>(threadIdx.x); b < s.blocks[OfWeights] * channels;
              b += static_cast<int>(blockDim.x))
         {
             own += sums.waveTotals[(first + b) * BlockTotals + k];
@@ -224,7 +225,7 @@ __global__ void addTotalsOf(BatchSums<Real> sums)
     double squares = 0;
     for (int k = static_cast<int>(threadIdx.x); k < 3 * s.n; k += static_cast<int>(blockDim.x))
     {
-        const double force = sums.forces[3 * static_cast<size_t>(s.first) + k];
+        const double force = sums.forces[s.isDetour][3 * static_cast<size_t>(s.first) + k];
         squares += force * force;
     }
     squares = blockSum(squares);

@@ -5,7 +5,7 @@
 
 #include "batch/places.h"
 
-#include "batches/device_systems.h"
+#include "batches/device_plan.h"
 #include "runtime/ordered_sums.h"
 
 namespace farfield
@@ -36,13 +36,12 @@ __device__ __forceinline__ int cellOf(const int* cells, const double* f)
 
 //! A block a system.
 template<class Real>
-__global__ void lookAtSystem(const SystemInBox* systems,
-                             bool hasImages,
+__global__ void lookAtSystem(SystemArrays systems,
                              BatchParticles<Real> particles,
-                             unsigned int* keys,
-                             SystemFindings* findings)
+                             unsigned int* keys)
 {
-    const SystemInBox& s = systems[blockIdx.x];
+    const SystemInBox& s = systems.inBox[blockIdx.x];
+    const bool hasImages = systems.hasImages;
     const int channels   = particles.channels;
     __shared__ int least[3];
     if (threadIdx.x < 3)
@@ -93,7 +92,8 @@ __global__ void lookAtSystem(const SystemInBox* systems,
         }
         keys[at] = static_cast<unsigned int>(s.firstCell + cellOf(s.cells, f));
     }
-    const double all = blockSum(charged);
+    const double all  = blockSum(charged);
+    double allSquared = 0;
     for (int c = 0; c < channels; c++)
     {
         double net = 0, squared = 0;
@@ -111,11 +111,25 @@ __global__ void lookAtSystem(const SystemInBox* systems,
             const size_t at       = static_cast<size_t>(blockIdx.x) * channels + c;
             particles.net[at]     = net;
             particles.squared[at] = squared;
+            allSquared += squared;
         }
     }
     if (threadIdx.x == 0)
     {
-        findings[blockIdx.x] = { static_cast<int>(all), least[0], least[1], least[2] };
+        const int ofCharges           = static_cast<int>(all);
+        systems.findings[blockIdx.x]  = { least[0], least[1], least[2] };
+        systems.traits[blockIdx.x]    = { ofCharges,
+                                          allSquared,
+                                       hasImages ? systems.boxes[blockIdx.x].volume : 0 };
+        systems.isCharged[blockIdx.x] = ofCharges > 0 ? 1 : 0;
+        if (ofCharges == 0 && s.n > 0)
+        {
+            atomicAdd(&systems.status->neutral, 1);
+        }
+        if (min(least[0], min(least[1], least[2])) < s.n)
+        {
+            atomicMin(&systems.status->badParticle, static_cast<int>(blockIdx.x));
+        }
     }
 }
 
@@ -170,21 +184,39 @@ __global__ void takeDirectionOfSystem(const SystemInBox* systems,
     }
 }
 
+//! A block a system.
+__global__ void rankInSystem(const SystemInBox* systems, const unsigned int* keys, int* order)
+{
+    __shared__ unsigned int all[c_mostRanked];
+    const SystemInBox& s = systems[blockIdx.x];
+    for (int i = static_cast<int>(threadIdx.x); i < s.n; i += static_cast<int>(blockDim.x))
+    {
+        all[i] = keys[s.first + i];
+    }
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < s.n; i += static_cast<int>(blockDim.x))
+    {
+        const unsigned int own = all[i];
+        int rank               = 0;
+        for (int j = 0; j < s.n; j++)
+        {
+            rank += all[j] < own || (all[j] == own && j < i) ? 1 : 0;
+        }
+        order[s.first + rank] = i;
+    }
+}
+
 } // namespace
 
 template<class Real>
-void lookAt(const SystemInBox* systems,
-            int count,
-            bool hasImages,
+void lookAt(const SystemArrays& systems,
             const BatchParticles<Real>& particles,
             unsigned int* keys,
-            SystemFindings* findings,
             cudaStream_t stream)
 {
-    if (count > 0)
+    if (systems.count > 0)
     {
-        lookAtSystem<Real><<<count, c_batchThreads, 0, stream>>>(
-                systems, hasImages, particles, keys, findings);
+        lookAtSystem<Real><<<systems.count, c_batchThreads, 0, stream>>>(systems, particles, keys);
         checkLaunch("looking at systems");
     }
 }
@@ -203,6 +235,16 @@ void takeDirection(const SystemInBox* systems,
                 <<<count, c_batchThreads, 0, stream>>>(systems, hasImages, particles, changes);
         checkLaunch("taking a direction");
     }
+}
+
+void rankByCell(const SystemInBox* systems,
+                int count,
+                const unsigned int* keys,
+                int* order,
+                cudaStream_t stream)
+{
+    rankInSystem<<<count, c_batchThreads, 0, stream>>>(systems, keys, order);
+    checkLaunch("sorting particles");
 }
 
 size_t sortByCell(const unsigned int* keys,

@@ -142,7 +142,7 @@ public:
             const double force = k * warpSum(static_cast<double>(force_[d]));
             if (lane == 0)
             {
-                sums_.forces[3 * particle_ + d] = force;
+                sums_.forces[system_.isDetour][3 * particle_ + d] = force;
             }
         }
         for (int c = 0; c < channels(); c++)
@@ -151,7 +151,7 @@ public:
             totals[TotalEnergy] += 0.5 * static_cast<double>(charge(particle_, c)) * potential;
             if (lane == 0)
             {
-                sums_.potentials[particle_ * channels() + c] = potential;
+                sums_.potentials[system_.isDetour][particle_ * channels() + c] = potential;
             }
         }
         if (sums_.virials)
@@ -165,7 +165,7 @@ public:
         }
         const bool touches = static_cast<double>(warpLeast(nearest_)) <= system_.contact;
         totals[TotalContacts] += touches ? 1 : 0;
-        if (lane == 0)
+        if (lane == 0 && system_.isDetour == 0)
         {
             sums_.contacts[particle_] = touches ? 1 : 0;
         }
@@ -262,7 +262,7 @@ public:
                                           int lane) :
         system_(system),
         constant_(constant), places_(reinterpret_cast<const Place*>(sums.places)
-                                     + 3 * static_cast<size_t>(system.first)),
+                                     + 3 * c_tile * static_cast<size_t>(system.firstTile)),
         tiles_(reinterpret_cast<const Place*>(sums.tiles)
                + 6 * static_cast<size_t>(system.firstTile)),
         buffer_(buffer), lane_(lane), unit_(static_cast<Real>(system.unit))
@@ -451,7 +451,7 @@ __global__ void __launch_bounds__(c_pairWarps* c_tile)
         {
             all += ofWarps[w][threadIdx.x];
         }
-        const size_t at = static_cast<size_t>(s.firstPairBlock) + block.part;
+        const size_t at = static_cast<size_t>(s.firstBlock[OfTargets]) + block.part;
         sums.pairTotals[at * BlockTotals + threadIdx.x] = all;
     }
 }

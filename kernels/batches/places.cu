@@ -23,8 +23,9 @@ __global__ void placeParticlesOf(BatchSums<Real> sums, const BlockPart* blocks)
     {
         return;
     }
-    auto* const places = reinterpret_cast<Place*>(sums.places) + 3 * static_cast<size_t>(s.first);
-    auto* const tile   = reinterpret_cast<Place*>(sums.tiles)
+    auto* const places =
+            reinterpret_cast<Place*>(sums.places) + 3 * c_tile * static_cast<size_t>(s.firstTile);
+    auto* const tile = reinterpret_cast<Place*>(sums.tiles)
                        + 6 * static_cast<size_t>(s.firstTile + slot / c_tile);
     // behind the last particle that of the first lane
     const bool isThere = slot < s.n;

@@ -3,20 +3,16 @@
  */
 #include "batches/systems_on_device.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "batch/batch_check.h"
 #include "batch/batch_system.h"
-#include "batches/for_many.h"
 #include "evaluation/input_check.h"
 
 namespace farfield
 {
 namespace
 {
-
-using Rows = Eigen::Matrix<double, 3, 3, Eigen::RowMajor>;
 
 template<class T>
 void take(DeviceBuffer<T>* to, const T* from, size_t count, cudaStream_t stream)
@@ -25,146 +21,120 @@ void take(DeviceBuffer<T>* to, const T* from, size_t count, cudaStream_t stream)
     copyAsync(to->data(), from, count, stream, "copying systems to the GPU");
 }
 
-//! Copies to the host; whoever reads it waits first.
+//! Copies to the host, and waits.
 template<class T>
-void takeToHost(std::vector<T>* to, const T* from, size_t count, cudaStream_t stream)
+std::vector<T> onHost(const T* from, size_t count, cudaStream_t stream)
 {
-    to->resize(count);
-    copyAsync(to->data(), from, count, stream, "copying systems from the GPU");
+    std::vector<T> to(count);
+    const char* const action = "copying systems from the GPU";
+    copyAsync(to.data(), from, count, stream, action);
+    check(cudaStreamSynchronize(stream), action);
+    return to;
 }
 
-void wait(cudaStream_t stream)
+//! A status of which nothing is known.
+BatchStatus freshStatus()
 {
-    check(cudaStreamSynchronize(stream), "waiting for systems");
-}
-
-/*! \brief Cells by which particles are sorted, so that those of a tile are near each other.
- *  \param[out] cells  along each axis */
-void findCells(const ReducedBox& box, int n, int* cells)
-{
-    const double perLength = std::cbrt(n / (c_tile * box.volume));
-    const int most         = std::max(1, n / c_tile);
-    for (int k = 0; k < 3; k++)
-    {
-        cells[k] = static_cast<int>(std::clamp(box.heights[k] * perLength + 0.5, 1.0, 1.0 * most));
-    }
-    // of flat boxes
-    while (static_cast<double>(cells[0]) * cells[1] * cells[2] > 2.0 * most)
-    {
-        int* const largest = std::max_element(cells, cells + 3);
-        *largest           = (*largest + 1) / 2;
-    }
+    BatchStatus status = {};
+    status.badInput = status.badParticle = status.badError = c_noSystem;
+    status.tooLong = status.contact = c_noSystem;
+    return status;
 }
 
 } // namespace
 
 template<class Real>
-void SystemsOnDevice<Real>::takeBoxes(const BatchInput<Real>& input, cudaStream_t stream)
+void SystemsOnDevice<Real>::wait(cudaStream_t stream)
 {
-    takeToHost(&given_, input.boxes, 9 * static_cast<size_t>(input.systems), stream);
-    wait(stream);
-    checkBoxes(given_.data(), input.systems);
-    boxes_.assign(input.systems, ReducedBox(Mat3::Identity()));
-    forMany(input.systems,
-            threads_,
-            [&](int s) {
-                boxes_[s] = ReducedBox(
-                        Eigen::Map<const Rows>(given_.data() + 9 * static_cast<size_t>(s)));
-            });
+    const char* const action = "waiting for systems";
+    copyAsync(read_.data(), status_.data(), 1, stream, action);
+    check(cudaStreamSynchronize(stream), action);
 }
 
 template<class Real>
 void SystemsOnDevice<Real>::take(const BatchInput<Real>& input, cudaStream_t stream)
 {
     checkNumber(input.systems, "systems");
-    std::vector<int> offsets = { 0 };
-    if (input.systems > 0)
-    {
-        takeToHost(&offsets, input.offsets, static_cast<size_t>(input.systems) + 1, stream);
-        wait(stream);
-    }
-    checkOffsets(offsets.data(), input.systems);
-    offsets_ = std::move(offsets);
+    count_             = input.systems;
+    const auto systems = static_cast<size_t>(count_);
+    read_.resize(1);
+    *read_.data() = freshStatus();
+    farfield::take(&status_, read_.data(), 1, stream);
+    // a call without systems has no offsets to read
+    farfield::take(&offsets_, input.offsets, systems > 0 ? systems + 1 : 0, stream);
     if (hasImages())
     {
-        takeBoxes(input, stream);
+        farfield::take(&given_, input.boxes, 9 * systems, stream);
+        boxes_.resize(systems);
     }
-    farfield::take(&x_, input.x, 3 * particles(), stream);
-    farfield::take(&q_, input.q, particles() * options_.channels, stream);
-    inBox_.assign(count(), SystemInBox{});
-    cells_ = 0;
-    for (int s = 0; s < count(); s++)
+    inBox_.resize(systems);
+    findings_.resize(systems);
+    traits_.resize(systems);
+    isCharged_.resize(systems);
+    isLeft_.resize(systems);
+    aims_.resize(systems);
+    errors_.resize(systems);
+    contacts_.resize(systems);
+    takeSystems(arrays(), stream);
+    wait(stream);
+    if (read_.data()->badInput != c_noSystem)
     {
-        SystemInBox& one = inBox_[s];
-        one.first        = first(s);
-        one.n            = size(s);
-        one.firstCell    = cells_;
-        if (hasImages())
-        {
-            Eigen::Map<Rows>{ one.inverse } = boxes_[s].inverse;
-            findCells(boxes_[s], one.n, one.cells);
-            cells_ += one.cells[0] * one.cells[1] * one.cells[2];
-        }
+        refuseInput(stream);
     }
+    particles_ = read_.data()->particles;
+    largest_   = read_.data()->largest;
+    farfield::take(&x_, input.x, 3 * particles_, stream);
+    farfield::take(&q_, input.q, particles_ * options_.channels, stream);
+    errors_.clear(stream);
     look(stream);
-    check();
+}
+
+template<class Real>
+void SystemsOnDevice<Real>::refuseInput(cudaStream_t stream) const
+{
+    checkOffsets(onHost(offsets_.data(), offsets_.size(), stream).data(), count_);
+    if (hasImages())
+    {
+        checkBoxes(onHost(given_.data(), given_.size(), stream).data(), count_);
+    }
 }
 
 template<class Real>
 void SystemsOnDevice<Real>::look(cudaStream_t stream)
 {
-    const auto systems  = static_cast<size_t>(count());
+    const auto systems  = static_cast<size_t>(count_);
     const auto channels = static_cast<size_t>(options_.channels);
-    f_.resize(hasImages() ? 3 * particles() : 0);
-    keys_.resize(particles());
-    order_.resize(particles());
+    f_.resize(hasImages() ? 3 * particles_ : 0);
+    keys_.resize(particles_);
+    order_.resize(particles_);
     net_.resize(systems * channels);
     squares_.resize(systems * channels);
-    findings_.resize(systems);
-    farfield::take(&inBoxOnDevice_, inBox_.data(), systems, stream);
     isSorted_ = false;
-    lookAt(inBoxOnDevice_.data(),
-           count(),
-           hasImages(),
-           view(),
-           keys_.data(),
-           findings_.data(),
-           stream);
-    takeToHost(&found_, findings_.data(), systems, stream);
-    takeToHost(&squared_, squares_.data(), systems * channels, stream);
+    lookAt(arrays(), view(), keys_.data(), stream);
     // where each system has one cell there is nothing to sort
-    if (cells_ > count())
+    if (hasImages() && largest_ >= 2 * c_tile)
     {
         sort(stream);
-    }
-    wait(stream);
-    traits_.assign(systems, SystemTraits{});
-    for (size_t s = 0; s < systems; s++)
-    {
-        traits_[s].charged = found_[s].charged;
-        traits_[s].volume  = hasImages() ? boxes_[s].volume : 0;
-        for (size_t c = 0; c < channels; c++)
-        {
-            traits_[s].squaredCharges += squared_[s * channels + c];
-        }
     }
 }
 
 template<class Real>
-void SystemsOnDevice<Real>::check() const
+void SystemsOnDevice<Real>::refuseParticles(cudaStream_t stream) const
 {
-    for (int s = 0; s < count(); s++)
+    const auto all = onHost(findings_.data(), findings_.size(), stream);
+    const auto in  = onHost(inBox_.data(), inBox_.size(), stream);
+    for (int s = 0; s < count_; s++)
     {
-        const SystemFindings& found = found_[s];
-        if (found.badPosition < size(s))
+        const SystemFindings& found = all[s];
+        if (found.badPosition < in[s].n)
         {
             throw positionNotFinite(s, found.badPosition);
         }
-        if (found.badCharge < size(s))
+        if (found.badCharge < in[s].n)
         {
             throw chargeNotFinite(s, found.badCharge);
         }
-        if (found.tooFar < size(s))
+        if (found.tooFar < in[s].n)
         {
             throw inSystem(s, tooFarMessage(found.tooFar));
         }
@@ -174,16 +144,21 @@ void SystemsOnDevice<Real>::check() const
 template<class Real>
 void SystemsOnDevice<Real>::sort(cudaStream_t stream)
 {
-    sortedKeys_.resize(particles());
-    sortedOrder_.resize(particles());
+    if (largest_ <= c_mostRanked)
+    {
+        rankByCell(inBox_.data(), count_, keys_.data(), order_.data(), stream);
+        return;
+    }
+    sortedKeys_.resize(particles_);
+    sortedOrder_.resize(particles_);
     const auto by = [&](void* space, size_t bytes)
     {
         return sortByCell(keys_.data(),
                           sortedKeys_.data(),
                           order_.data(),
                           sortedOrder_.data(),
-                          static_cast<int>(particles()),
-                          cells_,
+                          static_cast<int>(particles_),
+                          firstCellOf(count_, static_cast<int>(particles_)),
                           space,
                           bytes,
                           stream);
@@ -197,9 +172,9 @@ template<class Real>
 void SystemsOnDevice<Real>::takeDirection(const BatchDirection<Real>& direction,
                                           cudaStream_t stream)
 {
-    const size_t charges = particles() * options_.channels;
+    const size_t charges = particles_ * options_.channels;
     hasMoves_            = direction.x != nullptr;
-    farfield::take(&dx_, direction.x, hasMoves_ ? 3 * particles() : 0, stream);
+    farfield::take(&dx_, direction.x, hasMoves_ ? 3 * particles_ : 0, stream);
     dq_.resize(charges);
     if (direction.q != nullptr)
     {
@@ -211,22 +186,13 @@ void SystemsOnDevice<Real>::takeDirection(const BatchDirection<Real>& direction,
     }
     if (hasImages() && direction.boxes != nullptr)
     {
-        std::vector<double> changes;
-        takeToHost(&changes, direction.boxes, given_.size(), stream);
-        wait(stream);
-        for (int s = 0; s < count(); s++)
-        {
-            const size_t at = 9 * static_cast<size_t>(s);
-            Eigen::Map<Rows>{ inBox_[s].strain } =
-                    Mat3(Eigen::Map<const Rows>(given_.data() + at)).inverse()
-                    * Eigen::Map<const Rows>(changes.data() + at);
-        }
-        farfield::take(&inBoxOnDevice_, inBox_.data(), inBox_.size(), stream);
+        farfield::take(&dBoxes_, direction.boxes, given_.size(), stream);
+        takeStrains(arrays(), dBoxes_.data(), stream);
     }
-    moves_.resize(3 * particles());
-    fractions_.resize(3 * particles());
-    dNet_.resize(static_cast<size_t>(count()) * options_.channels);
-    farfield::takeDirection(inBoxOnDevice_.data(), count(), hasImages(), view(), changes(), stream);
+    moves_.resize(3 * particles_);
+    fractions_.resize(3 * particles_);
+    dNet_.resize(static_cast<size_t>(count_) * options_.channels);
+    farfield::takeDirection(inBox_.data(), count_, hasImages(), view(), changes(), stream);
 }
 
 template<class Real>
@@ -237,41 +203,86 @@ void SystemsOnDevice<Real>::takeChangesAsCharges(cudaStream_t stream)
 }
 
 template<class Real>
-std::vector<double> SystemsOnDevice<Real>::errorsOf(const double* given, cudaStream_t stream) const
+void SystemsOnDevice<Real>::takeErrors(const double* given, cudaStream_t stream)
 {
-    std::vector<double> errors(count(), 0.0);
     if (given != nullptr)
     {
-        takeToHost(&errors, given, errors.size(), stream);
-        wait(stream);
-        checkErrors(errors.data(), count());
+        farfield::take(&errors_, given, errors_.size(), stream);
     }
-    return errors;
 }
 
 template<class Real>
-void SystemsOnDevice<Real>::refuseContacts(int system,
-                                           const char* contacts,
-                                           double rounding,
+void SystemsOnDevice<Real>::refuseErrors(cudaStream_t stream) const
+{
+    checkErrors(onHost(errors_.data(), errors_.size(), stream).data(), count_);
+}
+
+template<class Real>
+typename SystemsOnDevice<Real>::OnHost SystemsOnDevice<Real>::fetch(int system,
+                                                                    cudaStream_t stream) const
+{
+    OnHost own;
+    if (hasImages())
+    {
+        own.box = onHost(given_.data() + 9 * static_cast<size_t>(system), 9, stream);
+    }
+    const SystemInBox in = onHost(inBox_.data() + system, 1, stream)[0];
+    own.traits           = onHost(traits_.data() + system, 1, stream)[0];
+    own.error            = onHost(errors_.data() + system, 1, stream)[0];
+    own.first            = in.first;
+    own.n                = in.n;
+    return own;
+}
+
+template<class Real>
+void SystemsOnDevice<Real>::refuseContacts(const char* touches,
                                            bool potentials,
                                            cudaStream_t stream) const
 {
-    const auto at = static_cast<size_t>(first(system)), n = static_cast<size_t>(size(system));
-    std::vector<Real> x, q;
-    std::vector<char> touches;
-    takeToHost(&x, x_.data() + 3 * at, 3 * n, stream);
-    takeToHost(&q, q_.data() + at * options_.channels, n * options_.channels, stream);
-    takeToHost(&touches, contacts + at, n, stream);
-    wait(stream);
-    const ReducedBox* const box = hasImages() ? &boxes_[system] : nullptr;
-    const BatchSystem<Real> own = { x.data(), q.data(), nullptr, size(system) };
-    for (int i = 0; i < own.n; i++)
+    const auto contacts = onHost(contacts_.data(), contacts_.size(), stream);
+    for (int s = 0; s < count_; s++)
     {
-        if (touches[i] != 0)
+        if (contacts[s] < 0)
         {
-            refuseContact(own, box, options_.channels, i, rounding, potentials);
+            continue;
+        }
+        const OnHost own    = fetch(s, stream);
+        const auto first    = static_cast<size_t>(own.first);
+        const auto n        = static_cast<size_t>(own.n);
+        const auto channels = static_cast<size_t>(options_.channels);
+        const auto x        = onHost(x_.data() + 3 * first, 3 * n, stream);
+        const auto q        = onHost(q_.data() + channels * first, channels * n, stream);
+        const auto touching = onHost(touches + first, n, stream);
+        const ReducedBox box(
+                hasImages() ? Mat3(Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>(
+                        own.box.data()))
+                            : Mat3::Identity());
+        const BatchSystem<Real> system = { x.data(), q.data(), nullptr, own.n };
+        for (int i = 0; i < own.n; i++)
+        {
+            if (touching[i] != 0)
+            {
+                withSystemNamed(s,
+                                [&]
+                                {
+                                    refuseContact(system,
+                                                  hasImages() ? &box : nullptr,
+                                                  options_.channels,
+                                                  i,
+                                                  std::sqrt(contacts[s]),
+                                                  potentials);
+                                });
+            }
         }
     }
+}
+
+template<class Real>
+SystemArrays SystemsOnDevice<Real>::arrays()
+{
+    return { count_,        hasImages(),      offsets_.data(),  given_.data(),     inBox_.data(),
+             boxes_.data(), findings_.data(), traits_.data(),   isCharged_.data(), isLeft_.data(),
+             aims_.data(),  errors_.data(),   contacts_.data(), status_.data() };
 }
 
 template<class Real>

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief The systems of a call in device memory, and what the host knows of them.
+ *  \brief The systems of a call in device memory. The host has their numbers alone.
  */
 #ifndef FARFIELD_KERNELS_BATCHES_SYSTEMS_ON_DEVICE_H
 #define FARFIELD_KERNELS_BATCHES_SYSTEMS_ON_DEVICE_H
@@ -11,72 +11,107 @@
 
 #include "farfield/farfield_batch.h"
 
-#include "batch/reduced_box.h"
-#include "batch/system_plan.h"
-#include "batches/device_systems.h"
+#include "batches/device_plan.h"
 #include "runtime/device.h"
 
 namespace farfield
 {
-
 
 //! Arrays may be in the memory of the host or of the device; what is written is in order with a stream.
 template<class Real>
 class SystemsOnDevice
 {
 public:
-    SystemsOnDevice(const BatchOptions& options, int threads) : options_(options), threads_(threads)
-    {
-    }
-    //! \throws Error  as BatchBackend::take()
+    explicit SystemsOnDevice(const BatchOptions& options) : options_(options) {}
+    /*! \brief Takes systems and looks at them.
+     *  \throws Error  as BatchBackend::take(), but what particles have comes out by read() */
     void take(const BatchInput<Real>& input, cudaStream_t stream);
     //! Takes a direction.
     void takeDirection(const BatchDirection<Real>& direction, cudaStream_t stream);
     //! From here on charges are their derivatives in that direction.
     void takeChangesAsCharges(cudaStream_t stream);
-    //! The errors of evaluate(), or zeros. \throws Error  InvalidArgument: they make no sense
-    std::vector<double> errorsOf(const double* given, cudaStream_t stream) const;
-    /*! \brief Refuses charges at one place.
-     *  \param[in] contacts  see BatchSums
-     *  \throws Error  as refuseContact() */
-    void refuseContacts(int system,
-                        const char* contacts,
-                        double rounding,
-                        bool potentials,
-                        cudaStream_t stream) const;
+    //! The errors of evaluate(), or zeros where there are none.
+    void takeErrors(const double* given, cudaStream_t stream);
+    /*! \brief Waits for the status.
+     *  \param[in] touches     see BatchSums::contacts
+     *  \param[in] potentials  whether those of neutral particles matter
+     *  \param[in] refuseLength  throws what is wrong with the sums that are too long
+     *  \throws Error  InvalidArgument: particles, errors or sums are refused, or charges are at one
+     *                 place */
+    template<class RefuseLength>
+    const BatchStatus& read(const char* touches,
+                            bool potentials,
+                            const RefuseLength& refuseLength,
+                            cudaStream_t stream)
+    {
+        wait(stream);
+        const BatchStatus& status = *read_.data();
+        if (status.badParticle != c_noSystem)
+        {
+            refuseParticles(stream);
+        }
+        if (status.badError != c_noSystem)
+        {
+            refuseErrors(stream);
+        }
+        if (status.tooLong != c_noSystem)
+        {
+            refuseLength(status);
+        }
+        if (status.contact != c_noSystem)
+        {
+            refuseContacts(touches, potentials, stream);
+        }
+        return status;
+    }
 
     bool hasImages() const { return options_.boundary == Boundary::Periodic; }
-    int count() const { return static_cast<int>(offsets_.size()) - 1; }
-    int first(int system) const { return offsets_[system]; }
-    int size(int system) const { return offsets_[system + 1] - offsets_[system]; }
-    size_t particles() const { return offsets_.back(); }
-    const SystemTraits& traits(int system) const { return traits_[system]; }
-    const ReducedBox& box(int system) const { return boxes_[system]; }
-    //! Rows; zero but for a direction.
-    const double* strain(int system) const { return inBox_[system].strain; }
+    int count() const { return count_; }
+    size_t particles() const { return particles_; }
+    SystemArrays arrays();
     BatchParticles<Real> view();
     BatchChanges<Real> changes();
+    //! Which systems have charges, and errors that sums are cut for, [count].
+    const DeviceBuffer<char>& isCharged() const { return isCharged_; }
+    const DeviceBuffer<double>& errors() const { return errors_; }
+
+    //! A system as the host plans it.
+    struct OnHost
+    {
+        std::vector<double> box; //!< [3][3], nm; empty without images
+        SystemTraits traits;
+        double error;
+        int first, n;
+    };
+    OnHost fetch(int system, cudaStream_t stream) const;
 
 private:
-    void takeBoxes(const BatchInput<Real>& input, cudaStream_t stream);
+    //! Copies the status, and waits.
+    void wait(cudaStream_t stream);
+    //! \throws Error  InvalidArgument: offsets or boxes make no sense
+    void refuseInput(cudaStream_t stream) const;
+    void refuseParticles(cudaStream_t stream) const;
+    void refuseErrors(cudaStream_t stream) const;
+    void refuseContacts(const char* touches, bool potentials, cudaStream_t stream) const;
     //! Coordinates, sums of charges, and the order of particles.
     void look(cudaStream_t stream);
-    //! \throws Error  InvalidArgument: what was found makes no sense
-    void check() const;
     void sort(cudaStream_t stream);
 
     BatchOptions options_;
-    int threads_;
-    std::vector<int> offsets_ = { 0 };
-    std::vector<double> given_; //!< boxes of the caller
-    std::vector<ReducedBox> boxes_;
-    std::vector<SystemInBox> inBox_;
-    std::vector<SystemTraits> traits_;
-    std::vector<SystemFindings> found_;
-    std::vector<double> squared_;
-    int cells_ = 0; //!< of all systems
-    DeviceBuffer<SystemInBox> inBoxOnDevice_;
+    int count_        = 0;
+    size_t particles_ = 0;
+    int largest_      = 0; //!< particles of a system
+    DeviceBuffer<BatchStatus> status_;
+    PinnedBuffer<BatchStatus> read_;
+    DeviceBuffer<int> offsets_;
+    DeviceBuffer<double> given_; //!< boxes of the caller
+    DeviceBuffer<SystemInBox> inBox_;
+    DeviceBuffer<CompactBox> boxes_;
     DeviceBuffer<SystemFindings> findings_;
+    DeviceBuffer<SystemTraits> traits_;
+    DeviceBuffer<char> isCharged_, isLeft_;
+    DeviceBuffer<ForceAim> aims_;
+    DeviceBuffer<double> errors_, contacts_, dBoxes_;
     DeviceBuffer<Real> x_, q_, dx_, dq_, moves_;
     DeviceBuffer<double> f_, net_, squares_, fractions_, dNet_;
     DeviceBuffer<unsigned int> keys_, sortedKeys_;

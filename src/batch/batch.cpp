@@ -14,9 +14,6 @@ namespace farfield
 namespace
 {
 
-//! One system in so many is measured.
-constexpr long long c_sample = 64;
-
 template<class Real>
 std::unique_ptr<BatchBackend<Real>> makeBackend(const BatchOptions& options)
 {
@@ -42,9 +39,8 @@ public:
     void evaluate(const BatchInput<Real>& input, const BatchOutput<Real>& output, void* stream)
     {
         backend_->take(input, output.potentials != nullptr, stream);
-        const auto isMeasured = [&](int s) { return (seen_ + s) % c_sample == 0 && hasError(); };
-        while (sharpen(
-                backend_->evaluate(output.virials != nullptr, setup_.tightening, isMeasured)))
+        const MeasuredSystems measured = { hasError(), seen_ };
+        while (sharpen(backend_->evaluate(output.virials != nullptr, setup_.tightening, measured)))
         {
         }
         seen_ += input.systems;

@@ -7,10 +7,11 @@
 #ifndef FARFIELD_BATCH_BATCH_BACKEND_H
 #define FARFIELD_BATCH_BATCH_BACKEND_H
 
-#include <functional>
 #include <memory>
 
 #include "farfield/farfield_batch.h"
+
+#include "batch/system_plan.h"
 
 namespace farfield
 {
@@ -31,12 +32,9 @@ public:
     virtual void take(const BatchInput<Real>& input, bool potentials, void* stream) = 0;
     /*! \brief Evaluates all systems.
      *  \param[in] tightening  see BatchSetup
-     *  \param[in] isMeasured  whether the error of a system is measured
      *  \returns the largest error that was measured, relative to what Options::accuracy says
      *  \throws Error  InvalidArgument: charges are at one place, or sums are too long; as take() */
-    virtual double evaluate(bool virials,
-                            double tightening,
-                            const std::function<bool(int)>& isMeasured) = 0;
+    virtual double evaluate(bool virials, double tightening, const MeasuredSystems& measured) = 0;
     //! Derivatives along a direction. \param[in] errors  see Batch::evaluateTangent()
     virtual void evaluateTangent(const BatchDirection<Real>& direction,
                                  const double* errors,

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "base/vectors.h"
+#include "batch/legal_box.h"
 #include "evaluation/input_check.h"
 
 namespace farfield
@@ -97,11 +97,7 @@ void checkBoxes(const double* boxes, int systems)
     for (int s = 0; s < systems; s++)
     {
         const double* const box = boxes + 9 * static_cast<size_t>(s);
-        const Mat3 vectors   = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>(box);
-        const double longest = vectors.rowwise().norm().maxCoeff();
-        // written so that NaN fails
-        if (longest <= c_largestBox && vectors.rowwise().norm().minCoeff() >= c_smallestBox
-            && std::abs(vectors.determinant()) > 1e-12 * vectors.rowwise().norm().prod())
+        if (isLegalBox(box))
         {
             continue;
         }

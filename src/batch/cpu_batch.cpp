@@ -68,9 +68,7 @@ public:
                 order_.begin(), order_.end(), [&](int a, int b) { return size(a) > size(b); });
     }
 
-    double evaluate(bool virials,
-                    double tightening,
-                    const std::function<bool(int)>& isMeasured) override
+    double evaluate(bool virials, double tightening, const MeasuredSystems& measured) override
     {
         errors_.assign(input_.systems, 0);
         forSystems(
@@ -80,7 +78,7 @@ public:
                     SystemResult<Real> result      = resultOf(s, virials);
                     const double scale =
                             worker->system.evaluate(system, { tightening, 0, 1 }, &result);
-                    if (scale > 0 && isMeasured(s))
+                    if (scale > 0 && measured.has(s))
                     {
                         errors_[s] = measure(system, tightening, scale, result.forces, worker);
                     }

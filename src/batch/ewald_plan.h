@@ -3,9 +3,15 @@
  */
 /*! \file
  *  \brief Splitting and cut-offs of a direct Ewald sum, by a model of its error and its cost.
+ *         For host and device.
  */
 #ifndef FARFIELD_BATCH_EWALD_PLAN_H
 #define FARFIELD_BATCH_EWALD_PLAN_H
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/host_device.h"
 
 namespace farfield
 {
@@ -30,6 +36,26 @@ struct EwaldCase
 //! A pair within the cut-off takes as long as so many waves of half space at a particle, on CPUs.
 constexpr double c_pairCostOfCpus = 20;
 
+//! Both sums have a half of the squared error; what the model does not know doubles it.
+constexpr double c_shareOfError = 0.5 / 1.4142135623730951;
+//! a rc and kc / 2a: exp(-36) is below all rounding, and at 1 nothing has been gained yet.
+constexpr double c_leastExponent = 1, c_mostExponent = 6;
+
+//! a rc and kc / 2a, which are equal: 2 Q (a / (N V s))^(1/2) exp(-s^2) is the wanted error.
+FARFIELD_HD double cutExponent(const EwaldCase& system, double a)
+{
+    const double scale =
+            2 * system.squaredCharges * std::sqrt(a / (system.charged * system.volume));
+    double s = 3;
+    for (int i = 0; i < 3; i++)
+    {
+        const double square = std::log(scale / (c_shareOfError * system.error * std::sqrt(s)));
+        s                   = std::sqrt(std::clamp(
+                square, c_leastExponent * c_leastExponent, c_mostExponent * c_mostExponent));
+    }
+    return s;
+}
+
 /*! \brief Kolafa and Perram, Mol. Simul. 9, 351 (1992), doi:10.1080/08927029208049126, for charges that
  *         are not correlated beyond the cut-offs.
  *
@@ -40,10 +66,24 @@ constexpr double c_pairCostOfCpus = 20;
  *  \param[in] detour    factor of the splitting beside the fastest one
  *  \param[in] pairCost  of a pair within the cut-off, in waves of half space at a particle: it decides
  *                       on the splitting alone, the error stays what is wanted */
-EwaldPlan fastestPlan(const EwaldCase& system, double detour, double pairCost = c_pairCostOfCpus);
+FARFIELD_HD EwaldPlan fastestPlan(const EwaldCase& system,
+                                  double detour,
+                                  double pairCost = c_pairCostOfCpus)
+{
+    // pairs take N^2 4 pi / (3 V) (s / a)^3, waves N V (2 a s)^3 / (12 pi^2)
+    constexpr double c_pi = 3.14159265358979323846;
+    const double equal =
+            pairCost * system.charged * 2 * c_pi * c_pi * c_pi / (system.volume * system.volume);
+    const double a = detour * std::pow(equal, 1.0 / 6);
+    const double s = cutExponent(system, a);
+    return { a, s / a, 2 * a * s };
+}
 
 //! The cut-off of waves for a splitting that is given; there are no pairs.
-EwaldPlan planOfWaves(const EwaldCase& system, double splitting);
+FARFIELD_HD EwaldPlan planOfWaves(const EwaldCase& system, double splitting)
+{
+    return { splitting, 0, 2 * splitting * cutExponent(system, splitting) };
+}
 
 } // namespace farfield
 

@@ -17,11 +17,7 @@ namespace farfield
 
 void checkImages(const ReducedBox& box, double cutoff, int n)
 {
-    double images = n;
-    for (int k = 0; k < 3; k++)
-    {
-        images *= 1 + 2 * cutoff / box.heights[k];
-    }
+    const double images = imagesWithin(box.plain, cutoff, n);
     if (!(images < c_mostImages))
     {
         throw Error(ErrorCode::InvalidArgument,
@@ -31,22 +27,6 @@ void checkImages(const ReducedBox& box, double cutoff, int n)
                               "Solver for it.",
                     "boxes");
     }
-}
-
-double placesRounding(const ReducedBox& box, double cutoff, double epsilon)
-{
-    double range = 0; // of coordinates about the centre of the box, nm
-    for (int d = 0; d < 3; d++)
-    {
-        double component = 0;
-        for (int k = 0; k < 3; k++)
-        {
-            component += (0.5 + cutoff / box.heights[k]) * std::abs(box.vectors(k, d));
-        }
-        range = std::max(range, component);
-    }
-    // of the caller's coordinates, too
-    return 2 * epsilon * range;
 }
 
 template<class Real>
@@ -142,8 +122,8 @@ void Images<Real>::build(const ReducedBox& box,
     layOut(box, cutoff, n);
     columns_         = columns;
     const int binned = bins_[0] * bins_[1] * bins_[2];
-    rounding_ =
-            placesRounding(box, cutoff, static_cast<double>(std::numeric_limits<Real>::epsilon()));
+    rounding_        = placesRounding(
+            box.plain, cutoff, static_cast<double>(std::numeric_limits<Real>::epsilon()));
     start_.assign(binned + 1, 0);
     for (int i = 0; i < n; i++)
     {

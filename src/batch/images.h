@@ -16,14 +16,8 @@
 namespace farfield
 {
 
-//! A number of images that is refused: memory and time of a box that is far too flat or too long.
-constexpr double c_mostImages = 1 << 27;
-
 //! \throws Error  InvalidArgument, of boxes: more than c_mostImages are within the cut-off around the box
 void checkImages(const ReducedBox& box, double cutoff, int n);
-/*! \brief Distances below this are rounding of coordinates within the cut-off around the box, nm.
- *  \param[in] epsilon  of the caller's coordinates */
-double placesRounding(const ReducedBox& box, double cutoff, double epsilon);
 
 /*! \brief Images in the bins of a region: the box, and what is within the cut-off around it.
  *

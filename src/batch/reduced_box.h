@@ -8,16 +8,15 @@
 #define FARFIELD_BATCH_REDUCED_BOX_H
 
 #include "base/vectors.h"
+#include "batch/compact_box.h"
 
 namespace farfield
 {
 
-/*! \brief Short vectors of a lattice, so that a cut-off reaches few images.
- *
- *  Each is no longer than with multiples of the others added (Minkowski's conditions with
- *  coefficients up to 1). */
+//! CompactBox as matrices.
 struct ReducedBox
 {
+    CompactBox plain;
     Mat3 vectors;       //!< rows, nm
     Mat3 inverse;       //!< columns are reciprocal vectors, 1/nm
     Vec3 heights;       //!< distances of opposite faces, nm

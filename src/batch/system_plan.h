@@ -2,22 +2,40 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief How long the sums of a system are, for all devices.
+ *  \brief How long the sums of a system are. For host and device.
  */
 #ifndef FARFIELD_BATCH_SYSTEM_PLAN_H
 #define FARFIELD_BATCH_SYSTEM_PLAN_H
 
-#include <array>
+#include <algorithm>
+#include <cmath>
 
 #include "farfield/farfield_batch.h"
 
+#include "base/host_device.h"
 #include "batch/ewald_plan.h"
+#include "choice/pair_force.h"
 
 namespace farfield
 {
 
 //! Splittings of a measurement differ by this factor.
 constexpr double c_detour = 1.3;
+//! Before forces are known they are taken for this part of the force between typical neighbours.
+constexpr double c_usual = 0.3;
+
+//! Of which systems of a call the error is measured: one in so many of all systems so far.
+struct MeasuredSystems
+{
+    static constexpr int c_step = 64;
+
+    FARFIELD_HD bool has(int system) const { return any && (before + system) % c_step == 0; }
+    //! An upper bound of how many of so many systems they are.
+    int atMost(int systems) const { return any ? systems / c_step + 1 : 0; }
+
+    bool any;         //!< whether there is an error to measure
+    long long before; //!< systems of the calls before
+};
 
 //! What decides on the sums of a system.
 struct SystemTraits
@@ -43,20 +61,42 @@ class ForceAim
 {
 public:
     //! \param[in] realSize  bytes of a number of the forces
-    ForceAim(const BatchOptions& options,
-             const SystemTraits& traits,
-             const Sharpness& sharpness,
-             int realSize);
+    FARFIELD_HD ForceAim(const BatchOptions& options,
+                         const SystemTraits& traits,
+                         const Sharpness& sharpness,
+                         int realSize) :
+        accuracy_(options.accuracy / sharpness.tightening),
+        charged_(traits.charged), mayChange_(sharpness.force == 0 && options.waveCutoff == 0)
+    {
+        const double pair = typicalPairForce(
+                options.coulombConstant, traits.squaredCharges, traits.charged, traits.volume);
+        least_ = pair * leastPartOfPairForce(options.accuracy, realSize);
+        setForce(sharpness.force > 0 ? sharpness.force : std::max(least_, c_usual * pair));
+    }
     //! What errors are relative to, kJ/mol/nm.
-    double force() const { return force_; }
+    FARFIELD_HD double force() const { return force_; }
     //! RMS error of the forces, kJ/mol/nm.
-    double error() const { return error_; }
+    FARFIELD_HD double error() const { return error_; }
     /*! \brief Whether sums for this error were accurate enough; if not, the error is another one now.
      *  \param[in] squares  sum of the squared forces, (kJ/mol/nm)^2 */
-    bool suffices(double squares);
+    FARFIELD_HD bool suffices(double squares)
+    {
+        const double found = std::max(least_, std::sqrt(squares / charged_));
+        if (!mayChange_ || found >= force_)
+        {
+            return true;
+        }
+        // somewhat less, or rounding would ask for another round
+        setForce(std::max(least_, 0.9 * found));
+        return false;
+    }
 
 private:
-    void setForce(double force);
+    FARFIELD_HD void setForce(double force)
+    {
+        force_ = force;
+        error_ = accuracy_ * force;
+    }
 
     double accuracy_; //!< with the tightening
     int charged_;
@@ -68,16 +108,71 @@ private:
  *  \param[in] error     RMS error of the forces, kJ/mol/nm
  *  \param[in] detour    factor of the splitting beside the fastest one
  *  \param[in] pairCost  see fastestPlan() */
-EwaldPlan planFor(const BatchOptions& options,
-                  const SystemTraits& traits,
-                  double error,
-                  double detour,
-                  double pairCost);
+FARFIELD_HD EwaldPlan planFor(const BatchOptions& options,
+                              const SystemTraits& traits,
+                              double error,
+                              double detour,
+                              double pairCost)
+{
+    const EwaldCase model = {
+        traits.charged, options.coulombConstant * traits.squaredCharges, traits.volume, error
+    };
+    if (options.smearing == 0)
+    {
+        return fastestPlan(model, detour, pairCost);
+    }
+    EwaldPlan plan  = planOfWaves(model, 1 / (std::sqrt(2.0) * options.smearing));
+    plan.waveCutoff = options.waveCutoff > 0 ? options.waveCutoff : plan.waveCutoff * detour;
+    return plan;
+}
 
-//! Energies of a charge with itself, kJ/mol/e^2, and of a net charge with its background.
-std::array<double, 2> constantsOf(const BatchOptions& options,
-                                  const EwaldPlan& plan,
-                                  double volume);
+//! Energies that need no sum, kJ/mol/e^2.
+struct EwaldConstants
+{
+    double self;       //!< of a charge with itself
+    double background; //!< of a net charge with its background
+};
+FARFIELD_HD EwaldConstants constantsOf(const BatchOptions& options,
+                                       const EwaldPlan& plan,
+                                       double volume)
+{
+    const double k        = options.coulombConstant;
+    constexpr double c_pi = 3.14159265358979323846;
+    const bool points     = options.smearing == 0;
+    return { points || !options.selfEnergy ? k * plan.splitting / std::sqrt(c_pi) : 0,
+             points ? k * c_pi / (2 * plan.splitting * plan.splitting * volume) : 0 };
+}
+
+/*! \brief The squared error of the force of a particle, (kJ/mol/nm)^2.
+ *
+ *  In contact the error is rounding, relative to the force.
+ *  \param[in] force, other  with two splittings, kJ/mol/nm
+ *  \param[in] scale         what errors are relative to, kJ/mol/nm */
+template<class Real>
+FARFIELD_HD double squaredErrorOf(const Real* force, const Real* other, double scale)
+{
+    // particles with a force so many times the usual one are in contact
+    constexpr double c_contact = 2.5;
+    double error = 0, square = 0;
+    for (int k = 0; k < 3; k++)
+    {
+        const auto f   = static_cast<double>(force[k]);
+        const double d = f - static_cast<double>(other[k]);
+        error += d * d;
+        square += f * f;
+    }
+    return error / std::max(1.0, square / (c_contact * scale * c_contact * scale));
+}
+
+/*! \brief The error of forces relative to \p scale.
+ *  \param[in] square    sum of squaredErrorOf()
+ *  \param[in] smearing  see BatchOptions */
+FARFIELD_HD double relativeErrorOf(double square, int n, double scale, double smearing)
+{
+    // both have the error; Gaussian charges have more waves at the other place
+    const double share = smearing > 0 ? 1 : 0.5;
+    return std::sqrt(share * square / n) / scale;
+}
 
 /*! \brief The error of forces relative to \p scale, from those of another splitting.
  *

@@ -29,23 +29,6 @@ double squaredForce(const std::vector<double>& forces, int i)
 
 } // namespace
 
-double
-typicalPairForce(double coulombConstant, double squaredCharges, long long charged, double volume)
-{
-    const double count = static_cast<double>(charged);
-    return coulombConstant * squaredCharges / (count * std::pow(volume / count, 2.0 / 3));
-}
-
-double leastPartOfPairForce(double accuracy, int realSize)
-{
-    constexpr double c_forcesCancel = 0.01, c_roundings = 40;
-    const double rounding =
-            0.5
-            * (realSize == 4 ? static_cast<double>(std::numeric_limits<float>::epsilon())
-                             : std::numeric_limits<double>::epsilon());
-    return std::max(c_forcesCancel, c_roundings * rounding / accuracy);
-}
-
 double leastForce(const Options& options, int realSize, const ChargeSums& charges, double volume)
 {
     return leastPartOfPairForce(options.accuracy, realSize)

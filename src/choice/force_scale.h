@@ -11,26 +11,13 @@
 #include <vector>
 
 #include "choice/chosen_for.h"
+#include "choice/pair_force.h"
 #include "evaluation/charge_set.h"
 
 namespace farfield
 {
 
-/*! \brief The force between two typical charges at the distance of neighbours, kJ/mol/nm.
- *
- *  k q^2 / (V / N)^(2/3), q^2 the mean square of the N charges.
- *  \param[in] squaredCharges  their sum, e^2
- *  \param[in] volume          nm^3 */
-double
-typicalPairForce(double coulombConstant, double squaredCharges, long long charged, double volume);
-
-/*! \brief Part of typicalPairForce() that errors are relative to where forces cancel.
- *
- *  A hundredth, and no less than what makes the wanted error as large as the rounding of forces in
- *  this precision: what rounding leaves cannot be asked for. */
-double leastPartOfPairForce(double accuracy, int realSize);
-
-/*! \brief That part: what errors are relative to where forces cancel, kJ/mol/nm.
+/*! \brief That part of leastPartOfPairForce(): what errors are relative to where forces cancel, kJ/mol/nm.
  *  \param[in] volume  nm^3 */
 double leastForce(const Options& options, int realSize, const ChargeSums& charges, double volume);
 

@@ -15,6 +15,7 @@
 #include "farfield/farfield.h"
 
 #include "base/vectors.h"
+#include "evaluation/box_limits.h"
 
 namespace farfield
 {
@@ -31,9 +32,6 @@ void checkEngine(M2lEngine engine, Device device);
 void checkHelpers(const DeviceList& helpers, Device device, bool onRanks);
 //! That the backend is a GPU's. \throws Error  Unsupported
 void checkOnGpu(bool isOnGpu);
-//! Smallest and largest edges of a box, nm: cells can be counted, and forces fit into a float.
-constexpr double c_smallestBox = 1e-6;
-constexpr double c_largestBox  = 1e8;
 /*! \brief The box as a matrix.
  *  \param[in] box       rows, nm: finite, lower triangular, positive diagonal
  *  \param[in] boundary  vectors along axes without images are not read; 1 nm stands for them */

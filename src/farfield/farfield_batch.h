@@ -30,11 +30,11 @@ struct BatchOptions
     double accuracy = 3e-4;
     //! Periodic or Open, of all systems. Slab is refused.
     Boundary boundary = Boundary::Periodic;
-    //! Auto: the CPU. A GPU is faster for systems of thousands of particles; small ones wait for the host.
+    //! Auto: the CPU. A GPU has all systems at once, and pays from some ten thousand particles a call on.
     Device device = Device::Auto;
     //! CUDA device to work on, from 0; -1: the one that is current where the batch is made.
     int deviceId = -1;
-    //! OpenMP threads. On the CPU each takes a system at a time; on a GPU they plan the sums of systems.
+    //! OpenMP threads. On the CPU each takes a system at a time. On a GPU they are not used.
     //! 0: usableThreads().
     int threads = 0;
     /*! \brief Sets of charges at the same places, from 1 to c_mostChannels.

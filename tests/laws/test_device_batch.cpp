@@ -127,6 +127,46 @@ TYPED_TEST(DeviceBatches, MatchEwaldWhereParticlesCrowd)
                 energyBound(system, accuracy, rootMeanSquare(expected.forces)));
 }
 
+//! More than the threads of the block that lists them; some without particles or charges, and some
+//! that have another round.
+TYPED_TEST(DeviceBatches, PlanThousandsOfSystems)
+{
+    using Real                = typename TypeParam::Real;
+    std::vector<System> kinds = someSystems();
+    kinds.erase(kinds.begin() + 4, kinds.begin() + 6); // large ones
+    kinds.push_back(kinds[2]);
+    kinds.back().charges.assign(kinds.back().charges.size(), 0);
+    kinds.push_back(kinds[2]);
+    kinds.back().positions.clear();
+    kinds.back().charges.clear();
+    constexpr int c_systems = 1300;
+    std::vector<System> systems;
+    std::mt19937 random(3);
+    std::vector<int> kindOf;
+    for (int s = 0; s < c_systems; ++s)
+    {
+        kindOf.push_back(static_cast<int>(random() % kinds.size()));
+        systems.push_back(kinds[kindOf.back()]);
+    }
+    Batch<Real> batch(withAccuracy<TypeParam>(1e-4));
+    const Call<Real> all = Call<Real>(systems).by(batch);
+    ASSERT_EQ(batch.setup().tightening, 1);
+    EXPECT_GT(batch.setup().measuredError, 0);
+    std::vector<Call<Real>> alone;
+    for (const System& kind : kinds)
+    {
+        alone.push_back(Call<Real>({ kind }).by(withAccuracy<TypeParam>(1e-4)));
+    }
+    for (int s = 0; s < c_systems; ++s)
+    {
+        const Call<Real>& own = alone[kindOf[s]];
+        EXPECT_EQ(all.energies[s], own.energies[0]) << s;
+        EXPECT_EQ(all.errors[s], own.errors[0]) << s;
+        EXPECT_EQ(all.of(s).forces, own.of(0).forces) << s;
+        EXPECT_EQ(all.of(s).virial, own.of(0).virial) << s;
+    }
+}
+
 TYPED_TEST(DeviceBatches, HaveTheTangentsOfTheCpu)
 {
     using Real                  = typename TypeParam::Real;

@@ -1,0 +1,318 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Checks of systems, the errors that their sums are cut for, and what is kept of sums.
+ */
+#include "batch/legal_box.h"
+#include "batches/device_plan.h"
+#include "runtime/ordered_sums.h"
+
+namespace farfield
+{
+namespace
+{
+
+/*! \brief Cells by which particles are sorted, so that those of a tile are near each other.
+ *  \param[out] cells  along each axis; in all no more than twice the tiles that are full, or 2 */
+__device__ void findCells(const CompactBox& box, int n, int* cells)
+{
+    const double perLength = cbrt(n / (c_tile * box.volume));
+    const int most         = max(1, n / c_tile);
+    for (int k = 0; k < 3; k++)
+    {
+        cells[k] = static_cast<int>(fmin(fmax(box.heights[k] * perLength + 0.5, 1.0), 1.0 * most));
+    }
+    // of flat boxes
+    while (static_cast<double>(cells[0]) * cells[1] * cells[2] > 2.0 * most)
+    {
+        const int largest = cells[0] >= cells[1] ? (cells[0] >= cells[2] ? 0 : 2)
+                                                 : (cells[1] >= cells[2] ? 1 : 2);
+        cells[largest]    = (cells[largest] + 1) / 2;
+    }
+}
+
+//! The system of a thread.
+__device__ __forceinline__ int ownSystem()
+{
+    return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+}
+
+__global__ void takeSystemsOf(SystemArrays systems)
+{
+    const int s = ownSystem();
+    if (s >= systems.count)
+    {
+        return;
+    }
+    const int first = systems.offsets[s], n = systems.offsets[s + 1] - first;
+    bool isLegal   = n >= 0 && (s > 0 || first == 0);
+    SystemInBox in = {};
+    in.first       = first;
+    in.n           = n;
+    if (systems.hasImages)
+    {
+        const double* const given = systems.given + 9 * static_cast<size_t>(s);
+        const bool isBox          = isLegalBox(given);
+        isLegal                   = isLegal && isBox;
+        if (isBox)
+        {
+            const CompactBox box = compactBox(given);
+            systems.boxes[s]     = box;
+            for (int k = 0; k < 9; k++)
+            {
+                in.inverse[k] = box.inverse[k];
+            }
+            findCells(box, n, in.cells);
+            in.firstCell = firstCellOf(s, first);
+        }
+    }
+    systems.inBox[s] = in;
+    atomicMax(&systems.status->largest, n);
+    if (!isLegal)
+    {
+        atomicMin(&systems.status->badInput, s);
+    }
+    if (s == systems.count - 1)
+    {
+        systems.status->particles = first + n;
+    }
+}
+
+__global__ void takeStrainsOf(SystemArrays systems, const double* changes)
+{
+    const int s = ownSystem();
+    if (s >= systems.count)
+    {
+        return;
+    }
+    const size_t at = 9 * static_cast<size_t>(s);
+    double inverse[9];
+    invert(systems.given + at, inverse);
+    for (int a = 0; a < 3; a++)
+    {
+        for (int b = 0; b < 3; b++)
+        {
+            double sum = 0;
+            for (int k = 0; k < 3; k++)
+            {
+                sum += inverse[3 * a + k] * changes[at + 3 * k + b];
+            }
+            systems.inBox[s].strain[3 * a + b] = sum;
+        }
+    }
+}
+
+__global__ void beginSumsOf(SystemArrays systems,
+                            BatchOptions options,
+                            const char* before,
+                            bool aims,
+                            double tightening,
+                            int realSize)
+{
+    const int s = ownSystem();
+    if (s >= systems.count)
+    {
+        return;
+    }
+    if (s == 0)
+    {
+        systems.status->error = 0;
+    }
+    const bool isLeft   = systems.isCharged[s] != 0 && (before == nullptr || before[s] == 0);
+    systems.isLeft[s]   = isLeft ? 1 : 0;
+    systems.contacts[s] = -1;
+    if (!aims)
+    {
+        // written so that NaN fails
+        if (!(systems.errors[s] >= 0 && isfinite(systems.errors[s])))
+        {
+            atomicMin(&systems.status->badError, s);
+        }
+        return;
+    }
+    if (isLeft)
+    {
+        const ForceAim aim(options, systems.traits[s], { tightening, 0, 1 }, realSize);
+        systems.aims[s]   = aim;
+        systems.errors[s] = aim.error();
+    }
+    else if (before == nullptr)
+    {
+        systems.errors[s] = 0;
+    }
+}
+
+__global__ void keepTotalsOf(SystemArrays systems,
+                             const SystemSums* sums,
+                             const SystemTotals* totals,
+                             int listed,
+                             bool aims,
+                             double* energies,
+                             double* virials)
+{
+    const int k = ownSystem();
+    if (k >= listed)
+    {
+        return;
+    }
+    if (sums[k].isDetour != 0)
+    {
+        return;
+    }
+    const SystemTotals& own = totals[k];
+    const int s             = sums[k].system;
+    energies[s]             = own.energy;
+    const int component[]   = { 0, 3, 4, 3, 1, 5, 4, 5, 2 };
+    for (int m = 0; m < 9; m++)
+    {
+        virials[9 * static_cast<size_t>(s) + m] = own.virial[component[m]];
+    }
+    systems.contacts[s] = own.contacts > 0 ? sums[k].contact : -1;
+    if (own.contacts > 0)
+    {
+        atomicMin(&systems.status->contact, s);
+    }
+    systems.isLeft[s] = 0;
+    if (aims)
+    {
+        ForceAim aim      = systems.aims[s];
+        systems.isLeft[s] = aim.suffices(own.squares) ? 0 : 1;
+        systems.aims[s]   = aim;
+        systems.errors[s] = aim.error();
+    }
+}
+
+//! A block a system of the list.
+__global__ void measureErrorsOf(SystemArrays systems,
+                                const SystemSums* sums,
+                                const double* forces,
+                                const double* others,
+                                double smearing)
+{
+    const SystemSums& s = sums[blockIdx.x];
+    if (s.isDetour == 0 || systems.isLeft[s.system] != 0)
+    {
+        return;
+    }
+    const double scale = systems.aims[s.system].force();
+    double own         = 0;
+    for (int i = static_cast<int>(threadIdx.x); i < s.n; i += static_cast<int>(blockDim.x))
+    {
+        const size_t at = 3 * (static_cast<size_t>(s.first) + i);
+        own += squaredErrorOf(forces + at, others + at, scale);
+    }
+    const double square = blockSum(own);
+    if (threadIdx.x == 0)
+    {
+        // bits of numbers that are not negative ascend with them
+        const double error = relativeErrorOf(square, s.n, scale, smearing);
+        static_assert(sizeof(unsigned long long) == sizeof(double), "bits of an error");
+        atomicMax(reinterpret_cast<unsigned long long*>(&systems.status->error),
+                  static_cast<unsigned long long>(__double_as_longlong(error)));
+    }
+}
+
+//! A block a system.
+__global__ void
+clearNeutralOf(SystemArrays systems, const char* before, double* forces, double* virials)
+{
+    const int s = static_cast<int>(blockIdx.x);
+    if (systems.isCharged[s] == 0 || before[s] != 0)
+    {
+        return;
+    }
+    const SystemInBox& in = systems.inBox[s];
+    for (int k = static_cast<int>(threadIdx.x); k < 3 * in.n; k += static_cast<int>(blockDim.x))
+    {
+        forces[3 * static_cast<size_t>(in.first) + k] = 0;
+    }
+    if (threadIdx.x < 9)
+    {
+        virials[9 * static_cast<size_t>(s) + threadIdx.x] = 0;
+    }
+}
+
+//! Blocks of a thread a system.
+int blocksOf(int systems)
+{
+    return blocksFor(systems, c_batchThreads);
+}
+
+} // namespace
+
+void takeSystems(const SystemArrays& systems, cudaStream_t stream)
+{
+    if (systems.count > 0)
+    {
+        takeSystemsOf<<<blocksOf(systems.count), c_batchThreads, 0, stream>>>(systems);
+        checkLaunch("checking systems");
+    }
+}
+
+void takeStrains(const SystemArrays& systems, const double* changes, cudaStream_t stream)
+{
+    if (systems.count > 0)
+    {
+        takeStrainsOf<<<blocksOf(systems.count), c_batchThreads, 0, stream>>>(systems, changes);
+        checkLaunch("strains of boxes");
+    }
+}
+
+void beginSums(const SystemArrays& systems,
+               const BatchOptions& options,
+               const char* before,
+               bool aims,
+               double tightening,
+               int realSize,
+               cudaStream_t stream)
+{
+    if (systems.count > 0)
+    {
+        beginSumsOf<<<blocksOf(systems.count), c_batchThreads, 0, stream>>>(
+                systems, options, before, aims, tightening, realSize);
+        checkLaunch("errors of sums");
+    }
+}
+
+void keepTotals(const SystemArrays& systems,
+                const SystemSums* sums,
+                const SystemTotals* totals,
+                int listed,
+                bool aims,
+                double* energies,
+                double* virials,
+                cudaStream_t stream)
+{
+    keepTotalsOf<<<blocksOf(listed), c_batchThreads, 0, stream>>>(
+            systems, sums, totals, listed, aims, energies, virials);
+    checkLaunch("keeping totals");
+}
+
+void measureErrors(const SystemArrays& systems,
+                   const SystemSums* sums,
+                   int listed,
+                   const double* forces,
+                   const double* others,
+                   double smearing,
+                   cudaStream_t stream)
+{
+    measureErrorsOf<<<listed, c_batchThreads, 0, stream>>>(systems, sums, forces, others, smearing);
+    checkLaunch("measuring errors");
+}
+
+void clearNeutral(const SystemArrays& systems,
+                  const char* before,
+                  double* forces,
+                  double* virials,
+                  cudaStream_t stream)
+{
+    if (systems.count > 0)
+    {
+        clearNeutralOf<<<systems.count, c_batchThreads, 0, stream>>>(
+                systems, before, forces, virials);
+        checkLaunch("clearing forces");
+    }
+}
+
+} // namespace farfield

@@ -1,0 +1,141 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Kernels that check, list and plan the systems of a batch.
+ *
+ *  The host reads a status of fixed size: how much memory and how many blocks the sums have, and
+ *  whether something is refused. So its work does not grow with the number of systems.
+ */
+#ifndef FARFIELD_KERNELS_BATCHES_DEVICE_PLAN_H
+#define FARFIELD_KERNELS_BATCHES_DEVICE_PLAN_H
+
+#include "batch/compact_box.h"
+#include "batch/system_plan.h"
+#include "batches/device_systems.h"
+
+namespace farfield
+{
+
+//! A pair within the cut-off takes as long as so many waves of half space at a particle: of counted
+//! operations, the search for pairs of some hundred particles included.
+template<class Real>
+constexpr double c_pairCostOfGpus = sizeof(Real) == 4 ? 20 : 16;
+
+//! So much of everything systems have.
+struct BatchSizes
+{
+    long long tiles, columns, phases, factors;
+    int blocks[BlockKinds];
+};
+
+//! What the host reads. Systems are the first ones with that property; c_noSystem: there is none.
+struct BatchStatus
+{
+    int particles;   //!< of the call
+    int largest;     //!< particles of a system
+    int neutral;     //!< systems whose particles have no charge
+    int badInput;    //!< its offsets or its box are refused
+    int badParticle; //!< one of its particles is refused
+    int badError;
+    int tooLong;      //!< its sums are
+    int contact;      //!< particles are at one place
+    int listed;       //!< systems in the list
+    BatchSizes sizes; //!< of the systems in the list
+    double error;     //!< the largest one that was measured
+};
+constexpr int c_noSystem = 0x7fffffff;
+
+//! Arrays over all systems of a call, in device memory.
+struct SystemArrays
+{
+    int count;
+    bool hasImages;
+    const int* offsets;       //!< [count + 1]
+    const double* given;      //!< boxes of the caller, [count][9]
+    SystemInBox* inBox;       //!< [count]
+    CompactBox* boxes;        //!< [count]
+    SystemFindings* findings; //!< [count]
+    SystemTraits* traits;     //!< [count]
+    char* isCharged;          //!< [count]
+    char* isLeft;             //!< [count] whether sums are still to be computed
+    ForceAim* aims;           //!< [count]
+    double* errors;           //!< RMS errors that sums are cut for, kJ/mol/nm, [count]
+    double* contacts; //!< squared distance of particles at one place, nm^2, [count]; < 0: none are
+    BatchStatus* status;
+};
+
+//! Checks offsets and boxes, and lays out cells.
+void takeSystems(const SystemArrays& systems, cudaStream_t stream);
+/*! \brief Fractional coordinates, findings and traits, and the order before sorting.
+ *  \param[out] keys  cells of particles, [n] */
+template<class Real>
+void lookAt(const SystemArrays& systems,
+            const BatchParticles<Real>& particles,
+            unsigned int* keys,
+            cudaStream_t stream);
+//! Strains of a direction. \param[in] changes  of the boxes, [count][9]
+void takeStrains(const SystemArrays& systems, const double* changes, cudaStream_t stream);
+/*! \brief Marks systems as left, and aims at errors.
+ *  \param[in] before    systems that are charged there do not count, [count]; null: all charged ones do
+ *  \param[in] aims      whether errors are computed; if not, those that are there are checked
+ *  \param[in] realSize  bytes of a number of the forces */
+void beginSums(const SystemArrays& systems,
+               const BatchOptions& options,
+               const char* before,
+               bool aims,
+               double tightening,
+               int realSize,
+               cudaStream_t stream);
+/*! \brief Lists the systems that are left, plans them and lays out their sums.
+ *  \param[in] measured  systems that are listed once more, with another splitting
+ *  \param[in] most      an upper bound of the length of the list
+ *  \param[in] tables    sets of structure factors, times channels
+ *  \param[out] list     [BatchStatus::listed]
+ *  \param[out] sums     [listed] */
+template<class Real>
+void planSystems(const SystemArrays& systems,
+                 const BatchOptions& options,
+                 const MeasuredSystems& measured,
+                 int most,
+                 int tables,
+                 int* list,
+                 SystemSums* sums,
+                 cudaStream_t stream);
+/*! \brief Writes columns of waves and parts of blocks.
+ *  \param[out] blocks  of each kind */
+void fillPlans(const SystemSums* sums,
+               int count,
+               WaveColumn* columns,
+               BlockPart* const (&blocks)[BlockKinds],
+               cudaStream_t stream);
+/*! \brief Keeps totals, contacts, and whether sums suffice.
+ *  \param[in] aims       whether forces decide on that
+ *  \param[out] energies  kJ/mol, [count]
+ *  \param[out] virials   kJ/mol, [count][9] */
+void keepTotals(const SystemArrays& systems,
+                const SystemSums* sums,
+                const SystemTotals* totals,
+                int listed,
+                bool aims,
+                double* energies,
+                double* virials,
+                cudaStream_t stream);
+//! BatchStatus::error of listed systems whose sums suffice. \param[in] forces, others  [n][3], kJ/mol/nm
+void measureErrors(const SystemArrays& systems,
+                   const SystemSums* sums,
+                   int listed,
+                   const double* forces,
+                   const double* others,
+                   double smearing,
+                   cudaStream_t stream);
+//! Forces and virials of charged systems are zero that are not charged in \p before, [count].
+void clearNeutral(const SystemArrays& systems,
+                  const char* before,
+                  double* forces,
+                  double* virials,
+                  cudaStream_t stream);
+
+} // namespace farfield
+
+#endif
