@@ -72,17 +72,14 @@ constexpr const char* c_deviceVariable = "GMX_FMM_DEVICE";
 //! Environment variable that names the GPUs that help with the near field
 constexpr const char* c_helpersVariable = "GMX_FMM_HELPERS";
 
-//! Environment variable that names the GPU that has the FMM in place of that of the rank
-constexpr const char* c_moveVariable = "GMX_FMM_MOVE";
-
 //! Below so many atoms helpers are timed only if asked for: half of the fewest that were seen to gain
 constexpr int c_fewestAtomsWithHelpers = 180000;
 
-/*! \brief Reads a list of devices such as 1,2 from an environment variable.
+/*! \brief Reads a list of devices such as 1,2.
  *
  * \throws InvalidInputError  it is something else
  */
-std::vector<int> devicesOf(const std::string& list, const char* variable)
+std::vector<int> devicesOf(const std::string& list)
 {
     const auto isNumber = [](const std::string& text)
     {
@@ -95,7 +92,7 @@ std::vector<int> devicesOf(const std::string& list, const char* variable)
         GMX_THROW(InvalidInputError(formatString(
                 "The environment variable %s is '%s', set it to auto, none or CUDA devices such as "
                 "1,2, or unset it.",
-                variable,
+                c_helpersVariable,
                 list.c_str())));
     }
     std::vector<int> devices;
@@ -205,10 +202,6 @@ FarfieldDeviceChoice chooseDevice(const FarfieldOptions& options,
     return choice;
 }
 
-namespace
-{
-
-//! Which GPUs help, see chooseOtherGpus().
 FarfieldHelpers chooseHelpers(const FarfieldDeviceChoice& device,
                               const FarfieldNode&         node,
                               const int                   numAtoms,
@@ -227,7 +220,7 @@ FarfieldHelpers chooseHelpers(const FarfieldDeviceChoice& device,
     {
         return because(formatString("%s = none", c_helpersVariable));
     }
-    const std::vector<int> named = isAuto ? std::vector<int>() : devicesOf(asked, c_helpersVariable);
+    const std::vector<int> named = isAuto ? std::vector<int>() : devicesOf(asked);
     if (device.device == farfield::Device::Cpu || device.id < 0)
     {
         return because("the FMM has no GPU that mdrun chose");
@@ -272,64 +265,6 @@ FarfieldHelpers chooseHelpers(const FarfieldDeviceChoice& device,
     }
     helpers.ids.resize(std::min<size_t>(helpers.ids.size(), farfield::c_maxHelperDevices));
     return because("no rank has them");
-}
-
-/*! \brief Which GPU has the FMM, see chooseOtherGpus().
- *
- * \param[in,out] helpers  a GPU that is named to have the FMM does not help
- */
-FarfieldMove chooseMove(const FarfieldDeviceChoice& device,
-                        const FarfieldNode&         node,
-                        const bool                  isDistributed,
-                        const bool                  mayTimeSteps,
-                        FarfieldHelpers*            helpers)
-{
-    const char*       value = std::getenv(c_moveVariable);
-    const std::string asked = value == nullptr ? "auto" : value;
-    FarfieldMove      move;
-    if (equalCaseInsensitive(asked, "auto"))
-    {
-        // Of two GPUs one that helps gains more
-        move.isTrial = mayTimeSteps && helpers->mayBeLeftOut && helpers->ids.size() > 1;
-        move.id      = move.isTrial ? helpers->ids.front() : -1;
-        move.reason  = move.isTrial ? "the first steps are timed both ways" : "";
-        return move;
-    }
-    move.reason = formatString("%s = %s", c_moveVariable, asked.c_str());
-    if (equalCaseInsensitive(asked, "none"))
-    {
-        return move;
-    }
-    const std::vector<int> named = turnOf(node, devicesOf(asked, c_moveVariable));
-    if (device.device == farfield::Device::Cpu || device.id < 0)
-    {
-        move.reason = "the FMM has no GPU that mdrun chose";
-    }
-    else if (isDistributed)
-    {
-        move.reason = "several ranks share the system";
-    }
-    else if (!named.empty())
-    {
-        move.id           = named.front();
-        auto&      ids    = helpers->ids;
-        const auto itself = std::remove(ids.begin(), ids.end(), move.id);
-        if (itself != ids.end() && ids.size() == 1)
-        {
-            helpers->reason = "no GPU is free";
-        }
-        ids.erase(itself, ids.end());
-    }
-    return move;
-}
-
-} // namespace
-
-void chooseOtherGpus(const FarfieldNode& node, const int numAtoms, FarfieldRun* run)
-{
-    const bool isDistributed = run->ranks != nullptr;
-    run->helpers             = chooseHelpers(run->device, node, numAtoms, isDistributed);
-    run->move = chooseMove(run->device, node, isDistributed, !run->isRerun, &run->helpers);
 }
 
 std::string reasonForUpdateOnHost(const SimulationWorkload* simulationWork, const gmx_mtop_t& mtop)

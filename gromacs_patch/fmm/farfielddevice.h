@@ -90,23 +90,23 @@ struct FarfieldNode
     int rank, numRanks;
 };
 
-/*! \brief Decides which other GPUs this rank uses: which help with the near field, and which has the FMM.
+/*! \brief Decides which GPUs help that of this rank with the near field.
  *
- * The environment variable GMX_FMM_HELPERS names those that help, or none. Otherwise those that no
- * rank of the node has, of this simulation or another, are dealt to its ranks in turn. The system has
- * to be so large that they may make it faster: whether they do is timed. The user must have selected
+ * The environment variable GMX_FMM_HELPERS names them, or none. Otherwise those that no rank of the
+ * node has, of this simulation or another, are dealt to its ranks in turn. The system has to be so
+ * large that they may make it faster: whether they do is timed. The user must have selected
  * devices, or have set the variable to "auto": others may have plans for what mdrun merely sees.
  *
- * The GPU of the rank has the FMM, unless the environment variable GMX_FMM_MOVE names another one.
- * If that is not set, steps are timed with the FMM on the first GPU that may help, if others are
- * left to help that one.
- *
- * \param[in]     node      what there is
- * \param[in]     numAtoms  of the system
- * \param[in,out] run       gets helpers and move; its device and its ranks are known
- * \throws InvalidInputError  an environment variable has another value
+ * \param[in] device          of this rank
+ * \param[in] node            what there is
+ * \param[in] numAtoms        of the system
+ * \param[in] isDistributed   whether several ranks share it
+ * \throws InvalidInputError  the environment variable has another value
  */
-void chooseOtherGpus(const FarfieldNode& node, int numAtoms, FarfieldRun* run);
+FarfieldHelpers chooseHelpers(const FarfieldDeviceChoice& device,
+                              const FarfieldNode&         node,
+                              int                         numAtoms,
+                              bool                        isDistributed);
 
 /*! \brief Tells why mdrun copies coordinates and forces from and to the host at every step.
  *

@@ -264,12 +264,10 @@ bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
     if (!reason.empty())
     {
         impl_->dataPath_ = "pass through the host: " + reason;
-        impl_->fmm_.dropTrial({});
         return false;
     }
     GMX_RELEASE_ASSERT(deviceContext != nullptr, "Without a device there is an obstacle");
-    impl_->device_ = std::make_unique<FarfieldOnDevice>(
-            &impl_->fmm_.ranks(), *deviceContext, impl_->fmm_.move());
+    impl_->device_   = std::make_unique<FarfieldOnDevice>(&impl_->fmm_.ranks(), *deviceContext);
     impl_->dataPath_ = updateOnHost.empty() ? "stay on the GPU"
                                             : "on the GPU, copied at every step: " + updateOnHost;
     return true;
@@ -411,7 +409,6 @@ void FarfieldForceProvider::launch(const matrix               box,
                                impl_->fmm_.request(step, stepWork, impl_->launchedLambda_),
                                !stepWork.useGpuFBufferOps,
                                xReadyOnDevice);
-        impl_->fmm_.followMove(impl_->device_->takeDecision(), impl_->dataPath_);
     }
     catch (const farfield::Error& error)
     {

@@ -409,13 +409,14 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                 {
                     impl->run_.bondedOnHost = setup.wallCycle;
                 }
-                chooseOtherGpus({ setup.availableDevices,
-                                  setup.assignedDevices,
-                                  setup.devicesAreSelected,
-                                  setup.rankOnNode,
-                                  setup.ranksOnNode },
-                                impl->mtop_->natoms,
-                                &impl->run_);
+                impl->run_.helpers = chooseHelpers(impl->run_.device,
+                                                   { setup.availableDevices,
+                                                     setup.assignedDevices,
+                                                     setup.devicesAreSelected,
+                                                     setup.rankOnNode,
+                                                     setup.ranksOnNode },
+                                                   impl->mtop_->natoms,
+                                                   impl->run_.ranks != nullptr);
                 impl->checkRanks();
             });
 

@@ -48,9 +48,6 @@
 #include <cstdlib>
 
 #include <algorithm>
-#include <chrono>
-#include <memory>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -71,8 +68,6 @@
 #include "gromacs/utility/gmxmpi.h"
 #include "gromacs/utility/mpiinfo.h"
 
-#include "farfieldelsewhere.h"
-#include "farfieldmove.h"
 #include "farfieldranks.h"
 #include "farfieldrun.h"
 
@@ -92,34 +87,18 @@ static_assert(std::is_same_v<real, float> && sizeof(RVec) == 3 * sizeof(real),
 //! Evaluations per stage time
 constexpr int c_numMeasurements = 20;
 
-//! Seconds since any moment
-double now()
+//! Throws if a call of CUDA failed.
+void check(const cudaError_t status, const char* what)
 {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-//! Whether what is put into a stream is recorded
-bool isCaptured(const cudaStream_t stream)
-{
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    checkCuda(cudaStreamIsCapturing(stream, &status), "asking whether a graph is recorded");
-    return status != cudaStreamCaptureStatusNone;
+    if (status != cudaSuccess)
+    {
+        throw farfield::Error(farfield::ErrorCode::DeviceFailure,
+                              std::string("CUDA reports '") + cudaGetErrorString(status)
+                                      + "' while " + what + ".");
+    }
 }
 
 } // namespace
-
-std::string obstacleToCopies(const int device, const int other)
-{
-    try
-    {
-        farfield::connectDevices(device, other);
-    }
-    catch (const farfield::Error& error)
-    {
-        return error.what();
-    }
-    return {};
-}
 
 std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::Communicator* host,
                                                                      const int deviceId,
@@ -127,7 +106,7 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
 {
     if (deviceId >= 0)
     {
-        checkCuda(cudaSetDevice(deviceId), "choosing the GPU");
+        check(cudaSetDevice(deviceId), "choosing the GPU");
     }
     // The way out that GROMACS has where GPUs reach each other, but what they write gets lost
     const bool mayBeDirect =
@@ -167,57 +146,22 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
 class FarfieldOnDevice::Impl
 {
 public:
-    Impl(FarfieldRanks* ranks, const DeviceContext& deviceContext, const FarfieldMove& move) :
+    Impl(FarfieldRanks* ranks, const DeviceContext& deviceContext) :
         ranks_(*ranks), stream_(deviceContext, DeviceStreamPriority::High, false)
     {
         changePinningPolicy(&forcesOnHost_, PinningPolicy::PinnedIfSupported);
-        if (move.id >= 0)
-        {
-            elsewhere_ = std::make_unique<FarfieldElsewhere>(move.id);
-            isMoved_   = !move.isTrial;
-        }
-        if (move.isTrial)
-        {
-            trial_ = std::make_unique<FarfieldMoveTrial>();
-        }
     }
     ~Impl()
     {
         // Errors have been reported by earlier calls
         (void)cudaStreamSynchronize(stream_.stream());
+        (void)cudaFree(forces_);
     }
 
     //! Number of bytes of the coordinates, and of the forces
     size_t size() const { return numAtoms_ * sizeof(RVec); }
 
     farfield::CoulombSolver<real>& solver() const { return ranks_.solver(); }
-
-    //! The arrays of the device that has the FMM
-    FarfieldArrays arrays() const
-    {
-        return isMoved_ ? elsewhere_->arrays() : FarfieldArrays{ x_, forces_.data(), stream_.stream() };
-    }
-
-    //! After a search: puts the FMM on the other device, if it is the turn of that one
-    void continueTrial(int64_t step);
-
-    /*! \brief Waits for graphs of steps, which run in streams of this rank's device.
-     *
-     * The library waits for the device of its solver, and what a graph has there is not in streams of it.
-     */
-    void waitForGraphs() const
-    {
-        if (isMoved_)
-        {
-            checkCuda(cudaDeviceSynchronize(), "waiting for FMM");
-        }
-    }
-    //! As farfield::wait()
-    farfield::Totals wait() const
-    {
-        waitForGraphs();
-        return farfield::wait(solver());
-    }
 
     FarfieldRanks& ranks_;
     //! The forces are what a step waits for: FMM goes before non-bonded interactions
@@ -227,58 +171,20 @@ public:
 
     //! Whether the coordinates may be anywhere: after a search they may be those of a replica
     bool mayHaveJumped_ = true;
-    //! The step of the last launch
-    int64_t launchedStep_ = 0;
     //! Whether a step that GROMACS has given its graphs up for was launched, not replayed
     bool ranUnrecorded_ = false;
 
-    //! Null: the FMM stays on the device of the rank
-    std::unique_ptr<FarfieldElsewhere> elsewhere_;
-    bool                               isMoved_ = false;
-    //! Whether the FMM was on another device before the last search
-    bool hasJustMoved_ = false;
-    //! Null: it is settled where the FMM is
-    std::unique_ptr<FarfieldMoveTrial> trial_;
-    std::optional<FarfieldMove>        decision_;
-
     int numAtoms_ = 0;
     //! Coordinates, owned by StatePropagatorDataGpu
-    const real*      x_ = nullptr;
-    FarfieldVectors  forces_;
+    const real* x_ = nullptr;
+    //! Number of atoms that forces_ has room for
+    int              capacity_ = 0;
+    real*            forces_   = nullptr;
     HostVector<RVec> forcesOnHost_;
 };
 
-void FarfieldOnDevice::Impl::continueTrial(const int64_t step)
-{
-    if (ranks_.otherSolver() == nullptr)
-    {
-        trial_.reset();
-        if (!isMoved_)
-        {
-            elsewhere_.reset();
-        }
-        return;
-    }
-    trial_->noteSearch(step, now());
-    hasJustMoved_ = trial_->isMoved() != isMoved_;
-    if (hasJustMoved_)
-    {
-        // What its device has met in the steps before is told by the solver that computed them
-        (void)wait();
-        ranks_.exchangeSolvers();
-        isMoved_ = trial_->isMoved();
-    }
-    if (trial_->isDone())
-    {
-        decision_ = FarfieldMove{ isMoved_ ? elsewhere_->device() : -1, false, trial_->result() };
-        trial_.reset();
-    }
-}
-
-FarfieldOnDevice::FarfieldOnDevice(FarfieldRanks*       ranks,
-                                   const DeviceContext& deviceContext,
-                                   const FarfieldMove&  move) :
-    impl_(std::make_unique<Impl>(ranks, deviceContext, move))
+FarfieldOnDevice::FarfieldOnDevice(FarfieldRanks* ranks, const DeviceContext& deviceContext) :
+    impl_(std::make_unique<Impl>(ranks, deviceContext))
 {
 }
 
@@ -293,14 +199,24 @@ void FarfieldOnDevice::reinit(StatePropagatorDataGpu* stateGpu, GpuForceReductio
 {
     impl_->numAtoms_ = stateGpu->numAtomsLocal();
     impl_->x_        = reinterpret_cast<const real*>(stateGpu->getCoordinates());
-    impl_->forces_.resize(impl_->numAtoms_, impl_->stream_.stream());
-    if (impl_->elsewhere_)
+    if (impl_->numAtoms_ > impl_->capacity_ || impl_->forces_ == nullptr)
     {
-        impl_->elsewhere_->resize(impl_->numAtoms_);
+        check(cudaStreamSynchronize(impl_->stream_.stream()), "waiting for FMM");
+        check(cudaFree(impl_->forces_), "freeing memory");
+        impl_->forces_   = nullptr;
+        impl_->capacity_ = 0;
+        void* memory     = nullptr;
+        // A domain may be empty
+        check(cudaMalloc(&memory, std::max(impl_->size(), sizeof(RVec))),
+              "allocating memory for forces");
+        impl_->forces_   = static_cast<real*>(memory);
+        impl_->capacity_ = impl_->numAtoms_;
+        // A library that computes nothing, to measure the rest of a step, leaves them so
+        check(cudaMemsetAsync(memory, 0, impl_->size(), impl_->stream_.stream()), "clearing forces");
     }
     impl_->forcesOnHost_.resize(impl_->numAtoms_);
     impl_->mayHaveJumped_ = true;
-    forceReduction->registerRvecForce(reinterpret_cast<RVec*>(impl_->forces_.data()));
+    forceReduction->registerRvecForce(reinterpret_cast<RVec*>(impl_->forces_));
     forceReduction->addDependency(&impl_->forcesReady_);
 }
 
@@ -310,56 +226,26 @@ void FarfieldOnDevice::launch(const double             box[DIM][DIM],
                               GpuEventSynchronizer*    xReadyOnDevice)
 {
     const cudaStream_t stream = impl_->stream_.stream();
-    if (impl_->mayHaveJumped_)
-    {
-        impl_->hasJustMoved_ = false;
-        if (impl_->trial_)
-        {
-            impl_->continueTrial(request.step);
-        }
-    }
     // Coordinates are complete only after the previous forces were used
     xReadyOnDevice->enqueueWaitEvent(impl_->stream_);
-    // Steps between this launch and the one before were graphs, with what the solver may replace now
-    if (std::exchange(impl_->launchedStep_, request.step) + 1 < request.step && !isCaptured(stream))
-    {
-        impl_->waitForGraphs();
-    }
     farfield::Request complete = request;
     complete.replaceForces     = true;
     complete.mayHaveJumped     = std::exchange(impl_->mayHaveJumped_, false);
     // After a search GROMACS has no graphs, and none if mustBeRecordedAgain() said so
     const bool hasNoGraphs = complete.mayHaveJumped || farfield::mustRecordAgain(impl_->solver());
-    if (impl_->isMoved_)
-    {
-        impl_->elsewhere_->fetch(impl_->x_, stream);
-    }
-    const FarfieldArrays arrays = impl_->arrays();
-    farfield::enqueue(impl_->solver(), arrays.x, box, arrays.forces, complete, arrays.stream);
-    if (impl_->isMoved_)
-    {
-        impl_->elsewhere_->deliver(impl_->forces_.data(), stream);
-    }
+    farfield::enqueue(impl_->solver(), impl_->x_, box, impl_->forces_, complete, stream);
     // What this step has made room for can be recorded at the next
     impl_->ranUnrecorded_ = hasNoGraphs && farfield::mustRecordAgain(impl_->solver());
     if (forcesToHost)
     {
-        checkCuda(cudaMemcpyAsync(impl_->forcesOnHost_.data(),
-                                  impl_->forces_.data(),
-                                  impl_->size(),
-                                  cudaMemcpyDeviceToHost,
-                                  stream),
-                  "copying forces");
+        check(cudaMemcpyAsync(
+                      impl_->forcesOnHost_.data(), impl_->forces_, impl_->size(), cudaMemcpyDeviceToHost, stream),
+              "copying forces");
     }
     else
     {
         impl_->forcesReady_.markEvent(impl_->stream_);
     }
-}
-
-std::optional<FarfieldMove> FarfieldOnDevice::takeDecision()
-{
-    return std::exchange(impl_->decision_, std::nullopt);
 }
 
 bool FarfieldOnDevice::mustBeRecordedAgain() const
@@ -369,14 +255,13 @@ bool FarfieldOnDevice::mustBeRecordedAgain() const
 
 bool FarfieldOnDevice::recordingsMayBeUpdated() const
 {
-    // What was recorded before is of another device
-    return !impl_->hasJustMoved_ && farfield::mayUpdateGraphs(impl_->solver());
+    return farfield::mayUpdateGraphs(impl_->solver());
 }
 
 farfield::Totals FarfieldOnDevice::wait()
 {
-    const farfield::Totals totals = impl_->wait();
-    checkCuda(cudaStreamSynchronize(impl_->stream_.stream()), "waiting for FMM");
+    const farfield::Totals totals = farfield::wait(impl_->solver());
+    check(cudaStreamSynchronize(impl_->stream_.stream()), "waiting for FMM");
     return totals;
 }
 
@@ -388,22 +273,21 @@ ArrayRef<const RVec> FarfieldOnDevice::forces() const
 std::vector<RVec> FarfieldOnDevice::coordinates() const
 {
     std::vector<RVec> x(impl_->numAtoms_);
-    checkCuda(cudaMemcpy(x.data(), impl_->x_, impl_->size(), cudaMemcpyDeviceToHost),
-              "copying coordinates");
+    check(cudaMemcpy(x.data(), impl_->x_, impl_->size(), cudaMemcpyDeviceToHost),
+          "copying coordinates");
     return x;
 }
 
 std::vector<farfield::StageTime> FarfieldOnDevice::measureStages(const double box[DIM][DIM], const real lambda)
 {
-    checkCuda(cudaDeviceSynchronize(), "waiting for the last step");
+    check(cudaDeviceSynchronize(), "waiting for the last step");
     farfield::Request request;
-    request.energy              = false;
-    request.virial              = false;
-    request.replaceForces       = true;
-    request.lambda              = lambda;
-    const FarfieldArrays arrays = impl_->arrays();
+    request.energy        = false;
+    request.virial        = false;
+    request.replaceForces = true;
+    request.lambda        = lambda;
     return farfield::measureStages(
-            *impl_->ranks_.solverOfOneRank(), arrays.x, box, arrays.forces, request, c_numMeasurements);
+            *impl_->ranks_.solverOfOneRank(), impl_->x_, box, impl_->forces_, request, c_numMeasurements);
 }
 
 } // namespace gmx

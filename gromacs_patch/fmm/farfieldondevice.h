@@ -41,7 +41,6 @@
 #define GMX_FMM_FARFIELDONDEVICE_H
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,7 +66,6 @@ template<typename>
 class ArrayRef;
 class FarfieldRanks;
 struct FarfieldDeviceMessages;
-struct FarfieldMove;
 class GpuForceReduction;
 class StatePropagatorDataGpu;
 
@@ -84,21 +82,15 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
                                                                      int deviceId,
                                                                      FarfieldDeviceMessages* messages);
 
-//! Returns why arrays can not be copied between two CUDA devices; empty if they can.
-std::string obstacleToCopies(int device, int other);
-
 /*! \brief Stream, forces and calls of the library for coordinates in device memory.
  *
- * Where another GPU has the FMM, coordinates are copied there and forces back, at every step.
  * Knows nothing of energies, logs or errors: functions throw farfield::Error.
  */
 class FarfieldOnDevice
 {
 public:
-    /*! \param[in] ranks          their solver has the device Gpu; must outlive this object
-     *  \param[in] deviceContext  the device of this rank, which is the current one in all calls
-     *  \param[in] move           which device has the FMM */
-    FarfieldOnDevice(FarfieldRanks* ranks, const DeviceContext& deviceContext, const FarfieldMove& move);
+    //! \param[in] ranks  their solver has the device Gpu; must outlive this object
+    FarfieldOnDevice(FarfieldRanks* ranks, const DeviceContext& deviceContext);
     ~FarfieldOnDevice();
 
     //! Whether GROMACS and the library were both built with CUDA.
@@ -118,9 +110,6 @@ public:
                 const farfield::Request& request,
                 bool                     forcesToHost,
                 GpuEventSynchronizer*    xReadyOnDevice);
-
-    //! Which device has the FMM, at the launch after steps have been timed
-    std::optional<FarfieldMove> takeDecision();
 
     //! Whether the solver can not go on with what graphs have recorded of it.
     bool mustBeRecordedAgain() const;

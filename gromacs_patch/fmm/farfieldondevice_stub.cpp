@@ -62,14 +62,7 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
     return nullptr;
 }
 
-std::string obstacleToCopies(const int /* device */, const int /* other */)
-{
-    return "GROMACS and the library were not both built with CUDA";
-}
-
-FarfieldOnDevice::FarfieldOnDevice(FarfieldRanks* /* ranks */,
-                                   const DeviceContext& /* deviceContext */,
-                                   const FarfieldMove& /* move */)
+FarfieldOnDevice::FarfieldOnDevice(FarfieldRanks* /* ranks */, const DeviceContext& /* deviceContext */)
 {
     GMX_RELEASE_ASSERT(false, "Only to be used when isCompiled()");
 }
@@ -91,11 +84,6 @@ void FarfieldOnDevice::launch(const double /* box */[DIM][DIM],
                               const bool /* forcesToHost */,
                               GpuEventSynchronizer* /* xReadyOnDevice */)
 {
-}
-
-std::optional<FarfieldMove> FarfieldOnDevice::takeDecision()
-{
-    return std::nullopt;
 }
 
 bool FarfieldOnDevice::mustBeRecordedAgain() const

@@ -109,92 +109,38 @@ void addHelpers(FarfieldRun* run, farfield::Options* options)
         options->helperDevices.add(id);
     }
     options->helpersIfFaster = helpers.mayBeLeftOut;
-    if (helpers.ids.empty() && run->move.isTrial)
-    {
-        run->move = {};
-    }
-}
-
-/*! \brief The options of the solver on the GPU that takes the FMM over; the helpers after it stay.
- *
- * \param[in] options  of the solver on the GPU of the rank, which that one may help
- */
-farfield::Options movedOptions(const farfield::Options& options, const int id)
-{
-    farfield::Options moved = options;
-    moved.deviceId          = id;
-    moved.helperDevices     = {};
-    for (const int helper : options.helperDevices)
-    {
-        if (helper != id)
-        {
-            moved.helperDevices.add(helper);
-        }
-    }
-    return moved;
 }
 
 //! All particles are on this rank.
 class OneRank final : public FarfieldRanks
 {
 public:
-    explicit OneRank(const farfield::Options& options) :
-        solver_(std::make_unique<farfield::Solver<real>>(options))
-    {
-    }
+    explicit OneRank(const farfield::Options& options) : solver_(options) {}
 
-    //! Makes the other solver
-    void addOtherSolver(const farfield::Options& options)
-    {
-        other_ = std::make_unique<farfield::Solver<real>>(options);
-    }
-
-    farfield::CoulombSolver<real>& solver() override { return *solver_; }
-    farfield::Solver<real>*        solverOfOneRank() override { return solver_.get(); }
-    farfield::Solver<real>*        otherSolver() override { return other_.get(); }
-    void                           exchangeSolvers() override { std::swap(solver_, other_); }
-    void                           dropOtherSolver() override { other_.reset(); }
+    farfield::CoulombSolver<real>& solver() override { return solver_; }
+    farfield::Solver<real>*        solverOfOneRank() override { return &solver_; }
     std::string                    timings() override
     {
-        return stageTable("FMM (farfield) wall-clock time per stage", solver_->timings());
+        return stageTable("FMM (farfield) wall-clock time per stage", solver_.timings());
     }
     void setParticles(const FarfieldParticles& particles) override
-    {
-        setParticles(particles, solver_.get());
-        if (other_)
-        {
-            try
-            {
-                setParticles(particles, other_.get());
-            }
-            catch (const farfield::Error&)
-            {
-                // As of memory on that GPU; the particles themselves are those of solver()
-                dropOtherSolver();
-            }
-        }
-    }
-
-private:
-    static void setParticles(const FarfieldParticles& particles, farfield::Solver<real>* solver)
     {
         const ArrayRef<const real> charges    = particles.charges();
         const FarfieldExclusions&  exclusions = particles.exclusions();
         const int                  number     = static_cast<int>(charges.size());
         if (particles.arePerturbed())
         {
-            solver->setPerturbedCharges(charges.data(), particles.chargesB().data(), number);
+            solver_.setPerturbedCharges(charges.data(), particles.chargesB().data(), number);
         }
         else
         {
-            solver->setCharges(charges.data(), number);
+            solver_.setCharges(charges.data(), number);
         }
-        solver->setExclusions(exclusions.offsets.data(), exclusions.partners.data(), number);
+        solver_.setExclusions(exclusions.offsets.data(), exclusions.partners.data(), number);
     }
 
-    std::unique_ptr<farfield::Solver<real>> solver_;
-    //! See otherSolver()
-    std::unique_ptr<farfield::Solver<real>> other_;
+private:
+    farfield::Solver<real> solver_;
 };
 
 //! Passes messages on, and counts what that takes.
@@ -308,29 +254,7 @@ std::unique_ptr<FarfieldRanks> makeFarfieldRanks(const FarfieldOptions& options,
         return std::make_unique<SeveralRanks>(ofSolver, std::move(communicator), run);
     }
     addHelpers(run, &ofSolver);
-    FarfieldMove& move = run->move;
-    if (move.id >= 0)
-    {
-        const std::string obstacle = obstacleToCopies(run->device.id, move.id);
-        if (!obstacle.empty())
-        {
-            move = { -1, false, obstacle };
-        }
-    }
-    const bool isMoved = move.id >= 0 && !move.isTrial;
-    auto ranks = std::make_unique<OneRank>(isMoved ? movedOptions(ofSolver, move.id) : ofSolver);
-    if (move.isTrial)
-    {
-        try
-        {
-            ranks->addOtherSolver(movedOptions(ofSolver, move.id));
-        }
-        catch (const farfield::Error& error)
-        {
-            move = { -1, false, error.what() };
-        }
-    }
-    return ranks;
+    return std::make_unique<OneRank>(ofSolver);
 }
 
 } // namespace gmx

@@ -65,12 +65,6 @@ public:
     virtual farfield::CoulombSolver<real>& solver() = 0;
     //! The solver of one rank, for what several ranks do not have; nullptr with several ranks
     virtual farfield::Solver<real>* solverOfOneRank() { return nullptr; }
-    //! A solver on another GPU that may take the place of solver(), with the same particles, or nullptr
-    virtual farfield::Solver<real>* otherSolver() { return nullptr; }
-    //! Puts the other solver in the place of solver()
-    virtual void exchangeSolvers() {}
-    //! From now on there is no other solver
-    virtual void dropOtherSolver() {}
     /*! \brief Hands charges and exclusions over; throws farfield::Error.
      *
      * \param[in] particles  those of this rank
@@ -87,8 +81,7 @@ public:
 /*! \brief Creates the solver of a run; throws farfield::Error.
  *
  * \param[in]     options  of the mdp file
- * \param[in,out] run      what the run decides; gets how messages pass between GPUs, and
- *                         what is not possible of helpers and move
+ * \param[in,out] run      what the run decides; gets how messages pass between GPUs
  */
 std::unique_ptr<FarfieldRanks> makeFarfieldRanks(const FarfieldOptions& options, FarfieldRun* run);
 

@@ -201,14 +201,6 @@ std::string describeSetup(const farfield::Setup& setup,
     if (setup.device == farfield::Device::Gpu)
     {
         text += formatString("  coordinates and forces   %s\n", dataPath.c_str());
-        const FarfieldMove& move = run.move;
-        if (!move.reason.empty())
-        {
-            const bool isMoved = move.id >= 0 && !move.isTrial;
-            text += formatString("  FMM moved to             %s: %s\n",
-                                 isMoved ? formatString("GPU %d", move.id).c_str() : "no other GPU",
-                                 move.reason.c_str());
-        }
         const std::string shares = sharesOfNearField(setup);
         text += formatString("  near field shared with   %s: %s\n",
                              shares.empty() ? "no other GPU" : shares.c_str(),

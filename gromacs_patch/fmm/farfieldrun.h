@@ -76,17 +76,6 @@ struct FarfieldHelpers
     std::string reason;
 };
 
-//! On which GPU the FMM is, where that is not the GPU of the rank.
-struct FarfieldMove
-{
-    //! CUDA device; -1: the FMM stays on the GPU of the rank
-    int id = -1;
-    //! Whether steps are still to be timed, on either GPU
-    bool isTrial = false;
-    //! Why, for the log; empty if there is nothing to tell
-    std::string reason;
-};
-
 //! How messages pass between the GPUs of several ranks.
 struct FarfieldDeviceMessages
 {
@@ -115,8 +104,6 @@ struct FarfieldRun
     FarfieldDeviceChoice device;
     //! Who helps
     FarfieldHelpers helpers;
-    //! Who has all of the FMM
-    FarfieldMove move;
     //! The ranks that have atoms; nullptr for one
     const MpiComm* ranks = nullptr;
     //! How messages pass between the GPUs of several ranks

@@ -151,47 +151,7 @@ void FarfieldSolver::prepare(ArrayRef<const RVec> x, const Matrix3x3& box)
     const real* positions =
             particles_.globalAtoms().empty() ? nullptr : particles_.positions(x)->as_vec();
     solver().prepare(positions, BoxRows(box).rows);
-    prepareOther(positions, BoxRows(box));
     isPrepared_ = true;
-}
-
-void FarfieldSolver::prepareOther(const real* positions, const BoxRows& box)
-{
-    farfield::Solver<real>* other = ranks_->otherSolver();
-    if (other == nullptr)
-    {
-        dropTrial(formatString("GPU %d cannot hold the particles", run_.move.id));
-        return;
-    }
-    try
-    {
-        other->restore(solver().state());
-        other->prepare(positions, box.rows);
-    }
-    catch (const farfield::Error& error)
-    {
-        dropTrial(error.what());
-    }
-}
-
-void FarfieldSolver::dropTrial(const std::string& reason)
-{
-    if (run_.move.isTrial)
-    {
-        run_.move = { -1, false, reason };
-        ranks_->dropOtherSolver();
-    }
-}
-
-void FarfieldSolver::followMove(const std::optional<FarfieldMove>& decision, const std::string& dataPath)
-{
-    if (decision)
-    {
-        run_.move = *decision;
-        ranks_->dropOtherSolver();
-        loggedSetup_ = {};
-        logSetup(dataPath);
-    }
 }
 
 void FarfieldSolver::logSetup(const std::string& dataPath)

@@ -43,7 +43,6 @@
 #include <cstdint>
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include <farfield/farfield.h>
@@ -113,17 +112,6 @@ public:
     FarfieldRanks&     ranks() const { return *ranks_; }
     FarfieldParticles& particles() { return particles_; }
 
-    //! Which GPU has the FMM
-    const FarfieldMove& move() const { return run_.move; }
-    //! Does not time steps on another GPU, for a \p reason for the log.
-    void dropTrial(const std::string& reason);
-    /*! \brief Logs which GPU has the FMM, once that is decided.
-     *
-     * \param[in] decision  of the trial, which is over then
-     * \param[in] dataPath  as follow()
-     */
-    void followMove(const std::optional<FarfieldMove>& decision, const std::string& dataPath);
-
     //! Whether the operators have been set up
     bool isPrepared() const { return isPrepared_; }
 
@@ -155,9 +143,7 @@ public:
 
 private:
     //! Chooses the discretisation, or takes it over from the checkpoint; throws farfield::Error.
-    void prepare(ArrayRef<const RVec> x, const Matrix3x3& box);
-    //! Gives the other solver, if there is one, the same discretisation, or drops it
-    void            prepareOther(const real* positions, const BoxRows& box);
+    void            prepare(ArrayRef<const RVec> x, const Matrix3x3& box);
     const MDLogger& logger_;
     FarfieldRun     run_;
 

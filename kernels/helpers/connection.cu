@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "farfield/farfield_cuda.h"
+#include "helpers/links.h"
 
 #include "base/host_device.h"
 #include "runtime/device.h"

@@ -15,6 +15,12 @@
 namespace farfield
 {
 
+/*! \brief Connects two devices.
+ *
+ *  A pattern is written and read both ways, as a machine may say that it can and not do it.
+ *  \throws Error  Unsupported: they do not reach each other's memory */
+void connectDevices(int home, int helper);
+
 //! Puts the time at which a stream comes here into device memory.
 void stamp(unsigned long long* time, cudaStream_t stream);
 //! Begins an evaluation that shares are to follow: the bounds in use become those of the state.

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "backend/gpu_backend.h"
-#include "farfield/farfield_cuda.h"
 
 namespace farfield
 {

@@ -53,8 +53,7 @@ public:
 
 private:
     int device_;
-    //! Of the lowest priority: what else its GPU has, such as forces of mdrun, is not held up.
-    Stream stream_{ Priority::Lowest };
+    Stream stream_{ Priority::Second };
     Event done_;
     DeviceBuffer<Real4<Real>> xq_, forces_;
     DeviceBuffer<int> start_, listed_, count_, bounds_, anyClose_;

@@ -172,15 +172,6 @@ FARFIELD_EXPORT std::vector<StageTime> measureStages(Solver<Real>& solver,
  *           other */
 FARFIELD_EXPORT std::unique_ptr<DeviceCommunicator> makePeerCommunicator(Communicator* host);
 
-/*! \brief Lets two GPUs of this process use each other's memory.
- *
- *  For callers who copy between the GPU of a solver and another one. A pattern is written and read both
- *  ways, as a machine may say that it can and not do it. A GPU reaches itself.
- *  \param[in] home    CUDA device
- *  \param[in] helper  CUDA device
- *  \throws Error  Unsupported: they do not reach each other's memory, or one does not exist */
-FARFIELD_EXPORT void connectDevices(int home, int helper);
-
 } // namespace farfield
 
 #endif

@@ -5,15 +5,13 @@
 
     python3 -m tests.bench.mdrun_layouts --systems 23k protein --cores 2 8 16 --budget 500
     python3 -m tests.bench.mdrun_layouts --systems 93k 373k --gpus 1 2 --threads 16 --budget 500
-    python3 -m tests.bench.mdrun_layouts --systems 373k 1120k --helped 4 --threads 16 --budget 500
     python3 -m tests.bench.mdrun_layouts --systems protein --replicas 1 4 --mps --budget 500
 
 A layout is a number of ranks times OpenMP threads of each. On cores PME runs with one rank, with a rank
 per core, and with layouts between. On several GPUs PME has one GPU for the mesh, and one or more ranks
 on each of the others. "mdrun's own" is what mdrun chooses without -ntmpi and -ntomp, where all cores are
-used. With --helped one rank with FMM has so many GPUs: further ones help with the near field, or one of
-them has the FMM ("moved"), with helpers of its own. Replicas are runs side by side on the first GPU, as
-those of -multidir are, with their share of the threads; their speeds are added.
+used. Replicas are runs side by side on the first GPU, as those of -multidir are, with their share of the
+threads; their speeds are added.
 
 All kinds run in turn, for several rounds, and the second half of each run counts. The length of the runs
 follows from --budget: seconds for the whole command, systems that have to be made included. With
@@ -98,18 +96,6 @@ def on_gpus(gpus, threads):
     kinds += [Kind("PME", ranks, threads // ranks, gpus, ("-npme", 1), note="1 for PME")
               for ranks in (gpus, 2 * gpus, 4 * gpus) if ranks <= threads]
     return kinds
-
-
-def with_helpers(gpus, threads):
-    """Kinds of one rank with FMM: who helps, and who has the FMM."""
-    def kind(note, helpers, move="none"):
-        variables = {**GRAPH, "GMX_FMM_HELPERS": ",".join(map(str, helpers)) or "none", "GMX_FMM_MOVE": move}
-        return Kind("FMM", 1, threads, gpus, ("-nstlist", 200), variables, note=note)
-
-    kinds = [kind("mdrun's choice", ["auto"], "auto"), kind("one GPU", [])]
-    kinds += [kind(f"{count} helping", range(1, 1 + count)) for count in range(1, gpus)]
-    kinds += [kind(f"moved, {count} helping", range(2, 2 + count), "1") for count in range(gpus - 1)]
-    return [*kinds, kind("moved, all helping", [0, *range(2, gpus)], "1")]
 
 
 def side_by_side(replicas, threads):
@@ -199,8 +185,6 @@ def rows_of(arguments):
     """[(what, kinds)]: what stands in the first columns of a table."""
     rows = [({"cores": cores}, on_cores(cores, cores == machine.usable_cores())) for cores in arguments.cores]
     rows += [({"gpus": gpus, "cores": arguments.threads}, on_gpus(gpus, arguments.threads)) for gpus in arguments.gpus]
-    rows += [({"gpus": gpus, "cores": arguments.threads, "helped": 1}, with_helpers(gpus, arguments.threads))
-             for gpus in arguments.helped]
     for replicas, mps in itertools.product(arguments.replicas, (False, True) if arguments.mps else (False,)):
         rows.append(({"gpus": 1, "cores": arguments.threads, "replicas": replicas, "mps": mps},
                      side_by_side(replicas, arguments.threads)))
@@ -279,7 +263,6 @@ def main():
     parser.add_argument("--systems", nargs="+", choices=mdrun_gpu.SYSTEMS, default=["23k", "93k", "protein"])
     parser.add_argument("--cores", type=int, nargs="*", default=[], help="numbers of cores, without a GPU")
     parser.add_argument("--gpus", type=int, nargs="*", default=[], help="numbers of GPUs")
-    parser.add_argument("--helped", type=int, nargs="*", default=[], help="numbers of GPUs of one rank with FMM")
     parser.add_argument("--replicas", type=int, nargs="*", default=[], help="numbers of runs on one GPU")
     parser.add_argument("--mps", action="store_true", help="replicas with NVIDIA's MPS as well")
     parser.add_argument("--threads", type=int, default=machine.usable_cores(), help="of all ranks, beside GPUs")
@@ -290,10 +273,9 @@ def main():
     parser.add_argument("--prepare", action="store_true", help="only make the systems")
     arguments = parser.parse_args()
     rows = rows_of(arguments)
-    numbers = [arguments.rounds, arguments.threads, *arguments.cores, *arguments.gpus, *arguments.helped,
-               *arguments.replicas]
+    numbers = [arguments.rounds, arguments.threads, *arguments.cores, *arguments.gpus, *arguments.replicas]
     if min(numbers) < 1 or not (rows or arguments.prepare):
-        parser.error("name some --cores, --gpus, --helped or --replicas; all numbers must be at least 1")
+        parser.error("name some --cores, --gpus or --replicas; all numbers must be at least 1")
     gmx, version = mdrun_speed.start(arguments)
     folders = {system: mdrun_gpu.prepare(gmx, system, arguments) for system in arguments.systems}
     if arguments.prepare:

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief What tests with several GPUs evaluate.
+ *  \brief Water that tests of helpers evaluate.
  */
 #ifndef FARFIELD_TESTS_HELPERS_MOVING_WATER_H
 #define FARFIELD_TESTS_HELPERS_MOVING_WATER_H

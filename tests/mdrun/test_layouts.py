@@ -22,24 +22,6 @@ def test_pme_has_several_layouts_on_gpus(gpus):
     assert len({kind.label for kind in kinds}) == len(kinds)
 
 
-def test_kinds_with_helpers():
-    """Who has the FMM never helps itself; the GPU of the rank may help one that has the FMM."""
-    kinds = mdrun_layouts.with_helpers(4, 16)
-    asked = {kind.note: (kind.variables["GMX_FMM_MOVE"], kind.variables["GMX_FMM_HELPERS"]) for kind in kinds}
-    assert asked == {
-        "mdrun's choice": ("auto", "auto"),
-        "one GPU": ("none", "none"),
-        "1 helping": ("none", "1"),
-        "2 helping": ("none", "1,2"),
-        "3 helping": ("none", "1,2,3"),
-        "moved, 0 helping": ("1", "none"),
-        "moved, 1 helping": ("1", "2"),
-        "moved, 2 helping": ("1", "2,3"),
-        "moved, all helping": ("1", "0,2,3"),
-    }
-    assert all(kind.gpus == 4 and kind.ranks == 1 for kind in kinds)
-
-
 def record_of(speeds):
     kinds = {f"{m}, {layout}": {"method": m, "layout": layout, "ns_per_day": s} for (m, layout), s in speeds.items()}
     record = {"cores": 16, "kinds": kinds}

@@ -63,7 +63,6 @@ public:
         return values;
     }
     T* data() { return data_; }
-    size_t size() const { return size_; }
 
 private:
     T* data_ = nullptr;
