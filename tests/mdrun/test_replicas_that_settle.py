@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from tests.mdrun.test_rank_errors import needs_mpi
+from tests.mdrun.test_rank_errors import SOON, needs_mpi
 from tests.mdrun.test_settling import ACCURACY, error_of_last_forces, estimates
 from tests.support.gmx import reference, simulation, systems
 from tests.support.gmx.mdp import FMM, settings
@@ -46,15 +46,20 @@ def crystal(work):
     return settled, systems.parted(work, systems.ion_crystal(far, cells=5, displacement=0.06), 10)
 
 
-def replicas(work, settled, other):
-    """Folders with run.tpr; the coldest replica has the start that is far from equilibrium."""
+def replicas(work, settled, other, **changes):
+    """Folders with run.tpr; the coldest replica has the other start. changes: of settings."""
     folders = [work / f"replica{i}" for i in range(len(TEMPERATURES))]
     for i, (folder, temperature) in enumerate(zip(folders, TEMPERATURES)):
         folder.mkdir()
         own = {"ref-t": temperature, "gen-temp": temperature, "gen-seed": 5 + i, "ld-seed": 9 + i}
         start = other if i == 0 else settled
-        simulation.grompp(folder, "run", settings(HEAT, FMM, own), start.conf, start.top).ok()
+        simulation.grompp(folder, "run", settings(HEAT, FMM, own, changes), start.conf, start.top).ok()
     return folders
+
+
+def exchange(work, folders, ranks, flags=(), **options):
+    flags = ["-nb", "cpu", "-multidir", *folders, "-replex", INTERVAL, "-reseed", 3, *flags]
+    simulation.mdrun_with_mpi(work, "run", ranks * len(folders), flags, **options)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -62,8 +67,7 @@ def replicas(work, settled, other):
 def test_accuracy_is_met_after_exchanges(work, kind, ranks):
     settled, other = kind(work)
     folders = replicas(work, settled, other)
-    flags = ["-nb", "cpu", "-multidir", *folders, "-replex", INTERVAL, "-reseed", 3]
-    simulation.mdrun_with_mpi(work, "run", ranks * len(folders), flags)
+    exchange(work, folders, ranks)
     runs = [simulation.Run(folder, "run") for folder in folders]
     accepted = re.findall(r"^Repl ex .*x", runs[0].log, re.MULTILINE)
     print(f"{len(accepted)} exchanges")
@@ -76,3 +80,15 @@ def test_accuracy_is_met_after_exchanges(work, kind, ranks):
         assert told[-1] / 2 < error < 2 * told[-1]
     if kind is crystal:  # forces of ions that have parted are much weaker
         assert max(len(estimates(run.log)) for run in runs) > 1
+
+
+def test_a_time_limit_ends_all_at_the_same_step(work):
+    """mdrun would search for pairs, and so stop, at other steps of a cold replica than of a hot one."""
+    start = systems.ion_crystal(work, cells=5)
+    folders = replicas(work, start, start, nsteps=-1)
+    exchange(work, folders, 1, ["-maxh", 0.002], time_limit=SOON)
+    logs = [(folder / "run.log").read_text() for folder in folders]
+    changes = [re.findall(r"Changing nstlist from \d+ to (\d+)", log) for log in logs]
+    assert len({own[0] for own in changes}) > 1
+    assert len({own[-1] for own in changes}) == 1
+    assert len({re.findall(r"Writing checkpoint, step (\d+)", log)[-1] for log in logs}) == 1
