@@ -23,10 +23,10 @@ VELOCITY = (1.5, -2.25, 3.375)
 TOO_FAST = 1e13
 
 
-def with_fast_ion(work, system):
-    """bad.tpr, in which the last atom, an ion, leaves the box in the first step.
+def with_fast_ion(work, system, speed=TOO_FAST, **changes):
+    """bad.tpr, in which the last atom, an ion, leaves the box in the first step if it has that speed.
 
-    Nothing but the FMM looks at it before the next pair search.
+    Nothing but the FMM looks at it before the next pair search. changes: of settings.
     """
     s = systems.read_gro(system.conf)
     systems.write_gro(work / "fast.gro", s)
@@ -37,13 +37,13 @@ def with_fast_ion(work, system):
         lines[2 + i] += "".join(f"{v:17.13f}" for v in velocity)
     (work / "fast.gro").write_text("\n".join(lines) + "\n")
     steps = {"nsteps": 10, "nstcalcenergy": 100, "nstenergy": 100, "comm-mode": "none", "nstlist": 20}
-    entries = settings(FMM, steps, {"fmm-farfield-device": "cpu"})
+    entries = settings(FMM, steps, {"fmm-farfield-device": "cpu"}, changes)
     simulation.grompp(work, "bad", entries, work / "fast.gro", system.top, ["-maxwarn", 2]).ok()
     tpr = work / "bad.tpr"
     content = tpr.read_bytes()
     stored = struct.pack(">3f", *VELOCITY)
     assert content.count(stored) == 1
-    tpr.write_bytes(content.replace(stored, struct.pack(">f", TOO_FAST) + stored[4:]))
+    tpr.write_bytes(content.replace(stored, struct.pack(">f", speed) + stored[4:]))
 
 
 def expect_the_error(status, text):
@@ -76,6 +76,19 @@ def test_a_position_of_one_of_four_threads(work, salt_water):
 def test_a_position_of_one_of_four_processes(work, salt_water):
     with_fast_ion(work, salt_water)
     started = simulation.start_with_mpi(work, "bad", 4, ["-nb", "cpu"])
+    expect_the_error(*simulation.end_of(started, SOON))
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_replica_ends_those_with_which_it_exchanges(work, salt_water, ranks):
+    folders = [work / "good", work / "bad"]
+    for folder, speed, temperature in zip(folders, (VELOCITY[0], TOO_FAST), (300, 310)):
+        folder.mkdir()
+        bath = {"tcoupl": "v-rescale", "tc-grps": "System", "tau-t": 1, "ref-t": temperature}
+        with_fast_ion(folder, salt_water, speed, **bath)
+    flags = ["-nb", "cpu", "-multidir", *folders, "-replex", 5]
+    started = simulation.start_with_mpi(work, "bad", ranks * len(folders), flags)
     expect_the_error(*simulation.end_of(started, SOON))
 
 

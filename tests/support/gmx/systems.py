@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The simulated systems, built with gmx tools from structures that come with GROMACS."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,8 @@ LARGE_PROTEIN = "src/gromacs/trajectoryanalysis/tests/hdac.pdb"
 REPRODUCIBLE = ["-reprod"]
 # So systems are the same ones, whatever the machine and the tests beside.
 SET_UP_THREADS = 2
+# Of minimisers. Water is flexible: overlapping rigid molecules cannot be moved apart by large steps.
+FLEXIBLE = {"constraints": "none", "define": "-DFLEXIBLE", "emtol": 100, "emstep": 0.01}
 
 
 @dataclass
@@ -94,9 +96,7 @@ def add_ions(folder, conf, flags):
 def relax(folder, conf, steps, changes=None):
     """Short minimisation and dynamics with PME, so that the structure is a realistic one."""
     common = {"nstenergy": 1000, "nstcalcenergy": 100, **(changes or {})}
-    # Flexible water: overlapping rigid molecules cannot be moved apart by large steps.
-    flexible = {"constraints": "none", "define": "-DFLEXIBLE", "emtol": 100, "emstep": 0.01}
-    minimise = mdp.settings(common, flexible, {"integrator": "steep", "nsteps": 100})
+    minimise = mdp.settings(common, FLEXIBLE, {"integrator": "steep", "nsteps": 100})
     # The structure may still carry a net charge or large forces: only warnings are waived.
     simulation.grompp(folder, "em", minimise, conf, "topol.top", ["-maxwarn", 1]).ok()
     simulation.mdrun(folder, "em", REPRODUCIBLE, ntomp=SET_UP_THREADS).ok()
@@ -137,6 +137,44 @@ def salt_water(folder, edge=2.8, concentration=1.0, extra_cations=0):
     pairs = max(1, round(concentration * 0.602214 * edge**3))
     flags = ["-np", pairs + extra_cations, "-nn", pairs, "-pname", "NA", "-nname", "CL"]
     return relax(folder, add_ions(folder, conf, flags), 500)
+
+
+def parted(folder, s, steps):
+    """After a few steps of a minimiser: atoms that overlapped are as near each other as mdrun just survives.
+
+    The box is the very same one: replicas of constant volume that exchange must not differ in it.
+    """
+    minimise = mdp.settings(FLEXIBLE, {"integrator": "steep", "nsteps": steps})
+    simulation.grompp(folder, "parted", minimise, s.conf, s.top).ok()
+    simulation.mdrun(folder, "parted", REPRODUCIBLE, ntomp=SET_UP_THREADS).ok()
+    write_gro(folder / "conf.gro", snap_to_grid(read_gro(folder / "parted.gro")))
+    return replace(s, conf=folder / "conf.gro")
+
+
+def scattered(folder, s, nearest=0.2):
+    """The molecules of a system in a rectangular box at random places, turned at random.
+
+    Their first atoms are no nearer each other than nearest (nm): molecules overlap.
+    """
+    random = np.random.default_rng(37)
+    g = read_gro(s.conf)
+    edges = np.diag(g.box)
+
+    def nearest_image(d):
+        return d - edges * np.round(d / edges)
+
+    starts = np.flatnonzero(np.diff(g.residue_numbers, prepend=-1))
+    places = np.empty((0, 3))
+    for molecule in np.split(np.arange(len(g.x)), starts[1:]):
+        place = random.random(3) * edges
+        while (np.linalg.norm(nearest_image(places - place), axis=1) < nearest).any():
+            place = random.random(3) * edges
+        places = np.vstack([places, place])
+        turn, _ = np.linalg.qr(random.standard_normal((3, 3)))
+        turn *= np.linalg.det(turn)  # no reflection
+        g.x[molecule] = place + nearest_image(g.x[molecule] - g.x[molecule[0]]) @ turn
+    write_gro(folder / "scattered.gro", snap_to_grid(g))
+    return replace(s, conf=folder / "scattered.gro")
 
 
 def ion_crystal(folder, cells=5, constant=0.564, displacement=0.01, vacancies=0):
