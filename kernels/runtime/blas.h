@@ -94,7 +94,7 @@ public:
         // what the manual of cuBLAS recommends
         workspace_.resize(static_cast<size_t>(major >= 9 ? 32 : 4) << 20);
     }
-    ~Blas() { cublas().destroy(handle_); }
+    ~Blas() { functions_.destroy(handle_); }
     Blas(const Blas&)            = delete;
     Blas& operator=(const Blas&) = delete;
 
@@ -151,7 +151,8 @@ public:
     }
 
 private:
-    cublasHandle_t handle_ = nullptr;
+    const CublasFunctions& functions_ = cublas();
+    cublasHandle_t handle_            = nullptr;
     DeviceBuffer<char> workspace_;
 };
 

@@ -173,9 +173,8 @@ Staged<Real> stagedRoom(int total, int own, int others, std::vector<Real>* room)
     {
         room->resize(18 * capacity + L);
     }
-    const size_t address = reinterpret_cast<size_t>(room->data());
-    const size_t align   = L * sizeof(Real);
-    Real* base           = room->data() + ((align - address % align) % align) / sizeof(Real);
+    const size_t beyond = reinterpret_cast<size_t>(room->data()) / sizeof(Real) % L;
+    Real* base          = room->data() + (L - beyond) % L;
     return { base,
              base + capacity,
              base + 2 * capacity,
