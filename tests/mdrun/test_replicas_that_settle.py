@@ -46,10 +46,10 @@ def crystal(work):
     return settled, systems.parted(work, systems.ion_crystal(far, cells=5, displacement=0.06), 10)
 
 
-def replicas(work, settled, other, **changes):
+def replicas(work, settled, other, temperatures=TEMPERATURES, **changes):
     """Folders with run.tpr; the coldest replica has the other start. changes: of settings."""
-    folders = [work / f"replica{i}" for i in range(len(TEMPERATURES))]
-    for i, (folder, temperature) in enumerate(zip(folders, TEMPERATURES)):
+    folders = [work / f"replica{i}" for i in range(len(temperatures))]
+    for i, (folder, temperature) in enumerate(zip(folders, temperatures)):
         folder.mkdir()
         own = {"ref-t": temperature, "gen-temp": temperature, "gen-seed": 5 + i, "ld-seed": 9 + i}
         start = other if i == 0 else settled
@@ -82,6 +82,21 @@ def test_accuracy_is_met_after_exchanges(work, kind, ranks):
         assert max(len(estimates(run.log)) for run in runs) > 1
 
 
+def checkpoints(log):
+    return re.findall(r"Writing checkpoint, step (\d+)", log)
+
+
+def test_checkpoints_are_at_the_same_steps(work):
+    """mdrun also searches for pairs after an exchange, in the replicas that took part."""
+    start = systems.ion_crystal(work, cells=5)
+    folders = replicas(work, start, start, (300, 301, 302, 303), nsteps=-1)
+    exchange(work, folders, 1, ["-maxh", 0.003, "-cpt", 0.005], time_limit=SOON)
+    first, *others = [(folder / "run.log").read_text() for folder in folders]
+    assert re.search(r"^Repl ex .*x", first, re.MULTILINE)
+    assert len(checkpoints(first)) > 3
+    assert all(checkpoints(log) == checkpoints(first) for log in others)
+
+
 def test_a_time_limit_ends_all_at_the_same_step(work):
     """mdrun would search for pairs, and so stop, at other steps of a cold replica than of a hot one."""
     start = systems.ion_crystal(work, cells=5)
@@ -91,4 +106,4 @@ def test_a_time_limit_ends_all_at_the_same_step(work):
     changes = [re.findall(r"Changing nstlist from \d+ to (\d+)", log) for log in logs]
     assert len({own[0] for own in changes}) > 1
     assert len({own[-1] for own in changes}) == 1
-    assert len({re.findall(r"Writing checkpoint, step (\d+)", log)[-1] for log in logs}) == 1
+    assert len({checkpoints(log)[-1] for log in logs}) == 1
