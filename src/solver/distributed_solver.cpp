@@ -234,12 +234,21 @@ bool DistributedSolver<Real>::Impl::mustRecordAgain() const
 template<class Real>
 void DistributedSolver<Real>::Impl::prepare(const Real* x, const double box[3][3])
 {
-    together(
-            [&]
-            {
-                const auto scope = evaluator_->makeCurrent();
-                makeReady({ x, box, nullptr, nullptr, {} }, [x] { return x; });
-            });
+    try
+    {
+        together(
+                [&]
+                {
+                    const auto scope = evaluator_->makeCurrent();
+                    makeReady({ x, box, nullptr, nullptr, {} }, [x] { return x; });
+                });
+    }
+    catch (...)
+    {
+        // All throw. On one of them operators may be missing that the plan is for.
+        partition_.forget();
+        throw;
+    }
 }
 
 template<class Real>
@@ -366,11 +375,21 @@ std::uint64_t DistributedSolver<Real>::Impl::hashOfCells() const
     {
         return 0;
     }
-    const Discretisation& d = evaluator_->operators().discretisation();
-    std::vector<int> all    = { d.order, d.ws, d.levels };
-    for (const auto& row : d.leafCells)
+    // Also what decides when cells are looked at again: that has to be at the same time on all ranks.
+    const Discretisation& d   = evaluator_->operators().discretisation();
+    const ChosenFor& measured = chosen_.chosenFor();
+    std::vector<double> all   = {
+          static_cast<double>(d.order), static_cast<double>(d.ws), static_cast<double>(d.levels),
+          measured.measuredError,       measured.field.cap,        measured.field.level
+    };
+    constexpr double c_places = 1e4; // per nm: boxes of ranks may differ by rounding
+    for (int i = 0; i < 3; i++)
     {
-        all.insert(all.end(), row.begin(), row.end());
+        for (int j = 0; j < 3; j++)
+        {
+            all.push_back(d.leafCells[i][j]);
+            all.push_back(std::round(c_places * d.referenceBox(i, j)) + 0.0);
+        }
     }
     return hashOf(all);
 }
