@@ -68,11 +68,13 @@ struct SystemArrays
 //! Checks offsets and boxes, and lays out cells.
 void takeSystems(const SystemArrays& systems, cudaStream_t stream);
 /*! \brief Fractional coordinates, findings and traits, and the order before sorting.
- *  \param[out] keys  cells of particles, [n] */
+ *  \param[out] keys    cells of particles, [n]
+ *  \param[in] refuses  whether the status names systems with what is not finite; a direction may be so */
 template<class Real>
 void lookAt(const SystemArrays& systems,
             const BatchParticles<Real>& particles,
             unsigned int* keys,
+            bool refuses,
             cudaStream_t stream);
 //! Strains of a direction. \param[in] changes  of the boxes, [count][9]
 void takeStrains(const SystemArrays& systems, const double* changes, cudaStream_t stream);

@@ -36,9 +36,8 @@ __device__ __forceinline__ int cellOf(const int* cells, const double* f)
 
 //! A block a system.
 template<class Real>
-__global__ void lookAtSystem(SystemArrays systems,
-                             BatchParticles<Real> particles,
-                             unsigned int* keys)
+__global__ void
+lookAtSystem(SystemArrays systems, BatchParticles<Real> particles, unsigned int* keys, bool refuses)
 {
     const SystemInBox& s = systems.inBox[blockIdx.x];
     const bool hasImages = systems.hasImages;
@@ -126,7 +125,7 @@ __global__ void lookAtSystem(SystemArrays systems,
         {
             atomicAdd(&systems.status->neutral, 1);
         }
-        if (min(least[0], min(least[1], least[2])) < s.n)
+        if (refuses && min(least[0], min(least[1], least[2])) < s.n)
         {
             atomicMin(&systems.status->badParticle, static_cast<int>(blockIdx.x));
         }
@@ -212,11 +211,13 @@ template<class Real>
 void lookAt(const SystemArrays& systems,
             const BatchParticles<Real>& particles,
             unsigned int* keys,
+            bool refuses,
             cudaStream_t stream)
 {
     if (systems.count > 0)
     {
-        lookAtSystem<Real><<<systems.count, c_batchThreads, 0, stream>>>(systems, particles, keys);
+        lookAtSystem<Real>
+                <<<systems.count, c_batchThreads, 0, stream>>>(systems, particles, keys, refuses);
         checkLaunch("looking at systems");
     }
 }

@@ -85,6 +85,16 @@ __device__ __forceinline__ int sumUpTo(int lane, int value)
     return value;
 }
 
+// Two kernels find the columns of a system. What is not inlined rounds alike in both.
+__device__ __noinline__ WaveBall ballOf(const double* waves, double waveCutoff)
+{
+    return WaveBall(waves, waveCutoff);
+}
+__device__ __noinline__ int lastOf(const WaveBall& ball, int h, int k)
+{
+    return ball.lastOf(h, k);
+}
+
 //! Calls use(number, column) for all columns of a ball, each in one lane of the warp; see WaveColumns.
 template<class Use>
 __device__ ColumnTotals forColumns(const WaveBall& ball, int lane, const Use& use)
@@ -95,7 +105,7 @@ __device__ ColumnTotals forColumns(const WaveBall& ball, int lane, const Use& us
     for (int first = 0; first < all; first += c_tile)
     {
         const int h = (first + lane) / row, k = (first + lane) % row;
-        const int last           = first + lane < all ? ball.lastOf(h, k) : -1;
+        const int last           = first + lane < all ? lastOf(ball, h, k) : -1;
         const unsigned int there = __ballot_sync(c_allLanes, last >= 0);
         const int upTo           = sumUpTo(lane, last + 1);
         if (last >= 0)
@@ -157,7 +167,7 @@ __device__ bool planPeriodic(const CompactBox& box,
     constexpr double c_epsilon = sizeof(Real) == 4 ? FLT_EPSILON : DBL_EPSILON;
     const double rounding      = placesRounding(box, plan.cutoff, c_epsilon);
     s->contact                 = rounding * rounding;
-    const WaveBall ball(s->waves, plan.waveCutoff);
+    const WaveBall ball        = ballOf(s->waves, plan.waveCutoff);
     // written so that NaN fails
     if (!(imagesWithin(box, plan.cutoff, s->n) < c_mostImages) || !(ball.waves < c_mostWaves))
     {
@@ -331,7 +341,7 @@ fillPlansOf(const SystemSums* sums, int count, WaveColumn* columns, BlockLists b
     if (s.hasImages)
     {
         WaveColumn* const to = columns + s.firstColumn;
-        forColumns(WaveBall(s.waves, s.waveCutoff),
+        forColumns(ballOf(s.waves, s.waveCutoff),
                    lane,
                    [&](int number, const WaveColumn& column) { to[number] = column; });
     }

@@ -86,7 +86,7 @@ void SystemsOnDevice<Real>::take(const BatchInput<Real>& input, cudaStream_t str
     farfield::take(&x_, input.x, 3 * particles_, stream);
     farfield::take(&q_, input.q, particles_ * options_.channels, stream);
     errors_.clear(stream);
-    look(stream);
+    look(true, stream);
 }
 
 template<class Real>
@@ -97,10 +97,12 @@ void SystemsOnDevice<Real>::refuseInput(cudaStream_t stream) const
     {
         checkBoxes(onHost(given_.data(), given_.size(), stream).data(), count_);
     }
+    // the host may round the other way
+    throw inSystem(read_.data()->badInput, "has box vectors that span no volume.", "boxes");
 }
 
 template<class Real>
-void SystemsOnDevice<Real>::look(cudaStream_t stream)
+void SystemsOnDevice<Real>::look(bool refuses, cudaStream_t stream)
 {
     const auto systems  = static_cast<size_t>(count_);
     const auto channels = static_cast<size_t>(options_.channels);
@@ -110,7 +112,7 @@ void SystemsOnDevice<Real>::look(cudaStream_t stream)
     net_.resize(systems * channels);
     squares_.resize(systems * channels);
     isSorted_ = false;
-    lookAt(arrays(), view(), keys_.data(), stream);
+    lookAt(arrays(), view(), keys_.data(), refuses, stream);
     // where each system has one cell there is nothing to sort
     if (hasImages() && largest_ >= 2 * c_tile)
     {
@@ -199,7 +201,7 @@ template<class Real>
 void SystemsOnDevice<Real>::takeChangesAsCharges(cudaStream_t stream)
 {
     farfield::take(&q_, dq_.data(), dq_.size(), stream);
-    look(stream);
+    look(false, stream);
 }
 
 template<class Real>

@@ -94,7 +94,8 @@ private:
     void refuseErrors(cudaStream_t stream) const;
     void refuseContacts(const char* touches, bool potentials, cudaStream_t stream) const;
     //! Coordinates, sums of charges, and the order of particles.
-    void look(cudaStream_t stream);
+    //! \param[in] refuses  see lookAt()
+    void look(bool refuses, cudaStream_t stream);
     void sort(cudaStream_t stream);
 
     BatchOptions options_;
