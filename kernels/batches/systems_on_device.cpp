@@ -95,10 +95,12 @@ void SystemsOnDevice<Real>::refuseInput(cudaStream_t stream) const
     checkOffsets(onHost(offsets_.data(), offsets_.size(), stream).data(), count_);
     if (hasImages())
     {
-        checkBoxes(onHost(given_.data(), given_.size(), stream).data(), count_);
+        const auto boxes = onHost(given_.data(), given_.size(), stream);
+        checkBoxes(boxes.data(), count_);
+        // the host may round the other way
+        const int system = read_.data()->badInput;
+        throw boxNotLegal(system, boxes.data() + 9 * static_cast<size_t>(system));
     }
-    // the host may round the other way
-    throw inSystem(read_.data()->badInput, "has box vectors that span no volume.", "boxes");
 }
 
 template<class Real>

@@ -101,17 +101,21 @@ void checkBoxes(const double* boxes, int systems)
         {
             continue;
         }
-        std::string all;
-        for (int k = 0; k < 9; k++)
-        {
-            all += (k == 0 ? "" : k % 3 ? " " : "; ") + text(box[k]);
-        }
-        throw inSystem(
-                s,
-                "has the box vectors (" + all
-                        + ") nm, which must be finite, of 1e-6 to 1e8 nm, and span a volume.",
-                "boxes");
+        throw boxNotLegal(s, box);
     }
+}
+
+Error boxNotLegal(int system, const double* box)
+{
+    std::string all;
+    for (int k = 0; k < 9; k++)
+    {
+        all += (k == 0 ? "" : k % 3 ? " " : "; ") + text(box[k]);
+    }
+    return inSystem(system,
+                    "has the box vectors (" + all
+                            + ") nm, which must be finite, of 1e-6 to 1e8 nm, and span a volume.",
+                    "boxes");
 }
 
 void checkErrors(const double* errors, int systems)

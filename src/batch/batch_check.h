@@ -44,6 +44,8 @@ void checkBatchOptions(const BatchOptions& options);
 void checkOffsets(const int* offsets, int systems);
 //! \param[in] boxes  [systems][3][3]: finite, with a volume
 void checkBoxes(const double* boxes, int systems);
+//! What is thrown for the box of a system, of 9 numbers.
+Error boxNotLegal(int system, const double* box);
 //! \param[in] errors  [systems]: finite, not negative
 void checkErrors(const double* errors, int systems);
 //! A position of a particle of a system is not finite.
