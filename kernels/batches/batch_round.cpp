@@ -56,13 +56,12 @@ void BatchRound<Real>::refuseLength(const SystemsOnDevice<Real>& systems,
             system,
             [&]
             {
-                constexpr double c_pi = 3.14159265358979323846;
                 for (const double detour : { 1.0, c_detour })
                 {
                     const EwaldPlan plan = planFor(
                             options_, own.traits, own.error, detour, c_pairCostOfGpus<Real>);
                     checkImages(box, plan.cutoff, own.n);
-                    WaveColumns().find(2 * c_pi * box.inverse.transpose(), plan.waveCutoff);
+                    WaveColumns().find(2 * M_PI * box.inverse.transpose(), plan.waveCutoff);
                 }
             });
     // the host may round the other way

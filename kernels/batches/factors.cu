@@ -4,6 +4,8 @@
 /*! \file
  *  \brief Structure factors and weights of waves, see batch/wave_sums.h.
  */
+#include <cmath>
+
 #include "batches/batch_warp.cuh"
 #include "runtime/ordered_sums.h"
 
@@ -12,7 +14,6 @@ namespace farfield
 namespace
 {
 
-constexpr double c_pi = 3.14159265358979323846;
 
 template<class Real>
 __device__ __forceinline__ void sineAndCosine(Real turns, Real* sine, Real* cosine);
@@ -66,7 +67,7 @@ chargeOf(const BatchSums<Real>& sums, size_t particle, int channel, int set)
     }
     const Real q = sums.particles.q[at];
     return set == 0 ? q
-                    : static_cast<Real>(2 * c_pi * static_cast<double>(q)
+                    : static_cast<Real>(2 * M_PI * static_cast<double>(q)
                                         * sums.changes.fractions[3 * particle + set - 2]);
 }
 

@@ -4,6 +4,8 @@
 /*! \file
  *  \brief Fields of waves at the particles, and totals of systems.
  */
+#include <cmath>
+
 #include "batches/batch_warp.cuh"
 #include "runtime/ordered_sums.h"
 
@@ -12,7 +14,6 @@ namespace farfield
 namespace
 {
 
-constexpr double c_pi = 3.14159265358979323846;
 
 //! A potential of waves and its derivatives by fractional coordinates, over powers of 2 pi.
 template<class Real>
@@ -107,7 +108,7 @@ addEvaluation(const BatchSums<Real>& sums, const SystemSums& s, int i, int chann
     transform(s.inverse, gradient, turned);
     for (int d = 0; d < 3; d++)
     {
-        force[d] -= 2 * c_pi * q * turned[d];
+        force[d] -= 2 * M_PI * q * turned[d];
     }
     const double net =
             sums.particles.net[static_cast<size_t>(s.system) * sums.particles.channels + channel];
@@ -142,7 +143,7 @@ addTangent(const BatchSums<Real>& sums, const SystemSums& s, int i, int channel,
     double fraction[3], gradient[3], change[3];
     for (int d = 0; d < 3; d++)
     {
-        fraction[d] = 2 * c_pi * sums.changes.fractions[3 * particle + d];
+        fraction[d] = 2 * M_PI * sums.changes.fractions[3 * particle + d];
         gradient[d] = static_cast<double>(field.gradient[d]);
         change[d]   = static_cast<double>(other.gradient[d]);
     }
@@ -162,7 +163,7 @@ addTangent(const BatchSums<Real>& sums, const SystemSums& s, int i, int channel,
     transform(s.strain, own, strained);
     for (int d = 0; d < 3; d++)
     {
-        force[d] -= 2 * c_pi * (dq * own[d] + q * (moved[d] - strained[d]));
+        force[d] -= 2 * M_PI * (dq * own[d] + q * (moved[d] - strained[d]));
     }
     return potential - 2 * (s.self * dq + changeOfBackground(sums, s, channel));
 }

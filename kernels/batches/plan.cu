@@ -5,6 +5,7 @@
  *  \brief Plans of the sums of systems, a warp a system.
  */
 #include <cfloat>
+#include <cmath>
 #include <type_traits>
 
 #include <cub/block/block_scan.cuh>
@@ -20,7 +21,6 @@ namespace farfield
 namespace
 {
 
-constexpr double c_pi = 3.14159265358979323846;
 //! Threads of a block that looks at all systems.
 constexpr int c_listThreads = 512;
 
@@ -145,12 +145,12 @@ __device__ bool planPeriodic(const CompactBox& box,
     for (int k = 0; k < 9; k++)
     {
         s->inverse[k] = box.inverse[k];
-        s->waves[k]   = 2 * c_pi * box.inverse[3 * (k % 3) + k / 3];
+        s->waves[k]   = 2 * M_PI * box.inverse[3 * (k % 3) + k / 3];
     }
     const EwaldConstants constants = constantsOf(options, plan, box.volume);
     s->self                        = constants.self;
     s->background                  = constants.background;
-    s->scale                       = 4 * c_pi * options.coulombConstant / box.volume;
+    s->scale                       = 4 * M_PI * options.coulombConstant / box.volume;
     if (std::is_integral<typename PlaceOfImage<Real>::Type>::value)
     {
         // no difference of partners is too large an integer

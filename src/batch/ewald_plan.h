@@ -71,9 +71,8 @@ FARFIELD_HD EwaldPlan fastestPlan(const EwaldCase& system,
                                   double pairCost = c_pairCostOfCpus)
 {
     // pairs take N^2 4 pi / (3 V) (s / a)^3, waves N V (2 a s)^3 / (12 pi^2)
-    constexpr double c_pi = 3.14159265358979323846;
     const double equal =
-            pairCost * system.charged * 2 * c_pi * c_pi * c_pi / (system.volume * system.volume);
+            pairCost * system.charged * 2 * M_PI * M_PI * M_PI / (system.volume * system.volume);
     const double a = detour * std::pow(equal, 1.0 / 6);
     const double s = cutExponent(system, a);
     return { a, s / a, 2 * a * s };

@@ -13,7 +13,6 @@ namespace farfield
 namespace
 {
 
-constexpr double c_pi = 3.14159265358979323846;
 
 } // namespace
 
@@ -149,7 +148,7 @@ void EwaldSystem<Real>::addWaves(const EwaldPlan& plan, SystemResult<Real>* resu
     const int channels = options_.channels;
     waves_.build(box_, plan, options_.coulombConstant, f_.data(), system_.n);
     WaveTotals totals;
-    const Mat3 toForces = -2 * c_pi * box_.inverse;
+    const Mat3 toForces = -2 * M_PI * box_.inverse;
     for (int c = 0; c < channels; c++)
     {
         waves_.compute(system_.q + c, channels, result->wantsVirial, &totals);
@@ -177,7 +176,7 @@ void EwaldSystem<Real>::addWaveTangents(const EwaldPlan& plan, SystemResult<Real
 {
     const int channels = options_.channels;
     waves_.build(box_, plan, options_.coulombConstant, f_.data(), system_.n);
-    const Mat3 toGradient = 2 * c_pi * box_.inverse;
+    const Mat3 toGradient = 2 * M_PI * box_.inverse;
     double virial[6]      = {};
     for (int c = 0; c < channels; c++)
     {
@@ -189,7 +188,7 @@ void EwaldSystem<Real>::addWaveTangents(const EwaldPlan& plan, SystemResult<Real
         {
             const size_t at = static_cast<size_t>(i) * channels + c;
             const Vec3 fraction =
-                    2 * c_pi
+                    2 * M_PI
                     * Eigen::Map<const Vec3>(fractions_.data() + 3 * static_cast<size_t>(i));
             Vec3 gradient, tangent;
             Mat3 curvature;

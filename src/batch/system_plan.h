@@ -136,11 +136,10 @@ FARFIELD_HD EwaldConstants constantsOf(const BatchOptions& options,
                                        const EwaldPlan& plan,
                                        double volume)
 {
-    const double k        = options.coulombConstant;
-    constexpr double c_pi = 3.14159265358979323846;
-    const bool points     = options.smearing == 0;
-    return { points || !options.selfEnergy ? k * plan.splitting / std::sqrt(c_pi) : 0,
-             points ? k * c_pi / (2 * plan.splitting * plan.splitting * volume) : 0 };
+    const double k    = options.coulombConstant;
+    const bool points = options.smearing == 0;
+    return { points || !options.selfEnergy ? k * plan.splitting / std::sqrt(M_PI) : 0,
+             points ? k * M_PI / (2 * plan.splitting * plan.splitting * volume) : 0 };
 }
 
 /*! \brief The squared error of the force of a particle, (kJ/mol/nm)^2.

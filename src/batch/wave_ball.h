@@ -42,17 +42,16 @@ FARFIELD_HD WaveBall::WaveBall(const double* rows, double cutoff) :
               dotFromLeft(rows + 3, rows + 6) },
     perStep(1 / dotFromLeft(rows + 6, rows + 6)), square(cutoff * cutoff), waves(1)
 {
-    constexpr double c_pi = 3.14159265358979323846;
     double inverse[9];
     invert(rows, inverse);
     for (int axis = 0; axis < 3; axis++)
     {
-        const double vector[] = { 2 * c_pi * inverse[axis],
-                                  2 * c_pi * inverse[3 + axis],
-                                  2 * c_pi * inverse[6 + axis] };
+        const double vector[] = { 2 * M_PI * inverse[axis],
+                                  2 * M_PI * inverse[3 + axis],
+                                  2 * M_PI * inverse[6 + axis] };
         // more than an integer can have are too many waves, too
         const double along =
-                std::min(cutoff / (2 * c_pi) * std::sqrt(dotFromLeft(vector, vector)), 1e9);
+                std::min(cutoff / (2 * M_PI) * std::sqrt(dotFromLeft(vector, vector)), 1e9);
         const int last = static_cast<int>(along);
         waves *= 1.0 + last;
         if (axis < 2)

@@ -11,7 +11,6 @@ namespace farfield
 namespace
 {
 
-constexpr double c_pi = 3.14159265358979323846;
 
 //! 1 / 4a^2, nm^2.
 double inverseWidth(const EwaldPlan& plan)
@@ -28,9 +27,9 @@ void WaveSums<Real>::build(const ReducedBox& box,
                            const double* f,
                            int n)
 {
-    waves_     = 2 * c_pi * box.inverse.transpose();
+    waves_     = 2 * M_PI * box.inverse.transpose();
     plan_      = plan;
-    scale_     = 4 * c_pi * coulombConstant / box.volume;
+    scale_     = 4 * M_PI * coulombConstant / box.volume;
     particles_ = n;
     n_         = padded(n);
     columns_.find(waves_, plan.waveCutoff);
@@ -215,7 +214,7 @@ void WaveSums<Real>::computeTangent(const Real* q,
                   {
                       const auto charge = static_cast<double>(q[static_cast<size_t>(i) * step]);
                       return static_cast<Real>(
-                              2 * c_pi * charge
+                              2 * M_PI * charge
                               * direction.fractions[3 * static_cast<size_t>(i) + axis]);
                   });
     }

@@ -17,7 +17,7 @@
 namespace farfield
 {
 
-/*! \brief That part of leastPartOfPairForce(): what errors are relative to where forces cancel, kJ/mol/nm.
+/*! \brief What errors are relative to where forces cancel, kJ/mol/nm; see leastPartOfPairForce().
  *  \param[in] volume  nm^3 */
 double leastForce(const Options& options, int realSize, const ChargeSums& charges, double volume);
 

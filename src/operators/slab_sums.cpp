@@ -78,11 +78,10 @@ public:
             }
         }
         // mirror images double even fields, and cancel the others
-        for (int f = 0; f < fields() && (x.areMirrored || y.areMirrored); f++)
+        for (int f = 0; f < fields(); f++)
         {
-            const double sum =
+            out->col(f) *=
                     x.ofMirrored(harmonics_.isOdd(f, 0)) * y.ofMirrored(harmonics_.isOdd(f, 1));
-            out->col(f) *= sum;
         }
     }
 
