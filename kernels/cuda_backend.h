@@ -102,6 +102,7 @@ public:
         return !isCapturing(static_cast<cudaStream_t>(stream)) && ranks_->needsPlan();
     }
     bool isUntried() const override { return ranks_->isUntried(); }
+    void begin(void* stream) override { ranks_->begin(static_cast<cudaStream_t>(stream)); }
     bool sendRest() override { return ranks_->sendRest(); }
     SentPerEvaluation sentPerEvaluation() const override { return ranks_->sentPerEvaluation(); }
 

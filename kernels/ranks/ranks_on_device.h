@@ -94,11 +94,16 @@ public:
         {
             partition_->ranks().meet();
         }
+        begin(stream);
+        return ghosts_.exchange(x, toCells, &messages_, stream);
+    }
+    //! As Exchange::begin().
+    void begin(cudaStream_t stream)
+    {
         // what is recorded sends nothing, and hosts that pass messages hear of failures
         const bool isAwaited = !staged_ && !isCapturing(stream);
         stream_              = isAwaited ? stream : nullptr;
         messages_.expect(isAwaited ? c_exchanges : 0);
-        return ghosts_.exchange(x, toCells, &messages_, stream);
     }
     //! As SharedMultipoles::complete(). \param[in] isReplayed  by who records it, unseen from here
     Real* completeMultipoles(const Real* M, bool isReplayed, cudaStream_t stream)
@@ -108,8 +113,8 @@ public:
     }
     /*! \brief As Exchange::sendRest().
      *
-     *  Waits for the messages of the evaluation. They come to an end, as whoever comes to
-     *  exchangePositions() sends all that there are, here if not in its evaluation. */
+     *  Waits for the messages of the evaluation. They come to an end, as whoever begins it sends all
+     *  that there are, here if not in its evaluation. */
     bool sendRest() noexcept
     {
         partition_->forget();

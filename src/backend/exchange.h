@@ -54,6 +54,8 @@ public:
     virtual bool needsPlan(void* /*stream*/) { return false; }
     //! Whether no evaluation has been begun since the last plan; the same on all ranks.
     virtual bool isUntried() const { return false; }
+    //! An evaluation of the plan, in a stream: this rank owes others its messages from here on.
+    virtual void begin(void* /*stream*/) {}
     /*! \brief This rank gives up the evaluation at hand: it still sends what devices of others wait for.
      *
      *  A device that waits for a message cannot be told, nor can the host that waits for it. What is sent

@@ -54,12 +54,12 @@ namespace farfield
  *  Evaluations that are enqueued do not compare what ranks are given, but those that plan. An error in
  *  the first evaluation of a plan, as of memory, is one of all ranks, and so are all where messages pass
  *  through the hosts, and those of memory for operators that another box makes all build. Others in later
- *  ones are those of that rank alone. A rank that fails among its messages sends the rest. The others get
+ *  ones are those of that rank alone, which sends the messages that the others wait for. The others get
  *  forces that are not numbers, and wait() throws on them if they call it before they enqueue another
  *  evaluation: call setLocal() on all ranks then. The others may wait for ever, and have to be ended, if
- *  they have enqueued more evaluations; if the rank fails before its first message, as of a box that is
- *  wrong on it alone, or while it records a graph; if it fails after its last message; or if its GPU
- *  works no more.
+ *  they have enqueued more evaluations; if the box of the rank is not theirs, and one of them needs other
+ *  operators for it; if the rank fails while it records a graph, or after its last message; or if its
+ *  GPU works no more.
  *
  *  \param[in]     solver   with the device Gpu
  *  \param[in]     x        positions, nm, [n][3], any periodic image, device memory

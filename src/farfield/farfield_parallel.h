@@ -162,12 +162,12 @@ struct Traffic
  *  one rank is given is wrong, the same Error is thrown on all ranks, before anything is computed.
  *  Whatever one rank lacks in the course of a call, memory above all, is an Error on all ranks, too, and
  *  the next call goes on. So it is with evaluations on device arrays where messages pass through the
- *  hosts, and with the first one of a plan. In later ones only the rank that failed throws at once. If it
- *  fails among its messages it sends the rest, and wait() throws on the others if they call it before
- *  they enqueue another evaluation. Where operators that are built for another box find no memory all
- *  ranks throw. The others may wait for ever if they have enqueued more, if the rank fails before its
- *  first message of anything else, as of memory where a box changes so little that nothing is built, or
- *  of a box or request that is wrong on it alone, or after its last one, or if its GPU works no more.
+ *  hosts, and with the first one of a plan. In later ones only the rank that failed throws at once. It
+ *  sends the messages that the others wait for, and wait() throws on them if they call it before they
+ *  enqueue another evaluation. Where operators that are built for another box find no memory all ranks
+ *  throw. The others may wait for ever if they have enqueued more, if the rank has another box than they
+ *  and one of them needs other operators for it, if it fails after its last message, or if its GPU works
+ *  no more.
  *
  *  Positions and forces are those of the particles of this rank, and evaluate() returns the part of
  *  this rank: the sums over ranks are the totals of the system. Request::lambda has no meaning. Where

@@ -159,12 +159,16 @@ void DistributedSolver<Real>::Impl::enqueue(const Task<Real>& task)
 {
     GpuBackend<Real>& gpu = evaluator_->onDevice();
     const auto scope      = evaluator_->makeCurrent();
-    const Mat3 box        = checkedBox(task.box, options_.boundary);
-    checkRequest(task.request);
     checkLocal();
     checkNotFailed();
+    const auto checkedTask = [&]
+    {
+        checkRequest(task.request);
+        return checkedBox(task.box, options_.boundary);
+    };
     if (sums_.charged == 0)
     {
+        checkedTask();
         if (task.request.replaceForces)
         {
             gpu.clear(task.forces, own_.count(), task.stream);
@@ -175,25 +179,31 @@ void DistributedSolver<Real>::Impl::enqueue(const Task<Real>& task)
     {
         partition_.forget(); // on all ranks alike
     }
-    std::exception_ptr failure; // of operators for this box, which the others build, too
+    const bool doMeet = doHostsMeet();
+    std::exception_ptr failure; // where the others plan, and meet after it
     const auto lookFor = [&]
     {
-        gpu.await(task.stream);
         try
         {
+            const Mat3 box = checkedTask();
+            gpu.await(task.stream);
             return isPlanned() ? needOf(box) : Need::Plan;
         }
         catch (...)
         {
-            if (isPlanned())
+            if (!isPlanned())
             {
-                throw;
+                failure = std::current_exception();
+                return Need::Plan;
             }
-            failure = std::current_exception();
-            return Need::Plan;
+            if (!doMeet)
+            {
+                exchange_->begin(task.stream); // as the others do
+            }
+            throw;
         }
     };
-    const Need need = evaluating(doHostsMeet(), lookFor);
+    const Need need = evaluating(doMeet, lookFor);
     if (need != Need::Nothing)
     {
         // all ranks, which have the same box and system, and have forgotten the plan together

@@ -119,9 +119,20 @@ public:
         x_.put(x);
     }
     //! The same on device arrays, with energies, so that no evaluation is like the one before.
-    void enqueue()
+    void enqueue() { enqueue(box_.rows, request()); }
+    void enqueue(const double box[3][3], const Request& request)
     {
-        farfield::enqueue(solver_, x_.data(), box_.rows, f_.data(), request(), clock_.stream());
+        farfield::enqueue(solver_, x_.data(), box, f_.data(), request, clock_.stream());
+    }
+    //! The same with something that is wrong, if this rank is the one that fails.
+    void enqueueWrong(bool isBox)
+    {
+        const double none[3][3] = {};
+        Request wrong           = request();
+        wrong.gridOffset[0]     = isBox ? 0 : 2;
+        expectError(ErrorCode::InvalidArgument,
+                    { isBox ? "box vectors" : "grid offset" },
+                    [&] { enqueue(isBox ? none : box_.rows, wrong); });
     }
     void wait()
     {
@@ -295,6 +306,35 @@ TEST_F(DeviceRankFailures, InLaterEvaluationsOnDeviceArraysReachTheOthersByTheir
                     rank->wait();
                     expectLike(rank->onDevice(), right);
                 }
+            });
+}
+
+//! What is wrong on one rank alone is found before it sends anything.
+TEST_F(DeviceRankFailures, BeforeTheirMessagesReachTheOthersByTheirGpus)
+{
+    onFailingRanks(
+            [](FailingRank* rank, int which)
+            {
+                std::vector<float> right = rank->filled();
+                rank->evaluate(&right);
+                rank->enqueue();
+                rank->wait();
+                if (rank->isPoor())
+                {
+                    rank->enqueueWrong(which == 0);
+                }
+                else
+                {
+                    rank->enqueue();
+                    expectError(ErrorCode::DeviceFailure,
+                                { "Another rank has failed", "setLocal()" },
+                                [&] { rank->wait(); });
+                    EXPECT_TRUE(std::isnan(rank->onDevice().front()));
+                }
+                rank->tellLocal();
+                rank->enqueue();
+                rank->wait();
+                expectLike(rank->onDevice(), right);
             });
 }
 
