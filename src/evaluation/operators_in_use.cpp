@@ -74,6 +74,7 @@ void OperatorsInUse<Real>::setBox(const OperatorFrame& frame)
 template<class Real>
 void OperatorsInUse<Real>::setExclusionRange(double range)
 {
+    stand_                          = false;
     discretisation_->exclusionRange = range;
     backend_->setExclusionRange(range);
 }
@@ -81,6 +82,7 @@ void OperatorsInUse<Real>::setExclusionRange(double range)
 template<class Real>
 void OperatorsInUse<Real>::setFieldCap(double cap)
 {
+    stand_    = false;
     fieldCap_ = cap;
     backend_->setFieldCap(cap);
 }
