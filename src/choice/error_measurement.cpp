@@ -19,6 +19,21 @@
 namespace farfield
 {
 
+namespace
+{
+
+constexpr int c_manyPositions = 24; //!< of the grid
+
+//! Whether errors depend on where the grid lies, more than those of many independent particles.
+template<class Squares>
+bool isUneven(const Squares& squares)
+{
+    constexpr double c_even = 1.25;
+    return squares.most > c_even * squares.usual;
+}
+
+} // namespace
+
 template<class Real>
 double ErrorMeasurement<Real>::costOf(const Discretisation& d, const Occupancy& occupied) const
 {
@@ -82,15 +97,14 @@ ForceSpread<Real> ErrorMeasurement<Real>::measureSpread(const Places& places,
 template<class Real>
 int ErrorMeasurement<Real>::positionsToMeasure(const Places& places) const
 {
-    // few particles meet few of the places in a cell at one position of the grid, and those of
-    // a crystal meet the same ones
-    constexpr int c_samples = 12000, c_least = 6, c_most = 24;
+    // few particles meet few of the places in a cell at one position of the grid
+    constexpr int c_samples = 12000, c_least = 6;
     constexpr double c_timeOfFew = 4e7; //!< of all positions, ns
-    int most                     = c_most;
+    int most                     = c_manyPositions;
     if (!places.exact.empty())
     {
         const double affordable = c_timeOfFew / costOf(operators_->discretisation(), occupied_);
-        most = static_cast<int>(std::clamp<double>(affordable, c_most, places.mostPositions));
+        most = static_cast<int>(std::clamp<double>(affordable, most, places.mostPositions));
     }
     return static_cast<int>(std::clamp<long long>(
             c_samples / std::max(charges_->acting(), 1LL) + 1, c_least, most));
@@ -248,10 +262,18 @@ MeasuredError ErrorMeasurement<Real>::measureAt(const Places& places, const Mat3
     const long long count = isSum ? 0 : charges_->charged();
     const int positions   = isSum ? 2 : positionsToMeasure(places);
     // those that act are counted; ChargeSet::areFew() counts all, as for the sums over all pairs
-    const int corners              = static_cast<int>(std::min<long long>(
+    const int corners        = static_cast<int>(std::min<long long>(
             count, charges_->acting() <= c_fewParticles ? c_corners : c_fewCorners));
-    const ForceSpread<Real> spread = measureSpread(places, box, positions, corners);
-    const ForceScale scale(spread.mean(), *charges_, pairForce(box), leastForce(box));
+    ForceSpread<Real> spread = measureSpread(places, box, positions, corners);
+    const auto scaleNow      = [&]
+    { return ForceScale(spread.mean(), *charges_, pairForce(box), leastForce(box)); };
+    ForceScale scale = scaleNow();
+    // those of a crystal, or of copies of a small box, all meet the same places
+    if (positions < c_manyPositions && isUneven(spread.squares(scale.weights)))
+    {
+        spread = measureSpread(places, box, c_manyPositions, corners);
+        scale  = scaleNow();
+    }
     const Bias bias        = biasAt(places, box, spread, scale.weights);
     const auto errorBeyond = [&](const std::vector<double>& rounding)
     {

@@ -32,6 +32,7 @@ public:
     {
         double usual = 0; //!< mean square deviation of one evaluation from the exact forces
         double worst = 0; //!< the same of the evaluation that is farthest off
+        double most  = 0; //!< the same of those at positions that are spread evenly
     };
 
     /*! \param[in] forces  of each evaluation, [3 n]
@@ -93,6 +94,7 @@ public:
         {
             result.usual += k < count_ ? correction * deviations[k] / n : 0.0;
             result.worst = std::max(result.worst, correction * deviations[k]);
+            result.most  = k < count_ ? result.worst : result.most;
         }
         return result;
     }

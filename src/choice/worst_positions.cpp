@@ -29,6 +29,34 @@ std::array<double, 3> cornerAt(const Vec3& point, const Grid& leaf)
     return offset;
 }
 
+namespace
+{
+
+//! Box vectors, in multiples that lead from a cell to one that is far.
+std::vector<Vec3> shiftsBeyond(const Discretisation& d, const Mat3& box)
+{
+    const Mat3& toCells = d.leafGrid(box).inverseEdges();
+    const auto reach    = [&](int k)
+    {
+        const double cells = (box.row(k) * toCells).cwiseAbs().maxCoeff();
+        return isOpenAlong(d.boundary, k) ? 0 : static_cast<int>(std::ceil((d.ws + 1) / cells));
+    };
+    std::vector<Vec3> shifts;
+    for (int a = -reach(0); a <= reach(0); a++)
+    {
+        for (int b = -reach(1); b <= reach(1); b++)
+        {
+            for (int c = -reach(2); c <= reach(2); c++)
+            {
+                shifts.push_back((a * box.row(0) + b * box.row(1) + c * box.row(2)).transpose());
+            }
+        }
+    }
+    return shifts;
+}
+
+} // namespace
+
 template<class Real>
 std::vector<Vec3> pointsInMainPair(const ChargeSet<Real>& charges,
                                    const Real* x,
@@ -103,6 +131,8 @@ std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,
     //! How many pairs, and where between the two a cell ends.
     constexpr size_t c_pairs     = 4;
     constexpr double c_partsOf[] = { 1e-3, 1 - 1e-3 };
+    constexpr double c_beyond[]  = { -1e-3, 1 + 1e-3 };
+    const bool areVeryFew        = charges.count() <= 64; //!< whose images are looked at, too
     struct Pair
     {
         double error; //!< in some unit
@@ -129,36 +159,69 @@ std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,
     // errors of pairs that are farther apart are smaller than those that were found
     double farthest2 = std::numeric_limits<double>::infinity();
     std::vector<Pair> pairs; // those of the largest errors, in descending order
+    const auto productOf = [&](int i, int j)
+    { return std::abs(static_cast<double>(q[i]) * static_cast<double>(q[j])); };
+    const auto look = [&](int i, const Vec3& apart, double r2, double product)
+    {
+        if (!(r2 > near2) || r2 > farthest2
+            || (apart.transpose() * toCells).cwiseAbs().maxCoeff() <= d.ws)
+        {
+            return;
+        }
+        const double error = product * std::pow(r2, -decay);
+        const auto behind  = [&](const Pair& other) { return other.error < error; };
+        pairs.insert(std::find_if(pairs.begin(), pairs.end(), behind), { error, i, apart });
+        if (pairs.size() > c_pairs)
+        {
+            pairs.pop_back();
+            farthest2 = std::pow(largest * largest / pairs.back().error, 1 / decay);
+        }
+    };
     for (int i = 0; i < charges.count(); i++)
     {
         for (int j = 0; j < i; j++)
         {
-            const double product = std::abs(static_cast<double>(q[i]) * static_cast<double>(q[j]));
+            const double product = productOf(i, j);
             double dx[3]         = { 0, 0, 0 };
             const double r2      = product > 0 ? image.between(position(i), position(j), dx) : 0;
-            const Vec3 apart(dx[0], dx[1], dx[2]);
-            if (!(r2 > near2) || r2 > farthest2
-                || (apart.transpose() * toCells).cwiseAbs().maxCoeff() <= d.ws)
+            look(i, Vec3(dx[0], dx[1], dx[2]), r2, product);
+        }
+    }
+    if (pairs.empty() && areVeryFew)
+    {
+        // in boxes of few cells the nearest images are all near
+        for (const Vec3& shift : shiftsBeyond(d, box))
+        {
+            for (int i = 0; i < charges.count(); i++)
             {
-                continue;
-            }
-            const double error = product * std::pow(r2, -decay);
-            const auto behind  = [&](const Pair& other) { return other.error < error; };
-            pairs.insert(std::find_if(pairs.begin(), pairs.end(), behind), { error, i, apart });
-            if (pairs.size() > c_pairs)
-            {
-                pairs.pop_back();
-                farthest2 = std::pow(largest * largest / pairs.back().error, 1 / decay);
+                for (int j = 0; j <= i; j++)
+                {
+                    double dx[3] = { 0, 0, 0 };
+                    image.between(position(i), position(j), dx);
+                    const Vec3 apart = Vec3(dx[0], dx[1], dx[2]) + shift;
+                    look(i, apart, apart.squaredNorm(), productOf(i, j));
+                }
             }
         }
     }
+    // A cell ends at one of the two. Of few particles that may be another one in each dimension, and
+    // where the two are near each other cells end beyond them: one is in the corner of its cell then.
+    constexpr int c_combinations = 8;
+    const int step               = areVeryFew ? 1 : c_combinations - 1;
     std::vector<Vec3> points;
     for (const Pair& pair : pairs)
     {
-        const Real* r = position(pair.i);
-        for (const double part : c_partsOf)
+        const Real* r      = position(pair.i);
+        const Vec3 inCells = (pair.apart.transpose() * toCells).transpose();
+        for (int ends = 0; ends < c_combinations; ends += step)
         {
-            points.push_back(Vec3(r[0], r[1], r[2]) - part * pair.apart);
+            Vec3 back;
+            for (int k = 0; k < 3; k++)
+            {
+                const bool isNear = areVeryFew && std::abs(inCells[k]) <= d.ws;
+                back[k]           = (isNear ? c_beyond : c_partsOf)[ends >> k & 1] * inCells[k];
+            }
+            points.push_back(Vec3(r[0], r[1], r[2]) - leaf.edges().transpose() * back);
         }
     }
     return points;
