@@ -47,19 +47,20 @@ def test_forces_on_two_gpus_are_those_of_the_box_of_their_step(work):
     """Fewer steps than in the folder of the bug, whose run shows it at some moments only."""
     folder = BUGS / "shift-vectors-of-the-step"
     shutil.copy(folder / "topol.top", work)
-    box = ["-box", 8, 3, 3]
+    box = ["-box", 7.44824, 3.72412, 3.72412]  # whole copies, at rest
     environment.gmx()("solvate", "-cs", "spc216", *box, "-p", "topol.top", "-o", "conf.gro", folder=work)
     entries = {**mdp.read(folder / "grompp.mdp"), "nsteps": 200}
     simulation.grompp(work, "run", entries, "conf.gro", "topol.top").ok()
-    on_gpus = ["-nb", "gpu", "-bonded", "gpu", "-update", "gpu"]
+    on_gpus = ["-nb", "gpu", "-update", "gpu"]
     direct = {"GMX_ENABLE_DIRECT_GPU_COMM": "1"}
     simulation.mdrun(work, "run", on_gpus, ntmpi=2, variables=direct).ok()
     simulation.mdrun(work, "rerun", ["-s", "run.tpr", "-rerun", "run.trr", "-nb", "cpu"]).ok()
     frames, exact = (simulation.Run(work, name).frames for name in ("run", "rerun"))
     assert len(frames) == 201
-    # Coordinates of single precision; the box changes by 3e-4 in a step
+    # Single precision has 8e-7 on a CPU. The box changes by 4e-4 in a step: with that of the step before
+    # pairs across its border are some per cent off
     for ours, theirs in zip(frames, exact, strict=True):
-        assert simulation.force_error(ours.f, theirs.f) < 1e-4
+        assert simulation.force_error(ours.f, theirs.f) < 1e-5
 
 
 def test_an_error_before_the_first_step_ends_a_run_with_its_message(work):
@@ -68,7 +69,12 @@ def test_an_error_before_the_first_step_ends_a_run_with_its_message(work):
     shutil.copy(BUGS / bug / "awhinit.xvg", work)
     # mdrun -deffnm gives that file the name of the run
     prepare(work, "awhinit", bug, "conf.gro", flags=["-n", BUGS / bug / "index.ndx"]).ok()
-    done = simulation.mdrun(work, "awhinit", ["-nb", "gpu" if environment.on_gpu() else "cpu"])
+    done = simulation.mdrun(
+        work,
+        "awhinit",
+        ["-nb", "gpu" if environment.on_gpu() else "cpu"],
+        variables={"MALLOC_PERTURB_": "85"},  # no memory that happens to be zero
+    )
     assert done.status == 1
     message = "awhinit.xvg does not contain data for all coordinate values"
     assert message in " ".join(done.text.split())
