@@ -53,11 +53,13 @@ def test_a_membrane_that_overlaps_at_first_keeps_the_accuracy(work):
     start, errors = [], {}
     for name in ("soft", "stiffer", "stiff", "minimise", "heat", "compress"):
         stage = {**protein.COMMON, **protein.DYNAMICS, **membrane.STAGES[name]}
+        if "sc-alpha" in stage:  # lipids that are in each other come apart; FMM has no soft cores with charges
+            simulate(work, name, stage | mdp.STANDARD_PME, patch, warnings=1)
+            patch = replace(patch, conf=work / f"{name}.gro")
+            continue
         output = {f"nst{what}out": stage["nsteps"] for what in "xf"}
         run = simulate(work, name, stage | FMM | output, patch, warnings=1, grompp_flags=start, time_limit=3600)
         patch = replace(patch, conf=work / f"{name}.gro")
-        if name in ("soft", "stiffer", "stiff"):
-            continue
         start = ["-t", work / f"{name}.cpt"] if name != "minimise" else []
         rerun = stage | {"integrator": "md", "nsteps": 0, "tcoupl": "no", "pcoupl": "no", "gen-vel": "no"}
         rerun |= {"nstxout": 1, "nstfout": 1}
