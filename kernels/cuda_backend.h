@@ -102,7 +102,11 @@ public:
         return !isCapturing(static_cast<cudaStream_t>(stream)) && ranks_->needsPlan();
     }
     bool isUntried() const override { return ranks_->isUntried(); }
-    void begin(void* stream) override { ranks_->begin(static_cast<cudaStream_t>(stream)); }
+    void begin(void* stream) override
+    {
+        // what is not recorded goes where exchanges do, after those before
+        ranks_->begin(isRecording(stream) ? static_cast<cudaStream_t>(stream) : sorting());
+    }
     bool sendRest() override { return ranks_->sendRest(); }
     SentPerEvaluation sentPerEvaluation() const override { return ranks_->sentPerEvaluation(); }
 

@@ -24,14 +24,6 @@ namespace
 
 constexpr int c_manyPositions = 24; //!< of the grid
 
-//! Whether errors depend on where the grid lies, more than those of many independent particles.
-template<class Squares>
-bool isUneven(const Squares& squares)
-{
-    constexpr double c_even = 1.25;
-    return squares.most > c_even * squares.usual;
-}
-
 } // namespace
 
 template<class Real>
@@ -253,6 +245,7 @@ template<class Real>
 MeasuredError ErrorMeasurement<Real>::measureAt(const Places& places, const Mat3& box)
 {
     constexpr int c_corners = 8, c_fewCorners = 2;
+    constexpr double c_certain = 0.5; //!< part of the request: no position has twice as much
     if (charges_->charged() == 0)
     {
         return {};
@@ -262,18 +255,29 @@ MeasuredError ErrorMeasurement<Real>::measureAt(const Places& places, const Mat3
     const long long count = isSum ? 0 : charges_->charged();
     const int positions   = isSum ? 2 : positionsToMeasure(places);
     // those that act are counted; ChargeSet::areFew() counts all, as for the sums over all pairs
-    const int corners        = static_cast<int>(std::min<long long>(
+    const int corners = static_cast<int>(std::min<long long>(
             count, charges_->acting() <= c_fewParticles ? c_corners : c_fewCorners));
-    ForceSpread<Real> spread = measureSpread(places, box, positions, corners);
-    const auto scaleNow      = [&]
-    { return ForceScale(spread.mean(), *charges_, pairForce(box), leastForce(box)); };
-    ForceScale scale = scaleNow();
-    // those of a crystal, or of copies of a small box, all meet the same places
-    if (positions < c_manyPositions && isUneven(spread.squares(scale.weights)))
-    {
-        spread = measureSpread(places, box, c_manyPositions, corners);
-        scale  = scaleNow();
-    }
+    const auto at     = [&](int numPositions)
+    { return errorOf(measureSpread(places, box, numPositions, corners), places, box); };
+    const auto [measured, isUneven] = at(positions);
+    // Those of a crystal, or of copies of a small box, all meet the same places. Where few positions show
+    // that an error is just small enough, others may show that it is not.
+    const bool isDoubtful = isUneven && measured.worst <= options_.accuracy
+                            && measured.worst > c_certain * options_.accuracy;
+    return isDoubtful && !isSum && positions < c_manyPositions ? at(c_manyPositions).first
+                                                               : measured;
+}
+
+template<class Real>
+std::pair<MeasuredError, bool> ErrorMeasurement<Real>::errorOf(const ForceSpread<Real>& spread,
+                                                               const Places& places,
+                                                               const Mat3& box)
+{
+    //! More than those of many independent particles differ.
+    constexpr double c_even = 1.25;
+
+    const ForceScale scale(spread.mean(), *charges_, pairForce(box), leastForce(box));
+    const auto even        = spread.squares(scale.weights);
     const Bias bias        = biasAt(places, box, spread, scale.weights);
     const auto errorBeyond = [&](const std::vector<double>& rounding)
     {
@@ -287,18 +291,20 @@ MeasuredError ErrorMeasurement<Real>::measureAt(const Places& places, const Mat3
         // other positions may be worse than the worst of these: half as far again from the usual
         return std::make_pair(usual, worst + 0.5 * (worst - usual));
     };
-    const auto [usual, error] = errorBeyond({});
-    const double cell         = roundsInCells(options_.boundary)
-                                        ? operators_->discretisation().leafGrid(box).unit()
-                                        : 0;
-    return { usual,
-             error,
-             std::sqrt(scale.square / charges_->count()),
-             std::sqrt(scale.ofAll / charges_->count()),
-             error <= c_margin * options_.accuracy
-                     ? error
-                     : errorBeyond(roundingOfPositions(spread, cell)).second,
-             scale.field };
+    const auto [usual, error]   = errorBeyond({});
+    const double cell           = roundsInCells(options_.boundary)
+                                          ? operators_->discretisation().leafGrid(box).unit()
+                                          : 0;
+    const double beyondRounding = error <= c_margin * options_.accuracy
+                                          ? error
+                                          : errorBeyond(roundingOfPositions(spread, cell)).second;
+    return { { usual,
+               error,
+               std::sqrt(scale.square / charges_->count()),
+               std::sqrt(scale.ofAll / charges_->count()),
+               beyondRounding,
+               scale.field },
+             even.most > c_even * even.usual };
 }
 
 template<class Real>

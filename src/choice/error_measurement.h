@@ -7,6 +7,7 @@
 #ifndef FARFIELD_CHOICE_ERROR_MEASUREMENT_H
 #define FARFIELD_CHOICE_ERROR_MEASUREMENT_H
 
+#include <utility>
 #include <vector>
 
 #include "choice/force_scale.h"
@@ -84,6 +85,10 @@ private:
     std::vector<double> exactForces(const Real* x, const Mat3& box) const;
     //! measure() of these places alone.
     MeasuredError measureAt(const Places& places, const Mat3& box);
+    //! The error by forces at several positions of the grid. \returns it, and whether it depends much on them
+    std::pair<MeasuredError, bool> errorOf(const ForceSpread<Real>& spread,
+                                           const Places& places,
+                                           const Mat3& box);
     //! A force between neighbours that fill a room evenly, kJ/mol/nm. \param[in] room  rows, nm
     double pairForce(const Mat3& room) const;
     //! How much larger forces are than those in the room that the particles have.

@@ -32,21 +32,27 @@ std::array<double, 3> cornerAt(const Vec3& point, const Grid& leaf)
 namespace
 {
 
-//! Box vectors, in multiples that lead from a cell to one that is far.
+//! Multiples of box vectors that lead from a cell to those that are just far, and back.
 std::vector<Vec3> shiftsBeyond(const Discretisation& d, const Mat3& box)
 {
-    const Mat3& toCells = d.leafGrid(box).inverseEdges();
-    const auto reach    = [&](int k)
+    const IntMat& cells = d.leafCells;
+    Int3 reach;
+    for (int k = 2; k >= 0; k--)
     {
-        const double cells = (box.row(k) * toCells).cwiseAbs().maxCoeff();
-        return isOpenAlong(d.boundary, k) ? 0 : static_cast<int>(std::ceil((d.ws + 1) / cells));
-    };
-    std::vector<Vec3> shifts;
-    for (int a = -reach(0); a <= reach(0); a++)
-    {
-        for (int b = -reach(1); b <= reach(1); b++)
+        // rows below go along this axis, too
+        int across = d.ws + 1;
+        for (int row = k + 1; row < 3; row++)
         {
-            for (int c = -reach(2); c <= reach(2); c++)
+            across += reach[row] * std::abs(cells[row][k]);
+        }
+        reach[k] = isOpenAlong(d.boundary, k) ? 0 : (across + cells[k][k] - 1) / cells[k][k];
+    }
+    std::vector<Vec3> shifts;
+    for (int a = -reach[0]; a <= reach[0]; a++)
+    {
+        for (int b = -reach[1]; b <= reach[1]; b++)
+        {
+            for (int c = -reach[2]; c <= reach[2]; c++)
             {
                 shifts.push_back((a * box.row(0) + b * box.row(1) + c * box.row(2)).transpose());
             }
@@ -131,7 +137,7 @@ std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,
     //! How many pairs, and where between the two a cell ends.
     constexpr size_t c_pairs     = 4;
     constexpr double c_partsOf[] = { 1e-3, 1 - 1e-3 };
-    constexpr double c_beyond[]  = { -1e-3, 1 + 1e-3 };
+    constexpr double c_beyond    = 1e-3;                  //!< cells
     const bool areVeryFew        = charges.count() <= 64; //!< whose images are looked at, too
     struct Pair
     {
@@ -161,8 +167,9 @@ std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,
     std::vector<Pair> pairs; // those of the largest errors, in descending order
     const auto productOf = [&](int i, int j)
     { return std::abs(static_cast<double>(q[i]) * static_cast<double>(q[j])); };
-    const auto look = [&](int i, const Vec3& apart, double r2, double product)
+    const auto look = [&](int i, const Vec3& apart, double product)
     {
+        const double r2 = apart.squaredNorm();
         if (!(r2 > near2) || r2 > farthest2
             || (apart.transpose() * toCells).cwiseAbs().maxCoeff() <= d.ws)
         {
@@ -177,29 +184,21 @@ std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,
             farthest2 = std::pow(largest * largest / pairs.back().error, 1 / decay);
         }
     };
+    // of very few in boxes of few cells all nearest images may be near
+    const std::vector<Vec3> shifts =
+            areVeryFew ? shiftsBeyond(d, box) : std::vector<Vec3>{ Vec3::Zero() };
     for (int i = 0; i < charges.count(); i++)
     {
         for (int j = 0; j < i; j++)
         {
             const double product = productOf(i, j);
-            double dx[3]         = { 0, 0, 0 };
-            const double r2      = product > 0 ? image.between(position(i), position(j), dx) : 0;
-            look(i, Vec3(dx[0], dx[1], dx[2]), r2, product);
-        }
-    }
-    if (pairs.empty() && areVeryFew)
-    {
-        // in boxes of few cells the nearest images are all near
-        for (const Vec3& shift : shiftsBeyond(d, box))
-        {
-            for (int i = 0; i < charges.count(); i++)
+            if (product > 0)
             {
-                for (int j = 0; j <= i; j++)
+                double dx[3];
+                image.between(position(i), position(j), dx);
+                for (const Vec3& shift : shifts)
                 {
-                    double dx[3] = { 0, 0, 0 };
-                    image.between(position(i), position(j), dx);
-                    const Vec3 apart = Vec3(dx[0], dx[1], dx[2]) + shift;
-                    look(i, apart, apart.squaredNorm(), productOf(i, j));
+                    look(i, Vec3(dx[0], dx[1], dx[2]) + shift, product);
                 }
             }
         }
@@ -218,8 +217,12 @@ std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,
             Vec3 back;
             for (int k = 0; k < 3; k++)
             {
-                const bool isNear = areVeryFew && std::abs(inCells[k]) <= d.ws;
-                back[k]           = (isNear ? c_beyond : c_partsOf)[ends >> k & 1] * inCells[k];
+                const int end        = ends >> k & 1;
+                const bool isBeyond  = areVeryFew && std::abs(inCells[k]) <= d.ws;
+                const double between = c_partsOf[end] * inCells[k];
+                const double beyond =
+                        end * inCells[k] + (2 * end - 1) * std::copysign(c_beyond, inCells[k]);
+                back[k] = isBeyond ? beyond : between;
             }
             points.push_back(Vec3(r[0], r[1], r[2]) - leaf.edges().transpose() * back);
         }

@@ -56,10 +56,11 @@ namespace farfield
  *  through the hosts, and those of memory for operators that another box makes all build. Others in later
  *  ones are those of that rank alone, which sends the messages that the others wait for. The others get
  *  forces that are not numbers, and wait() throws on them if they call it before they enqueue another
- *  evaluation: call setLocal() on all ranks then. The others may wait for ever, and have to be ended, if
- *  they have enqueued more evaluations; if the box of the rank is not theirs, and one of them needs other
- *  operators for it; if the rank fails while it records a graph, or after its last message; or if its
- *  GPU works no more.
+ *  evaluation: call setLocal() on all ranks then, also where an argument was wrong on all of them. The
+ *  others may wait for ever, and have to be ended, if they have enqueued more evaluations; if the box of
+ *  the rank is not theirs, and one of them needs other operators for it; if the rank fails as the work
+ *  before its first message is put into streams or a graph is recorded, or after its last message; or if
+ *  its GPU works no more.
  *
  *  \param[in]     solver   with the device Gpu
  *  \param[in]     x        positions, nm, [n][3], any periodic image, device memory

@@ -165,9 +165,7 @@ struct Traffic
  *  hosts, and with the first one of a plan. In later ones only the rank that failed throws at once. It
  *  sends the messages that the others wait for, and wait() throws on them if they call it before they
  *  enqueue another evaluation. Where operators that are built for another box find no memory all ranks
- *  throw. The others may wait for ever if they have enqueued more, if the rank has another box than they
- *  and one of them needs other operators for it, if it fails after its last message, or if its GPU works
- *  no more.
+ *  throw. The others may wait for ever in cases that enqueue() names.
  *
  *  Positions and forces are those of the particles of this rank, and evaluate() returns the part of
  *  this rank: the sums over ranks are the totals of the system. Request::lambda has no meaning. Where

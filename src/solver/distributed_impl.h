@@ -111,6 +111,10 @@ private:
     /*! \brief Checks what all ranks have been given, and makes operators and exchanges ready for it.
      *  \param[in] positions  called if cells have to be chosen */
     void makeReady(const Task<Real>& task, const Positions& positions);
+    //! The same of all ranks together, where one may have failed before.
+    void makeReadyTogether(const Task<Real>& task,
+                           const Positions& positions,
+                           const std::exception_ptr& failure);
     /*! \brief Whether the fields of the last evaluation are about as strong as when the error was
      *         measured; the same on all ranks.
      *  \param[in] cappedFields  Backend::cappedFields() of each rank */

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 
 #include "base/hash.h"
 #include "cells/position_error.h"
@@ -161,14 +162,13 @@ void DistributedSolver<Real>::Impl::enqueue(const Task<Real>& task)
     const auto scope      = evaluator_->makeCurrent();
     checkLocal();
     checkNotFailed();
-    const auto checkedTask = [&]
+    if (sums_.charged == 0 || gpu.isRecording(task.stream))
     {
+        checkedBox(task.box, options_.boundary);
         checkRequest(task.request);
-        return checkedBox(task.box, options_.boundary);
-    };
+    }
     if (sums_.charged == 0)
     {
-        checkedTask();
         if (task.request.replaceForces)
         {
             gpu.clear(task.forces, own_.count(), task.stream);
@@ -183,25 +183,35 @@ void DistributedSolver<Real>::Impl::enqueue(const Task<Real>& task)
     std::exception_ptr failure; // where the others plan, and meet after it
     const auto lookFor = [&]
     {
-        try
+        Need need      = isPlanned() ? Need::Nothing : Need::Plan;
+        const auto see = [&](const auto& work)
         {
-            const Mat3 box = checkedTask();
-            gpu.await(task.stream);
-            return isPlanned() ? needOf(box) : Need::Plan;
-        }
-        catch (...)
-        {
-            if (!isPlanned())
+            try
             {
-                failure = std::current_exception();
-                return Need::Plan;
+                work();
             }
+            catch (...)
+            {
+                failure = failure ? failure : std::current_exception();
+            }
+        };
+        std::optional<Mat3> box;
+        see([&] { box = checkedBox(task.box, options_.boundary); });
+        see([&] { checkRequest(task.request); });
+        see([&] { gpu.await(task.stream); });
+        if (box && isPlanned())
+        {
+            see([&] { need = needOf(*box); }); // of the others, too, whatever else is wrong here
+        }
+        if (failure && isPlanned() && need == Need::Nothing)
+        {
             if (!doMeet)
             {
                 exchange_->begin(task.stream); // as the others do
             }
-            throw;
+            std::rethrow_exception(failure);
         }
+        return failure ? Need::Plan : need;
     };
     const Need need = evaluating(doMeet, lookFor);
     if (need != Need::Nothing)
@@ -213,15 +223,7 @@ void DistributedSolver<Real>::Impl::enqueue(const Task<Real>& task)
             onHost = gpu.onHost(task.x, own_.count(), task.stream);
             return static_cast<const Real*>(onHost.data());
         };
-        together(
-                [&]
-                {
-                    if (failure)
-                    {
-                        std::rethrow_exception(failure);
-                    }
-                    makeReady(task, positions);
-                });
+        makeReadyTogether(task, positions, failure);
     }
     evaluating(doHostsMeet(), [&] { evaluator_->pipeline().enqueue(task); });
     countTraffic(ranks_.messages(), ranks_.bytes());
@@ -244,21 +246,8 @@ bool DistributedSolver<Real>::Impl::mustRecordAgain() const
 template<class Real>
 void DistributedSolver<Real>::Impl::prepare(const Real* x, const double box[3][3])
 {
-    try
-    {
-        together(
-                [&]
-                {
-                    const auto scope = evaluator_->makeCurrent();
-                    makeReady({ x, box, nullptr, nullptr, {} }, [x] { return x; });
-                });
-    }
-    catch (...)
-    {
-        // All throw. On one of them operators may be missing that the plan is for.
-        partition_.forget();
-        throw;
-    }
+    makeReadyTogether(
+            { x, box, nullptr, nullptr, {} }, [x] { return x; }, nullptr);
 }
 
 template<class Real>
@@ -272,6 +261,7 @@ void DistributedSolver<Real>::Impl::restore(const std::vector<double>& state)
                         answersOf(&ranks_, [&] { return hashOf(state); }),
                         [](std::uint64_t hash) { return hash; },
                         "state");
+                partition_.forget(); // one that fails may have the operators that it had
                 agree(&ranks_,
                       [&]
                       {
@@ -288,7 +278,6 @@ void DistributedSolver<Real>::Impl::restore(const std::vector<double>& state)
                           }
                           chosen_.restore(saved);
                       });
-                partition_.forget();
             });
 }
 
@@ -473,6 +462,32 @@ void DistributedSolver<Real>::Impl::makeReady(const Task<Real>& task, const Posi
     if (need != Need::Nothing)
     {
         evaluator_->times().add(Stage::Sort, [&] { plan(); });
+    }
+}
+
+template<class Real>
+void DistributedSolver<Real>::Impl::makeReadyTogether(const Task<Real>& task,
+                                                      const Positions& positions,
+                                                      const std::exception_ptr& failure)
+{
+    try
+    {
+        together(
+                [&]
+                {
+                    if (failure)
+                    {
+                        std::rethrow_exception(failure);
+                    }
+                    const auto scope = evaluator_->makeCurrent();
+                    makeReady(task, positions);
+                });
+    }
+    catch (...)
+    {
+        // All throw. On one of them operators may be missing that the plan is for.
+        partition_.forget();
+        throw;
     }
 }
 

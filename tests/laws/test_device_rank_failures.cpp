@@ -124,7 +124,9 @@ public:
     {
         farfield::enqueue(solver_, x_.data(), box, f_.data(), request, clock_.stream());
     }
-    //! The same with something that is wrong, if this rank is the one that fails.
+    //! From here on the box is another one, for which operators are built anew.
+    void shear() { box_.rows[1][0] = 0.1; }
+    //! With something that is wrong.
     void enqueueWrong(bool isBox)
     {
         const double none[3][3] = {};
@@ -335,6 +337,34 @@ TEST_F(DeviceRankFailures, BeforeTheirMessagesReachTheOthersByTheirGpus)
                 rank->enqueue();
                 rank->wait();
                 expectLike(rank->onDevice(), right);
+            });
+}
+
+//! There all build operators and meet after it: it is an error of all, whatever the others did.
+TEST_F(DeviceRankFailures, WhereTheBoxNeedsOtherOperatorsAreErrorsOfAll)
+{
+    onFailingRanks(
+            [](FailingRank* rank, int /*exchange*/)
+            {
+                rank->enqueue();
+                rank->wait();
+                rank->shear();
+                if (rank->isPoor())
+                {
+                    rank->enqueueWrong(false);
+                }
+                else
+                {
+                    expectError(ErrorCode::InvalidArgument,
+                                { "grid offset" },
+                                [&] { rank->enqueue(); });
+                }
+                rank->enqueue();
+                rank->wait();
+                for (const float component : rank->onDevice())
+                {
+                    EXPECT_TRUE(std::isfinite(component));
+                }
             });
 }
 
