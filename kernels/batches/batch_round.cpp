@@ -134,7 +134,7 @@ void BatchRound<Real>::launch(const BatchSums<Real>& sums,
                  hasImages,
                  blocksOf(OfTargets),
                  counts[OfTargets],
-                 scaledErfc<Real>(),
+                 c_scaledErfc<Real>,
                  stream);
     }
     if (hasImages)

@@ -18,11 +18,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 
+#include "base/simd_functions-inl.h"
 #include "batch/batch_kernels.h"
-#include "batch/scaled_erfc.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace farfield
@@ -30,28 +29,21 @@ namespace farfield
 namespace HWY_NAMESPACE
 {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-template<class Real>
-using BatchTag = hn::ScalableTag<Real>;
-template<class Real>
-using BatchVec = hn::Vec<BatchTag<Real>>;
-
-HWY_INLINE BatchVec<float> differences(std::int32_t a, const std::int32_t* b)
+HWY_INLINE Vec<float> differences(std::int32_t a, const std::int32_t* b)
 {
-    const hn::RebindToSigned<BatchTag<float>> d;
-    return hn::ConvertTo(BatchTag<float>(), hn::Sub(hn::Set(d, a), hn::LoadU(d, b)));
+    const hn::RebindToSigned<Tag<float>> d;
+    return hn::ConvertTo(Tag<float>(), hn::Sub(hn::Set(d, a), hn::LoadU(d, b)));
 }
 template<class Real>
-HWY_INLINE BatchVec<Real> differences(Real a, const Real* b)
+HWY_INLINE Vec<Real> differences(Real a, const Real* b)
 {
-    const BatchTag<Real> d;
+    const Tag<Real> d;
     return hn::Sub(hn::Set(d, a), hn::LoadU(d, b));
 }
 
-HWY_INLINE BatchVec<float> inverseRoot(BatchVec<float> square)
+HWY_INLINE Vec<float> inverseRoot(Vec<float> square)
 {
-    const BatchTag<float> d;
+    const Tag<float> d;
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
     // an estimate of 12 bits and a step of Newton's method
     const auto y    = hn::ApproximateReciprocalSqrt(square);
@@ -61,22 +53,22 @@ HWY_INLINE BatchVec<float> inverseRoot(BatchVec<float> square)
     return hn::Div(hn::Set(d, 1.0F), hn::Sqrt(square));
 #endif
 }
-HWY_INLINE BatchVec<double> inverseRoot(BatchVec<double> square)
+HWY_INLINE Vec<double> inverseRoot(Vec<double> square)
 {
-    return hn::Div(hn::Set(BatchTag<double>(), 1.0), hn::Sqrt(square));
+    return hn::Div(hn::Set(Tag<double>(), 1.0), hn::Sqrt(square));
 }
 
 //! Stores the lanes of a mask one after the other; there is room for a vector.
 template<class M>
-HWY_INLINE void storeLanes(BatchVec<float> v, M lanes, float* to)
+HWY_INLINE void storeLanes(Vec<float> v, M lanes, float* to)
 {
     // faster than a store of parts of a vector, unlike with double
-    hn::StoreU(hn::Compress(v, lanes), BatchTag<float>(), to);
+    hn::StoreU(hn::Compress(v, lanes), Tag<float>(), to);
 }
 template<class M>
-HWY_INLINE void storeLanes(BatchVec<double> v, M lanes, double* to)
+HWY_INLINE void storeLanes(Vec<double> v, M lanes, double* to)
 {
-    hn::CompressStore(v, lanes, BatchTag<double>(), to);
+    hn::CompressStore(v, lanes, Tag<double>(), to);
 }
 
 //! Puts the pairs of a target within the cut-off into the buffers. \returns their number
@@ -87,8 +79,8 @@ HWY_INLINE int gatherPairs(const PairTask<Real, Place>& task,
                            int rowCount,
                            PairBuffers<Real>* b)
 {
-    const BatchTag<Real> d;
-    const int L           = static_cast<int>(hn::Lanes(d));
+    const Tag<Real> d;
+    const int L           = lanesOf<Real>();
     const auto cutoff     = hn::Set(d, task.squareCutoff);
     const Place *const sx = task.x, *const sy = task.y, *const sz = task.z;
     Real *const toX = b->dx.data(), *const toY = b->dy.data(), *const toZ = b->dz.data();
@@ -145,11 +137,10 @@ HWY_INLINE int gatherPairs(const PairTask<Real, Place>& task,
 template<bool Screened, bool Third, class Real>
 HWY_INLINE Real pairFunctions(Real unit, Real splitting, int count, PairBuffers<Real>* b)
 {
-    const BatchTag<Real> d;
-    const int L                      = static_cast<int>(hn::Lanes(d));
-    const ScaledErfc<Real>& constant = scaledErfc<Real>();
-    const auto toNm                  = hn::Set(d, unit * unit);
-    const auto a                     = hn::Set(d, splitting);
+    const Tag<Real> d;
+    const int L     = lanesOf<Real>();
+    const auto toNm = hn::Set(d, unit * unit);
+    const auto a    = hn::Set(d, splitting);
     const auto slopeAtRoot =
             hn::Set(d, static_cast<Real>(1.1283791670955126) * splitting); // 2 / pi^(1/2)
     const auto doubleSquare = hn::Set(d, 2 * splitting * splitting);
@@ -169,18 +160,10 @@ HWY_INLINE Real pairFunctions(Real unit, Real splitting, int count, PairBuffers<
         if (Screened)
         {
             const auto x = hn::Mul(a, hn::Mul(square, inverse));
-            const auto e = hn::Exp(d, hn::Neg(hn::Mul(x, x)));
-            const auto s = hn::Sub(
-                    hn::Set(d, constant.alpha),
-                    hn::Div(hn::Set(d, constant.beta), hn::Add(x, hn::Set(d, constant.middle))));
-            auto p = hn::Set(d, constant.coefficients[ScaledErfc<Real>::c_degree]);
-            for (int k = ScaledErfc<Real>::c_degree - 1; k >= 0; k--)
-            {
-                p = hn::MulAdd(p, s, hn::Set(d, constant.coefficients[k]));
-            }
-            value = hn::Mul(hn::Mul(e, p), inverse);
-            slope = hn::Mul(hn::MulAdd(slopeAtRoot, e, value), inverseSquare);
-            third = hn::Mul(
+            const auto e = decay<Real>(hn::Mul(x, x));
+            value        = hn::Mul(hn::Mul(e, scaledErfc<Real>(x)), inverse);
+            slope        = hn::Mul(hn::MulAdd(slopeAtRoot, e, value), inverseSquare);
+            third        = hn::Mul(
                     hn::MulAdd(hn::Mul(doubleSquare, slopeAtRoot), e, hn::Mul(three, slope)),
                     inverseSquare);
         }
@@ -205,9 +188,9 @@ HWY_INLINE Real pairFunctions(const PairTask<Real, Place>& task, int count, Pair
 template<class Real>
 HWY_INLINE double product(const Real* u, const Real* v, int count)
 {
-    const BatchTag<Real> d;
+    const Tag<Real> d;
     auto sum = hn::Zero(d);
-    for (int j = 0; j < count; j += static_cast<int>(hn::Lanes(d)))
+    for (int j = 0; j < count; j += lanesOf<Real>())
     {
         sum = hn::MulAdd(hn::Load(d, u + j), hn::Load(d, v + j), sum);
     }
@@ -222,8 +205,8 @@ PairSums<Real> pairsOf(const PairTask<Real, Place>& task,
                        PairBuffers<Real>* b,
                        double* potentials)
 {
-    const BatchTag<Real> d;
-    const int L         = static_cast<int>(hn::Lanes(d));
+    const Tag<Real> d;
+    const int L         = lanesOf<Real>();
     const int count     = gatherPairs(task, target, rows, rowCount, b);
     PairSums<Real> sums = {};
     sums.nearest        = pairFunctions<false>(task, count, b);
@@ -281,8 +264,8 @@ PairSums<Real> tangentsOf(const PairTask<Real, Place>& task,
                           PairBuffers<Real>* b,
                           double* potentials)
 {
-    const BatchTag<Real> d;
-    using V             = BatchVec<Real>;
+    const Tag<Real> d;
+    using V             = Vec<Real>;
     const int channels  = task.channels;
     const int count     = gatherPairs(task, target, rows, rowCount, b);
     PairSums<Real> sums = {};
@@ -294,7 +277,7 @@ PairSums<Real> tangentsOf(const PairTask<Real, Place>& task,
     const auto unit          = hn::Set(d, task.unit);
     const V zero             = hn::Zero(d);
     V force[3] = { zero, zero, zero }, virial[6] = { zero, zero, zero, zero, zero, zero };
-    for (int j = 0; j < count; j += static_cast<int>(hn::Lanes(d)))
+    for (int j = 0; j < count; j += lanesOf<Real>())
     {
         V r[3], dr[3], along = zero, weight = zero, dWeight = zero;
         for (int k = 0; k < 3; k++)

@@ -27,9 +27,9 @@ namespace HWY_NAMESPACE
 template<class Real>
 void phasesAlong(const Real* f, int n, int range, Real* phases)
 {
-    const BatchTag<Real> d;
+    const Tag<Real> d;
     const auto turn = hn::Set(d, static_cast<Real>(6.283185307179586));
-    for (int i = 0; i < n; i += static_cast<int>(hn::Lanes(d)))
+    for (int i = 0; i < n; i += lanesOf<Real>())
     {
         const auto angle = hn::Mul(turn, hn::Load(d, f + i));
         const auto c1 = hn::Cos(d, angle), s1 = hn::Sin(d, angle);
@@ -64,11 +64,10 @@ HWY_INLINE V pairOfSums(V a, V b)
     return hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
 }
 //! Sums over blocks of 16 bytes: of two vectors each, then of four.
-HWY_INLINE void
-sumsOfLanes(BatchVec<float> a, BatchVec<float> b, BatchVec<float> c, BatchVec<float> e, float* sums)
+HWY_INLINE void sumsOfLanes(Vec<float> a, Vec<float> b, Vec<float> c, Vec<float> e, float* sums)
 {
-    const BatchTag<float> d;
-    const hn::RepartitionToWide<BatchTag<float>> wide;
+    const Tag<float> d;
+    const hn::RepartitionToWide<Tag<float>> wide;
     const auto ab    = hn::BitCast(wide, pairOfSums(a, b));
     const auto ce    = hn::BitCast(wide, pairOfSums(c, e));
     const auto lower = hn::BitCast(d, hn::InterleaveLower(wide, ab, ce));
@@ -87,13 +86,10 @@ sumsOfLanes(BatchVec<float> a, BatchVec<float> b, BatchVec<float> c, BatchVec<fl
         }
     }
 }
-HWY_INLINE void sumsOfLanes(BatchVec<double> a,
-                            BatchVec<double> b,
-                            BatchVec<double> c,
-                            BatchVec<double> e,
-                            double* sums)
+HWY_INLINE void
+sumsOfLanes(Vec<double> a, Vec<double> b, Vec<double> c, Vec<double> e, double* sums)
 {
-    const BatchTag<double> d;
+    const Tag<double> d;
     HWY_ALIGN double lanes[2][HWY_MAX_BYTES / sizeof(double)];
     hn::Store(pairOfSums(a, b), d, lanes[0]);
     hn::Store(pairOfSums(c, e), d, lanes[1]);
@@ -115,8 +111,8 @@ HWY_INLINE void sumsOfLanes(BatchVec<double> a,
 template<int Waves, class Real>
 HWY_INLINE void sumWaves(const Real* along, const Real* products, int n, Real* sums)
 {
-    const BatchTag<Real> d;
-    BatchVec<Real> cosines[Waves][4], sines[Waves][4];
+    const Tag<Real> d;
+    Vec<Real> cosines[Waves][4], sines[Waves][4];
     for (int w = 0; w < Waves; w++)
     {
         for (int k = 0; k < 4; k++)
@@ -124,9 +120,9 @@ HWY_INLINE void sumWaves(const Real* along, const Real* products, int n, Real* s
             cosines[w][k] = sines[w][k] = hn::Zero(d);
         }
     }
-    for (int i = 0; i < n; i += static_cast<int>(hn::Lanes(d)))
+    for (int i = 0; i < n; i += lanesOf<Real>())
     {
-        BatchVec<Real> p[4];
+        Vec<Real> p[4];
         for (int k = 0; k < 4; k++)
         {
             p[k] = hn::Load(d, products + k * n + i);
@@ -158,8 +154,8 @@ void structureFactors(const PhaseTable<Real>& phases,
                       Real* products,
                       Real* sums)
 {
-    const BatchTag<Real> d;
-    const int L = static_cast<int>(hn::Lanes(d));
+    const Tag<Real> d;
+    const int L = lanesOf<Real>();
     const int n = phases.n;
     // as many sums as registers hold
     constexpr int c_waves = HWY_TARGET <= HWY_AVX3 ? 2 : 1;
@@ -214,9 +210,9 @@ void waveFields(const PhaseTable<Real>& phases,
                 const Real* weights,
                 const WaveFields<Real>& fields)
 {
-    const BatchTag<Real> d;
+    const Tag<Real> d;
     const int n = phases.n;
-    for (int i = 0; i < n; i += static_cast<int>(hn::Lanes(d)))
+    for (int i = 0; i < n; i += lanesOf<Real>())
     {
         auto potential = hn::Zero(d), gx = hn::Zero(d), gy = hn::Zero(d), gz = hn::Zero(d);
         auto xx = hn::Zero(d), yy = hn::Zero(d), zz = hn::Zero(d);
@@ -227,7 +223,7 @@ void waveFields(const PhaseTable<Real>& phases,
             const Real* const atX = phases.axis[0] + static_cast<size_t>(w.h) * 2 * n + i;
             const Real* const atY = phases.axis[1] + static_cast<size_t>(w.k) * 2 * n + i;
             // sums along the third axis, and their derivatives
-            BatchVec<Real> t[4], u[4], z[4];
+            Vec<Real> t[4], u[4], z[4];
             for (int k = 0; k < 4; k++)
             {
                 t[k] = u[k] = z[k] = hn::Zero(d);

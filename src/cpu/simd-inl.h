@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief Vectors of the instruction set at hand.
+ *  \brief Sums of vectors of the instruction set at hand.
  *
  *  Compiled once per instruction set, see cpu_kernels.cpp.
  */
@@ -17,6 +17,7 @@
 
 #include "farfield/options.h"
 
+#include "base/simd_functions-inl.h"
 #include "cpu/cpu_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,20 +26,7 @@ namespace farfield
 namespace HWY_NAMESPACE
 {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-template<class Real>
-using Tag = hn::ScalableTag<Real>;
-template<class Real>
-using Vec = hn::Vec<Tag<Real>>;
-
 constexpr int c_maxCoefficients = coefficientCount(c_maxOrder);
-
-template<class Real>
-int lanesOf()
-{
-    return static_cast<int>(hn::Lanes(Tag<Real>()));
-}
 
 //! Sum of outer products of positions and forces, for virials.
 template<class Real>

@@ -198,6 +198,14 @@ private:
 
 class OutOfDeviceMemoryOfOneRank : public ::testing::TestWithParam<RankKind>
 {
+protected:
+    void SetUp() override
+    {
+        if (const std::string why = whyUnavailable(Device::Gpu); !why.empty())
+        {
+            GTEST_SKIP() << why;
+        }
+    }
 };
 
 /*! \brief One of two ranks lacks memory for its k-th allocation in an evaluation: both throw, or neither does,
@@ -269,10 +277,6 @@ int expectErrorsOfBoth(RankKind kind, const std::function<void(HalfOnDevice*)>& 
 //! In the first evaluation of a plan.
 TEST_P(OutOfDeviceMemoryOfOneRank, IsAnErrorOfBoth)
 {
-    if (const std::string why = whyUnavailable(Device::Gpu); !why.empty())
-    {
-        GTEST_SKIP() << why;
-    }
     // A plan makes all room in the memory of the device. Evaluations on host arrays copy positions to
     // room of their own. On device arrays only page-locked room for messages is new.
     const int failures = expectErrorsOfBoth(GetParam(), [](HalfOnDevice* /*half*/) {});
@@ -282,10 +286,6 @@ TEST_P(OutOfDeviceMemoryOfOneRank, IsAnErrorOfBoth)
 //! In a later one, in which hosts do not meet where arrays and messages are those of devices.
 TEST_P(OutOfDeviceMemoryOfOneRank, ForOperatorsOfAnotherBoxIsAnErrorOfBoth)
 {
-    if (const std::string why = whyUnavailable(Device::Gpu); !why.empty())
-    {
-        GTEST_SKIP() << why;
-    }
     EXPECT_GT(expectErrorsOfBoth(GetParam(),
                                  [](HalfOnDevice* half)
                                  {
@@ -298,10 +298,6 @@ TEST_P(OutOfDeviceMemoryOfOneRank, ForOperatorsOfAnotherBoxIsAnErrorOfBoth)
 //! Nothing is built there, and hosts do not meet: the other rank hears of it from its GPU.
 TEST_P(OutOfDeviceMemoryOfOneRank, ForABoxThatChangesABitReachesBoth)
 {
-    if (const std::string why = whyUnavailable(Device::Gpu); !why.empty())
-    {
-        GTEST_SKIP() << why;
-    }
     EXPECT_GT(expectErrorsOfBoth(GetParam(),
                                  [](HalfOnDevice* half)
                                  {

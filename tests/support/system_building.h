@@ -198,6 +198,8 @@ void insert(System* system,
             const std::function<Vector()>& centre,
             Places* places,
             std::mt19937& random);
+//! Adds a chain of charged beads 0.15 nm apart; first and second neighbours are excluded.
+void addChain(System* system, int beads, const Vector& start, double charge, std::mt19937& random);
 //! The molecules of a system, that is, what exclusions connect, as indices of particles.
 std::vector<std::vector<int>> moleculesOf(const System& system);
 

@@ -5,8 +5,6 @@
  */
 #include <cmath>
 
-#include <algorithm>
-
 #include "system_building.h"
 #include "systems.h"
 
@@ -92,43 +90,6 @@ System ionsAtRandom(const Matrix& box, int n, double closest, unsigned seed)
     scatter(&system, ion(1), n / 2, closest, random);
     scatter(&system, ion(-1), n - n / 2, closest, random);
     return system;
-}
-
-//! A chain of charged beads 0.15 nm apart; first and second neighbours are excluded.
-void addChain(System* system, int beads, const Vector& start, double charge, std::mt19937& random)
-{
-    constexpr double c_bond = 0.15;
-    const int first         = system->size();
-    Places places           = placesOf(*system, 0.14);
-    Vector x                = start;
-    for (int b = 0; b < beads; ++b)
-    {
-        system->positions.push_back(x);
-        // groups of three are neutral; now and then a charged one, of either sign in turn
-        const int place = b % 3;
-        double q        = place == 0 ? charge : place == 1 ? -1.6 * charge : 0.6 * charge;
-        q += b % 30 == 2 ? 1 : b % 30 == 17 ? -1 : 0;
-        system->charges.push_back(q);
-        places.add(x);
-        for (int back = 1; back <= std::min(b, 2); ++back)
-        {
-            system->exclusions.emplace_back(first + b - back, first + b);
-        }
-        Vector next;
-        for (int attempt = 0; attempt < 60; ++attempt)
-        {
-            // drawn back to the start, so that the chain folds
-            const Vector home = nearImage(system->box, plus(start, x, -1));
-            Vector u          = plus(direction(random), home, 0.6);
-            const double l    = std::sqrt(dot(u, u));
-            next              = plus(x, u, c_bond / l);
-            if (places.isFree(next))
-            {
-                break;
-            }
-        }
-        x = next;
-    }
 }
 
 System chainInWater()
