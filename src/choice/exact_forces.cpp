@@ -4,10 +4,11 @@
 #include "choice/exact_forces.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <complex>
 
 #include "cells/minimum_image.h"
+#include "choice/exact_kernels.h"
 
 namespace farfield
 {
@@ -40,14 +41,7 @@ double longestTime(double digits, int realSize, bool isMostlyEmpty)
            * (isMostlyEmpty ? 2 : 1);
 }
 
-//! -(1/r) d/dr of erfc(a r)/r.
-double sharpSlope(double a, double r2)
-{
-    const double r = std::sqrt(r2);
-    return (std::erfc(a * r) / r + 2 * a / std::sqrt(M_PI) * std::exp(-a * a * r2)) / r2;
-}
-
-//! The same of erf(a r)/r, also at r = 0.
+//! -(1/r) d/dr of erf(a r)/r, also at r = 0.
 double smoothSlope(double a, double r2)
 {
     const double u = a * a * r2;
@@ -66,14 +60,23 @@ double smoothSlope(double a, double r2)
     return (std::erf(a * r) / r - 2 * a / std::sqrt(M_PI) * std::exp(-u)) / r2;
 }
 
+using Displacement = std::array<double, 3>; //!< nm
+
+double squareOf(const Displacement& d)
+{
+    return d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+}
+
 //! The integers that an interval holds. \param[in] middle, half  of it, in units of one
 struct Range
 {
     int first, last;
     Range(double middle, double half) :
-        first(static_cast<int>(std::ceil(middle - half))),
-        last(static_cast<int>(std::floor(middle + half)))
+        first(static_cast<int>(middle - half)), last(static_cast<int>(middle + half))
     {
+        // without calls of ceil() and floor()
+        first += first < middle - half ? 1 : 0;
+        last -= last > middle + half ? 1 : 0;
     }
 };
 
@@ -107,7 +110,7 @@ std::vector<std::vector<int>> laterPartners(const ExcludedPairs& excluded,
 struct ExactForces::Sources
 {
     std::vector<int> index;       //!< among all particles
-    std::vector<long double> x;   //!< [n][3], in the box about the origin
+    std::vector<double> x[2];     //!< [n][3], in the box about the origin: a number and its rest
     std::vector<double> q;        //!< times the root of the Coulomb constant
     std::vector<double> phase[3]; //!< position in units of the box vectors, within half of one
     std::vector<std::vector<int>> excluded; //!< partners of each, later ones, in ascending order
@@ -148,9 +151,49 @@ struct ExactForces::Sources
                     inBox[j] += s[k] * static_cast<long double>(box(k, j));
                 }
             }
-            x.insert(x.end(), inBox, inBox + 3);
+            for (const long double component : inBox)
+            {
+                x[0].push_back(static_cast<double>(component));
+                x[1].push_back(
+                        static_cast<double>(component - static_cast<long double>(x[0].back())));
+            }
         }
         excluded = laterPartners(particles.excluded, place);
+    }
+    int count() const { return static_cast<int>(q.size()); }
+    //! From one to another, of any of their images.
+    Displacement apart(int to, int from) const
+    {
+        Displacement d = {};
+        for (int k = 0; k < 3; k++)
+        {
+            const size_t a = 3 * static_cast<size_t>(to) + k, b = 3 * static_cast<size_t>(from) + k;
+            d[k] = (x[0][a] - x[0][b]) + (x[1][a] - x[1][b]);
+        }
+        return d;
+    }
+};
+
+//! Images of later particles that are in reach of one.
+struct ExactForces::Images
+{
+    struct Image
+    {
+        Displacement apart; //!< from it
+        int of;
+    };
+    std::vector<Image> all;
+    std::vector<double> slopes; //!< of each, and some more
+
+    void findSlopes(double splitting)
+    {
+        const size_t padded = (all.size() + c_exactPadding - 1) / c_exactPadding * c_exactPadding;
+        slopes.assign(padded, 1);
+        for (size_t k = 0; k < all.size(); k++)
+        {
+            slopes[k] = squareOf(all[k].apart);
+        }
+        exactKernels().sharpSlopes(splitting, static_cast<int>(padded), slopes.data());
     }
 };
 
@@ -197,71 +240,76 @@ bool ExactForces::areCheap() const
     return cost_ <= longest_;
 }
 
+void ExactForces::findImages(const Displacement& shortest,
+                             int of,
+                             bool isExcluded,
+                             Images* images) const
+{
+    const double reach = digits_ / splitting_;
+    if (squareOf(shortest) > reach * reach)
+    {
+        return;
+    }
+    // of a slab all images are at that height
+    const Range c(isSlab_ ? 0 : -shortest[2] / box_(2, 2), isSlab_ ? 0 : reach / box_(2, 2));
+    for (int nc = c.first; nc <= c.last; nc++)
+    {
+        const double z  = shortest[2] + nc * box_(2, 2);
+        const double y0 = shortest[1] + nc * box_(2, 1);
+        const double yz = std::sqrt(std::max(0.0, reach * reach - z * z));
+        const Range b(-y0 / box_(1, 1), yz / box_(1, 1));
+        for (int nb = b.first; nb <= b.last; nb++)
+        {
+            const double y  = y0 + nb * box_(1, 1);
+            const double x0 = shortest[0] + nc * box_(2, 0) + nb * box_(1, 0);
+            const double xs = std::sqrt(std::max(0.0, yz * yz - y * y));
+            const Range a(-x0 / box_(0, 0), xs / box_(0, 0));
+            for (int na = a.first; na <= a.last; na++)
+            {
+                if (!isExcluded || na != 0 || nb != 0 || nc != 0)
+                {
+                    images->all.push_back({ { x0 + na * box_(0, 0), y, z }, of });
+                }
+            }
+        }
+    }
+}
+
 void ExactForces::addReal(const Sources& s, std::vector<double>* forces) const
 {
     const MinimumImage image = MinimumImage::of(box_);
-    const double reach       = digits_ / splitting_;
-    const int n              = static_cast<int>(s.q.size());
-    for (int i = 0; i < n; i++)
+    Images images;
+    for (int i = 0; i < s.count(); i++)
     {
-        auto partner = s.excluded[i].begin();
-        for (int j = i + 1; j < n; j++)
+        double* const ofI = forces->data() + 3 * static_cast<size_t>(s.index[i]);
+        const auto add    = [&](int j, const Displacement& d, double slope)
         {
-            while (partner != s.excluded[i].end() && *partner < j)
-            {
-                ++partner;
-            }
-            const bool isExcluded = partner != s.excluded[i].end() && *partner == j;
-            double dx[3];
+            double* const ofJ = forces->data() + 3 * static_cast<size_t>(s.index[j]);
             for (int k = 0; k < 3; k++)
             {
-                dx[k] = static_cast<double>(s.x[3 * static_cast<size_t>(i) + k]
-                                            - s.x[3 * static_cast<size_t>(j) + k]);
+                const double f = s.q[i] * s.q[j] * slope * d[k];
+                ofI[k] += f;
+                ofJ[k] -= f;
             }
-            image.search(dx);
-            const double r2 = dx[0] * dx[0] + dx[1] * dx[1] + dx[2] * dx[2];
-            double force[3] = { 0, 0, 0 };
-            const auto add  = [&](double x, double y, double z, double slope)
-            {
-                force[0] += slope * x;
-                force[1] += slope * y;
-                force[2] += slope * z;
-            };
+        };
+        images.all.clear();
+        auto partner = s.excluded[i].begin();
+        for (int j = i + 1; j < s.count(); j++)
+        {
+            partner = std::find_if(partner, s.excluded[i].end(), [j](int p) { return p >= j; });
+            const bool isExcluded = partner != s.excluded[i].end() && *partner == j;
+            Displacement shortest = s.apart(i, j);
+            image.search(shortest.data());
             if (isExcluded)
             {
-                add(dx[0], dx[1], dx[2], -smoothSlope(splitting_, r2));
+                add(j, shortest, -smoothSlope(splitting_, squareOf(shortest)));
             }
-            // of a slab all images are at that height, within reach or not
-            const Range c(isSlab_ ? 0 : -dx[2] / box_(2, 2), isSlab_ ? 0 : reach / box_(2, 2));
-            for (int nc = c.first; nc <= c.last; nc++)
-            {
-                const double z  = dx[2] + nc * box_(2, 2);
-                const double y0 = dx[1] + nc * box_(2, 1);
-                const double yz = std::sqrt(std::max(0.0, reach * reach - z * z));
-                const Range b(-y0 / box_(1, 1), yz / box_(1, 1));
-                for (int nb = b.first; nb <= b.last; nb++)
-                {
-                    const double y  = y0 + nb * box_(1, 1);
-                    const double x0 = dx[0] + nc * box_(2, 0) + nb * box_(1, 0);
-                    const double xs = std::sqrt(std::max(0.0, yz * yz - y * y));
-                    const Range a(-x0 / box_(0, 0), xs / box_(0, 0));
-                    for (int na = a.first; na <= a.last; na++)
-                    {
-                        const bool isShortest = na == 0 && nb == 0 && nc == 0;
-                        if (!isExcluded || !isShortest)
-                        {
-                            const double x = x0 + na * box_(0, 0);
-                            add(x, y, z, sharpSlope(splitting_, x * x + y * y + z * z));
-                        }
-                    }
-                }
-            }
-            for (int k = 0; k < 3; k++)
-            {
-                const double f = s.q[i] * s.q[j] * force[k];
-                (*forces)[3 * static_cast<size_t>(s.index[i]) + k] += f;
-                (*forces)[3 * static_cast<size_t>(s.index[j]) + k] -= f;
-            }
+            findImages(shortest, j, isExcluded, &images);
+        }
+        images.findSlopes(splitting_);
+        for (size_t k = 0; k < images.all.size(); k++)
+        {
+            add(images.all[k].of, images.all[k].apart, images.slopes[k]);
         }
     }
 }
@@ -269,18 +317,12 @@ void ExactForces::addReal(const Sources& s, std::vector<double>* forces) const
 void ExactForces::addReciprocal(const Sources& s, std::vector<double>* forces) const
 {
     // F_i = 8 pi q_i / V sum over half of all k: k exp(-k^2 / 4 a^2) / k^2 Im(conj(S) exp(i k r_i))
-    const size_t n       = s.q.size();
     const Mat3 inverse   = 2 * M_PI * box_.inverse(); // wave vector: inverse times integers
     const double longest = 2 * digits_ * splitting_;
     const double quarter = 1 / (4 * splitting_ * splitting_);
     const double factor  = 8 * M_PI / box_.determinant();
-    std::vector<double> re(n), im(n), stepRe(n), stepIm(n), sum(n), sumOfLast(n);
-    std::vector<double> result(3 * n, 0.0);
-    for (size_t i = 0; i < n; i++)
-    {
-        stepRe[i] = std::cos(2 * M_PI * s.phase[2][i]);
-        stepIm[i] = std::sin(2 * M_PI * s.phase[2][i]);
-    }
+    WaveArrays arrays(s.q, s.phase);
+    WaveRow row;
     const Range h0(0, longest / inverse(0, 0));
     for (int a = 0; a <= h0.last; a++)
     {
@@ -295,53 +337,24 @@ void ExactForces::addReciprocal(const Sources& s, std::vector<double>* forces) c
             const double cut   = isSlab_ ? std::exp(-std::hypot(kx, ky) * 0.5 * box_(2, 2)) : 0;
             const Range h2(-kz0 / inverse(2, 2), along / inverse(2, 2));
             const int first = a == 0 && b == 0 ? 1 : h2.first;
-            if (first > h2.last)
-            {
-                continue;
-            }
-            for (size_t i = 0; i < n; i++)
-            {
-                const double phase = a * s.phase[0][i] + b * s.phase[1][i] + first * s.phase[2][i];
-                re[i]              = std::cos(2 * M_PI * phase);
-                im[i]              = std::sin(2 * M_PI * phase);
-                sum[i]             = 0;
-                sumOfLast[i]       = 0;
-            }
+            row             = { { a, b, first }, { kx, ky }, {}, {} };
             for (int c = first; c <= h2.last; c++)
             {
-                double sRe = 0, sIm = 0;
-                for (size_t i = 0; i < n; i++)
-                {
-                    sRe += s.q[i] * re[i];
-                    sIm += s.q[i] * im[i];
-                }
                 const double kz = kz0 + inverse(2, 2) * c;
                 const double k2 = kx * kx + ky * ky + kz * kz;
-                const double weight =
-                        factor * std::exp(-k2 * quarter) / k2 * (1 - (c % 2 == 0 ? cut : -cut));
-                sRe *= weight;
-                sIm *= weight;
-                for (size_t i = 0; i < n; i++)
-                {
-                    const double term = sRe * im[i] - sIm * re[i];
-                    sum[i] += term;
-                    sumOfLast[i] += kz * term;
-                    const double next = re[i] * stepRe[i] - im[i] * stepIm[i];
-                    im[i]             = re[i] * stepIm[i] + im[i] * stepRe[i];
-                    re[i]             = next;
-                }
+                row.last.push_back(kz);
+                row.weights.push_back(factor * std::exp(-k2 * quarter) / k2
+                                      * (1 - (c % 2 == 0 ? cut : -cut)));
             }
-            for (size_t i = 0; i < n; i++)
-            {
-                result[3 * i] += kx * sum[i];
-                result[3 * i + 1] += ky * sum[i];
-                result[3 * i + 2] += sumOfLast[i];
-            }
+            exactKernels().addWaves(row, &arrays);
         }
     }
-    for (size_t i = 0; i < 3 * n; i++)
+    for (int i = 0; i < s.count(); i++)
     {
-        (*forces)[3 * static_cast<size_t>(s.index[i / 3]) + i % 3] += s.q[i / 3] * result[i];
+        for (int k = 0; k < 3; k++)
+        {
+            (*forces)[3 * static_cast<size_t>(s.index[i]) + k] += s.q[i] * arrays.result[k][i];
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 #ifndef FARFIELD_CHOICE_EXACT_FORCES_H
 #define FARFIELD_CHOICE_EXACT_FORCES_H
 
+#include <array>
 #include <vector>
 
 #include "farfield/options.h"
@@ -72,6 +73,12 @@ public:
 
 private:
     struct Sources;
+    struct Images;
+    //! Those of a pair. \param[in] shortest  the displacement to find them from, itself left out if excluded
+    void findImages(const std::array<double, 3>& shortest,
+                    int of,
+                    bool isExcluded,
+                    Images* images) const;
     void addReal(const Sources& s, std::vector<double>* forces) const;
     void addReciprocal(const Sources& s, std::vector<double>* forces) const;
 

@@ -10,12 +10,21 @@ namespace farfield
 {
 
 StrainedHarmonics::StrainedHarmonics(int degree, int strainDegree) :
-    n_(coefficientCount(degree)), strained_(coefficientCount(strainDegree)), degrees_(n_),
-    derivatives_(derivativeTerms(strainDegree)), u_(n_), gradient_(3 * strained_)
+    n_(coefficientCount(degree)), strained_(coefficientCount(strainDegree)), degrees_(n_), u_(n_),
+    gradient_(3 * strained_)
 {
     for (int i = 0; i < n_; i++)
     {
         degrees_[i] = degreeOf(i);
+    }
+    std::vector<int> used(gradient_.size(), 0);
+    derivatives_.resize(gradient_.size());
+    for (const DerivativeTerm& t : derivativeTerms(strainDegree))
+    {
+        const int place                        = t.axis * strained_ + t.from;
+        derivatives_[place].to[used[place]]    = t.to;
+        derivatives_[place].value[used[place]] = t.value;
+        used[place]++;
     }
 }
 
@@ -30,10 +39,10 @@ void StrainedHarmonics::add(const Vec3& r,
                            gradient_.data() + strained_,
                            gradient_.data() + 2 * static_cast<size_t>(strained_) };
     solidHarmonics(degree, r, u_.data());
-    std::fill(gradient_.begin(), gradient_.end(), 0.0);
-    for (const DerivativeTerm& t : derivatives_)
+    for (size_t place = 0; place < derivatives_.size(); place++)
     {
-        g[t.axis][t.from] += t.value * u_[t.to];
+        const Derivative& of = derivatives_[place];
+        gradient_[place]     = of.value[0] * u_[of.to[0]] + of.value[1] * u_[of.to[1]];
     }
     for (int l = 0; l <= degree; l++)
     {

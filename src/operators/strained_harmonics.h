@@ -60,6 +60,12 @@ public:
     bool isOdd(int field, int axis) const;
 
 private:
+    //! Along an axis: a sum of two harmonics.
+    struct Derivative
+    {
+        int to[2]       = { 0, 0 };
+        double value[2] = { 0, 0 };
+    };
     int coefficientOfField(int field) const
     {
         return field < n_ ? field : (field - n_) % strained_;
@@ -67,7 +73,7 @@ private:
 
     int n_, strained_;
     std::vector<int> degrees_;
-    std::vector<DerivativeTerm> derivatives_;
+    std::vector<Derivative> derivatives_; //!< [3][strained_]
     std::vector<double> u_, gradient_;
 };
 

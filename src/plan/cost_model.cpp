@@ -21,11 +21,10 @@ namespace
 constexpr double c_columnsOfProduct = 30;
 
 //! Displacements of the interaction lists: children of near parents that are not near themselves.
-double displacements(double nearCells)
+double displacements(const Work& w)
 {
-    const double width  = std::cbrt(nearCells); // 2 ws + 1
-    const double within = 2 * width + 1;
-    return within * within * within - nearCells;
+    const double within = 2 * w.nearAcross + 1;
+    return within * within * within - w.nearCells;
 }
 
 //! Predicted times of the parts of a step, ns.
@@ -66,7 +65,7 @@ Times timesOnCpu(const Work& w)
     if (w.levels > 1)
     {
         const double products =
-                (w.levels - 1) * std::min(displacements(w.nearCells), w.exchanges / (w.levels - 1));
+                (w.levels - 1) * std::min(displacements(w), w.exchanges / (w.levels - 1));
         t.lists = w.coefficients
                   * (0.6 * w.exchanges
                      + 0.02 * w.coefficients * (w.exchanges + c_columnsOfProduct * products));
@@ -139,8 +138,9 @@ Work::Work(int p,
            double particleCount) :
     particles(particleCount),
     cells(static_cast<double>(lengths[0]) * lengths[1] * lengths[2]),
-    nearCells(std::pow(2 * ws + 1, 3)), allNear(false), coefficients(coefficientCount(p)),
-    penalty(1), levels(levelCount), coarse(cells * std::pow(8.0, 1 - levelCount)), exchanges(0)
+    nearCells(std::pow(2 * ws + 1, 3)), nearAcross(std::cbrt(nearCells)), allNear(false),
+    coefficients(coefficientCount(p)), penalty(1), levels(levelCount),
+    coarse(cells * std::pow(8.0, 1 - levelCount)), exchanges(0)
 {
     for (int k = 0; k < 3; k++)
     {
@@ -258,8 +258,8 @@ double predictedSetUp(const Work& w, const OperatorKind& kind)
     if (w.levels > 1)
     {
         // mirror images are copied: what is left is one octant with its faces, or a half
-        const double all      = displacements(w.nearCells);
-        const double side     = std::cbrt(w.nearCells) + 1;
+        const double all      = displacements(w);
+        const double side     = w.nearAcross + 1;
         const double distinct = kind.copies == 1 ? all / 2 : 7.0 / 8 * side * side * side;
         lists                 = distinct * each + 2 * all * size.n * size.n;
     }
@@ -284,7 +284,7 @@ double predictedMemory(const Work& w, const OperatorKind& kind, int threads, int
     const double particles =
             w.particles * (44.0 * realSize + 3 * sizeof(double) + 4.0 * realSize * ranges);
     const double tree = w.levels == 1 ? 0
-                                      : displacements(w.nearCells) * size.n * size.n * realSize
+                                      : displacements(w) * size.n * size.n * realSize
                                                 + 8.0 / 7 * 2 * size.n * w.occupied * realSize;
     return periodic + tables + particles + tree;
 }

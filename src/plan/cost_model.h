@@ -26,6 +26,7 @@ struct Work
     double occupied;     //!< of these, how many hold particles
     double perCell;      //!< particles per occupied cell
     double nearCells;    //!< a cell's near cells, itself included
+    double nearAcross;   //!< the same along one axis, 2 ws + 1
     double nearby;       //!< particles in the near cells of a particle
     bool allNear;        //!< these are all: there is no far field
     double coefficients; //!< per expansion

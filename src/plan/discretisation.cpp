@@ -202,6 +202,8 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
     const double shortest = std::min({ box(0, 0), box(1, 1), box(2, 2) });
     const int firstOrder  = options.order >= 0 ? options.order : c_leastOrder;
     const int lastOrder   = options.order >= 0 ? options.order : c_maxOrder;
+    // if one suffices and the order is open, no other is asked for
+    bool isOneSufficient = false;
     for (int ws = 1; ws <= 2; ws++)
     {
         if (options.directRange != 0 && options.directRange != ws)
@@ -228,8 +230,14 @@ std::vector<Candidate> allCandidates(const PlanTask& task)
             }
             for (const Cells& c : cells)
             {
-                const Work work    = c.work.ofOrder(order);
-                const double error = c.areAllNear ? c_errorOfNearField : errors[c.levels] / c.unit;
+                const double error  = c.areAllNear ? c_errorOfNearField : errors[c.levels] / c.unit;
+                const bool suffices = error <= options.accuracy;
+                if (isOneSufficient && !suffices && options.order < 0)
+                {
+                    continue;
+                }
+                isOneSufficient = isOneSufficient || suffices;
+                const Work work = c.work.ofOrder(order);
                 candidates.push_back({ order,
                                        ws,
                                        c.edge,
