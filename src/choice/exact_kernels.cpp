@@ -12,7 +12,7 @@
 #include <cmath>
 
 #include "choice/exact_kernels.h"
-#include "cpu/lacking-inl.h"
+#include "base/simd_functions-inl.h"
 
 #include "hwy/contrib/math/math-inl.h"
 
