@@ -11,8 +11,8 @@
 
 #include <cmath>
 
-#include "choice/exact_kernels.h"
 #include "base/simd_functions-inl.h"
+#include "choice/exact_kernels.h"
 
 #include "hwy/contrib/math/math-inl.h"
 
