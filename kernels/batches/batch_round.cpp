@@ -134,7 +134,7 @@ void BatchRound<Real>::launch(const BatchSums<Real>& sums,
                  hasImages,
                  blocksOf(OfTargets),
                  counts[OfTargets],
-                 c_scaledErfc<Real>,
+                 scaledErfc<Real>(),
                  stream);
     }
     if (hasImages)

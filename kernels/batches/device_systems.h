@@ -12,7 +12,7 @@
 
 #include <cuda_runtime.h>
 
-#include "base/scaled_erfc.h"
+#include "batch/scaled_erfc.h"
 #include "batch/wave_terms.h"
 
 namespace farfield

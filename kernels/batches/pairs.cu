@@ -45,8 +45,7 @@ __device__ __forceinline__ PairValues<Real> pairValues(Real given,
     {
         const Real x = splitting * square * inverse;
         const Real e = exp(-x * x);
-        const Real c = Real(0.375) * x;
-        const Real s = (1 - c) / (1 + c);
+        const Real s = constant.alpha - constant.beta / (x + constant.middle);
         Real p       = constant.coefficients[ScaledErfc<Real>::c_degree];
 #pragma unroll
         for (int k = ScaledErfc<Real>::c_degree - 1; k >= 0; k--)

@@ -17,8 +17,6 @@
 
 #include "hwy/highway.h"
 
-#include "base/scaled_erfc.h"
-
 HWY_BEFORE_NAMESPACE();
 namespace farfield
 {
@@ -38,7 +36,7 @@ int lanesOf()
     return static_cast<int>(hn::Lanes(Tag<Real>()));
 }
 
-//! Constants of exp(-x), within the rounding of the type.
+//! Polynomials, within the rounding of the type.
 template<class Real>
 struct Coefficients;
 template<>
@@ -47,6 +45,11 @@ struct Coefficients<float>
     //! (exp(f) - 1)/f for 2 |f| <= ln 2, in powers of f: a Chebyshev fit, off by 5e-9 in exp(f).
     static constexpr float c_exp[] = { 1.0F,          0.5000000014F,   0.1666650461F,
                                        0.0416664642F, 0.008369220292F, 0.001393373072F };
+    //! exp(x^2) erfc(x) for x >= 0, in powers of (1 - 3 x/8)/(1 + 3 x/8): Remez's algorithm with the
+    //! weight exp(-x^2), off by 1.5e-9 in erfc(x).
+    static constexpr float c_erfc[] = { 0.1990711452F,   0.3555440365F,  0.2505634336F,
+                                        0.1365073433F,   0.04858150104F, 0.0144088568F,
+                                        -0.004676317763F };
     //! ln 2 in two parts, the first with few bits.
     static constexpr float c_ln2[]  = { 0.693115234375F, 3.194618495e-5F };
     static constexpr int c_mantissa = 23; //!< bits
@@ -54,7 +57,7 @@ struct Coefficients<float>
 template<>
 struct Coefficients<double>
 {
-    //! The same, off by 9e-18.
+    //! The same, off by 9e-18
     static constexpr double c_exp[] = { 1.0,
                                         0.500000000000000567,
                                         0.16666666666666671,
@@ -66,8 +69,17 @@ struct Coefficients<double>
                                         2.75572551700008874e-6,
                                         2.76264955464321963e-7,
                                         2.51053127296221018e-8 };
-    static constexpr double c_ln2[] = { 0.69314718055920820916, 7.3710025651677989e-13 };
-    static constexpr int c_mantissa = 52;
+    //! and by 6e-18.
+    static constexpr double c_erfc[] = { 0.199072630993863642,    0.355511831795289395,
+                                         0.250830286495533812,    0.135363728378291363,
+                                         0.051403748664281705,    0.0102831687450959752,
+                                         -0.00125527662079070547, -0.00129453941548001616,
+                                         -6.58398643517738559e-5, 1.53204142406099477e-4,
+                                         1.96464561756348999e-5,  -2.47400463038415466e-5,
+                                         -1.50293539387779208e-6, 5.19804021069529545e-6,
+                                         -1.75417177399800473e-6, 2.09342945895130222e-7 };
+    static constexpr double c_ln2[]  = { 0.69314718055920820916, 7.3710025651677989e-13 };
+    static constexpr int c_mantissa  = 52;
 };
 
 //! A polynomial; even and odd powers apart, for half of the latency.
@@ -128,7 +140,7 @@ HWY_INLINE Vec<Real> scaledErfc(Vec<Real> x)
     const auto one = hn::Set(d, Real(1));
     const auto c   = hn::Set(d, Real(0.375));
     const auto s   = hn::Mul(hn::NegMulAdd(c, x, one), reciprocal(hn::MulAdd(c, x, one)));
-    return polynomial(c_scaledErfc<Real>.coefficients, s);
+    return polynomial(Coefficients<Real>::c_erfc, s);
 }
 
 } // namespace HWY_NAMESPACE
