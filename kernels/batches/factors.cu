@@ -14,7 +14,6 @@ namespace farfield
 namespace
 {
 
-
 template<class Real>
 __device__ __forceinline__ void sineAndCosine(Real turns, Real* sine, Real* cosine);
 template<>

@@ -14,7 +14,6 @@ namespace farfield
 namespace
 {
 
-
 //! A potential of waves and its derivatives by fractional coordinates, over powers of 2 pi.
 template<class Real>
 struct FieldOfWaves

@@ -4,7 +4,8 @@
 /*! \file
  *  \brief Vectors of the instruction set at hand, and exp(-x) and erfc(x) of them.
  *
- *  Compiled once per instruction set, see cpu_kernels.cpp and batch_kernels.cpp.
+ *  Compiled once per instruction set, see cpu_kernels.cpp, batch_kernels.cpp and
+ *  exact_kernels.cpp.
  */
 #if defined(FARFIELD_BASE_SIMD_FUNCTIONS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef FARFIELD_BASE_SIMD_FUNCTIONS_INL_H
