@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "parallel/neighbourhood.h"
@@ -90,9 +91,10 @@ int Partition<Real>::find(const OwnParticles<Real>& own)
             takePart_.push_back(i);
         }
     }
-    for (int i = 0; takePart_.empty() && i < own.count(); i++)
+    if (takePart_.empty()) // all of them, as ScaledCharges has it
     {
-        takePart_.push_back(i); // as ScaledCharges has it
+        takePart_.resize(own.count());
+        std::iota(takePart_.begin(), takePart_.end(), 0);
     }
     const Cells cells = { located_.leafGrid(box_).inverseEdges() };
     const auto count  = static_cast<int>(takePart_.size());

@@ -303,6 +303,96 @@ TEST(RankPromises, PairsCountOnceHoweverOftenTheyAreListed)
             });
 }
 
+TEST(RanksErrors, OfOneRankAreThrownByAll)
+{
+    const System system = pseudoWater(namedBox("cube", 8), 12);
+    for (const bool inTheFirst : { true, false })
+    {
+        std::mutex mutex;
+        std::vector<std::string> messages;
+        onRanks(3,
+                [&](Communicator& communicator)
+                {
+                    DistributedSolver<double> solver(withCells(), &communicator);
+                    const Portion<double> portion(system, domains(system, 3), communicator.rank());
+                    portion.giveTo(&solver);
+                    std::vector<double> x = portion.positions(system);
+                    std::vector<double> f(x.size());
+                    if (!inTheFirst)
+                    {
+                        solver.evaluate(x.data(), Box(system.box).rows, f.data());
+                    }
+                    if (communicator.rank() == 1)
+                    {
+                        x[4] = std::numeric_limits<double>::quiet_NaN();
+                    }
+                    try
+                    {
+                        solver.evaluate(x.data(), Box(system.box).rows, f.data());
+                    }
+                    catch (const Error& error)
+                    {
+                        const std::lock_guard<std::mutex> lock(mutex);
+                        messages.emplace_back(error.what());
+                        EXPECT_STREQ(error.parameter(), "positions");
+                    }
+                });
+        ASSERT_EQ(messages.size(), 3u);
+        EXPECT_EQ(messages[0], messages[1]);
+        EXPECT_EQ(messages[0], messages[2]);
+        EXPECT_NE(messages[0].find("is not finite"), std::string::npos) << messages[0];
+    }
+}
+
+TEST(RanksErrors, NameWhatSeveralRanksCanNot)
+{
+    onRanks(2,
+            [](Communicator& communicator)
+            {
+                Options options;
+                options.device = Device::Gpu;
+                options.m2l    = M2lEngine::Hierarchy;
+                expectError(ErrorCode::Unsupported,
+                            { "fft", "hierarchy", "device = cpu", "one rank" },
+                            [&] { const DistributedSolver<float> solver(options, &communicator); });
+                options          = withCells();
+                options.boundary = Boundary::Open;
+                expectError(ErrorCode::Unsupported,
+                            { "'open'", "one rank", "'periodic'" },
+                            [&] { const DistributedSolver<float> solver(options, &communicator); });
+                options               = withCells();
+                options.helperDevices = { 1 };
+                options.tune          = true;
+                expectError(ErrorCode::Unsupported,
+                            { "Helper devices", "one rank" },
+                            [&] { const DistributedSolver<float> solver(options, &communicator); });
+                options.helpersIfFaster = true;
+                const DistributedSolver<float> unhelped(options, &communicator);
+                EXPECT_NE(unhelped.setup().helpersLost.find("one rank"), std::string::npos);
+                DistributedSolver<float> solver(withCells(), &communicator);
+                const float q[]     = { 1, -1 };
+                const int offsets[] = { 0, 1, 2 }, partners[] = { 1, 7 };
+                expectError(ErrorCode::InvalidArgument,
+                            { "partner 7", "2 particles" },
+                            [&] {
+                                solver.setSystem({ 2, q, offsets, partners });
+                            });
+                solver.setSystem({ 2, q, nullptr, nullptr });
+                const int nobody[] = { 2 };
+                expectError(ErrorCode::InvalidArgument,
+                            { "no particle 2", "2 of the system" },
+                            [&] { solver.setLocal(nobody, 1); });
+                const int first[] = { 0 }; // on both ranks, and the second on none
+                solver.setLocal(first, 1);
+                const float x[] = { 0.1F, 0.2F, 0.3F };
+                float f[3];
+                const double box[3][3] = { { 3, 0, 0 }, { 0, 3, 0 }, { 0, 0, 3 } };
+                expectError(ErrorCode::InvalidArgument,
+                            { "exactly one rank" },
+                            [&] { solver.evaluate(x, box, f); });
+            });
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield

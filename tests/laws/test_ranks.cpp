@@ -184,6 +184,22 @@ std::vector<Together> evaluateOnRanks(const std::vector<System>& states,
     return all;
 }
 
+//! Expects the forces of a rank's particles. \param[in] f  [particles][3]
+template<class Real>
+void expectForcesOf(const Portion<Real>& portion,
+                    const std::vector<Real>& f,
+                    const std::vector<Vector>& expected)
+{
+    const double rounding = 1e3 * roundingFloor<Real>() * rootMeanSquare(expected);
+    for (size_t i = 0; i < portion.index.size(); i++)
+    {
+        for (int c = 0; c < 3; c++)
+        {
+            EXPECT_NEAR(f[3 * i + c], expected[portion.index[i]][c], rounding);
+        }
+    }
+}
+
 template<class Config>
 class Ranks : public ConfiguredTest<Config>
 {
@@ -348,14 +364,39 @@ TYPED_TEST(Ranks, ContinueFromTheStateOfAnotherNumber)
                 std::vector<Real> f(x.size());
                 solver.evaluate(x.data(), Box(system.box).rows, f.data());
                 EXPECT_EQ(solver.state(), single.state());
-                for (size_t i = 0; i < portion.index.size(); i++)
+                expectForcesOf(portion, f, expected.forces);
+            });
+}
+
+//! Those without a charge have no forces, where they are with others and where they are alone.
+TYPED_TEST(Ranks, MayHaveNoCharges)
+{
+    using Real            = typename TypeParam::Real;
+    const System system   = rounded<Real>(withoutSomeCharges());
+    const Options options = optionsFor(anyEngine(TypeParam::device), TypeParam::device);
+    Solver<Real> single(options);
+    load(single, system);
+    const Evaluation expected = evaluate(single, system);
+    Division together(system.size(), 0), apart;
+    for (const double q : system.charges)
+    {
+        apart.push_back(q != 0 ? 1 : 0);
+    }
+    onRanks(2,
+            [&](Communicator& communicator)
+            {
+                DistributedSolver<Real> solver(options, &communicator);
+                solver.restore(single.state());
+                Request request;
+                request.replaceForces = true;
+                for (const Division& rankOf : { together, apart })
                 {
-                    for (int c = 0; c < 3; c++)
-                    {
-                        EXPECT_NEAR(f[3 * i + c],
-                                    expected.forces[portion.index[i]][c],
-                                    1e3 * roundingFloor<Real>() * rootMeanSquare(expected.forces));
-                    }
+                    const Portion<Real> portion(system, rankOf, communicator.rank());
+                    portion.giveTo(&solver);
+                    const std::vector<Real> x = portion.positions(system);
+                    std::vector<Real> f(x.size(), Real(1));
+                    solver.evaluate(x.data(), Box(system.box).rows, f.data(), request);
+                    expectForcesOf(portion, f, expected.forces);
                 }
             });
 }
@@ -374,94 +415,6 @@ TYPED_TEST(Ranks, GiveTheSameBitsAgain)
         };
         EXPECT_EQ(run(), run());
     }
-}
-
-TEST(RanksErrors, OfOneRankAreThrownByAll)
-{
-    const System system = pseudoWater(namedBox("cube", 8), 12);
-    for (const bool inTheFirst : { true, false })
-    {
-        std::mutex mutex;
-        std::vector<std::string> messages;
-        onRanks(3,
-                [&](Communicator& communicator)
-                {
-                    DistributedSolver<double> solver(optionsFor(M2lEngine::Auto), &communicator);
-                    const Portion<double> portion(system, domains(system, 3), communicator.rank());
-                    portion.giveTo(&solver);
-                    std::vector<double> x = portion.positions(system);
-                    std::vector<double> f(x.size());
-                    if (!inTheFirst)
-                    {
-                        solver.evaluate(x.data(), Box(system.box).rows, f.data());
-                    }
-                    if (communicator.rank() == 1)
-                    {
-                        x[4] = std::numeric_limits<double>::quiet_NaN();
-                    }
-                    try
-                    {
-                        solver.evaluate(x.data(), Box(system.box).rows, f.data());
-                    }
-                    catch (const Error& error)
-                    {
-                        const std::lock_guard<std::mutex> lock(mutex);
-                        messages.emplace_back(error.what());
-                        EXPECT_STREQ(error.parameter(), "positions");
-                    }
-                });
-        ASSERT_EQ(messages.size(), 3u);
-        EXPECT_EQ(messages[0], messages[1]);
-        EXPECT_EQ(messages[0], messages[2]);
-        EXPECT_NE(messages[0].find("is not finite"), std::string::npos) << messages[0];
-    }
-}
-
-TEST(RanksErrors, NameWhatSeveralRanksCanNot)
-{
-    onRanks(2,
-            [](Communicator& communicator)
-            {
-                Options options = optionsFor(M2lEngine::Hierarchy, Device::Gpu);
-                expectError(ErrorCode::Unsupported,
-                            { "fft", "hierarchy", "device = cpu", "one rank" },
-                            [&] { const DistributedSolver<float> solver(options, &communicator); });
-                options          = optionsFor(M2lEngine::Auto);
-                options.boundary = Boundary::Open;
-                expectError(ErrorCode::Unsupported,
-                            { "'open'", "one rank", "'periodic'" },
-                            [&] { const DistributedSolver<float> solver(options, &communicator); });
-                options               = optionsFor(M2lEngine::Auto);
-                options.helperDevices = { 1 };
-                options.tune          = true;
-                expectError(ErrorCode::Unsupported,
-                            { "Helper devices", "one rank" },
-                            [&] { const DistributedSolver<float> solver(options, &communicator); });
-                options.helpersIfFaster = true;
-                const DistributedSolver<float> unhelped(options, &communicator);
-                EXPECT_NE(unhelped.setup().helpersLost.find("one rank"), std::string::npos);
-                DistributedSolver<float> solver(optionsFor(M2lEngine::Auto), &communicator);
-                const float q[]     = { 1, -1 };
-                const int offsets[] = { 0, 1, 2 }, partners[] = { 1, 7 };
-                expectError(ErrorCode::InvalidArgument,
-                            { "partner 7", "2 particles" },
-                            [&] {
-                                solver.setSystem({ 2, q, offsets, partners });
-                            });
-                solver.setSystem({ 2, q, nullptr, nullptr });
-                const int nobody[] = { 2 };
-                expectError(ErrorCode::InvalidArgument,
-                            { "no particle 2", "2 of the system" },
-                            [&] { solver.setLocal(nobody, 1); });
-                const int first[] = { 0 }; // on both ranks, and the second on none
-                solver.setLocal(first, 1);
-                const float x[] = { 0.1F, 0.2F, 0.3F };
-                float f[3];
-                const double box[3][3] = { { 3, 0, 0 }, { 0, 3, 0 }, { 0, 0, 3 } };
-                expectError(ErrorCode::InvalidArgument,
-                            { "exactly one rank" },
-                            [&] { solver.evaluate(x, box, f); });
-            });
 }
 
 } // namespace
