@@ -216,8 +216,9 @@ protected:
     }
 
     /*! \brief Evaluates particles of which some may be in contact, or one far away: forces alone are
-     *         checked, see JudgedForces. */
-    void evaluateAndJudge(bool isFar)
+     *         checked, see JudgedForces.
+     *  \param[in] closest  distance of those in contact, nm */
+    void evaluateAndJudge(bool isFar, double closest)
     {
         const std::vector<Real> x = flatPositions<Real>(system_);
         std::vector<Real> forces(x.size(), Real(0));
@@ -249,7 +250,13 @@ protected:
         {
             return; // in this precision two are at one place
         }
-        const double floor = 1e3 * std::numeric_limits<double>::epsilon();
+        // Particles may be many boxes away: where they are in it is known to the rounding of that.
+        double largest = 0;
+        for (const Vector& r : system_.positions)
+        {
+            largest = std::max({ largest, std::abs(r[0]), std::abs(r[1]), std::abs(r[2]) });
+        }
+        const double floor = (1e3 + 4 * largest / closest) * std::numeric_limits<double>::epsilon();
         // One far away changes the forces of no other into those of contacts
         const double error = isFar ? judged.ofAll : judged.error;
         if (!(error <= settings_.slack * options_.accuracy + floor))

@@ -210,18 +210,19 @@ private:
     }
 
     //! A bad start or a particle that flies away, and what was there before.
-    void visit(std::mt19937& random, const System& bad, bool isFar)
+    void visit(std::mt19937& random, const System& bad, bool isFar, double closest = 1)
     {
         const System settled = system_;
         this->setAsItIs(bad);
-        this->evaluateAndJudge(isFar);
+        this->evaluateAndJudge(isFar, closest);
         setSystem(settled);
         evaluate(random);
     }
     void contacts(std::mt19937& random)
     {
-        const int pairs = 1 + below(random, chance(random, 0.5) ? 3 : 100);
-        visit(random, withContacts(system_, pairs, logUniform(random, 1e-5, 0.1), random), false);
+        const int pairs       = 1 + below(random, chance(random, 0.5) ? 3 : 100);
+        const double distance = logUniform(random, 1e-5, 0.1);
+        visit(random, withContacts(system_, pairs, distance, random), false, distance);
     }
     void scatter(std::mt19937& random) { visit(random, scattered(system_, random), false); }
     void farParticle(std::mt19937& random)
