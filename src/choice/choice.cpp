@@ -71,9 +71,8 @@ void Choice<Real>::follow(const Place<Real>& place, const Positions& positions)
     }
     else
     {
-        evaluator_->followBox(
+        chosen_.followBox(
                 place.box,
-                chosen_.chosenFor().measuredError,
                 [&] { choose(place, positions(), place.extent, false, WhereMissed::TakeBest); });
     }
     if (!isMeasuredFor(place))

@@ -8,9 +8,47 @@
 #include "choice/error_measurement.h"
 #include "choice/force_scale.h"
 #include "plan/error_estimate.h"
+#include "plan/operator_limits.h"
 
 namespace farfield
 {
+template<class Real>
+BoxPlan Chosen<Real>::planFor(const Mat3& box) const
+{
+    //! Largest relative error that may leave room for a strain followed to first order.
+    constexpr double c_mostOfStrain = 0.1;
+    const Discretisation& d         = operators_->discretisation();
+    double tolerance = std::min(estimatedError(d, d.leafGrid(d.referenceBox)), c_mostOfStrain);
+    if (chosenFor_.measuredError > 0)
+    {
+        // where forces cancel, what is measured may be rounding: that is no room for strain
+        tolerance = std::min(tolerance, chosenFor_.measuredError);
+    }
+    return planForBox(box, d, device_, tolerance, operators_->frame());
+}
+
+template<class Real>
+bool Chosen<Real>::buildSameCells(const Mat3& box)
+{
+    //! An error beyond the request is the least there is, and may grow so far.
+    constexpr double c_more = 1.1;
+    const Discretisation& d = operators_->discretisation();
+    Discretisation next     = d;
+    next.referenceBox       = box;
+    const double growth     = estimatedError(next, next.leafGrid(box))
+                          / estimatedError(d, d.leafGrid(d.referenceBox));
+    const double measured = chosenFor_.measuredError;
+    const double allowed  = measured > options_.accuracy ? c_more * measured : options_.accuracy;
+    // a box that is no longer rectangular has more operators for the same cells
+    if (growth * measured > allowed || !whyTooLarge(next, device_, sizeof(Real)).empty())
+    {
+        return false;
+    }
+    operators_->change([&] { operators_->build(next); });
+    chosenFor_.measuredError = growth * measured;
+    return true;
+}
+
 template<class Real>
 bool Chosen<Real>::isFor(const ParticleNumbers& now) const
 {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "choice/saved_state.h"
+#include "evaluation/box_follower.h"
 #include "evaluation/charge_set.h"
 #include "evaluation/operators_in_use.h"
 
@@ -60,6 +61,34 @@ public:
         }
     }
 
+    /*! \brief Makes the operators those of a box.
+     *  \param[in] chooseCells  chooses cells for the box and builds their operators: where no others
+     *         suit, or the error of these may have grown beyond the request */
+    template<class ChooseCells>
+    void followBox(const Mat3& box, const ChooseCells& chooseCells)
+    {
+        const BoxPlan plan = planFor(box);
+        switch (plan.change)
+        {
+            case BoxChange::None:
+                operators_->rebuild();
+                break;
+            case BoxChange::Strained:
+                operators_->rebuild();
+                operators_->change([&] { operators_->setBox(plan.frame); });
+                break;
+            case BoxChange::SameCellsAnew:
+                if (!buildSameCells(box))
+                {
+                    chooseCells();
+                }
+                break;
+            case BoxChange::CellsAnew:
+                chooseCells();
+                break;
+        }
+    }
+
     //! Whether there are operators, and they were chosen for such particles.
     bool isFor(const ParticleNumbers& now) const;
     //! They have been chosen for these.
@@ -81,6 +110,11 @@ public:
     void restore(const SavedState& state);
 
 private:
+    //! What a box needs.
+    BoxPlan planFor(const Mat3& box) const;
+    //! Builds operators for the same cells in another box. \returns whether they may serve
+    bool buildSameCells(const Mat3& box);
+
     Options options_;
     Device device_;
     OperatorsInUse<Real>* operators_;

@@ -13,11 +13,7 @@
 #ifndef FARFIELD_EVALUATION_BOX_FOLLOWER_H
 #define FARFIELD_EVALUATION_BOX_FOLLOWER_H
 
-#include <algorithm>
-
 #include "evaluation/operators_in_use.h"
-#include "plan/error_estimate.h"
-#include "plan/operator_limits.h"
 
 namespace farfield
 {
@@ -51,56 +47,6 @@ BoxPlan planForBox(const Mat3& box,
                    Device device,
                    double tolerance,
                    const OperatorFrame& current);
-
-/*! \brief Makes the operators those of a box.
- *  \param[in] device         that has them
- *  \param[in] measuredError  relative error of the forces; 0: it was not measured
- *  \param[in] chooseCells    chooses cells for the box and builds their operators */
-template<class Real, class ChooseCells>
-void followBox(const Mat3& box,
-               Device device,
-               double measuredError,
-               OperatorsInUse<Real>* operators,
-               const ChooseCells& chooseCells)
-{
-    const Discretisation& d = operators->discretisation();
-    const Grid leaf         = d.leafGrid(d.referenceBox);
-    double tolerance        = std::min(estimatedError(d, leaf), c_mostOfStrain);
-    if (measuredError > 0)
-    {
-        // where forces cancel, what is measured may be rounding: that is no room for strain
-        tolerance = std::min(tolerance, measuredError);
-    }
-    const BoxPlan plan = planForBox(box, d, device, tolerance, operators->frame());
-    switch (plan.change)
-    {
-        case BoxChange::None:
-            operators->rebuild();
-            break;
-        case BoxChange::Strained:
-            operators->rebuild();
-            operators->change([&] { operators->setBox(plan.frame); });
-            break;
-        case BoxChange::SameCellsAnew:
-        {
-            Discretisation next = d;
-            next.referenceBox   = box;
-            // a box that is no longer rectangular has more operators for the same cells
-            if (whyTooLarge(next, device, sizeof(Real)).empty())
-            {
-                operators->change([&] { operators->build(next); });
-            }
-            else
-            {
-                chooseCells();
-            }
-            break;
-        }
-        case BoxChange::CellsAnew:
-            chooseCells();
-            break;
-    }
-}
 
 } // namespace farfield
 

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "backend/gpu_backend.h"
-#include "evaluation/box_follower.h"
 #include "evaluation/pipeline.h"
 
 namespace farfield
@@ -51,14 +50,6 @@ public:
     DeviceScope<Real> makeCurrent() const { return DeviceScope<Real>(gpu_); }
     //! Waits for what the caller has put into streams of his own.
     void settle();
-    /*! \brief Makes the operators those of a box.
-     *  \param[in] measuredError  relative error of the forces; 0: it was not measured
-     *  \param[in] chooseCells    chooses others, if it must */
-    template<class ChooseCells>
-    void followBox(const Mat3& box, double measuredError, const ChooseCells& chooseCells)
-    {
-        farfield::followBox(box, device(), measuredError, &operators_, chooseCells);
-    }
     /*! \brief Gives a task other operators after it was evaluated, and evaluates it again.
      *  \param[in] task    on host arrays, whose results are replaced
      *  \param[in] n       number of particles

@@ -108,7 +108,7 @@ void DistributedSolver<Real>::Impl::choose(const Real* x, const Mat3& box, Why w
                 "cellSize");
     };
     // a box that is rotated from the one that the operators are for, or strained
-    agree(&ranks_, [&] { evaluator_->followBox(box, chosen_.chosenFor().measuredError, refuse); });
+    agree(&ranks_, [&] { chosen_.followBox(box, refuse); });
 }
 
 template<class Real>

@@ -360,9 +360,7 @@ typename DistributedSolver<Real>::Impl::Need DistributedSolver<Real>::Impl::need
     const auto choose = [&] { isChosen = false; };
     if (isChosen)
     {
-        evaluator_->times().add(
-                Stage::SetUp,
-                [&] { evaluator_->followBox(box, chosen_.chosenFor().measuredError, choose); });
+        evaluator_->times().add(Stage::SetUp, [&] { chosen_.followBox(box, choose); });
     }
     return !isChosen ? Need::Choice : isPlanned() ? Need::Nothing : Need::Plan;
 }

@@ -11,9 +11,11 @@
 #include <gtest/gtest.h>
 
 #include "cells/cell_shape.h"
-#include "evaluation/box_follower.h"
+#include "choice/chosen.h"
 #include "fake_backend.h"
 #include "operators/m2l_periodic_operators.h"
+#include "plan/error_estimate.h"
+#include "plan/operator_limits.h"
 
 namespace farfield
 {
@@ -205,12 +207,17 @@ protected:
     //! Follows to a box. \returns whether cells were to be chosen
     bool follow(const Mat3& box)
     {
-        bool chosen = false;
-        followBox(box, Device::Cpu, 0, &operators, [&] { chosen = true; });
-        return chosen;
+        bool isOther = false;
+        chosen.followBox(box, [&] { isOther = true; });
+        return isOther;
+    }
+    void measure(double error)
+    {
+        chosen.change([&] { chosen.setError(error, 1); });
     }
     FakeBackend backend;
     OperatorsInUse<double> operators{ &backend };
+    Chosen<double> chosen{ Options(), Device::Cpu, &operators };
 };
 
 TEST_F(Operators, FollowABoxByTheLeastThatDoes)
@@ -227,6 +234,28 @@ TEST_F(Operators, FollowABoxByTheLeastThatDoes)
     EXPECT_EQ(backend.calls, Calls({ "setBox", "build" }));
     EXPECT_EQ(operators.discretisation().referenceBox, strained);
     EXPECT_TRUE(follow(2 * skewed()));
+}
+
+//! Cells of a worse shape have a larger error: where it may be beyond the request others are chosen.
+TEST_F(Operators, AreGivenUpWhereTheirErrorMayHaveGrownBeyondTheRequest)
+{
+    const double request = Options().accuracy;
+    const auto errorOf   = [](const Mat3& box)
+    { return estimatedError(cellsFor(skewed()), cellsFor(skewed()).leafGrid(box)); };
+    Mat3 strained = skewed();
+    strained(2, 2) *= 1.05;
+    const double growth = errorOf(strained) / errorOf(skewed());
+    ASSERT_GT(growth, 1.02);
+    measure(request / growth * 1.01);
+    EXPECT_TRUE(follow(strained));
+    EXPECT_EQ(backend.calls, std::vector<std::string>());
+    measure(request / growth * 0.99);
+    EXPECT_FALSE(follow(strained));
+    EXPECT_NEAR(chosen.chosenFor().measuredError, 0.99 * request, 1e-9 * request);
+    // what is beyond the request was the best there was
+    EXPECT_FALSE(follow(skewed()));
+    measure(2 * request);
+    EXPECT_FALSE(follow(strained));
 }
 
 TEST_F(Operators, AreNotBuiltAnewWhereTheyAreTooLarge)
