@@ -18,7 +18,7 @@ constexpr double c_cap = 2.5;
 constexpr double c_trimmed = 1.44;
 //! Forces of a settled system are no smaller than this part of the force of a typical pair.
 constexpr double c_settled = 0.3;
-//! Of fewer charges a median says little.
+//! Of fewer charges a median says little: all count, and those in contact decide.
 constexpr int c_fewest = 32;
 
 double squaredForce(const std::vector<double>& forces, int i)
@@ -56,17 +56,19 @@ ForceScale::ForceScale(const std::vector<double>& forces,
             sorted.push_back(fields[i]);
         }
     }
-    ofAll         = std::max(square, charged * least * least);
-    double median = 0;
+    ofAll            = std::max(square, charged * least * least);
+    const bool isFew = charges.acting() < c_fewest;
+    double typical   = 0; // median, or the largest of few
     if (!sorted.empty())
     {
-        const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-        std::nth_element(sorted.begin(), middle, sorted.end());
-        median = *middle;
+        const size_t rank = isFew ? sorted.size() - 1 : sorted.size() / 2;
+        const auto place  = sorted.begin() + static_cast<std::ptrdiff_t>(rank);
+        std::nth_element(sorted.begin(), place, sorted.end());
+        typical = *place;
     }
     field.cap =
             c_cap
-            * std::max(median, weakestField(least, charges.squaredCharges(), charges.charged()));
+            * std::max(typical, weakestField(least, charges.squaredCharges(), charges.charged()));
     double capped     = 0;
     double ordinary   = 0;
     int ordinaryCount = 0;
@@ -87,7 +89,7 @@ ForceScale::ForceScale(const std::vector<double>& forces,
     }
     const auto acting = static_cast<double>(charges.acting());
     field.level       = acting > 0 ? field.cap * std::sqrt(capped / acting) : 0;
-    if (charges.acting() >= c_fewest && ordinaryCount > 0)
+    if (!isFew && ordinaryCount > 0)
     {
         const double settled = std::max(c_trimmed * ordinary / ordinaryCount,
                                         c_settled * c_settled * pairForce * pairForce)

@@ -288,6 +288,42 @@ TYPED_TEST(FewParticles, KeepTheAccuracyWhenTheyPart)
     }
 }
 
+//! Of a few ions two are in contact: errors are relative to what is there once they have parted, and
+//! so is the estimate.
+TYPED_TEST(FewParticles, KnowTheErrorWhenTwoOfThemPart)
+{
+    using Real = typename TypeParam::Real;
+    std::mt19937 random(16);
+    std::uniform_real_distribution<double> place(0, 20);
+    std::vector<Vector> x;
+    std::vector<double> q;
+    for (int i = 0; i < 16; ++i)
+    {
+        x.push_back({ place(random), place(random), place(random) });
+        q.push_back(i % 2 == 0 ? 1 : -1);
+    }
+    const System apart         = rounded<Real>(cubeOf(20, x, q));
+    const Evaluation reference = ewald(apart);
+    x[1]                       = { x[0][0] + 1e-3, x[0][1], x[0][2] };
+    const System start         = rounded<Real>(cubeOf(20, x, q));
+    for (const int order : { -1, 0, 4 })
+    {
+        Options options = TypeParam::options();
+        options.order   = order;
+        options.threads = 1;
+        Solver<Real> solver(options);
+        load(solver, start);
+        evaluate(solver, start);
+        double worst = 0;
+        for (int k = 0; k < 20; ++k)
+        {
+            worst = std::max(worst, errorAt(solver, apart, reference, gridPosition(k)));
+        }
+        EXPECT_LE(worst, order < 0 ? options.accuracy : 10 * solver.setup().estimatedError)
+                << describe(apart, solver.setup());
+    }
+}
+
 /*! Two ions that attract each other by millions of kJ/mol/nm, and next to nothing is left once the
  *  pair is excluded: the first choice of cells cannot know. */
 TYPED_TEST(FewParticles, KeepTheAccuracyOncePairsAreExcluded)
