@@ -145,10 +145,15 @@ template<class Real>
 void CudaBackend<Real>::plan(const OwnParticles<Real>& /*own*/, double net)
 {
     const DevicePlan<Real>& plan = ranks_->makePlan(far());
+    const int before             = arrays_.takingPart();
     makeRoom(plan.counts(), rootCoulomb_ * net);
     arrays_.setCharges(plan, far());
     netCharge_ = rootCoulomb_ * net;
     setParticles();
+    if (arrays_.takingPart() / 2 > before)
+    {
+        forgetOccupancy(); // launches are of that of few
+    }
     nearField_.exclusions().set(plan, far());
     cells_.makeRoomForList(); // not between the exchanges of an evaluation
     ranks_->planExchanges(

@@ -196,7 +196,10 @@ template<class Real>
 void CudaBackend<Real>::readTotals()
 {
     totals_.read(cells_, streams_.far());
-    this->cappedFields_ = totals_.newCappedFields().value_or(this->cappedFields_);
+    const auto measured = totals_.newCappedFields();
+    const bool isIdle   = this->fieldCap_ > 0 && arrays_.counts().ownTakingPart() == 0;
+    // where none of a rank has a charge no kernel counts them
+    this->cappedFields_ = isIdle ? 0 : measured.value_or(this->cappedFields_);
 }
 
 template<class Real>

@@ -464,10 +464,9 @@ double AccuracyControl<Real>::largestCell() const
 template<class Real>
 MeasuredError AccuracyControl<Real>::measureAnew(const Real* x, const Mat3& box)
 {
-    const Discretisation d = operators_->discretisation();
     errors_.look(x, box, chosen_->chosenFor().extent);
     // as Setup::largestError says it
-    return measureAndNote(x, box, estimatedError(d, d.leafGrid(d.referenceBox)));
+    return measureAndNote(x, box, chosen_->predictedError());
 }
 
 template<class Real>

@@ -74,6 +74,10 @@ void Choice<Real>::follow(const Place<Real>& place, const Positions& positions)
         chosen_.followBox(
                 place.box,
                 [&] { choose(place, positions(), place.extent, false, WhereMissed::TakeBest); });
+        if (chosen_.mustMeasure())
+        {
+            look(place, positions());
+        }
     }
     if (!isMeasuredFor(place))
     {
@@ -238,7 +242,8 @@ bool Choice<Real>::areFieldsAsMeasured()
 {
     const double capped = evaluator_->backend().cappedFields();
     MeasuredField then  = chosen_.chosenFor().field;
-    if (mixed_ != nullptr && then.level > 0 && capped >= 0 && !isFieldOfMix_)
+    if (mixed_ != nullptr && then.level > 0 && capped >= 0 && !isFieldOfMix_
+        && charges_->acting() > 0)
     {
         // measured with the charges of the choice, whatever lambda
         then.level    = then.cap * std::sqrt(capped / static_cast<double>(charges_->acting()));

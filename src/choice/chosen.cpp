@@ -17,36 +17,51 @@ BoxPlan Chosen<Real>::planFor(const Mat3& box) const
 {
     //! Largest relative error that may leave room for a strain followed to first order.
     constexpr double c_mostOfStrain = 0.1;
-    const Discretisation& d         = operators_->discretisation();
-    double tolerance = std::min(estimatedError(d, d.leafGrid(d.referenceBox)), c_mostOfStrain);
+    double tolerance                = std::min(predictedError(), c_mostOfStrain);
     if (chosenFor_.measuredError > 0)
     {
         // where forces cancel, what is measured may be rounding: that is no room for strain
         tolerance = std::min(tolerance, chosenFor_.measuredError);
     }
-    return planForBox(box, d, device_, tolerance, operators_->frame());
+    return planForBox(box, operators_->discretisation(), device_, tolerance, operators_->frame());
 }
 
 template<class Real>
 bool Chosen<Real>::buildSameCells(const Mat3& box)
 {
-    //! An error beyond the request is the least there is, and may grow so far.
-    constexpr double c_more = 1.1;
-    const Discretisation& d = operators_->discretisation();
-    Discretisation next     = d;
-    next.referenceBox       = box;
-    const double growth     = estimatedError(next, next.leafGrid(box))
-                          / estimatedError(d, d.leafGrid(d.referenceBox));
-    const double measured = chosenFor_.measuredError;
-    const double allowed  = measured > options_.accuracy ? c_more * measured : options_.accuracy;
+    Discretisation next = operators_->discretisation();
+    next.referenceBox   = box;
     // a box that is no longer rectangular has more operators for the same cells
-    if (growth * measured > allowed || !whyTooLarge(next, device_, sizeof(Real)).empty())
+    if (!whyTooLarge(next, device_, sizeof(Real)).empty())
     {
         return false;
     }
     operators_->change([&] { operators_->build(next); });
-    chosenFor_.measuredError = growth * measured;
     return true;
+}
+
+template<class Real>
+double Chosen<Real>::predictedError() const
+{
+    const Discretisation& d = operators_->discretisation();
+    return estimatedError(d, d.leafGrid(d.referenceBox));
+}
+
+template<class Real>
+bool Chosen<Real>::mustMeasure() const
+{
+    //! So much the error may change before it is measured again, up or down.
+    constexpr double c_much = 1.5;
+    if (chosenFor_.measuredError == 0)
+    {
+        return false;
+    }
+    const double now    = predictedError();
+    const double growth = now / predictedThen_;
+    const bool isMissed = options_.order < 0
+                          && chosenFor_.systemFactor * predictedThen_ <= options_.accuracy
+                          && chosenFor_.systemFactor * now > options_.accuracy;
+    return isMissed || growth > c_much || growth < 1 / c_much;
 }
 
 template<class Real>
@@ -67,7 +82,8 @@ void Chosen<Real>::build(const Setting& setting)
 {
     operators_->build(setting.discretisation);
     operators_->setFieldCap(setting.chosenFor.field.cap);
-    chosenFor_ = setting.chosenFor;
+    chosenFor_     = setting.chosenFor;
+    predictedThen_ = predictedError();
 }
 
 template<class Real>
@@ -76,6 +92,7 @@ void Chosen<Real>::setError(double measured, double systemFactor, bool isBestEff
     chosenFor_.measuredError = measured;
     chosenFor_.systemFactor  = systemFactor;
     chosenFor_.isBestEffort  = isBestEffort;
+    predictedThen_           = predictedError();
 }
 
 template<class Real>
@@ -103,14 +120,12 @@ Setup Chosen<Real>::setup(const Setup& ofEvaluator) const
     if (operators_->exist())
     {
         const Discretisation& d = operators_->discretisation();
-        const auto ofWater    = [&](const Mat3& box) { return estimatedError(d, d.leafGrid(box)); };
-        const double measured = chosenFor_.measuredError;
-        s.chosenFor           = decidedBy_;
-        s.isBestEffort        = chosenFor_.isBestEffort;
-        s.estimatedError      = measured > 0
-                                        ? measured
-                                        : std::max(ofWater(operators_->box()), c_bestAccuracy<Real>);
-        s.largestError = measured > 0 ? chosenFor_.systemFactor * ofWater(d.referenceBox) / c_margin
+        const double inWater    = estimatedError(d, d.leafGrid(operators_->box()));
+        const double measured   = chosenFor_.measuredError;
+        s.chosenFor             = decidedBy_;
+        s.isBestEffort          = chosenFor_.isBestEffort;
+        s.estimatedError        = measured > 0 ? measured : std::max(inWater, c_bestAccuracy<Real>);
+        s.largestError = measured > 0 ? chosenFor_.systemFactor * predictedError() / c_margin
                                       : s.estimatedError;
     }
     return s;

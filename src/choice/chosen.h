@@ -31,6 +31,8 @@ public:
     }
     OperatorsInUse<Real>* operators() const { return operators_; }
     const ChosenFor& chosenFor() const { return chosenFor_; }
+    //! What the model says of the error of the operators in water.
+    double predictedError() const;
     //! The operators in use, and what they were chosen for.
     Setting inUse() const { return { operators_->discretisation(), chosenFor_ }; }
 
@@ -50,20 +52,21 @@ public:
     void change(const Work& work)
     {
         const ChosenFor before = chosenFor_;
+        const double predicted = predictedThen_;
         try
         {
             operators_->change(work);
         }
         catch (...)
         {
-            chosenFor_ = before;
+            chosenFor_     = before;
+            predictedThen_ = predicted;
             throw;
         }
     }
 
-    /*! \brief Makes the operators those of a box.
-     *  \param[in] chooseCells  chooses cells for the box and builds their operators: where no others
-     *         suit, or the error of these may have grown beyond the request */
+    /*! \brief Makes the operators those of a box. Then mustMeasure() may be true.
+     *  \param[in] chooseCells  chooses cells for the box and builds their operators */
     template<class ChooseCells>
     void followBox(const Mat3& box, const ChooseCells& chooseCells)
     {
@@ -89,6 +92,12 @@ public:
         }
     }
 
+    /*! \brief Whether the error may be another one than that which was measured.
+     *
+     *  Operators for the same cells in another box have the error that was measured only if their
+     *  shape has much the same. */
+    bool mustMeasure() const;
+
     //! Whether there are operators, and they were chosen for such particles.
     bool isFor(const ParticleNumbers& now) const;
     //! They have been chosen for these.
@@ -112,14 +121,15 @@ public:
 private:
     //! What a box needs.
     BoxPlan planFor(const Mat3& box) const;
-    //! Builds operators for the same cells in another box. \returns whether they may serve
+    //! Builds operators for the same cells in another box. \returns whether they fit
     bool buildSameCells(const Mat3& box);
 
     Options options_;
     Device device_;
     OperatorsInUse<Real>* operators_;
     ChosenFor chosenFor_;
-    Device decidedBy_ = Device::Auto; //!< whose costs decided; Auto: nothing has been chosen
+    double predictedThen_ = 0;            //!< predictedError() when the error was measured
+    Device decidedBy_     = Device::Auto; //!< whose costs decided; Auto: nothing has been chosen
     ParticleNumbers numbers_;
 };
 

@@ -12,14 +12,15 @@
 namespace farfield
 {
 
-/*! \brief How strong the fields at charges are, by a measure that a few particles in contact cannot
- *         move, kJ/mol/nm/e.
+/*! \brief How strong the fields at charges are, kJ/mol/nm/e, by a measure that a few particles in
+ *         contact cannot move, unless there are but few.
  *
  *  Forces are compared with it later, see isLikeField(). */
 struct MeasuredField
 {
-    double cap   = 0; //!< fields above this are counted as this; 0: not measured
-    double level = 0; //!< root of the mean square field, none counted above the cap
+    double cap = 0; //!< fields above this are counted as this; 0: not measured
+    //! Root of the mean square field, none counted above the cap; at least what errors are relative to.
+    double level = 0;
 };
 
 //! The system that order and cells were chosen for, and their error in it.

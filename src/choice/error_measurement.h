@@ -65,7 +65,7 @@ public:
 
     //! What errors are relative to where forces cancel, kJ/mol/nm.
     double leastForce(const Mat3& box) const;
-    //! The RMS force in a field, kJ/mol/nm, without particles in contact.
+    //! The RMS force in a field, kJ/mol/nm, see MeasuredField.
     double typicalForce(const MeasuredField& field) const;
 
     //! Where the particles are that look() was given.

@@ -12,7 +12,7 @@ namespace farfield
 namespace
 {
 
-//! Fields beyond so many medians are those of particles in contact.
+//! Fields beyond so many medians are those of particles in contact; of few, so many of the largest.
 constexpr double c_cap = 2.5;
 //! Mean squares without these particles are so much too small in settled systems at most.
 constexpr double c_trimmed = 1.44;
@@ -66,12 +66,11 @@ ForceScale::ForceScale(const std::vector<double>& forces,
         std::nth_element(sorted.begin(), place, sorted.end());
         typical = *place;
     }
-    field.cap =
-            c_cap
-            * std::max(typical, weakestField(least, charges.squaredCharges(), charges.charged()));
-    double capped     = 0;
-    double ordinary   = 0;
-    int ordinaryCount = 0;
+    const double weakest = weakestField(least, charges.squaredCharges(), charges.charged());
+    field.cap            = c_cap * std::max(typical, weakest);
+    double capped        = 0;
+    double ordinary      = 0;
+    int ordinaryCount    = 0;
     for (int i = 0; i < n; i++)
     {
         if (!charges.isActing(i))
@@ -88,7 +87,8 @@ ForceScale::ForceScale(const std::vector<double>& forces,
         }
     }
     const auto acting = static_cast<double>(charges.acting());
-    field.level       = acting > 0 ? field.cap * std::sqrt(capped / acting) : 0;
+    // what errors are relative to, even where that is not of these forces
+    field.level = acting > 0 ? std::max(field.cap * std::sqrt(capped / acting), weakest) : 0;
     if (!isFew && ordinaryCount > 0)
     {
         const double settled = std::max(c_trimmed * ordinary / ordinaryCount,
@@ -124,11 +124,11 @@ double weakestField(double least, double squaredCharges, long long charged)
 
 bool isLikeField(double cappedFields, const MeasuredField& then, double least, long long acting)
 {
-    if (then.cap == 0 || cappedFields < 0)
+    if (then.cap == 0 || cappedFields < 0 || acting == 0)
     {
         return true; // nothing to compare with
     }
-    const double count   = static_cast<double>(std::max(acting, 1LL));
+    const double count   = static_cast<double>(acting);
     const double now     = std::max(least, then.cap * std::sqrt(cappedFields / count));
     const double ratio   = now / std::max(least, then.level);
     const double allowed = 1.15 + 10 / std::sqrt(count);

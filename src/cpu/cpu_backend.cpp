@@ -27,7 +27,7 @@ CpuBackend<Real>::CpuBackend(double coulombConstant, int threads, Partition<Real
 template<class Real>
 void CpuBackend<Real>::setCharges(const Real* q, int n)
 {
-    ScaledCharges<Real> scaled(q, n, rootCoulomb_);
+    ScaledCharges<Real> scaled(q, n, rootCoulomb_, partition_ == nullptr);
     near_.reserve(n);
     fx_.reserve(n);
     fy_.reserve(n);
@@ -43,7 +43,7 @@ void CpuBackend<Real>::setCharges(const Real* q, int n)
 template<class Real>
 void CpuBackend<Real>::setGhosts(const Real* q, int n, double net)
 {
-    ghostCharges_ = ScaledCharges<Real>(q, n, rootCoulomb_);
+    ghostCharges_ = ScaledCharges<Real>(q, n, rootCoulomb_, false);
     charges_.net  = rootCoulomb_ * net;
     allCharges_   = charges_.q;
     allCharges_.insert(allCharges_.end(), ghostCharges_.q.begin(), ghostCharges_.q.end());

@@ -32,7 +32,8 @@ struct ScaledCharges
     double net = 0;
 
     ScaledCharges() = default;
-    ScaledCharges(const Real* charges, int n, double rootCoulomb) : q(n)
+    //! \param[in] allIfNone  all take part if none of these has a charge: they are the whole system
+    ScaledCharges(const Real* charges, int n, double rootCoulomb, bool allIfNone = true) : q(n)
     {
         for (int i = 0; i < n; i++)
         {
@@ -48,14 +49,15 @@ struct ScaledCharges
                     charged_.push_back(i);
                 }
             }
+            allTakePart_ = allIfNone && charged_.empty();
         }
     }
 
-    //! Particles that take part: those with a charge, or all if none has one.
-    int count() const { return static_cast<int>(allTakePart() ? q.size() : charged_.size()); }
+    //! Particles that take part: those with a charge, or all if none of a whole system has one.
+    int count() const { return static_cast<int>(allTakePart_ ? q.size() : charged_.size()); }
     //! The k-th of them.
-    int particle(int k) const { return allTakePart() ? k : charged_[k]; }
-    bool allTakePart() const { return charged_.empty(); }
+    int particle(int k) const { return allTakePart_ ? k : charged_[k]; }
+    bool allTakePart() const { return allTakePart_; }
     //! [n] Those that take part, ascending, then the others, ascending.
     std::vector<int> order() const
     {
@@ -82,6 +84,7 @@ struct ScaledCharges
     }
 
 private:
+    bool allTakePart_ = true;
     std::vector<int> charged_; //!< ascending; empty if all are, or none
 };
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "parallel/neighbourhood.h"
@@ -41,8 +40,8 @@ std::array<double, 3> Partition<Real>::Cells::of(const Real* x) const
 template<class Real>
 bool Partition<Real>::areNearPlan(const OwnParticles<Real>& own) const
 {
-    const auto charged = own.count() - std::count(own.charges.begin(), own.charges.end(), Real(0));
-    const auto count   = static_cast<int>(charged > 0 ? charged : own.count());
+    const auto count = static_cast<int>(
+            own.count() - std::count(own.charges.begin(), own.charges.end(), Real(0)));
     if (static_cast<size_t>(count) != takePart_.size()
         || plannedWhere_.size() != 3 * takePart_.size())
     {
@@ -90,11 +89,6 @@ int Partition<Real>::find(const OwnParticles<Real>& own)
         {
             takePart_.push_back(i);
         }
-    }
-    if (takePart_.empty()) // all of them, as ScaledCharges has it
-    {
-        takePart_.resize(own.count());
-        std::iota(takePart_.begin(), takePart_.end(), 0);
     }
     const Cells cells = { located_.leafGrid(box_).inverseEdges() };
     const auto count  = static_cast<int>(takePart_.size());

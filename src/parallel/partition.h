@@ -40,7 +40,7 @@ public:
     //! The cells of all ranks, of the last plan.
     const Regions& regions() const { return regions_; }
     /*! \brief Looks where our particles are, in cells; to be called before every evaluation.
-     *  \param[in] own  those with a charge count, or all if none has one
+     *  \param[in] own  those with a charge take part
      *  \param[in] x    positions, nm, [own][3], which stay until plan()
      *  \returns the number of the first that is nowhere: not finite, or too far away; or -1 */
     int

@@ -133,7 +133,7 @@ std::vector<double> DistributedSolver<Real>::Impl::choiceOfFirst(const std::vect
     }
     all.charges().setCharges(system_.charges.data(), system_.count());
     all.charges().setExclusions(system_.excluded.offsets.data(), system_.excluded.partners.data());
-    if (why == Why::OtherForces)
+    if (why == Why::OtherError)
     {
         all.choice().restore(all.choice().checked(state()));
         all.look(x.data(), rows);

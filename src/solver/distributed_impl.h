@@ -72,13 +72,14 @@ private:
     {
         Nothing,
         Plan,  //!< of exchanges
+        Look,  //!< at the error of the operators, which may lead to a choice, and a plan
         Choice //!< of order and cells, and a plan
     };
     //! Why order and cells are chosen.
     enum class Why
     {
         OtherSystem, //!< or box, or for the first time
-        OtherForces  //!< those in use may do
+        OtherError   //!< of forces or operators that have changed: those in use may do
     };
     //! What a rank says of an evaluation before it.
     struct Readiness;

@@ -146,7 +146,7 @@ Totals DistributedSolver<Real>::Impl::evaluation(const Task<Real>& task)
         const auto renew = [&]
         {
             const Mat3 box = checkedBox(task.box, options_.boundary);
-            chooseAndLocate(task.x, positions, box, Why::OtherForces);
+            chooseAndLocate(task.x, positions, box, Why::OtherError);
             evaluator_->times().add(Stage::Sort, [&] { plan(); });
             return true;
         };
@@ -362,7 +362,10 @@ typename DistributedSolver<Real>::Impl::Need DistributedSolver<Real>::Impl::need
     {
         evaluator_->times().add(Stage::SetUp, [&] { chosen_.followBox(box, choose); });
     }
-    return !isChosen ? Need::Choice : isPlanned() ? Need::Nothing : Need::Plan;
+    return !isChosen               ? Need::Choice
+           : chosen_.mustMeasure() ? Need::Look
+           : isPlanned()           ? Need::Nothing
+                                   : Need::Plan;
 }
 
 template<class Real>
@@ -415,7 +418,7 @@ DistributedSolver<Real>::Impl::look(const Task<Real>& task, Mat3* box)
     if (sums_.charged > 0)
     {
         own.need = needOf(*box);
-        if (own.need != Need::Choice && locate(task.x, *box))
+        if (own.need < Need::Look && locate(task.x, *box))
         {
             own.need = Need::Plan;
         }
@@ -448,10 +451,10 @@ void DistributedSolver<Real>::Impl::makeReady(const Task<Real>& task, const Posi
         return;
     }
     Why why = Why::OtherSystem;
-    if (need != Need::Choice && !areFieldsAsMeasured(fields))
+    if (need == Need::Look || (need < Need::Look && !areFieldsAsMeasured(fields)))
     {
         need = Need::Choice;
-        why  = Why::OtherForces;
+        why  = Why::OtherError;
     }
     if (need == Need::Choice)
     {

@@ -124,7 +124,7 @@ void PerturbedCharges<Real>::nameBadPosition(const Real* x, const double box[3][
     }
     if (options_.boundary != Boundary::Open)
     {
-        checkPositions(x, all_->charges().takesPart(), checkedBox(box, options_.boundary));
+        checkPositions(x, all_->charges().areChosenFor(), checkedBox(box, options_.boundary));
     }
 }
 
@@ -162,15 +162,24 @@ Totals PerturbedCharges<Real>::evaluate(const Task<Real>& task,
     }
     std::vector<Real> ofDifference;
     Totals difference;
-    if (needsDifference(request))
+    const auto evaluateOther = [&]
     {
         Request own = request;
         own.energy  = request.energy || potentials != nullptr;
         all_->evaluator().times().add(
                 Stage::Perturbation,
                 [&] { difference = evaluateDifference(task.x, task.box, own, &ofDifference); });
+    };
+    const double typical = all_->choice().typicalForce();
+    if (needsDifference(request))
+    {
+        evaluateOther(); // first: no forces have changed if it fails
     }
     Totals totals = ofMixed(potentials);
+    if (needsDifference(request) && all_->choice().typicalForce() < typical)
+    {
+        evaluateOther(); // its error has to be less than was known
+    }
     if (const double factor = factorOfDifference(request.lambda); factor != 0)
     {
         perturbation_->addForces(factor, ofDifference, task.forces);

@@ -52,7 +52,7 @@ void SingleState<Real>::prepare(const Real* x,
     settle();
     const Place<Real> place   = placeOf(x, box);
     const Real* const located = place.of(x);
-    checkPositions(located, charges_.takesPart(), place.box);
+    checkPositions(located, charges_.areChosenFor(), place.box);
     follow(place, located);
     if (beside)
     {
@@ -88,7 +88,7 @@ void SingleState<Real>::follow(const Place<Real>& place, const Real* x)
 {
     const auto positions = [&]
     {
-        checkPositions(x, charges_.takesPart(), place.box);
+        checkPositions(x, charges_.areChosenFor(), place.box);
         return x;
     };
     evaluator_.times().add(Stage::SetUp, [&] { choice_.follow(place, positions); });
@@ -292,7 +292,7 @@ void SingleState<Real>::enqueue(const Task<Real>& task, const AroundLaunch& arou
             onHost = gpu.onHost(task.x, charges_.count(), task.stream);
         }
         const Real* const own = place.of(onHost.data());
-        checkPositions(own, charges_.takesPart(), place.box);
+        checkPositions(own, charges_.areChosenFor(), place.box);
         return own;
     };
     choice_.follow(place, positions);

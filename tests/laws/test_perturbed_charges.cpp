@@ -329,6 +329,66 @@ TYPED_TEST(PerturbedCharges, OfASoluteAreJudgedByTheForcesOfAll)
     EXPECT_LE(std::sqrt(errors / squares), 1e-5);
 }
 
+/*! Errors of what is perturbed are relative to all forces. Most of these are those of pairs that touch at
+ *  first, and part. */
+TYPED_TEST(PerturbedCharges, MeetTheAccuracyOncePairsHavePartedElsewhere)
+{
+    using Real = typename TypeParam::Real;
+    const System apart = rounded<Real>(randomCharges(namedBox("cube", 64), 64, 2, 0.0));
+    System start       = apart;
+    for (int i = 0; i + 1 < 56; i += 2)
+    {
+        start.positions[i + 1] = start.positions[i];
+        start.positions[i + 1][0] += 0.005;
+    }
+    start    = rounded<Real>(start);
+    System b = apart;
+    for (int i = 56; i < b.size(); ++i)
+    {
+        b.charges[i] = -b.charges[i];
+    }
+    Options options  = TypeParam::options();
+    options.accuracy = 1e-4;
+    Solver<Real> solver(options);
+    const std::vector<Real> qA(apart.charges.begin(), apart.charges.end());
+    const std::vector<Real> qB(b.charges.begin(), b.charges.end());
+    solver.setPerturbedCharges(qA.data(), qB.data(), apart.size());
+    for (int k = 0; k < 3; ++k)
+    {
+        evaluateAt(solver, start, 0.5, nullptr);
+    }
+    const Evaluation exact = sum(ewald(apart), 1, ewald(b)); // twice what it is
+    for (int k = 0; k < 3; ++k)
+    {
+        const Evaluation f = evaluateAt(solver, apart, 0.5, nullptr);
+        EXPECT_LE(relativeError(sum(f, 1, f).forces, exact.forces), options.accuracy) << k;
+    }
+}
+
+//! Where one of the states has no charges, a state that is saved at its lambda is of use.
+TYPED_TEST(PerturbedCharges, CanBeSavedWhereNoneHasACharge)
+{
+    using Real          = typename TypeParam::Real;
+    const System system = rounded<Real>(pseudoWater(namedBox("cube", 8), 61));
+    const std::vector<Real> q(system.charges.begin(), system.charges.end());
+    const std::vector<Real> none(q.size(), Real(0));
+    for (const bool atTheEnd : { false, true })
+    {
+        Solver<Real> solver(TypeParam::options()), next(TypeParam::options());
+        for (Solver<Real>* each : { &solver, &next })
+        {
+            each->setPerturbedCharges(atTheEnd ? q.data() : none.data(),
+                                      atTheEnd ? none.data() : q.data(),
+                                      system.size());
+        }
+        evaluateAt(solver, system, atTheEnd ? 1 : 0, nullptr);
+        next.restore(solver.state());
+        // charges of 1e-17 e stand for none
+        const Evaluation again = evaluateAt(next, system, atTheEnd ? 1 : 0, nullptr);
+        EXPECT_LE(rootMeanSquare(again.forces), 1e-9);
+    }
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield

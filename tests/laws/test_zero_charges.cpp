@@ -6,6 +6,8 @@
 /*! \file
  *  \brief Particles without charge, as the oxygen of four-site water, and their excluded pairs.
  */
+#include <limits>
+
 #include "accuracy_case.h"
 #include "test_support.h"
 
@@ -273,6 +275,23 @@ TYPED_TEST(ZeroCharges, MayBeSetBeforeAndAfterTheExclusions)
     }
     const Evaluation expected = ewald(charged);
     expectClose(a[1], expected, boundsFor<Real>(charged, one.setup(), expected));
+}
+
+TYPED_TEST(ZeroCharges, OfAllDoNotHideAPositionThatIsNotFinite)
+{
+    using Real             = typename TypeParam::Real;
+    const double box[3][3] = { { 3, 0, 0 }, { 0, 3, 0 }, { 0, 0, 3 } };
+    const Real q[]         = { 0, 0 };
+    const Real x[]         = { 1, 1, 1, std::numeric_limits<Real>::quiet_NaN(), 1, 1 };
+    Real f[6];
+    Solver<Real> solver(TypeParam::options());
+    solver.setCharges(q, 2);
+    expectError(ErrorCode::InvalidArgument,
+                { "position of particle 1" },
+                [&] { solver.prepare(x, box); });
+    expectError(ErrorCode::InvalidArgument,
+                { "position of particle 1" },
+                [&] { solver.evaluate(x, box, f); });
 }
 
 } // namespace

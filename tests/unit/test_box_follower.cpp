@@ -211,10 +211,6 @@ protected:
         chosen.followBox(box, [&] { isOther = true; });
         return isOther;
     }
-    void measure(double error)
-    {
-        chosen.change([&] { chosen.setError(error, 1); });
-    }
     FakeBackend backend;
     OperatorsInUse<double> operators{ &backend };
     Chosen<double> chosen{ Options(), Device::Cpu, &operators };
@@ -236,26 +232,36 @@ TEST_F(Operators, FollowABoxByTheLeastThatDoes)
     EXPECT_TRUE(follow(2 * skewed()));
 }
 
-//! Cells of a worse shape have a larger error: where it may be beyond the request others are chosen.
-TEST_F(Operators, AreGivenUpWhereTheirErrorMayHaveGrownBeyondTheRequest)
+//! Cells of another shape have another error, which may be beyond the request.
+TEST_F(Operators, AreMeasuredAgainWhereTheirErrorMayBeAnother)
 {
     const double request = Options().accuracy;
-    const auto errorOf   = [](const Mat3& box)
-    { return estimatedError(cellsFor(skewed()), cellsFor(skewed()).leafGrid(box)); };
-    Mat3 strained = skewed();
-    strained(2, 2) *= 1.05;
-    const double growth = errorOf(strained) / errorOf(skewed());
+    const double then    = chosen.predictedError();
+    const auto measure   = [&](double worst)
+    { chosen.change([&] { chosen.setError(0.5 * worst, worst / then); }); };
+    Mat3 little = skewed();
+    little(2, 2) *= 1.05;
+    EXPECT_FALSE(follow(little));
+    const double growth = chosen.predictedError() / then;
     ASSERT_GT(growth, 1.02);
-    measure(request / growth * 1.01);
-    EXPECT_TRUE(follow(strained));
-    EXPECT_EQ(backend.calls, std::vector<std::string>());
-    measure(request / growth * 0.99);
-    EXPECT_FALSE(follow(strained));
-    EXPECT_NEAR(chosen.chosenFor().measuredError, 0.99 * request, 1e-9 * request);
-    // what is beyond the request was the best there was
-    EXPECT_FALSE(follow(skewed()));
-    measure(2 * request);
-    EXPECT_FALSE(follow(strained));
+    ASSERT_LT(growth, 1.4);
+    for (const double worst : { 1.01 * request / growth, 0.99 * request / growth, 2 * request })
+    {
+        EXPECT_FALSE(follow(skewed()));
+        measure(worst);
+        EXPECT_FALSE(chosen.mustMeasure());
+        EXPECT_FALSE(follow(little));
+        EXPECT_EQ(chosen.mustMeasure(), worst < request && growth * worst > request);
+    }
+    // errors of high orders grow fast
+    Discretisation high = cellsFor(skewed());
+    high.order          = 18;
+    operators.change([&] { operators.build(high); });
+    const double ofHigh = chosen.predictedError();
+    chosen.change([&] { chosen.setError(0.01 * request, 0.01 * request / ofHigh); });
+    EXPECT_FALSE(follow(little));
+    ASSERT_GT(chosen.predictedError(), 1.5 * ofHigh);
+    EXPECT_TRUE(chosen.mustMeasure());
 }
 
 TEST_F(Operators, AreNotBuiltAnewWhereTheyAreTooLarge)
