@@ -64,8 +64,12 @@ public:
      *  \param[in] x  [n][3], nm, host memory
      *  \returns whether there are others now */
     bool look(const Place<Real>& place, const Real* x);
-    //! AccuracyControl::typicalForce() when the error was measured; 0: it was not.
-    double typicalForce() const { return typicalForce_; }
+    //! AccuracyControl::typicalForce() when the error was measured; of a saved state, with the charges
+    //! of now. 0: it was not measured.
+    double typicalForce() const
+    {
+        return typicalForce_ > 0 ? typicalForce_ : accuracy_.typicalForce();
+    }
 
     //! Extent of particles without images that cells were chosen for, nm.
     Vec3 extent() const { return chosen_.chosenFor().extent; }
