@@ -210,7 +210,8 @@ public:
      *  that; small anisotropic changes are followed to first order.
      *
      *  Order and cells are chosen on the first call. They are chosen anew
-     *  - when the box has changed much;
+     *  - when the box has changed much, or the error, which is measured for the new shape, does not
+     *    suffice;
      *  - when the number of particles, of those with a charge, of those with excluded partners, or of
      *    those with a width (see Solver::setNearFunction()) has grown or shrunk by more than a factor
      *    of 1.5, or the range of near functions has;

@@ -94,7 +94,12 @@ template<class Real>
 void PerturbedCharges<Real>::refresh()
 {
     // what forces of the difference are added to
-    difference_->choice().setLeastForce(all_->choice().typicalForce());
+    const double before = std::exchange(typicalForce_, all_->choice().typicalForce());
+    difference_->choice().setLeastForce(typicalForce_);
+    if (typicalForce_ < before && onDevice_)
+    {
+        difference_->compareAgain();
+    }
     if (isStale_)
     {
         const std::vector<Real>& q = perturbation_->difference();

@@ -79,10 +79,11 @@ private:
     Options options_;
     SingleState<Real>* all_;
     std::unique_ptr<Perturbation<Real>> perturbation_; //!< null with one state
-    double mixedAt_ = 0;                               //!< lambda of the charges
-    std::unique_ptr<SingleState<Real>> difference_;    //!< the perturbed particles alone
-    bool isStale_ = false;                             //!< its charges and pairs are old ones
-    std::vector<double> state_;                        //!< restored before there is one
+    double typicalForce_ = 0; //!< of all, kJ/mol/nm, that errors of the difference are relative to
+    double mixedAt_      = 0; //!< lambda of the charges
+    std::unique_ptr<SingleState<Real>> difference_; //!< the perturbed particles alone
+    bool isStale_ = false;                          //!< its charges and pairs are old ones
+    std::vector<double> state_;                     //!< restored before there is one
     std::vector<Real> potentials_;
     std::unique_ptr<PerturbedOnDevice<Real>> onDevice_; //!< null on the CPU
     Request enqueued_;                                  //!< the last one

@@ -71,6 +71,8 @@ public:
     /*! \brief As wait() of farfield_cuda.h.
      *  \param[in] complete  adds what else belongs to the evaluation */
     Totals wait(const std::function<Totals(const Totals&)>& complete = {});
+    //! Compares fields of the last evaluation in a stream anew: what errors are relative to has changed.
+    void compareAgain() { mustLook_ = mustLook_ || !choice_.areFieldsAsMeasured(); }
     bool mustRecordAgain() const;
     //! Device time of each stage, s, [Stage::Count], of a task that enqueue() has had.
     std::vector<double> measureStages(const Task<Real>& task, int repeats);
