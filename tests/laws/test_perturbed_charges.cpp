@@ -333,7 +333,7 @@ TYPED_TEST(PerturbedCharges, OfASoluteAreJudgedByTheForcesOfAll)
  *  first, and part. */
 TYPED_TEST(PerturbedCharges, MeetTheAccuracyOncePairsHavePartedElsewhere)
 {
-    using Real = typename TypeParam::Real;
+    using Real         = typename TypeParam::Real;
     const System apart = rounded<Real>(randomCharges(namedBox("cube", 64), 64, 2, 0.0));
     System start       = apart;
     for (int i = 0; i + 1 < 56; i += 2)
