@@ -175,13 +175,13 @@ Totals PerturbedCharges<Real>::evaluate(const Task<Real>& task,
                 Stage::Perturbation,
                 [&] { difference = evaluateDifference(task.x, task.box, own, &ofDifference); });
     };
-    const double typical = all_->choice().typicalForce();
-    if (needsDifference(request))
+    const bool isNeeded = needsDifference(request);
+    if (isNeeded)
     {
         evaluateOther(); // first: no forces have changed if it fails
     }
     Totals totals = ofMixed(potentials);
-    if (needsDifference(request) && all_->choice().typicalForce() < typical)
+    if (isNeeded && all_->choice().typicalForce() < typicalForce_)
     {
         evaluateOther(); // its error has to be less than was known
     }
