@@ -361,8 +361,8 @@ public:
 
     /*! \brief Sets the pairs whose minimum-image interaction is left out, as compressed rows.
      *
-     *  Each pair may be listed in one direction or in both; i-i entries are ignored. Pairs of which
-     *  one charge is zero cost nothing.
+     *  Each pair may be listed in one direction or both; i-i entries are ignored. Pairs of which one
+     *  charge is zero cost nothing. Rounding decides between images that are equally near.
      *  \param[in] offsets   [n+1], ascending from 0
      *  \param[in] partners  [offsets[n]], 0 <= partner < n
      *  \param[in] n         number of particles, as in setCharges()

@@ -24,6 +24,7 @@
 #include "accuracy_case.h"
 #include "changing_systems.h"
 #include "command_line.h"
+#include "draw_exclusions.h"
 #include "expectation.h"
 #include "open_systems.h"
 #include "sequence.h"
@@ -231,7 +232,7 @@ protected:
             acceptOrFail(error);
             return;
         }
-        if (!isLeftToTheAccuracy())
+        if (!isLeftToTheAccuracy() || !areExclusionsUnique(system_, options_.boundary))
         {
             return;
         }
@@ -459,6 +460,10 @@ protected:
                const std::vector<Real>& forces,
                const Totals& totals)
     {
+        if (!areExclusionsUnique(system_, options_.boundary))
+        {
+            return;
+        }
         checkForces(request, before, forces);
         checkEnergy(request, totals);
         checkVirial(request, totals);

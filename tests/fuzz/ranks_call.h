@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "changing_systems.h"
+#include "draw_exclusions.h"
 #include "expectation.h"
 #include "in_process_ranks.h"
 #include "sequence.h"
@@ -203,21 +204,11 @@ private:
         }
         else if (what == 4)
         {
-            // charges at one place stay excluded: no force between them would be a number
-            const auto arePlacedApart = [&](const auto& pair)
-            { return system.positions[pair.first] != system.positions[pair.second]; };
-            system.exclusions.erase(std::remove_if(system.exclusions.begin(),
-                                                   system.exclusions.end(),
-                                                   arePlacedApart),
-                                    system.exclusions.end());
+            excludeNoPairs(&system);
         }
         else
         {
-            for (int pairs = below(random_, 40); pairs > 0 && system.size() > 1; pairs--)
-            {
-                system.exclusions.emplace_back(below(random_, system.size()),
-                                               below(random_, system.size()));
-            }
+            excludePairs(&system, options_.boundary, 40, random_);
         }
     }
 
@@ -359,6 +350,10 @@ private:
         if (step.errors[0])
         {
             acceptOrFail(*step.errors[0]);
+            return;
+        }
+        if (!areExclusionsUnique(step.system, Boundary::Periodic))
+        {
             return;
         }
         const Expectation expected = expectationFor(

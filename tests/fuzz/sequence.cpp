@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "draw_exclusions.h"
 #include "ranks_call.h"
 #include "saved_states.h"
 #include "systems.h"
@@ -412,17 +413,9 @@ private:
         System next = system_;
         if (chance(random, 0.5))
         {
-            // charges at one place stay excluded: no force between them would be a number
-            const auto arePlacedApart = [&](const auto& pair)
-            { return next.positions[pair.first] != next.positions[pair.second]; };
-            next.exclusions.erase(
-                    std::remove_if(next.exclusions.begin(), next.exclusions.end(), arePlacedApart),
-                    next.exclusions.end());
+            excludeNoPairs(&next);
         }
-        for (int pairs = below(random, 20); pairs > 0 && next.size() > 1; --pairs)
-        {
-            next.exclusions.emplace_back(below(random, next.size()), below(random, next.size()));
-        }
+        excludePairs(&next, options_.boundary, 20, random);
         setSystem(next);
         loadExclusions(*solver_, system_, chance(random, 0.5));
     }

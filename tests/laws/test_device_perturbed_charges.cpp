@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "accuracy_case.h"
 #include "on_device.h"
 #include "test_support.h"
 #include "two_states.h"
@@ -99,6 +100,7 @@ public:
                 request,
                 clock_.stream());
     }
+    void move(const System& system) { x_.put(flatPositions<Real>(system)); }
     void clear() { f_.put(std::vector<Real>(size_, c_before<Real>)); }
     Result<Real> result()
     {
@@ -196,6 +198,42 @@ TYPED_TEST(DevicePerturbedCharges, ComeAndGo)
         device.clear();
         device.put(requestAt(0.3, true));
         expectSame(device.result(), onHost(host, states.a, requestAt(0.3, true)), states.a);
+    }
+}
+
+//! The fields that an evaluation in a stream leaves are looked at by the one that follows wait().
+TYPED_TEST(DevicePerturbedCharges, MeetTheAccuracyOncePairsHavePartedElsewhere)
+{
+    using Real               = typename TypeParam::Real;
+    const PartingPairs pairs = partingPairs<Real>();
+    Options options          = ReproducibleTest<TypeParam>::options();
+    options.accuracy         = 1e-4;
+    Solver<Real> solver(options);
+    load(solver, pairs.states);
+    OnDevice<Real> device(solver, pairs.touching);
+    const auto evaluate = [&]
+    {
+        device.clear();
+        device.put(requestAt(0.5, false));
+        return device.result();
+    };
+    for (int k = 0; k < 3; ++k)
+    {
+        evaluate();
+    }
+    device.move(pairs.states.a);
+    evaluate();
+    const Evaluation exact = mixed(ewald(pairs.states.a), ewald(pairs.states.b), 0.5);
+    for (int k = 0; k < 3; ++k)
+    {
+        std::vector<Real> forces = evaluate().forces;
+        for (Real& f : forces)
+        {
+            f -= c_before<Real>;
+        }
+        EXPECT_LE(std::sqrt(meanSquareError(forces, exact.forces)),
+                  options.accuracy * rootMeanSquare(exact.forces))
+                << k;
     }
 }
 

@@ -333,35 +333,21 @@ TYPED_TEST(PerturbedCharges, OfASoluteAreJudgedByTheForcesOfAll)
  *  first, and part. */
 TYPED_TEST(PerturbedCharges, MeetTheAccuracyOncePairsHavePartedElsewhere)
 {
-    using Real         = typename TypeParam::Real;
-    const System apart = rounded<Real>(randomCharges(namedBox("cube", 64), 64, 2, 0.0));
-    System start       = apart;
-    for (int i = 0; i + 1 < 56; i += 2)
-    {
-        start.positions[i + 1] = start.positions[i];
-        start.positions[i + 1][0] += 0.005;
-    }
-    start    = rounded<Real>(start);
-    System b = apart;
-    for (int i = 56; i < b.size(); ++i)
-    {
-        b.charges[i] = -b.charges[i];
-    }
-    Options options  = TypeParam::options();
-    options.accuracy = 1e-4;
+    using Real               = typename TypeParam::Real;
+    const PartingPairs pairs = partingPairs<Real>();
+    Options options          = TypeParam::options();
+    options.accuracy         = 1e-4;
     Solver<Real> solver(options);
-    const std::vector<Real> qA(apart.charges.begin(), apart.charges.end());
-    const std::vector<Real> qB(b.charges.begin(), b.charges.end());
-    solver.setPerturbedCharges(qA.data(), qB.data(), apart.size());
+    load(solver, pairs.states);
     for (int k = 0; k < 3; ++k)
     {
-        evaluateAt(solver, start, 0.5, nullptr);
+        evaluateAt(solver, pairs.touching, 0.5, nullptr);
     }
-    const Evaluation exact = sum(ewald(apart), 1, ewald(b)); // twice what it is
+    const Evaluation exact = mixed(ewald(pairs.states.a), ewald(pairs.states.b), 0.5);
     for (int k = 0; k < 3; ++k)
     {
-        const Evaluation f = evaluateAt(solver, apart, 0.5, nullptr);
-        EXPECT_LE(relativeError(sum(f, 1, f).forces, exact.forces), options.accuracy) << k;
+        const Evaluation f = evaluateAt(solver, pairs.states.a, 0.5, nullptr);
+        EXPECT_LE(relativeError(f.forces, exact.forces), options.accuracy) << k;
     }
 }
 

@@ -23,9 +23,8 @@ namespace
 //! 2/sqrt(pi)
 const long double c_edge = 2 / std::sqrt(std::acos(-1.0L));
 
-} // namespace
-
-Vector nearestImage(const System& system, int images, int i, int j)
+//! The images of r_i - r_j in the box and in those beside it, nm.
+std::vector<Vector> nearImages(const System& system, int images, int i, int j)
 {
     Vector d;
     for (int k = 0; k < 3; ++k)
@@ -44,7 +43,7 @@ Vector nearestImage(const System& system, int images, int i, int j)
     {
         d = shift(d, axis, -std::round(d[axis] / system.box[axis][axis]));
     }
-    Vector best = d;
+    std::vector<Vector> all;
     for (int n = 0; n < std::pow(3, images); ++n)
     {
         Vector trial = d;
@@ -52,9 +51,41 @@ Vector nearestImage(const System& system, int images, int i, int j)
         {
             trial = shift(trial, axis, rest % 3 - 1);
         }
-        best = dot(trial, trial) < dot(best, best) ? trial : best;
+        all.push_back(trial);
     }
-    return best;
+    return all;
+}
+
+bool isShorter(const Vector& a, const Vector& b)
+{
+    return dot(a, a) < dot(b, b);
+}
+
+} // namespace
+
+Vector nearestImage(const System& system, int images, int i, int j)
+{
+    const std::vector<Vector> all = nearImages(system, images, i, j);
+    return *std::min_element(all.begin(), all.end(), isShorter);
+}
+
+bool hasTwoNearestImages(const System& system, int images, int i, int j, double rounding)
+{
+    std::vector<Vector> all = nearImages(system, images, i, j);
+    if (all.size() < 2)
+    {
+        return false;
+    }
+    std::partial_sort(all.begin(), all.begin() + 2, all.end(), isShorter);
+    double largest = 0;
+    for (int k = 0; k < 3; ++k)
+    {
+        largest = std::max({ largest,
+                             std::abs(system.positions[i][k]),
+                             std::abs(system.positions[j][k]),
+                             std::abs(system.box[k][k]) });
+    }
+    return std::sqrt(dot(all[1], all[1])) - std::sqrt(dot(all[0], all[0])) <= rounding * largest;
 }
 
 NearTerms smearedPair(long double r, long double b)

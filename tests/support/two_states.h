@@ -109,6 +109,32 @@ TwoStates discharged(const System& system, int particles)
     return states;
 }
 
+//! Two states whose forces are first those of pairs that touch, and then those of particles apart.
+struct PartingPairs
+{
+    System touching;  //!< with the charges of A, which do not matter
+    TwoStates states; //!< where they have parted
+};
+
+//! Those that touch keep their charges. A request is to be 1e-4.
+template<class Real>
+PartingPairs partingPairs()
+{
+    const System apart = rounded<Real>(randomCharges(namedBox("cube", 64), 64, 2, 0.0));
+    PartingPairs pairs = { apart, { "parting pairs", apart, apart } };
+    for (int i = 0; i + 1 < 56; i += 2)
+    {
+        pairs.touching.positions[i + 1] = pairs.touching.positions[i];
+        pairs.touching.positions[i + 1][0] += 0.005;
+    }
+    pairs.touching = rounded<Real>(pairs.touching);
+    for (int i = 56; i < apart.size(); ++i)
+    {
+        pairs.states.b.charges[i] = -apart.charges[i];
+    }
+    return pairs;
+}
+
 //! With charges in between; all of it is linear in lambda.
 inline Evaluation mixed(const Evaluation& a, const Evaluation& b, double lambda)
 {
