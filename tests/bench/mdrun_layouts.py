@@ -4,7 +4,7 @@
 """Speed of mdrun with FMM against PME, each at its best layout: many cores, several GPUs, several runs on one GPU.
 
     python3 -m tests.bench.mdrun_layouts --systems 23k protein --cores 2 8 16 --budget 500
-    python3 -m tests.bench.mdrun_layouts --systems 93k 373k --gpus 1 2 --threads 16 --budget 500
+    python3 -m tests.bench.mdrun_layouts --systems 93k 373k --gpus 1 2 --threads 8 --budget 500
     python3 -m tests.bench.mdrun_layouts --systems protein --replicas 1 4 --mps --budget 500
 
 A layout is a number of ranks times OpenMP threads of each. On cores PME runs with one rank, with a rank
@@ -84,17 +84,21 @@ def on_cores(cores, every):
     return kinds
 
 
-def on_gpus(gpus, threads):
-    """Kinds on so many GPUs. GROMACS records graphs with one rank; PME also without, as for short steps it may gain."""
-    kinds = [Kind("FMM", 1, threads, gpus, variables=GRAPH, note="graph")]
+def on_gpus(gpus, share):
+    """Kinds on so many GPUs, with a share of the cores for each.
+
+    One rank has the share of one GPU: each step waits for the slowest of its threads. GROMACS records graphs with one
+    rank; PME also without, as for short steps it may gain.
+    """
+    kinds = [Kind("FMM", 1, share, gpus, variables=GRAPH, note="graph")]
     if gpus == 1:
-        return [*kinds, Kind("FMM", 1, threads, 1), Kind("PME", 1, threads, 1, variables=GRAPH, note="graph"),
-                Kind("PME", 1, threads, 1)]
-    kinds += [Kind("FMM", 1, threads, 1, variables=GRAPH, note="one GPU, graph"),
-              Kind("FMM", gpus, threads // gpus, gpus),
-              Kind("PME", 1, threads, 1, variables=GRAPH, note="one GPU, graph")]
-    kinds += [Kind("PME", ranks, threads // ranks, gpus, ("-npme", 1), note="1 for PME")
-              for ranks in (gpus, 2 * gpus, 4 * gpus) if ranks <= threads]
+        return [*kinds, Kind("FMM", 1, share, 1), Kind("PME", 1, share, 1, variables=GRAPH, note="graph"),
+                Kind("PME", 1, share, 1)]
+    kinds += [Kind("FMM", 1, share, 1, variables=GRAPH, note="one GPU, graph"),
+              Kind("FMM", gpus, share, gpus),
+              Kind("PME", 1, share, 1, variables=GRAPH, note="one GPU, graph")]
+    kinds += [Kind("PME", ranks, gpus * share // ranks, gpus, ("-npme", 1), note="1 for PME")
+              for ranks in (gpus, 2 * gpus, 4 * gpus) if ranks <= gpus * share]
     return kinds
 
 
@@ -184,7 +188,8 @@ class Clock:
 def rows_of(arguments):
     """[(what, kinds)]: what stands in the first columns of a table."""
     rows = [({"cores": cores}, on_cores(cores, cores == machine.usable_cores())) for cores in arguments.cores]
-    rows += [({"gpus": gpus, "cores": arguments.threads}, on_gpus(gpus, arguments.threads)) for gpus in arguments.gpus]
+    rows += [({"gpus": gpus, "cores": gpus * arguments.threads}, on_gpus(gpus, arguments.threads))
+             for gpus in arguments.gpus]
     for replicas, mps in itertools.product(arguments.replicas, (False, True) if arguments.mps else (False,)):
         rows.append(({"gpus": 1, "cores": arguments.threads, "replicas": replicas, "mps": mps},
                      side_by_side(replicas, arguments.threads)))
@@ -265,13 +270,15 @@ def main():
     parser.add_argument("--gpus", type=int, nargs="*", default=[], help="numbers of GPUs")
     parser.add_argument("--replicas", type=int, nargs="*", default=[], help="numbers of runs on one GPU")
     parser.add_argument("--mps", action="store_true", help="replicas with NVIDIA's MPS as well")
-    parser.add_argument("--threads", type=int, default=machine.usable_cores(), help="of all ranks, beside GPUs")
+    parser.add_argument("--threads", type=int, help="for each GPU; default: its share of the cores")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--budget", type=float, default=540, help="seconds for all; fewer make the runs shorter")
     parser.add_argument("--pin-offset", type=int, default=0, metavar="CORE")
     parser.add_argument("--pin-stride", type=int, default=0, metavar="CORES", help="default: mdrun chooses")
     parser.add_argument("--prepare", action="store_true", help="only make the systems")
     arguments = parser.parse_args()
+    if arguments.threads is None:
+        arguments.threads = max(1, machine.usable_cores() // max(1, len(machine.gpus())))
     rows = rows_of(arguments)
     numbers = [arguments.rounds, arguments.threads, *arguments.cores, *arguments.gpus, *arguments.replicas]
     if min(numbers) < 1 or not (rows or arguments.prepare):

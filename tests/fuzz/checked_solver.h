@@ -87,11 +87,10 @@ protected:
         throw Failure(kind, call_ + ": " + text + setUp);
     }
 
-    //! Whether what the solver does is up to the accuracy alone.
-    //! Whether the accuracy decides, and has been met as far as the solver knows.
+    //! Whether the accuracy decides on the order, and has been met as far as the solver knows.
     bool isLeftToTheAccuracy() const
     {
-        return options_.order < 0 && options_.cellSize == 0 && !solver_->setup().isBestEffort;
+        return options_.order < 0 && !solver_->setup().isBestEffort;
     }
 
     void setSystem(System system)
@@ -322,7 +321,7 @@ protected:
         {
             fail("accuracy is missed", numbers.str());
         }
-        // An explicit order or cell size stands: then the estimate has to say what it costs.
+        // An explicit order stands: then the estimate has to say what it costs.
         const double estimated =
                 settings_.slack * spread() * (s.estimatedError + 100 * unit) * e.scale + floor;
         if (!isLeftToTheAccuracy() && !(error <= estimated))

@@ -346,6 +346,7 @@ int main(int argc, char** argv)
                     report->calls,
                     report->call,
                     report->text);
+        std::fflush(stdout); // what follows may take minutes
         if (++failures[report->kind] == 1 && !settings.hasKeep)
         {
             const std::string calls = listOf(reducedCalls(settings, *report, scratch));

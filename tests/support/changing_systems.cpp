@@ -183,6 +183,8 @@ JudgedForces judgedForces(const System& system,
 {
     //! Forces of so many medians are those of contacts.
     constexpr double c_contact = 10;
+    //! Beside contacts, forces that cancel better than to this part of a pair's are no scale.
+    constexpr double c_settled = 0.3;
     const size_t n             = exact.size();
     JudgedForces result;
     std::vector<double> sizes, charged;
@@ -223,10 +225,13 @@ JudgedForces judgedForces(const System& system,
         errors += square;
     }
     result.ofAll = std::sqrt(all / static_cast<double>(n)) / forceScale(system, exact, leastPart);
-    const double others = std::max<double>(1, static_cast<double>(n) - result.inContact);
-    result.scale        = std::max(std::sqrt(squares / others), least);
-    result.error        = std::sqrt(errors / others) / result.scale;
-    result.contacts     = std::sqrt(ofContacts / std::max(1, result.inContact));
+    const double others  = std::max<double>(1, static_cast<double>(n) - result.inContact);
+    const double settled = result.inContact > 0
+                                   ? forceScale(system, ofNone, std::max(leastPart, c_settled))
+                                   : least;
+    result.scale         = std::max(std::sqrt(squares / others), settled);
+    result.error         = std::sqrt(errors / others) / result.scale;
+    result.contacts      = std::sqrt(ofContacts / std::max(1, result.inContact));
     return result;
 }
 
