@@ -107,10 +107,18 @@ bool Chosen<Real>::areFieldsAsMeasured(double cappedFields,
                                        const ChargeSums& charges,
                                        double least) const
 {
-    return isLikeField(cappedFields,
-                       chosenFor_.field,
-                       weakestField(least, charges.squared, charges.charged),
-                       charges.acting);
+    //! So much above the request the error may be until it is measured again.
+    constexpr double c_later = 1.05;
+
+    const double ratio = fieldRatio(cappedFields,
+                                    chosenFor_.field,
+                                    weakestField(least, charges.squared, charges.charged),
+                                    charges.acting);
+    // relative to weaker forces the same error is larger
+    const bool mayMiss =
+            options_.order < 0 && !chosenFor_.isBestEffort && ratio < 1
+            && chosenFor_.systemFactor * predictedThen_ > c_later * ratio * options_.accuracy;
+    return !mayMiss && isLikeField(ratio, charges.acting);
 }
 
 template<class Real>

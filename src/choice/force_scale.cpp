@@ -122,16 +122,23 @@ double weakestField(double least, double squaredCharges, long long charged)
     return least / std::sqrt(squaredCharges / static_cast<double>(charged));
 }
 
-bool isLikeField(double cappedFields, const MeasuredField& then, double least, long long acting)
+double fieldRatio(double cappedFields, const MeasuredField& then, double least, long long acting)
 {
     if (then.cap == 0 || cappedFields < 0 || acting == 0)
     {
-        return true; // nothing to compare with
+        return 1;
     }
-    const double count   = static_cast<double>(acting);
-    const double now     = std::max(least, then.cap * std::sqrt(cappedFields / count));
-    const double ratio   = now / std::max(least, then.level);
-    const double allowed = 1.15 + 10 / std::sqrt(count);
+    const double now = then.cap * std::sqrt(cappedFields / static_cast<double>(acting));
+    return std::max(least, now) / std::max(least, then.level);
+}
+
+bool isLikeField(double ratio, long long acting)
+{
+    if (acting == 0)
+    {
+        return true;
+    }
+    const double allowed = 1.15 + 10 / std::sqrt(static_cast<double>(acting));
     return ratio > 1 / allowed && ratio < std::max(1.5, allowed);
 }
 

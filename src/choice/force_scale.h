@@ -49,14 +49,19 @@ struct ForceScale
 //! Fields at charges that are weaker are alike, kJ/mol/nm/e. \param[in] least  smallest scale, kJ/mol/nm
 double weakestField(double least, double squaredCharges, long long charged);
 
+/*! \brief Fields over those when the error was measured; 1 where there is nothing to compare with.
+ *  \param[in] cappedFields  Backend::cappedFields(), of all ranks
+ *  \param[in] least         fields below this are alike, kJ/mol/nm/e
+ *  \param[in] acting        number of charges that do something */
+double fieldRatio(double cappedFields, const MeasuredField& then, double least, long long acting);
+
 /*! \brief Whether fields are about as strong as when the error was measured.
  *
  *  If they are not, the error is measured again: relative to weaker forces it is larger. Stronger
  *  ones are of no harm, and matter less.
- *  \param[in] cappedFields  Backend::cappedFields(), of all ranks
- *  \param[in] least         fields below this are alike, kJ/mol/nm/e
- *  \param[in] acting        number of charges that do something; fields of few vary by themselves */
-bool isLikeField(double cappedFields, const MeasuredField& then, double least, long long acting);
+ *  \param[in] ratio   fieldRatio()
+ *  \param[in] acting  number of charges that do something; fields of few vary by themselves */
+bool isLikeField(double ratio, long long acting);
 
 } // namespace farfield
 

@@ -61,6 +61,86 @@ std::vector<Vec3> shiftsBeyond(const Discretisation& d, const Mat3& box)
     return shifts;
 }
 
+//! Two particles of which one is in the far field of the other.
+struct FarPair
+{
+    double error; //!< in some unit
+    int i;
+    Vec3 apart; //!< r_i - r_j of an image, nm
+};
+
+//! The far pairs with the largest errors, in descending order.
+class WorstPairs
+{
+public:
+    //! \param[in] largest  magnitude of a charge, e
+    WorstPairs(const Discretisation& d, const Grid& leaf, double largest) :
+        toCells_(leaf.inverseEdges()), ws_(d.ws), decay_(0.5 * (d.order + 3)), largest_(largest),
+        near2_(std::pow(surelyNear(leaf, d.ws), 2))
+    {
+    }
+    //! \param[in] product  of the magnitudes of the charges, e^2
+    void look(int i, const Vec3& apart, double product)
+    {
+        constexpr size_t c_pairs = 4;
+
+        const double r2 = apart.squaredNorm();
+        if (!(r2 > near2_) || r2 > farthest2_
+            || (apart.transpose() * toCells_).cwiseAbs().maxCoeff() <= ws_)
+        {
+            return;
+        }
+        const double error = product * std::pow(r2, -decay_);
+        const auto behind  = [&](const FarPair& other) { return other.error < error; };
+        pairs_.insert(std::find_if(pairs_.begin(), pairs_.end(), behind), { error, i, apart });
+        if (pairs_.size() > c_pairs)
+        {
+            pairs_.pop_back();
+            farthest2_ = std::pow(largest_ * largest_ / pairs_.back().error, 1 / decay_);
+        }
+    }
+    const std::vector<FarPair>& found() const { return pairs_; }
+
+private:
+    Mat3 toCells_;
+    int ws_;
+    double decay_; //!< of errors with the squared distance
+    double largest_;
+    double near2_; //!< closer ones are near, nm^2
+    //! Errors of pairs that are farther apart are smaller than those that were found.
+    double farthest2_ = std::numeric_limits<double>::infinity();
+    std::vector<FarPair> pairs_;
+};
+
+/*! \brief Where between the two a cell ends, nm from the first.
+ *
+ *  A cell ends at one of the two. Of few particles that may be another one in each dimension, and where
+ *  the two are near each other cells end beyond them: one is in the corner of its cell then. */
+std::vector<Vec3> cellEndsOf(const FarPair& pair, const Grid& leaf, int ws, bool areVeryFew)
+{
+    constexpr double c_partsOf[] = { 1e-3, 1 - 1e-3 };
+    constexpr double c_beyond    = 1e-3; // cells
+    constexpr int c_combinations = 8;
+
+    const Vec3 inCells = (pair.apart.transpose() * leaf.inverseEdges()).transpose();
+    std::vector<Vec3> all;
+    for (int ends = 0; ends < c_combinations; ends += areVeryFew ? 1 : c_combinations - 1)
+    {
+        Vec3 back;
+        for (int k = 0; k < 3; k++)
+        {
+            const int end        = ends >> k & 1;
+            const bool isBeyond  = areVeryFew && std::abs(inCells[k]) <= ws;
+            const double between = c_partsOf[end] * inCells[k];
+            const double beyond =
+                    end * inCells[k] + (2 * end - 1) * std::copysign(c_beyond, inCells[k]);
+            back[k] = isBeyond ? beyond : between;
+        }
+        all.push_back(leaf.edges().transpose() * back);
+    }
+    return all;
+}
+
 } // namespace
 
 template<class Real>
@@ -134,56 +214,22 @@ std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,
                                    const Mat3& box,
                                    const Discretisation& d)
 {
-    //! How many pairs, and where between the two a cell ends.
-    constexpr size_t c_pairs     = 4;
-    constexpr double c_partsOf[] = { 1e-3, 1 - 1e-3 };
-    constexpr double c_beyond    = 1e-3;                  //!< cells
-    const bool areVeryFew        = charges.count() <= 64; //!< whose images are looked at, too
-    struct Pair
-    {
-        double error; //!< in some unit
-        int i;
-        Vec3 apart;
-    };
-
     if (d.isAllNear())
     {
         return {};
     }
+    const bool areVeryFew    = charges.count() <= 64; // whose images are looked at, too
     const Grid leaf          = d.leafGrid(box);
-    const Mat3& toCells      = leaf.inverseEdges();
-    const double near2       = std::pow(surelyNear(leaf, d.ws), 2);
     const MinimumImage image = MinimumImage::of(box);
     const auto& q            = charges.charges();
     const auto position      = [&](int i) { return x + 3 * static_cast<size_t>(i); };
-    const double decay       = 0.5 * (d.order + 3); // of errors with the squared distance
+    const auto size          = [&](int i) { return std::abs(static_cast<double>(q[i])); };
     double largest           = 0;
-    for (const Real charge : q)
+    for (int i = 0; i < charges.count(); i++)
     {
-        largest = std::max(largest, std::abs(static_cast<double>(charge)));
+        largest = std::max(largest, size(i));
     }
-    // errors of pairs that are farther apart are smaller than those that were found
-    double farthest2 = std::numeric_limits<double>::infinity();
-    std::vector<Pair> pairs; // those of the largest errors, in descending order
-    const auto productOf = [&](int i, int j)
-    { return std::abs(static_cast<double>(q[i]) * static_cast<double>(q[j])); };
-    const auto look = [&](int i, const Vec3& apart, double product)
-    {
-        const double r2 = apart.squaredNorm();
-        if (!(r2 > near2) || r2 > farthest2
-            || (apart.transpose() * toCells).cwiseAbs().maxCoeff() <= d.ws)
-        {
-            return;
-        }
-        const double error = product * std::pow(r2, -decay);
-        const auto behind  = [&](const Pair& other) { return other.error < error; };
-        pairs.insert(std::find_if(pairs.begin(), pairs.end(), behind), { error, i, apart });
-        if (pairs.size() > c_pairs)
-        {
-            pairs.pop_back();
-            farthest2 = std::pow(largest * largest / pairs.back().error, 1 / decay);
-        }
-    };
+    WorstPairs pairs(d, leaf, largest);
     // of very few in boxes of few cells all nearest images may be near
     const std::vector<Vec3> shifts =
             areVeryFew ? shiftsBeyond(d, box) : std::vector<Vec3>{ Vec3::Zero() };
@@ -191,40 +237,25 @@ std::vector<Vec3> pointsAtFarPairs(const ChargeSet<Real>& charges,
     {
         for (int j = 0; j < i; j++)
         {
-            const double product = productOf(i, j);
+            const double product = size(i) * size(j);
             if (product > 0)
             {
                 double dx[3];
                 image.between(position(i), position(j), dx);
                 for (const Vec3& shift : shifts)
                 {
-                    look(i, Vec3(dx[0], dx[1], dx[2]) + shift, product);
+                    pairs.look(i, Vec3(dx[0], dx[1], dx[2]) + shift, product);
                 }
             }
         }
     }
-    // A cell ends at one of the two. Of few particles that may be another one in each dimension, and
-    // where the two are near each other cells end beyond them: one is in the corner of its cell then.
-    constexpr int c_combinations = 8;
-    const int step               = areVeryFew ? 1 : c_combinations - 1;
     std::vector<Vec3> points;
-    for (const Pair& pair : pairs)
+    for (const FarPair& pair : pairs.found())
     {
-        const Real* r      = position(pair.i);
-        const Vec3 inCells = (pair.apart.transpose() * toCells).transpose();
-        for (int ends = 0; ends < c_combinations; ends += step)
+        const Real* r = position(pair.i);
+        for (const Vec3& back : cellEndsOf(pair, leaf, d.ws, areVeryFew))
         {
-            Vec3 back;
-            for (int k = 0; k < 3; k++)
-            {
-                const int end        = ends >> k & 1;
-                const bool isBeyond  = areVeryFew && std::abs(inCells[k]) <= d.ws;
-                const double between = c_partsOf[end] * inCells[k];
-                const double beyond =
-                        end * inCells[k] + (2 * end - 1) * std::copysign(c_beyond, inCells[k]);
-                back[k] = isBeyond ? beyond : between;
-            }
-            points.push_back(Vec3(r[0], r[1], r[2]) - leaf.edges().transpose() * back);
+            points.push_back(Vec3(r[0], r[1], r[2]) - back);
         }
     }
     return points;

@@ -12,6 +12,35 @@
 
 namespace farfield
 {
+namespace
+{
+
+/*! \brief Excluded pairs of particles in two layers, each once, the smaller index first.
+ *  \param[in] layer  of each particle */
+template<class Real>
+std::vector<std::pair<int, int>> excludedBetween(const std::vector<size_t>& layer,
+                                                 const ChargeSet<Real>& charges)
+{
+    std::vector<std::pair<int, int>> pairs;
+    const ExcludedPairs& excluded = charges.excluded();
+    const auto& takesPart         = charges.takesPart();
+    for (int i = 0; i < charges.count(); i++)
+    {
+        for (int k = excluded.offsets[i]; k < excluded.offsets[i + 1]; k++)
+        {
+            const int j = excluded.partners[k];
+            if (layer[i] != layer[j] && takesPart[i] != 0 && takesPart[j] != 0)
+            {
+                pairs.emplace_back(std::min(i, j), std::max(i, j));
+            }
+        }
+    }
+    std::sort(pairs.begin(), pairs.end());
+    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+    return pairs;
+}
+
+} // namespace
 
 double keptWidth(const Mat3& box, const Options& options)
 {
@@ -131,21 +160,7 @@ SlabCorrection<Real> NarrowedSlab<Real>::correction(const ChargeSet<Real>& charg
         result.potentials[i] = static_cast<Real>(takesPart[i] != 0 ? potentials[layer_[i]] : 0);
     }
     // what was subtracted of excluded pairs in two layers was that of other distances
-    std::vector<std::pair<int, int>> pairs;
-    const ExcludedPairs& excluded = charges.excluded();
-    for (int i = 0; i < n; i++)
-    {
-        for (int k = excluded.offsets[i]; k < excluded.offsets[i + 1]; k++)
-        {
-            const int j = excluded.partners[k];
-            if (layer_[i] != layer_[j] && takesPart[i] != 0 && takesPart[j] != 0)
-            {
-                pairs.emplace_back(std::min(i, j), std::max(i, j));
-            }
-        }
-    }
-    std::sort(pairs.begin(), pairs.end());
-    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+    const std::vector<std::pair<int, int>> pairs = excludedBetween(layer_, charges);
     result.forces.assign(pairs.empty() ? 0 : 3 * static_cast<size_t>(n), Real(0));
     Mat3 plane               = box;
     plane.row(2)             = Eigen::RowVector3d(0, 0, box(0, 0));

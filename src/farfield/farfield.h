@@ -217,9 +217,9 @@ public:
      *    of 1.5, or the range of near functions has;
      *  - when the charges of one sign that none of the other sign balances have become more or fewer by
      *    half of all charges;
-     *  - when forces have become weaker by more than a factor of 1.15 + 10/sqrt(N), with N charges, or
-     *    stronger by more than that and than 1.5, and the error, which is measured again then, does
-     *    not suffice or is far below the accuracy;
+     *  - when forces have become so weak that the error may be 5 % above the accuracy, or differ by
+     *    more than a factor of 1.15 + 10/sqrt(N), of N charges (1.5 at least if stronger), and the
+     *    error, which is measured again then, does not suffice or is far below the accuracy;
      *  - without images: when particles are farther apart by a tenth, or a quarter as far.
      *
      *  This follows from the positions at hand and from state() alone, so that a run can be continued

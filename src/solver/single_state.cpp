@@ -144,11 +144,13 @@ Totals SingleState<Real>::run(const Task<Real>& task, const Place<Real>& place)
         const auto renew = [&]
         {
             const bool areOthers = look(place, task.x);
-            if (MixedCharges* mixed = choice_.mixed(); mixed != nullptr)
+            MixedCharges* mixed  = choice_.mixed();
+            if (mixed == nullptr)
             {
-                mixed->mix(task.request.lambda);
+                return areOthers;
             }
-            return areOthers;
+            mixed->mix(task.request.lambda);
+            return true; // what the next fields are compared with is those of these charges
         };
         evaluator_.runAgain(
                 task,
@@ -156,6 +158,10 @@ Totals SingleState<Real>::run(const Task<Real>& task, const Place<Real>& place)
                 renew,
                 [&](const Task<Real>& own) { return runStages(own); },
                 &totals);
+        if (choice_.mixed() != nullptr)
+        {
+            choice_.areFieldsAsMeasured(); // notes them
+        }
     }
     if (place.narrowed.any())
     {

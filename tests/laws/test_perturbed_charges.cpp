@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "changing_systems.h"
 #include "system_building.h"
 #include "test_support.h"
 #include "two_states.h"
@@ -348,6 +349,36 @@ TYPED_TEST(PerturbedCharges, MeetTheAccuracyOncePairsHavePartedElsewhere)
     {
         const Evaluation f = evaluateAt(solver, pairs.states.a, 0.5, nullptr);
         EXPECT_LE(relativeError(f.forces, exact.forces), options.accuracy) << k;
+    }
+}
+
+//! Forces become weaker twice: what was measured after the first time is compared with the second.
+TYPED_TEST(PerturbedCharges, MeetTheAccuracyWhereForcesBecomeWeakerTwice)
+{
+    using Real           = typename TypeParam::Real;
+    const System crystal = rockSalt(4, 0.3);
+    for (const double accuracy : { 2e-3, 7e-4 })
+    {
+        Options options  = TypeParam::options();
+        options.accuracy = accuracy;
+        Solver<Real> solver(options);
+        for (const double width : { 0.09, 0.03, 0.01 })
+        {
+            std::mt19937 random(31);
+            TwoStates states;
+            states.a            = rounded<Real>(displaced(crystal, width, random));
+            states.b            = states.a;
+            states.b.charges[0] = states.b.charges[1] = 0;
+            if (width == 0.09)
+            {
+                load(solver, states);
+            }
+            const Evaluation exact = mixed(fastEwald(states.a), fastEwald(states.b), 0.1);
+            // once: the second one at a place would be what the next is compared with
+            const Evaluation f = evaluateAt(solver, states.a, 0.1, nullptr);
+            EXPECT_LE(relativeError(f.forces, exact.forces), 1.05 * accuracy)
+                    << width << ": " << describe(states.a, solver.setup());
+        }
     }
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "accuracy_case.h"
+#include "changing_systems.h"
 #include "systems.h"
 #include "test_support.h"
 
@@ -182,6 +183,38 @@ TYPED_TEST(Settling, ChargesThatNearlyCoincideEndNoRun)
     EXPECT_TRUE(sizeof(Real) == 4 || !setup.isBestEffort);
     // what is said then is what is not met
     EXPECT_EQ(setup.isBestEffort, setup.largestError > options.accuracy);
+}
+
+/*! Forces become weaker by less than those of few charges vary by themselves. An error that was just small
+ *  enough is too large relative to them. */
+TYPED_TEST(Settling, MeetsTheAccuracyWhereForcesBecomeALittleWeaker)
+{
+    using Real           = typename TypeParam::Real;
+    const System crystal = rockSalt(4, 0.3);
+    for (double accuracy = 2e-3; accuracy > 3e-4; accuracy *= 0.7)
+    {
+        Options options  = this->options();
+        options.accuracy = accuracy;
+        Solver<Real> solver(options);
+        for (const double width : { 0.03, 0.026, 0.022 })
+        {
+            std::mt19937 random(31);
+            const System system    = rounded<Real>(displaced(crystal, width, random));
+            const Evaluation exact = fastEwald(system);
+            if (width == 0.03)
+            {
+                load(solver, system);
+            }
+            for (int k = 0; k < 6; ++k)
+            {
+                Request request;
+                request.gridOffset = gridPosition(k);
+                const Evaluation f = evaluate(solver, system, request);
+                EXPECT_LE(relativeError(f.forces, exact.forces), 1.05 * accuracy)
+                        << width << ": " << describe(system, solver.setup());
+            }
+        }
+    }
 }
 
 //! The error of charges of one sign says little about that of both signs: cells are chosen anew.

@@ -136,18 +136,19 @@ TEST_F(Scale, TellsFieldsThatHaveChanged)
         return c_count * level * level;
     };
     const auto isLike = [&](double factor)
-    { return isLikeField(sum(factor), s.field, least, c_count); };
+    { return isLikeField(fieldRatio(sum(factor), s.field, least, c_count), c_count); };
     EXPECT_TRUE(isLike(1));
     EXPECT_TRUE(isLike(0.8)); // fields of few charges vary by themselves
     EXPECT_FALSE(isLike(0.5));
     EXPECT_FALSE(isLike(1.6));
     // what is not known yet, and what is rounding
-    EXPECT_TRUE(isLikeField(-1, s.field, least, c_count));
-    EXPECT_TRUE(isLikeField(sum(1), {}, least, c_count));
-    EXPECT_TRUE(isLikeField(0, { s.field.cap, 0.1 * least }, least, c_count));
+    EXPECT_EQ(fieldRatio(-1, s.field, least, c_count), 1);
+    EXPECT_EQ(fieldRatio(sum(1), {}, least, c_count), 1);
+    EXPECT_EQ(fieldRatio(0, { s.field.cap, 0.1 * least }, least, c_count), 1);
     // one charge without images has no field; others may come
-    EXPECT_TRUE(isLikeField(0, { s.field.cap, 0 }, least, c_count));
-    EXPECT_FALSE(isLikeField(sum(1), { s.field.cap, 0 }, least, c_count));
+    EXPECT_EQ(fieldRatio(0, { s.field.cap, 0 }, least, c_count), 1);
+    EXPECT_GT(fieldRatio(sum(1), { s.field.cap, 0 }, least, c_count), 1.6);
+    EXPECT_TRUE(isLikeField(0, 0));
 }
 
 } // namespace
