@@ -69,7 +69,7 @@ struct JudgedForces
 {
     /*! RMS force of the others, kJ/mol/nm; at least what forceScale() has and, if some are in contact,
      *  0.3 of a pair's: what is left where a crystal cancels is no scale until they have parted */
-    double scale = 0;
+    double scale     = 0;
     double error     = 0; //!< of the others, RMS, in units of scale
     double ofAll     = 0; //!< of all, RMS, in units of forceScale()
     double contacts  = 0; //!< of those in contact: RMS over these of error over force
