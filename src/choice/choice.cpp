@@ -297,6 +297,7 @@ void Choice<Real>::restore(const SavedState& state)
     chosen_.restore(state);
     measuredSpread_ = 0;
     typicalForce_   = 0;
+    isFieldOfMix_   = true; // of a run that has begun
     timed_.clear();
     helpersAreOpen_ = options_.tune && options_.helpersIfFaster && evaluator_->gpu() != nullptr
                       && evaluator_->gpu()->helperCount() > 0;

@@ -57,7 +57,7 @@ public:
 
     //! Makes the operators those of a place and the particles there. \param[in] positions  called if needed
     void follow(const Place<Real>& place, const Positions& positions);
-    //! Whether the fields of the last evaluation are about as strong as when the error was measured.
+    //! As Chosen, of the last evaluation.
     bool areFieldsAsMeasured();
     /*! \brief Measures the error anew, as forces have changed much, and chooses anew where the
      *         operators do not do any more, or do far more than is asked for.

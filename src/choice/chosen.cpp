@@ -117,7 +117,7 @@ bool Chosen<Real>::areFieldsAsMeasured(double cappedFields,
     // relative to weaker forces the same error is larger
     const bool mayMiss =
             options_.order < 0 && !chosenFor_.isBestEffort && ratio < 1
-            && chosenFor_.systemFactor * predictedThen_ > c_later * ratio * options_.accuracy;
+            && chosenFor_.systemFactor * predictedError() > c_later * ratio * options_.accuracy;
     return !mayMiss && isLikeField(ratio, charges.acting);
 }
 

@@ -104,7 +104,7 @@ public:
     void set(const ParticleNumbers& numbers);
 
     /*! \brief Whether the fields of the last evaluation are about as strong as when the error was
-     *         measured.
+     *         measured, and not so weak that it may not suffice: see fieldRatio().
      *  \param[in] cappedFields  Backend::cappedFields(), of all ranks
      *  \param[in] least         see leastForce() */
     bool areFieldsAsMeasured(double cappedFields, const ChargeSums& charges, double least) const;

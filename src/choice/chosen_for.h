@@ -15,7 +15,7 @@ namespace farfield
 /*! \brief How strong the fields at charges are, kJ/mol/nm/e, by a measure that a few particles in
  *         contact cannot move, unless there are but few.
  *
- *  Forces are compared with it later, see isLikeField(). */
+ *  Forces are compared with it later, see Chosen::areFieldsAsMeasured(). */
 struct MeasuredField
 {
     double cap = 0; //!< fields above this are counted as this; 0: not measured

@@ -133,7 +133,7 @@ struct Options
      *  It holds with and without particles in contact. Where a few of them have most of all force,
      *  errors of the others are relative to the RMS force of the others, and will suffice when those
      *  have parted. The error is measured before the first evaluation, see Setup::estimatedError, and
-     *  again when forces have become much weaker or stronger. A request that cannot be met is refused
+     *  again when they may not suffice, see Solver::evaluate(). A request that cannot be met is refused
      *  with the best that can; in a run that has begun the best is taken, see Setup::isBestEffort.
      *  From c_bestAccuracy to c_worstAccuracy. */
     double accuracy = 3e-4;

@@ -378,10 +378,14 @@ std::uint64_t DistributedSolver<Real>::Impl::hashOfCells() const
     // Also what decides when cells are looked at again: that has to be at the same time on all ranks.
     const Discretisation& d   = evaluator_->operators().discretisation();
     const ChosenFor& measured = chosen_.chosenFor();
-    std::vector<double> all   = {
-          static_cast<double>(d.order), static_cast<double>(d.ws), static_cast<double>(d.levels),
-          measured.measuredError,       measured.field.cap,        measured.field.level
-    };
+    std::vector<double> all   = { static_cast<double>(d.order),
+                                  static_cast<double>(d.ws),
+                                  static_cast<double>(d.levels),
+                                  measured.measuredError,
+                                  measured.field.cap,
+                                  measured.field.level,
+                                  measured.systemFactor,
+                                measured.isBestEffort ? 1.0 : 0.0 };
     constexpr double c_places = 1e4; // per nm: boxes of ranks may differ by rounding
     for (int i = 0; i < 3; i++)
     {

@@ -121,24 +121,6 @@ void PerturbedCharges<Real>::prepare(const Real* x, const double box[3][3])
 }
 
 template<class Real>
-Setup PerturbedCharges<Real>::withErrorOf(Setup all) const
-{
-    //! The largest l (1 - l), with which forces of E(D) count.
-    constexpr double c_weight = 0.25;
-
-    if (any() && difference_)
-    {
-        const Setup ofDifference = difference_->choice().setup();
-        if (ofDifference.isBestEffort)
-        {
-            all.isBestEffort = true;
-            all.largestError = std::max(all.largestError, c_weight * ofDifference.largestError);
-        }
-    }
-    return all;
-}
-
-template<class Real>
 void PerturbedCharges<Real>::nameBadPosition(const Real* x, const double box[3][3]) const
 {
     if (options_.boundary != Boundary::Periodic)

@@ -58,8 +58,6 @@ public:
     //! Device time of an evaluation of the perturbed particles, s; 0 if enqueue() did without one.
     double measure(const double box[3][3], int repeats);
 
-    //! A set-up of all particles, and whether E(D) misses the accuracy.
-    Setup withErrorOf(Setup all) const;
     //! That of the perturbed particles, empty without any.
     std::vector<double> state() const;
     //! Takes it over; or later, when there are any. \param[in] state  checked
