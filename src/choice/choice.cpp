@@ -240,19 +240,26 @@ void Choice<Real>::noteLargerError(const ChosenFor& other, bool isMissed)
 template<class Real>
 bool Choice<Real>::areFieldsAsMeasured()
 {
+    return noteFieldOfMix()
+           || chosen_.areFieldsAsMeasured(evaluator_->backend().cappedFields(),
+                                          charges_->sums(),
+                                          accuracy_.leastForce(operators_->box()));
+}
+
+template<class Real>
+bool Choice<Real>::noteFieldOfMix()
+{
     const double capped = evaluator_->backend().cappedFields();
     MeasuredField then  = chosen_.chosenFor().field;
-    if (mixed_ != nullptr && then.level > 0 && capped >= 0 && !isFieldOfMix_
-        && charges_->acting() > 0)
+    if (mixed_ == nullptr || isFieldOfMix_ || then.level == 0 || capped < 0
+        || charges_->acting() == 0)
     {
-        // measured with the charges of the choice, whatever lambda
-        then.level    = then.cap * std::sqrt(capped / static_cast<double>(charges_->acting()));
-        isFieldOfMix_ = true;
-        chosen_.change([&] { chosen_.setMeasuredField(then); });
-        return true;
+        return false;
     }
-    return chosen_.areFieldsAsMeasured(
-            capped, charges_->sums(), accuracy_.leastForce(operators_->box()));
+    then.level    = then.cap * std::sqrt(capped / static_cast<double>(charges_->acting()));
+    isFieldOfMix_ = true;
+    chosen_.change([&] { chosen_.setMeasuredField(then); });
+    return true;
 }
 
 template<class Real>

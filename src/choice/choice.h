@@ -57,8 +57,12 @@ public:
 
     //! Makes the operators those of a place and the particles there. \param[in] positions  called if needed
     void follow(const Place<Real>& place, const Positions& positions);
-    //! As Chosen, of the last evaluation.
+    //! As Chosen, of the last evaluation; the first ones of mixed charges are noted.
     bool areFieldsAsMeasured();
+    /*! \brief Notes the fields of the last evaluation, with mixed charges, as those that next ones are
+     *         compared with: the error was measured with the charges of the choice, whatever lambda.
+     *  \returns whether that was to be done */
+    bool noteFieldOfMix();
     /*! \brief Measures the error anew, as forces have changed much, and chooses anew where the
      *         operators do not do any more, or do far more than is asked for.
      *  \param[in] x  [n][3], nm, host memory

@@ -114,9 +114,9 @@ bool Chosen<Real>::areFieldsAsMeasured(double cappedFields,
                                     chosenFor_.field,
                                     weakestField(least, charges.squared, charges.charged),
                                     charges.acting);
-    // relative to weaker forces the same error is larger
+    // relative to weaker forces the same error is larger; it was no larger than the request
     const bool mayMiss =
-            options_.order < 0 && !chosenFor_.isBestEffort && ratio < 1
+            options_.order < 0 && !chosenFor_.isBestEffort && c_later * ratio < 1
             && chosenFor_.systemFactor * predictedError() > c_later * ratio * options_.accuracy;
     return !mayMiss && isLikeField(ratio, charges.acting);
 }

@@ -158,10 +158,7 @@ Totals SingleState<Real>::run(const Task<Real>& task, const Place<Real>& place)
                 renew,
                 [&](const Task<Real>& own) { return runStages(own); },
                 &totals);
-        if (choice_.mixed() != nullptr)
-        {
-            choice_.areFieldsAsMeasured(); // notes them
-        }
+        choice_.noteFieldOfMix();
     }
     if (place.narrowed.any())
     {

@@ -196,15 +196,12 @@ TYPED_TEST(Settling, MeetsTheAccuracyWhereForcesBecomeALittleWeaker)
         Options options  = this->options();
         options.accuracy = accuracy;
         Solver<Real> solver(options);
+        load(solver, crystal);
         for (const double width : { 0.03, 0.026, 0.022 })
         {
             std::mt19937 random(31);
             const System system    = rounded<Real>(displaced(crystal, width, random));
             const Evaluation exact = fastEwald(system);
-            if (width == 0.03)
-            {
-                load(solver, system);
-            }
             for (int k = 0; k < 6; ++k)
             {
                 Request request;

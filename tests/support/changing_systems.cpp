@@ -225,13 +225,11 @@ JudgedForces judgedForces(const System& system,
         errors += square;
     }
     result.ofAll = std::sqrt(all / static_cast<double>(n)) / forceScale(system, exact, leastPart);
-    const double others  = std::max<double>(1, static_cast<double>(n) - result.inContact);
-    const double settled = result.inContact > 0
-                                   ? forceScale(system, ofNone, std::max(leastPart, c_settled))
-                                   : least;
-    result.scale         = std::max(std::sqrt(squares / others), settled);
-    result.error         = std::sqrt(errors / others) / result.scale;
-    result.contacts      = std::sqrt(ofContacts / std::max(1, result.inContact));
+    const double others = std::max<double>(1, static_cast<double>(n) - result.inContact);
+    const double part   = result.inContact > 0 ? std::max(leastPart, c_settled) : leastPart;
+    result.scale        = std::max(std::sqrt(squares / others), forceScale(system, ofNone, part));
+    result.error        = std::sqrt(errors / others) / result.scale;
+    result.contacts     = std::sqrt(ofContacts / std::max(1, result.inContact));
     return result;
 }
 

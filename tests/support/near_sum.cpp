@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include <algorithm>
+#include <array>
 #include <complex>
 #include <set>
 
@@ -23,8 +24,17 @@ namespace
 //! 2/sqrt(pi)
 const long double c_edge = 2 / std::sqrt(std::acos(-1.0L));
 
-//! The images of r_i - r_j in the box and in those beside it, nm.
-std::vector<Vector> nearImages(const System& system, int images, int i, int j)
+//! The images of r_i - r_j in the box and in those beside it, nm; that in the box is in the middle.
+struct NearImages
+{
+    std::array<Vector, 27> all;
+    int count;
+
+    const Vector* begin() const { return all.data(); }
+    const Vector* end() const { return all.data() + count; }
+};
+
+NearImages nearImages(const System& system, int images, int i, int j)
 {
     Vector d;
     for (int k = 0; k < 3; ++k)
@@ -43,17 +53,18 @@ std::vector<Vector> nearImages(const System& system, int images, int i, int j)
     {
         d = shift(d, axis, -std::round(d[axis] / system.box[axis][axis]));
     }
-    std::vector<Vector> all;
-    for (int n = 0; n < std::pow(3, images); ++n)
+    NearImages result;
+    result.count = images == 0 ? 1 : images == 2 ? 9 : 27;
+    for (int n = 0; n < result.count; ++n)
     {
         Vector trial = d;
         for (int axis = 0, rest = n; axis < images; ++axis, rest /= 3)
         {
             trial = shift(trial, axis, rest % 3 - 1);
         }
-        all.push_back(trial);
+        result.all[n] = trial;
     }
-    return all;
+    return result;
 }
 
 bool isShorter(const Vector& a, const Vector& b)
@@ -65,18 +76,24 @@ bool isShorter(const Vector& a, const Vector& b)
 
 Vector nearestImage(const System& system, int images, int i, int j)
 {
-    const std::vector<Vector> all = nearImages(system, images, i, j);
-    return *std::min_element(all.begin(), all.end(), isShorter);
+    const NearImages near = nearImages(system, images, i, j);
+    Vector best           = near.all[near.count / 2];
+    for (const Vector& image : near)
+    {
+        best = isShorter(image, best) ? image : best;
+    }
+    return best;
 }
 
 bool hasTwoNearestImages(const System& system, int images, int i, int j, double rounding)
 {
-    std::vector<Vector> all = nearImages(system, images, i, j);
-    if (all.size() < 2)
+    const NearImages near = nearImages(system, images, i, j);
+    if (near.count == 1)
     {
         return false;
     }
-    std::partial_sort(all.begin(), all.begin() + 2, all.end(), isShorter);
+    std::array<Vector, 2> nearest;
+    std::partial_sort_copy(near.begin(), near.end(), nearest.begin(), nearest.end(), isShorter);
     double largest = 0;
     for (int k = 0; k < 3; ++k)
     {
@@ -85,7 +102,8 @@ bool hasTwoNearestImages(const System& system, int images, int i, int j, double 
                              std::abs(system.positions[j][k]),
                              std::abs(system.box[k][k]) });
     }
-    return std::sqrt(dot(all[1], all[1])) - std::sqrt(dot(all[0], all[0])) <= rounding * largest;
+    return std::sqrt(dot(nearest[1], nearest[1])) - std::sqrt(dot(nearest[0], nearest[0]))
+           <= rounding * largest;
 }
 
 NearTerms smearedPair(long double r, long double b)

@@ -32,9 +32,10 @@ NearTerms softCorePair(long double r, long double b); //!< (b^6 + r^6)^(-1/6)
 /*! \brief The nearest image of r_i - r_j along the first box vectors, nm.
  *  \param[in] images  axes with images: 0, 2 or 3 of them */
 Vector nearestImage(const System& system, int images, int i, int j);
-/*! \brief Whether another image of r_i - r_j is as near, but for \p rounding, relative to positions.
+/*! \brief Whether two images of r_i - r_j are equally near.
  *
- *  Which of the two is excluded, or has another function, is not defined then. */
+ *  Which of the two is excluded, or has another function, is not defined then.
+ *  \param[in] rounding  of distances, over the largest position or box vector */
 bool hasTwoNearestImages(const System& system, int images, int i, int j, double rounding);
 
 //! The width of two particles, nm; 0: they have 1/r.

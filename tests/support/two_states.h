@@ -116,7 +116,7 @@ struct PartingPairs
     TwoStates states; //!< where they have parted
 };
 
-//! Those that touch keep their charges. A request is to be 1e-4.
+//! Charges that touch are the same in both states. For requests of 1e-4.
 template<class Real>
 PartingPairs partingPairs()
 {
