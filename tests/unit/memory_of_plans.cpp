@@ -155,7 +155,7 @@ void expectErrorsOfBoth(M2lEngine engine, const Before& before, const Work& work
     {
         std::atomic<int> failures{ 0 };
         std::atomic<bool> isOver{ false };
-        for (long long k = 0; !isOver; k += 1 + k / (isLong() ? 30 : 3))
+        for (long long k = 0; !isOver; k += isLong() ? 1 : 1 + k / 3)
         {
             SCOPED_TRACE("allocation " + std::to_string(k) + " of rank " + std::to_string(poor));
             std::array<std::atomic<bool>, 2> failed{};
