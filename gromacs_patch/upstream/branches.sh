@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # branches.sh CLONE: makes a branch for each bug, named as its folder here, from what is checked out
-# in a clone of GROMACS. Each has one commit: the mend ../000N-BUG.patch, BUG/test.patch if there is
+# in a clone of GROMACS. Each has one commit: the mend ../NNNN-BUG.patch, BUG/test.patch if there is
 # one, and the message BUG/message.
 set -eu
 
@@ -15,7 +15,7 @@ for message in "$here"/*/message; do
     folder=$(dirname "$message")
     bug=$(basename "$folder")
     git checkout -q -b "$bug" "$start"
-    git apply --index "$here"/../000?-"$bug".patch
+    git apply --index "$here"/../????-"$bug".patch
     [ ! -e "$folder/test.patch" ] || git apply --index "$folder/test.patch"
     git commit -q -F "$message"
     git log -1 --format="$bug: %s"

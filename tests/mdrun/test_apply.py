@@ -10,7 +10,7 @@ import pytest
 from tests.support.gmx import patches
 
 HUNKS = sum(len(re.findall("^@@ ", patch.read_text(), re.MULTILINE)) for patch in patches.PATCHES)
-PATCH, CHANGED = "0009-load-of-modules.patch", "src/gromacs/domdec/dlbtiming.cpp"
+PATCH, CHANGED = patches.named("load-of-modules").name, "src/gromacs/domdec/dlbtiming.cpp"
 
 
 @pytest.fixture(scope="module")

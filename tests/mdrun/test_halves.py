@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from tests.support.gmx import patches
 from tests.support.gmx.environment import ROOT
 
 SHELL = f"""
@@ -132,7 +133,7 @@ def looks_for_nccl(where):
     if where == "tests":
         assert "farfield_find_nccl()" in (ROOT / "tests/CMakeLists.txt").read_text()
         return OF_TESTS
-    patch = (ROOT / "gromacs_patch/0015-farfield.patch").read_text()
+    patch = patches.named("farfield").read_text()
     lines = re.search(r"^\+ +find_path\(NCCL_INCLUDE_DIR .*?^\+ +endif\(\)", patch, re.MULTILINE | re.DOTALL)
     return OF_GROMACS.format(re.sub(r"^\+", "", lines[0], flags=re.MULTILINE))
 

@@ -8,13 +8,13 @@ import subprocess
 
 import pytest
 
-from tests.support.gmx import mdp, simulation
+from tests.support.gmx import mdp, patches, simulation
 from tests.support.gmx.environment import ROOT
 from tests.support.gmx.mdp import FMM, settings
 
 PAGES = {
     "mdp-options.md": ROOT / "gromacs_patch" / "mdp-options.md",
-    "mdp-options.rst": ROOT / "gromacs_patch" / "0015-farfield.patch",
+    "mdp-options.rst": patches.named("farfield"),
     "README.md": ROOT / "README.md",
 }
 

@@ -10,10 +10,13 @@ import pytest
 from tests.support.gmx import environment, patches
 
 UPSTREAM = patches.FOLDER / "upstream"
-MENDS = {patch.stem[5:]: patch for patch in patches.PATCHES if patch.name < "0008"}
+MENDS = {patch.stem[5:]: patch for patch in patches.OF_BUGS}
 WITH_TESTS = {path.parent.name: path for path in sorted(UPSTREAM.glob("*/test.patch"))}
 # Name: what has to be applied before the patch of the merge request
-MERGE_REQUESTS = {"device-force-provider": ["shift-vectors-of-the-step"], "pair-list-of-sites": []}
+MERGE_REQUESTS = {
+    "device-force-provider": ["shift-vectors-of-the-step", "updates-of-cuda-graphs"],
+    "pair-list-of-sites": [],
+}
 WHO = {f"GIT_{role}_{what}": "a@b" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
@@ -60,8 +63,7 @@ def test_every_bug_becomes_a_branch_with_its_test(plain):
 def test_the_patch_of_a_merge_request_fits_gromacs(plain, name):
     for bug in MERGE_REQUESTS[name]:
         assert patches.run(plain, MENDS[bug]).returncode == 0
-    [patch] = patches.FOLDER.glob(f"*-{name}.patch")
-    done = patches.run(plain, patch, "--dry-run", "--fuzz=0")
+    done = patches.run(plain, patches.named(name), "--dry-run", "--fuzz=0")
     run(plain, "git", "checkout", "-q", ".")
     assert done.returncode == 0, done.stdout
 

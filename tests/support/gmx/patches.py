@@ -12,6 +12,16 @@ FOLDER = ROOT / "gromacs_patch"
 PATCHES = sorted(FOLDER.glob("*.patch"))
 
 
+def named(name):
+    """A patch, whatever its number is."""
+    [patch] = FOLDER.glob(f"????-{name}.patch")
+    return patch
+
+
+# Those of bugs of GROMACS itself come before the first feature
+OF_BUGS = [patch for patch in PATCHES if patch < named("fmm-backend-capabilities")]
+
+
 def run(folder, patch, *flags):
     """The finished program patch, run with a patch in a folder."""
     command = ["patch", "-p1", "-s", "--force", "--no-backup-if-mismatch", "-i", patch, *flags]
