@@ -45,6 +45,7 @@
 
 #include <cstdlib>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -278,6 +279,10 @@ public:
             fillLegacyMatrix(signal.box_, box);
             throwIfBroken(*mtop_, pbcType_, signal.x_, box);
         }
+        if (decoupled_)
+        {
+            decoupled_->throwIfTooLong(pbcType_, signal, run_.ranks);
+        }
         provider_->atomsRedistributed(signal);
     }
 
@@ -309,6 +314,8 @@ public:
     FarfieldRun run_;
     //! The periodicity of mdrun
     PbcType pbcType_ = PbcType::Xyz;
+    //! The molecules to look at in the run; not if molecules are periodic
+    std::optional<DecoupledMolecules> decoupled_;
     //! Until the local atoms are known
     bool isStart_ = true;
     //! What runs where
@@ -418,6 +425,10 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                                                    impl->mtop_->natoms,
                                                    impl->run_.ranks != nullptr);
                 impl->checkRanks();
+                if (!ir.bPeriodicMols)
+                {
+                    impl->decoupled_.emplace(*impl->mtop_);
+                }
             });
 
     impl->subscribeToCheckpoints(notifiers);

@@ -42,11 +42,14 @@
 #include "farfieldmolecules.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gromacs/fileio/warninp.h"
+#include "gromacs/math/matrix.h"
+#include "gromacs/mdrunutility/mdmodulesnotifiers.h"
 #include "gromacs/mdtypes/inputrec.h"
 #include "gromacs/pbcutil/pbc.h"
 #include "gromacs/topology/atoms.h"
@@ -56,6 +59,7 @@
 #include "gromacs/topology/topology.h"
 #include "gromacs/utility/arrayref.h"
 #include "gromacs/utility/exceptions.h"
+#include "gromacs/utility/mpicomm.h"
 #include "gromacs/utility/stringutil.h"
 #include "gromacs/utility/vec.h"
 
@@ -265,11 +269,30 @@ std::vector<RVec> makeWhole(const std::vector<Bond>&   bonds,
     return areAllPlaced ? whole : std::vector<RVec>();
 }
 
-//! The first sentence about an excluded pair of atoms of the system, of which an image is nearer.
-std::string excludedPairMessage(const std::pair<int, int>& pair,
-                                const gmx_moltype_t&       moltype,
-                                const real                 distance,
-                                const real                 distanceOfImage)
+//! Whether an atom has a charge in either state.
+bool isCharged(const t_atom& atom)
+{
+    return atom.q != 0 || atom.qB != 0;
+}
+
+//! Whether \p moltype was decoupled by couple-intramol = no, which lists its pairs and excludes all.
+bool isDecoupled(const gmx_moltype_t& moltype)
+{
+    return !moltype.ilist[InteractionFunction::LennardJonesCoulombNonBondedPairs].empty()
+           && moltype.excls[0].ssize() == moltype.atoms.nr;
+}
+
+//! An excluded pair of atoms of the system with an image that is nearer.
+struct NearerImage
+{
+    int  first;
+    int  second;
+    real distance;
+    real distanceOfImage;
+};
+
+//! The first sentence about such a pair of a molecule of type \p moltype.
+std::string excludedPairMessage(const NearerImage& pair, const gmx_moltype_t& moltype)
 {
     return formatString(
             "Atoms %d and %d of molecule type %s are excluded from each other and %.3f nm apart, "
@@ -277,15 +300,61 @@ std::string excludedPairMessage(const std::pair<int, int>& pair,
             pair.first + 1,
             pair.second + 1,
             *moltype.name,
-            distance,
-            distanceOfImage);
+            pair.distance,
+            pair.distanceOfImage);
 }
 
-/*! \brief Reports molecules of which excluded pairs are not their own nearest images.
+//! The message about a pair of a molecule that is decoupled.
+std::string decoupledPairMessage(const NearerImage& pair, const gmx_moltype_t& moltype)
+{
+    return excludedPairMessage(pair, moltype)
+           + " With couple-intramol = no the interaction with that image would be computed. Use a "
+             "larger box, or set couple-intramol = yes.";
+}
+
+/*! \brief Looks for an excluded pair of a molecule whose atoms are not their own nearest images.
  *
  * It is nearest images that the FMM leaves out, and between which the pairs of a decoupled molecule
  * are computed instead.
+ *
+ * \param[in] moltype  the type of the molecule
+ * \param[in] bonds    its bonds
+ * \param[in] x        its positions
+ * \param[in] first    its first atom in the system
+ * \param[in] pbc      the images
  */
+std::optional<NearerImage> findNearerImage(const gmx_moltype_t&       moltype,
+                                           const std::vector<Bond>&   bonds,
+                                           const ArrayRef<const RVec> x,
+                                           const int                  first,
+                                           const t_pbc&               pbc)
+{
+    const bool              ofDecoupled = isDecoupled(moltype);
+    const std::vector<RVec> whole = makeWhole(bonds, x, pbc.box, numPbcDimensions(pbc.pbcType));
+    const ArrayRef<const t_atom> atoms(moltype.atoms.atom, moltype.atoms.atom + moltype.atoms.nr);
+    for (int i = 0; i < gmx::ssize(whole); i++)
+    {
+        for (const int j : moltype.excls[i])
+        {
+            const RVec apart = whole[j] - whole[i];
+            if (j <= i || norm2(apart) <= pbc.max_cutoff2
+                || !(ofDecoupled || (isCharged(atoms[i]) && isCharged(atoms[j]))))
+            {
+                continue;
+            }
+            RVec nearest;
+            pbc_dx_aiuc(&pbc, whole[j], whole[i], nearest);
+            // By more than rounding
+            if (norm(nearest) < 0.999_real * norm(apart))
+            {
+                return NearerImage{ first + i, first + j, norm(apart), norm(nearest) };
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+//! Reports molecules of which excluded pairs are not their own nearest images.
 void checkExcludedPairs(const gmx_mtop_t&          mtop,
                         const PbcType              pbcType,
                         const ArrayRef<const RVec> x,
@@ -294,55 +363,26 @@ void checkExcludedPairs(const gmx_mtop_t&          mtop,
 {
     t_pbc pbc;
     set_pbc(&pbc, pbcType, box);
-    int offset = 0;
+    int first = 0;
     for (const gmx_molblock_t& molblock : mtop.molblock)
     {
-        const gmx_moltype_t&   moltype = mtop.moltype[molblock.type];
-        const int              size    = moltype.atoms.nr;
-        const InteractionList& pairs =
-                moltype.ilist[InteractionFunction::LennardJonesCoulombNonBondedPairs];
-        // couple-intramol = no lists the pairs of a molecule and excludes all
-        const bool isDecoupled = !pairs.empty() && moltype.excls[0].ssize() == size;
-        const auto bonds       = collectBonds(moltype, mtop.ffparams.iparams);
-        const auto hasCharge   = [&atoms = moltype.atoms](const int i)
-        { return atoms.atom[i].q != 0 || atoms.atom[i].qB != 0; };
-
-        RVec nearest;
-        for (int molecule = 0; molecule < molblock.nmol; molecule++, offset += size)
+        const gmx_moltype_t&    moltype = mtop.moltype[molblock.type];
+        const std::vector<Bond> bonds   = collectBonds(moltype, mtop.ffparams.iparams);
+        const int               size    = moltype.atoms.nr;
+        for (int molecule = 0; molecule < molblock.nmol; molecule++, first += size)
         {
-            const auto whole = makeWhole(bonds, x.subArray(offset, size), box, numPbcDimensions(pbcType));
-            // By more than rounding
-            const auto isOther = [&](const int i, const int j)
+            const auto found = findNearerImage(moltype, bonds, x.subArray(first, size), first, pbc);
+            if (found && isDecoupled(moltype))
             {
-                pbc_dx_aiuc(&pbc, whole[j], whole[i], nearest);
-                return norm(nearest) < 0.999_real * norm(whole[j] - whole[i]);
-            };
-            for (int i = 0; i < gmx::ssize(whole); i++)
+                wi->addError(decoupledPairMessage(*found, moltype));
+                return;
+            }
+            if (found)
             {
-                for (const int j : moltype.excls[i])
-                {
-                    if (j <= i || !(isDecoupled || (hasCharge(i) && hasCharge(j))) || !isOther(i, j))
-                    {
-                        continue;
-                    }
-                    const std::string text = excludedPairMessage(
-                            { offset + i, offset + j }, moltype, norm(whole[j] - whole[i]), norm(nearest));
-                    if (isDecoupled)
-                    {
-                        wi->addError(text
-                                     + " With couple-intramol = no the interaction with that image "
-                                       "would be computed. Use a larger box, or set "
-                                       "couple-intramol = yes.");
-                    }
-                    else
-                    {
-                        wi->addWarning(text
-                                       + " With coulombtype = FMM the interaction with that image "
-                                         "is left out instead. Use a larger box, or hold these "
-                                         "atoms in place.");
-                    }
-                    return;
-                }
+                wi->addWarning(excludedPairMessage(*found, moltype)
+                               + " With coulombtype = FMM the interaction with that image is left "
+                                 "out instead. Use a larger box, or hold these atoms in place.");
+                return;
             }
         }
     }
@@ -392,6 +432,74 @@ void throwIfBroken(const gmx_mtop_t& mtop, const PbcType pbcType, const ArrayRef
         {
             GMX_THROW(InvalidInputError(brokenMessage(pbcType, bond)));
         }
+    }
+}
+
+DecoupledMolecules::DecoupledMolecules(const gmx_mtop_t& mtop) : mtop_(mtop)
+{
+    int first = 0;
+    for (const gmx_molblock_t& molblock : mtop.molblock)
+    {
+        const int numAtoms = molblock.nmol * mtop.moltype[molblock.type].atoms.nr;
+        if (isDecoupled(mtop.moltype[molblock.type]))
+        {
+            blocks_.push_back({ molblock.type, first, numAtoms });
+        }
+        first += numAtoms;
+    }
+}
+
+void DecoupledMolecules::collect(const MDModulesAtomsRedistributedSignal& signal, const MpiComm* ranks)
+{
+    x_.clear();
+    for (const Block& block : blocks_)
+    {
+        const auto begin = x_.size();
+        x_.resize(begin + block.numAtoms, { 0, 0, 0 });
+        for (int i = 0; i < signal.x_.ssize(); i++)
+        {
+            const int atom = signal.globalAtomIndices_ ? (*signal.globalAtomIndices_)[i] : i;
+            if (atom >= block.first && atom < block.first + block.numAtoms)
+            {
+                x_[begin + atom - block.first] = signal.x_[i];
+            }
+        }
+    }
+    // Each atom is at home on one rank, and zero on all others
+    if (ranks != nullptr)
+    {
+        ranks->sumReduce(arrayRefFromArray(x_.data()->as_vec(), DIM * x_.size()));
+    }
+}
+
+void DecoupledMolecules::throwIfTooLong(const PbcType                            pbcType,
+                                        const MDModulesAtomsRedistributedSignal& signal,
+                                        const MpiComm*                           ranks)
+{
+    if (blocks_.empty() || pbcType == PbcType::No)
+    {
+        return;
+    }
+    collect(signal, ranks);
+    matrix box;
+    fillLegacyMatrix(signal.box_, box);
+    t_pbc pbc;
+    set_pbc(&pbc, pbcType, box);
+    int begin = 0;
+    for (const Block& block : blocks_)
+    {
+        const gmx_moltype_t&    moltype = mtop_.moltype[block.type];
+        const std::vector<Bond> bonds   = collectBonds(moltype, mtop_.ffparams.iparams);
+        const int               size    = moltype.atoms.nr;
+        for (int i = 0; i < block.numAtoms; i += size)
+        {
+            const auto x = constArrayRefFromArray(x_.data() + begin + i, size);
+            if (const auto found = findNearerImage(moltype, bonds, x, block.first + i, pbc))
+            {
+                GMX_THROW(InvalidInputError(decoupledPairMessage(*found, moltype)));
+            }
+        }
+        begin += block.numAtoms;
     }
 }
 

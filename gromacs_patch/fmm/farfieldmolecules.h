@@ -40,6 +40,8 @@
 #ifndef GMX_FMM_FARFIELDMOLECULES_H
 #define GMX_FMM_FARFIELDMOLECULES_H
 
+#include <vector>
+
 #include "gromacs/utility/arrayref.h"
 #include "gromacs/utility/vectypes.h"
 
@@ -50,6 +52,9 @@ enum class PbcType : int;
 
 namespace gmx
 {
+
+class MpiComm;
+struct MDModulesAtomsRedistributedSignal;
 
 /*! \brief Reports molecules that the run would not take for what they are.
  *
@@ -73,6 +78,46 @@ void checkMolecules(const gmx_mtop_t&    mtop,
  * Parameters as for checkMolecules().
  */
 void throwIfBroken(const gmx_mtop_t& mtop, PbcType pbcType, ArrayRef<const RVec> x, const matrix box);
+
+/*! \brief The molecules that were decoupled by couple-intramol = no, as they move in a run.
+ *
+ * PME stops if one becomes longer than the pair list. FMM has no such limit, but the pairs that
+ * GROMACS lists are of nearest images.
+ */
+class DecoupledMolecules
+{
+public:
+    //! Those of the global topology \p mtop, which must outlive this object
+    explicit DecoupledMolecules(const gmx_mtop_t& mtop);
+
+    /*! \brief Throws InvalidInputError, on all ranks, if one is longer than half of the box.
+     *
+     * Not if its bonds do not join all of its atoms.
+     *
+     * \param[in] pbcType  the periodicity of the run
+     * \param[in] signal   the atoms of this rank at a search
+     * \param[in] ranks    the ranks that have atoms; nullptr for one
+     */
+    void throwIfTooLong(PbcType pbcType, const MDModulesAtomsRedistributedSignal& signal, const MpiComm* ranks);
+
+private:
+    //! Sets x_
+    void collect(const MDModulesAtomsRedistributedSignal& signal, const MpiComm* ranks);
+
+    //! Molecules of one type that follow each other
+    struct Block
+    {
+        int type;
+        //! First atom in the system
+        int first;
+        int numAtoms;
+    };
+
+    const gmx_mtop_t&  mtop_;
+    std::vector<Block> blocks_;
+    //! Positions of the atoms of all blocks, of all ranks
+    std::vector<RVec> x_;
+};
 
 } // namespace gmx
 

@@ -121,6 +121,40 @@ def test_a_decoupled_molecule_is_its_own_nearest_image(work, edge, fits):
         assert "With couple-intramol = no" in text
 
 
+@pytest.mark.parametrize("ranks, edge, fits", [(1, 9.5, False), (1, 19, True), (2, 9.5, False)])
+def test_a_decoupled_molecule_grows(work, ranks, edge, fits):
+    """A chain that stretches by a third in 40 steps, and is looked at when pairs are searched for.
+
+    Charges are gone in both states, so that several ranks may have it.
+    """
+    chain = write_chain(work, edge)
+    s = systems.read_gro(chain.conf)
+    apart = s.x - s.x.mean(axis=0)
+    # Across it the second domain begins, which all of its pairs span
+    s.box[1:, 1:] *= 1.5
+    s.x[:, 1] += s.box[1, 1] / 2 - s.x[:, 1].mean()
+    systems.write_gro(work / "moving.gro", s)
+    lines = (work / "moving.gro").read_text().splitlines()
+    for i, along in enumerate(apart[:, 0]):
+        lines[2 + i] += "".join(f"{v:12.4f}" for v in (4 * along, 0, 0))
+    (work / "moving.gro").write_text("\n".join(lines) + "\n")
+    only_vdw = {"couple-lambda0": "vdw", "couple-lambda1": "none", "coul-lambdas": "0 0"}
+    changes = {**DECOUPLED, **only_vdw, "vdw-lambdas": "0 1", "init-lambda-state": 0}
+    steps = {"nsteps": 40, "nstxout": 40, "nstlist": 5, "constraints": "none", "verlet-buffer-tolerance": -1}
+    entries = settings(mdp.FMM, changes, steps, {"rlist": 1, "comm-mode": "none"})
+    flags = ["-maxwarn", 3]
+    simulation.grompp(work, "run", entries, "moving.gro", chain.top, flags).ok()
+    domains = ["-dd", 1, ranks, 1] if ranks > 1 else []
+    done = simulation.mdrun(work, "run", ["-nb", "cpu", *domains], ntmpi=ranks, ntomp=1)
+    text = " ".join(done.text.split())
+    assert (done.status == 0) == fits, text[-3000:]
+    assert ("of molecule type CHN are excluded from each other" in text) != fits, text[-3000:]
+    assert ("would be computed. Use a larger box, or set couple-intramol = yes." in text) != fits
+    if fits:
+        x = simulation.read_trr(work / "run.trr")[-1].x
+        assert np.ptp(x[:, 0]) > 1.2 * np.ptp(apart[:, 0])
+
+
 @pytest.mark.parametrize("edge, fits", [(9.5, True), (6, False)])
 def test_excluded_charges_are_their_own_nearest_images(work, edge, fits):
     """A warning: they may be held in place."""
