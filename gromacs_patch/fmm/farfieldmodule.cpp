@@ -104,7 +104,10 @@ constexpr const char* c_graphNote =
         "use mdrun -rerun.";
 
 //! What of a run this backend can do on a single rank only, to follow "on a single rank only"; empty if nothing
-std::string whatNeedsOneRank(const PbcType pbcType, const bool hasTwoStates, const gmx_mtop_t& mtop)
+std::string whatNeedsOneRank(const PbcType     pbcType,
+                             const bool        hasTwoStates,
+                             const bool        hasSoftCore,
+                             const gmx_mtop_t& mtop)
 {
     if (pbcType != PbcType::Xyz)
     {
@@ -113,6 +116,10 @@ std::string whatNeedsOneRank(const PbcType pbcType, const bool hasTwoStates, con
     if (hasTwoStates)
     {
         return "with perturbed charges";
+    }
+    if (hasSoftCore)
+    {
+        return "with a soft core of Coulomb interactions";
     }
     if (haveEnergyGroups(mtop))
     {
@@ -140,8 +147,15 @@ public:
 
     std::string featureForOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop) const override
     {
-        return whatNeedsOneRank(
-                ir.pbcType, ir.efep != FreeEnergyPerturbationType::No && hasPerturbedCharges(mtop), mtop);
+        return whatNeedsOneRank(ir.pbcType,
+                                ir.efep != FreeEnergyPerturbationType::No && hasPerturbedCharges(mtop),
+                                perturbedChargeWidth(ir, mtop) > 0,
+                                mtop);
+    }
+
+    real perturbedChargeWidth(const t_inputrec& ir, const gmx_mtop_t& mtop) const override
+    {
+        return gmx::perturbedChargeWidth(ir, mtop);
     }
 
     void checkTopology(const t_inputrec& ir, const gmx_mtop_t& mtop, WarningHandler* wi) const override
@@ -214,7 +228,8 @@ public:
     //! Refuses several ranks where one is needed
     void checkRanks() const
     {
-        const std::string what = whatNeedsOneRank(pbcType_, run_.hasTwoStates, *mtop_);
+        const std::string what =
+                whatNeedsOneRank(pbcType_, run_.hasTwoStates, run_.perturbedChargeWidth > 0, *mtop_);
         if (run_.ranks != nullptr && !what.empty())
         {
             GMX_THROW(NotImplementedError(
@@ -404,6 +419,13 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
                 impl->run_.isRerun = setup.mdrunOptions.rerun || ir.eI == IntegrationAlgorithm::Mimic;
                 impl->run_.hasTwoStates = ir.efep != FreeEnergyPerturbationType::No
                                           && hasPerturbedCharges(*impl->mtop_);
+                impl->run_.perturbedChargeWidth = gmx::perturbedChargeWidth(ir, *impl->mtop_);
+                if (impl->run_.perturbedChargeWidth > 0 && setup.simulationWork.useGpuNonbondedFE)
+                {
+                    GMX_THROW(InconsistentInputError(
+                            "With coulombtype = FMM a soft core of Coulomb interactions is "
+                            "computed on the CPU, run gmx mdrun without -nbfe gpu."));
+                }
                 impl->run_.device = chooseDevice(impl->options_.farfieldOptions(),
                                                  GMX_GPU_CUDA && setup.deviceStreamManager != nullptr
                                                          ? setup.deviceStreamManager->deviceInfo().id

@@ -163,6 +163,25 @@ bool isCharged(const t_atom& atom, const double lambda)
     return (atom.q != 0 && lambda != 1) || (atom.qB != 0 && lambda != 0);
 }
 
+//! Whether a molecule of the system has an atom with a property.
+template<class Property>
+bool haveAtom(const gmx_mtop_t& mtop, const Property& property)
+{
+    return std::any_of(mtop.molblock.begin(),
+                       mtop.molblock.end(),
+                       [&](const gmx_molblock_t& molblock)
+                       {
+                           const t_atoms& atoms = mtop.moltype[molblock.type].atoms;
+                           return std::any_of(atoms.atom, atoms.atom + atoms.nr, property);
+                       });
+}
+
+//! Whether a soft core keeps other charges from an atom; a state that is there alone is not soft.
+bool isSoft(const t_atom& atom, const double lambda)
+{
+    return PERTURBED(atom) && !(atom.q != 0 && lambda == 0) && !(atom.qB != 0 && lambda == 1);
+}
+
 //! Whether a charge of a molecule type can be met by others without repulsion.
 bool isExposed(const gmx_moltype_t& moltype, const int i, const State& state, const Repulsions& repulsions)
 {
@@ -192,19 +211,29 @@ bool isExposed(const gmx_moltype_t& moltype, const int i, const State& state, co
 
 bool hasPerturbedCharges(const gmx_mtop_t& mtop)
 {
-    return std::any_of(mtop.molblock.begin(),
-                       mtop.molblock.end(),
-                       [&mtop](const gmx_molblock_t& molblock)
-                       {
-                           const t_atoms& atoms = mtop.moltype[molblock.type].atoms;
-                           return std::any_of(atoms.atom,
-                                              atoms.atom + atoms.nr,
-                                              [](const t_atom& atom) { return atom.q != atom.qB; });
-                       });
+    return haveAtom(mtop, [](const t_atom& atom) { return atom.q != atom.qB; });
+}
+
+real perturbedChargeWidth(const t_inputrec& ir, const gmx_mtop_t& mtop)
+{
+    // The kernels reach much farther: of the Gaussian's rest nothing is left there
+    constexpr real c_width = 0.12;
+    if (ir.efep == FreeEnergyPerturbationType::No)
+    {
+        return 0;
+    }
+    // grompp sets bScCoul by itself where the only lambdas are init-lambda or fep-lambdas
+    const t_lambda& fep = *ir.fepvals;
+    const bool isSoft = fep.softcoreFunction == SoftcoreType::Gapsys ? fep.scGapsysScaleLinpointQ > 0
+                                                                     : fep.bScCoul && fep.sc_alpha > 0;
+    const auto isPerturbedCharge = [](const t_atom& atom)
+    { return PERTURBED(atom) && (atom.q != 0 || atom.qB != 0); };
+    return isSoft && haveAtom(mtop, isPerturbedCharge) ? c_width : 0;
 }
 
 void checkPerturbation(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler* wi)
 {
+    const bool               hasSoftCore = perturbedChargeWidth(ir, mtop) > 0;
     const Repulsions         repulsions(mtop, *ir.fepvals);
     const std::vector<State> states = visitedStates(ir);
     for (const gmx_moltype_t& moltype : mtop.moltype)
@@ -213,7 +242,8 @@ void checkPerturbation(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHand
         {
             for (*atom = 0; *atom < moltype.atoms.nr; (*atom)++)
             {
-                if (isExposed(moltype, *atom, state, repulsions))
+                if (!(hasSoftCore && isSoft(moltype.atoms.atom[*atom], state.coul))
+                    && isExposed(moltype, *atom, state, repulsions))
                 {
                     return true;
                 }
@@ -227,24 +257,26 @@ void checkPerturbation(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHand
         if (found != states.end())
         {
             wi->addError(formatString(
-                    "coulombtype = FMM has no soft core for Coulomb interactions: with %s "
-                    "(coul-lambda %g, vdw-lambda %g) an atom has a charge, but its Lennard-Jones "
-                    "repulsion is soft or gone. Opposite charges would collapse onto it. Remove "
-                    "charges before repulsion, and bring them back after it: where atoms vanish, "
-                    "bring coul-lambdas to 1 before vdw-lambdas leave 0, where atoms appear, do "
-                    "the reverse (atom %d of molecule type %s).",
+                    "With %s (coul-lambda %g, vdw-lambda %g) an atom has a charge, but its "
+                    "Lennard-Jones repulsion is soft or gone. Opposite charges would collapse onto "
+                    "it. %semove charges before repulsion, and bring them back after it: where "
+                    "atoms vanish, bring coul-lambdas to 1 before vdw-lambdas leave 0, where atoms "
+                    "appear, do the reverse (atom %d of molecule type %s).",
                     found->name.c_str(),
                     found->coul,
                     found->vdw,
+                    hasSoftCore ? "R" : "Set sc-coul = yes, with an sc-alpha above 0, or r",
                     atom + 1,
                     *moltype.name));
         }
     }
-    if (ir.fepvals->bScCoul && ir.fepvals->sc_alpha > 0 && hasPerturbedCharges(mtop))
+    if (hasSoftCore)
     {
         wi->addNote(
-                "With coulombtype = FMM the soft core acts on Lennard-Jones and 1-4 interactions "
-                "only. sc-coul has no effect on other Coulomb interactions.");
+                "The soft core acts on Coulomb interactions: by sc-coul, because there are no "
+                "other lambdas than init-lambda or fep-lambdas, or by sc-function = gapsys. With "
+                "coulombtype = FMM mdrun then runs on one rank, and computes perturbed pairs on "
+                "the CPU.");
     }
 }
 

@@ -40,6 +40,8 @@
 #ifndef GMX_FMM_FARFIELDPERTURBATION_H
 #define GMX_FMM_FARFIELDPERTURBATION_H
 
+#include "gromacs/utility/real.h"
+
 struct gmx_mtop_t;
 struct t_inputrec;
 class WarningHandler;
@@ -50,9 +52,16 @@ namespace gmx
 //! Whether a charge differs between the states of \p mtop.
 bool hasPerturbedCharges(const gmx_mtop_t& mtop);
 
+/*! \brief Returns the width of the Gaussian charges of pairs with a perturbed atom, nm; 0: points.
+ *
+ * With a soft core of Coulomb interactions FMM takes erf(r/width)/r for these pairs. The kernels of
+ * perturbed pairs subtract it, and add the soft-core interaction.
+ */
+real perturbedChargeWidth(const t_inputrec& ir, const gmx_mtop_t& mtop);
+
 /*! \brief Reports states in which a charge has no repulsion to keep others away.
  *
- * FMM has no soft core: two opposite charges fall into each other where the Lennard-Jones
+ * Without a soft core two opposite charges fall into each other where the Lennard-Jones
  * interactions of one of them are gone, or soft. Looks at all states that the run or its foreign
  * energies visit, and reports the first atom of each molecule type.
  *

@@ -126,6 +126,7 @@ public:
     void setParticles(const FarfieldParticles& particles) override
     {
         const ArrayRef<const real> charges    = particles.charges();
+        const ArrayRef<const real> widths     = particles.widths();
         const FarfieldExclusions&  exclusions = particles.exclusions();
         const int                  number     = static_cast<int>(charges.size());
         if (particles.arePerturbed())
@@ -137,6 +138,10 @@ public:
             solver_.setCharges(charges.data(), number);
         }
         solver_.setExclusions(exclusions.offsets.data(), exclusions.partners.data(), number);
+        if (!widths.empty())
+        {
+            solver_.setNearFunction(c_perturbedPairs, widths.data(), number);
+        }
     }
 
 private:

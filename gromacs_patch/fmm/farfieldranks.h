@@ -55,6 +55,10 @@ class FarfieldOptions;
 class FarfieldParticles;
 struct FarfieldRun;
 
+//! What pairs have in place of 1/r if one of their atoms is perturbed and there is a soft core
+constexpr farfield::NearFunction c_perturbedPairs = { farfield::PairFunction::Gaussian,
+                                                      farfield::WidthRule::Larger };
+
 //! The solver of a run, on one rank or on several ranks.
 class FarfieldRanks
 {

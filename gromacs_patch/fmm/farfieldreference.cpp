@@ -119,6 +119,10 @@ void FarfieldReference::setParticles(const FarfieldParticles& particles)
     }
     const FarfieldExclusions& exclusions = particles.exclusions();
     solver_.setExclusions(exclusions.offsets.data(), exclusions.partners.data(), number_);
+    if (const std::vector<double> widths = inDouble(particles.widths()); !widths.empty())
+    {
+        solver_.setNearFunction(c_perturbedPairs, widths.data(), number_);
+    }
 }
 
 farfield::Totals FarfieldReference::evaluate(const RVec*              x,

@@ -214,6 +214,12 @@ std::string describeSetup(const farfield::Setup& setup,
                              run.deviceMessages.way.c_str());
     }
     text += formatString("  excluded pairs           %d\n", numExclusions);
+    if (run.perturbedChargeWidth > 0)
+    {
+        text += formatString(
+                "  perturbed charges        Gaussian of %g nm; pair kernels add the soft core\n",
+                run.perturbedChargeWidth);
+    }
     return text + timedSettings(setup);
 }
 

@@ -43,6 +43,8 @@
 #include <string>
 #include <vector>
 
+#include "gromacs/utility/real.h"
+
 #include "farfieldoptions.h"
 
 struct gmx_wallcycle;
@@ -100,6 +102,8 @@ struct FarfieldRun
     farfield::Boundary boundary = farfield::Boundary::Periodic;
     //! Whether charges differ between two states, mixed by lambda
     bool hasTwoStates = false;
+    //! Width of the Gaussian charges of pairs with a perturbed atom, nm, see perturbedChargeWidth()
+    real perturbedChargeWidth = 0;
     //! Where the FMM runs
     FarfieldDeviceChoice device;
     //! Who helps

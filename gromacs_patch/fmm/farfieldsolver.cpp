@@ -66,7 +66,7 @@ FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
                                const gmx_mtop_t&      mtop,
                                const MDLogger&        logger,
                                const FarfieldRun&     run) :
-    logger_(logger), run_(run), particles_(mtop, run.hasTwoStates, run.ranks != nullptr)
+    logger_(logger), run_(run), particles_(mtop, run)
 {
     try
     {

@@ -55,6 +55,7 @@
 #include "gromacs/utility/vec.h"
 
 #include "farfieldchecks.h"
+#include "farfieldrun.h"
 
 namespace gmx
 {
@@ -62,23 +63,27 @@ namespace gmx
 namespace
 {
 
-//! Returns the charges of a state, t_atom::q or t_atom::qB, of the whole system.
-std::vector<real> collectCharges(const gmx_mtop_t& mtop, real t_atom::*charge)
+//! Returns a value of each atom of the whole system.
+template<class Value>
+std::vector<real> collect(const gmx_mtop_t& mtop, const Value& valueOf)
 {
-    std::vector<real> charges;
-    charges.reserve(mtop.natoms);
+    std::vector<real> values;
+    values.reserve(mtop.natoms);
     for (const gmx_molblock_t& molblock : mtop.molblock)
     {
         const t_atoms& atoms = mtop.moltype[molblock.type].atoms;
         for (int molecule = 0; molecule < molblock.nmol; molecule++)
         {
-            for (int i = 0; i < atoms.nr; i++)
-            {
-                charges.push_back(atoms.atom[i].*charge);
-            }
+            std::transform(atoms.atom, atoms.atom + atoms.nr, std::back_inserter(values), valueOf);
         }
     }
-    return charges;
+    return values;
+}
+
+//! Returns the charges of a state, t_atom::q or t_atom::qB, of the whole system.
+std::vector<real> collectCharges(const gmx_mtop_t& mtop, real t_atom::*charge)
+{
+    return collect(mtop, [charge](const t_atom& atom) { return atom.*charge; });
 }
 
 /*! \brief Returns the charged atoms of the intermolecular exclusion group, ascending.
@@ -208,10 +213,11 @@ bool haveEnergyGroups(const gmx_mtop_t& mtop)
     return !mtop.groups.groupNumbers[SimulationAtomGroupType::EnergyOutput].empty();
 }
 
-FarfieldParticles::FarfieldParticles(const gmx_mtop_t& mtop, const bool hasTwoStates, const bool areDivided) :
+FarfieldParticles::FarfieldParticles(const gmx_mtop_t& mtop, const FarfieldRun& run) :
     mtop_(mtop),
-    arePerturbed_(hasTwoStates),
-    areDivided_(areDivided),
+    arePerturbed_(run.hasTwoStates),
+    areDivided_(run.ranks != nullptr),
+    perturbedChargeWidth_(run.perturbedChargeWidth),
     numEnergyGroups_(haveEnergyGroups(mtop) ? static_cast<int>(
                              mtop.groups.groups[SimulationAtomGroupType::EnergyOutput].size())
                                             : 1)
@@ -228,6 +234,12 @@ bool FarfieldParticles::follow(const MDModulesAtomsRedistributedSignal& signal)
         if (arePerturbed_)
         {
             globalChargesB_ = collectCharges(mtop_, &t_atom::qB);
+        }
+        if (perturbedChargeWidth_ > 0)
+        {
+            globalWidths_ = collect(mtop_,
+                                    [this](const t_atom& atom)
+                                    { return PERTURBED(atom) ? perturbedChargeWidth_ : 0; });
         }
         globalGroup_      = collectExclusionGroup(mtop_, globalCharges_, globalChargesB_);
         globalExclusions_ = collectExclusions(mtop_, globalGroup_);
@@ -293,6 +305,7 @@ void FarfieldParticles::reorder()
     particleOfGlobalAtom_.resize(numParticles);
     charges_.resize(numParticles);
     chargesB_.resize(arePerturbed_ ? numParticles : 0);
+    widths_.resize(globalWidths_.empty() ? 0 : numParticles);
     energyGroups_.resize(numEnergyGroups_ > 1 ? numParticles : 0);
 #pragma omp parallel for num_threads(numThreads) schedule(static)
     for (int i = 0; i < numParticles; i++)
@@ -302,6 +315,10 @@ void FarfieldParticles::reorder()
         if (arePerturbed_)
         {
             chargesB_[i] = globalChargesB_[globalAtom_[i]];
+        }
+        if (!globalWidths_.empty())
+        {
+            widths_[i] = globalWidths_[globalAtom_[i]];
         }
         if (numEnergyGroups_ > 1)
         {

@@ -52,6 +52,7 @@ struct t_atom;
 namespace gmx
 {
 
+struct FarfieldRun;
 struct MDModulesAtomsRedistributedSignal;
 
 //! Compressed rows of the atoms that are excluded from interacting with an atom.
@@ -78,10 +79,9 @@ public:
     /*! \brief No particles yet.
      *
      * \param[in] mtop          the global topology; must outlive this object
-     * \param[in] hasTwoStates  whether charges differ between states that are mixed
-     * \param[in] areDivided    whether there are several ranks
+     * \param[in] run           whether charges differ between states, and how many ranks there are
      */
-    FarfieldParticles(const gmx_mtop_t& mtop, bool hasTwoStates, bool areDivided);
+    FarfieldParticles(const gmx_mtop_t& mtop, const FarfieldRun& run);
 
     /*! \brief Takes over the local order of the atoms.
      *
@@ -100,6 +100,8 @@ public:
     ArrayRef<const real> chargesB() const { return chargesB_; }
     //! Whether charges differ between two states
     bool arePerturbed() const { return arePerturbed_; }
+    //! Widths of Gaussian charges, nm, one per particle; empty if all are points
+    ArrayRef<const real> widths() const { return widths_; }
     //! Number of energy groups
     int numEnergyGroups() const { return numEnergyGroups_; }
     //! Energy group of each particle, where there are several groups
@@ -141,12 +143,16 @@ private:
     const gmx_mtop_t& mtop_;
     const bool        arePerturbed_;
     const bool        areDivided_;
-    const int         numEnergyGroups_;
+    //! Of perturbed atoms, nm; 0: points
+    const real perturbedChargeWidth_;
+    const int  numEnergyGroups_;
 
     //! Charges of the whole system, in global order
     std::vector<real> globalCharges_;
     //! The same of state B, where they are perturbed
     std::vector<real> globalChargesB_;
+    //! Widths of the whole system, in global order; empty if all are points
+    std::vector<real> globalWidths_;
     //! Atoms of which all pairs are excluded, ascending
     std::vector<int> globalGroup_;
     //! Other exclusions of the whole system, in global order, each pair at its first atom; with
@@ -163,6 +169,7 @@ private:
 
     std::vector<real>  charges_;
     std::vector<real>  chargesB_;
+    std::vector<real>  widths_;
     std::vector<int>   energyGroups_;
     FarfieldExclusions exclusions_;
     //! Positions without filler particles

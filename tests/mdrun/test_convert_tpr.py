@@ -152,17 +152,21 @@ def test_lennard_jones_on_a_grid_gets_the_grid_of_the_spacing(work, water):
         assert not np.array_equal(forces(work, f"{name}-after"), forces(work, f"{name}-before"))
 
 
-def test_perturbed_states_that_fmm_refuses_are_refused_here(work, water):
-    """As by grompp: charges of atoms whose repulsion is gone."""
+@pytest.mark.parametrize("is_soft", [False, True])
+def test_perturbed_states_that_fmm_refuses_are_refused_here(work, water, is_soft):
+    """As by grompp: charges of atoms whose repulsion is gone, without a soft core of their own."""
     couple = {
         "free-energy": "yes",
         "couple-moltype": "SOL",
         "couple-lambda0": "vdw-q",
         "couple-lambda1": "none",
-        "init-lambda": 0.5,
+        "coul-lambdas": 0.5 if is_soft else 0,
+        "vdw-lambdas": 0.5,
+        "init-lambda-state": 0,
         "sc-alpha": 0.5,
+        "sc-coul": "yes" if is_soft else "no",
     }
     source = made(work, water, "before", STANDARD_PME, couple)
     done = convert(work, source, "after", FMM)
-    assert done.status != 0
-    assert re.search(r"coul-lambdas", done.text), done.text[-2000:]
+    assert (done.status == 0) == is_soft, done.text[-2000:]
+    assert is_soft or re.search(r"coul-lambdas", done.text), done.text[-2000:]

@@ -74,6 +74,9 @@ TOGETHER = {
     "sc-alpha": 0,
 }
 
+# All of them change together, with a soft core of both interactions.
+SOFT = {**TOGETHER, "sc-alpha": 0.5, "sc-coul": "yes"}
+
 # What state B is, the settings, the lambda states to run, and warnings of grompp.
 CASES = {
     "charges": (
@@ -105,6 +108,36 @@ CASES = {
             "couple-intramol": "no",
         },
         (1, 3, 4),
+        0,
+    ),
+    "soft charges": (
+        {"O": "GONE 0 16.0", "H1": "GONE 0 1.008", "H2": "GONE 0 1.008"},
+        SOFT,
+        (0, 1, 2, 3),
+        0,
+    ),
+    "soft charges that stay": (
+        {"O": "GONE -0.834 16.0", "H1": "HW 0.417 2.016", "H2": "HW 0.417 2.016"},
+        {**SOFT, "coul-lambdas": "0.0 0.3 0.5", "vdw-lambdas": "0.0 0.3 0.5"},
+        (1, 2),
+        0,
+    ),
+    "soft couple-moltype": (
+        SAME,
+        {
+            **SOFT,
+            "couple-moltype": "PER",
+            "couple-lambda0": "vdw-q",
+            "couple-lambda1": "none",
+            "couple-intramol": "no",
+        },
+        (1, 2),
+        0,
+    ),
+    "soft core of Gapsys": (
+        {"O": "GONE 0 16.0", "H1": "GONE 0 1.008", "H2": "GONE 0 1.008"},
+        {**TOGETHER, "sc-function": "gapsys"},
+        (1, 2),
         0,
     ),
 }
@@ -330,10 +363,53 @@ def test_lambda_is_sampled(work, water, name):
     assert len(set(state)) > 1
 
 
+@pytest.mark.parametrize("cutoff, variables", [(0.9, {}), (1.1, {"GMX_DISABLE_SIMD_KERNELS": "1"})])
+def test_a_soft_core_acts_at_every_step_and_at_any_distance(work, water, cutoff, variables):
+    """Atoms that come near to a molecule that half is there, and one that is upon it from the start."""
+    state_b, lambdas, _, _ = CASES["soft charges"]
+    write_topology(work / "topol.top", water, state_b)
+    s = systems.read_gro(water.conf)
+    # A hydrogen of the last water on the oxygen of the first, which is perturbed
+    s.x[-3:] += s.x[0] + [0.01, 0.02, 0.01] - s.x[-2]
+    systems.write_gro(work / "upon.gro", systems.snap_to_grid(s))
+    motion = {"nsteps": 30, "nstlist": 10, "dt": 0.0005, "nstxout": 1, "nstfout": 1, "nstcalcenergy": 10}
+    entries = settings(lambdas, motion, {"constraints": "none", "init-lambda-state": 2})
+    entries |= {"nstdhdl": 10, "nstenergy": 10, "gen-vel": "yes", "gen-temp": 300}
+    entries |= {"rvdw": cutoff, "rcoulomb": cutoff}
+    simulation.grompp(work, "run", entries | UNTUNED_FMM, "upon.gro", "topol.top", ["-maxwarn", 1]).ok()
+    simulation.mdrun(work, "run", ["-dhdl", "run.xvg"], variables=variables).ok()
+    simulation.grompp(work, "pme", entries | TIGHT_PME, "upon.gro", "topol.top", ["-maxwarn", 1]).ok()
+    simulation.mdrun(work, "pme", ["-rerun", "run.trr", "-dhdl", "pme.xvg"]).ok()
+    frames, expected = (simulation.Run(work, name).frames for name in ("run", "pme"))
+    assert len(frames) == len(expected) == 31
+    for frame, exact in zip(frames, expected):
+        assert force_error(frame.f, exact.f) <= WATER_LIMIT
+    found, pme = (xvg.columns(work / f"{name}.xvg") for name in ("run", "pme"))
+    rows = [list(pme["Time"]).index(time) for time in found["Time"]]
+    legends = [legend for legend in found if r"\xl\f{}" in legend]
+    assert len(rows) == 4 and len(legends) == 6
+    for legend in legends:
+        expected = pme[legend][rows]
+        # In the hard state the molecules that overlap have 1e5 to 1e7 kJ/mol, in single precision
+        limits = dhdl_limit(water) + 1e-5 * np.abs(expected)
+        assert np.all(np.abs(found[legend] - expected) <= limits), legend
+
+
+def test_a_soft_core_needs_one_rank(work, water):
+    """Also where no charge is perturbed."""
+    write_topology(work / "topol.top", water, CASES["soft charges that stay"][0])
+    entries = settings(FMM, CASES["soft charges that stay"][1], {"constraints": "none", "init-lambda-state": 1})
+    simulation.grompp(work, "run", entries, water.conf, "topol.top").ok()
+    done = simulation.mdrun(work, "run", ["-nb", "cpu"], ntmpi=2, ntomp=1)
+    assert done.status != 0
+    assert "with a soft core of Coulomb interactions" in " ".join(done.text.split())
+
+
 PERTURBATIONS = {
     "masses": ({"O": "OW -0.834 18.0", "H1": "", "H2": ""}, TOGETHER),
     "nothing": (SAME, TOGETHER),
     "discharged first": (CASES["charges and types"][0], STATES),
+    "a soft core": (CASES["soft charges"][0], SOFT),
 }
 
 
@@ -376,9 +452,16 @@ def test_charges_without_repulsion_are_refused(work, water, case, molecule):
     merged = settings(FMM, common, STATES, lambdas, UNSOUND[case])
     entries = {key: value for key, value in merged.items() if value is not None}
     done = simulation.grompp(work, "run", entries, water.conf, "topol.top", ["-maxwarn", 5])
-    assert done.status != 0
+    # Without lambdas of its own for each interaction grompp sets sc-coul by itself
+    is_soft = case == "slow growth" and molecule != "bare hydrogen"
+    assert (done.status == 0) == is_soft
     text = " ".join(done.text.split())
-    assert "coul-lambdas" in text and "vdw-lambdas" in text and "molecule type PER" in text, text
+    if not is_soft:
+        assert "coul-lambdas" in text and "vdw-lambdas" in text and "molecule type PER" in text, text
+    # A soft core is of perturbed atoms, and not of a state that is there alone
+    done = simulation.grompp(work, "soft", {**entries, "sc-coul": "yes"}, water.conf, "topol.top", ["-maxwarn", 5])
+    is_soft = molecule != "bare hydrogen" and case in ("slow growth", "no repulsion at the end")
+    assert (done.status == 0) == is_soft, done.text[-3000:]
 
 
 # Options of mdrun, and where the log has coordinates and forces.
@@ -391,7 +474,9 @@ ON_GPU = {
 
 @pytest.mark.skipif(not environment.on_gpu(), reason="no GPU, or gmx without CUDA")
 @pytest.mark.parametrize("where", ON_GPU)
-@pytest.mark.parametrize("case, state", [("charges", 1), ("charges and types", 2), ("charges and types", 4)])
+@pytest.mark.parametrize(
+    "case, state", [("charges", 1), ("charges and types", 2), ("charges and types", 4), ("soft charges", 2)]
+)
 def test_a_gpu_gives_what_the_cpu_gives(work, water, case, state, where):
     """At every step of a moving run, forces and all that dhdl files have, beside exact ones."""
     flags, place = ON_GPU[where]
@@ -401,7 +486,12 @@ def test_a_gpu_gives_what_the_cpu_gives(work, water, case, state, where):
     entries = settings(lambdas, UNTUNED_FMM, motion, {"constraints": "none", "nstdhdl": 5})
     entries["init-lambda-state"] = state
     simulation.grompp(work, "run", entries, water.conf, "topol.top", ["-maxwarn", 1]).ok()
-    simulation.mdrun(work, "run", ["-nb", "gpu", "-dhdl", "run.xvg", *flags]).ok()
+    done = simulation.mdrun(work, "run", ["-nb", "gpu", "-dhdl", "run.xvg", *flags])
+    if "-nbfe" in flags and entries["sc-coul"] == "yes":
+        assert done.status != 0
+        assert "run gmx mdrun without -nbfe gpu" in " ".join(done.text.split())
+        return
+    done.ok()
     run = simulation.Run(work, "run")
     assert place in run.log
     again = ["-nb", "cpu", "-rerun", "run.trr", "-dhdl", "again.xvg"]

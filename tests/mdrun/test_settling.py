@@ -53,7 +53,7 @@ def test_a_membrane_that_overlaps_at_first_keeps_the_accuracy(work):
     start, errors = [], {}
     for name in ("soft", "stiffer", "stiff", "minimise", "heat", "compress"):
         stage = {**protein.COMMON, **protein.DYNAMICS, **membrane.STAGES[name]}
-        if "sc-alpha" in stage:  # lipids that are in each other come apart; FMM has no soft cores with charges
+        if "sc-alpha" in stage:  # lipids that are in each other come apart
             simulate(work, name, stage | mdp.STANDARD_PME, patch, warnings=1)
             patch = replace(patch, conf=work / f"{name}.gro")
             continue

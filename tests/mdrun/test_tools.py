@@ -205,17 +205,6 @@ def test_tune_compares_with_settings_of_pme(work, salt_water, monkeypatch, capsy
 
 
 UNUSABLE = {
-    "a soft core": (
-        {
-            "free-energy": "yes",
-            "init-lambda": 0.5,
-            "sc-alpha": 0.5,
-            "couple-moltype": "NA",
-            "couple-lambda0": "vdw-q",
-            "couple-lambda1": "vdw",
-        },
-        "soft core",
-    ),
     "a minimisation": ({"integrator": "steep"}, "integrator = steep"),
     "reaction field": ({"coulombtype": "Reaction-Field", "epsilon-rf": 0}, "coulombtype = Reaction-Field"),
 }

@@ -70,11 +70,6 @@ def check(parameters, path):
         )
     if parameters["pbc"] != "xyz":
         raise GmxError(f"{path} has pbc = {parameters['pbc']}; PME to compare with needs pbc = xyz")
-    if parameters.get("free-energy", "no") != "no" and float(parameters.get("sc-alpha", 0)) > 0:
-        raise GmxError(
-            f"{path} has a soft core: PME softens Coulomb interactions of perturbed atoms, FMM does not, "
-            "so their forces differ. Compare with sc-alpha = 0, or without free-energy"
-        )
 
 
 def tune(arguments, console):
