@@ -48,13 +48,44 @@ void Choice<Real>::setMeasuredFor(const Place<Real>& place, const Real* x)
 {
     chosen_.setMeasuredExtent(place.extent);
     measuredSpread_ = charges_->spread(x, options_.boundary);
-    isFieldOfMix_   = false;
     typicalForce_   = accuracy_.typicalForce();
+    if (mixed_ != nullptr && lambda_)
+    {
+        noteFieldOfMix(x);
+    }
 }
 
 template<class Real>
-void Choice<Real>::follow(const Place<Real>& place, const Positions& positions)
+void Choice<Real>::noteFieldOfMix(const Real* x)
 {
+    mixed_->mix(*lambda_);
+    MeasuredField field = chosen_.chosenFor().field;
+    if (field.level == 0 || charges_->acting() == 0)
+    {
+        return;
+    }
+    std::vector<Real> forces(3 * static_cast<size_t>(charges_->count()));
+    Request request;
+    request.energy = request.virial = false;
+    request.replaceForces           = true;
+    evaluator_->times().notCounted(
+            [&] {
+                evaluator_->pipeline().run({ x, nullptr, forces.data(), nullptr, request });
+            });
+    const double capped = evaluator_->backend().cappedFields();
+    if (capped >= 0)
+    {
+        field.level = field.cap * std::sqrt(capped / static_cast<double>(charges_->acting()));
+        chosen_.setMeasuredField(field);
+    }
+}
+
+template<class Real>
+void Choice<Real>::follow(const Place<Real>& place,
+                          const Positions& positions,
+                          std::optional<double> lambda)
+{
+    lambda_ = lambda;
     charges_->completePairs();
     const auto isChosen = [&] { return chosen_.isFor(charges_->numbers()); };
     if (!isChosen())
@@ -182,13 +213,15 @@ void Choice<Real>::choose(const Place<Real>& place,
             noteLargerError(forOther, !suffices);
         }
     };
+    ParticleNumbers numbers;
     chosen_.change(
             [&]
             {
                 evaluator_->times().notCounted(build);
+                numbers = charges_->numbers();
                 setMeasuredFor(place, x);
             });
-    chosen_.set(charges_->numbers());
+    chosen_.set(numbers);
 }
 
 template<class Real>
@@ -238,28 +271,11 @@ void Choice<Real>::noteLargerError(const ChosenFor& other, bool isMissed)
 }
 
 template<class Real>
-bool Choice<Real>::areFieldsAsMeasured()
+bool Choice<Real>::areFieldsAsMeasured() const
 {
-    return noteFieldOfMix()
-           || chosen_.areFieldsAsMeasured(evaluator_->backend().cappedFields(),
-                                          charges_->sums(),
-                                          accuracy_.leastForce(operators_->box()));
-}
-
-template<class Real>
-bool Choice<Real>::noteFieldOfMix()
-{
-    const double capped = evaluator_->backend().cappedFields();
-    MeasuredField then  = chosen_.chosenFor().field;
-    if (mixed_ == nullptr || isFieldOfMix_ || then.level == 0 || capped < 0
-        || charges_->acting() == 0)
-    {
-        return false;
-    }
-    then.level    = then.cap * std::sqrt(capped / static_cast<double>(charges_->acting()));
-    isFieldOfMix_ = true;
-    chosen_.change([&] { chosen_.setMeasuredField(then); });
-    return true;
+    return chosen_.areFieldsAsMeasured(evaluator_->backend().cappedFields(),
+                                       charges_->sums(),
+                                       accuracy_.leastForce(operators_->box()));
 }
 
 template<class Real>
@@ -304,7 +320,6 @@ void Choice<Real>::restore(const SavedState& state)
     chosen_.restore(state);
     measuredSpread_ = 0;
     typicalForce_   = 0;
-    isFieldOfMix_   = true; // of a run that has begun
     timed_.clear();
     helpersAreOpen_ = options_.tune && options_.helpersIfFaster && evaluator_->gpu() != nullptr
                       && evaluator_->gpu()->helperCount() > 0;

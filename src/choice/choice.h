@@ -9,6 +9,7 @@
 #define FARFIELD_CHOICE_CHOICE_H
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "choice/accuracy_control.h"
@@ -53,18 +54,17 @@ public:
     void setLeastForce(double force) { accuracy_.setLeastForce(force); }
     //! The charges are mixed; null: they are not.
     void setMixed(MixedCharges* mixed) { mixed_ = mixed; }
-    MixedCharges* mixed() const { return mixed_; }
 
-    //! Makes the operators those of a place and the particles there. \param[in] positions  called if needed
-    void follow(const Place<Real>& place, const Positions& positions);
-    //! As Chosen, of the last evaluation; the first ones of mixed charges are noted.
-    bool areFieldsAsMeasured();
-    /*! \brief Notes the fields of the last evaluation, with mixed charges, as those that next ones are
-     *         compared with: the error was measured with the charges of the choice, whatever lambda.
-     *  \returns whether that was to be done */
-    bool noteFieldOfMix();
+    /*! \brief Makes the operators those of a place and the particles there.
+     *  \param[in] positions  called if needed
+     *  \param[in] lambda     of mixed charges, which are evaluated next; none: it is not known */
+    void follow(const Place<Real>& place, const Positions& positions, std::optional<double> lambda);
+    //! As Chosen, of the last evaluation.
+    bool areFieldsAsMeasured() const;
     /*! \brief Measures the error anew, as forces have changed much, and chooses anew where the
      *         operators do not do any more, or do far more than is asked for.
+     *
+     *  Mixed charges are those of the lambda that follow() was told, before and after it.
      *  \param[in] x  [n][3], nm, host memory
      *  \returns whether there are others now */
     bool look(const Place<Real>& place, const Real* x);
@@ -91,8 +91,11 @@ private:
      *
      *  A few that evaporate go far, and hardly change the forces that the error is relative to. */
     bool isSpreadAsMeasured(const Real* x) const;
-    //! The error has been measured for these.
+    //! The error has been measured for these. Mixed charges become those of lambda_.
     void setMeasuredFor(const Place<Real>& place, const Real* x);
+    /*! \brief Mixes the charges of lambda_, and notes their fields as those that next ones are compared
+     *         with: the error was measured with the charges of the choice, which have other fields. */
+    void noteFieldOfMix(const Real* x);
     //! Others for particles without images that have spread, or come together.
     void followExtent(const Place<Real>& place, const Positions& positions);
     //! Measures the error of particles without images that have spread, and chooses anew if it must.
@@ -124,7 +127,7 @@ private:
     AccuracyControl<Real> accuracy_;
     MixedCharges* mixed_     = nullptr;
     WhereMissed whereMissed_ = WhereMissed::Refuse; //!< at the first choice
-    bool isFieldOfMix_       = false; //!< measured with the charges in use, of those of two states
+    std::optional<double> lambda_;            //!< as follow() was told
     double typicalForce_     = 0;     //!< kJ/mol/nm
     double measuredSpread_   = 0;     //!< nm, see isSpreadAsMeasured(); 0: not known
     bool helpersAreOpen_     = false; //!< which helpers are the fastest is to be found out

@@ -256,7 +256,8 @@ public:
      *
      *  Lets a caller report Setup, and fail, before the first step: on a GPU everything that an
      *  evaluation needs is there afterwards, and enqueue() can be captured into a CUDA graph.
-     *  The particles must have been set.
+     *  The particles must have been set. An evaluation elsewhere is compared with what was measured here;
+     *  so is one at a lambda whose mixed charges have other fields than the state with the larger charges.
      *
      *  \param[in] x    positions, nm, [n][3]: their density enters the choice
      *  \param[in] box  as for evaluate()

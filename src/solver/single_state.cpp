@@ -53,7 +53,7 @@ void SingleState<Real>::prepare(const Real* x,
     const Place<Real> place   = placeOf(x, box);
     const Real* const located = place.of(x);
     checkPositions(located, charges_.areChosenFor(), place.box);
-    follow(place, located);
+    follow(place, located, {});
     if (beside)
     {
         beside();
@@ -84,21 +84,23 @@ void SingleState<Real>::rehearse(const Real* x)
 }
 
 template<class Real>
-void SingleState<Real>::follow(const Place<Real>& place, const Real* x)
+void SingleState<Real>::follow(const Place<Real>& place,
+                               const Real* x,
+                               std::optional<double> lambda)
 {
     const auto positions = [&]
     {
         checkPositions(x, charges_.areChosenFor(), place.box);
         return x;
     };
-    evaluator_.times().add(Stage::SetUp, [&] { choice_.follow(place, positions); });
+    evaluator_.times().add(Stage::SetUp, [&] { choice_.follow(place, positions, lambda); });
 }
 
 template<class Real>
 void SingleState<Real>::look(const Real* x, const double box[3][3])
 {
     const Place<Real> place = placeOf(x, box);
-    follow(place, place.of(x));
+    follow(place, place.of(x), {});
     look(place, place.of(x));
 }
 
@@ -125,7 +127,7 @@ Totals SingleState<Real>::evaluate(const Task<Real>& task, const Around& around)
     }
     Task<Real> located = task;
     located.x          = place.of(task.x);
-    follow(place, located.x);
+    follow(place, located.x, task.request.lambda);
     const auto evaluation = [&](Real* potentials)
     {
         located.potentials = potentials;
@@ -141,24 +143,12 @@ Totals SingleState<Real>::run(const Task<Real>& task, const Place<Real>& place)
     evaluator_.times().evaluation(evaluator_.backend(), [&] { totals = runStages(task); });
     if (!choice_.areFieldsAsMeasured())
     {
-        const auto renew = [&]
-        {
-            const bool areOthers = look(place, task.x);
-            MixedCharges* mixed  = choice_.mixed();
-            if (mixed == nullptr)
-            {
-                return areOthers;
-            }
-            mixed->mix(task.request.lambda);
-            return true; // what the next fields are compared with is those of these charges
-        };
         evaluator_.runAgain(
                 task,
                 charges_.count(),
-                renew,
+                [&] { return look(place, task.x); },
                 [&](const Task<Real>& own) { return runStages(own); },
                 &totals);
-        choice_.noteFieldOfMix();
     }
     if (place.narrowed.any())
     {
@@ -248,7 +238,7 @@ SingleState<Real>::groupEnergies(const Task<Real>& task,
     own.request.energy        = true;
     own.request.virial        = false;
     own.request.replaceForces = true;
-    follow(place, own.x);
+    follow(place, own.x, own.request.lambda);
     const auto potentials = [&](Real* to)
     {
         own.potentials = to;
@@ -298,7 +288,7 @@ void SingleState<Real>::enqueue(const Task<Real>& task, const AroundLaunch& arou
         checkPositions(own, charges_.areChosenFor(), place.box);
         return own;
     };
-    choice_.follow(place, positions);
+    choice_.follow(place, positions, task.request.lambda);
     if (mustLook_ && !gpu.isRecording(task.stream))
     {
         look(place, positions());

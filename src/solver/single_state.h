@@ -81,7 +81,8 @@ private:
     //! Where positions in host memory are. \throws Error  as Placement
     Place<Real> placeOf(const Real* x, const double box[3][3]) const;
     //! Follows positions in host memory, which are checked if cells have to be chosen.
-    void follow(const Place<Real>& place, const Real* x);
+    //! \param[in] lambda  as of Choice::follow()
+    void follow(const Place<Real>& place, const Real* x, std::optional<double> lambda);
     //! On a GPU, evaluates what was prepared: what is missing, memory above all, is missed now, and all
     //! kernels are loaded when the first is recorded. \param[in] x  as the stages get them
     void rehearse(const Real* x);

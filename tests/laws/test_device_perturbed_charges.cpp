@@ -237,6 +237,43 @@ TYPED_TEST(DevicePerturbedCharges, MeetTheAccuracyOncePairsHavePartedElsewhere)
     }
 }
 
+//! What follows in the stream may be elsewhere: it is compared with the places where errors were measured.
+TYPED_TEST(DevicePerturbedCharges, MeetTheAccuracyWherePairsPartBeforeTheFirstWait)
+{
+    using Real               = typename TypeParam::Real;
+    const PartingPairs pairs = partingPairs<Real>();
+    Options options          = ReproducibleTest<TypeParam>::options();
+    options.accuracy         = 1e-4;
+    Solver<Real> solver(options);
+    load(solver, pairs.states);
+    OnDevice<Real> device(solver, pairs.touching);
+    Request request = requestAt(0.5, false);
+    device.clear();
+    device.put(request);
+    checkCuda(cudaStreamSynchronize(device.stream()), "waiting for the GPU");
+    device.move(pairs.states.a);
+    request.mayHaveJumped = true;
+    const auto evaluate   = [&]
+    {
+        device.clear();
+        device.put(request);
+    };
+    for (int k = 0; k < 50; ++k)
+    {
+        evaluate();
+    }
+    device.result();
+    evaluate();
+    std::vector<Real> forces = device.result().forces;
+    for (Real& f : forces)
+    {
+        f -= c_before<Real>;
+    }
+    const Evaluation exact = mixed(ewald(pairs.states.a), ewald(pairs.states.b), 0.5);
+    EXPECT_LE(std::sqrt(meanSquareError(forces, exact.forces)),
+              options.accuracy * rootMeanSquare(exact.forces));
+}
+
 TYPED_TEST(DevicePerturbedCharges, NameParticlesAsTheCallerDoes)
 {
     using Real       = typename TypeParam::Real;

@@ -379,6 +379,32 @@ TYPED_TEST(PerturbedCharges, MeetTheAccuracyWhereForcesBecomeWeakerTwice)
     }
 }
 
+/*! Positions that are prepared for have strong forces, and those of the first evaluation weak ones: it is
+ *  compared with what was measured. So it is where a state was saved before it. */
+TYPED_TEST(PerturbedCharges, MeetTheAccuracyWhereTheyWereNotPrepared)
+{
+    using Real           = typename TypeParam::Real;
+    const System crystal = rockSalt(4, 0.3);
+    std::mt19937 random(31);
+    const System start  = rounded<Real>(displaced(crystal, 0.09, random));
+    const System weaker = rounded<Real>(displaced(crystal, 0.01, random));
+    TwoStates states    = { "crystal", weaker, weaker };
+    states.b.charges[0] = states.b.charges[1] = 0;
+    const Evaluation exact = mixed(fastEwald(states.a), fastEwald(states.b), 0.1);
+    Options options        = ReproducibleTest<TypeParam>::options();
+    options.accuracy       = 7e-4;
+    Solver<Real> solver(options), continued(options);
+    load(solver, states);
+    load(continued, states);
+    solver.prepare(flatPositions<Real>(start).data(), Box(start.box).rows);
+    continued.restore(solver.state());
+    const Evaluation first = evaluateAt(solver, weaker, 0.1, nullptr);
+    EXPECT_LE(relativeError(first.forces, exact.forces), 1.05 * options.accuracy)
+            << describe(weaker, solver.setup());
+    expectSameBits(evaluateAt(continued, weaker, 0.1, nullptr), first);
+    EXPECT_EQ(continued.state(), solver.state());
+}
+
 //! Where one of the states has no charges, a state that is saved at its lambda is of use.
 TYPED_TEST(PerturbedCharges, CanBeSavedWhereNoneHasACharge)
 {
