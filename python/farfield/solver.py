@@ -214,7 +214,8 @@ class Solver(processes.CoreOwner):
                 without a charge cost as much as others.
             grid_offset: position of the grid of cells, in cells; the result is the same within the
                 error. Integrate motion with another one at each step.
-            lambda_: coupling parameter of set_perturbed_charges().
+            lambda_: coupling parameter of set_perturbed_charges(), any finite number. Beyond 0 to 1 energies are
+                extrapolated, and the errors of forces, too.
             slope: whether to compute dV/dlambda.
 
         Raises:

@@ -76,8 +76,11 @@ struct Request
      *  without a look at the particles where they could not have moved by a tenth of a cell. Others
      *  look, and wait for the device. */
     bool mayHaveJumped = false;
-    //! Coupling parameter of Solver::setPerturbedCharges(), any finite number; another one at every
-    //! call costs as much as setCharges().
+    /*! \brief Coupling parameter of Solver::setPerturbedCharges(), any finite number; another one at every
+     *         call costs as much as setCharges().
+     *
+     *  Beyond 0 to 1, as GROMACS allows without a soft core, energies of the two states are extrapolated,
+     *  and the errors of their forces are, too. */
     double lambda       = 0;
     bool dEnergyDLambda = false; //!< dV/dlambda; implies the energy
 };

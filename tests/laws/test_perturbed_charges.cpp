@@ -134,6 +134,7 @@ TYPED_TEST(PerturbedCharges, HaveTheCellsOfManyBesideAStateOfFew)
     EXPECT_EQ(both.setup().leafCells, alone.setup().leafCells);
 }
 
+//! Beyond both states, too, where GROMACS goes with init-lambda, delta-lambda and coul-lambdas above 1.
 TYPED_TEST(PerturbedCharges, MixEnergiesForcesAndVirials)
 {
     using Real = typename TypeParam::Real;
@@ -145,11 +146,12 @@ TYPED_TEST(PerturbedCharges, MixEnergiesForcesAndVirials)
             Solver<Real> solver(this->options(engine));
             load(solver, states);
             Bounds bounds;
-            for (int k = 0; k <= 10; ++k)
+            for (int k = 0; k <= 12; ++k)
             {
-                SCOPED_TRACE(states.name + " at lambda " + std::to_string(0.1 * k));
+                const double lambda = k <= 10 ? 0.1 * k : k == 11 ? -0.5 : 1.5;
+                SCOPED_TRACE(states.name + " at lambda " + std::to_string(lambda));
                 double slope            = 0;
-                const Evaluation result = evaluateAt(solver, states.a, 0.1 * k, &slope);
+                const Evaluation result = evaluateAt(solver, states.a, lambda, &slope);
                 if (k == 0)
                 {
                     // errors of the states and of their difference
@@ -162,13 +164,13 @@ TYPED_TEST(PerturbedCharges, MixEnergiesForcesAndVirials)
                         bounds.virial += own.virial;
                     }
                 }
+                // errors of both states add up
+                const double weight = std::abs(1 - lambda) + std::abs(lambda);
                 expectClose(
                         result,
-                        sum(sum({ 0, std::vector<Vector>(states.a.size()), {} }, 1 - 0.1 * k, a),
-                            0.1 * k,
-                            b),
-                        bounds);
-                EXPECT_NEAR(slope, b.energy - a.energy, 2 * bounds.energy);
+                        mixed(a, b, lambda),
+                        { weight * bounds.force, weight * bounds.energy, weight * bounds.virial });
+                EXPECT_NEAR(slope, b.energy - a.energy, 2 * weight * bounds.energy);
             }
         }
     }
