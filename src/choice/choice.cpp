@@ -94,7 +94,12 @@ void Choice<Real>::follow(const Place<Real>& place,
     }
     if (!isChosen())
     {
-        choose(place, positions(), place.extent, options_.tune, whereMissed_);
+        const bool takesBest = takesBest_ || chosen_.hasBegun();
+        choose(place,
+               positions(),
+               place.extent,
+               options_.tune,
+               takesBest ? WhereMissed::TakeBest : WhereMissed::Refuse);
     }
     else if (!isChosenFor(place))
     {
