@@ -220,11 +220,10 @@ class Solver(processes.CoreOwner):
 
         Raises:
             TypeError: an argument is of the wrong type.
-            ValueError: a position or the box is not valid, or the accuracy cannot be met by the first cells that
-                are chosen, see setup for later ones; two charges that are no excluded pair are at one place, where
-                they have 1/r. All pairs are looked at in the first evaluation of other particles, exclusions or
-                widths. Later such charges are known by their large energy or potentials: several pairs whose energies
-                cancel are not, unless potentials are asked for.
+            ValueError: a position or the box is not valid, or the accuracy cannot be met; two charges that
+                are no excluded pair are at one place, where they have 1/r. All pairs are looked at in the first
+                evaluation of other particles, exclusions or widths. Later such charges are known by their large energy
+                or potentials: several pairs whose energies cancel are not, unless potentials are asked for.
             MemoryError: memory is exhausted.
         """
         offset, box = _offset(grid_offset), _box(box)
@@ -323,8 +322,7 @@ class Solver(processes.CoreOwner):
         chosen so that it is no more than the accuracy; later in a run it may be 5 % more, and with an order that is
         given it may be anything.
         ``is_best_effort`` says that the accuracy is not met and nothing better can be had, because charges nearly
-        coincide, or because no setting suffices for where particles have moved or what charges they have now. A
-        RuntimeWarning has told of it.
+        coincide, or because no setting suffices for where particles have moved. A RuntimeWarning has told of it.
         """
         with self.alone() as core:
             return core.setup()

@@ -94,12 +94,7 @@ void Choice<Real>::follow(const Place<Real>& place,
     }
     if (!isChosen())
     {
-        const bool takesBest = takesBest_ || chosen_.hasBegun();
-        choose(place,
-               positions(),
-               place.extent,
-               options_.tune,
-               takesBest ? WhereMissed::TakeBest : WhereMissed::Refuse);
+        choose(place, positions(), place.extent, options_.tune, whereMissed_);
     }
     else if (!isChosenFor(place))
     {

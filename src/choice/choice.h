@@ -46,8 +46,8 @@ public:
     //! \name Before anything is chosen
     //!@{
     void setNetwork(const Network& network) { accuracy_.setNetwork(network); }
-    //! It is for a run that has begun elsewhere, see Chosen::hasBegun().
-    void takeBest() { takesBest_ = true; }
+    //! It is for a run that has begun, and refuses nothing.
+    void takeBest() { whereMissed_ = WhereMissed::TakeBest; }
     //!@}
     //! As AccuracyControl.
     void countAllPlaces() { accuracy_.countAllPlaces(); }
@@ -125,12 +125,12 @@ private:
     OperatorsInUse<Real>* operators_;
     Chosen<Real> chosen_;
     AccuracyControl<Real> accuracy_;
-    MixedCharges* mixed_ = nullptr;
-    bool takesBest_      = false;   //!< at the first choice, too
-    std::optional<double> lambda_;  //!< as follow() was told
-    double typicalForce_   = 0;     //!< kJ/mol/nm
-    double measuredSpread_ = 0;     //!< nm, see isSpreadAsMeasured(); 0: not known
-    bool helpersAreOpen_   = false; //!< which helpers are the fastest is to be found out
+    MixedCharges* mixed_     = nullptr;
+    WhereMissed whereMissed_ = WhereMissed::Refuse; //!< at the first choice
+    std::optional<double> lambda_;            //!< as follow() was told
+    double typicalForce_     = 0;     //!< kJ/mol/nm
+    double measuredSpread_   = 0;     //!< nm, see isSpreadAsMeasured(); 0: not known
+    bool helpersAreOpen_     = false; //!< which helpers are the fastest is to be found out
     std::vector<TimedSetting> timed_;
 };
 

@@ -75,7 +75,6 @@ void Chosen<Real>::set(const ParticleNumbers& numbers)
 {
     decidedBy_ = device_;
     numbers_   = numbers;
-    hasBegun_  = hasBegun_ || numbers.acting > 0;
 }
 
 template<class Real>
@@ -177,7 +176,6 @@ void Chosen<Real>::restore(const SavedState& state)
             });
     decidedBy_ = state.device;
     numbers_   = state.numbers;
-    hasBegun_  = hasBegun_ || numbers_.acting > 0;
 }
 
 template class Chosen<float>;

@@ -98,10 +98,6 @@ public:
      *  shape has much the same. */
     bool mustMeasure() const;
 
-    /*! \brief Whether a run has begun: cells were chosen for charges, or restored.
-     *
-     *  From then on the best is taken where a request cannot be met, whatever has changed. */
-    bool hasBegun() const { return hasBegun_; }
     //! Whether there are operators, and they were chosen for such particles.
     bool isFor(const ParticleNumbers& now) const;
     //! They have been chosen for these.
@@ -135,7 +131,6 @@ private:
     double predictedThen_ = 0;            //!< predictedError() when the error was measured
     Device decidedBy_     = Device::Auto; //!< whose costs decided; Auto: nothing has been chosen
     ParticleNumbers numbers_;
-    bool hasBegun_ = false;
 };
 
 } // namespace farfield

@@ -132,8 +132,8 @@ struct Setup
     /*! \brief The accuracy is not met, and nothing better can be had.
      *
      *  Charges nearly coincide, and this precision resolves their forces no better; or particles have
-     *  moved, or have other charges, in a run that must go on, so that no setting does. largestError
-     *  says how far off forces may be. Never where Options::order is given. */
+     *  moved, in a run that must go on, so that no setting does. largestError says how far off
+     *  forces may be. Never where Options::order is given. */
     bool isBestEffort = false;
     /*! \brief The device whose costs decided on order and cells, never Auto.
      *
@@ -248,10 +248,10 @@ public:
      *  \returns the totals
      *  \throws Error  InvalidArgument: the position of a charge is not finite or too far away (the
      *                 index is named), the box is not lower triangular with a positive volume, the
-     *                 cell size exceeds the box, the accuracy cannot be met and no run has begun (see
-     *                 Options::accuracy), or what the options ask for takes more than five minutes
-     *                 of one core to set up; OutOfMemory: memory is exhausted, or operators would
-     *                 take more than half of the host's on the CPU */
+     *                 cell size exceeds the box, the accuracy cannot be met, or what the options
+     *                 ask for takes more than five minutes of one core to set up; OutOfMemory:
+     *                 memory is exhausted, or operators would take more than half of the host's on
+     *                 the CPU */
     Totals
     evaluate(const Real* x, const double box[3][3], Real* forces, const Request& request = {});
 

@@ -134,8 +134,7 @@ struct Options
      *  errors of the others are relative to the RMS force of the others, and will suffice when those
      *  have parted. The error is measured before the first evaluation, see Setup::estimatedError, and
      *  again when they may not suffice, see Solver::evaluate(). A request that cannot be met is refused
-     *  with the best that can; in a run that has begun the best is taken, see Setup::isBestEffort. A run
-     *  has begun once cells were chosen for charges, whatever particles follow, or a state was restored.
+     *  with the best that can; in a run that has begun the best is taken, see Setup::isBestEffort.
      *  From c_bestAccuracy to c_worstAccuracy. */
     double accuracy = 3e-4;
     //! Multipole order p, 0 to c_maxOrder; -1 lets the accuracy decide. An order that is given

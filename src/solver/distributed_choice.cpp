@@ -122,11 +122,12 @@ std::vector<double> DistributedSolver<Real>::Impl::choiceOfFirst(const std::vect
     {
         rows[i / 3][i % 3] = box(i / 3, i % 3);
     }
-    Options ofOne = evaluator_->optionsInUse(options_);
-    ofOne.tune    = mayTime_ && !chosen_.hasBegun(); // not in the midst of a run
+    const bool hasBegun = evaluator_->operators().exist();
+    Options ofOne       = evaluator_->optionsInUse(options_);
+    ofOne.tune          = mayTime_ && !hasBegun; // not in the midst of a run
     SingleState<Real> all(ofOne);
     all.choice().setNetwork(network);
-    if (chosen_.hasBegun())
+    if (hasBegun)
     {
         all.choice().takeBest();
     }

@@ -11,7 +11,6 @@
 
 #include "changing_systems.h"
 #include "given_ranks.h"
-#include "system_building.h"
 
 namespace farfield
 {
@@ -167,74 +166,6 @@ TEST(RankChoice, StaysForLikeNumbers)
     loadCharges(single, fewer);
     evaluate(single, fewer);
     EXPECT_EQ(single.state(), ofSingle);
-}
-
-//! Of one process that has evaluated systems one after the other.
-Setup setupOfOne(const std::vector<System>& systems, const Options& options)
-{
-    Solver<float> solver(options);
-    for (const System& system : systems)
-    {
-        load(solver, system);
-        evaluate(solver, system);
-    }
-    return solver.setup();
-}
-
-//! The same of two ranks.
-Setup setupOfTwo(const std::vector<System>& systems, const Options& options)
-{
-    Setup setup;
-    onRanks(2,
-            [&](Communicator& communicator)
-            {
-                DistributedSolver<float> solver(options, &communicator);
-                for (const System& system : systems)
-                {
-                    const Portion<float> own(system, domains(system, 2), communicator.rank());
-                    own.giveTo(&solver);
-                    const std::vector<float> x = own.positions(system);
-                    std::vector<float> f(x.size());
-                    solver.evaluate(x.data(), Box(system.box).rows, f.data());
-                }
-                if (communicator.rank() == 0)
-                {
-                    setup = solver.setup();
-                }
-            });
-    return setup;
-}
-
-/*! Charges far apart get company in a cluster, whose forces single precision does not resolve in a wide box.
- *  A run that begins there is refused, and one that has begun goes on, on one process as on ranks. */
-TEST(RankChoice, IsTheBestInARunThatHasBegun)
-{
-    constexpr double c_edge = 1e4;
-    constexpr int c_apart = 40, c_all = 240;
-    std::mt19937 random(8);
-    System all = emptySystem(boxOf(c_edge, c_edge, c_edge));
-    for (int i = 0; i < c_all; i++)
-    {
-        const double room = i < c_apart ? c_edge : 2;
-        all.positions.push_back(
-                { uniform(random, 0, room), uniform(random, 0, room), uniform(random, 0, room) });
-        all.charges.push_back(i % 2 == 0 ? 1 : -1);
-    }
-    all          = rounded<float>(all);
-    System apart = all;
-    std::fill(apart.charges.begin() + c_apart, apart.charges.end(), 0.0);
-    Options options  = toChoose();
-    options.accuracy = 1e-5;
-
-    for (const auto& setupOf : { setupOfOne, setupOfTwo })
-    {
-        expectError(ErrorCode::InvalidArgument,
-                    { "accuracy", "cannot be reached" },
-                    [&] { setupOf({ all }, options); });
-        const auto setup = setupOf({ apart, all }, options);
-        EXPECT_TRUE(setup.isBestEffort);
-        EXPECT_GT(setup.largestError, options.accuracy);
-    }
 }
 
 //! Charges that become zero, and come back.
