@@ -46,13 +46,14 @@ bool Choice<Real>::isSpreadAsMeasured(const Real* x) const
 template<class Real>
 void Choice<Real>::setMeasuredFor(const Place<Real>& place, const Real* x)
 {
-    chosen_.setMeasuredExtent(place.extent);
-    measuredSpread_ = charges_->spread(x, options_.boundary);
-    typicalForce_   = accuracy_.typicalForce();
+    const double force = accuracy_.typicalForce(); // of the charges that were measured
     if (mixed_ != nullptr && lambda_)
     {
         noteFieldOfMix(x);
     }
+    chosen_.setMeasuredExtent(place.extent);
+    measuredSpread_ = charges_->spread(x, options_.boundary);
+    typicalForce_   = force;
 }
 
 template<class Real>
@@ -166,7 +167,10 @@ void Choice<Real>::followSpread(const Place<Real>& place, const Positions& posit
             return;
         }
         evaluator_->times().notCounted([&] { suffices = sufficesForAllStates(x); });
-        setMeasuredFor(place, x);
+        if (suffices)
+        {
+            setMeasuredFor(place, x);
+        }
     };
     chosen_.change(measure);
     if (!suffices)
@@ -281,8 +285,10 @@ bool Choice<Real>::areFieldsAsMeasured() const
 template<class Real>
 bool Choice<Real>::look(const Place<Real>& place, const Real* x)
 {
-    bool suits        = false;
-    const auto lookAt = [&]
+    const auto exclusionRange = [this] { return operators_->discretisation().exclusionRange; };
+    const double range        = exclusionRange();
+    bool suits                = false;
+    const auto lookAt         = [&]
     {
         chosen_.change(
                 [&]
@@ -295,7 +301,10 @@ bool Choice<Real>::look(const Place<Real>& place, const Real* x)
                                                 ? accuracy_.stillSuits(x, operators_->box())
                                                 : sufficesForAllStates(x);
                             });
-                    setMeasuredFor(place, x);
+                    if (suits)
+                    {
+                        setMeasuredFor(place, x);
+                    }
                 });
         if (!suits)
         {
@@ -303,7 +312,7 @@ bool Choice<Real>::look(const Place<Real>& place, const Real* x)
         }
     };
     evaluator_->times().add(Stage::SetUp, lookAt);
-    return !suits;
+    return !suits || exclusionRange() != range;
 }
 
 template<class Real>
