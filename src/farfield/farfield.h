@@ -120,7 +120,8 @@ struct Setup
     /*! \brief RMS force error relative to what Options::accuracy says.
      *
      *  Measured for the positions that the cells were chosen for: forces at several positions of
-     *  the grid differ by their errors. */
+     *  the grid differ by their errors. With charges of two states it is the error that their
+     *  difference makes at lambda 1/2, where that is larger. */
     double estimatedError = 0;
     /*! \brief The same at the position of the grid where it is largest, and more for positions that
      *         were not measured: this is what cells are chosen by.
@@ -132,8 +133,9 @@ struct Setup
     /*! \brief The accuracy is not met, and nothing better can be had.
      *
      *  Charges nearly coincide, and this precision resolves their forces no better; or particles have
-     *  moved, in a run that must go on, so that no setting does. largestError says how far off
-     *  forces may be. Never where Options::order is given. */
+     *  moved, in a run that must go on, so that no setting does; or the difference of two states
+     *  has far stronger forces than both, which cancel but for their errors. largestError says how far
+     *  off forces may be. Never where Options::order is given. */
     bool isBestEffort = false;
     /*! \brief The device whose costs decided on order and cells, never Auto.
      *

@@ -3,6 +3,9 @@
  */
 #include "solver/perturbed_charges.h"
 
+#include <cmath>
+
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -118,6 +121,33 @@ void PerturbedCharges<Real>::prepare(const Real* x, const double box[3][3])
 {
     refresh();
     difference_->prepare(perturbation_->positions(x).data(), box);
+}
+
+template<class Real>
+Setup PerturbedCharges<Real>::withErrorOfDifference(Setup all) const
+{
+    //! Largest factor of E(D).
+    constexpr double c_most = 0.25;
+    //! So much above the request an error may be until it is measured again.
+    constexpr double c_later = 1.05;
+
+    const double force = any() ? all_->choice().typicalForce() : 0;
+    if (force == 0)
+    {
+        return all;
+    }
+    const Choice<Real>& choice = difference_->choice();
+    // both are root mean squares, over as many particles as have a charge
+    const double perturbed = static_cast<double>(difference_->charges().charged())
+                             / static_cast<double>(all_->charges().charged());
+    // what is worst need not be at these forces
+    const double error = c_most * choice.typicalForce() / force * std::sqrt(perturbed)
+                         * choice.setup().estimatedError;
+    all.estimatedError = std::max(all.estimatedError, error);
+    all.largestError   = std::max(all.largestError, error);
+    all.isBestEffort =
+            all.isBestEffort || (options_.order < 0 && error > c_later * options_.accuracy);
+    return all;
 }
 
 template<class Real>

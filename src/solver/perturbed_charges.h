@@ -58,6 +58,11 @@ public:
     //! Device time of an evaluation of the perturbed particles, s; 0 if enqueue() did without one.
     double measure(const double box[3][3], int repeats);
 
+    /*! \brief A set-up of all particles, with the error of E(D) where it is the larger one.
+     *
+     *  That error is relative to what E(D) is compared with. Here it is what forces of V have of it
+     *  at lambda 1/2, relative to all forces. */
+    Setup withErrorOfDifference(Setup all) const;
     //! That of the perturbed particles, empty without any.
     std::vector<double> state() const;
     //! Takes it over; or later, when there are any. \param[in] state  checked

@@ -42,7 +42,7 @@ public:
 
     void prepare(const Real* x, const double box[3][3]) override;
     Totals evaluate(const Task<Real>& task) override;
-    Setup setup() const override { return all_.choice().setup(); }
+    Setup setup() const override { return perturbed_.withErrorOfDifference(all_.choice().setup()); }
     std::vector<double> state() const override;
     void restore(const std::vector<double>& state) override;
     void enqueue(const Task<Real>& task) override;

@@ -203,6 +203,22 @@ TYPED_TEST(PerturbedCharges, HaveNoMemory)
     EXPECT_EQ(slope, 0);
 }
 
+//! dV/dlambda takes potentials, but none of particles without a charge.
+TYPED_TEST(PerturbedCharges, HaveASlopeWithTheSameCells)
+{
+    using Real       = typename TypeParam::Real;
+    TwoStates states = twoStates<Real>()[0];
+    std::fill_n(states.a.charges.begin() + 110, 60, 0.0);
+    std::fill_n(states.b.charges.begin() + 110, 60, 0.0);
+    Solver<Real> solver(ReproducibleTest<TypeParam>::options());
+    load(solver, states);
+    evaluateAt(solver, states.a, 0.2, nullptr);
+    const std::vector<double> chosen = solver.state();
+    double slope                     = 0;
+    evaluateAt(solver, states.a, 0.2, &slope);
+    EXPECT_EQ(solver.state(), chosen);
+}
+
 TYPED_TEST(PerturbedCharges, ContinueExactly)
 {
     using Real       = typename TypeParam::Real;
@@ -405,6 +421,38 @@ TYPED_TEST(PerturbedCharges, MeetTheAccuracyWhereTheyWereNotPrepared)
             << describe(weaker, solver.setup());
     expectSameBits(evaluateAt(continued, weaker, 0.1, nullptr), first);
     EXPECT_EQ(continued.state(), solver.state());
+}
+
+/*! Two ions at nearly one place, each in a state of its own, act on each other in E(q) and in the difference of
+ *  the states. The sum has none of it, but for rounding of both. Single precision says where that is too much. */
+TYPED_TEST(PerturbedCharges, SayWhereTheirDifferenceMissesTheAccuracy)
+{
+    using Real       = typename TypeParam::Real;
+    Options options  = TypeParam::options();
+    options.accuracy = 3e-4;
+    for (const double distance : { 0.1, 0.01, 1e-3, 1e-4 })
+    {
+        System ions       = randomCharges(boxOf(3, 3, 3), 1000, 11);
+        ions.positions[1] = ions.positions[0];
+        ions.positions[1][0] += distance;
+        ions.charges[0] = ions.charges[1] = 1;
+        ions                              = rounded<float>(ions);
+        TwoStates states                  = { "two ions", ions, ions };
+        states.a.charges[1] = states.b.charges[0] = 0;
+        Solver<Real> solver(options);
+        load(solver, states);
+        solver.prepare(flatPositions<Real>(ions).data(), Box(ions.box).rows);
+        const Evaluation exact = mixed(fastEwald(states.a), fastEwald(states.b), 0.5);
+        const Evaluation f     = evaluateAt(solver, states.a, 0.5, nullptr);
+        const double error     = relativeError(f.forces, exact.forces);
+        const Setup setup      = solver.setup();
+        SCOPED_TRACE(std::to_string(distance) + " nm, error " + std::to_string(error));
+        // that of both, at a position of the grid that is not the worst
+        EXPECT_LE(error, 2 * setup.largestError);
+        EXPECT_EQ(setup.isBestEffort, setup.largestError > 1.05 * options.accuracy);
+        EXPECT_TRUE(setup.isBestEffort || error <= 1.05 * options.accuracy);
+        EXPECT_EQ(setup.isBestEffort, sizeof(Real) == 4 && distance < 5e-4);
+    }
 }
 
 //! Where one of the states has no charges, a state that is saved at its lambda is of use.
