@@ -127,10 +127,10 @@ private:
     AccuracyControl<Real> accuracy_;
     MixedCharges* mixed_     = nullptr;
     WhereMissed whereMissed_ = WhereMissed::Refuse; //!< at the first choice
-    std::optional<double> lambda_;            //!< as follow() was told
-    double typicalForce_     = 0;     //!< kJ/mol/nm
-    double measuredSpread_   = 0;     //!< nm, see isSpreadAsMeasured(); 0: not known
-    bool helpersAreOpen_     = false; //!< which helpers are the fastest is to be found out
+    std::optional<double> lambda_;                  //!< as follow() was told
+    double typicalForce_   = 0;                     //!< kJ/mol/nm
+    double measuredSpread_ = 0;                     //!< nm, see isSpreadAsMeasured(); 0: not known
+    bool helpersAreOpen_   = false; //!< which helpers are the fastest is to be found out
     std::vector<TimedSetting> timed_;
 };
 
