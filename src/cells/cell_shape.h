@@ -16,6 +16,8 @@ namespace farfield
 /*! \brief Length of the longest cell diagonal over the distance of the nearest far cell; small
  *         is accurate. */
 double shapeRatio(const Mat3& edges, int ws);
+//! Cells of so much worse a shape, as shapeRatio(), than others are given up.
+constexpr double c_worseShape = 1.05;
 
 //! Cost of a transform of a length relative to one whose factors are 2, 3 and 5, as measured with
 //! FFTW.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cells/cell_shape.h"
 #include "plan/cost_model.h"
 #include "plan/error_estimate.h"
 #include "plan/open_box.h"
@@ -317,8 +318,12 @@ std::optional<Setting> AccuracyControl<Real>::moreCells(const Mat3& box,
             entry *= growth.factors[k];
         }
     }
-    if (!OpenCells::of(more.coarseCells(), more.ws, more.boundary)
-                 .hold(more.referenceBox, largestLike(growth.extent))
+    // the box may have changed as well, and with it the cells
+    const auto shapeOf = [](const Discretisation& d)
+    { return shapeRatio(d.leafGrid(d.referenceBox).edges(), d.ws); };
+    if (shapeOf(more) > c_worseShape * shapeOf(operators_->discretisation())
+        || !OpenCells::of(more.coarseCells(), more.ws, more.boundary)
+                    .hold(more.referenceBox, largestLike(growth.extent))
         || static_cast<double>(more.leafGrid(more.referenceBox).count()) > c_maxCells
         || !whyTooLarge(more, device_, sizeof(Real)).empty())
     {

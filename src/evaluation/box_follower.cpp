@@ -16,8 +16,6 @@ namespace
 
 //! Size of cells relative to the reference box that still suits: a logarithm.
 constexpr double c_resized = 0.15;
-//! Cells of so much worse a shape than others are given up.
-constexpr double c_worseShape = 1.05;
 /*! \brief Largest strain that the virial follows to first order, in terms of the error of the
  *         operators.
  *

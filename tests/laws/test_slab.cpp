@@ -235,6 +235,33 @@ TYPED_TEST(Slab, FollowsTheParticlesAndTheBox)
     }
 }
 
+//! A box that becomes longer and flatter while the film grows has other cells, also of an order that is given.
+TYPED_TEST(Slab, HasOtherCellsWhereThePlaneIsStretchedAsWell)
+{
+    using Real             = typename TypeParam::Real;
+    const System rest      = film("film", { 2, 2, 2 }, 0.2);
+    Matrix stretch         = unitMatrix();
+    stretch[0][0]          = 6;
+    stretch[1][1]          = 0.7;
+    stretch[2][2]          = 8;
+    const System moved     = rounded<Real>(deformed(rest, stretch));
+    const Evaluation exact = slabSum(moved, 2);
+    for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+    {
+        Options options  = TestFixture::options();
+        options.m2l      = engine;
+        options.order    = 8;
+        options.cellSize = 0.6;
+        Solver<Real> solver(options), fresh(options);
+        load(solver, rest);
+        load(fresh, moved);
+        evaluate(solver, rest);
+        SCOPED_TRACE(nameOf(engine));
+        const double error = relativeError(evaluate(solver, moved).forces, exact.forces);
+        EXPECT_LE(error, 3 * relativeError(evaluate(fresh, moved).forces, exact.forces) + 1e-6);
+    }
+}
+
 //! What evaporates costs other cells as often as its distance doubles, not at every step.
 TYPED_TEST(Slab, SeldomHasOtherCellsForWhatEvaporates)
 {
