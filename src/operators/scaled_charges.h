@@ -16,7 +16,7 @@ namespace farfield
 /*! \brief Of a particle that takes part and does nothing: too small to matter beside any other, e.
  *
  *  Between two of them single precision has normal numbers; processors are slow with subnormal ones. */
-constexpr double c_idleCharge = 1e-17;
+constexpr double c_idleCharge = 1e-16;
 
 //! Scaled charges up to this do nothing.
 inline double largestIdle(double rootCoulomb)
