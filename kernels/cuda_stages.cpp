@@ -133,7 +133,7 @@ void CudaBackend<Real>::l2p()
     {
         arrays.fields       = totals_.fields();
         arrays.chargePerCap = static_cast<Real>(rootCoulomb_ / this->fieldCap_);
-        arrays.largestIdle  = static_cast<Real>(largestIdle(rootCoulomb_));
+        arrays.largestIdle  = static_cast<Real>(largestIdle<Real>(rootCoulomb_));
     }
     if (NearFieldHelpers<Real>* const helpers = activeHelpers())
     {

@@ -56,7 +56,7 @@ double CpuBackend<Real>::collectChunk(int begin, int end, double ofBackground)
     const std::vector<Real>& excluded = near_.excludedForces();
     Real* forces                      = this->task_.forces;
     const Real* q                     = list_.particles().q;
-    const Real idle                   = static_cast<Real>(largestIdle(rootCoulomb_));
+    const Real idle                   = static_cast<Real>(largestIdle<Real>(rootCoulomb_));
     const Real perUnit =
             this->fieldCap_ > 0 ? static_cast<Real>(rootCoulomb_ / this->fieldCap_) : Real(0);
     for (const auto* parts : { &near_.parts(), &functions_.parts() })

@@ -63,7 +63,8 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
     {
         takesPart.assign(n, 1);
         std::vector<Real> withIdle = charges;
-        std::replace(withIdle.begin(), withIdle.end(), Real(0), static_cast<Real>(c_idleCharge));
+        std::replace(
+                withIdle.begin(), withIdle.end(), Real(0), static_cast<Real>(c_idleCharge<Real>));
         backend_->setCharges(withIdle.data(), n);
     }
     else

@@ -34,7 +34,7 @@ struct ChargeSums
         for (const Real q : charges)
         {
             charged += q != 0 ? 1 : 0;
-            acting += std::abs(q) > static_cast<Real>(c_idleCharge) ? 1 : 0;
+            acting += std::abs(q) > static_cast<Real>(c_idleCharge<Real>) ? 1 : 0;
             net += static_cast<double>(q);
             squared += static_cast<double>(q) * static_cast<double>(q);
         }
@@ -97,7 +97,10 @@ public:
     const ChargeSums& sums() const { return sums_; }
     long long charged() const { return sums_.charged; }
     long long acting() const { return sums_.acting; }
-    bool isActing(int i) const { return std::abs(charges_[i]) > static_cast<Real>(c_idleCharge); }
+    bool isActing(int i) const
+    {
+        return std::abs(charges_[i]) > static_cast<Real>(c_idleCharge<Real>);
+    }
     //! Particles that cells are chosen for: those that take part, or all if none has a charge.
     long long takingPart() const { return charged() > 0 && !allTakePart_ ? charged() : count_; }
     //! [count()], whether the position of a particle matters: it takes part, and some have a charge.

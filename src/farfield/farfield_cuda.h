@@ -84,7 +84,7 @@ FARFIELD_EXPORT void enqueue(CoulombSolver<Real>& solver,
  *
  *  The first evaluation with potentials, where some particles have a charge and some none, waits for
  *  the device: make it before evaluations are captured. Particles without a charge then get forces
- *  below 1e-10 kJ/mol/nm, those on a charge of 1e-16 e.
+ *  below 1e-10 kJ/mol/nm, those on a charge of 1e-16 e at most.
  *  \param[in]     solver   as above
  *  \param[in]     x        as above
  *  \param[in]     box      as above

@@ -15,13 +15,16 @@ namespace farfield
 
 /*! \brief Of a particle that takes part and does nothing: too small to matter beside any other, e.
  *
- *  Between two of them single precision has normal numbers; processors are slow with subnormal ones. */
-constexpr double c_idleCharge = 1e-16;
+ *  Between two of them single precision has normal numbers; processors are slow with subnormal ones. Double
+ *  precision has them anyhow, and sees what two at one place have of each other. */
+template<class Real>
+constexpr double c_idleCharge = sizeof(Real) == 4 ? 1e-16 : 1e-17;
 
 //! Scaled charges up to this do nothing.
-inline double largestIdle(double rootCoulomb)
+template<class Real>
+double largestIdle(double rootCoulomb)
 {
-    return 1.001 * c_idleCharge * rootCoulomb;
+    return 1.001 * c_idleCharge<Real> * rootCoulomb;
 }
 
 //! Charges times the root of the Coulomb constant, and their sum as it is computed with.

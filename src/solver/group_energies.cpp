@@ -25,7 +25,7 @@ chargesOfGroup(const Real* q, const std::vector<Real>& all, const int* group, in
     for (size_t i = 0; i < own.size(); i++)
     {
         const bool isOwn = group[i] == which && q[i] != 0;
-        const Real idle  = all[i] != 0 ? static_cast<Real>(c_idleCharge) : Real(0);
+        const Real idle  = all[i] != 0 ? static_cast<Real>(c_idleCharge<Real>) : Real(0);
         own[i]           = isOwn ? q[i] : idle;
     }
     return own;

@@ -29,7 +29,7 @@ std::vector<Real> Perturbation<Real>::mixed(double lambda) const
     {
         q[i] = static_cast<Real>((1 - lambda) * static_cast<double>(a_[i])
                                  + lambda * static_cast<double>(b_[i]));
-        q[i] = (q[i] == 0) ? static_cast<Real>(c_idleCharge) : q[i];
+        q[i] = (q[i] == 0) ? static_cast<Real>(c_idleCharge<Real>) : q[i];
     }
     return q;
 }

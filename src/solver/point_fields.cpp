@@ -33,7 +33,7 @@ void PointFields<Real>::setUp(const ChargeSet<Real>& charges, int points)
     }
     all_->settle();
     std::vector<Real> q = charges.charges();
-    q.resize(q.size() + points, static_cast<Real>(c_idleCharge));
+    q.resize(q.size() + points, static_cast<Real>(c_idleCharge<Real>));
     // points have no excluded pairs
     const ExcludedPairs& excluded = charges.excluded();
     std::vector<int> offsets      = excluded.offsets;
@@ -67,11 +67,12 @@ void PointFields<Real>::evaluate(const ChargeSet<Real>& charges,
     }
     if (points.fields != nullptr)
     {
-        std::transform(forces.begin() + 3 * particles,
-                       forces.end(),
-                       points.fields,
-                       [](Real force)
-                       { return static_cast<Real>(static_cast<double>(force) / c_idleCharge); });
+        std::transform(
+                forces.begin() + 3 * particles,
+                forces.end(),
+                points.fields,
+                [](Real force)
+                { return static_cast<Real>(static_cast<double>(force) / c_idleCharge<Real>); });
     }
 }
 
@@ -101,7 +102,7 @@ void PointFields<Real>::evaluateOnDevice(const ChargeSet<Real>& charges,
                     points.potentials != nullptr ? onDevice_->potentials() : nullptr,
                     own,
                     task.stream });
-    onDevice_->collect(c_idleCharge, points.potentials, points.fields, task.stream);
+    onDevice_->collect(c_idleCharge<Real>, points.potentials, points.fields, task.stream);
     all_->wait();
 }
 

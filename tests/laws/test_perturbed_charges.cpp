@@ -473,7 +473,7 @@ TYPED_TEST(PerturbedCharges, CanBeSavedWhereNoneHasACharge)
         }
         evaluateAt(solver, system, atTheEnd ? 1 : 0, nullptr);
         next.restore(solver.state());
-        // charges of 1e-16 e stand for none
+        // charges of 1e-16 e or less stand for none
         const Evaluation again = evaluateAt(next, system, atTheEnd ? 1 : 0, nullptr);
         EXPECT_LE(rootMeanSquare(again.forces), 1e-9);
     }

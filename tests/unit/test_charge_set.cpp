@@ -111,7 +111,8 @@ TEST_F(Charges, LetAllTakePartOncePotentialsAreWanted)
     EXPECT_EQ(charges.takesPart(), std::vector<char>({ 1, 0, 1, 0 }));
     charges.letAllTakePart();
     charges.completePairs();
-    EXPECT_EQ(backend.charges, std::vector<double>({ 1, c_idleCharge, -2, c_idleCharge }));
+    EXPECT_EQ(backend.charges,
+              std::vector<double>({ 1, c_idleCharge<double>, -2, c_idleCharge<double> }));
     EXPECT_EQ(backend.partnersOf, partners);
     EXPECT_EQ(charges.takingPart(), 4);
     EXPECT_EQ(charges.takesPart(), std::vector<char>({ 1, 1, 1, 1 }));
@@ -121,7 +122,8 @@ TEST_F(Charges, LetAllTakePartOncePotentialsAreWanted)
     EXPECT_EQ(charges.acting(), 2);
     EXPECT_EQ(charges.charges(), std::vector<double>({ 1, 0, -2, 0 }));
     set({ 0, 0, 3, 1 });
-    EXPECT_EQ(backend.charges, std::vector<double>({ c_idleCharge, c_idleCharge, 3, 1 }));
+    EXPECT_EQ(backend.charges,
+              std::vector<double>({ c_idleCharge<double>, c_idleCharge<double>, 3, 1 }));
     EXPECT_EQ(backend.partnersOf, partners);
     set({ 0, 0, 0, 0 });
     EXPECT_EQ(backend.charges, std::vector<double>({ 0, 0, 0, 0 }));
@@ -210,7 +212,7 @@ TEST_F(Charges, HavePartnersThatAreCountedAnew)
 //! Charges that do nothing are none that cells are chosen for.
 TEST_F(Charges, CountWhereTheyDoSomething)
 {
-    set({ 1, -1, c_idleCharge, c_idleCharge });
+    set({ 1, -1, c_idleCharge<double>, c_idleCharge<double> });
     EXPECT_EQ(charges.numbers().acting, 2);
     EXPECT_EQ(charges.numbers().takingPart, 4);
 }
