@@ -239,7 +239,7 @@ TYPED_TEST(Slab, FollowsTheParticlesAndTheBox)
 TYPED_TEST(Slab, HasOtherCellsWhereThePlaneIsStretchedAsWell)
 {
     using Real             = typename TypeParam::Real;
-    const System rest      = film("film", { 2, 2, 2 }, 0.2);
+    const System rest      = film("film", { 3, 3, 3 }, 0.2);
     Matrix stretch         = unitMatrix();
     stretch[0][0]          = 6;
     stretch[1][1]          = 0.7;
