@@ -201,6 +201,18 @@ TYPED_TEST(DevicePerturbedCharges, ComeAndGo)
     }
 }
 
+//! Forces that were added to what was there before, within the accuracy.
+template<class Real>
+void expectAccurate(std::vector<Real> forces, const Evaluation& exact, double accuracy)
+{
+    for (Real& f : forces)
+    {
+        f -= c_before<Real>;
+    }
+    EXPECT_LE(std::sqrt(meanSquareError(forces, exact.forces)),
+              accuracy * rootMeanSquare(exact.forces));
+}
+
 //! The fields that an evaluation in a stream leaves are looked at by the one that follows wait().
 TYPED_TEST(DevicePerturbedCharges, MeetTheAccuracyOncePairsHavePartedElsewhere)
 {
@@ -226,14 +238,8 @@ TYPED_TEST(DevicePerturbedCharges, MeetTheAccuracyOncePairsHavePartedElsewhere)
     const Evaluation exact = mixed(ewald(pairs.states.a), ewald(pairs.states.b), 0.5);
     for (int k = 0; k < 3; ++k)
     {
-        std::vector<Real> forces = evaluate().forces;
-        for (Real& f : forces)
-        {
-            f -= c_before<Real>;
-        }
-        EXPECT_LE(std::sqrt(meanSquareError(forces, exact.forces)),
-                  options.accuracy * rootMeanSquare(exact.forces))
-                << k;
+        SCOPED_TRACE(k);
+        expectAccurate(evaluate().forces, exact, options.accuracy);
     }
 }
 
@@ -264,14 +270,8 @@ TYPED_TEST(DevicePerturbedCharges, MeetTheAccuracyWherePairsPartBeforeTheFirstWa
     }
     device.result();
     evaluate();
-    std::vector<Real> forces = device.result().forces;
-    for (Real& f : forces)
-    {
-        f -= c_before<Real>;
-    }
     const Evaluation exact = mixed(ewald(pairs.states.a), ewald(pairs.states.b), 0.5);
-    EXPECT_LE(std::sqrt(meanSquareError(forces, exact.forces)),
-              options.accuracy * rootMeanSquare(exact.forces));
+    expectAccurate(device.result().forces, exact, options.accuracy);
 }
 
 TYPED_TEST(DevicePerturbedCharges, NameParticlesAsTheCallerDoes)
