@@ -454,11 +454,17 @@ void DecoupledMolecules::collect(const MDModulesAtomsRedistributedSignal& signal
     x_.clear();
     for (const Block& block : blocks_)
     {
+        if (!signal.globalAtomIndices_)
+        {
+            const auto all = signal.x_.subArray(block.first, block.numAtoms);
+            x_.insert(x_.end(), all.begin(), all.end());
+            continue;
+        }
         const auto begin = x_.size();
         x_.resize(begin + block.numAtoms, { 0, 0, 0 });
         for (int i = 0; i < signal.x_.ssize(); i++)
         {
-            const int atom = signal.globalAtomIndices_ ? (*signal.globalAtomIndices_)[i] : i;
+            const int atom = (*signal.globalAtomIndices_)[i];
             if (atom >= block.first && atom < block.first + block.numAtoms)
             {
                 x_[begin + atom - block.first] = signal.x_[i];
