@@ -107,17 +107,15 @@ bool Chosen<Real>::areFieldsAsMeasured(double cappedFields,
                                        const ChargeSums& charges,
                                        double least) const
 {
-    //! So much above the request the error may be until it is measured again.
-    constexpr double c_later = 1.05;
-
     const double ratio = fieldRatio(cappedFields,
                                     chosenFor_.field,
                                     weakestField(least, charges.squared, charges.charged),
                                     charges.acting);
     // relative to weaker forces the same error is larger; it was no larger than the request
-    const bool mayMiss =
-            options_.order < 0 && !chosenFor_.isBestEffort && c_later * ratio < 1
-            && chosenFor_.systemFactor * predictedError() > c_later * ratio * options_.accuracy;
+    const bool mayMiss = options_.order < 0 && !chosenFor_.isBestEffort
+                         && c_untilMeasured * ratio < 1
+                         && chosenFor_.systemFactor * predictedError()
+                                    > c_untilMeasured * ratio * options_.accuracy;
     return !mayMiss && isLikeField(ratio, charges.acting);
 }
 

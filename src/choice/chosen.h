@@ -17,6 +17,9 @@
 namespace farfield
 {
 
+//! So many times the request an error may be until it is measured again.
+constexpr double c_untilMeasured = 1.05;
+
 /*! \brief The one rule for a system on one process and for one on several ranks.
  *
  *  Ranks of a system have the same numbers of it, and so come to the same answers. */

@@ -128,8 +128,6 @@ Setup PerturbedCharges<Real>::withErrorOfDifference(Setup all) const
 {
     //! Largest factor of E(D).
     constexpr double c_most = 0.25;
-    //! So much above the request an error may be until it is measured again.
-    constexpr double c_later = 1.05;
 
     const double force = any() ? all_->choice().typicalForce() : 0;
     if (force == 0)
@@ -146,7 +144,7 @@ Setup PerturbedCharges<Real>::withErrorOfDifference(Setup all) const
     all.estimatedError = std::max(all.estimatedError, error);
     all.largestError   = std::max(all.largestError, error);
     all.isBestEffort =
-            all.isBestEffort || (options_.order < 0 && error > c_later * options_.accuracy);
+            all.isBestEffort || (options_.order < 0 && error > c_untilMeasured * options_.accuracy);
     return all;
 }
 
