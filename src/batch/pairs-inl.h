@@ -270,7 +270,7 @@ PairSums<Real> tangentsOf(const PairTask<Real, Place>& task,
     const int count     = gatherPairs(task, target, rows, rowCount, b);
     PairSums<Real> sums = {};
     sums.nearest        = pairFunctions<true>(task, count, b);
-    const auto ofTarget = [&](int column)
+    const auto ofTarget = [&](int column) HWY_ATTR
     { return hn::Set(d, task.carried[static_cast<size_t>(column) * task.stride + target]); };
     const auto ofSources     = [&](int column) { return b->carried.data() + column * b->capacity; };
     Real* const distances[3] = { b->dx.data(), b->dy.data(), b->dz.data() };
@@ -330,9 +330,17 @@ PairSums<Real> tangentsOf(const PairTask<Real, Place>& task,
         potentials[c] = product(ofSources(channels + c), b->value.data(), count)
                         - product(ofSources(c), b->square.data(), count);
     }
-    const auto sumOf = [&](V v) { return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, v))); };
-    std::transform(force, force + 3, sums.force, sumOf);
-    std::transform(virial, virial + 6, sums.virial, sumOf);
+    // no std::transform: it is compiled for any processor, and passes vectors otherwise
+    const auto sumOf = [d](V v) HWY_ATTR
+    { return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, v))); };
+    for (int k = 0; k < 3; k++)
+    {
+        sums.force[k] = sumOf(force[k]);
+    }
+    for (int k = 0; k < 6; k++)
+    {
+        sums.virial[k] = sumOf(virial[k]);
+    }
     return sums;
 }
 
