@@ -30,6 +30,8 @@ constexpr double c_idle = 0.15;
 constexpr double c_doubt = 1.1;
 //! Part of the request that subtracting excluded pairs may take.
 constexpr double c_ofExclusions = 0.3;
+//! Errors that were measured differ by as much without a reason.
+constexpr double c_noise = 1.05;
 //! Excluded pairs at any distance, nm, as far as they are surely near.
 constexpr double c_allExclusions = 1e9;
 
@@ -388,14 +390,18 @@ MeasuredError AccuracyControl<Real>::measureAndNote(const Real* x,
     const bool mayLeaveOut = operators_->discretisation().exclusionRange < c_allExclusions;
     if (mayLeaveOut && charges_->hasExclusions() && measured.unit > 0)
     {
-        if (measured.worst > c_margin * options_.accuracy)
+        const double allowed = c_margin * options_.accuracy;
+        // with an order that is given the error may be larger than what was asked for
+        if (roundingOfExclusions(x, box, measured.unit)
+            > c_ofExclusions * std::max(options_.accuracy, measured.worst))
+        {
+            measured = leaveOutAllExclusions(
+                    x, box, measured, std::max(allowed, c_noise * measured.worst));
+        }
+        else if (measured.worst > allowed)
         {
             // what is left of subtracting excluded pairs may be all that is wrong
             measured = leaveOutAllExclusions(x, box, measured, 0.8 * measured.worst);
-        }
-        else if (roundingOfExclusions(x, box, measured.unit) > c_ofExclusions * options_.accuracy)
-        {
-            measured = leaveOutAllExclusions(x, box, measured, c_margin * options_.accuracy);
         }
     }
     chosen_->setError(measured.usual, measured.worst / predicted);

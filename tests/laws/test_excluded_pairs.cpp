@@ -239,6 +239,27 @@ TYPED_TEST(Exclusions, MayComeAsNearAsABondInAThinGas)
     }
 }
 
+//! An order that misses the accuracy has an error of its own, which rounding must not exceed.
+TYPED_TEST(Exclusions, MayStretchInAThinGasWhereTheOrderIsGiven)
+{
+    using Real       = typename TypeParam::Real;
+    Options options  = TypeParam::options();
+    options.accuracy = 1e-5;
+    options.order    = 6;
+    Solver<Real> solver(options);
+    load(solver, boundPairs<Real>(0.03));
+    for (const double distance : { 0.03, 0.042 })
+    {
+        const System system        = boundPairs<Real>(distance);
+        const Evaluation reference = ewald(system);
+        const Evaluation result    = evaluate(solver, system);
+        const Setup setup          = solver.setup();
+        SCOPED_TRACE(describe(system, setup) + ", distance " + std::to_string(distance));
+        EXPECT_GT(setup.estimatedError, options.accuracy);
+        EXPECT_LE(relativeError(result.forces, reference.forces), 2 * setup.estimatedError);
+    }
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield
