@@ -256,7 +256,12 @@ protected:
         {
             largest = std::max({ largest, std::abs(r[0]), std::abs(r[1]), std::abs(r[2]) });
         }
-        const double floor = (1e3 + 4 * largest / closest) * std::numeric_limits<double>::epsilon();
+        double floor = (1e3 + 4 * largest / closest) * std::numeric_limits<double>::epsilon();
+        if (judged.inContact == 0)
+        {
+            // most are: what the precision makes of their distance
+            floor += 2 * largest / closest * std::numeric_limits<Real>::epsilon();
+        }
         // One far away changes the forces of no other into those of contacts
         const double error = isFar ? judged.ofAll : judged.error;
         if (!(error <= settings_.slack * options_.accuracy + floor))
