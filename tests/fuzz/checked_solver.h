@@ -252,6 +252,10 @@ protected:
         }
         // Particles may be many boxes away: where they are in it is known to the rounding of that.
         double largest = 0;
+        for (const Vector& edge : system_.box)
+        {
+            largest = std::max(largest, 0.5 * std::sqrt(dot(edge, edge)));
+        }
         for (const Vector& r : system_.positions)
         {
             largest = std::max({ largest, std::abs(r[0]), std::abs(r[1]), std::abs(r[2]) });
@@ -358,7 +362,14 @@ protected:
         Solver<Real> solver(options_);
         loadCharges(solver, system_);
         loadExclusions(solver, system_, false);
-        solver.prepare(flatPositions<Real>(system_).data(), Box(system_.box).rows);
+        try
+        {
+            solver.prepare(flatPositions<Real>(system_).data(), Box(system_.box).rows);
+        }
+        catch (const Error&)
+        {
+            return options_.accuracy; // and more: it is refused
+        }
         return solver.setup().estimatedError;
     }
 
