@@ -12,8 +12,6 @@
 #include <cmath>
 #include <limits>
 
-#include <unistd.h>
-
 namespace farfield
 {
 namespace test
@@ -169,7 +167,6 @@ TYPED_TEST(Recovery, ContinuesInAStrainedBox)
 TYPED_TEST(Recovery, AfterABoxThatDidNotFitIntoMemory)
 {
     using Real           = typename TypeParam::Real;
-    const bool onCpu     = TypeParam::device == Device::Cpu;
     Options options      = this->options();
     options.order        = 20;
     options.m2l          = M2lEngine::Fft;
@@ -186,14 +183,22 @@ TYPED_TEST(Recovery, AfterABoxThatDidNotFitIntoMemory)
     const Evaluation before         = evaluate(solver, small);
     const Setup setup               = solver.setup();
     const std::vector<double> state = solver.state();
-    // With some 100 GiB it is the time to set up that is too long
-    const bool isForMemory =
-            onCpu && sysconf(_SC_PHYS_PAGES) < (64LL << 30) / sysconf(_SC_PAGESIZE);
+    // Where there is memory for it, it is the time to set up that is too long
     const auto expectRefusal = [&]
     {
-        expectError(isForMemory ? ErrorCode::OutOfMemory : ErrorCode::InvalidArgument,
-                    { isForMemory ? "memory" : "to set up" },
-                    [&] { evaluate(solver, system); });
+        try
+        {
+            evaluate(solver, system);
+            ADD_FAILURE() << "accepted";
+        }
+        catch (const Error& error)
+        {
+            const bool isForMemory = error.code() == ErrorCode::OutOfMemory;
+            EXPECT_TRUE(isForMemory || error.code() == ErrorCode::InvalidArgument);
+            EXPECT_NE(std::string(error.what()).find(isForMemory ? "memory" : "to set up"),
+                      std::string::npos)
+                    << error.what();
+        }
     };
     expectRefusal();
     EXPECT_EQ(solver.setup().cells, setup.cells);
