@@ -35,7 +35,7 @@ CudaBackend<Real>::CudaBackend(double coulombConstant,
                                const HelpersWanted& helpers) :
     device_(device),
     rootCoulomb_(std::sqrt(coulombConstant)), threads_(threads), reproducible_(reproducible),
-    nearField_(reproducible), totals_(far()),
+    farField_(reproducible), nearField_(reproducible), totals_(far()),
     ranks_(ranks != nullptr ? std::make_unique<RanksOnDevice<Real>>(*ranks) : nullptr),
     helpersIfFaster_(helpers.ifFaster)
 {
@@ -171,7 +171,7 @@ void CudaBackend<Real>::build(const Discretisation& d)
         helpers_->synchronize();
         helpers_->releaseOthers();
     }
-    farField_ = DeviceFarField<Real>();
+    farField_ = DeviceFarField<Real>(reproducible_);
     history_.forgetPositions();
     history_.replace();
     repeated_.clear();
@@ -186,7 +186,7 @@ void CudaBackend<Real>::build(const Discretisation& d)
     }
     catch (...)
     {
-        farField_ = DeviceFarField<Real>();
+        farField_ = DeviceFarField<Real>(reproducible_);
         throw;
     }
 }

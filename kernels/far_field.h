@@ -25,6 +25,8 @@ template<class Real>
 class DeviceFarField
 {
 public:
+    explicit DeviceFarField(bool reproducible) : tree_(reproducible) {}
+
     /*! \brief Builds the operators.
      *  \param[in] threads  OpenMP threads */
     void build(const Discretisation& discretisation, int threads, cudaStream_t stream);

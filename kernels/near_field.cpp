@@ -54,13 +54,15 @@ DeviceNearTask<Real> DeviceNearField<Real>::task(const DeviceCells<Real>& partic
                                                  const NearGrid& where,
                                                  const NearResults& results) const
 {
+    // which warp adds what to a sum must not follow from the first positions; forces never do
+    const bool listed = lists_ && !(reproducible_ && results.wanted != NearSums::None);
     DeviceNearTask<Real> task;
     task.particles = particles.ofPairs();
     task.grid      = where.grid;
     task.edges     = where.edges;
     task.ws        = where.ws;
-    task.occupied  = { lists_ ? particles.occupied() : nullptr,
-                      lists_ ? particles.occupiedCount() : nullptr,
+    task.occupied  = { listed ? particles.occupied() : nullptr,
+                      listed ? particles.occupiedCount() : nullptr,
                       where.grid.cells,
                       occupancy_.cells,
                       occupancy_.usual,

@@ -134,22 +134,26 @@ bool DeviceTree<Real>::isTight() const
 
 //! Whether there is far more room than for the families of the last count.
 template<class Real>
-bool DeviceTree<Real>::isLoose() const
+bool DeviceTree<Real>::isLoose(int particles) const
 {
     bool loose = false;
     for (int level = 1; room_ && level < levels(); level++)
     {
-        loose = loose || room_->lists.capacity(level) > c_mostSlack * capacityFor(level);
+        loose = loose || room_->lists.capacity(level) > c_mostSlack * capacityFor(level, particles);
     }
     return loose;
 }
 
-//! Families of a level to have room for, by the last count.
+/*! \brief Families of a level to have room for, by the last count.
+ *
+ *  The order of sums follows from the room: where it must not follow from the last count, there is room
+ *  for all that so many particles may come to, eight each with the margin of the counts. */
 template<class Real>
-int DeviceTree<Real>::capacityFor(int level) const
+int DeviceTree<Real>::capacityFor(int level, int particles) const
 {
-    const double wanted = std::min<double>(levels_[level - 1].grid.cells,
-                                           c_familyReserve * reach_.families(level) + c_warp);
+    const double reached = reproducible_ ? 8.0 * std::max(1, particles)
+                                         : c_familyReserve * reach_.families(level) + c_warp;
+    const double wanted  = std::min<double>(levels_[level - 1].grid.cells, reached);
     return roundUp(static_cast<long long>(wanted), c_warp);
 }
 
@@ -181,7 +185,7 @@ bool DeviceTree<Real>::ensureRoom(const DeviceCells<Real>& particles,
     if (room_ && !continues)
     {
         count(particles, c_reserveMargin, stream);
-        hasTooMuch = isLoose();
+        hasTooMuch = isLoose(particles.particles().n);
         if (!hasTooMuch)
         {
             count(particles, c_leastMargin, stream);
@@ -207,7 +211,7 @@ void DeviceTree<Real>::makeRoom(const DeviceCells<Real>& particles, cudaStream_t
     room->expansions.resize(levels_.size());
     for (int level = 1; level < levels(); level++)
     {
-        capacities[level]       = capacityFor(level);
+        capacities[level]       = capacityFor(level, particles.particles().n);
         room->expansions[level] = expansionsFor(8 * capacities[level], stream);
     }
     room->lists.resize(grids(), ws_, capacities, slotOf_.data(), stream);

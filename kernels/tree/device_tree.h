@@ -26,6 +26,9 @@ template<class Real>
 class DeviceTree
 {
 public:
+    //! \param[in] reproducible  sums do not depend on where particles have been
+    explicit DeviceTree(bool reproducible) : reproducible_(reproducible) {}
+
     //! Levels for the reference box. Those above 0 get room with the first particles.
     void build(const Discretisation& discretisation, cudaStream_t stream);
     //! Cells of all levels follow a box, rows in the frame of the operators. \returns the leaves
@@ -87,14 +90,15 @@ private:
     const Expansions& expansions(int level) const;
     std::vector<CellGrid> grids() const;
     bool isTight() const;
-    bool isLoose() const;
-    int capacityFor(int level) const;
+    bool isLoose(int particles) const;
+    int capacityFor(int level, int particles) const;
     void count(const DeviceCells<Real>& particles, double margin, cudaStream_t stream);
     void makeRoom(const DeviceCells<Real>& particles, cudaStream_t stream);
     std::vector<double> byCell(int level,
                                const DeviceBuffer<Real>& values,
                                cudaStream_t stream) const;
 
+    bool reproducible_;
     IntMat coarseCells_ = {};
     int coefficients_ = 0, ws_ = 0;
     double inverseEdges_[3][3] = {}; //!< of a leaf, in the frame of the operators, 1/nm

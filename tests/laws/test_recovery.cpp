@@ -211,6 +211,41 @@ TYPED_TEST(Recovery, AfterABoxThatDidNotFitIntoMemory)
     expectSameBits(evaluate(solver, small), before);
 }
 
+//! Which cells hold particles changes with the position of the grid; sums must not remember the first.
+TYPED_TEST(Recovery, GoesOnWithTheSameBitsWhereParticlesFillAPart)
+{
+    using Real    = typename TypeParam::Real;
+    System system = this->water(16);
+    for (const double stretch : { 1.05, 2.0, 4.0 })
+    {
+        for (double& component : system.box[0])
+        {
+            component *= stretch;
+        }
+        for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
+        {
+            Options options  = this->options();
+            options.order    = 6;
+            options.cellSize = 0.35;
+            options.m2l      = engine;
+            Solver<Real> solver(options);
+            load(solver, system);
+            Request request;
+            for (const double offset : { 0.0, 0.8, 0.4 })
+            {
+                request.gridOffset = { offset, 0.5 * offset, 1 - offset };
+                evaluate(solver, system, request);
+            }
+            Solver<Real> continued(options);
+            continued.restore(solver.state());
+            load(continued, system);
+            request.gridOffset = { 0.6, 0.1, 0.3 };
+            SCOPED_TRACE(describe(system, solver.setup()));
+            expectSameBits(evaluate(continued, system, request), evaluate(solver, system, request));
+        }
+    }
+}
+
 TYPED_TEST(Recovery, AfterPositionsBeyondAllCells)
 {
     using Real           = typename TypeParam::Real;
