@@ -215,8 +215,8 @@ TYPED_TEST(Recovery, AfterABoxThatDidNotFitIntoMemory)
 TYPED_TEST(Recovery, GoesOnWithTheSameBitsWhereParticlesFillAPart)
 {
     using Real    = typename TypeParam::Real;
-    System system = this->water(16);
-    for (const double stretch : { 1.05, 2.0, 4.0 })
+    System system = this->water(8);
+    for (const double stretch : { 1.05, 2.0, 3.0 })
     {
         for (double& component : system.box[0])
         {
@@ -226,7 +226,7 @@ TYPED_TEST(Recovery, GoesOnWithTheSameBitsWhereParticlesFillAPart)
         {
             Options options  = this->options();
             options.order    = 6;
-            options.cellSize = 0.35;
+            options.cellSize = 0.4;
             options.m2l      = engine;
             Solver<Real> solver(options);
             load(solver, system);
