@@ -229,8 +229,16 @@ runGmxTests()
 
 runPythonTests()
 {
-    (cd "$root" && OMP_NUM_THREADS=$(($(nproc) / workers)) "$packagePython" -m pytest tests/python \
-        -p no:cacheprovider -q -n "$workers" --dist worksteal --durations=10)
+    local run=("$packagePython" -m pytest -p no:cacheprovider -q -n "$workers" --dist worksteal --durations=10)
+    # JAX, which has threads of its own, not in processes that other tests fork
+    (
+        cd "$root"
+        export OMP_NUM_THREADS=$(($(nproc) / workers))
+        failed=0
+        "${run[@]}" tests/python --ignore=tests/python/test_jax.py || failed=1
+        "${run[@]}" tests/python/test_jax.py || failed=1
+        exit $failed
+    )
 }
 
 # $1: ci or all

@@ -293,7 +293,7 @@ installOwnPackage()
             rm -rf "$needed"
             # Of the wheel, as users have pip install them
             python3 -m venv "$needed" \
-                && "$needed/bin/python3" -m pip install "${quiet[@]}" "${wheel}[ase,tools,pdf]" openmm pytest pytest-xdist \
+                && "$needed/bin/python3" -m pip install "${quiet[@]}" "${wheel}[ase,jax,tools,pdf]" openmm pytest pytest-xdist \
                     -r "$root/docs/requirements.txt" \
                 && "$needed/bin/python3" -m pip uninstall "${quiet[@]}" -y farfield \
                 && touch "$needed/complete"

@@ -51,7 +51,7 @@ breathe_projects = {"farfield": str(DOXYGEN / "xml")}
 breathe_default_project = "farfield"
 breathe_show_include = False
 # The namespace, and types of the standard library, of CUDA and of MPI
-nitpick_ignore_regex = [("cpp:identifier", r"farfield|size_t|(std|cuda|MPI_).*")]
+nitpick_ignore_regex = [("cpp:identifier", r"farfield|size_t|(std|cuda|MPI_).*"), ("py:exc", r"jax\..*")]
 
 
 def run_doxygen():
