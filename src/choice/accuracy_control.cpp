@@ -162,7 +162,7 @@ void AccuracyControl<Real>::buildSufficient(const Mat3& periodicBox,
                       : openBoxFor(options_, x, periodicBox, extent);
         errors_.look(x, box, extent);
     };
-    cellBound_ = std::numeric_limits<double>::infinity();
+    cellBound_ = 0;
     chooseBox();
     Search search(c_margin * options_.accuracy);
     bool isDone = false;
@@ -259,7 +259,7 @@ bool AccuracyControl<Real>::judge(const MeasuredError& measured, double predicte
     {
         // an explicit order stands even if it misses the accuracy
         search->sufficient = chosen_->inUse();
-        const bool isIdle  = orderIsOpen && !countsAllPlaces_ && search->mayAskForLess()
+        const bool isIdle  = orderIsOpen && !allPlacesCount() && search->mayAskForLess()
                             && measured.worst > 0 && measured.worst < c_idle * search->request()
                             && ratio < search->factor();
         if (isIdle)
@@ -469,7 +469,8 @@ double AccuracyControl<Real>::largestCell() const
     }
     constexpr double c_distance = 0.15, c_part = 0.5;
     const double rounding = 0.25 * std::numeric_limits<Real>::epsilon();
-    return std::min(cellBound_, c_part * options_.accuracy * c_distance / (4 * rounding));
+    const double largest  = c_part * options_.accuracy * c_distance / (4 * rounding);
+    return cellBound_ > 0 ? std::min(cellBound_, largest) : largest;
 }
 
 template<class Real>
@@ -491,7 +492,7 @@ bool AccuracyControl<Real>::stillSuits(const Real* x, const Mat3& box)
 {
     const MeasuredError measured = measureAnew(x, box);
     return (measured.worst <= options_.accuracy
-            && (measured.worst > c_idle * options_.accuracy || countsAllPlaces_))
+            && (measured.worst > c_idle * options_.accuracy || allPlacesCount()))
            || options_.order >= 0;
 }
 

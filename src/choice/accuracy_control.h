@@ -12,7 +12,6 @@
 #define FARFIELD_CHOICE_ACCURACY_CONTROL_H
 
 #include <array>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -51,7 +50,8 @@ public:
         network_.helpers = options.helpersIfFaster ? 0 : options.helperDevices.size();
     }
 
-    /*! \brief Errors count where there are no charges, too.
+    /*! \brief Errors count where there are no charges, too, as they do where particles without a
+     *         charge take part.
      *
      *  What is measured, which is forces on charges, may then ask for more than the estimate of
      *  water, but not for less: all charges may be near each other. */
@@ -107,8 +107,13 @@ public:
      *  Positions are relative to the centre of a cell: half a unit in the last place of half an
      *  edge, at both ends of a distance of 0.15 nm, may cost half of the accuracy. */
     double largestCell() const;
+    //! Edge of cells, nm, beyond which rounding was found to be too much for the request; 0: none.
+    double cellBound() const { return cellBound_; }
+    void setCellBound(double bound) { cellBound_ = bound; }
 
 private:
+    //! Whether errors count where there are no charges.
+    bool allPlacesCount() const { return countsAllPlaces_ || charges_->hasIdle(); }
     class Search;
     //! What came of the next attempt of a search.
     enum class Attempt
@@ -165,9 +170,8 @@ private:
     Chosen<Real>* chosen_;
     ErrorMeasurement<Real> errors_;
     bool countsAllPlaces_ = false;
-    Network network_; //!< of the ranks for which the choice is made
-    //! Edge of cells, nm, beyond which rounding was found to be too much for the request.
-    double cellBound_ = std::numeric_limits<double>::infinity();
+    Network network_;      //!< of the ranks for which the choice is made
+    double cellBound_ = 0; //!< see cellBound()
 };
 
 } // namespace farfield

@@ -40,7 +40,7 @@ template<class Real>
 bool Choice<Real>::isSpreadAsMeasured(const Real* x) const
 {
     return isLikeExtent(Vec3::Constant(charges_->spread(x, options_.boundary)),
-                        Vec3::Constant(measuredSpread_));
+                        Vec3::Constant(chosen_.chosenFor().measuredSpread));
 }
 
 template<class Real>
@@ -52,8 +52,7 @@ void Choice<Real>::setMeasuredFor(const Place<Real>& place, const Real* x)
         noteFieldOfMix(x);
     }
     chosen_.setMeasuredExtent(place.extent);
-    measuredSpread_ = charges_->spread(x, options_.boundary);
-    typicalForce_   = force;
+    chosen_.setMeasuredFor(charges_->spread(x, options_.boundary), force);
 }
 
 template<class Real>
@@ -326,9 +325,12 @@ Setup Choice<Real>::setup() const
 template<class Real>
 void Choice<Real>::restore(const SavedState& state)
 {
+    if (state.allTakePart)
+    {
+        charges_->letAllTakePart();
+    }
     chosen_.restore(state);
-    measuredSpread_ = 0;
-    typicalForce_   = 0;
+    accuracy_.setCellBound(state.cellBound);
     timed_.clear();
     helpersAreOpen_ = options_.tune && options_.helpersIfFaster && evaluator_->gpu() != nullptr
                       && evaluator_->gpu()->helperCount() > 0;

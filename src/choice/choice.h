@@ -68,17 +68,20 @@ public:
      *  \param[in] x  [n][3], nm, host memory
      *  \returns whether there are others now */
     bool look(const Place<Real>& place, const Real* x);
-    //! AccuracyControl::typicalForce() when the error was measured; of a saved state, with the charges
-    //! of now. 0: it was not measured.
+    //! AccuracyControl::typicalForce() when the error was measured. 0: it was not measured.
     double typicalForce() const
     {
-        return typicalForce_ > 0 ? typicalForce_ : accuracy_.typicalForce();
+        const double measured = chosen_.chosenFor().typicalForce;
+        return measured > 0 ? measured : accuracy_.typicalForce();
     }
 
     //! Extent of particles without images that cells were chosen for, nm.
     Vec3 extent() const { return chosen_.chosenFor().extent; }
     Setup setup() const;
-    std::vector<double> state() const { return chosen_.state(); }
+    std::vector<double> state() const
+    {
+        return chosen_.state(accuracy_.cellBound(), charges_->allTakePart());
+    }
     SavedState checked(const std::vector<double>& state) const { return chosen_.checked(state); }
     void restore(const SavedState& state);
 
@@ -128,9 +131,7 @@ private:
     MixedCharges* mixed_     = nullptr;
     WhereMissed whereMissed_ = WhereMissed::Refuse; //!< at the first choice
     std::optional<double> lambda_;                  //!< as follow() was told
-    double typicalForce_   = 0;                     //!< kJ/mol/nm
-    double measuredSpread_ = 0;                     //!< nm, see isSpreadAsMeasured(); 0: not known
-    bool helpersAreOpen_   = false; //!< which helpers are the fastest is to be found out
+    bool helpersAreOpen_ = false; //!< which helpers are the fastest is to be found out
     std::vector<TimedSetting> timed_;
 };
 

@@ -57,9 +57,9 @@ bool Chosen<Real>::mustMeasure() const
         return false;
     }
     const double now    = predictedError();
-    const double growth = now / predictedThen_;
-    const bool isMissed = options_.order < 0
-                          && chosenFor_.systemFactor * predictedThen_ <= options_.accuracy
+    const double then   = chosenFor_.predictedError;
+    const double growth = now / then;
+    const bool isMissed = options_.order < 0 && chosenFor_.systemFactor * then <= options_.accuracy
                           && chosenFor_.systemFactor * now > options_.accuracy;
     return isMissed || growth > c_much || growth < 1 / c_much;
 }
@@ -82,17 +82,17 @@ void Chosen<Real>::build(const Setting& setting)
 {
     operators_->build(setting.discretisation);
     operators_->setFieldCap(setting.chosenFor.field.cap);
-    chosenFor_     = setting.chosenFor;
-    predictedThen_ = predictedError();
+    chosenFor_                = setting.chosenFor;
+    chosenFor_.predictedError = predictedError();
 }
 
 template<class Real>
 void Chosen<Real>::setError(double measured, double systemFactor, bool isBestEffort)
 {
-    chosenFor_.measuredError = measured;
-    chosenFor_.systemFactor  = systemFactor;
-    chosenFor_.isBestEffort  = isBestEffort;
-    predictedThen_           = predictedError();
+    chosenFor_.measuredError  = measured;
+    chosenFor_.systemFactor   = systemFactor;
+    chosenFor_.isBestEffort   = isBestEffort;
+    chosenFor_.predictedError = predictedError();
 }
 
 template<class Real>
@@ -138,7 +138,7 @@ Setup Chosen<Real>::setup(const Setup& ofEvaluator) const
 }
 
 template<class Real>
-std::vector<double> Chosen<Real>::state() const
+std::vector<double> Chosen<Real>::state(double cellBound, bool allTakePart) const
 {
     if (!operators_->exist())
     {
@@ -149,6 +149,8 @@ std::vector<double> Chosen<Real>::state() const
                          chosenFor_,
                          decidedBy_,
                          numbers_,
+                         cellBound,
+                         allTakePart,
                          frame.strain,
                          frame.virialStrain },
                        options_,
@@ -169,6 +171,7 @@ void Chosen<Real>::restore(const SavedState& state)
             [&]
             {
                 build({ d, state.chosenFor });
+                chosenFor_ = state.chosenFor; // predicted in the box where it was measured
                 operators_->setBox(
                         { d.referenceBox, state.strain, Mat3::Identity(), state.virialStrain });
             });

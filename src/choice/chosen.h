@@ -47,6 +47,12 @@ public:
     void setError(double measured, double systemFactor, bool isBestEffort = false);
     //! Notes how far apart particles without images were then, nm.
     void setMeasuredExtent(const Vec3& extent) { chosenFor_.measuredExtent = extent; }
+    //! Notes their ChargeSet::spread(), and AccuracyControl::typicalForce().
+    void setMeasuredFor(double spread, double typicalForce)
+    {
+        chosenFor_.measuredSpread = spread;
+        chosenFor_.typicalForce   = typicalForce;
+    }
     //! Notes how strong the fields at charges were then.
     void setMeasuredField(const MeasuredField& field);
     //!@}
@@ -55,15 +61,13 @@ public:
     void change(const Work& work)
     {
         const ChosenFor before = chosenFor_;
-        const double predicted = predictedThen_;
         try
         {
             operators_->change(work);
         }
         catch (...)
         {
-            chosenFor_     = before;
-            predictedThen_ = predicted;
+            chosenFor_ = before;
             throw;
         }
     }
@@ -114,8 +118,9 @@ public:
 
     //! Adds what was chosen and measured to what Evaluator::setup() says.
     Setup setup(const Setup& ofEvaluator) const;
-    //! As Solver::state(); empty where nothing was chosen.
-    std::vector<double> state() const;
+    /*! \brief As Solver::state(); empty where nothing was chosen.
+     *  \param[in] cellBound, allTakePart  see SavedState */
+    std::vector<double> state(double cellBound = 0, bool allTakePart = false) const;
     //! A state that state() has given. \throws Error  as Solver::restore()
     SavedState checked(const std::vector<double>& state) const;
     //! Builds the operators of a state. \throws Error  OutOfMemory
@@ -131,8 +136,7 @@ private:
     Device device_;
     OperatorsInUse<Real>* operators_;
     ChosenFor chosenFor_;
-    double predictedThen_ = 0;            //!< predictedError() when the error was measured
-    Device decidedBy_     = Device::Auto; //!< whose costs decided; Auto: nothing has been chosen
+    Device decidedBy_ = Device::Auto; //!< whose costs decided; Auto: nothing has been chosen
     ParticleNumbers numbers_;
 };
 

@@ -29,10 +29,16 @@ struct ChosenFor
     Vec3 extent = Vec3::Zero(); //!< of particles without images, nm
     //! Relative error in this system over that in water, for which estimatedError() is.
     double systemFactor  = 1;
-    double measuredError = 0;            //!< see ForceSpread; 0: not measured
-    bool isBestEffort    = false;        //!< the accuracy is not met: nothing better can be had
-    Vec3 measuredExtent  = Vec3::Zero(); //!< as extent, when the error was measured
-    MeasuredField field  = {};           //!< when the error was measured
+    double measuredError = 0;     //!< see ForceSpread; 0: not measured
+    bool isBestEffort    = false; //!< the accuracy is not met: nothing better can be had
+    //! \name When the error was measured
+    //!@{
+    double predictedError = 0;            //!< Chosen::predictedError()
+    Vec3 measuredExtent   = Vec3::Zero(); //!< as extent
+    double measuredSpread = 0;            //!< ChargeSet::spread(), nm
+    double typicalForce   = 0;            //!< AccuracyControl::typicalForce(); 0: not measured
+    MeasuredField field   = {};
+    //!@}
 };
 
 //! Order and cells, and what they were chosen for.

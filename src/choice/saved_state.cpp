@@ -25,7 +25,7 @@ namespace
 {
 
 //! Changes with the meaning of the array.
-constexpr double c_version = 11;
+constexpr double c_version = 12;
 //! Version and checksum.
 constexpr size_t c_header = 2;
 
@@ -110,6 +110,8 @@ void forNumbers(State& state, const Function& f)
     f(state.numbers.inExcess);
     f(state.numbers.wide);
     f(state.numbers.nearRange);
+    f(state.cellBound);
+    f(state.allTakePart);
     f(d.accuracy);
     f(then.systemFactor);
     f(then.measuredError);
@@ -130,6 +132,9 @@ void forNumbers(State& state, const Function& f)
         f(then.measuredExtent[k]);
     }
     f(then.isBestEffort);
+    f(then.predictedError);
+    f(then.measuredSpread);
+    f(then.typicalForce);
     f(then.field.cap);
     f(then.field.level);
     for (auto* matrix : { &d.referenceBox, &state.strain, &state.virialStrain })
@@ -177,7 +182,8 @@ bool areSound(const SavedState& state)
     const IntMat& H         = d.leafCells;
     if (d.order < 0 || d.order > c_maxOrder || d.ws < 1 || d.ws > c_maxDirectRange || d.levels < 1
         || d.levels > 20 || !areSound(state.numbers) || then.field.cap < 0 || then.field.level < 0
-        || !(state.strain.cwiseAbs().maxCoeff() <= c_largestStrain)
+        || then.predictedError < 0 || then.measuredSpread < 0 || then.typicalForce < 0
+        || state.cellBound < 0 || !(state.strain.cwiseAbs().maxCoeff() <= c_largestStrain)
         || !(state.virialStrain.cwiseAbs().maxCoeff() <= c_largestStrain))
     {
         return false;

@@ -23,6 +23,9 @@ struct SavedState
     ChosenFor chosenFor;
     Device device = Device::Cpu; //!< whose costs decided
     ParticleNumbers numbers;     //!< that it was chosen for
+    //! Edge of cells, nm, beyond which rounding was found to be too much for the request; 0: none.
+    double cellBound = 0;
+    bool allTakePart = false; //!< ChargeSet::letAllTakePart()
     //! For which the operators of the reference box are corrected, see OperatorFrame.
     Mat3 strain       = Mat3::Zero();
     Mat3 virialStrain = Mat3::Zero();

@@ -112,6 +112,8 @@ public:
     }
     //! Whether particles without a charge have one that does nothing.
     bool hasIdle() const { return allTakePart_ && isMixed(); }
+    //! Whether particles without a charge are to take part.
+    bool allTakePart() const { return allTakePart_; }
     //! Whether letAllTakePart() changes who takes part.
     bool wouldTakePart() const { return !allTakePart_ && isMixed(); }
     double squaredCharges() const { return sums_.squared; }

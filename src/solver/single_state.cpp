@@ -208,14 +208,10 @@ Request SingleState<Real>::ofStages(const Request& request) const
 template<class Real>
 void SingleState<Real>::letAllTakePart()
 {
-    if (servesProbes_)
+    // with probes, potentials of those alone are wanted
+    if (!servesProbes_)
     {
-        return; // potentials of the probes alone are wanted
-    }
-    charges_.letAllTakePart();
-    if (charges_.hasIdle())
-    {
-        choice_.countAllPlaces();
+        charges_.letAllTakePart();
     }
 }
 

@@ -7,6 +7,7 @@
  *  \brief What a solver keeps and what it gives up: saved states, failures, other numbers of
  *         particles.
  */
+#include "open_systems.h"
 #include "test_support.h"
 
 #include <cmath>
@@ -243,6 +244,57 @@ TYPED_TEST(Recovery, GoesOnWithTheSameBitsWhereParticlesFillAPart)
             SCOPED_TRACE(describe(system, solver.setup()));
             expectSameBits(evaluate(continued, system, request), evaluate(solver, system, request));
         }
+    }
+}
+
+//! What was measured, and where, decides on later choices: a restored solver knows all of it.
+TYPED_TEST(Recovery, GoesOnAsIfNothingHadHappened)
+{
+    using Real         = typename TypeParam::Real;
+    Options options    = this->options();
+    options.boundary   = Boundary::Open;
+    const System block = molecules("block", { 0, 0, 0 }, { 6, 6, 6 });
+    Solver<Real> solver(options);
+    load(solver, block);
+    evaluate(solver, block);
+    for (const double far : { 0.5, 1.0, 1.5 })
+    {
+        System leaving = block;
+        for (int site = 1; site <= 3; site++)
+        {
+            leaving.positions[block.size() - site][2] += far;
+        }
+        leaving = rounded<Real>(leaving);
+        SCOPED_TRACE(describe(leaving, solver.setup()));
+        Solver<Real> continued(options);
+        load(continued, leaving);
+        continued.restore(solver.state());
+        expectSameBits(evaluate(continued, leaving), evaluate(solver, leaving));
+        EXPECT_EQ(continued.state(), solver.state());
+    }
+}
+
+//! Particles without a charge take part from the first potentials on.
+TYPED_TEST(Recovery, KnowsThatAllParticlesTakePart)
+{
+    using Real    = typename TypeParam::Real;
+    System system = this->water(4);
+    for (const int every : { 4, 2 })
+    {
+        for (int i = 0; i < system.size(); i += every)
+        {
+            system.charges[i] = 0;
+        }
+        Solver<Real> solver(this->options());
+        load(solver, system);
+        const std::vector<Real> x = flatPositions<Real>(system);
+        std::vector<Real> forces(x.size()), potentials(system.size());
+        solver.evaluate(x.data(), Box(system.box).rows, forces.data(), {}, potentials.data());
+        Solver<Real> continued(this->options());
+        continued.restore(solver.state());
+        load(continued, system);
+        expectSameBits(evaluate(continued, system), evaluate(solver, system));
+        EXPECT_EQ(continued.state(), solver.state());
     }
 }
 
