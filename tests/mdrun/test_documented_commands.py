@@ -27,7 +27,7 @@ PAGES = [
 
 # What a command begins with, behind variables of the environment.
 PROGRAM = (
-    r"python3|pip|cmake|ctest|\./quickstart\.sh|gromacs_patch/apply\.sh|build/\S+|gmx|mdrun|mpirun|srun|farfield|sed|"
+    r"python3|pip|cmake|ctest|\./quickstart\.sh|gromacs_patch/apply\.sh|build/\S+|gmx|mdrun|mpirun|srun|farfield|sed|grep|source|"
     r"perf|ncu|compute-sanitizer|rattler-build|spack|eb|docker|apptainer|cibuildwheel|auditwheel|apt-get|dpkg"
 )
 VARIABLES = r"(?:[A-Z0-9_]+=(?:\"[^\"]*\"|\S+) )*"
@@ -250,12 +250,31 @@ def of_gmx(words, **_):
 
 
 def of_sed(words, tmp_path, **_):
-    """Makes an mdp file for FMM of one for PME, and leaves that one alone."""
+    """Makes an mdp file for FMM of one for PME, as GROMACS may read it, and leaves one for FMM alone."""
     file = tmp_path / "step5_production.mdp"
-    file.write_text("dt = 0.002\n  coulombtype   = PME\nrcoulomb = 1.2\n")
-    for _ in range(2):
-        run([*words[:-1], file.name], tmp_path)
-    assert file.read_text() == "dt = 0.002\ncoulombtype = FMM\nfmm-backend = farfield\nrcoulomb = 1.2\n"
+    for line in ("  coulombtype   = PME ; electrostatics", "coulomb-type\t= pme", "Coulomb_Type=PME"):
+        file.write_text(f"dt = 0.002\n{line}\nrcoulomb = 1.2\n")
+        for _ in range(2):
+            run([*words[:-1], file.name], tmp_path)
+        assert file.read_text() == "dt = 0.002\ncoulombtype = FMM\nfmm-backend = farfield\nrcoulomb = 1.2\n"
+
+
+def of_grep(words, tmp_path, **_):
+    """Prints the files that have no FMM."""
+    for name, text in (("fmm.mdp", "coulombtype = FMM\nfmm-backend = farfield\n"), ("pme.mdp", "coulombtype = PME\n")):
+        (tmp_path / name).write_text(text)
+    assert run([*words[:-1], "fmm.mdp", "pme.mdp"], tmp_path).split() == ["pme.mdp"]
+
+
+def of_venv(words, tmp_path, **_):
+    """As written, without pip, which takes seconds."""
+    run([*words[:-1], "--without-pip", "new"], tmp_path)
+    assert (tmp_path / "new/bin/activate").is_file()
+
+
+def of_source(words, **_):
+    """Of an installation, or of a virtual environment."""
+    assert re.search(r"/bin/(?:GMXRC|activate)$", words[1])
 
 
 def of_apply(words, tmp_path, **_):
@@ -348,7 +367,10 @@ CLASSES = [
     (r"cmake|ctest", of_cmake),
     (r"gmx|mdrun|mpirun|srun|build/bin/gmx \S", of_gmx),
     (r"gromacs_patch/apply\.sh", of_apply),
-    (r"sed -i", of_sed),
+    (r"sed ", of_sed),
+    (r"grep ", of_grep),
+    (r"python3 -m venv ", of_venv),
+    (r"source ", of_source),
     (r"build/bin/farfield_accuracy_suite", smaller("--system", "ion pair in 30 nm", "--request", "1e-3")),
     (r"build/bin/farfield_cpu_benchmark", smaller("--threads", "1", "--water", "300", "--protein", "600")),
     (r"build/bin/farfield_fuzz", smaller("--seconds", "1")),

@@ -3,6 +3,7 @@
 
 import copy
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -181,8 +182,12 @@ def test_systems_have_to_be_known(inputs):
         jax.jit(lambda batch: CoulombBatch()(*inputs, batch=batch))(BATCH)
 
 
-def test_the_example_of_the_documentation_runs(capsys):
+def test_the_examples_of_the_documentation_run(capsys):
     page = Path(__file__).parents[2] / "docs/python.md"
-    program = page.read_text().split("## JAX")[1].split("```python\n")[1].split("```")[0]
-    exec(program, {})
+    first, second = (
+        part.split("```")[0] for part in page.read_text().split("## JAX")[1].split("```python\n")[1:]
+    )
+    exec(first, {})
+    assert re.fullmatch(r"\[ *(-?[\d.e+]+ *){3}\]", capsys.readouterr().out.strip())
+    exec(second, {})
     assert float(capsys.readouterr().out) > 0
