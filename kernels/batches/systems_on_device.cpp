@@ -96,10 +96,11 @@ void SystemsOnDevice<Real>::refuseInput(cudaStream_t stream) const
     if (hasImages())
     {
         const auto boxes = onHost(given_.data(), given_.size(), stream);
-        checkBoxes(boxes.data(), count_);
+        checkBoxes(boxes.data(), count_, options_.boundary);
         // the host may round the other way
         const int system = read_.data()->badInput;
-        throw boxNotLegal(system, boxes.data() + 9 * static_cast<size_t>(system));
+        throw boxNotLegal(
+                system, boxes.data() + 9 * static_cast<size_t>(system), options_.boundary);
     }
 }
 

@@ -38,7 +38,7 @@ class BatchTangent:
 
 
 class Batch(processes.CoreOwner):
-    """Point charges of many systems, each in a periodic box with conducting surroundings, or without images.
+    """Point charges of many systems, each in a periodic box with conducting surroundings, a slab, or without images.
 
     Direct Ewald sums: nothing is built for a box. A net charge is neutralised by a uniform background. The results of a
     system do not depend on the other systems of a call. Threads of a program that use one batch wait for each other. A
@@ -46,13 +46,15 @@ class Batch(processes.CoreOwner):
 
     P. P. Ewald, Ann. Phys. 369, 253 (1921), doi:10.1002/andp.19213690304; errors by J. Kolafa and J. W. Perram, Mol.
     Simul. 9, 351 (1992), doi:10.1080/08927029208049126; smeared charges as B. Cheng, arXiv:2408.15165 (2024),
-    doi:10.48550/arXiv.2408.15165.
+    doi:10.48550/arXiv.2408.15165; slabs as V. Ballenegger, A. Arnold and J. J. Cerda, J. Chem. Phys. 131, 094107
+    (2009), doi:10.1063/1.3216473.
 
     Args:
         accuracy: wanted error of the forces of each system: their RMS error over its particles is at most this times
             their RMS Coulomb force. One system in 64 is measured.
         dtype: numpy.float64, or numpy.float32, which is faster and reaches an accuracy of 2e-6.
-        boundary: "periodic", or "open": no images, no boxes.
+        boundary: "periodic"; "slab": images along the two vectors of each box and none across, on the CPU; "open": no
+            images, no boxes.
         channels: sets of charges at the same places, 1 to 64, which do not act on each other. Energies, forces and
             virials are sums over all sets.
         smearing: width s of Gaussian charges, nm: pairs have erf(r / (sqrt(2) s)) / r. 0: point charges.
@@ -68,7 +70,7 @@ class Batch(processes.CoreOwner):
     Raises:
         TypeError: an option is of the wrong type.
         ValueError: an option is out of range.
-        RuntimeError: the device is not there, the boundary is "slab", or Gaussian charges have no images.
+        RuntimeError: the device is not there, slabs are on a GPU, or Gaussian charges are not periodic.
     """
 
     _names = ("batch", "batches")
@@ -130,7 +132,8 @@ class Batch(processes.CoreOwner):
             charges: e, [n], or [n, channels].
             offsets: first particle of each system, from 0, and the number of all particles, [systems + 1].
             boxes: edges of rectangular boxes, nm, [systems, 3], or box vectors as rows, any that span a volume,
-                [systems, 3, 3]. None where the boundary is open.
+                [systems, 3, 3]. Of slabs edges along x and y, [systems, 2], or two vectors that span a plane,
+                [systems, 2, 3]. None where the boundary is open.
             index: the system of each particle, ascending from 0, [n], in place of offsets. There are as many systems
                 as boxes, and without boxes as the last index says.
             potentials, virials: whether to compute them.
@@ -186,7 +189,7 @@ class Batch(processes.CoreOwner):
         aims = None if errors is None else arguments.reals("errors", errors, (len(rows),))
         moves = None if dx is None else arguments.reals("dx", dx, at.shape, dtype=self.dtype)
         changes = None if dcharges is None else self._charges("dcharges", dcharges, len(at))
-        strains = None if dboxes is None else _boxes("dboxes", dboxes, len(rows))
+        strains = None if dboxes is None else self._boxes("dboxes", dboxes, len(rows))
         forces, values = np.empty_like(at), np.empty_like(q)
         tensors = np.empty_like(rows) if virials else None
         self.run("evaluate_tangent", *systems, moves, changes, strains, aims, forces, values, tensors)
@@ -241,7 +244,7 @@ class Batch(processes.CoreOwner):
         """The systems as the library takes them."""
         x = arguments.reals("x", x, ("n", 3), dtype=self.dtype)
         q = self._charges("charges", charges, len(x))
-        rows = None if boxes is None else _boxes("boxes", boxes, "systems")
+        rows = None if boxes is None else self._boxes("boxes", boxes, "systems")
         starts = offsets_of(len(x), offsets, index, None if rows is None else len(rows))
         systems = len(starts) - 1
         if rows is None:
@@ -250,6 +253,14 @@ class Batch(processes.CoreOwner):
             rows = np.zeros((systems, 3, 3))
         check_boxes(rows, systems)
         return x, q, starts, rows
+
+    def _boxes(self, name, boxes, systems):
+        """Box vectors as rows, [systems, 3, 3]; of slabs the third ones are zero."""
+        vectors = 2 if self._options[0]["boundary"] == "slab" else 3
+        array = arguments.reals(name, boxes, (systems, vectors), (systems, vectors, 3))
+        rows = np.zeros((len(array), 3, 3))
+        rows[:, :vectors] = array if array.ndim == 3 else array[:, :, None] * np.eye(3)[:vectors]
+        return rows
 
     def _charges(self, name, values, n):
         shapes = [(n, self.channels)] + ([(n,)] if self.channels == 1 else [])
@@ -277,9 +288,3 @@ def check_boxes(boxes: NDArray, systems: int) -> None:
     """That each system has a box."""
     if len(boxes) != systems:
         raise ValueError(f"There are {systems} systems, but {len(boxes)} boxes.")
-
-
-def _boxes(name, boxes, systems) -> NDArray:
-    """Box vectors as rows, [systems, 3, 3]."""
-    array = arguments.reals(name, boxes, (systems, 3), (systems, 3, 3))
-    return array if array.ndim == 3 else np.ascontiguousarray(array[:, :, None] * np.eye(3))

@@ -100,7 +100,8 @@ class CoulombBatch:
         Args:
             positions: nm, [n, 3], any periodic image.
             charges: e, [n], or [n, channels].
-            cells: vectors of the boxes as rows, nm, [systems, 3, 3], of any orientation; None: no images.
+            cells: vectors of the boxes as rows, nm, [systems, 3, 3], of any orientation; two of each, [systems, 2, 3]:
+                slabs, with images along both and none across; None: no images.
             batch: the system of each particle, ascending from 0, [n]. It has to be known when a function is traced.
             ptr: first particle of each system, and the number of all, [systems + 1], in place of batch. Without both
                 there is one system.
@@ -110,14 +111,14 @@ class CoulombBatch:
             jax.errors.JaxRuntimeError: an error of farfield.Batch, whose text it has.
         """
         x, q = _of_one_type(("positions", positions, ("n", 3)), ("charges", charges, ("n",), ("n", "channels")))
-        boxes = None if cells is None else _array("cells", cells, ("systems", 3, 3))
+        boxes = None if cells is None else _array("cells", cells, ("systems", 3, 3), ("systems", 2, 3))
         for name, value in (("batch", batch), ("ptr", ptr)):
             if isinstance(value, jax.core.Tracer):
                 raise TypeError(f"{name} must be known when the function is traced: give an array of NumPy.")
         if batch is None and ptr is None:
             ptr = [0, len(x)]
         starts = offsets_of(len(x), ptr, batch, None if boxes is None else len(boxes))
-        key = x.dtype, "open" if boxes is None else "periodic"
+        key = x.dtype, "open" if boxes is None else "periodic" if boxes.shape[1] == 3 else "slab"
         if key not in self._batches:
             self._batches[key] = Batch(dtype=key[0], boundary=key[1], **self._options)
         return _energies(_Systems(self._batches[key], starts), x, q, boxes)
@@ -248,7 +249,8 @@ class _Systems:
         own = np.array(strain)
         for a, b in products:
             np.subtract.at(own, self.index, a.astype(float)[:, :, None] * b.astype(float)[:, None, :])
-        return np.linalg.solve(rows.swapaxes(1, 2), own)
+        columns = rows.swapaxes(1, 2)
+        return np.linalg.solve(columns, own) if rows.shape[1] == 3 else np.linalg.pinv(columns) @ own
 
     @staticmethod
     def _arrays(x, q, cells):

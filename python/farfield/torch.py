@@ -109,7 +109,8 @@ class CoulombBatch(torch.nn.Module):
         Args:
             positions: nm, [n, 3], any periodic image.
             charges: e, [n], or [n, channels].
-            cells: vectors of the boxes as rows, nm, [systems, 3, 3], of any orientation; None: no images.
+            cells: vectors of the boxes as rows, nm, [systems, 3, 3], of any orientation; two of each, [systems, 2, 3]:
+                slabs, with images along both and none across, on the CPU; None: no images.
             batch: the system of each particle, ascending from 0, [n], as in PyTorch Geometric.
             ptr: first particle of each system, and the number of all, [systems + 1], in place of batch. Without both
                 there is one system.
@@ -119,7 +120,7 @@ class CoulombBatch(torch.nn.Module):
                 one than the options say.
         """
         given: list[Any] = [("positions", positions, ("n", 3)), ("charges", charges, ("n",), ("n", "channels"))]
-        given += [("cells", cells, ("systems", 3, 3))][: cells is not None]
+        given += [("cells", cells, ("systems", 3, 3), ("systems", 2, 3))][: cells is not None]
         given += [("batch", batch, ("n",))][: batch is not None]
         given += [("ptr", ptr, ("systems + 1",))][: ptr is not None]
         dtype = _checked_type(given)
@@ -130,7 +131,8 @@ class CoulombBatch(torch.nn.Module):
         if index is None and offsets is None:
             offsets = [0, n]
         starts = offsets_of(n, offsets, index, None if cells is None else len(cells))
-        own = self._batch(dtype, "open" if cells is None else "periodic", positions.device)
+        boundary = "open" if cells is None else "periodic" if cells.shape[1] == 3 else "slab"
+        own = self._batch(dtype, boundary, positions.device)
         systems = (_SystemsOnGpu if positions.is_cuda else _Systems)(own, starts, positions.device)
         boxes = None if cells is None else cells.double()
         return _Energies.apply(positions, charges.to(positions.dtype), boxes, systems)
@@ -234,7 +236,7 @@ class _Systems:
         index = torch.arange(len(self.sizes), device=self.sizes.device).repeat_interleave(self.sizes)
         for a, b in products:
             own = own.index_add(0, index, a.double()[:, :, None] * b.double()[:, None, :], alpha=-1)
-        return torch.linalg.solve(cells.mT, own)
+        return torch.linalg.solve(cells.mT, own) if cells.shape[1] == 3 else torch.linalg.pinv(cells.mT) @ own
 
     def _arrays(self, positions, charges, cells):
         boxes = None if cells is None else cells.detach().numpy()

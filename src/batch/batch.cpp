@@ -64,7 +64,7 @@ private:
     //! Whether there is more to an error than rounding, and what the caller asks for.
     bool hasError() const
     {
-        return options_.boundary == Boundary::Periodic && options_.waveCutoff == 0;
+        return options_.boundary != Boundary::Open && options_.waveCutoff == 0;
     }
 
     //! Makes sums more accurate if an error was too large, and if that helps. \returns whether it did

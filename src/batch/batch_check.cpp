@@ -40,10 +40,11 @@ void checkBatchOptions(const BatchOptions& options)
     Options shared;
     detail::forSharedOptions(shared, options, [](auto& to, const auto& from) { to = from; });
     checkOptions<Real>(shared);
-    if (options.boundary == Boundary::Slab)
+    if (options.boundary == Boundary::Slab && options.device == Device::Gpu)
     {
         throw Error(ErrorCode::Unsupported,
-                    "Batches have the boundaries 'periodic' and 'open': use a Solver for 'slab'.",
+                    "Batches on a GPU have the boundaries 'periodic' and 'open': set device = cpu "
+                    "for 'slab'.",
                     "boundary");
     }
     if (options.channels < 1 || options.channels > c_mostChannels)
@@ -61,11 +62,11 @@ void checkBatchOptions(const BatchOptions& options)
                     "The option waveCutoff is for Gaussian charges: set smearing, or leave it out.",
                     "waveCutoff");
     }
-    if (options.smearing > 0 && options.boundary == Boundary::Open)
+    if (options.smearing > 0 && options.boundary != Boundary::Periodic)
     {
         throw Error(ErrorCode::Unsupported,
-                    "Gaussian charges need the boundary 'periodic': without images use point "
-                    "charges.",
+                    "Gaussian charges need the boundary 'periodic': with 'slab' and 'open' use "
+                    "point charges.",
                     "smearing");
     }
 }
@@ -92,29 +93,31 @@ void checkOffsets(const int* offsets, int systems)
     }
 }
 
-void checkBoxes(const double* boxes, int systems)
+void checkBoxes(const double* boxes, int systems, Boundary boundary)
 {
     for (int s = 0; s < systems; s++)
     {
         const double* const box = boxes + 9 * static_cast<size_t>(s);
-        if (isLegalBox(box))
+        if (boundary == Boundary::Slab ? isLegalPlane(box) : isLegalBox(box))
         {
             continue;
         }
-        throw boxNotLegal(s, box);
+        throw boxNotLegal(s, box, boundary);
     }
 }
 
-Error boxNotLegal(int system, const double* box)
+Error boxNotLegal(int system, const double* box, Boundary boundary)
 {
+    const bool isSlab = boundary == Boundary::Slab;
     std::string all;
-    for (int k = 0; k < 9; k++)
+    for (int k = 0; k < (isSlab ? 6 : 9); k++)
     {
         all += (k == 0 ? "" : k % 3 ? " " : "; ") + text(box[k]);
     }
     return inSystem(system,
                     "has the box vectors (" + all
-                            + ") nm, which must be finite, of 1e-6 to 1e8 nm, and span a volume.",
+                            + ") nm, which must be finite, of 1e-6 to 1e8 nm, and span a "
+                            + (isSlab ? "plane." : "volume."),
                     "boxes");
 }
 

@@ -36,16 +36,17 @@ auto withSystemNamed(int system, const Work& work) -> decltype(work())
     }
 }
 
-//! Ranges of all options; Unsupported: the boundary is that of a slab, or charges without images are
-//! Gaussian. \tparam Real  decides on the best accuracy
+//! Ranges of all options; Unsupported: the boundary is that of a slab on a GPU, or charges without images
+//! along all vectors are Gaussian. \tparam Real  decides on the best accuracy
 template<class Real>
 void checkBatchOptions(const BatchOptions& options);
 //! \param[in] offsets  [systems + 1], ascending from 0
 void checkOffsets(const int* offsets, int systems);
-//! \param[in] boxes  [systems][3][3]: finite, with a volume
-void checkBoxes(const double* boxes, int systems);
-//! What is thrown for the box of a system, of 9 numbers.
-Error boxNotLegal(int system, const double* box);
+//! \param[in] boxes  [systems][3][3]: finite, with a volume; of a slab the third vector is not read, and the
+//!                   others span a plane
+void checkBoxes(const double* boxes, int systems, Boundary boundary);
+//! What is thrown for the box of a system.
+Error boxNotLegal(int system, const double* box, Boundary boundary);
 //! \param[in] errors  [systems]: finite, not negative
 void checkErrors(const double* errors, int systems);
 //! A position of a particle of a system is not finite.

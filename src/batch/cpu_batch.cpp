@@ -45,9 +45,9 @@ public:
     void take(const BatchInput<Real>& input, bool potentials, void* /*stream*/) override
     {
         checkOffsets(input.offsets, input.systems);
-        if (options_.boundary == Boundary::Periodic)
+        if (options_.boundary != Boundary::Open)
         {
-            checkBoxes(input.boxes, input.systems);
+            checkBoxes(input.boxes, input.systems, options_.boundary);
         }
         for (int s = 0; s < input.systems; s++)
         {

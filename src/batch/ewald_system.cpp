@@ -10,14 +10,30 @@
 
 namespace farfield
 {
-namespace
-{
-
-
-} // namespace
 
 template<class Real>
-void EwaldSystem<Real>::look(const BatchSystem<Real>& system)
+void EwaldSystem<Real>::lookAtSlab(double detour)
+{
+    const Vec3 normal = normalOf(system_.box);
+    along_.resize(system_.n);
+    for (int i = 0; i < system_.n; i++)
+    {
+        along_[i] =
+                Eigen::Map<const Eigen::Matrix<Real, 3, 1>>(system_.x + 3 * static_cast<size_t>(i))
+                        .template cast<double>()
+                        .dot(normal);
+    }
+    const auto [lowest, highest] = std::minmax_element(along_.begin(), along_.end());
+    const bool any               = !along_.empty();
+    slab_ = slabBox(system_.box, any ? *lowest : 0, any ? *highest : 0, options_.accuracy, detour);
+    for (double& z : along_)
+    {
+        z -= slab_.middle;
+    }
+}
+
+template<class Real>
+void EwaldSystem<Real>::look(const BatchSystem<Real>& system, double detour)
 {
     system_            = system;
     const int channels = options_.channels;
@@ -41,8 +57,12 @@ void EwaldSystem<Real>::look(const BatchSystem<Real>& system)
     }
     if (hasImages())
     {
-        box_ = ReducedBox(
-                Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>(system.box));
+        using Rows = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>;
+        if (isSlab())
+        {
+            lookAtSlab(detour);
+        }
+        box_ = ReducedBox(isSlab() ? slab_.rows : Mat3(Rows(system.box)));
         f_.resize(3 * static_cast<size_t>(system.n));
         for (int i = 0; i < system.n; i++)
         {
@@ -58,6 +78,10 @@ void EwaldSystem<Real>::look(const BatchSystem<Real>& system)
                     throw Error(ErrorCode::InvalidArgument, tooFarMessage(i));
                 }
                 f_[3 * static_cast<size_t>(i) + k] = f - std::floor(f);
+            }
+            if (isSlab())
+            {
+                f_[3 * static_cast<size_t>(i) + 2] = 0.5 + along_[i] / slab_.height;
             }
         }
     }
@@ -298,10 +322,89 @@ void EwaldSystem<Real>::sumPeriodic(const EwaldPlan& plan, SystemResult<Real>* r
     {
         addWaveTangents(plan, result);
         addTangentsOfConstants(plan, result);
-        return;
     }
-    addWaves(plan, result);
-    addConstants(plan, result);
+    else
+    {
+        addWaves(plan, result);
+        addConstants(plan, result);
+    }
+    if (isSlab())
+    {
+        isTangent_ ? addTangentsOfSlab(result) : addSlab(result);
+    }
+}
+
+template<class Real>
+void EwaldSystem<Real>::addSlab(SystemResult<Real>* result)
+{
+    const int channels = options_.channels;
+    const Vec3& normal = slab_.normal;
+    double energy      = 0;
+    for (int c = 0; c < channels; c++)
+    {
+        SlabMoments all;
+        for (int i = 0; i < system_.n; i++)
+        {
+            all.add(static_cast<double>(system_.q[static_cast<size_t>(i) * channels + c]),
+                    along_[i]);
+        }
+        energy += energyOfSlab(all, all);
+        for (int i = 0; i < system_.n; i++)
+        {
+            const size_t at = static_cast<size_t>(i) * channels + c;
+            SlabMoments one;
+            one.add(1, along_[i]);
+            potentials_[at] += 2 * energyOfSlab(all, one);
+            const auto q = static_cast<double>(system_.q[at]);
+            Eigen::Map<Vec3>(forces_.data() + 3 * static_cast<size_t>(i)) -=
+                    2 * ofSlab() * q * (all.dipole - all.net * along_[i]) * normal;
+        }
+    }
+    result->energy += energy;
+    result->virial += energy * (normal * normal.transpose() - 0.5 * Mat3::Identity());
+}
+
+template<class Real>
+void EwaldSystem<Real>::addTangentsOfSlab(SystemResult<Real>* result)
+{
+    const int channels  = options_.channels;
+    const Vec3& normal  = slab_.normal;
+    const double widens = strain_.trace();
+    const Vec3 turn     = turnOfNormal();
+    double energy = 0, change = 0;
+    for (int c = 0; c < channels; c++)
+    {
+        SlabMoments all, moved;
+        for (int i = 0; i < system_.n; i++)
+        {
+            const size_t at = static_cast<size_t>(i) * channels + c;
+            const auto q    = static_cast<double>(system_.q[at]);
+            all.add(q, along_[i]);
+            moved.addChange(q, along_[i], static_cast<double>(dCharges_[at]), dAlong_[i]);
+        }
+        const double own = energyOfSlab(all, all);
+        energy += own;
+        change += 2 * energyOfSlab(all, moved) - widens * own;
+        for (int i = 0; i < system_.n; i++)
+        {
+            const size_t at = static_cast<size_t>(i) * channels + c;
+            const auto q    = static_cast<double>(system_.q[at]);
+            const auto dq   = static_cast<double>(dCharges_[at]);
+            SlabMoments one, step;
+            one.add(1, along_[i]);
+            step.addChange(1, along_[i], 0, dAlong_[i]);
+            potentials_[at] += 2
+                               * (energyOfSlab(moved, one) + energyOfSlab(all, step)
+                                  - widens * energyOfSlab(all, one));
+            const double pull  = all.dipole - all.net * along_[i];
+            const double pulls = moved.dipole - moved.net * along_[i] - all.net * dAlong_[i];
+            Eigen::Map<Vec3>(forces_.data() + 3 * static_cast<size_t>(i)) -=
+                    2 * ofSlab()
+                    * ((dq * pull + q * (pulls - widens * pull)) * normal + q * pull * turn);
+        }
+    }
+    result->virial += change * (normal * normal.transpose() - 0.5 * Mat3::Identity())
+                      + energy * (turn * normal.transpose() + normal * turn.transpose());
 }
 
 template<class Real>
@@ -329,7 +432,7 @@ double EwaldSystem<Real>::evaluate(const BatchSystem<Real>& system,
                                    const Sharpness& sharpness,
                                    SystemResult<Real>* result)
 {
-    look(system);
+    look(system, sharpness.detour);
     isTangent_ = false;
     sources_   = system.q;
     columns_   = options_.channels;
@@ -365,8 +468,10 @@ void EwaldSystem<Real>::head(const SystemDirection<Real>& direction)
     if (hasImages() && direction.box != nullptr)
     {
         using Rows = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>;
-        strain_    = Mat3(Rows(system_.box)).inverse() * Rows(direction.box);
+        strain_    = isSlab() ? Mat3(slab_.rows.inverse() * changeOfRows(slab_, direction.box))
+                              : Mat3(Mat3(Rows(system_.box)).inverse() * Rows(direction.box));
     }
+    dAlong_.assign(isSlab() ? n : 0, 0);
     dCharges_.assign(n * channels, Real(0));
     if (direction.q != nullptr)
     {
@@ -385,9 +490,14 @@ void EwaldSystem<Real>::head(const SystemDirection<Real>& direction)
         }
         if (hasImages())
         {
-            move -= Eigen::Map<const Eigen::Matrix<Real, 1, 3>>(system_.x + 3 * i)
-                            .template cast<double>()
-                    * strain_;
+            const Eigen::RowVector3d at =
+                    Eigen::Map<const Eigen::Matrix<Real, 1, 3>>(system_.x + 3 * i)
+                            .template cast<double>();
+            if (isSlab())
+            {
+                dAlong_[i] = move.dot(slab_.normal) + at.dot(turnOfNormal());
+            }
+            move -= at * strain_;
             Eigen::Map<Eigen::RowVector3d>(fractions_.data() + 3 * i) = move * box_.inverse;
         }
         Real* const to = withDirection_.data() + i * columns_;
@@ -408,7 +518,7 @@ void EwaldSystem<Real>::evaluateTangent(const BatchSystem<Real>& system,
                                         double error,
                                         SystemResult<Real>* result)
 {
-    look(system);
+    look(system, 1);
     head(direction);
     if (charged_ == 0)
     {

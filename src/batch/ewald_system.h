@@ -13,6 +13,7 @@
 
 #include "batch/batch_system.h"
 #include "batch/images.h"
+#include "batch/slab_box.h"
 #include "batch/system_plan.h"
 #include "batch/wave_sums.h"
 
@@ -77,19 +78,42 @@ private:
     void addWaves(const EwaldPlan& plan, SystemResult<Real>* result);
     //! Of a charge with itself, and with a background.
     void addConstants(const EwaldPlan& plan, SystemResult<Real>* result);
-    void look(const BatchSystem<Real>& system);
+    //! The change of a slab's normal, which follows the plane.
+    Vec3 turnOfNormal() const { return strain_.transpose() * slab_.normal; }
+    //! What layers of a slab have of each other.
+    void addSlab(SystemResult<Real>* result);
+    void addTangentsOfSlab(SystemResult<Real>* result);
+    //! The energy, or its change, of layers of a slab, kJ/mol. \param[in] a, b  moments
+    double energyOfSlab(const SlabMoments& a, const SlabMoments& b) const
+    {
+        return ofSlab()
+               * (a.dipole * b.dipole - 0.5 * (a.net * b.square + b.net * a.square)
+                  - a.net * b.net * slab_.height * slab_.height / 12);
+    }
+    //! 2 pi k / V, kJ/mol/nm^2/e^2.
+    double ofSlab() const { return 2 * M_PI * options_.coulombConstant / box_.volume; }
+    //! \param[in] detour  of the vacuum of a slab, see Sharpness
+    void look(const BatchSystem<Real>& system, double detour);
+    //! Puts a slab into a box.
+    void lookAtSlab(double detour);
     EwaldPlan plan(double error, double detour) const
     {
-        return planFor(options_, traits(), error, detour, c_pairCostOfCpus);
+        return planFor(options_, traits(), error, detour, c_pairCostOfCpus * fullness());
     }
-    SystemTraits traits() const { return { charged_, squaredCharges_, box_.volume }; }
+    SystemTraits traits() const { return { charged_, squaredCharges_, box_.volume * fullness() }; }
+    //! Part of the box that is not the vacuum of a slab.
+    double fullness() const { return isSlab() ? slab_.fullness : 1; }
     //! Where two particles at one place have a distance of at most \p rounding, nm.
     void refuseContactOf(int target, double rounding, bool potentials) const;
-    bool hasImages() const { return options_.boundary == Boundary::Periodic; }
+    bool hasImages() const { return options_.boundary != Boundary::Open; }
+    bool isSlab() const { return options_.boundary == Boundary::Slab; }
 
     BatchOptions options_;
     BatchSystem<Real> system_{};
     ReducedBox box_{ Mat3::Identity() };
+    SlabBox slab_{};
+    std::vector<double> along_,
+            dAlong_;                 //!< the normal of a slab: positions and their changes, nm, [n]
     std::vector<double> f_;          //!< fractional coordinates, 0 to 1, [n][3]
     std::vector<double> net_;        //!< [channels] charge, e
     std::vector<double> squared_;    //!< [channels] sums of squared charges, e^2

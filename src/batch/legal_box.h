@@ -13,22 +13,43 @@
 namespace farfield
 {
 
+//! Vectors span a volume, or a plane, of more than this, over the product of their lengths.
+constexpr double c_leastVolume = 1e-12;
+
+//! Whether the length of a vector is legal.
+FARFIELD_HD bool isLegalLength(double length)
+{
+    // written so that NaN fails
+    return length <= c_largestBox && length >= c_smallestBox;
+}
+
 //! Whether vectors are of legal lengths and span a volume. \param[in] box  rows, nm
 FARFIELD_HD bool isLegalBox(const double* box)
 {
-    constexpr double c_leastVolume = 1e-12; // over the product of the lengths
-    double product                 = 1;
+    double product = 1;
     for (int k = 0; k < 3; k++)
     {
         const double length = std::sqrt(dotFromLeft(box + 3 * k, box + 3 * k));
-        // written so that NaN fails
-        if (!(length <= c_largestBox && length >= c_smallestBox))
+        if (!isLegalLength(length))
         {
             return false;
         }
         product *= length;
     }
     return std::abs(determinantOf(box)) > c_leastVolume * product;
+}
+
+//! Whether two vectors are of legal lengths and span a plane. \param[in] plane  rows, nm, [2][3]
+FARFIELD_HD bool isLegalPlane(const double* plane)
+{
+    const double* const a  = plane;
+    const double* const b  = plane + 3;
+    const double lengths[] = { std::sqrt(dotFromLeft(a, a)), std::sqrt(dotFromLeft(b, b)) };
+    const double across[]  = { a[1] * b[2] - a[2] * b[1],
+                               a[2] * b[0] - a[0] * b[2],
+                               a[0] * b[1] - a[1] * b[0] };
+    return isLegalLength(lengths[0]) && isLegalLength(lengths[1])
+           && std::sqrt(dotFromLeft(across, across)) > c_leastVolume * lengths[0] * lengths[1];
 }
 
 } // namespace farfield

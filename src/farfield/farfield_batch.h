@@ -28,7 +28,7 @@ struct BatchOptions
      *
      *  Without images forces are sums over all pairs, and rounding is the only error. */
     double accuracy = 3e-4;
-    //! Periodic or Open, of all systems. Slab is refused.
+    //! Of all systems. A GPU has no Slab.
     Boundary boundary = Boundary::Periodic;
     //! Auto: the CPU. A GPU has all systems at once, and pays from some ten thousand particles a call on.
     Device device = Device::Auto;
@@ -44,7 +44,7 @@ struct BatchOptions
     /*! \brief Width s of Gaussian charges, nm; 0: point charges.
      *
      *  Pairs have erf(r / (2^(1/2) s)) / r, and the wave k = 0 is left out, as with latent charges:
-     *  B. Cheng, arXiv:2408.15165 (2024), doi:10.48550/arXiv.2408.15165. Refused without images. */
+     *  B. Cheng, arXiv:2408.15165 (2024), doi:10.48550/arXiv.2408.15165. Refused unless Periodic. */
     double smearing = 0;
     /*! \brief Longest wave vectors of Gaussian charges, 1/nm; 0: the accuracy decides.
      *
@@ -104,7 +104,7 @@ struct BatchInput
     const Real* q      = nullptr; //!< charges, e, [n][channels]
     const int* offsets = nullptr; //!< [systems + 1] first particle of each system, ascending from 0
     //! Box vectors as rows, nm, [systems][3][3]; any three that span a volume, left-handed ones too.
-    //! Not read without images.
+    //! Of a slab the first two, in any plane; the third is not read. Not read without images.
     const double* boxes = nullptr;
     int systems         = 0; //!< >= 0; a system may have no particles
 };
@@ -129,7 +129,7 @@ struct BatchDirection
     const Real* x = nullptr; //!< derivatives of the positions, nm, [n][3]
     const Real* q = nullptr; //!< of the charges, e, [n][channels]
     const double* boxes =
-            nullptr; //!< of the box vectors, nm, [systems][3][3]; not read without images
+            nullptr; //!< of the box vectors, nm, [systems][3][3]; read as BatchInput's
 };
 
 //! Derivatives along a direction; each array may be null. All are written to after success only.
@@ -164,6 +164,10 @@ struct BatchSetup
  *  splitting, too: the difference of the forces is the error. If it is too large, all sums become more
  *  accurate.
  *
+ *  A slab is a layer in a periodic box, with vacuum that follows from the accuracy, and a correction for
+ *  the layers beside it: V. Ballenegger, A. Arnold and J. J. Cerda, J. Chem. Phys. 131, 094107 (2009),
+ *  doi:10.1063/1.3216473. What is left of these layers is a part of the measured error.
+ *
  *  The results of a system are bitwise the same whatever other systems are in the batch, and for any
  *  number of threads, as long as BatchSetup::tightening and the device are the same.
  *
@@ -180,8 +184,8 @@ class FARFIELD_EXPORT Batch
 {
 public:
     /*! \brief Checks the options.
-     *  \throws Error  InvalidArgument: an option is out of range; Unsupported: the boundary is that of a
-     *                 slab, or charges without images are Gaussian; NotCompiled: the device is a GPU, and
+     *  \throws Error  InvalidArgument: an option is out of range; Unsupported: slabs are on a GPU, or
+     *                 charges that are not periodic are Gaussian; NotCompiled: the device is a GPU, and
      *                 the library was built without CUDA; DeviceFailure: there is no usable GPU */
     explicit Batch(const BatchOptions& options);
     ~Batch();

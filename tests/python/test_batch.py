@@ -69,6 +69,22 @@ def test_edges_of_rectangular_boxes_are_boxes():
     assert np.array_equal(one.energies, other.energies)
 
 
+def test_slabs_are_those_of_a_solver():
+    x, q = systems()
+    x[:, 2] *= 0.3
+    result = batch(boundary="slab")(x, q, OFFSETS, BOXES[:, :2], potentials=True, virials=True)
+    for s, box in enumerate(BOXES):
+        own = slice(*OFFSETS[s : s + 2])
+        expected = solved(x[own], q[own], box, boundary="slab")
+        scale = np.abs(expected.forces).max()
+        assert result.energies[s] == pytest.approx(expected.energy, rel=1e-5)
+        assert result.forces[own] == pytest.approx(expected.forces, abs=5e-6 * scale)
+        assert result.potentials[own] == pytest.approx(expected.potentials, abs=5e-6 * scale)
+        assert result.virials[s] == pytest.approx(expected.virial, abs=1e-5 * abs(expected.energy))
+    edges = batch(boundary="slab")(x[:42], q[:42], OFFSETS[:3], [[2.0, 2.0], [1.6, 2.0]])
+    assert np.array_equal(edges.energies, result.energies[:2])
+
+
 def test_open_systems_need_no_boxes():
     x, q = systems()
     result = batch(boundary="open")(x, q, OFFSETS, potentials=True)
@@ -185,7 +201,8 @@ def test_an_index_that_does_not_ascend_is_refused():
     [
         (RuntimeError, {"device": "gpu", "device_id": 999}),
         (TypeError, {"device_id": 0.5}),
-        (RuntimeError, {"boundary": "slab"}),
+        (RuntimeError, {"boundary": "slab", "device": "gpu"}),
+        (RuntimeError, {"boundary": "slab", "smearing": 0.1}),
         (RuntimeError, {"boundary": "open", "smearing": 0.1}),
         (ValueError, {"channels": 0}),
         (ValueError, {"wave_cutoff": 30.0}),

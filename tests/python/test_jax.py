@@ -73,13 +73,16 @@ def test_energies_are_those_of_plain_sums(inputs):
     assert float(of_one([(1, 2)])(x, q, cell)) == pytest.approx(ewald.energy(q, x, cell, [(1, 2)]), rel=1e-7)
 
 
-@pytest.mark.parametrize("boundary, options", [("periodic", {}), ("open", {}), ("periodic", {"smearing": 0.08})])
+@pytest.mark.parametrize(
+    "boundary, options", [("periodic", {}), ("slab", {}), ("open", {}), ("periodic", {"smearing": 0.08})]
+)
 @pytest.mark.parametrize("channels", [1, 2])
 def test_derivatives_of_batches_are_slopes(inputs, boundary, options, channels):
     """First and second ones, by positions, charges and cells, compiled."""
     x, q, cells = inputs
     q = q if channels == 1 else np.stack((q, np.cos(5 * q)), 1)
-    arrays = (x, q) if boundary == "open" else (x, q, cells)
+    vectors = cells[:, : 2 if boundary == "slab" else 3]
+    arrays = (x, q) if boundary == "open" else (x, q, vectors)
     check_grads(jax.jit(of_batch(channels=channels, **options)), arrays, order=2, **SLOPES)
 
 

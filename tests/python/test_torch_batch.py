@@ -65,7 +65,9 @@ def test_energies_are_those_of_a_batch(inputs):
     assert np.array_equal(alone.detach(), result.energies[:1])
 
 
-@pytest.mark.parametrize("boundary, options", [("periodic", {}), ("open", {}), ("periodic", {"smearing": 0.08})])
+@pytest.mark.parametrize(
+    "boundary, options", [("periodic", {}), ("slab", {}), ("open", {}), ("periodic", {"smearing": 0.08})]
+)
 @pytest.mark.parametrize("channels", [1, 2])
 def test_derivatives_are_slopes(inputs, boundary, options, channels):
     """First and second ones, by positions, charges and cells."""
@@ -73,7 +75,8 @@ def test_derivatives_are_slopes(inputs, boundary, options, channels):
     if channels == 2:
         q = torch.stack((q, torch.cos(5 * q)), 1).detach().requires_grad_()
     function = coulomb(channels=channels, **options)
-    tensors = (x, q) if boundary == "open" else (x, q, cells)
+    vectors = cells.detach()[:, : 2 if boundary == "slab" else 3].requires_grad_()
+    tensors = (x, q) if boundary == "open" else (x, q, vectors)
     tolerances = {"eps": 1e-5, "atol": 1e-3, "rtol": 1e-5}
     assert torch.autograd.gradcheck(lambda *t: function(*t, batch=BATCH), tensors, **tolerances)
     assert torch.autograd.gradgradcheck(lambda *t: function(*t, batch=BATCH), tensors, **tolerances)
