@@ -7,8 +7,8 @@ The functions work under jax.jit, jax.grad, jax.jvp, jax.vjp and jax.vmap. JAX c
 a GPU are copied there and back.
 """
 
-from functools import partial
-from typing import Any, Optional
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, Optional
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from jax.interpreters import ad, batching, mlir
 from numpy.typing import ArrayLike
 
 from . import arguments
-from .batch import Batch, offsets_of
+from .batch import Batch, check_boxes, offsets_of
 from .cells import lower_triangular
 from .solver import Solver
 
@@ -40,12 +40,12 @@ class Coulomb:
 
     def __init__(self, exclusions: ArrayLike = (), **options):
         self._options = _checked_options(options)
-        self._exclusions = arguments.pairs("exclusions", exclusions)
-        self._solvers: dict[Any, Any] = {}
+        self._exclusions = np.array(arguments.pairs("exclusions", exclusions))
+        self._systems: dict[Any, Any] = {}
 
     def __getstate__(self):
         # solvers are made anew
-        return {**self.__dict__, "_solvers": {}}
+        return {**self.__dict__, "_systems": {}}
 
     def __call__(self, positions: ArrayLike, charges: ArrayLike, cell: Optional[ArrayLike] = None) -> jax.Array:
         """Energy, a scalar of the type of the positions.
@@ -60,12 +60,12 @@ class Coulomb:
             TypeError, ValueError: an array has another shape or type.
             jax.errors.JaxRuntimeError: an error of Solver.evaluate(), whose text it has.
         """
-        x, q = _of_one_type(("positions", positions, ("n", 3)), ("charges", charges, ("n",)))
-        box = None if cell is None else _array("cell", cell, (3, 3), (2, 3))
+        x, q = _particles(positions, charges)
+        box = None if cell is None else _cell_array("cell", cell, x, (3, 3), (2, 3))
         key = x.dtype, "open" if box is None else "periodic" if len(box) == 3 else "slab"
-        if key not in self._solvers:
-            self._solvers[key] = Solver(dtype=key[0], boundary=key[1], **self._options)
-        return _energy(_System(self._solvers[key], self._exclusions), x, q, box)
+        if key not in self._systems:
+            self._systems[key] = _System(Solver(dtype=key[0], boundary=key[1], **self._options), self._exclusions)
+        return _energy(self._systems[key], x, q, box)
 
 
 class CoulombBatch:
@@ -110,17 +110,21 @@ class CoulombBatch:
             TypeError, ValueError: an array has another shape or type, or batch or ptr is traced.
             jax.errors.JaxRuntimeError: an error of farfield.Batch, whose text it has.
         """
-        x, q = _of_one_type(("positions", positions, ("n", 3)), ("charges", charges, ("n",), ("n", "channels")))
-        boxes = None if cells is None else _array("cells", cells, ("systems", 3, 3), ("systems", 2, 3))
+        x, q = _particles(positions, charges, self._options.get("channels", 1))
+        boxes = None if cells is None else _cell_array("cells", cells, x, ("systems", 3, 3), ("systems", 2, 3))
         for name, value in (("batch", batch), ("ptr", ptr)):
             if isinstance(value, jax.core.Tracer):
                 raise TypeError(f"{name} must be known when the function is traced: give an array of NumPy.")
         if batch is None and ptr is None:
             ptr = [0, len(x)]
         starts = offsets_of(len(x), ptr, batch, None if boxes is None else len(boxes))
+        if starts[0] != 0 or np.any(np.diff(starts) < 0):
+            raise ValueError("ptr must begin with 0, and ascend.")
+        if boxes is not None:
+            check_boxes(boxes, len(starts) - 1)
         key = x.dtype, "open" if boxes is None else "periodic" if boxes.shape[1] == 3 else "slab"
         if key not in self._batches:
-            self._batches[key] = Batch(dtype=key[0], boundary=key[1], **self._options)
+            self._batches[key] = _Calls(Batch(dtype=key[0], boundary=key[1], **self._options))
         return _energies(_Systems(self._batches[key], starts), x, q, boxes)
 
 
@@ -133,58 +137,144 @@ def _checked_options(options):
 def _array(name, values, *shapes):
     array = jnp.asarray(values)
     arguments.check_shape(name, array, *shapes)
+    if not (jnp.issubdtype(array.dtype, jnp.floating) or jnp.issubdtype(array.dtype, jnp.integer)):
+        raise arguments.ArrayError(f"{name} must be an array of real numbers, but is of {array.dtype}.")
     return array
 
 
-def _of_one_type(*given):
-    """Arrays of the type of the first."""
-    first, *others = (_array(*argument) for argument in given)
-    if first.dtype not in (np.float32, np.float64):
-        raise ValueError(f"{given[0][0]} are {first.dtype}, but must be float32 or float64.")
-    return first, *(other.astype(first.dtype) for other in others)
+def _particles(positions, charges, channels=None):
+    """Positions, and charges of their type."""
+    x = _array("positions", positions, ("n", 3))
+    if x.dtype not in (np.float32, np.float64):
+        raise ValueError(f"positions are {x.dtype}, but must be float32 or float64.")
+    n = len(x)
+    shapes = [(n,)] if channels is None else [(n, channels), (n,)][: 2 if channels == 1 else 1]
+    return x, _array("charges", charges, *shapes).astype(x.dtype)
+
+
+def _cell_array(name, values, x, *shapes):
+    """Cells, which may be more accurate than positions."""
+    array = _array(name, values, *shapes)
+    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(x.dtype)
+
+
+class _Calls:
+    """A solver or a batch, and the compiled calls of it, which go with it."""
+
+    def __init__(self, owner):
+        self.owner = owner
+        self.compiled = lru_cache(maxsize=64)(_compile)
+
+
+class _Function(NamedTuple):
+    """A function of systems with arrays of the host; those that are equal are one to JAX."""
+
+    systems: Any
+    name: str
+    given: tuple = ()
+
+    def __call__(self, *arrays):
+        return getattr(self.systems, self.name)(*self.given, *arrays)
+
+
+# A call of the host. jax.pure_callback makes arrays of JAX of the operands, and waits for ever where XLA has no thread
+# left to fill them.
+_host = Primitive("farfield_host")
+_host.multiple_results = True
+
+
+def _compile(function, structure, results):
+    return jax.jit(lambda *leaves: _host.bind(*leaves, function=function, structure=structure, results=results))
+
+
+@_host.def_impl
+def _run_on_host(*leaves, function, structure, results):
+    return function.systems.calls.compiled(function, structure, results)(*leaves)
+
+
+@_host.def_abstract_eval
+def _like_results(*leaves, function, structure, results):
+    return [jax.core.ShapedArray(shape, dtype) for shape, dtype in results]
+
+
+def _lower_to_host(ctx, *leaves, function, structure, results):
+    def call(*arrays):
+        found = jax.tree.leaves(function(*jax.tree.unflatten(structure, arrays)))
+        return tuple(np.asarray(array, dtype) for array, (_, dtype) in zip(found, results))
+
+    values, *_ = mlir.emit_python_callback(
+        ctx, call, None, list(leaves), ctx.avals_in, ctx.avals_out, has_side_effect=False
+    )
+    return values
 
 
 def _called(function, results, *operands):
     """What a function of the host gives; results are arrays that are like them."""
-    shapes = jax.tree.map(lambda like: jax.ShapeDtypeStruct(like.shape, like.dtype), results)
-    return jax.pure_callback(function, shapes, *operands, vmap_method="sequential")
+    leaves, structure = jax.tree.flatten(operands)
+    likes, of_results = jax.tree.flatten(results)
+    shapes = tuple((like.shape, np.dtype(like.dtype)) for like in likes)
+    values = _host.bind(*leaves, function=function, structure=structure, results=shapes)
+    return jax.tree.unflatten(of_results, values)
+
+
+def _map(primitive, operands, axes, **parameters):
+    """One after the other."""
+    mapped = {k: jnp.moveaxis(a, axis, 0) for k, (a, axis) in enumerate(zip(operands, axes)) if axis is not None}
+
+    def run(own):
+        return primitive.bind(*(own.get(k, a) for k, a in enumerate(operands)), **parameters)
+
+    results = jax.lax.map(run, mapped)
+    return results, [0] * len(results)
+
+
+mlir.register_lowering(_host, _lower_to_host)
+batching.primitive_batchers[_host] = partial(_map, _host)
+
+
+def _varying(tangents):
+    """Which of them are not zero."""
+    return tuple(tangent is not None and type(tangent) is not SymbolicZero for tangent in tangents)
+
+
+def _where(mask, values):
+    return tuple(value if asked else None for value, asked in zip(values, mask))
 
 
 class _System:
     """A system of a solver, on the host."""
 
     def __init__(self, solver, exclusions):
-        self.solver, self.exclusions = solver, exclusions
+        self.solver, self.exclusions, self.calls = solver, exclusions, _Calls(solver)
 
-    def evaluate(self, x, q, cell, *, potentials=False, virial=False):
-        """Energy, and its gradients by positions, and by charges and cell where asked for."""
-        x, q = np.asarray(x), np.asarray(q)
-        box, turned = (None, np.eye(3)) if cell is None else lower_triangular(np.asarray(cell))
+    def energy(self, x, q, cell):
+        return self.gradients((False, False, False), x, q, cell)[0]
+
+    def gradients(self, wanted, x, q, cell):
+        """Energy, and its gradients by positions, charges and cell where they are wanted."""
+        box, turned = (None, np.eye(3)) if cell is None else lower_triangular(cell)
         moved = (x @ turned.T).astype(x.dtype)
         with self.solver.alone():
             self.solver.set_charges(q)
             self.solver.set_exclusions(self.exclusions)
-            result = self.solver.evaluate(moved, box, potentials=potentials, virial=virial)
+            result = self.solver.evaluate(moved, box, potentials=wanted[1], virial=wanted[2])
         by_positions = -result.forces @ turned
         by_cell = None
-        if virial:
+        if wanted[2]:
             # Of the energy under a strain of positions and cell, 2 virial, the cell's own part
             strain = turned.T @ (2 * result.virial) @ turned
-            by_cell = np.linalg.pinv(np.asarray(cell, float).T) @ (strain - x.astype(float).T @ by_positions)
-        return x.dtype.type(result.energy), by_positions.astype(x.dtype), result.potentials, by_cell
+            by_cell = np.linalg.pinv(cell.astype(float).T) @ (strain - x.astype(float).T @ by_positions)
+        return result.energy, _where(wanted, (by_positions, result.potentials, by_cell))
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _energy(system, x, q, cell):
-    def energy(x, q, cell):
-        return system.evaluate(x, q, cell)[0]
-
-    return _called(energy, jax.ShapeDtypeStruct((), x.dtype), x, q, cell)
+    return _called(_Function(system, "energy"), jax.ShapeDtypeStruct((), x.dtype), x, q, cell)
 
 
 @partial(_energy.defjvp, symbolic_zeros=True)
 def _energy_jvp(system, inputs, tangents):
-    wanted = tuple(tangent is not None and type(tangent) is not SymbolicZero for tangent in tangents)
+    wanted = _varying(tangents)
     energy, gradients = _first_gradients(system, wanted, *inputs)
     products = (jnp.sum(g * d).astype(energy.dtype) for g, d, asked in zip(gradients, tangents, wanted) if asked)
     return energy, sum(products, jnp.zeros_like(energy))
@@ -192,15 +282,8 @@ def _energy_jvp(system, inputs, tangents):
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _first_gradients(system, wanted, x, q, cell):
-    def gradients(x, q, cell):
-        energy, *by_inputs = system.evaluate(x, q, cell, potentials=wanted[1], virial=wanted[2])
-        likes = x, q, cell
-        return energy, tuple(
-            np.asarray(g, like.dtype) if asked else None for g, like, asked in zip(by_inputs, likes, wanted)
-        )
-
-    likes = tuple(like if asked else None for like, asked in zip((x, q, cell), wanted))
-    return _called(gradients, (jax.ShapeDtypeStruct((), x.dtype), likes), x, q, cell)
+    likes = jax.ShapeDtypeStruct((), x.dtype), _where(wanted, (x, q, cell))
+    return _called(_Function(system, "gradients", (wanted,)), likes, x, q, cell)
 
 
 @_first_gradients.defjvp
@@ -211,38 +294,47 @@ def _refuse_second(system, wanted, inputs, tangents):
 class _Systems:
     """The systems of a batch, on the host. Errors are handed on as their bits, since JAX may have no float64."""
 
-    def __init__(self, batch, offsets):
-        self.batch, self.offsets = batch, offsets
+    def __init__(self, calls, offsets):
+        self.calls, self.batch, self.offsets = calls, calls.owner, np.array(offsets)
         self.count = len(offsets) - 1
         self.index = np.repeat(np.arange(self.count), np.diff(offsets))
+        self._identity = id(calls), self.offsets.tobytes()
+
+    def __eq__(self, other):
+        return isinstance(other, _Systems) and self._identity == other._identity
+
+    def __hash__(self):
+        return hash(self._identity)
 
     def energies(self, x, q, cells):
-        x, q, rows = self._arrays(x, q, cells)
-        return self.batch(x, q, self.offsets, rows).energies.astype(x.dtype)
+        return self.batch(x, q, self.offsets, _rows(cells)).energies
 
-    def gradients(self, x, q, cells):
+    def gradients(self, wanted, x, q, cells):
         """Energies, gradients by positions, charges and cells, and the errors that the sums were cut for."""
-        x, q, rows = self._arrays(x, q, cells)
-        result = self.batch(x, q, self.offsets, rows, potentials=True, virials=rows is not None)
+        rows = _rows(cells)
+        result = self.batch(x, q, self.offsets, rows, potentials=wanted[1], virials=wanted[2])
         by_x = -result.forces
-        by_cells = None if rows is None else self._of_cells(rows, 2 * result.virials, (x, by_x)).astype(cells.dtype)
+        by_cells = self._of_cells(rows, 2 * result.virials, (x, by_x)) if wanted[2] else None
         bits = result.errors.view(np.uint32).reshape(self.count, 2)
-        return result.energies.astype(x.dtype), (by_x, result.potentials, by_cells), bits
+        return result.energies, _where(wanted, (by_x, result.potentials, by_cells)), bits
 
-    def products(self, inputs, bits, gradients, direction):
+    def products(self, asked, inputs, bits, gradients, direction):
         """Derivatives of the gradients along a direction, Hessian-vector products."""
-        x, q, rows = self._arrays(*inputs)
-        dx, dq, dcells = (None if part is None else np.asarray(part) for part in direction)
-        changes = None if dcells is None else dcells.astype(float)
+        (x, q, cells), (dx, dq, dcells) = inputs, direction
+        rows, changes = _rows(cells), _rows(dcells)
         errors = np.ascontiguousarray(bits).view(np.float64).reshape(-1)
         given = {"dx": dx, "dcharges": dq, "dboxes": changes, "errors": errors}
-        tangent = self.batch.tangent(x, q, self.offsets, rows, **given, virials=rows is not None)
+        tangent = self.batch.tangent(x, q, self.offsets, rows, **given, virials=asked[2])
         by_x, by_cells = -tangent.forces, None
-        if rows is not None and changes is not None:
+        if asked[2]:
             slope_x, _, slope = gradients
-            strain = 2 * tangent.virials - changes.swapaxes(1, 2) @ np.asarray(slope, float)
-            by_cells = self._of_cells(rows, strain, (x, by_x), (dx, np.asarray(slope_x))).astype(inputs[2].dtype)
-        return by_x, tangent.potentials, by_cells
+            strain, products = 2 * tangent.virials, [(x, by_x)]
+            if dx is not None:
+                products.append((dx, slope_x))
+            if changes is not None:
+                strain = strain - changes.swapaxes(1, 2) @ slope.astype(float)
+            by_cells = self._of_cells(rows, strain, *products)
+        return _where(asked, (by_x, tangent.potentials, by_cells))
 
     def _of_cells(self, rows, strain, *products):
         """Gradients by cells: strain less sums over particles of a (x) b is what cells have, kJ/mol."""
@@ -252,102 +344,121 @@ class _Systems:
         columns = rows.swapaxes(1, 2)
         return np.linalg.solve(columns, own) if rows.shape[1] == 3 else np.linalg.pinv(columns) @ own
 
-    @staticmethod
-    def _arrays(x, q, cells):
-        return np.asarray(x), np.asarray(q), None if cells is None else np.asarray(cells, float)
+
+def _rows(cells):
+    return None if cells is None else cells.astype(float)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _energies(systems, x, q, cells):
-    return _called(systems.energies, jax.ShapeDtypeStruct((systems.count,), x.dtype), x, q, cells)
+    like = jax.ShapeDtypeStruct((systems.count,), x.dtype)
+    return _called(_Function(systems, "energies"), like, x, q, cells)
 
 
-@_energies.defjvp
+@partial(_energies.defjvp, symbolic_zeros=True)
 def _energies_jvp(systems, inputs, tangents):
-    energies, gradients, _ = _gradients(systems, *inputs)
-    return energies, _slopes(systems, gradients, tangents)
+    given = _varying(tangents)
+    energies, gradients, _ = _gradients(systems, _with_forces(given), *inputs)
+    return energies, _slopes(systems, energies, gradients, _where(given, tangents))
 
 
-def _slopes(systems, gradients, tangents):
+def _with_forces(mask):
+    """Forces are always there, and derivatives by cells need them."""
+    return (True, *mask[1:])
+
+
+def _slopes(systems, energies, gradients, direction):
     """Derivatives of the energies along a direction."""
-    (by_x, by_q, by_cells), (dx, dq, dcells) = gradients, tangents
-    of_particles = (by_x * dx).sum(1) + (by_q * dq).reshape(len(by_q), -1).sum(1)
-    slopes = jax.ops.segment_sum(of_particles, systems.index, systems.count)
+    (by_x, by_q, by_cells), (dx, dq, dcells) = gradients, direction
+    slopes = jnp.zeros_like(energies)
+    for by, change in ((by_x, dx), (by_q, dq)):
+        if change is not None:
+            of_particles = (by * change).sum(tuple(range(1, by.ndim)))
+            slopes = slopes + jax.ops.segment_sum(of_particles, systems.index, systems.count)
     return slopes if dcells is None else slopes + (by_cells * dcells).sum((1, 2)).astype(slopes.dtype)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _gradients(systems, x, q, cells):
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _gradients(systems, wanted, x, q, cells):
     energies = jax.ShapeDtypeStruct((systems.count,), x.dtype)
     bits = jax.ShapeDtypeStruct((systems.count, 2), np.uint32)
-    return _called(systems.gradients, (energies, (x, q, cells), bits), x, q, cells)
+    likes = energies, _where(wanted, (x, q, cells)), bits
+    return _called(_Function(systems, "gradients", (wanted,)), likes, x, q, cells)
 
 
-@_gradients.defjvp
-def _gradients_jvp(systems, inputs, tangents):
-    results = _gradients(systems, *inputs)
-    _, gradients, bits = results
+@partial(_gradients.defjvp, symbolic_zeros=True)
+def _gradients_jvp(systems, wanted, inputs, tangents):
+    given = _varying(tangents)
+    direction = _where(given, tangents)
+    # energies have derivatives, too
+    both = tuple(a or b for a, b in zip(wanted, given))
+    energies, gradients, bits = _gradients(systems, both, *inputs)
     residuals, structure = jax.tree.flatten((inputs, bits, gradients))
-    direction, of_direction = jax.tree.flatten(tangents)
-    products = _products.bind(*residuals, *direction, systems=systems, structures=(structure, of_direction))
+    changes = [change for change in direction if change is not None]
+    found = _products.bind(*residuals, *changes, systems=systems, structure=structure, given=given, asked=wanted)
+    products = _spread(wanted, found)
     no_bits = np.zeros(bits.shape, jax.dtypes.float0)
-    return results, (_slopes(systems, gradients, tangents), jax.tree.unflatten(of_direction, products), no_bits)
+    values = energies, _where(wanted, gradients), bits
+    return values, (_slopes(systems, energies, gradients, direction), products, no_bits)
 
 
-# The Hessian of the energies times a direction: linear in it, and its own transpose.
+# The Hessian of the energies times a direction: linear in it. Its transpose is the same, with inputs and outputs
+# exchanged.
 _products = Primitive("farfield_products")
 _products.multiple_results = True
 
 
-def _parted(operands, structures):
+def _spread(mask, values):
+    """A value for each that the mask has, and None for the others."""
+    left = iter(values)
+    return tuple(next(left) if asked else None for asked in mask)
+
+
+def _parted(operands, structure):
     """What the Hessian is of, and the direction."""
-    count = structures[0].num_leaves
-    return operands[:count], operands[count:]
+    return operands[: structure.num_leaves], operands[structure.num_leaves :]
+
+
+def _asked_likes(operands, structure, asked):
+    inputs = jax.tree.unflatten(structure, _parted(operands, structure)[0])[0]
+    return _where(asked, inputs)
 
 
 @_products.def_abstract_eval
-def _like_direction(*operands, systems, structures):
-    return list(_parted(operands, structures)[1])
+def _like_asked(*operands, systems, structure, given, asked):
+    return [
+        jax.core.ShapedArray(like.shape, like.dtype)
+        for like in _asked_likes(operands, structure, asked)
+        if like is not None
+    ]
 
 
-def _run_products(*operands, systems, structures):
-    def products(*arrays):
-        given = (jax.tree.unflatten(s, part) for s, part in zip(structures, _parted(arrays, structures)))
-        (inputs, bits, gradients), direction = given
-        return jax.tree.leaves(systems.products(inputs, bits, gradients, direction))
-
-    return _called(products, list(_parted(operands, structures)[1]), *operands)
+def _run_products(*operands, systems, structure, given, asked):
+    residuals, direction = _parted(operands, structure)
+    likes = _asked_likes(operands, structure, asked)
+    arrays = *jax.tree.unflatten(structure, residuals), _spread(given, direction)
+    found = _called(_Function(systems, "products", (asked,)), likes, *arrays)
+    return [value for value in found if value is not None]
 
 
 def _differentiate_products(operands, tangents, **parameters):
-    of_residuals, of_direction = _parted(tangents, parameters["structures"])
+    of_residuals, of_direction = _parted(tangents, parameters["structure"])
     if any(type(tangent) is not ad.Zero for tangent in of_residuals):
         raise NotImplementedError(_SECOND_ONLY)
-    residuals = _parted(operands, parameters["structures"])[0]
+    residuals = _parted(operands, parameters["structure"])[0]
     moved = [ad.instantiate_zeros(tangent) for tangent in of_direction]
     return _products.bind(*operands, **parameters), _products.bind(*residuals, *moved, **parameters)
 
 
-def _transpose_products(cotangents, *operands, **parameters):
-    residuals, direction = _parted(operands, parameters["structures"])
-    given = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
-    products = _products.bind(*residuals, *given, **parameters)
-    linear = [product if ad.is_undefined_primal(d) else None for product, d in zip(products, direction)]
-    return [None] * len(residuals) + linear
-
-
-def _map_products(operands, axes, **parameters):
-    mapped = {k: jnp.moveaxis(a, axis, 0) for k, (a, axis) in enumerate(zip(operands, axes)) if axis is not None}
-
-    def products(own):
-        return _products.bind(*(own.get(k, a) for k, a in enumerate(operands)), **parameters)
-
-    results = jax.lax.map(products, mapped)
-    return results, [0] * len(results)
+def _transpose_products(cotangents, *operands, systems, structure, given, asked):
+    residuals = _parted(operands, structure)[0]
+    changes = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+    found = _products.bind(*residuals, *changes, systems=systems, structure=structure, given=asked, asked=given)
+    return [None] * len(residuals) + list(found)
 
 
 _products.def_impl(_run_products)
 mlir.register_lowering(_products, mlir.lower_fun(_run_products, multiple_results=True))
 ad.primitive_jvps[_products] = _differentiate_products
 ad.primitive_transposes[_products] = _transpose_products
-batching.primitive_batchers[_products] = _map_products
+batching.primitive_batchers[_products] = partial(_map, _products)

@@ -51,6 +51,12 @@ class Particles:
         acting = np.concatenate(charges).astype(float)
         self._usual_charge = float(np.sqrt(np.mean(acting[acting != 0] ** 2))) if acting.any() else 0.0
 
+    def excludes(self, offsets: NDArray, partners: NDArray) -> bool:
+        """Whether these pairs are excluded already; nothing needs to be set, or searched, then."""
+        if self._pairs is None:
+            return not len(partners)
+        return all(np.array_equal(own, other) for own, other in zip(self._pairs, (offsets, partners)))
+
     def set_exclusions(self, offsets: NDArray, partners: NDArray) -> None:
         """Excluded pairs: partners of particle i are those from offsets[i] to offsets[i + 1]."""
         self._pairs, self._has_looked = (offsets, partners), False

@@ -147,8 +147,9 @@ class Solver(processes.CoreOwner):
             pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
             offsets = np.searchsorted(pairs[:, 0], np.arange(count + 1)).astype(np.int32)
             rows = offsets, np.ascontiguousarray(pairs[:, 1])
-            core.set_exclusions(*rows)
-            self._particles.set_exclusions(*rows)
+            if not self._particles.excludes(*rows):
+                core.set_exclusions(*rows)
+                self._particles.set_exclusions(*rows)
 
     def set_near_function(self, name: str, widths: Optional[ArrayLike] = None, rule: Optional[str] = None) -> None:
         """Sets what pairs have in place of 1/r at short distance, after the charges.

@@ -58,6 +58,9 @@ ALLOWED = {
     "... farfield: files are kept in ...": "follows a text that is in the page",
     # Python: arguments of functions and classes, where a traceback shows the call
     " ... follows from the tensors, leave it out.": PROGRAMS,
+    " ... follows from the arrays, leave it out.": PROGRAMS,
+    "ptr must begin with 0, and ascend.": PROGRAMS,
+    "... must be an array of real numbers, but is of": PROGRAMS,
     "... , but is ... of the shape ... .": PROGRAMS,
     "... , and cannot be made of this": PROGRAMS,
     "... must be ... , but is ... .": PROGRAMS,
