@@ -5,32 +5,13 @@
  *  \brief Checks of systems, the errors that their sums are cut for, and what is kept of sums.
  */
 #include "batch/legal_box.h"
-#include "batches/device_plan.h"
+#include "batches/cells.cuh"
 #include "runtime/ordered_sums.h"
 
 namespace farfield
 {
 namespace
 {
-
-/*! \brief Cells by which particles are sorted, so that those of a tile are near each other.
- *  \param[out] cells  along each axis; in all no more than twice the tiles that are full, or 2 */
-__device__ void findCells(const CompactBox& box, int n, int* cells)
-{
-    const double perLength = cbrt(n / (c_tile * box.volume));
-    const int most         = max(1, n / c_tile);
-    for (int k = 0; k < 3; k++)
-    {
-        cells[k] = static_cast<int>(fmin(fmax(box.heights[k] * perLength + 0.5, 1.0), 1.0 * most));
-    }
-    // of flat boxes
-    while (static_cast<double>(cells[0]) * cells[1] * cells[2] > 2.0 * most)
-    {
-        const int largest = cells[0] >= cells[1] ? (cells[0] >= cells[2] ? 0 : 2)
-                                                 : (cells[1] >= cells[2] ? 1 : 2);
-        cells[largest]    = (cells[largest] + 1) / 2;
-    }
-}
 
 //! The system of a thread.
 __device__ __forceinline__ int ownSystem()
@@ -53,18 +34,13 @@ __global__ void takeSystemsOf(SystemArrays systems)
     if (systems.hasImages)
     {
         const double* const given = systems.given + 9 * static_cast<size_t>(s);
-        const bool isBox          = isLegalBox(given);
-        isLegal                   = isLegal && isBox;
-        if (isBox)
+        // those of slabs follow from their particles
+        const bool isSlab = systems.slabs != nullptr;
+        const bool isBox  = isSlab ? isLegalPlane(given) : isLegalBox(given);
+        isLegal           = isLegal && isBox;
+        if (isBox && !isSlab)
         {
-            const CompactBox box = compactBox(given);
-            systems.boxes[s]     = box;
-            for (int k = 0; k < 9; k++)
-            {
-                in.inverse[k] = box.inverse[k];
-            }
-            findCells(box, n, in.cells);
-            in.firstCell = firstCellOf(s, first);
+            layOutCells(compactBox(given), s, &systems.boxes[s], &in);
         }
     }
     systems.inBox[s] = in;
@@ -86,9 +62,17 @@ __global__ void takeStrainsOf(SystemArrays systems, const double* changes)
     {
         return;
     }
-    const size_t at = 9 * static_cast<size_t>(s);
-    double inverse[9];
-    invert(systems.given + at, inverse);
+    const size_t at      = 9 * static_cast<size_t>(s);
+    const double* rows   = systems.given + at;
+    const double* change = changes + at;
+    double ofSlab[9], inverse[9];
+    if (systems.slabs != nullptr)
+    {
+        changeOfRows(systems.slabs[s], change, ofSlab);
+        rows   = systems.slabs[s].rows;
+        change = ofSlab;
+    }
+    invert(rows, inverse);
     for (int a = 0; a < 3; a++)
     {
         for (int b = 0; b < 3; b++)
@@ -96,7 +80,7 @@ __global__ void takeStrainsOf(SystemArrays systems, const double* changes)
             double sum = 0;
             for (int k = 0; k < 3; k++)
             {
-                sum += inverse[3 * a + k] * changes[at + 3 * k + b];
+                sum += inverse[3 * a + k] * change[3 * k + b];
             }
             systems.inBox[s].strain[3 * a + b] = sum;
         }

@@ -52,18 +52,19 @@ void BatchRound<Real>::refuseLength(const SystemsOnDevice<Real>& systems,
     using Rows     = Eigen::Matrix<double, 3, 3, Eigen::RowMajor>;
     const auto own = systems.fetch(system, stream);
     const ReducedBox box(Eigen::Map<const Rows>(own.box.data()));
-    withSystemNamed(
-            system,
-            [&]
-            {
-                for (const double detour : { 1.0, c_detour })
-                {
-                    const EwaldPlan plan = planFor(
-                            options_, own.traits, own.error, detour, c_pairCostOfGpus<Real>);
-                    checkImages(box, plan.cutoff, own.n);
-                    WaveColumns().find(2 * M_PI * box.inverse.transpose(), plan.waveCutoff);
-                }
-            });
+    withSystemNamed(system,
+                    [&]
+                    {
+                        for (const double detour : { 1.0, c_detour })
+                        {
+                            const double cost =
+                                    c_pairCostOfGpus<Real> * own.traits.volume / box.volume;
+                            const EwaldPlan plan =
+                                    planFor(options_, own.traits, own.error, detour, cost);
+                            checkImages(box, plan.cutoff, own.n);
+                            WaveColumns().find(2 * M_PI * box.inverse.transpose(), plan.waveCutoff);
+                        }
+                    });
     // the host may round the other way
     throw inSystem(system,
                    "needs too many images or waves: its box is too flat or too long. Check its box "
@@ -86,6 +87,7 @@ BatchSums<Real> BatchRound<Real>::makeRoom(SystemsOnDevice<Real>* systems,
     }
     columns_.resize(roomFor(sizes.columns));
     totals_.resize(status.listed);
+    ofSlabs_.resize(isSlab() ? status.listed : 0);
     places_.resize(3 * c_tile * sizes.tiles);
     tiles_.resize(6 * sizes.tiles);
     phases_.resize(roomFor(sizes.phases));
@@ -110,7 +112,9 @@ BatchSums<Real> BatchRound<Real>::makeRoom(SystemsOnDevice<Real>* systems,
              { to->forces.data(), detour->forces.data() },
              { to->potentials.data(), detour->potentials.data() },
              contacts_.data(),
-             totals_.data() };
+             totals_.data(),
+             systems->arrays().slabs,
+             ofSlabs_.data() };
 }
 
 template<class Real>
@@ -118,7 +122,7 @@ void BatchRound<Real>::launch(const BatchSums<Real>& sums,
                               const BatchStatus& status,
                               cudaStream_t stream)
 {
-    const bool hasImages      = options_.boundary == Boundary::Periodic;
+    const bool hasImages      = options_.boundary != Boundary::Open;
     const int* const counts   = status.sizes.blocks;
     const auto blocksOf       = [&](BlockKind kind) { return blocks_[kind].data(); };
     BlockPart* const blocks[] = { blocksOf(OfParticles),
@@ -143,6 +147,10 @@ void BatchRound<Real>::launch(const BatchSums<Real>& sums,
         sumFactors(sums, blocksOf(OfFactors), counts[OfFactors], stream);
         weighFactors(sums, blocksOf(OfWeights), counts[OfWeights], stream);
         addFields(sums, blocksOf(OfFields), counts[OfFields], stream);
+    }
+    if (isSlab())
+    {
+        addSlabs(sums, status.listed, stream);
     }
     addTotals(sums, status.listed, stream);
 }

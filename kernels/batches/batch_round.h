@@ -63,12 +63,14 @@ private:
                              BatchTargets* detour);
     void launch(const BatchSums<Real>& sums, const BatchStatus& status, cudaStream_t stream);
 
+    bool isSlab() const { return options_.boundary == Boundary::Slab; }
+
     BatchOptions options_;
     DeviceBuffer<int> list_;
     DeviceBuffer<SystemSums> sums_;
     DeviceBuffer<WaveColumn> columns_;
     DeviceBuffer<BlockPart> blocks_[BlockKinds];
-    DeviceBuffer<SystemTotals> totals_;
+    DeviceBuffer<SystemTotals> totals_, ofSlabs_;
     DeviceBuffer<Real> places_, tiles_, phases_, factors_;
     DeviceBuffer<double> pairTotals_, waveTotals_;
     DeviceBuffer<char> contacts_;

@@ -55,6 +55,7 @@ struct SystemArrays
     const double* given;      //!< boxes of the caller, [count][9]
     SystemInBox* inBox;       //!< [count]
     CompactBox* boxes;        //!< [count]
+    SlabBox* slabs;           //!< [count]; null: there are none
     SystemFindings* findings; //!< [count]
     SystemTraits* traits;     //!< [count]
     char* isCharged;          //!< [count]
@@ -65,6 +66,12 @@ struct SystemArrays
     BatchStatus* status;
 };
 
+//! Puts slabs into boxes. \param[in] accuracy  see BatchOptions
+template<class Real>
+void boxSlabs(const SystemArrays& systems,
+              const BatchParticles<Real>& particles,
+              double accuracy,
+              cudaStream_t stream);
 //! Checks offsets and boxes, and lays out cells.
 void takeSystems(const SystemArrays& systems, cudaStream_t stream);
 /*! \brief Fractional coordinates, findings and traits, and the order before sorting.

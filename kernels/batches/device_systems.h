@@ -13,6 +13,7 @@
 #include <cuda_runtime.h>
 
 #include "batch/scaled_erfc.h"
+#include "batch/slab_box.h"
 #include "batch/wave_terms.h"
 
 namespace farfield
@@ -56,6 +57,7 @@ struct SystemInBox
     int cells[3];      //!< by which particles are sorted
     int firstCell;     //!< see firstCellOf()
     double inverse[9]; //!< fractional coordinates are x inverse
+    double shift;      //!< of the third one: the middle of a slab is in the middle of its box
     double strain[9];  //!< rows, of a direction: B' = B strain
 };
 
@@ -161,6 +163,8 @@ struct BatchSums
     double* potentials[2]; //!< [n][channels], kJ/mol/e
     char* contacts;        //!< [n] whether another particle is at the place
     SystemTotals* totals;  //!< of these systems
+    const SlabBox* slabs;  //!< of all systems; null: there are none
+    SystemTotals* ofSlabs; //!< energies and virials of layers, of these systems
 
     //! Sets of structure factors.
     int sets() const { return tangents ? c_tangentSets : 1; }
@@ -231,6 +235,9 @@ void addFields(const BatchSums<Real>& sums,
                const BlockPart* blocks,
                int count,
                cudaStream_t stream);
+//! Adds what layers of slabs have of each other to forces and potentials of so many systems.
+template<class Real>
+void addSlabs(const BatchSums<Real>& sums, int count, cudaStream_t stream);
 //! Totals of so many systems.
 template<class Real>
 void addTotals(const BatchSums<Real>& sums, int count, cudaStream_t stream);

@@ -245,6 +245,15 @@ __global__ void addTotalsOf(BatchSums<Real> sums)
         all[TotalEnergy] -= s.self * sums.particles.squared[at] + s.background * net * net;
         addUnit(0.5 * ofVirial, all + TotalVirial);
     }
+    if (sums.slabs != nullptr && s.hasImages)
+    {
+        const SystemTotals& ofSlab = sums.ofSlabs[blockIdx.x];
+        all[TotalEnergy] += ofSlab.energy;
+        for (int k = 0; k < 6; k++)
+        {
+            all[TotalVirial + k] += ofSlab.virial[k];
+        }
+    }
     SystemTotals& to = sums.totals[blockIdx.x];
     to.energy        = all[TotalEnergy];
     to.squares       = squares;

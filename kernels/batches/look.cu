@@ -34,6 +34,14 @@ __device__ __forceinline__ int cellOf(const int* cells, const double* f)
     return row * cells[2] + (row % 2 == 0 ? at[2] : cells[2] - 1 - at[2]);
 }
 
+//! That of a box, but for the vacuum of a slab; 0 without images.
+__device__ __forceinline__ double volumeOf(const SystemArrays& systems, unsigned int s)
+{
+    return systems.hasImages ? systems.boxes[s].volume
+                                       * (systems.slabs != nullptr ? systems.slabs[s].fullness : 1)
+                             : 0;
+}
+
 //! A block a system.
 template<class Real>
 __global__ void
@@ -78,6 +86,7 @@ lookAtSystem(SystemArrays systems, BatchParticles<Real> particles, unsigned int*
         }
         double f[3];
         multiply(place, s.inverse, f);
+        f[2] += s.shift;
         for (int k = 0; k < 3; k++)
         {
             // written so that NaN fails
@@ -117,9 +126,7 @@ lookAtSystem(SystemArrays systems, BatchParticles<Real> particles, unsigned int*
     {
         const int ofCharges           = static_cast<int>(all);
         systems.findings[blockIdx.x]  = { least[0], least[1], least[2] };
-        systems.traits[blockIdx.x]    = { ofCharges,
-                                          allSquared,
-                                       hasImages ? systems.boxes[blockIdx.x].volume : 0 };
+        systems.traits[blockIdx.x]    = { ofCharges, allSquared, volumeOf(systems, blockIdx.x) };
         systems.isCharged[blockIdx.x] = ofCharges > 0 ? 1 : 0;
         if (ofCharges == 0 && s.n > 0)
         {

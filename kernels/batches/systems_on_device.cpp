@@ -66,6 +66,7 @@ void SystemsOnDevice<Real>::take(const BatchInput<Real>& input, cudaStream_t str
     {
         farfield::take(&given_, input.boxes, 9 * systems, stream);
         boxes_.resize(systems);
+        slabs_.resize(isSlab() ? systems : 0);
     }
     inBox_.resize(systems);
     findings_.resize(systems);
@@ -115,6 +116,10 @@ void SystemsOnDevice<Real>::look(bool refuses, cudaStream_t stream)
     net_.resize(systems * channels);
     squares_.resize(systems * channels);
     isSorted_ = false;
+    if (isSlab())
+    {
+        boxSlabs(arrays(), view(), options_.accuracy, stream);
+    }
     lookAt(arrays(), view(), keys_.data(), refuses, stream);
     // where each system has one cell there is nothing to sort
     if (hasImages() && largest_ >= 2 * c_tile)
@@ -229,7 +234,9 @@ typename SystemsOnDevice<Real>::OnHost SystemsOnDevice<Real>::fetch(int system,
     OnHost own;
     if (hasImages())
     {
-        own.box = onHost(given_.data() + 9 * static_cast<size_t>(system), 9, stream);
+        const double* const rows = isSlab() ? slabs_.data()[system].rows
+                                            : given_.data() + 9 * static_cast<size_t>(system);
+        own.box                  = onHost(rows, 9, stream);
     }
     const SystemInBox in = onHost(inBox_.data() + system, 1, stream)[0];
     own.traits           = onHost(traits_.data() + system, 1, stream)[0];
@@ -285,9 +292,21 @@ void SystemsOnDevice<Real>::refuseContacts(const char* touches,
 template<class Real>
 SystemArrays SystemsOnDevice<Real>::arrays()
 {
-    return { count_,        hasImages(),      offsets_.data(),  given_.data(),     inBox_.data(),
-             boxes_.data(), findings_.data(), traits_.data(),   isCharged_.data(), isLeft_.data(),
-             aims_.data(),  errors_.data(),   contacts_.data(), status_.data() };
+    return { count_,
+             hasImages(),
+             offsets_.data(),
+             given_.data(),
+             inBox_.data(),
+             boxes_.data(),
+             isSlab() ? slabs_.data() : nullptr,
+             findings_.data(),
+             traits_.data(),
+             isCharged_.data(),
+             isLeft_.data(),
+             aims_.data(),
+             errors_.data(),
+             contacts_.data(),
+             status_.data() };
 }
 
 template<class Real>

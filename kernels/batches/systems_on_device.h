@@ -65,7 +65,8 @@ public:
         return status;
     }
 
-    bool hasImages() const { return options_.boundary == Boundary::Periodic; }
+    bool hasImages() const { return options_.boundary != Boundary::Open; }
+    bool isSlab() const { return options_.boundary == Boundary::Slab; }
     int count() const { return count_; }
     size_t particles() const { return particles_; }
     SystemArrays arrays();
@@ -108,6 +109,7 @@ private:
     DeviceBuffer<double> given_; //!< boxes of the caller
     DeviceBuffer<SystemInBox> inBox_;
     DeviceBuffer<CompactBox> boxes_;
+    DeviceBuffer<SlabBox> slabs_;
     DeviceBuffer<SystemFindings> findings_;
     DeviceBuffer<SystemTraits> traits_;
     DeviceBuffer<char> isCharged_, isLeft_;

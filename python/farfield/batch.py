@@ -53,8 +53,8 @@ class Batch(processes.CoreOwner):
         accuracy: wanted error of the forces of each system: their RMS error over its particles is at most this times
             their RMS Coulomb force. One system in 64 is measured.
         dtype: numpy.float64, or numpy.float32, which is faster and reaches an accuracy of 2e-6.
-        boundary: "periodic"; "slab": images along the two vectors of each box and none across, on the CPU; "open": no
-            images, no boxes.
+        boundary: "periodic"; "slab": images along the two vectors of each box and none across; "open": no images, no
+            boxes.
         channels: sets of charges at the same places, 1 to 64, which do not act on each other. Energies, forces and
             virials are sums over all sets.
         smearing: width s of Gaussian charges, nm: pairs have erf(r / (sqrt(2) s)) / r. 0: point charges.
@@ -70,7 +70,7 @@ class Batch(processes.CoreOwner):
     Raises:
         TypeError: an option is of the wrong type.
         ValueError: an option is out of range.
-        RuntimeError: the device is not there, slabs are on a GPU, or Gaussian charges are not periodic.
+        RuntimeError: the device is not there, or Gaussian charges are not periodic.
     """
 
     _names = ("batch", "batches")

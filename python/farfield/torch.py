@@ -110,7 +110,7 @@ class CoulombBatch(torch.nn.Module):
             positions: nm, [n, 3], any periodic image.
             charges: e, [n], or [n, channels].
             cells: vectors of the boxes as rows, nm, [systems, 3, 3], of any orientation; two of each, [systems, 2, 3]:
-                slabs, with images along both and none across, on the CPU; None: no images.
+                slabs, with images along both and none across; None: no images.
             batch: the system of each particle, ascending from 0, [n], as in PyTorch Geometric.
             ptr: first particle of each system, and the number of all, [systems + 1], in place of batch. Without both
                 there is one system.

@@ -40,13 +40,6 @@ void checkBatchOptions(const BatchOptions& options)
     Options shared;
     detail::forSharedOptions(shared, options, [](auto& to, const auto& from) { to = from; });
     checkOptions<Real>(shared);
-    if (options.boundary == Boundary::Slab && options.device == Device::Gpu)
-    {
-        throw Error(ErrorCode::Unsupported,
-                    "Batches on a GPU have the boundaries 'periodic' and 'open': set device = cpu "
-                    "for 'slab'.",
-                    "boundary");
-    }
     if (options.channels < 1 || options.channels > c_mostChannels)
     {
         throw Error(ErrorCode::InvalidArgument,

@@ -36,8 +36,8 @@ auto withSystemNamed(int system, const Work& work) -> decltype(work())
     }
 }
 
-//! Ranges of all options; Unsupported: the boundary is that of a slab on a GPU, or charges without images
-//! along all vectors are Gaussian. \tparam Real  decides on the best accuracy
+//! Ranges of all options; Unsupported: charges that are not periodic are Gaussian.
+//! \tparam Real  decides on the best accuracy
 template<class Real>
 void checkBatchOptions(const BatchOptions& options);
 //! \param[in] offsets  [systems + 1], ascending from 0

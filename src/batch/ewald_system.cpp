@@ -14,22 +14,19 @@ namespace farfield
 template<class Real>
 void EwaldSystem<Real>::lookAtSlab(double detour)
 {
-    const Vec3 normal = normalOf(system_.box);
-    along_.resize(system_.n);
+    double normal[3], lowest = 0, highest = 0;
+    findNormal(system_.box, normal);
     for (int i = 0; i < system_.n; i++)
     {
-        along_[i] =
-                Eigen::Map<const Eigen::Matrix<Real, 3, 1>>(system_.x + 3 * static_cast<size_t>(i))
-                        .template cast<double>()
-                        .dot(normal);
+        const Real* const x = system_.x + 3 * static_cast<size_t>(i);
+        const double at[]   = { static_cast<double>(x[0]),
+                                static_cast<double>(x[1]),
+                                static_cast<double>(x[2]) };
+        const double z      = dotOf(at, normal);
+        lowest              = i == 0 ? z : std::min(lowest, z);
+        highest             = i == 0 ? z : std::max(highest, z);
     }
-    const auto [lowest, highest] = std::minmax_element(along_.begin(), along_.end());
-    const bool any               = !along_.empty();
-    slab_ = slabBox(system_.box, any ? *lowest : 0, any ? *highest : 0, options_.accuracy, detour);
-    for (double& z : along_)
-    {
-        z -= slab_.middle;
-    }
+    slab_ = slabBox(system_.box, lowest, highest, options_.accuracy, detour);
 }
 
 template<class Real>
@@ -62,7 +59,9 @@ void EwaldSystem<Real>::look(const BatchSystem<Real>& system, double detour)
         {
             lookAtSlab(detour);
         }
-        box_ = ReducedBox(isSlab() ? slab_.rows : Mat3(Rows(system.box)));
+        box_ = ReducedBox(Mat3(Rows(isSlab() ? slab_.rows : system.box)));
+        // the middle of a slab is in the middle of its box
+        const double shift = isSlab() ? 0.5 - slab_.middle / slab_.height : 0;
         f_.resize(3 * static_cast<size_t>(system.n));
         for (int i = 0; i < system.n; i++)
         {
@@ -71,17 +70,14 @@ void EwaldSystem<Real>::look(const BatchSystem<Real>& system, double detour)
             {
                 const double f = static_cast<double>(x[0]) * box_.inverse(0, k)
                                  + static_cast<double>(x[1]) * box_.inverse(1, k)
-                                 + static_cast<double>(x[2]) * box_.inverse(2, k);
+                                 + static_cast<double>(x[2]) * box_.inverse(2, k)
+                                 + (k == 2 ? shift : 0);
                 // written so that NaN fails
                 if (!(std::abs(f) < c_farthest))
                 {
                     throw Error(ErrorCode::InvalidArgument, tooFarMessage(i));
                 }
                 f_[3 * static_cast<size_t>(i) + k] = f - std::floor(f);
-            }
-            if (isSlab())
-            {
-                f_[3 * static_cast<size_t>(i) + 2] = 0.5 + along_[i] / slab_.height;
             }
         }
     }
@@ -338,26 +334,23 @@ template<class Real>
 void EwaldSystem<Real>::addSlab(SystemResult<Real>* result)
 {
     const int channels = options_.channels;
-    const Vec3& normal = slab_.normal;
-    double energy      = 0;
+    const Eigen::Map<const Vec3> normal(slab_.normal);
+    const SlabEnergy layers = energyOfSlab();
+    double energy           = 0;
     for (int c = 0; c < channels; c++)
     {
+        const auto at = [&](int i) { return static_cast<size_t>(i) * channels + c; };
         SlabMoments all;
         for (int i = 0; i < system_.n; i++)
         {
-            all.add(static_cast<double>(system_.q[static_cast<size_t>(i) * channels + c]),
-                    along_[i]);
+            all.add(static_cast<double>(system_.q[at(i)]), along(i));
         }
-        energy += energyOfSlab(all, all);
+        energy += layers.of(all, all);
         for (int i = 0; i < system_.n; i++)
         {
-            const size_t at = static_cast<size_t>(i) * channels + c;
-            SlabMoments one;
-            one.add(1, along_[i]);
-            potentials_[at] += 2 * energyOfSlab(all, one);
-            const auto q = static_cast<double>(system_.q[at]);
-            Eigen::Map<Vec3>(forces_.data() + 3 * static_cast<size_t>(i)) -=
-                    2 * ofSlab() * q * (all.dipole - all.net * along_[i]) * normal;
+            potentials_[at(i)] += layers.potential(all, along(i));
+            Eigen::Map<Vec3>(forces_.data() + 3 * static_cast<size_t>(i)) +=
+                    static_cast<double>(system_.q[at(i)]) * layers.field(all, along(i)) * normal;
         }
     }
     result->energy += energy;
@@ -367,40 +360,36 @@ void EwaldSystem<Real>::addSlab(SystemResult<Real>* result)
 template<class Real>
 void EwaldSystem<Real>::addTangentsOfSlab(SystemResult<Real>* result)
 {
-    const int channels  = options_.channels;
-    const Vec3& normal  = slab_.normal;
-    const double widens = strain_.trace();
-    const Vec3 turn     = turnOfNormal();
+    const int channels = options_.channels;
+    const Eigen::Map<const Vec3> normal(slab_.normal);
+    const SlabEnergy layers = energyOfSlab();
+    const double widens     = strain_.trace();
+    // the normal follows the plane
+    const Vec3 turn = strain_.transpose() * normal;
     double energy = 0, change = 0;
     for (int c = 0; c < channels; c++)
     {
+        const auto at = [&](int i) { return static_cast<size_t>(i) * channels + c; };
         SlabMoments all, moved;
         for (int i = 0; i < system_.n; i++)
         {
-            const size_t at = static_cast<size_t>(i) * channels + c;
-            const auto q    = static_cast<double>(system_.q[at]);
-            all.add(q, along_[i]);
-            moved.addChange(q, along_[i], static_cast<double>(dCharges_[at]), dAlong_[i]);
+            const auto q = static_cast<double>(system_.q[at(i)]);
+            all.add(q, along(i));
+            moved.addChange(q, along(i), static_cast<double>(dCharges_[at(i)]), changeAlong(i));
         }
-        const double own = energyOfSlab(all, all);
+        const double own = layers.of(all, all);
         energy += own;
-        change += 2 * energyOfSlab(all, moved) - widens * own;
+        change += 2 * layers.of(all, moved) - widens * own;
         for (int i = 0; i < system_.n; i++)
         {
-            const size_t at = static_cast<size_t>(i) * channels + c;
-            const auto q    = static_cast<double>(system_.q[at]);
-            const auto dq   = static_cast<double>(dCharges_[at]);
-            SlabMoments one, step;
-            one.add(1, along_[i]);
-            step.addChange(1, along_[i], 0, dAlong_[i]);
-            potentials_[at] += 2
-                               * (energyOfSlab(moved, one) + energyOfSlab(all, step)
-                                  - widens * energyOfSlab(all, one));
-            const double pull  = all.dipole - all.net * along_[i];
-            const double pulls = moved.dipole - moved.net * along_[i] - all.net * dAlong_[i];
-            Eigen::Map<Vec3>(forces_.data() + 3 * static_cast<size_t>(i)) -=
-                    2 * ofSlab()
-                    * ((dq * pull + q * (pulls - widens * pull)) * normal + q * pull * turn);
+            const double z = along(i), dz = changeAlong(i);
+            const double field = layers.field(all, z);
+            potentials_[at(i)] += layers.potentialChange(all, moved, z, dz, widens);
+            const auto q  = static_cast<double>(system_.q[at(i)]);
+            const auto dq = static_cast<double>(dCharges_[at(i)]);
+            Eigen::Map<Vec3>(forces_.data() + 3 * static_cast<size_t>(i)) +=
+                    (dq * field + q * layers.fieldChange(all, moved, z, dz, widens)) * normal
+                    + q * field * turn;
         }
     }
     result->virial += change * (normal * normal.transpose() - 0.5 * Mat3::Identity())
@@ -468,10 +457,14 @@ void EwaldSystem<Real>::head(const SystemDirection<Real>& direction)
     if (hasImages() && direction.box != nullptr)
     {
         using Rows = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>;
-        strain_    = isSlab() ? Mat3(slab_.rows.inverse() * changeOfRows(slab_, direction.box))
-                              : Mat3(Mat3(Rows(system_.box)).inverse() * Rows(direction.box));
+        double change[9];
+        if (isSlab())
+        {
+            changeOfRows(slab_, direction.box, change);
+        }
+        strain_ = Mat3(Rows(isSlab() ? slab_.rows : system_.box)).inverse()
+                  * Rows(isSlab() ? change : direction.box);
     }
-    dAlong_.assign(isSlab() ? n : 0, 0);
     dCharges_.assign(n * channels, Real(0));
     if (direction.q != nullptr)
     {
@@ -490,14 +483,9 @@ void EwaldSystem<Real>::head(const SystemDirection<Real>& direction)
         }
         if (hasImages())
         {
-            const Eigen::RowVector3d at =
-                    Eigen::Map<const Eigen::Matrix<Real, 1, 3>>(system_.x + 3 * i)
-                            .template cast<double>();
-            if (isSlab())
-            {
-                dAlong_[i] = move.dot(slab_.normal) + at.dot(turnOfNormal());
-            }
-            move -= at * strain_;
+            move -= Eigen::Map<const Eigen::Matrix<Real, 1, 3>>(system_.x + 3 * i)
+                            .template cast<double>()
+                    * strain_;
             Eigen::Map<Eigen::RowVector3d>(fractions_.data() + 3 * i) = move * box_.inverse;
         }
         Real* const to = withDirection_.data() + i * columns_;

@@ -78,20 +78,19 @@ private:
     void addWaves(const EwaldPlan& plan, SystemResult<Real>* result);
     //! Of a charge with itself, and with a background.
     void addConstants(const EwaldPlan& plan, SystemResult<Real>* result);
-    //! The change of a slab's normal, which follows the plane.
-    Vec3 turnOfNormal() const { return strain_.transpose() * slab_.normal; }
     //! What layers of a slab have of each other.
     void addSlab(SystemResult<Real>* result);
     void addTangentsOfSlab(SystemResult<Real>* result);
-    //! The energy, or its change, of layers of a slab, kJ/mol. \param[in] a, b  moments
-    double energyOfSlab(const SlabMoments& a, const SlabMoments& b) const
+    SlabEnergy energyOfSlab() const
     {
-        return ofSlab()
-               * (a.dipole * b.dipole - 0.5 * (a.net * b.square + b.net * a.square)
-                  - a.net * b.net * slab_.height * slab_.height / 12);
+        return { 2 * M_PI * options_.coulombConstant / box_.volume, slab_.height };
     }
-    //! 2 pi k / V, kJ/mol/nm^2/e^2.
-    double ofSlab() const { return 2 * M_PI * options_.coulombConstant / box_.volume; }
+    //! The place of a particle along the normal of a slab, from its middle, nm, and its change.
+    double along(int i) const { return (f_[3 * static_cast<size_t>(i) + 2] - 0.5) * slab_.height; }
+    double changeAlong(int i) const
+    {
+        return fractions_[3 * static_cast<size_t>(i) + 2] * slab_.height;
+    }
     //! \param[in] detour  of the vacuum of a slab, see Sharpness
     void look(const BatchSystem<Real>& system, double detour);
     //! Puts a slab into a box.

@@ -28,7 +28,7 @@ struct BatchOptions
      *
      *  Without images forces are sums over all pairs, and rounding is the only error. */
     double accuracy = 3e-4;
-    //! Of all systems. A GPU has no Slab.
+    //! Of all systems.
     Boundary boundary = Boundary::Periodic;
     //! Auto: the CPU. A GPU has all systems at once, and pays from some ten thousand particles a call on.
     Device device = Device::Auto;
@@ -166,7 +166,7 @@ struct BatchSetup
  *
  *  A slab is a layer in a periodic box, with vacuum that follows from the accuracy, and a correction for
  *  the layers beside it: V. Ballenegger, A. Arnold and J. J. Cerda, J. Chem. Phys. 131, 094107 (2009),
- *  doi:10.1063/1.3216473. What is left of these layers is a part of the measured error.
+ *  doi:10.1063/1.3216473. On the CPU what is left of these layers is a part of the measured error.
  *
  *  The results of a system are bitwise the same whatever other systems are in the batch, and for any
  *  number of threads, as long as BatchSetup::tightening and the device are the same.
@@ -184,9 +184,9 @@ class FARFIELD_EXPORT Batch
 {
 public:
     /*! \brief Checks the options.
-     *  \throws Error  InvalidArgument: an option is out of range; Unsupported: slabs are on a GPU, or
-     *                 charges that are not periodic are Gaussian; NotCompiled: the device is a GPU, and
-     *                 the library was built without CUDA; DeviceFailure: there is no usable GPU */
+     *  \throws Error  InvalidArgument: an option is out of range; Unsupported: charges that are not
+     *                 periodic are Gaussian; NotCompiled: the device is a GPU, and the library was built
+     *                 without CUDA; DeviceFailure: there is no usable GPU */
     explicit Batch(const BatchOptions& options);
     ~Batch();
     Batch(Batch&&) noexcept;

@@ -17,16 +17,14 @@ namespace test
 namespace
 {
 
-template<class Real>
-class BatchSlabs : public ::testing::Test
+template<class Config>
+class BatchSlabs : public ConfiguredTest<Config>
 {
 public:
     static BatchOptions withAccuracy(double accuracy)
     {
-        BatchOptions options;
-        options.boundary = Boundary::Slab;
-        options.accuracy = accuracy;
-        options.threads  = 1;
+        BatchOptions options = test::withAccuracy<Config>(accuracy);
+        options.boundary     = Boundary::Slab;
         return options;
     }
     //! Slabs of all kinds: one charge, net charges, a sheet, one with a far particle, one with a dipole.
@@ -60,12 +58,11 @@ public:
         return all;
     }
 };
-using Reals = ::testing::Types<float, double>;
-TYPED_TEST_SUITE(BatchSlabs, Reals);
+TYPED_TEST_SUITE(BatchSlabs, Configurations);
 
 TYPED_TEST(BatchSlabs, MatchTheSumInTwoDimensions)
 {
-    using Real                        = TypeParam;
+    using Real                        = typename TypeParam::Real;
     const std::vector<System> systems = this->slabs();
     std::vector<Evaluation> expected;
     for (const System& system : systems)
@@ -111,7 +108,7 @@ TYPED_TEST(BatchSlabs, MatchTheSumInTwoDimensions)
 //! In any plane: all that is turned with it, from a left-handed or a skewed pair of its vectors, too.
 TYPED_TEST(BatchSlabs, DoNotDependOnTheirOrientation)
 {
-    using Real         = TypeParam;
+    using Real         = typename TypeParam::Real;
     const System plain = this->slabs()[4];
     System turned      = plain;
     const auto turn    = [](const Vector& r)
@@ -155,7 +152,7 @@ TYPED_TEST(BatchSlabs, DoNotDependOnTheirOrientation)
 
 TYPED_TEST(BatchSlabs, RefuseWhatIsNoPlane)
 {
-    using Real = TypeParam;
+    using Real = typename TypeParam::Real;
     Call<Real> call({ ofShape(c_cube, 5, 1), ofShape(c_cube, 6, 2) });
     for (int k = 0; k < 3; ++k)
     {
@@ -168,11 +165,6 @@ TYPED_TEST(BatchSlabs, RefuseWhatIsNoPlane)
     options.smearing     = 0.1;
     expectError(ErrorCode::Unsupported,
                 { "Gaussian", "periodic" },
-                [&] { Batch<Real> batch(options); });
-    options        = this->withAccuracy(1e-4);
-    options.device = Device::Gpu;
-    expectError(ErrorCode::Unsupported,
-                { "GPU", "device = cpu", "slab" },
                 [&] { Batch<Real> batch(options); });
 }
 

@@ -201,7 +201,6 @@ def test_an_index_that_does_not_ascend_is_refused():
     [
         (RuntimeError, {"device": "gpu", "device_id": 999}),
         (TypeError, {"device_id": 0.5}),
-        (RuntimeError, {"boundary": "slab", "device": "gpu"}),
         (RuntimeError, {"boundary": "slab", "smearing": 0.1}),
         (RuntimeError, {"boundary": "open", "smearing": 0.1}),
         (ValueError, {"channels": 0}),
