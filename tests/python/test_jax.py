@@ -19,9 +19,8 @@ from jax.test_util import check_grads  # noqa: E402
 from farfield.jax import Coulomb, CoulombBatch  # noqa: E402
 
 from . import ewald  # noqa: E402
+from .batch_systems import INDEX, SIZES, some_systems  # noqa: E402
 
-SIZES = [5, 1, 0, 7]
-BATCH = np.repeat(np.arange(4), SIZES)
 # along random directions, of which terms may cancel
 SLOPES = {"modes": ("fwd", "rev"), "eps": 2e-6, "atol": 1e-3, "rtol": 2e-5}
 
@@ -36,21 +35,12 @@ def double():
 
 @pytest.fixture
 def inputs():
-    """Positions, charges that do not add up to zero, one of them 0, and cells turned in space, one left-handed."""
-    random = np.random.default_rng(5)
-    cells = 0.6 * np.eye(3) + random.uniform(-0.1, 0.1, (4, 3, 3))
-    cells[3] = cells[3][[1, 0, 2]]
-    sites = np.stack(np.unravel_index(np.arange(8), (2, 2, 2)), 1) / 2
-    fractions = np.concatenate([sites[:n] + random.uniform(0, 0.3, (n, 3)) for n in SIZES])
-    x = np.einsum("na,nab->nb", fractions + random.integers(-2, 3, fractions.shape), cells[BATCH])
-    q = random.uniform(-1, 1, len(x))
-    q[3] = 0
-    return x, q, cells
+    return some_systems()
 
 
 def of_batch(accuracy=1e-10, **options):
     function = CoulombBatch(accuracy=accuracy, threads=1, device="cpu", **options)
-    return lambda *arrays: function(*arrays, batch=BATCH)
+    return lambda *arrays: function(*arrays, batch=INDEX)
 
 
 def of_one(exclusions=()):
@@ -340,7 +330,7 @@ def test_first_particles_of_systems_ascend_from_zero(inputs):
 
 def test_systems_have_to_be_known(inputs):
     with pytest.raises(TypeError, match="batch must be known"):
-        jax.jit(lambda batch: CoulombBatch()(*inputs, batch=batch))(BATCH)
+        jax.jit(lambda batch: CoulombBatch()(*inputs, batch=batch))(INDEX)
 
 
 def test_the_examples_of_the_documentation_run(capsys):

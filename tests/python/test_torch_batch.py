@@ -13,8 +13,9 @@ torch = pytest.importorskip("torch")
 import farfield  # noqa: E402
 from farfield.torch import CoulombBatch  # noqa: E402
 
-SIZES = [5, 1, 0, 7]
-BATCH = torch.repeat_interleave(torch.arange(4), torch.tensor(SIZES))
+from .batch_systems import INDEX, SIZES, some_systems  # noqa: E402
+
+BATCH = torch.tensor(INDEX)
 
 
 def coulomb(accuracy=1e-10, **options):
@@ -23,16 +24,7 @@ def coulomb(accuracy=1e-10, **options):
 
 @pytest.fixture
 def inputs():
-    """Positions, charges that do not add up to zero, one of them 0, and cells turned in space, one left-handed."""
-    random = np.random.default_rng(5)
-    cells = 0.6 * np.eye(3) + random.uniform(-0.1, 0.1, (4, 3, 3))
-    cells[3] = cells[3][[1, 0, 2]]
-    sites = np.stack(np.unravel_index(np.arange(8), (2, 2, 2)), 1) / 2
-    fractions = np.concatenate([sites[:n] + random.uniform(0, 0.3, (n, 3)) for n in SIZES])
-    x = np.einsum("na,nab->nb", fractions + random.integers(-2, 3, fractions.shape), cells[BATCH])
-    q = random.uniform(-1, 1, len(x))
-    q[3] = 0
-    return [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in (x, q, cells)]
+    return [torch.tensor(array, requires_grad=True) for array in some_systems()]
 
 
 def plain_ewald(x, q, cell, splitting=5.5, images=3, waves=9):
