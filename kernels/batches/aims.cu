@@ -40,6 +40,7 @@ __global__ void takeSystemsOf(SystemArrays systems)
         isLegal           = isLegal && isBox;
         if (isBox && !isSlab)
         {
+            in.fullness = 1;
             layOutCells(compactBox(given), s, &systems.boxes[s], &in);
         }
     }

@@ -13,14 +13,16 @@ namespace farfield
 {
 
 /*! \brief Cells by which particles are sorted, so that those of a tile are near each other.
- *  \param[out] cells  along each axis; in all no more than twice the tiles that are full, or 2 */
-__device__ __forceinline__ void findCells(const CompactBox& box, int n, int* cells)
+ *  \param[in] fullness  part of the third vector that has particles
+ *  \param[out] cells    along each axis; in all no more than twice the tiles that are full, or 2 */
+__device__ __forceinline__ void findCells(const CompactBox& box, double fullness, int n, int* cells)
 {
-    const double perLength = cbrt(n / (c_tile * box.volume));
+    const double perLength = cbrt(n / (c_tile * box.volume * fullness));
     const int most         = max(1, n / c_tile);
     for (int k = 0; k < 3; k++)
     {
-        cells[k] = static_cast<int>(fmin(fmax(box.heights[k] * perLength + 0.5, 1.0), 1.0 * most));
+        const double length = box.heights[k] * (k == 2 ? fullness : 1);
+        cells[k] = static_cast<int>(fmin(fmax(length * perLength + 0.5, 1.0), 1.0 * most));
     }
     // of flat boxes
     while (static_cast<double>(cells[0]) * cells[1] * cells[2] > 2.0 * most)
@@ -40,7 +42,7 @@ layOutCells(const CompactBox& box, int system, CompactBox* boxOfSystem, SystemIn
     {
         in->inverse[k] = box.inverse[k];
     }
-    findCells(box, in->n, in->cells);
+    findCells(box, in->fullness, in->n, in->cells);
     in->firstCell = firstCellOf(system, in->first);
 }
 

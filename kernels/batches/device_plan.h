@@ -38,6 +38,7 @@ struct BatchStatus
     int badInput;    //!< its offsets or its box are refused
     int badParticle; //!< one of its particles is refused
     int badError;
+    int tooHigh;      //!< is a slab that is
     int tooLong;      //!< its sums are
     int contact;      //!< particles are at one place
     int listed;       //!< systems in the list
@@ -66,14 +67,14 @@ struct SystemArrays
     BatchStatus* status;
 };
 
-//! Puts slabs into boxes. \param[in] accuracy  see BatchOptions
+//! Checks offsets and boxes, and lays out cells, but those of slabs.
+void takeSystems(const SystemArrays& systems, cudaStream_t stream);
+//! Puts slabs into boxes, and lays out their cells. \param[in] accuracy  see BatchOptions
 template<class Real>
 void boxSlabs(const SystemArrays& systems,
               const BatchParticles<Real>& particles,
               double accuracy,
               cudaStream_t stream);
-//! Checks offsets and boxes, and lays out cells.
-void takeSystems(const SystemArrays& systems, cudaStream_t stream);
 /*! \brief Fractional coordinates, findings and traits, and the order before sorting.
  *  \param[out] keys    cells of particles, [n]
  *  \param[in] refuses  whether the status names systems with what is not finite; a direction may be so */

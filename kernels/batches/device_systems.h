@@ -54,9 +54,11 @@ struct BlockPart
 struct SystemInBox
 {
     int first, n;
-    int cells[3];      //!< by which particles are sorted
+    //! By which particles are sorted. Those of a slab, and what follows, are zero until boxSlabs().
+    int cells[3];
     int firstCell;     //!< see firstCellOf()
     double inverse[9]; //!< fractional coordinates are x inverse
+    double fullness;   //!< part of the third vector that has particles
     double shift;      //!< of the third one: the middle of a slab is in the middle of its box
     double strain[9];  //!< rows, of a direction: B' = B strain
 };

@@ -41,7 +41,8 @@ __global__ void findPhasesOf(BatchSums<Real> sums, const BlockPart* blocks)
     }
     const double f = sums.particles.f[3 * (static_cast<size_t>(s.first) + i) + axis];
     Real c1, s1;
-    sineAndCosine(static_cast<Real>(f - rint(f)), &s1, &c1);
+    const double origin = originOfPhases(f, axis, sums.slabs != nullptr);
+    sineAndCosine(static_cast<Real>(f - origin), &s1, &c1);
     Real cosine = 1, sine = 0;
     Real* to = phasesOf(sums.phases, s, axis, 0) + i;
     for (int m = 0; m <= s.range[axis]; m++, to += 2 * static_cast<size_t>(s.n))

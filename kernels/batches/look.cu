@@ -23,12 +23,15 @@ __device__ __forceinline__ void multiply(const double* x, const double* matrix, 
 }
 
 //! The cell of fractional coordinates. Those that follow each other are neighbours.
-__device__ __forceinline__ int cellOf(const int* cells, const double* f)
+__device__ __forceinline__ int cellOf(const SystemInBox& s, const double* f)
 {
+    const int* const cells = s.cells;
     int at[3];
     for (int k = 0; k < 3; k++)
     {
-        at[k] = min(cells[k] - 1, static_cast<int>(f[k] * cells[k]));
+        // particles of a slab are about the middle
+        const double in = k == 2 && s.fullness < 1 ? (f[k] - 0.5) / s.fullness + 0.5 : f[k];
+        at[k]           = max(0, min(cells[k] - 1, static_cast<int>(in * cells[k])));
     }
     const int row = at[0] * cells[1] + (at[0] % 2 == 0 ? at[1] : cells[1] - 1 - at[1]);
     return row * cells[2] + (row % 2 == 0 ? at[2] : cells[2] - 1 - at[2]);
@@ -98,7 +101,7 @@ lookAtSystem(SystemArrays systems, BatchParticles<Real> particles, unsigned int*
             f[k] -= floor(f[k]);
             particles.f[3 * at + k] = f[k];
         }
-        keys[at] = static_cast<unsigned int>(s.firstCell + cellOf(s.cells, f));
+        keys[at] = static_cast<unsigned int>(s.firstCell + cellOf(s, f));
     }
     const double all  = blockSum(charged);
     double allSquared = 0;

@@ -80,10 +80,15 @@ __global__ void boxSlabsOf(SystemArrays systems, BatchParticles<Real> particles,
     if (threadIdx.x == 0)
     {
         const bool any        = lowest <= highest;
-        const SlabBox slab    = slabBox(given, any ? lowest : 0, any ? highest : 0, accuracy, 1);
+        const SlabBox slab    = slabBox(given, any ? lowest : 0, any ? highest : 0, accuracy);
         systems.slabs[system] = slab;
         in.shift              = 0.5 - slab.middle / slab.height;
+        in.fullness           = slab.fullness;
         layOutCells(compactBox(slab.rows), static_cast<int>(system), &systems.boxes[system], &in);
+        if (slab.isTooHigh)
+        {
+            atomicMin(&systems.status->tooHigh, static_cast<int>(system));
+        }
     }
 }
 
@@ -122,7 +127,7 @@ __global__ void addSlabsOf(BatchSums<Real> sums)
             }
         }
         const SlabMoments all   = sumOfBlock(own);
-        const SlabMoments moved = sumOfBlock(ownChange);
+        const SlabMoments moved = sums.tangents ? sumOfBlock(ownChange) : SlabMoments();
         energy += layers.of(all, all);
         derivative += 2 * layers.of(all, moved) - widens * layers.of(all, all);
         for (int i = static_cast<int>(threadIdx.x); i < s.n; i += static_cast<int>(blockDim.x))

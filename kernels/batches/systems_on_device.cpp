@@ -37,7 +37,7 @@ BatchStatus freshStatus()
 {
     BatchStatus status = {};
     status.badInput = status.badParticle = status.badError = c_noSystem;
-    status.tooLong = status.contact = c_noSystem;
+    status.tooHigh = status.tooLong = status.contact = c_noSystem;
     return status;
 }
 
@@ -149,6 +149,14 @@ void SystemsOnDevice<Real>::refuseParticles(cudaStream_t stream) const
             throw inSystem(s, tooFarMessage(found.tooFar));
         }
     }
+}
+
+template<class Real>
+void SystemsOnDevice<Real>::refuseHeight(cudaStream_t stream) const
+{
+    const int system   = read_.data()->tooHigh;
+    const SlabBox slab = onHost(slabs_.data() + system, 1, stream)[0];
+    throw inSystem(system, tooHighMessage(slab.thickness));
 }
 
 template<class Real>

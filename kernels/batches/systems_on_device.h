@@ -50,6 +50,10 @@ public:
         {
             refuseParticles(stream);
         }
+        if (status.tooHigh != c_noSystem)
+        {
+            refuseHeight(stream);
+        }
         if (status.badError != c_noSystem)
         {
             refuseErrors(stream);
@@ -92,6 +96,7 @@ private:
     //! \throws Error  InvalidArgument: offsets or boxes make no sense
     void refuseInput(cudaStream_t stream) const;
     void refuseParticles(cudaStream_t stream) const;
+    void refuseHeight(cudaStream_t stream) const;
     void refuseErrors(cudaStream_t stream) const;
     void refuseContacts(const char* touches, bool potentials, cudaStream_t stream) const;
     //! Coordinates, sums of charges, and the order of particles.

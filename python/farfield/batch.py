@@ -189,7 +189,7 @@ class Batch(processes.CoreOwner):
         aims = None if errors is None else arguments.reals("errors", errors, (len(rows),))
         moves = None if dx is None else arguments.reals("dx", dx, at.shape, dtype=self.dtype)
         changes = None if dcharges is None else self._charges("dcharges", dcharges, len(at))
-        strains = None if dboxes is None else self._boxes("dboxes", dboxes, len(rows))
+        strains = None if dboxes is None else self.rows_of("dboxes", dboxes, len(rows))
         forces, values = np.empty_like(at), np.empty_like(q)
         tensors = np.empty_like(rows) if virials else None
         self.run("evaluate_tangent", *systems, moves, changes, strains, aims, forces, values, tensors)
@@ -244,7 +244,7 @@ class Batch(processes.CoreOwner):
         """The systems as the library takes them."""
         x = arguments.reals("x", x, ("n", 3), dtype=self.dtype)
         q = self._charges("charges", charges, len(x))
-        rows = None if boxes is None else self._boxes("boxes", boxes, "systems")
+        rows = None if boxes is None else self.rows_of("boxes", boxes, "systems")
         starts = offsets_of(len(x), offsets, index, None if rows is None else len(rows))
         systems = len(starts) - 1
         if rows is None:
@@ -254,7 +254,7 @@ class Batch(processes.CoreOwner):
         check_boxes(rows, systems)
         return x, q, starts, rows
 
-    def _boxes(self, name, boxes, systems):
+    def rows_of(self, name, boxes, systems):
         """Box vectors as rows, [systems, 3, 3]; of slabs the third ones are zero."""
         vectors = 2 if self._options[0]["boundary"] == "slab" else 3
         array = arguments.reals(name, boxes, (systems, vectors), (systems, vectors, 3))

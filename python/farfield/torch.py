@@ -262,7 +262,7 @@ class _SystemsOnGpu(_Systems):
         given = (
             None if dx is None else dx.contiguous(),
             None if dq is None else dq.reshape(q.shape).contiguous(),
-            None if dboxes is None else _on_host(dboxes),
+            None if dboxes is None else self.batch.rows_of("dboxes", _on_host(dboxes), len(boxes)),
         )
         forces, values = torch.empty_like(x), torch.empty_like(q)
         tensors = np.empty_like(boxes) if virials else None
@@ -275,7 +275,7 @@ class _SystemsOnGpu(_Systems):
         shape = len(x), self.batch.channels
         arguments.check_shape("charges", charges, shape, *[shape[:1]][: shape[1] == 1], what="a tensor")
         systems = len(self.offsets) - 1
-        boxes = np.zeros((systems, 3, 3)) if cells is None else np.ascontiguousarray(_on_host(cells))
+        boxes = np.zeros((systems, 3, 3)) if cells is None else self.batch.rows_of("cells", _on_host(cells), "systems")
         check_boxes(boxes, systems)
         return x, charges.detach().reshape(shape).contiguous(), self.offsets, boxes
 

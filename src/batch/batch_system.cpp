@@ -8,6 +8,7 @@
 #include "farfield/farfield.h"
 
 #include "base/text.h"
+#include "batch/slab_box.h"
 
 namespace farfield
 {
@@ -15,6 +16,14 @@ namespace farfield
 std::string tooFarMessage(int particle)
 {
     return "has its particle " + text(particle) + " too far away: more than a billion box vectors.";
+}
+
+std::string tooHighMessage(double thickness)
+{
+    return "is a slab whose particles are spread over " + text(thickness) + " nm, more than "
+           + text(c_highestSlab)
+           + " times its longer vector: leave out what is far from the others, or use a Solver "
+             "for it.";
 }
 
 Mat3 tensorOf(const double components[6])

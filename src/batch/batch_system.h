@@ -42,6 +42,9 @@ void refuseContact(const BatchSystem<Real>& system,
 //! The text that follows "System n " where a particle is more than a billion box vectors away.
 std::string tooFarMessage(int particle);
 
+//! The same where a slab is too high, nm.
+std::string tooHighMessage(double thickness);
+
 //! A symmetric tensor from its components xx yy zz xy xz yz.
 Mat3 tensorOf(const double components[6]);
 

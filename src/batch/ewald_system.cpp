@@ -12,7 +12,7 @@ namespace farfield
 {
 
 template<class Real>
-void EwaldSystem<Real>::lookAtSlab(double detour)
+void EwaldSystem<Real>::lookAtSlab()
 {
     double normal[3], lowest = 0, highest = 0;
     findNormal(system_.box, normal);
@@ -26,11 +26,15 @@ void EwaldSystem<Real>::lookAtSlab(double detour)
         lowest              = i == 0 ? z : std::min(lowest, z);
         highest             = i == 0 ? z : std::max(highest, z);
     }
-    slab_ = slabBox(system_.box, lowest, highest, options_.accuracy, detour);
+    slab_ = slabBox(system_.box, lowest, highest, options_.accuracy);
+    if (slab_.isTooHigh)
+    {
+        throw Error(ErrorCode::InvalidArgument, tooHighMessage(slab_.thickness));
+    }
 }
 
 template<class Real>
-void EwaldSystem<Real>::look(const BatchSystem<Real>& system, double detour)
+void EwaldSystem<Real>::look(const BatchSystem<Real>& system)
 {
     system_            = system;
     const int channels = options_.channels;
@@ -57,7 +61,7 @@ void EwaldSystem<Real>::look(const BatchSystem<Real>& system, double detour)
         using Rows = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>;
         if (isSlab())
         {
-            lookAtSlab(detour);
+            lookAtSlab();
         }
         box_ = ReducedBox(Mat3(Rows(isSlab() ? slab_.rows : system.box)));
         // the middle of a slab is in the middle of its box
@@ -166,7 +170,7 @@ template<class Real>
 void EwaldSystem<Real>::addWaves(const EwaldPlan& plan, SystemResult<Real>* result)
 {
     const int channels = options_.channels;
-    waves_.build(box_, plan, options_.coulombConstant, f_.data(), system_.n);
+    waves_.build(box_, plan, options_.coulombConstant, f_.data(), system_.n, isSlab());
     WaveTotals totals;
     const Mat3 toForces = -2 * M_PI * box_.inverse;
     for (int c = 0; c < channels; c++)
@@ -195,7 +199,7 @@ template<class Real>
 void EwaldSystem<Real>::addWaveTangents(const EwaldPlan& plan, SystemResult<Real>* result)
 {
     const int channels = options_.channels;
-    waves_.build(box_, plan, options_.coulombConstant, f_.data(), system_.n);
+    waves_.build(box_, plan, options_.coulombConstant, f_.data(), system_.n, isSlab());
     const Mat3 toGradient = 2 * M_PI * box_.inverse;
     double virial[6]      = {};
     for (int c = 0; c < channels; c++)
@@ -421,7 +425,7 @@ double EwaldSystem<Real>::evaluate(const BatchSystem<Real>& system,
                                    const Sharpness& sharpness,
                                    SystemResult<Real>* result)
 {
-    look(system, sharpness.detour);
+    look(system);
     isTangent_ = false;
     sources_   = system.q;
     columns_   = options_.channels;
@@ -506,7 +510,7 @@ void EwaldSystem<Real>::evaluateTangent(const BatchSystem<Real>& system,
                                         double error,
                                         SystemResult<Real>* result)
 {
-    look(system, 1);
+    look(system);
     head(direction);
     if (charged_ == 0)
     {

@@ -91,10 +91,9 @@ private:
     {
         return fractions_[3 * static_cast<size_t>(i) + 2] * slab_.height;
     }
-    //! \param[in] detour  of the vacuum of a slab, see Sharpness
-    void look(const BatchSystem<Real>& system, double detour);
-    //! Puts a slab into a box.
-    void lookAtSlab(double detour);
+    void look(const BatchSystem<Real>& system);
+    //! Puts a slab into a box. \throws Error  InvalidArgument: it is too high
+    void lookAtSlab();
     EwaldPlan plan(double error, double detour) const
     {
         return planFor(options_, traits(), error, detour, c_pairCostOfCpus * fullness());
@@ -111,8 +110,6 @@ private:
     BatchSystem<Real> system_{};
     ReducedBox box_{ Mat3::Identity() };
     SlabBox slab_{};
-    std::vector<double> along_,
-            dAlong_;                 //!< the normal of a slab: positions and their changes, nm, [n]
     std::vector<double> f_;          //!< fractional coordinates, 0 to 1, [n][3]
     std::vector<double> net_;        //!< [channels] charge, e
     std::vector<double> squared_;    //!< [channels] sums of squared charges, e^2

@@ -7,7 +7,7 @@
 #ifndef FARFIELD_BATCH_LEGAL_BOX_H
 #define FARFIELD_BATCH_LEGAL_BOX_H
 
-#include "batch/compact_box.h"
+#include "batch/slab_box.h"
 #include "evaluation/box_limits.h"
 
 namespace farfield
@@ -42,14 +42,11 @@ FARFIELD_HD bool isLegalBox(const double* box)
 //! Whether two vectors are of legal lengths and span a plane. \param[in] plane  rows, nm, [2][3]
 FARFIELD_HD bool isLegalPlane(const double* plane)
 {
-    const double* const a  = plane;
-    const double* const b  = plane + 3;
-    const double lengths[] = { std::sqrt(dotFromLeft(a, a)), std::sqrt(dotFromLeft(b, b)) };
-    const double across[]  = { a[1] * b[2] - a[2] * b[1],
-                               a[2] * b[0] - a[0] * b[2],
-                               a[0] * b[1] - a[1] * b[0] };
+    const double lengths[] = { std::sqrt(dotFromLeft(plane, plane)),
+                               std::sqrt(dotFromLeft(plane + 3, plane + 3)) };
+    double normal[3];
     return isLegalLength(lengths[0]) && isLegalLength(lengths[1])
-           && std::sqrt(dotFromLeft(across, across)) > c_leastVolume * lengths[0] * lengths[1];
+           && findNormal(plane, normal) > c_leastVolume * lengths[0] * lengths[1];
 }
 
 } // namespace farfield

@@ -30,39 +30,46 @@ struct SlabBox
     double normal[3]; //!< of length 1
     double height;    //!< nm
     double middle;    //!< of the particles along the normal, nm
+    double thickness; //!< of the particles along the normal, nm
     double fullness;  //!< part of the volume that is about the particles
+    bool isTooHigh;   //!< see c_highestSlab
 };
 
-//! The normal of two vectors. \param[in] plane  rows, nm, [2][3] \param[out] normal  of length 1
-FARFIELD_HD void findNormal(const double* plane, double* normal)
+//! Layers of more times the longer vector are refused: waves are many, and potentials lose digits.
+constexpr double c_highestSlab = 100;
+
+/*! \brief The normal of two vectors.
+ *  \param[in] plane    rows, nm, [2][3]
+ *  \param[out] normal  of length 1
+ *  \returns the area that they span, nm^2 */
+FARFIELD_HD double findNormal(const double* plane, double* normal)
 {
     for (int k = 0; k < 3; k++)
     {
         const int next = (k + 1) % 3, last = (k + 2) % 3;
         normal[k] = plane[next] * plane[3 + last] - plane[last] * plane[3 + next];
     }
-    const double length = std::sqrt(dotOf(normal, normal));
+    const double area = std::sqrt(dotOf(normal, normal));
     for (int k = 0; k < 3; k++)
     {
-        normal[k] /= length;
+        normal[k] /= area;
     }
+    return area;
 }
 
 /*! \brief A box with so much vacuum that layers do not feel each other.
  *  \param[in] plane           rows, nm, [2][3], which span an area
  *  \param[in] lowest,highest  of the particles along the normal, nm
- *  \param[in] accuracy        wanted
- *  \param[in] detour          factor of the vacuum */
-FARFIELD_HD SlabBox
-slabBox(const double* plane, double lowest, double highest, double accuracy, double detour)
+ *  \param[in] accuracy        wanted */
+FARFIELD_HD SlabBox slabBox(const double* plane, double lowest, double highest, double accuracy)
 {
-    // what fields are left, relative to those of neighbours: all charges of a layer may act alike
+    // forces have 5e-4 of the error from other layers then; the virial of a single charge needs it
     constexpr double c_margin = 9;
     // of the longer vector: no layer counts as thinner
     constexpr double c_thinnest = 0.1;
 
     SlabBox box;
-    findNormal(plane, box.normal);
+    const double area = findNormal(plane, box.normal);
     double a[3], b[3];
     for (int k = 0; k < 3; k++)
     {
@@ -72,15 +79,15 @@ slabBox(const double* plane, double lowest, double highest, double accuracy, dou
     while (shorten(a, b) || shorten(b, a))
     {
     }
-    const double shorter   = std::sqrt(std::min(dotOf(a, a), dotOf(b, b)));
-    const double longer    = std::sqrt(std::max(dotOf(a, a), dotOf(b, b)));
-    const double along     = dotOf(a, b) / shorter;
-    const double apart     = std::sqrt(longer * longer - along * along);
-    const double vacuum    = detour * apart * (c_margin - std::log(accuracy)) / (2 * M_PI);
-    const double thickness = highest - lowest;
-    box.height             = thickness + vacuum;
-    box.middle             = 0.5 * (lowest + highest);
-    box.fullness           = std::max(thickness, c_thinnest * longer) / box.height;
+    const double shorter = std::sqrt(std::min(dotOf(a, a), dotOf(b, b)));
+    const double longer  = std::sqrt(std::max(dotOf(a, a), dotOf(b, b)));
+    const double vacuum  = area / shorter * (c_margin - std::log(accuracy)) / (2 * M_PI);
+    box.thickness        = highest - lowest;
+    box.height           = box.thickness + vacuum;
+    box.middle           = 0.5 * (lowest + highest);
+    box.fullness         = std::max(box.thickness, c_thinnest * longer) / box.height;
+    // written so that NaN is too high
+    box.isTooHigh = !(box.thickness <= c_highestSlab * longer);
     for (int k = 0; k < 3; k++)
     {
         box.rows[6 + k] = box.height * box.normal[k];

@@ -25,7 +25,8 @@ void WaveSums<Real>::build(const ReducedBox& box,
                            const EwaldPlan& plan,
                            double coulombConstant,
                            const double* f,
-                           int n)
+                           int n,
+                           bool isSlab)
 {
     waves_     = 2 * M_PI * box.inverse.transpose();
     plan_      = plan;
@@ -44,7 +45,7 @@ void WaveSums<Real>::build(const ReducedBox& box,
         for (int i = 0; i < n; i++)
         {
             const double at = f[3 * static_cast<size_t>(i) + axis];
-            coordinates_[i] = static_cast<Real>(at - std::rint(at));
+            coordinates_[i] = static_cast<Real>(at - originOfPhases(at, axis, isSlab));
         }
         phases_[axis].resize((range + 1) * 2 * static_cast<size_t>(n_));
         batchKernels<Real>().phases(coordinates_.data(), n_, range, phases_[axis].data());

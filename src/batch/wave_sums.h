@@ -48,13 +48,15 @@ class WaveSums
 {
 public:
     /*! \brief Takes the places of particles.
-     *  \param[in] f  fractional coordinates, [n][3]
+     *  \param[in] f       fractional coordinates, [n][3]
+     *  \param[in] isSlab  see originOfPhases()
      *  \throws Error  InvalidArgument: too many waves */
     void build(const ReducedBox& box,
                const EwaldPlan& plan,
                double coulombConstant,
                const double* f,
-               int n);
+               int n,
+               bool isSlab);
     /*! \brief Adds what one set of charges has.
      *  \param[in] q  e, [n], \p step apart
      *  \param[out] totals  added to; the virial stays as it is unless \p virial */

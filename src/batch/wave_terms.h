@@ -7,6 +7,8 @@
 #ifndef FARFIELD_BATCH_WAVE_TERMS_H
 #define FARFIELD_BATCH_WAVE_TERMS_H
 
+#include <cmath>
+
 #include "base/host_device.h"
 
 namespace farfield
@@ -35,6 +37,14 @@ enum WaveProduct
     SSS,
     WaveProducts
 };
+
+/*! \brief What is taken off a fractional coordinate before its phase is computed.
+ *
+ *  Small coordinates have small rounding. Those of a slab along its normal are near 1/2. */
+FARFIELD_HD double originOfPhases(double f, int axis, bool isSlab)
+{
+    return isSlab && axis == 2 ? 0.5 : std::rint(f);
+}
 
 //! Structure factors of tangents: of q, q', and q times the three components of v.
 constexpr int c_tangentSets = 5;

@@ -166,7 +166,7 @@ struct BatchSetup
  *
  *  A slab is a layer in a periodic box, with vacuum that follows from the accuracy, and a correction for
  *  the layers beside it: V. Ballenegger, A. Arnold and J. J. Cerda, J. Chem. Phys. 131, 094107 (2009),
- *  doi:10.1063/1.3216473. On the CPU what is left of these layers is a part of the measured error.
+ *  doi:10.1063/1.3216473. One that is more than a hundred times as high as its longer vector is refused.
  *
  *  The results of a system are bitwise the same whatever other systems are in the batch, and for any
  *  number of threads, as long as BatchSetup::tightening and the device are the same.

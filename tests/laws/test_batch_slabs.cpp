@@ -150,6 +150,28 @@ TYPED_TEST(BatchSlabs, DoNotDependOnTheirOrientation)
     EXPECT_LE(largestDifference(there.virial, virial), 1e-3 * std::abs(here.energy));
 }
 
+//! Places are near the middle of a high box, where single precision is coarse.
+TYPED_TEST(BatchSlabs, KeepTheAccuracyInLongPlanes)
+{
+    using Real            = typename TypeParam::Real;
+    const double accuracy = sizeof(Real) == 4 ? 2e-6 : 1e-9;
+    const Matrix shape    = { { { 1, 0, 0 }, { 0, 30, 0 }, { 0, 0, 0.4 } } };
+    Batch<Real> batch(this->withAccuracy(accuracy));
+    Call<Real>({ ofShape(shape, 500, 28) }).by(batch);
+    EXPECT_LE(batch.setup().measuredError, accuracy);
+    EXPECT_EQ(batch.setup().tightening, 1);
+}
+
+TYPED_TEST(BatchSlabs, RefuseWhatIsTooHigh)
+{
+    using Real = typename TypeParam::Real;
+    Call<Real> call({ ofShape(c_cube, 5, 1), ofShape(c_cube, 6, 2) });
+    call.x[3 * 7 + 2] = 1000;
+    expectError(ErrorCode::InvalidArgument,
+                { "System 1", "100 times", "Solver" },
+                [&] { call.by(this->withAccuracy(1e-4)); });
+}
+
 TYPED_TEST(BatchSlabs, RefuseWhatIsNoPlane)
 {
     using Real = typename TypeParam::Real;

@@ -60,6 +60,7 @@ ALLOWED = {
     " ... follows from the tensors, leave it out.": PROGRAMS,
     " ... follows from the arrays, leave it out.": PROGRAMS,
     "ptr must begin with 0, and ascend.": PROGRAMS,
+    "is a slab whose particles are spread over": PROGRAMS,
     "... must be an array of real numbers, but is of": PROGRAMS,
     "... , but is ... of the shape ... .": PROGRAMS,
     "... , and cannot be made of this": PROGRAMS,
