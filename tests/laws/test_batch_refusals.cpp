@@ -136,7 +136,13 @@ TEST(BatchOptions, AreCheckedByName)
         expectError(code, { word }, [&] { const Batch<float> batch(options); });
     };
     refuse(ErrorCode::InvalidArgument, "deviceId", [](auto& o) { o.deviceId = -2; });
-    refuse(ErrorCode::Unsupported, "slab", [](auto& o) { o.boundary = Boundary::Slab; });
+    refuse(ErrorCode::Unsupported,
+           "periodic",
+           [](auto& o)
+           {
+               o.boundary = Boundary::Slab;
+               o.smearing = 0.1;
+           });
     refuse(ErrorCode::InvalidArgument, "accuracy", [](auto& o) { o.accuracy = 1e-7; });
     refuse(ErrorCode::InvalidArgument, "channels", [](auto& o) { o.channels = 0; });
     refuse(ErrorCode::InvalidArgument, "smearing", [](auto& o) { o.smearing = -1; });
