@@ -1,7 +1,9 @@
 # farfield: a fast multipole method for molecular dynamics.
 #
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Cells of any orientation as the lower triangular boxes that the library takes."""
+"""Cells of any orientation, and the lower triangular boxes that the library takes."""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,3 +31,23 @@ def lower_triangular(vectors: NDArray) -> tuple[NDArray, NDArray]:
     q, r = np.linalg.qr(cell.T)
     signs = np.sign(np.diag(r))
     return (r * signs[:, None]).T, (q * signs).T
+
+
+def boundary_of(cells: Any) -> str:
+    """The boundary of cells, [..., 3, 3], of slabs with two vectors, [..., 2, 3], or of None, which have no images."""
+    return "open" if cells is None else "periodic" if cells.shape[-2] == 3 else "slab"
+
+
+def gradient_by_cell(cell: NDArray, turned: NDArray, virial: NDArray, x: NDArray, by_positions: NDArray) -> NDArray:
+    """The gradient of an energy by a cell, kJ/mol/nm, as the cell.
+
+    Of the derivative by a strain of positions and cell, 2 virial, it is the cell's own part.
+
+    Args:
+        cell: vectors as rows, nm, [3, 3], or [2, 3].
+        turned: as lower_triangular() gives it for the cell.
+        virial: in the lower triangular box, kJ/mol, [3, 3].
+        x: positions, nm, [n, 3].
+        by_positions: the gradient by them, kJ/mol/nm, [n, 3].
+    """
+    return np.linalg.pinv(cell.T) @ (turned.T @ (2 * virial) @ turned - x.T @ by_positions)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from . import arguments
 from .batch import Batch, check_boxes, offsets_of
-from .cells import lower_triangular
+from .cells import boundary_of, gradient_by_cell, lower_triangular
 from .solver import Solver
 
 _FIRST_ONLY = "farfield.jax.Coulomb has first derivatives only. CoulombBatch has second ones."
@@ -62,7 +62,7 @@ class Coulomb:
         """
         x, q = _particles(positions, charges)
         box = None if cell is None else _cell_array("cell", cell, x, (3, 3), (2, 3))
-        key = x.dtype, "open" if box is None else "periodic" if len(box) == 3 else "slab"
+        key = x.dtype, boundary_of(box)
         if key not in self._systems:
             self._systems[key] = _System(Solver(dtype=key[0], boundary=key[1], **self._options), self._exclusions)
         return _energy(self._systems[key], x, q, box)
@@ -122,7 +122,7 @@ class CoulombBatch:
             raise ValueError("ptr must begin with 0, and ascend.")
         if boxes is not None:
             check_boxes(boxes, len(starts) - 1)
-        key = x.dtype, "open" if boxes is None else "periodic" if boxes.shape[1] == 3 else "slab"
+        key = x.dtype, boundary_of(boxes)
         if key not in self._batches:
             self._batches[key] = _Calls(Batch(dtype=key[0], boundary=key[1], **self._options))
         return _energies(_Systems(self._batches[key], starts), x, q, boxes)
@@ -261,9 +261,7 @@ class _System:
         by_positions = -result.forces @ turned
         by_cell = None
         if wanted[2]:
-            # Of the energy under a strain of positions and cell, 2 virial, the cell's own part
-            strain = turned.T @ (2 * result.virial) @ turned
-            by_cell = np.linalg.pinv(cell.astype(float).T) @ (strain - x.astype(float).T @ by_positions)
+            by_cell = gradient_by_cell(cell.astype(float), turned, result.virial, x.astype(float), by_positions)
         return result.energy, _where(wanted, (by_positions, result.potentials, by_cell))
 
 

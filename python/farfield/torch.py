@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from . import arguments
 from .batch import Batch, BatchResult, BatchTangent, check_boxes, offsets_of
-from .cells import lower_triangular
+from .cells import boundary_of, gradient_by_cell, lower_triangular
 from .solver import Solver
 
 _DTYPES = {torch.float32: np.float32, torch.float64: np.float64}
@@ -67,7 +67,7 @@ class Coulomb(torch.nn.Module):
         return _Energy.apply(positions, charges, cell, self._solver(dtype, cell), self._exclusions)
 
     def _solver(self, dtype, cell):
-        key = dtype, "open" if cell is None else "periodic" if len(cell) == 3 else "slab"
+        key = dtype, boundary_of(cell)
         if key not in self._solvers:
             self._solvers[key] = Solver(dtype=dtype, boundary=key[1], **self._options)
         return self._solvers[key]
@@ -131,8 +131,7 @@ class CoulombBatch(torch.nn.Module):
         if index is None and offsets is None:
             offsets = [0, n]
         starts = offsets_of(n, offsets, index, None if cells is None else len(cells))
-        boundary = "open" if cells is None else "periodic" if cells.shape[1] == 3 else "slab"
-        own = self._batch(dtype, boundary, positions.device)
+        own = self._batch(dtype, boundary_of(cells), positions.device)
         systems = (_SystemsOnGpu if positions.is_cuda else _Systems)(own, starts, positions.device)
         boxes = None if cells is None else cells.double()
         return _Energies.apply(positions, charges.to(positions.dtype), boxes, systems)
@@ -191,10 +190,8 @@ class _Energy(torch.autograd.Function):
         forces = torch.as_tensor(result.forces).to(turn) @ turn
         gradients = [-forces, result.potentials, None]
         if needs_cell:
-            # Of the energy under a strain of positions and cell, 2 virial, the cell's own part
-            strain = turned.T @ (2 * result.virial) @ turned
-            own = strain + _on_host(x).T @ _on_host(forces)
-            gradients[2] = np.linalg.pinv(_on_host(cell).T) @ own
+            arrays = (_on_host(tensor) for tensor in (x, -forces))
+            gradients[2] = gradient_by_cell(_on_host(cell), turned, result.virial, *arrays)
         inputs = positions, charges, cell
         ctx.save_for_backward(*inputs)
         ctx.gradients = [
