@@ -52,19 +52,18 @@ void BatchRound<Real>::refuseLength(const SystemsOnDevice<Real>& systems,
     using Rows     = Eigen::Matrix<double, 3, 3, Eigen::RowMajor>;
     const auto own = systems.fetch(system, stream);
     const ReducedBox box(Eigen::Map<const Rows>(own.box.data()));
-    withSystemNamed(system,
-                    [&]
-                    {
-                        for (const double detour : { 1.0, c_detour })
-                        {
-                            const double cost =
-                                    c_pairCostOfGpus<Real> * own.traits.volume / box.volume;
-                            const EwaldPlan plan =
-                                    planFor(options_, own.traits, own.error, detour, cost);
-                            checkImages(box, plan.cutoff, own.n);
-                            WaveColumns().find(2 * M_PI * box.inverse.transpose(), plan.waveCutoff);
-                        }
-                    });
+    withSystemNamed(
+            system,
+            [&]
+            {
+                for (const double detour : { 1.0, c_detour })
+                {
+                    const EwaldPlan plan = planFor(
+                            options_, own.traits, own.error, detour, c_pairCostOfGpus<Real>);
+                    checkImages(box, plan.cutoff, own.n);
+                    WaveColumns().find(2 * M_PI * box.inverse.transpose(), plan.waveCutoff);
+                }
+            });
     // the host may round the other way
     throw inSystem(system,
                    "needs too many images or waves: its box is too flat or too long. Check its box "

@@ -245,7 +245,7 @@ __global__ void addTotalsOf(BatchSums<Real> sums)
         all[TotalEnergy] -= s.self * sums.particles.squared[at] + s.background * net * net;
         addUnit(0.5 * ofVirial, all + TotalVirial);
     }
-    if (sums.slabs != nullptr && s.hasImages)
+    if (sums.slabs != nullptr)
     {
         const SystemTotals& ofSlab = sums.ofSlabs[blockIdx.x];
         all[TotalEnergy] += ofSlab.energy;

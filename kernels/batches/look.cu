@@ -37,14 +37,6 @@ __device__ __forceinline__ int cellOf(const SystemInBox& s, const double* f)
     return row * cells[2] + (row % 2 == 0 ? at[2] : cells[2] - 1 - at[2]);
 }
 
-//! That of a box, but for the vacuum of a slab; 0 without images.
-__device__ __forceinline__ double volumeOf(const SystemArrays& systems, unsigned int s)
-{
-    return systems.hasImages ? systems.boxes[s].volume
-                                       * (systems.slabs != nullptr ? systems.slabs[s].fullness : 1)
-                             : 0;
-}
-
 //! A block a system.
 template<class Real>
 __global__ void
@@ -127,9 +119,10 @@ lookAtSystem(SystemArrays systems, BatchParticles<Real> particles, unsigned int*
     }
     if (threadIdx.x == 0)
     {
-        const int ofCharges           = static_cast<int>(all);
-        systems.findings[blockIdx.x]  = { least[0], least[1], least[2] };
-        systems.traits[blockIdx.x]    = { ofCharges, allSquared, volumeOf(systems, blockIdx.x) };
+        const int ofCharges          = static_cast<int>(all);
+        systems.findings[blockIdx.x] = { least[0], least[1], least[2] };
+        const double volume        = hasImages ? systems.boxes[blockIdx.x].volume * s.fullness : 0;
+        systems.traits[blockIdx.x] = { ofCharges, allSquared, volume, s.fullness };
         systems.isCharged[blockIdx.x] = ofCharges > 0 ? 1 : 0;
         if (ofCharges == 0 && s.n > 0)
         {

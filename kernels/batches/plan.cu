@@ -228,13 +228,12 @@ planListedOf(SystemArrays systems, BatchOptions options, const int* list, System
     bool isTooLong = false;
     if (s.hasImages)
     {
-        const double fullness = systems.slabs != nullptr ? systems.slabs[s.system].fullness : 1;
-        const EwaldPlan plan  = planFor(options,
+        const EwaldPlan plan = planFor(options,
                                        systems.traits[s.system],
                                        systems.errors[s.system],
                                        s.isDetour != 0 ? c_detour : 1,
-                                       c_pairCostOfGpus<Real> * fullness);
-        isTooLong = planPeriodic<Real>(systems.boxes[s.system], options, plan, lane, &s);
+                                       c_pairCostOfGpus<Real>);
+        isTooLong            = planPeriodic<Real>(systems.boxes[s.system], options, plan, lane, &s);
     }
     if (!isTooLong)
     {

@@ -96,11 +96,13 @@ private:
     void lookAtSlab();
     EwaldPlan plan(double error, double detour) const
     {
-        return planFor(options_, traits(), error, detour, c_pairCostOfCpus * fullness());
+        return planFor(options_, traits(), error, detour, c_pairCostOfCpus);
     }
-    SystemTraits traits() const { return { charged_, squaredCharges_, box_.volume * fullness() }; }
-    //! Part of the box that is not the vacuum of a slab.
-    double fullness() const { return isSlab() ? slab_.fullness : 1; }
+    SystemTraits traits() const
+    {
+        const double fullness = isSlab() ? slab_.fullness : 1;
+        return { charged_, squaredCharges_, box_.volume * fullness, fullness };
+    }
     //! Where two particles at one place have a distance of at most \p rounding, nm.
     void refuseContactOf(int target, double rounding, bool potentials) const;
     bool hasImages() const { return options_.boundary != Boundary::Open; }

@@ -42,7 +42,8 @@ struct SystemTraits
 {
     int charged           = 0; //!< particles with a charge
     double squaredCharges = 0; //!< of all channels, e^2
-    double volume         = 0; //!< nm^3
+    double volume         = 0; //!< that particles are in, nm^3
+    double fullness       = 1; //!< of the box: this volume is a part of its own, see SlabBox
 };
 
 //! How accurate sums are.
@@ -119,7 +120,8 @@ FARFIELD_HD EwaldPlan planFor(const BatchOptions& options,
     };
     if (options.smearing == 0)
     {
-        return fastestPlan(model, detour, pairCost);
+        // waves fill the vacuum, too
+        return fastestPlan(model, detour, pairCost * traits.fullness);
     }
     EwaldPlan plan  = planOfWaves(model, 1 / (std::sqrt(2.0) * options.smearing));
     plan.waveCutoff = options.waveCutoff > 0 ? options.waveCutoff : plan.waveCutoff * detour;
