@@ -2,7 +2,7 @@
 """Batches of small systems, beside a solver for each system.
 
     build/python-package/bin/python3 -m tests.bench.batch_speed --json batch_speed.json
-    build/python-package/bin/python3 -m tests.bench.batch_speed --device gpu --total 131072 --json batch_gpu.json
+    build/python-package/bin/python3 -m tests.bench.batch_speed --device gpu --total 131072 --json batch_speed_gpu.json
 
 Charges of water at 100 atoms/nm^3 in skewed boxes that all differ. Times are those of the fastest of several calls,
 which take turns: on the CPU those of the processor, with one thread; on a GPU those of a clock, with all threads. A
@@ -18,6 +18,7 @@ import time
 import numpy as np
 
 import farfield
+from farfield.gromacs import machine
 from tests.bench import results
 
 
@@ -118,7 +119,8 @@ def run(measure, dtypes, total, description, line):
             cases.append(measure(atoms, given.accuracy, dtype, given.total, given.repeats, given.device))
             print(line(cases[-1]), flush=True)
     if given.json:
-        results.write(given.json, {**results.conditions(), "cases": cases})
+        gpus = {"gpus": machine.gpus()} if given.device == "gpu" else {}
+        results.write(given.json, {**results.conditions(), **gpus, "cases": cases})
 
 
 def line(case):

@@ -128,13 +128,21 @@ def of_points(content, name):
 
 
 def of_batches(content, name):
+    """On a GPU with a column for tensors that lie there."""
+    columns = {
+        "batch": "`Batch`",
+        "tensors": "`CoulombBatch`",
+        "first": "`Solver`, new box",
+        "next": "`Solver`, same box",
+    }
+    rates = {kind: f"{kind}_atoms_per_second" for kind in columns}
+    kinds = [kind for kind in columns if rates[kind] in content["cases"][0]]
     rows = []
     for case in content["cases"]:
-        own, first, later = (case[f"{kind}_atoms_per_second"] for kind in ("batch", "first", "next"))
-        rates = (f"{1e-3 * rate:.3g}" if rate < 1e6 else f"{1e-3 * rate:.0f}" for rate in (own, first, later))
-        rows.append([case["dtype"], case["atoms"], *rates, short(own / first)])
-    titles = ["", "atoms a system", "`Batch`", "`Solver`, new box", "`Solver`, same box", "`Batch` / new box"]
-    return cases.markdown(titles, rows)
+        values = [case[rates[kind]] for kind in kinds]
+        texts = (f"{1e-3 * value:.3g}" if value < 1e6 else f"{1e-3 * value:.0f}" for value in values)
+        rows.append([case["dtype"], case["atoms"], *texts, short(case[rates["batch"]] / case[rates["first"]])])
+    return cases.markdown(["", "atoms a system", *(columns[kind] for kind in kinds), "`Batch` / new box"], rows)
 
 
 def of_training(content, name):
@@ -213,6 +221,7 @@ MAKERS = {
     "points_gpu.json": of_points,
     "points_h200.json": of_points,
     "batch_speed.json": of_batches,
+    "batch_speed_gpu.json": of_batches,
     "batch_training.json": of_training,
     "energy_conservation.json": of_energy,
     "gpu_total.json": of_evaluations,
