@@ -25,7 +25,8 @@ long long divide(long long x, long long y)
 class Diagonalisation
 {
 public:
-    explicit Diagonalisation(const IntMat& H)
+    explicit Diagonalisation(const IntMat& H) :
+        numCells_(std::abs(static_cast<long long>(H[0][0]) * H[1][1] * H[2][2]))
     {
         for (int r = 0; r < 3; r++)
         {
@@ -46,7 +47,8 @@ public:
                  static_cast<int>(std::abs(A_[1][1])),
                  static_cast<int>(std::abs(A_[2][2])) };
     }
-    //! The column operations; row operations only change the basis of the lattice.
+    //! The column operations, modulo the number of cells, which each order divides; row operations
+    //! only change the basis of the lattice.
     const Wide& V() const { return V_; }
 
 private:
@@ -92,13 +94,14 @@ private:
             for (int r = 0; r < 3; r++)
             {
                 A_[r][c] -= q * A_[r][d];
-                V_[r][c] -= q * V_[r][d];
+                V_[r][c] = (V_[r][c] - q % numCells_ * V_[r][d]) % numCells_;
             }
             clean = clean && A_[d][c] == 0;
         }
         return clean;
     }
 
+    long long numCells_;
     Wide A_ = {};
     Wide V_ = { { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } } };
 };

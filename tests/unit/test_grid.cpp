@@ -139,5 +139,33 @@ TEST(Grid, HasTransformsOfBalancedLengths)
     EXPECT_EQ(lengths({ { { 7, 0, 0 }, { 3, 1, 0 }, { 2, 0, 1 } } }), (Int3{ 1, 1, 7 }));
 }
 
+//! Images of a cell have the same place in the groups where products of entries exceed 64 bits, too.
+TEST(Grid, HasItsGroupsInSkewedBoxesOfMillionsOfCells)
+{
+    std::mt19937 random(4);
+    std::uniform_int_distribution<int> length(200, 400), shift(-400, 400);
+    for (int k = 0; k < 4000; k++)
+    {
+        const IntMat H            = { { { length(random), 0, 0 },
+                                        { shift(random), length(random), 0 },
+                                        { shift(random), shift(random), length(random) } } };
+        const CyclicGroups groups = cyclicGroups(H);
+        const Int3& orders        = groups.lengths;
+        ASSERT_EQ(1LL * orders[0] * orders[1] * orders[2], 1LL * H[0][0] * H[1][1] * H[2][2]);
+        for (const Int3& image : H)
+        {
+            for (int d = 0; d < 3; d++)
+            {
+                long long place = 0;
+                for (int c = 0; c < 3; c++)
+                {
+                    place += 1LL * image[c] * groups.V[c][d];
+                }
+                EXPECT_EQ(place % orders[d], 0) << "box " << k << ", group " << d;
+            }
+        }
+    }
+}
+
 } // namespace
 } // namespace farfield
