@@ -26,7 +26,7 @@ class Diagonalisation
 {
 public:
     explicit Diagonalisation(const IntMat& H) :
-        numCells_(std::abs(static_cast<long long>(H[0][0]) * H[1][1] * H[2][2]))
+        numCells_(static_cast<long long>(H[0][0]) * H[1][1] * H[2][2])
     {
         for (int r = 0; r < 3; r++)
         {
