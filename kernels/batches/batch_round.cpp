@@ -143,7 +143,7 @@ void BatchRound<Real>::launch(const BatchSums<Real>& sums,
     if (hasImages)
     {
         findPhases(sums, blocksOf(OfParticles), counts[OfParticles], stream);
-        sumFactors(sums, blocksOf(OfFactors), counts[OfFactors], stream);
+        sumFactors(sums, blocksOf(OfFactors), counts[OfFactors], status.phases, stream);
         weighFactors(sums, blocksOf(OfWeights), counts[OfWeights], stream);
         addFields(sums, blocksOf(OfFields), counts[OfFields], stream);
     }

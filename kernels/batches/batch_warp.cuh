@@ -36,33 +36,12 @@ __device__ __forceinline__ T warpLeast(T value)
     return value;
 }
 
-//! Steps of sumsOfLanes() from so many values on.
-template<int Half, class Real>
-__device__ __forceinline__ void halve(Real (&values)[32], int lane)
-{
-    const bool isUpper = (lane & Half) != 0;
-#pragma unroll
-    for (int k = 0; k < Half; k++)
-    {
-        const Real own   = isUpper ? values[k + Half] : values[k];
-        const Real other = isUpper ? values[k] : values[k + Half];
-        values[k]        = own + __shfl_xor_sync(c_allLanes, other, Half);
-    }
-    if constexpr (Half > 1)
-    {
-        halve<Half / 2>(values, lane);
-    }
-}
-
-/*! \brief Sums over all lanes of 32 values.
- *
- *  Each step halves the values of a lane. \returns the sum of the value that has the number of the lane */
+//! A cosine and a sine, in one load.
 template<class Real>
-__device__ __forceinline__ Real sumsOfLanes(Real (&values)[32], int lane)
+struct alignas(2 * sizeof(Real)) Phase
 {
-    halve<16>(values, lane);
-    return values[0];
-}
+    Real c, s;
+};
 
 //! Cosines of (number) times a fractional coordinate; their sines are n behind. [n]
 template<class Pointer>

@@ -42,6 +42,7 @@ struct BatchStatus
     int tooLong;      //!< its sums are
     int contact;      //!< particles are at one place
     int listed;       //!< systems in the list
+    int phases;       //!< of a particle in one of them, along all axes
     BatchSizes sizes; //!< of the systems in the list
     double error;     //!< the largest one that was measured
 };

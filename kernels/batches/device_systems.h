@@ -26,12 +26,14 @@ constexpr int c_batchThreads = 128;
 //! Warps of a block of pairs, and targets of each, one after the other.
 constexpr int c_pairWarps = 4, c_targetsOfWarp = 4;
 constexpr int c_targetsOfBlock = c_pairWarps * c_targetsOfWarp;
-//! Waves of a column whose structure factors a warp has at once: as many sums as lanes.
-constexpr int c_wavesOfWarp = 4;
-//! Particles that a warp adds up; sums over more are sums of these.
-constexpr int c_chunk = 1024;
-//! Threads of a block of fields.
-constexpr int c_fieldThreads = 64;
+//! Waves of a column whose structure factors a thread adds up. Columns begin at multiples of them.
+constexpr int c_wavesOfTile = 4;
+//! Threads of a block of structure factors.
+constexpr int c_factorThreads = 64;
+//! Particles that a thread adds up; sums over more are sums of these.
+constexpr int c_chunk = 256;
+//! Warps of a block of fields, and its particles.
+constexpr int c_fieldWarps = 4, c_fieldParticles = 2 * c_tile;
 
 //! What blocks of a kernel have.
 enum BlockKind
@@ -96,12 +98,18 @@ struct SystemSums
     double self, background; //!< see constantsOf()
     int firstTile, tiles;
     int firstColumn, columns;
-    int waveCount; //!< (h, k, l) of all columns
+    int waveCount; //!< (h, k, l) of all columns, each filled up to a multiple of c_wavesOfTile
     int range[3];  //!< largest h, k and l
     int chunks;
     long long firstPhase, firstSum;
     int firstBlock[BlockKinds], blocks[BlockKinds];
 };
+
+//! Phases of a particle along all axes, each a cosine and a sine.
+FARFIELD_HD int phasesOfParticle(const SystemSums& s)
+{
+    return s.range[0] + s.range[1] + s.range[2] + 3;
+}
 
 //! What a block adds to the totals of a system.
 enum BlockTotal
@@ -219,11 +227,14 @@ void findPhases(const BatchSums<Real>& sums,
                 const BlockPart* blocks,
                 int count,
                 cudaStream_t stream);
-//! Structure factors. \param[in] blocks  of c_batchThreads / 32 of these warps
+/*! \brief Structure factors.
+ *  \param[in] blocks  of c_factorThreads times c_wavesOfTile waves and a chunk of particles
+ *  \param[in] phases  of a particle along all axes, at most */
 template<class Real>
 void sumFactors(const BatchSums<Real>& sums,
                 const BlockPart* blocks,
                 int count,
+                int phases,
                 cudaStream_t stream);
 //! From structure factors to weights. \param[in] blocks  of c_batchThreads of (range + 1) columns
 template<class Real>
@@ -231,7 +242,7 @@ void weighFactors(const BatchSums<Real>& sums,
                   const BlockPart* blocks,
                   int count,
                   cudaStream_t stream);
-//! Adds waves and constants to forces and potentials. \param[in] blocks  of c_fieldThreads particles
+//! Adds waves and constants to forces and potentials. \param[in] blocks  of c_fieldParticles
 template<class Real>
 void addFields(const BatchSums<Real>& sums,
                const BlockPart* blocks,

@@ -4,6 +4,7 @@
 /*! \file
  *  \brief Structure factors and weights of waves, see batch/wave_sums.h.
  */
+#include <algorithm>
 #include <cmath>
 
 #include "batches/batch_warp.cuh"
@@ -71,74 +72,145 @@ chargeOf(const BatchSums<Real>& sums, size_t particle, int channel, int set)
                                         * sums.changes.fractions[3 * particle + set - 2]);
 }
 
-//! A warp takes c_wavesOfWarp waves of a column and a chunk of particles; channels and sets are rows.
+//! Particles whose phases a block has in shared memory, and the room for a phase of them.
 template<class Real>
-__global__ void sumFactorsOf(BatchSums<Real> sums, const BlockPart* blocks)
+constexpr int c_staged = 128 / static_cast<int>(sizeof(Real));
+template<class Real>
+constexpr size_t c_stagedBytes = (c_staged<Real> + 1) * sizeof(Phase<Real>);
+//! Of shared memory for phases; more than 48 KiB in all need permission.
+constexpr size_t c_mostShared = 47 << 10;
+
+//! Waves (h, k, l) to (h, k, l + c_wavesOfTile - 1) of a thread, and their structure factors.
+template<class Real>
+class WaveTile
 {
-    const BlockPart block = blocks[blockIdx.x];
-    const SystemSums& s   = sums.systems[block.system];
-    const int channel = static_cast<int>(blockIdx.y), set = static_cast<int>(blockIdx.z);
-    const int lane = static_cast<int>(threadIdx.x) % c_tile;
-    const int warp =
-            block.part * (c_batchThreads / c_tile) + static_cast<int>(threadIdx.x) / c_tile;
-    const int groups = s.range[2] / c_wavesOfWarp + 1;
-    const int chunk  = warp % s.chunks;
-    const int column = warp / s.chunks / groups;
-    const int l      = warp / s.chunks % groups * c_wavesOfWarp; // the first one
-    if (column >= s.columns || l > sums.columns[s.firstColumn + column].last)
+public:
+    //! Those of a number; beyond the last one: the last one.
+    __device__ __forceinline__ WaveTile(const BatchSums<Real>& sums,
+                                        const SystemSums& s,
+                                        int number)
     {
-        return;
-    }
-    const WaveColumn w       = sums.columns[s.firstColumn + column];
-    const Real* const alongX = phasesOf(sums.phases, s, 0, w.h);
-    const Real* const alongY = phasesOf(sums.phases, s, 1, w.k);
-    const Real* alongZ[c_wavesOfWarp];
-#pragma unroll
-    for (int m = 0; m < c_wavesOfWarp; m++)
-    {
-        // beyond the last one is nothing to add up
-        alongZ[m] = phasesOf(sums.phases, s, 2, min(l + m, w.last));
-    }
-    Real own[c_wavesOfWarp * WaveProducts];
-#pragma unroll
-    for (int k = 0; k < c_wavesOfWarp * WaveProducts; k++)
-    {
-        own[k] = 0;
-    }
-    const int end = min(s.n, (chunk + 1) * c_chunk);
-    for (int i = chunk * c_chunk + lane; i < end; i += c_tile)
-    {
-        const Real q  = chargeOf(sums, static_cast<size_t>(s.first) + i, channel, set);
-        const Real cx = q * alongX[i], sx = q * alongX[s.n + i];
-        const Real cy = alongY[i], sy = alongY[s.n + i];
-        const Real products[] = { cx * cy, sx * cy, cx * sy, sx * sy };
-#pragma unroll
-        for (int m = 0; m < c_wavesOfWarp; m++)
+        const int wave = min(number * c_wavesOfTile, s.waveCount - c_wavesOfTile);
+        int column     = 0;
+        for (int beyond = s.columns; column + 1 < beyond;)
         {
-            const Real c = alongZ[m][i], sine = alongZ[m][s.n + i];
+            const int middle = (column + beyond) / 2;
+            (sums.columns[s.firstColumn + middle].first <= wave ? column : beyond) = middle;
+        }
+        const WaveColumn w = sums.columns[s.firstColumn + column];
+        x_                 = w.h;
+        y_                 = s.range[0] + 1 + w.k;
+        for (int m = 0; m < c_wavesOfTile; m++)
+        {
+            // beyond the last one is nothing to add up
+            z_[m] = s.range[0] + s.range[1] + 2 + min(wave - w.first + m, w.last);
+        }
+    }
+
+    //! Adds a particle. \param[in] phase  of a number of all axes
+    template<class PhaseAt>
+    __device__ __forceinline__ void add(Real q, const PhaseAt& phase)
+    {
+        const Phase<Real> x = phase(x_), y = phase(y_);
+        const Real cx = q * x.c, sx = q * x.s;
+        const Real products[] = { cx * y.c, sx * y.c, cx * y.s, sx * y.s };
+#pragma unroll
+        for (int m = 0; m < c_wavesOfTile; m++)
+        {
+            const Phase<Real> z = phase(z_[m]);
 #pragma unroll
             for (int k = 0; k < 4; k++)
             {
-                Real* const to = own + m * WaveProducts + k;
-                to[0]          = fma(products[k], c, to[0]);
-                to[4]          = fma(products[k], sine, to[4]);
+                Real* const to = sums_ + m * WaveProducts + k;
+                to[0]          = fma(products[k], z.c, to[0]);
+                to[4]          = fma(products[k], z.s, to[4]);
             }
         }
     }
-    const Real total = sumsOfLanes(own, lane);
-    if (l + lane / WaveProducts <= w.last)
+
+    __device__ __forceinline__ void write(Real* to) const
     {
-        factorsOf(sums.sums,
-                  s,
-                  sums.tangents ? c_tangentSets : 1,
-                  channel,
-                  set,
-                  chunk)[static_cast<size_t>(w.first + l) * WaveProducts + lane] = total;
+#pragma unroll
+        for (int k = 0; k < c_wavesOfTile * WaveProducts; k++)
+        {
+            to[k] = sums_[k];
+        }
+    }
+
+private:
+    int x_, y_, z_[c_wavesOfTile]; //!< numbers of phases
+    Real sums_[c_wavesOfTile * WaveProducts] = {};
+};
+
+/*! \brief A thread takes a tile of waves, a block c_factorThreads of them and a chunk of particles.
+ *
+ *  Channels and sets are rows of blocks.
+ *  \param[in] room  for phases of a particle; a system that has more reads them where they are */
+template<class Real>
+__global__ void __launch_bounds__(c_factorThreads)
+        sumFactorsOf(BatchSums<Real> sums, const BlockPart* blocks, int room)
+{
+    extern __shared__ double2 shared[];
+    __shared__ Real charges[c_staged<Real>];
+    auto* const staged    = reinterpret_cast<Phase<Real>*>(shared);
+    const BlockPart block = blocks[blockIdx.x];
+    const SystemSums& s   = sums.systems[block.system];
+    const int channel = static_cast<int>(blockIdx.y), set = static_cast<int>(blockIdx.z);
+    const int thread = static_cast<int>(threadIdx.x);
+    const int chunk  = block.part % s.chunks;
+    const int number = block.part / s.chunks * c_factorThreads + thread;
+    const int phases = phasesOfParticle(s);
+    WaveTile<Real> tile(sums, s, number);
+    const auto charge = [&](int i)
+    { return chargeOf(sums, static_cast<size_t>(s.first) + i, channel, set); };
+    const Real* const all = phasesOf(sums.phases, s, 0, 0);
+    const auto phaseOf    = [&](int k, int i) -> Phase<Real>
+    {
+        const Real* const from = all + 2 * static_cast<size_t>(k) * s.n + i;
+        return { from[0], from[s.n] };
+    };
+    const int end = min(s.n, (chunk + 1) * c_chunk);
+    if (phases > room)
+    {
+        for (int i = chunk * c_chunk; i < end; i++)
+        {
+            tile.add(charge(i), [&](int k) { return phaseOf(k, i); });
+        }
+    }
+    else
+    {
+        constexpr int c_most = c_staged<Real>, c_stride = c_most + 1;
+        for (int first = chunk * c_chunk; first < end; first += c_most)
+        {
+            const int count = min(end - first, c_most);
+            __syncthreads();
+            if (thread < count)
+            {
+                charges[thread] = charge(first + thread);
+            }
+            for (int k = thread; k < phases * c_most; k += c_factorThreads)
+            {
+                staged[k / c_most * c_stride + k % c_most] =
+                        phaseOf(k / c_most, first + min(k % c_most, count - 1));
+            }
+            __syncthreads();
+#pragma unroll 4
+            for (int i = 0; i < count; i++)
+            {
+                tile.add(charges[i], [&](int k) { return staged[k * c_stride + i]; });
+            }
+        }
+    }
+    if (number < s.waveCount / c_wavesOfTile)
+    {
+        Real* const to =
+                factorsOf(sums.sums, s, sums.tangents ? c_tangentSets : 1, channel, set, chunk);
+        tile.write(to + static_cast<size_t>(number) * c_wavesOfTile * WaveProducts);
     }
 }
 
 //! The waves (h, +-k, +-l) of a thread, from structure factors to weights.
-template<class Real>
+template<class Real, bool Tangents>
 class Weigher
 {
 public:
@@ -151,8 +223,7 @@ public:
     //! \param[in,out] totals  [BlockTotals]
     __device__ void weigh(const WaveColumn& column, int l, double* totals)
     {
-        const int sets = sums_.tangents ? c_tangentSets : 1;
-        for (int set = 0; set < sets; set++)
+        for (int set = 0; set < c_sets; set++)
         {
             for (int k = 0; k < WaveProducts; k++)
             {
@@ -179,7 +250,7 @@ public:
         for (int k = 0; k < WaveProducts; k++)
         {
             at(0, 0, column, l)[k] = static_cast<Real>(weights_[k]);
-            if (sums_.tangents)
+            if (Tangents)
             {
                 at(1, 0, column, l)[k] = static_cast<Real>(tangents_[k]);
             }
@@ -187,14 +258,11 @@ public:
     }
 
 private:
+    static constexpr int c_sets = Tangents ? c_tangentSets : 1;
+
     __device__ Real* at(int set, int chunk, const WaveColumn& column, int l) const
     {
-        return factorsOf(sums_.sums,
-                         system_,
-                         sums_.tangents ? c_tangentSets : 1,
-                         channel_,
-                         set,
-                         chunk)
+        return factorsOf(sums_.sums, system_, c_sets, channel_, set, chunk)
                + static_cast<size_t>(column.first + l) * WaveProducts;
     }
 
@@ -214,38 +282,40 @@ private:
     __device__ void
     add(const WaveVector& wave, const int* numbers, int signK, int signL, double* totals)
     {
-        StructureFactor s[c_tangentSets];
+        StructureFactor s[c_sets];
         s[0]               = structureFactor(products_[0], signK, signL);
         const double twice = 2 * wave.weight;
         addWave(twice, s[0], signK, signL, weights_);
-        if (!sums_.tangents)
+        if constexpr (!Tangents)
         {
             const double energy = energyOf(wave, s[0]);
             totals[TotalEnergy] += energy;
             addWaveVirial(wave, energy, inverse_, totals + TotalVirial);
-            return;
         }
-        for (int set = 1; set < c_tangentSets; set++)
+        else
         {
-            s[set] = structureFactor(products_[set], signK, signL);
+            for (int set = 1; set < c_sets; set++)
+            {
+                s[set] = structureFactor(products_[set], signK, signL);
+            }
+            const StrainedWave strained = strainedWave(wave, system_.strain, inverse_);
+            const StructureFactor moved = movedFactor(s, numbers);
+            addVirialTangent(wave, strained, s[0], moved, inverse_, totals + TotalVirial);
+            addWave(twice * strained.rho, s[0], signK, signL, tangents_);
+            addWave(twice, moved, signK, signL, tangents_);
         }
-        const StrainedWave strained = strainedWave(wave, system_.strain, inverse_);
-        const StructureFactor moved = movedFactor(s, numbers);
-        addVirialTangent(wave, strained, s[0], moved, inverse_, totals + TotalVirial);
-        addWave(twice * strained.rho, s[0], signK, signL, tangents_);
-        addWave(twice, moved, signK, signL, tangents_);
     }
 
     const BatchSums<Real>& sums_;
     const SystemSums& system_;
     int channel_;
     double inverse_; //!< 1 / 4a^2, nm^2
-    double products_[c_tangentSets][WaveProducts];
+    double products_[c_sets][WaveProducts];
     double weights_[WaveProducts] = {}, tangents_[WaveProducts] = {};
 };
 
 //! A thread a (h, k, l); channels are rows.
-template<class Real>
+template<class Real, bool Tangents>
 __global__ void weighFactorsOf(BatchSums<Real> sums, const BlockPart* blocks)
 {
     const BlockPart block      = blocks[blockIdx.x];
@@ -256,14 +326,16 @@ __global__ void weighFactorsOf(BatchSums<Real> sums, const BlockPart* blocks)
     double totals[BlockTotals] = {};
     if (column < s.columns && l <= sums.columns[s.firstColumn + column].last)
     {
-        Weigher<Real>(sums, s, static_cast<int>(blockIdx.y))
+        Weigher<Real, Tangents>(sums, s, static_cast<int>(blockIdx.y))
                 .weigh(sums.columns[s.firstColumn + column], l, totals);
     }
     const size_t at =
             (static_cast<size_t>(s.firstBlock[OfWeights]) + block.part) * gridDim.y + blockIdx.y;
+    const bool hasVirial = sums.virials || Tangents;
     for (int k = 0; k < BlockTotals; k++)
     {
-        const double all = blockSum(totals[k]);
+        const bool isThere = k == TotalEnergy || (hasVirial && k < TotalContacts);
+        const double all   = isThere ? blockSum(totals[k]) : 0;
         if (threadIdx.x == 0)
         {
             sums.waveTotals[at * BlockTotals + k] = all;
@@ -290,12 +362,16 @@ template<class Real>
 void sumFactors(const BatchSums<Real>& sums,
                 const BlockPart* blocks,
                 int count,
+                int phases,
                 cudaStream_t stream)
 {
     if (count > 0)
     {
         const dim3 grid(count, sums.particles.channels, sums.sets());
-        sumFactorsOf<Real><<<grid, c_batchThreads, 0, stream>>>(sums, blocks);
+        const size_t room =
+                std::min(static_cast<size_t>(phases), c_mostShared / c_stagedBytes<Real>);
+        sumFactorsOf<Real><<<grid, c_factorThreads, room * c_stagedBytes<Real>, stream>>>(
+                sums, blocks, static_cast<int>(room));
         checkLaunch("structure factors");
     }
 }
@@ -309,7 +385,9 @@ void weighFactors(const BatchSums<Real>& sums,
     if (count > 0)
     {
         const dim3 grid(count, sums.particles.channels);
-        weighFactorsOf<Real><<<grid, c_batchThreads, 0, stream>>>(sums, blocks);
+        const auto kernel =
+                sums.tangents ? weighFactorsOf<Real, true> : weighFactorsOf<Real, false>;
+        kernel<<<grid, c_batchThreads, 0, stream>>>(sums, blocks);
         checkLaunch("weights of waves");
     }
 }

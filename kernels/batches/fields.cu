@@ -20,64 +20,184 @@ struct FieldOfWaves
 {
     Real potential = 0, gradient[3] = { 0, 0, 0 };
     Real curvature[6] = { 0, 0, 0, 0, 0, 0 }; //!< xx yy zz xy xz yz
+
+    __device__ __forceinline__ void add(const FieldOfWaves& other)
+    {
+        potential += other.potential;
+        for (int k = 0; k < 3; k++)
+        {
+            gradient[k] += other.gradient[k];
+        }
+        for (int k = 0; k < 6; k++)
+        {
+            curvature[k] += other.curvature[k];
+        }
+    }
 };
 
-//! Sums along the third axis and their derivatives, see waveFields() of the CPU.
+/*! \brief Adds a column.
+ *  \param[in] x, y     phases along the first two axes
+ *  \param[in] t, u, z  [4] sums along the third one and their derivatives */
 template<bool Curvature, class Real>
-__device__ __forceinline__ FieldOfWaves<Real>
-fieldAt(const BatchSums<Real>& sums, const SystemSums& s, const Real* weights, int i)
+__device__ __forceinline__ void addColumn(const WaveColumn& w,
+                                          const Phase<Real>& x,
+                                          const Phase<Real>& y,
+                                          const Real* t,
+                                          const Real* u,
+                                          const Real* z,
+                                          FieldOfWaves<Real>* field)
 {
-    FieldOfWaves<Real> field;
-    const Real* const alongZ = phasesOf(sums.phases, s, 2, 0) + i;
-    for (int column = 0; column < s.columns; column++)
+    const auto h = static_cast<Real>(w.h), k = static_cast<Real>(w.k);
+    // cos and sin along the first axis have these factors
+    const Real a = fma(y.s, t[2], y.c * t[0]), b = fma(y.s, t[3], y.c * t[1]);
+    const Real da = fma(-y.s, t[0], y.c * t[2]), db = fma(-y.s, t[1], y.c * t[3]);
+    const Real za = fma(y.s, u[2], y.c * u[0]), zb = fma(y.s, u[3], y.c * u[1]);
+    const Real value = fma(x.s, b, x.c * a);
+    field->potential += value;
+    field->gradient[0] = fma(h, fma(-x.s, a, x.c * b), field->gradient[0]);
+    field->gradient[1] = fma(k, fma(x.s, db, x.c * da), field->gradient[1]);
+    field->gradient[2] += fma(x.s, zb, x.c * za);
+    if (Curvature)
+    {
+        const Real zza = fma(y.s, z[2], y.c * z[0]), zzb = fma(y.s, z[3], y.c * z[1]);
+        const Real dza = fma(-y.s, u[0], y.c * u[2]), dzb = fma(-y.s, u[1], y.c * u[3]);
+        Real* const second = field->curvature;
+        second[0]          = fma(-h * h, value, second[0]);
+        second[1]          = fma(-k * k, value, second[1]);
+        second[2] += fma(x.s, zzb, x.c * zza);
+        second[3] = fma(h * k, fma(-x.s, da, x.c * db), second[3]);
+        second[4] = fma(h, fma(-x.s, za, x.c * zb), second[4]);
+        second[5] = fma(k, fma(x.s, dzb, x.c * dza), second[5]);
+    }
+}
+
+//! The weights of (h, k, l), in loads of 16 bytes.
+template<class Real>
+__device__ __forceinline__ void loadWeights(const Real* from, Real (&to)[WaveProducts])
+{
+    constexpr int c_atOnce = 16 / sizeof(Real);
+    struct alignas(16) Some
+    {
+        Real values[c_atOnce];
+    };
+#pragma unroll
+    for (int k = 0; k < WaveProducts; k += c_atOnce)
+    {
+        const Some some = *reinterpret_cast<const Some*>(from + k);
+#pragma unroll
+        for (int m = 0; m < c_atOnce; m++)
+        {
+            to[k + m] = some.values[m];
+        }
+    }
+}
+
+/*! \brief Sums along the third axis and their derivatives, see waveFields() of the CPU.
+ *
+ *  A warp takes every so many-th column. All its lanes read the same weights, for as many particles as
+ *  they have.
+ *  \tparam Many        particles of a thread
+ *  \param[in] warp     of the block
+ *  \param[in] particles  [Many] of the system */
+template<bool Curvature, int Many, class Real>
+__device__ __forceinline__ void addColumns(const BatchSums<Real>& sums,
+                                           const SystemSums& s,
+                                           const Real* weights,
+                                           int warp,
+                                           const int (&particles)[Many],
+                                           FieldOfWaves<Real> (&fields)[Many])
+{
+    const Real* const alongX = phasesOf(sums.phases, s, 0, 0);
+    const Real* const alongY = phasesOf(sums.phases, s, 1, 0);
+    const Real* const alongZ = phasesOf(sums.phases, s, 2, min(1, s.range[2]));
+    Real c1[Many], s1[Many];
+#pragma unroll
+    for (int m = 0; m < Many; m++)
+    {
+        c1[m] = alongZ[particles[m]];
+        s1[m] = alongZ[s.n + particles[m]];
+    }
+    for (int column = warp; column < s.columns; column += c_fieldWarps)
     {
         const WaveColumn w = sums.columns[s.firstColumn + column];
-        Real t[4] = { 0, 0, 0, 0 }, u[4] = { 0, 0, 0, 0 }, z[4] = { 0, 0, 0, 0 };
-        const Real* weight = weights + static_cast<size_t>(w.first) * WaveProducts;
-        const Real* atZ    = alongZ;
-        for (int l = 0; l <= w.last;
-             l++, weight += WaveProducts, atZ += 2 * static_cast<size_t>(s.n))
-        {
-            const Real c = atZ[0], sine = atZ[s.n];
-            const auto number = static_cast<Real>(l);
-            const Real dc = -number * sine, ds = number * c;
+        Real t[Many][4] = {}, u[Many][4] = {}, z[Many][4] = {};
+        const Real* at = weights + static_cast<size_t>(w.first) * WaveProducts;
+        Real c[Many], sine[Many], number = 0;
 #pragma unroll
-            for (int k = 0; k < 4; k++)
+        for (int m = 0; m < Many; m++)
+        {
+            c[m]    = 1;
+            sine[m] = 0;
+        }
+        for (int l = 0; l <= w.last; l++, at += WaveProducts, number += 1)
+        {
+            Real weight[WaveProducts];
+            loadWeights(at, weight);
+#pragma unroll
+            for (int m = 0; m < Many; m++)
             {
-                const Real ofCosine = weight[k], ofSine = weight[4 + k];
-                t[k] = fma(ofSine, sine, fma(ofCosine, c, t[k]));
-                u[k] = fma(ofSine, ds, fma(ofCosine, dc, u[k]));
-                if (Curvature)
+                const Real dc = -number * sine[m], ds = number * c[m];
+#pragma unroll
+                for (int k = 0; k < 4; k++)
                 {
-                    z[k] = fma(ofSine, number * dc, fma(-ofCosine, number * ds, z[k]));
+                    const Real ofCosine = weight[k], ofSine = weight[4 + k];
+                    t[m][k] = fma(ofSine, sine[m], fma(ofCosine, c[m], t[m][k]));
+                    u[m][k] = fma(ofSine, ds, fma(ofCosine, dc, u[m][k]));
+                    if (Curvature)
+                    {
+                        z[m][k] = fma(ofSine, number * dc, fma(-ofCosine, number * ds, z[m][k]));
+                    }
                 }
+                // as findPhasesOf()
+                const Real next = fma(-sine[m], s1[m], c[m] * c1[m]);
+                sine[m]         = fma(sine[m], c1[m], c[m] * s1[m]);
+                c[m]            = next;
             }
         }
-        const Real* const atX = phasesOf(sums.phases, s, 0, w.h) + i;
-        const Real* const atY = phasesOf(sums.phases, s, 1, w.k) + i;
-        const Real cx = atX[0], sx = atX[s.n], cy = atY[0], sy = atY[s.n];
-        const auto h = static_cast<Real>(w.h), k = static_cast<Real>(w.k);
-        // cos and sin along the first axis have these factors
-        const Real a = fma(sy, t[2], cy * t[0]), b = fma(sy, t[3], cy * t[1]);
-        const Real da = fma(-sy, t[0], cy * t[2]), db = fma(-sy, t[1], cy * t[3]);
-        const Real za = fma(sy, u[2], cy * u[0]), zb = fma(sy, u[3], cy * u[1]);
-        const Real value = fma(sx, b, cx * a);
-        field.potential += value;
-        field.gradient[0] = fma(h, fma(-sx, a, cx * b), field.gradient[0]);
-        field.gradient[1] = fma(k, fma(sx, db, cx * da), field.gradient[1]);
-        field.gradient[2] += fma(sx, zb, cx * za);
-        if (Curvature)
+        const size_t rowX = 2 * static_cast<size_t>(w.h) * s.n;
+        const size_t rowY = 2 * static_cast<size_t>(w.k) * s.n;
+#pragma unroll
+        for (int m = 0; m < Many; m++)
         {
-            const Real zza = fma(sy, z[2], cy * z[0]), zzb = fma(sy, z[3], cy * z[1]);
-            const Real dza = fma(-sy, u[0], cy * u[2]), dzb = fma(-sy, u[1], cy * u[3]);
-            Real* const second = field.curvature;
-            second[0]          = fma(-h * h, value, second[0]);
-            second[1]          = fma(-k * k, value, second[1]);
-            second[2] += fma(sx, zzb, cx * zza);
-            second[3] = fma(h * k, fma(-sx, da, cx * db), second[3]);
-            second[4] = fma(h, fma(-sx, za, cx * zb), second[4]);
-            second[5] = fma(k, fma(sx, dzb, cx * dza), second[5]);
+            const Real* const atX = alongX + rowX + particles[m];
+            const Real* const atY = alongY + rowY + particles[m];
+            addColumn<Curvature>(
+                    w, { atX[0], atX[s.n] }, { atY[0], atY[s.n] }, t[m], u[m], z[m], &fields[m]);
         }
+    }
+}
+
+/*! \brief The field at the particle of a thread, of those that are the first c_fieldParticles of a block.
+ *
+ *  All threads of the block call it. \param[in] first  particle of the block */
+template<bool Curvature, class Real>
+__device__ FieldOfWaves<Real>
+fieldAt(const BatchSums<Real>& sums, const SystemSums& s, const Real* weights, int first)
+{
+    __shared__ FieldOfWaves<Real> parts[c_fieldWarps][c_fieldParticles];
+    const int lane = static_cast<int>(threadIdx.x) % c_tile;
+    const int warp = static_cast<int>(threadIdx.x) / c_tile;
+    const int last = s.n - 1;
+    __syncthreads();
+    if (first + c_tile <= last)
+    {
+        FieldOfWaves<Real> own[2];
+        addColumns<Curvature, 2>(
+                sums, s, weights, warp, { first + lane, min(first + c_tile + lane, last) }, own);
+        parts[warp][lane]          = own[0];
+        parts[warp][c_tile + lane] = own[1];
+    }
+    else
+    {
+        FieldOfWaves<Real> own[1];
+        addColumns<Curvature, 1>(sums, s, weights, warp, { min(first + lane, last) }, own);
+        parts[warp][lane] = own[0];
+    }
+    __syncthreads();
+    FieldOfWaves<Real> field;
+    for (int w = 0; w < c_fieldWarps && threadIdx.x < c_fieldParticles; w++)
+    {
+        field.add(parts[w][threadIdx.x]);
     }
     return field;
 }
@@ -92,12 +212,17 @@ __device__ __forceinline__ void transform(const double* matrix, const double* co
     }
 }
 
-//! Adds what a channel of a particle has of waves. \returns the potential
+/*! \brief Adds what a channel of a particle has of waves.
+ *  \param[in] first  particle of the block \param[in] i  that of the thread \returns the potential */
 template<class Real>
-__device__ double
-addEvaluation(const BatchSums<Real>& sums, const SystemSums& s, int i, int channel, double* force)
+__device__ double addEvaluation(const BatchSums<Real>& sums,
+                                const SystemSums& s,
+                                int first,
+                                int i,
+                                int channel,
+                                double* force)
 {
-    const auto field = fieldAt<false>(sums, s, factorsOf(sums.sums, s, 1, channel, 0, 0), i);
+    const auto field = fieldAt<false>(sums, s, factorsOf(sums.sums, s, 1, channel, 0, 0), first);
     const size_t at  = (static_cast<size_t>(s.first) + i) * sums.particles.channels + channel;
     const auto q     = static_cast<double>(sums.particles.q[at]);
     const double gradient[] = { static_cast<double>(field.gradient[0]),
@@ -128,13 +253,17 @@ __device__ __forceinline__ double changeOfBackground(const BatchSums<Real>& sums
 
 //! The same of tangents, see EwaldSystem::addWaveTangents() of the CPU.
 template<class Real>
-__device__ double
-addTangent(const BatchSums<Real>& sums, const SystemSums& s, int i, int channel, double* force)
+__device__ double addTangent(const BatchSums<Real>& sums,
+                             const SystemSums& s,
+                             int first,
+                             int i,
+                             int channel,
+                             double* force)
 {
     const auto field =
-            fieldAt<true>(sums, s, factorsOf(sums.sums, s, c_tangentSets, channel, 0, 0), i);
+            fieldAt<true>(sums, s, factorsOf(sums.sums, s, c_tangentSets, channel, 0, 0), first);
     const auto other =
-            fieldAt<false>(sums, s, factorsOf(sums.sums, s, c_tangentSets, channel, 1, 0), i);
+            fieldAt<false>(sums, s, factorsOf(sums.sums, s, c_tangentSets, channel, 1, 0), first);
     const size_t particle = static_cast<size_t>(s.first) + i;
     const size_t at       = particle * sums.particles.channels + channel;
     const auto q          = static_cast<double>(sums.particles.q[at]);
@@ -167,19 +296,20 @@ addTangent(const BatchSums<Real>& sums, const SystemSums& s, int i, int channel,
     return potential - 2 * (s.self * dq + changeOfBackground(sums, s, channel));
 }
 
-//! A thread a particle.
+//! A block takes c_fieldParticles; in the end each of them has a thread.
 template<class Real, bool Tangent>
-__global__ void addFieldsOf(BatchSums<Real> sums, const BlockPart* blocks)
+__global__ void __launch_bounds__(c_fieldWarps* c_tile)
+        addFieldsOf(BatchSums<Real> sums, const BlockPart* blocks)
 {
     const BlockPart block = blocks[blockIdx.x];
     const SystemSums& s   = sums.systems[block.system];
-    const int i           = block.part * c_fieldThreads + static_cast<int>(threadIdx.x);
-    if (i >= s.n)
-    {
-        return;
-    }
+    const int thread      = static_cast<int>(threadIdx.x);
+    const int first       = block.part * c_fieldParticles;
+    // the other threads take part in the sums
+    const int i           = min(first + thread, s.n - 1);
+    const bool writes     = thread < c_fieldParticles && first + thread < s.n;
     const size_t particle = static_cast<size_t>(s.first) + i;
-    const bool hasPairs   = s.blocks[OfTargets] > 0;
+    const bool hasPairs   = writes && s.blocks[OfTargets] > 0;
     double force[3];
     for (int d = 0; d < 3; d++)
     {
@@ -187,12 +317,15 @@ __global__ void addFieldsOf(BatchSums<Real> sums, const BlockPart* blocks)
     }
     for (int c = 0; c < sums.particles.channels; c++)
     {
-        const double potential =
-                Tangent ? addTangent(sums, s, i, c, force) : addEvaluation(sums, s, i, c, force);
+        const double potential = Tangent ? addTangent(sums, s, first, i, c, force)
+                                         : addEvaluation(sums, s, first, i, c, force);
         double* const to = sums.potentials[s.isDetour] + particle * sums.particles.channels + c;
-        *to              = (hasPairs ? *to : 0) + potential;
+        if (writes)
+        {
+            *to = (hasPairs ? *to : 0) + potential;
+        }
     }
-    for (int d = 0; d < 3; d++)
+    for (int d = 0; d < 3 && writes; d++)
     {
         sums.forces[s.isDetour][3 * particle + d] = force[d];
     }
@@ -282,7 +415,7 @@ void addFields(const BatchSums<Real>& sums, const BlockPart* blocks, int count, 
     if (count > 0)
     {
         const auto kernel = sums.tangents ? addFieldsOf<Real, true> : addFieldsOf<Real, false>;
-        kernel<<<count, c_fieldThreads, 0, stream>>>(sums, blocks);
+        kernel<<<count, c_fieldWarps * c_tile, 0, stream>>>(sums, blocks);
         checkLaunch("fields of waves");
     }
 }

@@ -29,6 +29,16 @@ struct PairValues
     Real value, slope, third;
 };
 
+//! a / b: to some units of the last digit.
+__device__ __forceinline__ float quotient(float a, float b)
+{
+    return __fdividef(a, b);
+}
+__device__ __forceinline__ double quotient(double a, double b)
+{
+    return a / b;
+}
+
 template<bool Third, class Real>
 __device__ __forceinline__ PairValues<Real> pairValues(Real given,
                                                        Real splitting,
@@ -45,7 +55,7 @@ __device__ __forceinline__ PairValues<Real> pairValues(Real given,
     {
         const Real x = splitting * square * inverse;
         const Real e = exp(-x * x);
-        const Real s = constant.alpha - constant.beta / (x + constant.middle);
+        const Real s = constant.alpha - quotient(constant.beta, x + constant.middle);
         Real p       = constant.coefficients[ScaledErfc<Real>::c_degree];
 #pragma unroll
         for (int k = ScaledErfc<Real>::c_degree - 1; k >= 0; k--)
@@ -265,7 +275,8 @@ public:
                                      + 3 * c_tile * static_cast<size_t>(system.firstTile)),
         tiles_(reinterpret_cast<const Place*>(sums.tiles)
                + 6 * static_cast<size_t>(system.firstTile)),
-        buffer_(buffer), lane_(lane), unit_(static_cast<Real>(system.unit))
+        buffer_(buffer), lane_(lane), n_(system.n), numTiles_(system.tiles),
+        unit_(static_cast<Real>(system.unit))
     {
         const double reach = system.cutoff / system.unit;
         square_            = system.hasImages ? static_cast<Real>(reach * reach)
@@ -287,8 +298,7 @@ public:
                     {
                         const double shift = a * system_.vectors[d] + b * system_.vectors[3 + d]
                                              + c * system_.vectors[6 + d];
-                        at[d] = places_[static_cast<size_t>(d) * system_.n + target]
-                                - placeAt<Place>(shift);
+                        at[d] = places_[d * n_ + target] - placeAt<Place>(shift);
                     }
                     const bool isHome = a == 0 && b == 0 && c == 0;
                     waiting           = findAt(at, isHome ? target : -1, waiting, own);
@@ -307,15 +317,15 @@ private:
     template<class Sums>
     __device__ __forceinline__ int findAt(const Place* at, int self, int waiting, Sums* own)
     {
-        for (int tile = 0; tile < system_.tiles; tile += c_tile)
+        for (int tile = 0; tile < numTiles_; tile += c_tile)
         {
-            const bool mayBeNear = tile + lane_ < system_.tiles && isNearTile(at, tile + lane_);
+            const bool mayBeNear = tile + lane_ < numTiles_ && isNearTile(at, tile + lane_);
             unsigned int near    = __ballot_sync(c_allLanes, mayBeNear);
             while (near != 0)
             {
                 const int slot = (tile + __ffs(static_cast<int>(near)) - 1) * c_tile + lane_;
                 near &= near - 1;
-                waiting = look(at, slot, slot < system_.n && slot != self, waiting, own);
+                waiting = look(at, slot, slot < n_ && slot != self, waiting, own);
             }
         }
         return waiting;
@@ -327,8 +337,8 @@ private:
         Real square = 0;
         for (int d = 0; d < 3; d++)
         {
-            const Place below = tiles_[6 * static_cast<size_t>(tile) + d] - at[d];
-            const Place above = at[d] - tiles_[6 * static_cast<size_t>(tile) + 3 + d];
+            const Place below = tiles_[6 * tile + d] - at[d];
+            const Place above = at[d] - tiles_[6 * tile + 3 + d];
             const Place most  = below > above ? below : above;
             const Real gap    = most > 0 ? static_cast<Real>(most) : Real(0);
             square            = fma(gap, gap, square);
@@ -345,13 +355,16 @@ private:
         Real distance[3] = { 0, 0, 0 }, square = 0;
         for (int d = 0; d < 3 && isSource; d++)
         {
-            distance[d] =
-                    static_cast<Real>(at[d] - places_[static_cast<size_t>(d) * system_.n + slot]);
+            distance[d] = static_cast<Real>(at[d] - places_[d * n_ + slot]);
         }
         square = fma(
                 distance[0], distance[0], fma(distance[1], distance[1], distance[2] * distance[2]));
         const bool isNear       = isSource && square < square_;
         const unsigned int near = __ballot_sync(c_allLanes, isNear);
+        if (near == 0)
+        {
+            return waiting;
+        }
         if (isNear)
         {
             const int to = waiting + __popc(near & ((1U << lane_) - 1));
@@ -395,7 +408,7 @@ private:
     const Place* places_;
     const Place* tiles_;
     PairBuffer<Real>* buffer_;
-    int lane_;
+    int lane_, n_, numTiles_;
     Real unit_, square_;
 };
 

@@ -36,36 +36,45 @@ struct Share
     int first, last;
 };
 
-//! One block. A system that is measured follows once more, as ~system.
+//! One block. First those that are measured, as ~system: their sums are longer. Then all.
 __global__ void __launch_bounds__(c_listThreads)
         listSystemsOf(SystemArrays systems, MeasuredSystems measured, int* list)
 {
-    using Scan = cub::BlockScan<int, c_listThreads>;
+    using Scan = cub::BlockScan<int2, c_listThreads>;
     __shared__ typename Scan::TempStorage space;
     const Share share(systems.count);
-    int own = 0;
+    const auto isLeft     = [&](int s) { return systems.isLeft[s] != 0; };
+    const auto isMeasured = [&](int s) { return isLeft(s) && measured.has(s); };
+    int2 own              = { 0, 0 };
     for (int s = share.first; s < share.last; s++)
     {
-        own += systems.isLeft[s] == 0 ? 0 : measured.has(s) ? 2 : 1;
+        own.x += isMeasured(s) ? 1 : 0;
+        own.y += isLeft(s) ? 1 : 0;
     }
-    int to = 0, all = 0;
-    Scan(space).ExclusiveSum(own, to, all);
+    int2 to = { 0, 0 }, all = { 0, 0 };
+    const auto add = [](int2 a, int2 b) { return int2{ a.x + b.x, a.y + b.y }; };
+    Scan(space).ExclusiveScan(own, to, int2{ 0, 0 }, add, all);
     for (int s = share.first; s < share.last; s++)
     {
-        if (systems.isLeft[s] == 0)
+        if (isMeasured(s))
         {
-            continue;
+            list[to.x++] = ~s;
         }
-        list[to++] = s;
-        if (measured.has(s))
+        if (isLeft(s))
         {
-            list[to++] = ~s;
+            list[all.x + to.y++] = s;
         }
     }
     if (threadIdx.x == 0)
     {
-        systems.status->listed = all;
+        systems.status->listed = all.x + all.y;
     }
+}
+
+//! A number of waves, filled up to a multiple of c_wavesOfTile.
+__device__ __forceinline__ int filledUp(int waves)
+{
+    return (waves + c_wavesOfTile - 1) / c_wavesOfTile * c_wavesOfTile;
 }
 
 //! What the columns of a system have in all.
@@ -107,11 +116,12 @@ __device__ ColumnTotals forColumns(const WaveBall& ball, int lane, const Use& us
         const int h = (first + lane) / row, k = (first + lane) % row;
         const int last           = first + lane < all ? lastOf(ball, h, k) : -1;
         const unsigned int there = __ballot_sync(c_allLanes, last >= 0);
-        const int upTo           = sumUpTo(lane, last + 1);
+        const int own            = filledUp(last + 1);
+        const int upTo           = sumUpTo(lane, own);
         if (last >= 0)
         {
             use(totals.columns + __popc(there & ((1U << lane) - 1)),
-                WaveColumn{ h, k, last, totals.waves + upTo - last - 1 });
+                WaveColumn{ h, k, last, totals.waves + upTo - own });
             totals.range[0] = max(totals.range[0], h);
             totals.range[1] = max(totals.range[1], k);
             totals.range[2] = max(totals.range[2], last);
@@ -193,10 +203,9 @@ __device__ void findBlocks(SystemSums* s)
     }
     if (s->hasImages)
     {
-        const int warps      = s->columns * (s->range[2] / c_wavesOfWarp + 1) * s->chunks;
-        s->blocks[OfFactors] = partsOf(warps, c_batchThreads / c_tile);
+        s->blocks[OfFactors] = s->chunks * partsOf(s->waveCount, c_factorThreads * c_wavesOfTile);
         s->blocks[OfWeights] = partsOf(s->columns * (s->range[2] + 1), c_batchThreads);
-        s->blocks[OfFields]  = partsOf(s->n, c_fieldThreads);
+        s->blocks[OfFields]  = partsOf(s->n, c_fieldParticles);
     }
 }
 
@@ -242,6 +251,7 @@ planListedOf(SystemArrays systems, BatchOptions options, const int* list, System
     if (lane == 0)
     {
         sums[k] = s;
+        atomicMax(&systems.status->phases, phasesOfParticle(s));
         if (isTooLong)
         {
             atomicMin(&systems.status->tooLong, s.system);
@@ -270,7 +280,7 @@ __device__ __forceinline__ BatchSizes sizesOf(const SystemSums& s, int tables)
     BatchSizes sizes;
     sizes.tiles   = s.tiles;
     sizes.columns = s.columns;
-    sizes.phases  = s.hasImages ? 2LL * s.n * (s.range[0] + s.range[1] + s.range[2] + 3) : 0;
+    sizes.phases  = s.hasImages ? 2LL * s.n * phasesOfParticle(s) : 0;
     sizes.factors = static_cast<long long>(tables) * s.chunks * s.waveCount * WaveProducts;
     for (int kind = 0; kind < BlockKinds; kind++)
     {
