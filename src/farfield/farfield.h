@@ -12,9 +12,9 @@
  *  Units are those of GROMACS: nm, e, kJ/mol, kJ/mol/nm. Unless Options::boundary says otherwise
  *  the boundary is periodic in three dimensions with conducting ("tin-foil") surroundings, as in
  *  PME, and a net charge is neutralised by a uniform background that enters energy, forces and
- *  virial. Without images along an axis there is neither: of a slab with a net charge, forces are
- *  those of the charged film, and energies begin where a charged plane has the potential -2 pi |z|
- *  times its density.
+ *  virial. Without images along an axis there is neither. The forces of a slab with a net charge
+ *  are those of the charged film. Its energy takes the potential of a charged plane as -2 pi |z|
+ *  times the density of its charge, which is zero in the plane.
  */
 #ifndef FARFIELD_FARFIELD_H
 #define FARFIELD_FARFIELD_H

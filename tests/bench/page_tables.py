@@ -215,7 +215,7 @@ MAKERS = {
     "slab_speed.json": of_slabs,
     "slab_gpu.json": of_slabs,
     "mdrun_gpu.json": of_mdrun,
-    "mdrun_layouts.json": of_layouts,
+    **{f"mdrun_layouts{cores}.json": of_layouts for cores in ("", "_2", "_16", "_32")},
     "open_speed.json": of_points,
     "points_equal.json": of_points,
     "points_gpu.json": of_points,
