@@ -4,8 +4,8 @@
 // Compiled once per instruction set by Highway; see batch_kernels.h.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "batch/batch_kernels.cpp"
-// One target per generation of processors keeps the build short.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#include "base/simd_targets.h"
+
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 

@@ -4,8 +4,8 @@
 // Compiled once per instruction set by Highway.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "choice/exact_kernels.cpp"
-// as in cpu_kernels.cpp
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#include "base/simd_targets.h"
+
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
