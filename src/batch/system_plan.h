@@ -123,8 +123,11 @@ FARFIELD_HD EwaldPlan planFor(const BatchOptions& options,
         // waves fill the vacuum, too
         return fastestPlan(model, detour, pairCost * traits.fullness);
     }
+    // waves at a cut-off that is given belong to the sum, whichever way they round
+    constexpr double c_rounding = 1e-10;
     EwaldPlan plan  = planOfWaves(model, 1 / (std::sqrt(2.0) * options.smearing));
-    plan.waveCutoff = options.waveCutoff > 0 ? options.waveCutoff : plan.waveCutoff * detour;
+    plan.waveCutoff = options.waveCutoff > 0 ? options.waveCutoff * (1 + c_rounding)
+                                             : plan.waveCutoff * detour;
     return plan;
 }
 

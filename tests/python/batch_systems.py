@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Small systems of one call, for the derivatives of batches."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 
 SIZES = [5, 1, 0, 7]
@@ -18,3 +21,8 @@ def some_systems():
     q = random.uniform(-1, 1, len(x))
     q[3] = 0
     return x, q, cells
+
+
+def latent_ewald_summation():
+    """Three systems of Gaussian charges in two channels, and what the code of that method has for them."""
+    return json.loads((Path(__file__).parent / "data/les.json").read_text())

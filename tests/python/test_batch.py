@@ -10,6 +10,8 @@ import pytest
 
 import farfield
 
+from .batch_systems import latent_ewald_summation
+
 BOXES = np.array(
     [
         np.diag([2.0, 2.0, 2.0]),
@@ -117,6 +119,17 @@ def test_gaussian_charges_have_the_sum_over_waves():
         total = 2 * np.pi / np.linalg.det(box) * np.sum(np.exp(-(width**2) * k2 / 2) / k2 * structure)
         expected.append(138.935458 * (total - np.sum(q[own] ** 2) / (width * np.sqrt(2 * np.pi))))
     assert batch(**options)(x, q, OFFSETS, BOXES).energies == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("name, own", [("without_self", False), ("with_self", True)])
+def test_energies_are_those_of_latent_ewald_summation(name, own):
+    """Of its own code. In the last cell waves lie at the cut-off."""
+    data = latent_ewald_summation()
+    options = {"smearing": 1.0, "wave_cutoff": 2 * np.pi / 2.0, "self_energy": own, "channels": 2}
+    function = batch(coulomb_constant=90.4756 / (2 * np.pi), **options)  # Angstrom, eV
+    q = np.array(data["features"]) @ np.array(data["weights"])
+    result = function(data["x"], q, index=np.repeat(range(3), data["sizes"]), boxes=data["cells"])
+    assert result.energies == pytest.approx(data[name]["energies"], rel=1e-12)
 
 
 def test_tangents_are_differences_along_a_direction():

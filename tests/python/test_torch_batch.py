@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 import farfield  # noqa: E402
 from farfield.torch import CoulombBatch  # noqa: E402
 
-from .batch_systems import INDEX, SIZES, some_systems  # noqa: E402
+from .batch_systems import INDEX, SIZES, latent_ewald_summation, some_systems  # noqa: E402
 
 BATCH = torch.tensor(INDEX)
 
@@ -118,6 +118,31 @@ def test_single_precision_stays_so(inputs):
     for single, double in zip(*parts):
         assert single.dtype == torch.float32
         assert (single - double).norm() / double.norm() < 1e-3
+
+
+@pytest.mark.parametrize("name, own", [("without_self", False), ("with_self", True)])
+def test_losses_fall_as_with_latent_ewald_summation(name, own):
+    """Ten steps of gradient descent, with energies and forces in the loss, as with its own code."""
+    data = latent_ewald_summation()
+    options = {"smearing": 1.0, "wave_cutoff": 2 * np.pi / 2.0, "self_energy": own, "channels": 2}
+    function = coulomb(coulomb_constant=90.4756 / (2 * np.pi), **options)  # Angstrom, eV
+    x, features, cells, goal = (
+        torch.tensor(data[key], dtype=torch.float64) for key in ("x", "features", "cells", "weights")
+    )
+    x.requires_grad_()
+    batch = torch.arange(3).repeat_interleave(torch.tensor(data["sizes"]))
+
+    def energies_and_forces(weights):
+        energies = function(x, features @ weights, cells, batch=batch)
+        return energies, -torch.autograd.grad(energies.sum(), x, create_graph=True)[0]
+
+    reference = [part.detach() for part in energies_and_forces(goal)]
+    weights = torch.tensor([[0.1, -0.05]] * 3, dtype=torch.float64, requires_grad=True)
+    for expected in data[name]["losses"]:
+        loss = sum((a - b).square().mean() for a, b in zip(energies_and_forces(weights), reference))
+        assert loss.item() == pytest.approx(expected, rel=1e-9)
+        (slope,) = torch.autograd.grad(loss, weights)
+        weights = (weights - 4e-4 * slope).detach().requires_grad_()
 
 
 def test_third_derivatives_are_refused(inputs):
