@@ -41,6 +41,8 @@
 
 #include "farfieldreport.h"
 
+#include "config.h"
+
 #ifdef __linux__
 #    include <sched.h>
 #endif
@@ -212,6 +214,10 @@ std::string describeSetup(const farfield::Setup& setup,
                              run.ranks->size(),
                              run.deviceMessages.way.empty() ? "" : "; messages between GPUs ",
                              run.deviceMessages.way.c_str());
+        if (GMX_THREAD_MPI && setup.device == farfield::Device::Gpu)
+        {
+            text += "    one rank may be faster, which the other GPUs help: -ntmpi 1 and -gpu_id\n";
+        }
     }
     text += formatString("  excluded pairs           %d\n", numExclusions);
     if (run.perturbedChargeWidth > 0)

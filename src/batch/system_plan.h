@@ -125,9 +125,9 @@ FARFIELD_HD EwaldPlan planFor(const BatchOptions& options,
     }
     // waves at a cut-off that is given belong to the sum, whichever way they round
     constexpr double c_rounding = 1e-10;
-    EwaldPlan plan  = planOfWaves(model, 1 / (std::sqrt(2.0) * options.smearing));
-    plan.waveCutoff = options.waveCutoff > 0 ? options.waveCutoff * (1 + c_rounding)
-                                             : plan.waveCutoff * detour;
+    EwaldPlan plan              = planOfWaves(model, 1 / (std::sqrt(2.0) * options.smearing));
+    plan.waveCutoff             = options.waveCutoff > 0 ? options.waveCutoff * (1 + c_rounding)
+                                                         : plan.waveCutoff * detour;
     return plan;
 }
 

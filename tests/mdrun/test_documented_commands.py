@@ -28,7 +28,8 @@ PAGES = [
 # What a command begins with, behind variables of the environment.
 PROGRAM = (
     r"python3|pip|cmake|ctest|\./quickstart\.sh|gromacs_patch/apply\.sh|build/\S+|gmx|mdrun|mpirun|srun|farfield|sed|grep|source|"
-    r"perf|ncu|compute-sanitizer|rattler-build|spack|eb|docker|apptainer|cibuildwheel|auditwheel|apt-get|dpkg"
+    r"perf|ncu|compute-sanitizer|rattler-build|spack|eb|docker|apptainer|cibuildwheel|auditwheel|apt-get|dpkg|"
+    r"nvidia-cuda-mps-control"
 )
 VARIABLES = r"(?:[A-Z0-9_]+=(?:\"[^\"]*\"|\S+) )*"
 COMMAND = re.compile(rf"{VARIABLES}(?:{PROGRAM})(?= |$)")
@@ -352,6 +353,7 @@ EXCEPTIONS = {
     r"(?:dpkg|apt-get) .*": "changes the machine",
     r"cmake --install .*": "a test of ctest does it, cmake/consumer/test.cmake",
     r"perf .*": "needs a kernel that counts for its users",
+    r"nvidia-cuda-mps-control .*": "needs a GPU, and starts a service",
     r"build/bin/farfield_helpers_benchmark .*": "needs a GPU for each helper",
     r"(?:ncu|compute-sanitizer|CUDA_INJECTION64_PATH=\S+) .*": "needs a GPU, and tools of CUDA",
     r"build/\S+": "is a name, not a command",
