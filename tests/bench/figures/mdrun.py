@@ -5,40 +5,24 @@ from tests.bench.figures import drawing
 
 
 def draw(records, path):
-    """Speeds of the best kinds as bars, the ratio above them.
+    """Speed of FMM over that of PME as bars, each method at its best; speeds beside them, ns/day.
 
     records: {system: record} of mdrun_gpu. Raises ImportError without matplotlib.
     """
     plt = drawing.pyplot()
-    figure, axes = plt.subplots(figsize=(1.5 + 1.2 * len(records), 4), layout="constrained")
-    for shift, base in enumerate(("PME", "FMM", "none")):
-        for i, record in enumerate(records.values()):
-            label = record["best"].get(base)
-            if label:
-                entry = record["kinds"][label]
-                axes.bar(
-                    i + 0.27 * (shift - 1),
-                    entry["median"],
-                    0.25,
-                    color=f"C{shift}",
-                    yerr=entry["half_range"],
-                    label=base if i == 0 else None,
-                )
-                if base == "FMM":
-                    axes.annotate(
-                        f"{record['fmm_over_pme']:.2f}",
-                        (i, entry["median"]),
-                        (0, 5),
-                        textcoords="offset points",
-                        ha="center",
-                    )
-    axes.set_xticks(
-        range(len(records)),
-        [f"{name}\n{record['atoms']} atoms" for name, record in records.items()],
-    )
-    axes.set_yscale("log")
-    axes.set_ylabel("ns/day, steps of 2 fs if the name does not say 4 fs")
-    axes.set_title("mdrun; the numbers are FMM / PME")
-    axes.legend(frameon=False)
+    figure, axes = plt.subplots(figsize=(8, 0.8 + 0.32 * len(records)), layout="constrained")
+    shown = list(reversed(list(records.items())))
+    ratios = [record["fmm_over_pme"] for _, record in shown]
+    spreads = [record["fmm_over_pme_half_range"] for _, record in shown]
+    axes.barh(range(len(shown)), ratios, 0.7, xerr=spreads, color="C0")
+    for place, (_, record) in enumerate(shown):
+        fmm, pme = (record["kinds"][record["best"][base]]["median"] for base in ("FMM", "PME"))
+        text = f"{fmm:.0f} and {pme:.0f}"
+        axes.annotate(text, (0, place), (4, 0), textcoords="offset points", va="center", color="white")
+    axes.axvline(1, color="black", linewidth=0.8)
+    titles = [f"{record.get('title', name)}, {record['atoms']} atoms" for name, record in shown]
+    axes.set_yticks(range(len(shown)), titles)
+    axes.margins(y=0.02)
+    axes.set_xlabel("speed with FMM over speed with PME\n(in the bars: ns/day with FMM and with PME)")
     drawing.save(figure, path)
     plt.close(figure)
