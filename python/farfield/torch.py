@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Coulomb energies in PyTorch, with gradients for positions, charges and cell."""
 
+import functools
 from typing import Any, Optional
 
 import numpy as np
@@ -79,7 +80,8 @@ class CoulombBatch(torch.nn.Module):
     Losses on forces, on potentials and on stresses can be trained, with charges from a network. Tensors are float32,
     whose accuracy ends at 2e-6, or float64. Those on a GPU stay there, in order with the current stream. The host plans
     sums from the cells, and waits for the results. Derivatives are those of the sums that are computed, with splitting
-    and cut-offs held. torch.func does not know it; use torch.autograd. The method is that of farfield.Batch.
+    and cut-offs held. They are there for torch.autograd and torch.func, whose vmap takes its elements in turn.
+    torch.compile leaves calls out of its graphs. The method is that of farfield.Batch.
 
     Args:
         options: those of farfield.Batch, but for dtype, boundary and device_id. The device is that of the tensors.
@@ -126,15 +128,19 @@ class CoulombBatch(torch.nn.Module):
         dtype = _checked_type(given)
         self._check_devices([(name, tensor.device) for name, tensor, *_ in given if name not in ("batch", "ptr")])
         n = len(positions)
-        index = None if batch is None else batch.cpu().numpy()
-        offsets: Optional[ArrayLike] = None if ptr is None else ptr.cpu().numpy()
-        if index is None and offsets is None:
-            offsets = [0, n]
-        starts = offsets_of(n, offsets, index, None if cells is None else len(cells))
+
+        def starts():
+            index = None if batch is None else batch.cpu().numpy()
+            offsets: Optional[ArrayLike] = None if ptr is None else ptr.cpu().numpy()
+            if index is None and offsets is None:
+                offsets = [0, n]
+            return offsets_of(n, offsets, index, None if cells is None else len(cells))
+
         own = self._batch(dtype, boundary_of(cells), positions.device)
         systems = (_SystemsOnGpu if positions.is_cuda else _Systems)(own, starts, positions.device)
         boxes = None if cells is None else cells.double()
-        return _Energies.apply(positions, charges.to(positions.dtype), boxes, systems)
+        wanted = charges.requires_grad, cells is not None and cells.requires_grad
+        return _Energies.apply(positions, charges.to(positions.dtype), boxes, systems, wanted)
 
     def _check_devices(self, given):
         (first, device), *others = given
@@ -212,9 +218,37 @@ class _Energy(torch.autograd.Function):
 class _Systems:
     """Systems of a call, and what they have at the tensors of their first evaluation."""
 
-    def __init__(self, batch, offsets, device):
-        self.batch, self.offsets, self.errors = batch, offsets, None
-        self.sizes = torch.as_tensor(np.diff(offsets), device=device)
+    def __init__(self, batch, starts, device):
+        self.batch, self.starts, self.device = batch, starts, device
+        self.errors = self.result = None
+
+    @functools.cached_property
+    def offsets(self):
+        """First particles; in an evaluation only: torch.func lets nothing else read arrays."""
+        return self.starts()
+
+    @functools.cached_property
+    def sizes(self):
+        """Particles of each system."""
+        return torch.as_tensor(np.diff(self.offsets), device=self.device)
+
+    def anew(self):
+        """The same, with other positions, charges or cells."""
+        return type(self)(self.batch, lambda: self.offsets, self.device)
+
+    def results(self, positions, charges, cells, potentials, virials):
+        """What the first evaluation has found; if it lacks something, that of another one."""
+        has_potentials = self.result is not None and self.result.potentials is not None
+        has_virials = self.result is not None and self.result.virials is not None
+        if self.result is None or potentials > has_potentials or virials > has_virials:
+            wanted = {"potentials": potentials or has_potentials, "virials": virials or has_virials}
+            self.result = self.evaluate(positions, charges, cells, **wanted)
+        return self.result
+
+    def sums(self, of_particles):
+        """Over the particles of each system."""
+        index = torch.arange(len(self.sizes), device=self.device).repeat_interleave(self.sizes)
+        return of_particles.new_zeros(len(self.sizes)).index_add(0, index, of_particles)
 
     def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
         result = self.batch(*self._arrays(positions, charges, cells), potentials=potentials, virials=virials)
@@ -284,68 +318,141 @@ def _stream_of(tensor):
     return torch.cuda.current_stream(tensor.device).cuda_stream
 
 
-class _Energies(torch.autograd.Function):
+class _InTurn(torch.autograd.Function):
+    """A function for torch.func: of batches it takes the elements in turn."""
+
     @staticmethod
-    def forward(ctx, positions, charges, cells, systems):
-        needs_charges, needs_cells = ctx.needs_input_grad[1:3]
-        ctx.save_for_backward(positions, charges, cells)
-        ctx.systems = systems
-        ctx.result = systems.evaluate(positions, charges, cells, potentials=needs_charges, virials=needs_cells)
-        return torch.as_tensor(ctx.result.energies).to(positions.dtype)
+    def setup_context(ctx, inputs, output):
+        tensors = [part for part in inputs if part is None or isinstance(part, torch.Tensor)]
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+        ctx.systems, ctx.wanted = inputs[len(tensors) :]
+
+    @classmethod
+    def in_turn(cls, info, in_dims, inputs):
+        *tensors, systems, wanted = inputs
+        moves = any(dim is not None for dim in in_dims[:3])  # positions, charges, cells
+        results = []
+        for k in range(info.batch_size):
+            parts = [part if dim is None else part.select(dim, k) for part, dim in zip(tensors, in_dims)]
+            results.append(cls.apply(*parts, systems.anew() if moves else systems, wanted))
+        if isinstance(results[0], torch.Tensor):
+            return torch.stack(results), 0
+        stacked = [None if parts[0] is None else torch.stack(parts) for parts in zip(*results)]
+        return tuple(stacked), tuple(None if part is None else 0 for part in stacked)
+
+
+class _Energies(_InTurn):
+    @staticmethod
+    def forward(positions, charges, cells, systems, wanted):
+        result = systems.results(positions, charges, cells, *wanted)
+        return torch.as_tensor(result.energies).to(positions.dtype)
 
     @staticmethod
     def backward(ctx, grad):
+        _, needs_charges, needs_cells = ctx.needs_input_grad[:3]
+        by_positions, by_charges, by_cells = _Gradients.apply(
+            *ctx.saved_tensors, ctx.systems, (needs_charges, needs_cells)
+        )
         of_particles = grad.repeat_interleave(ctx.systems.sizes)
-        by_positions, by_charges, by_cells = _Gradients.apply(*ctx.saved_tensors, ctx.systems, ctx.result)
         return (
             of_particles[:, None] * by_positions,
             None if by_charges is None else of_particles.reshape(-1, *[1] * (by_charges.dim() - 1)) * by_charges,
             None if by_cells is None else grad.double()[:, None, None] * by_cells,
             None,
+            None,
         )
 
+    @staticmethod
+    def jvp(ctx, moves, dcharges, dcells, *_):
+        by_positions, by_charges, by_cells = _Gradients.apply(
+            *ctx.saved_tensors, ctx.systems, (dcharges is not None, dcells is not None)
+        )
+        pairs = (by_positions, moves), (by_charges, dcharges)
+        of_particles = sum((a * b).reshape(len(a), -1).sum(1) for a, b in pairs if b is not None)
+        energies = ctx.systems.sums(of_particles) if isinstance(of_particles, torch.Tensor) else 0
+        if dcells is not None:
+            energies = energies + (by_cells * dcells).sum((1, 2)).to(by_positions.dtype)
+        return energies
 
-class _Gradients(torch.autograd.Function):
+    @staticmethod
+    def vmap(info, in_dims, *inputs):
+        return _Energies.in_turn(info, in_dims, inputs)
+
+
+class _Gradients(_InTurn):
     """Gradients of the energies by positions, charges and cells. Its own derivatives are Hessian-vector products.
 
     With W twice the virial, which is the derivative by a strain of positions x and cells B, and g = dE/dx,
 
         dE/dB = B^-T (W - x^T g).
+
+    wanted: whether those by charges and by cells are wanted.
     """
 
     @staticmethod
-    def forward(ctx, positions, charges, cells, systems, result):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(positions, charges, cells)
-        ctx.systems, ctx.result = systems, result
+    def forward(positions, charges, cells, systems, wanted):
+        result = systems.results(positions, charges, cells, *wanted)
         by_positions = torch.as_tensor(-result.forces)
+        by_charges = torch.as_tensor(result.potentials) if wanted[0] else None
         by_cells = None
-        if result.virials is not None:
+        if wanted[1]:
             by_cells = systems.of_cells(cells, 2 * result.virials, (positions, by_positions))
-        return by_positions, None if result.potentials is None else torch.as_tensor(result.potentials), by_cells
+        return by_positions, by_charges, by_cells
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        _InTurn.setup_context(ctx, inputs, output)
 
     @staticmethod
     def backward(ctx, *direction):
-        positions, charges, cells = inputs = ctx.saved_tensors
-        _, needs_charges, needs_cells = ctx.needs_input_grad[:3]
-        parts = [None if part is None else part.detach() for part in direction]
-        tangent = ctx.systems.tangent(*inputs, parts, virials=needs_cells)
+        # the Hessian is symmetric
+        return *_Tangents.apply(*ctx.saved_tensors, *direction, ctx.systems, ctx.needs_input_grad[1:3]), None, None
+
+    @staticmethod
+    def jvp(ctx, moves, dcharges, dcells, *_):
+        return _Tangents.apply(*ctx.saved_tensors, moves, dcharges, dcells, ctx.systems, ctx.wanted)
+
+    @staticmethod
+    def vmap(info, in_dims, *inputs):
+        return _Gradients.in_turn(info, in_dims, inputs)
+
+
+class _Tangents(_InTurn):
+    """Products of the Hessian with a direction, of which any part may be None."""
+
+    @staticmethod
+    def forward(positions, charges, cells, moves, dcharges, dcells, systems, wanted):
+        wants_charges, wants_cells = wanted
+        inputs, direction = (positions, charges, cells), (moves, dcharges, dcells)
+        known = systems.results(*inputs, False, wants_cells and dcells is not None)
+        tangent = systems.tangent(*inputs, [None if d is None else d.detach() for d in direction], virials=wants_cells)
         by_positions = torch.as_tensor(-tangent.forces)
         by_cells = None
-        if needs_cells:
-            forces = torch.as_tensor(ctx.result.forces)
-            moves, _, changes = parts
+        if wants_cells:
+            forces = torch.as_tensor(known.forces)
             strain = torch.as_tensor(2 * tangent.virials)
             products = [(positions, by_positions)]
             if moves is not None:
                 products.append((moves, -forces))
-            if changes is not None:
-                slope = ctx.systems.of_cells(cells, 2 * ctx.result.virials, (positions, -forces))
-                strain = strain - changes.mT @ slope
-            by_cells = ctx.systems.of_cells(cells, strain, *products)
-        values = by_positions, torch.as_tensor(tangent.potentials) if needs_charges else None, by_cells
-        known = [tensor for tensor in (positions, charges, cells, *direction) if tensor is not None]
-        return *(None if v is None else _Last.apply(v, _SECOND_ONLY, *known) for v in values), None, None
+            if dcells is not None:
+                slope = systems.of_cells(cells, 2 * known.virials, (positions, -forces))
+                strain = strain - dcells.mT @ slope
+            by_cells = systems.of_cells(cells, strain, *products)
+        return by_positions, torch.as_tensor(tangent.potentials) if wants_charges else None, by_cells
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise NotImplementedError(_SECOND_ONLY)
+
+    @staticmethod
+    def jvp(ctx, *directions):
+        raise NotImplementedError(_SECOND_ONLY)
+
+    @staticmethod
+    def vmap(info, in_dims, *inputs):
+        return _Tangents.in_turn(info, in_dims, inputs)
 
 
 class _Last(torch.autograd.Function):

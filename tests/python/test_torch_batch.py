@@ -145,6 +145,51 @@ def test_losses_fall_as_with_latent_ewald_summation(name, own):
         weights = (weights - 4e-4 * slope).detach().requires_grad_()
 
 
+def test_functional_derivatives_are_those_of_autograd(inputs):
+    """Of torch.func, in both modes, by positions, charges and cells."""
+    direction = [torch.cos(tensor.detach()) for tensor in inputs]
+
+    def energy(*tensors):
+        return coulomb()(*tensors, batch=BATCH).sum()
+
+    gradients = torch.autograd.grad(energy(*inputs), inputs, create_graph=True)
+    slope = sum((a * b).sum() for a, b in zip(gradients, direction))
+    products = torch.autograd.grad(slope, inputs)
+    given = tuple(tensor.detach() for tensor in inputs)
+    gradient = torch.func.grad(energy, argnums=(0, 1, 2))
+    found, change = torch.func.jvp(energy, given, tuple(direction))
+    assert change.item() == pytest.approx(slope.item(), rel=1e-10)
+    found, changes = torch.func.jvp(gradient, given, tuple(direction))
+    for parts in ((found, gradients), (changes, products)):
+        assert all((a - b).norm() <= 1e-12 * b.norm() for a, b in zip(*parts))
+    with pytest.raises(NotImplementedError, match="second derivatives"):
+        torch.func.jvp(lambda *t: torch.func.jvp(gradient, t, tuple(direction))[1], given, tuple(direction))
+
+
+def test_functions_of_many_tensors_take_them_in_turn(inputs):
+    x, q, cells = (tensor.detach() for tensor in inputs)
+
+    def energies(x):
+        return coulomb()(x, q, cells, batch=BATCH)
+
+    many = torch.stack((x, x + 0.01 * torch.sin(7 * x)))
+    assert torch.equal(torch.func.vmap(energies)(many), torch.stack([energies(x) for x in many]))
+    hessian = torch.func.hessian(lambda x: energies(x).sum())(x)
+    product = torch.func.jvp(torch.func.grad(lambda x: energies(x).sum()), (x,), (torch.cos(x),))[1]
+    assert (torch.tensordot(hessian, torch.cos(x)) - product).norm() <= 1e-10 * product.norm()
+
+
+def test_compiled_functions_have_the_same_gradients(inputs):
+    x, q, cells = inputs
+
+    def energy(x):
+        return coulomb()(2 * x, q, cells, batch=BATCH).sum()
+
+    (found,) = torch.autograd.grad(torch.compile(energy, backend="eager")(x), x)
+    (expected,) = torch.autograd.grad(energy(x), x)
+    assert torch.equal(found, expected)
+
+
 def test_third_derivatives_are_refused(inputs):
     x, q, cells = inputs
     (force,) = torch.autograd.grad(coulomb()(x, q, cells, batch=BATCH).sum(), x, create_graph=True)
