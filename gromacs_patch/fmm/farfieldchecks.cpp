@@ -110,6 +110,15 @@ void checkWithoutBox(const t_inputrec& ir, WarningHandler* wi)
     }
 }
 
+//! Whether options of a mesh are not those that GROMACS sets by itself.
+bool hasOptionsOfMesh(const t_inputrec& ir)
+{
+    const auto isOther = [](const real value, const double usual)
+    { return value != static_cast<real>(usual); };
+    return ir.nkx > 0 || ir.nky > 0 || ir.nkz > 0 || ir.pme_order != 4
+           || isOther(ir.fourier_spacing, 0.12) || isOther(ir.ewald_rtol, 1e-5);
+}
+
 } // namespace
 
 void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
@@ -144,6 +153,13 @@ void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
     if (ir.useMts)
     {
         wi->addError("coulombtype = FMM does not support multiple time stepping, set mts = no.");
+    }
+    if (!usingLJPme(ir.vdwtype) && hasOptionsOfMesh(ir))
+    {
+        wi->addNote(
+                "With coulombtype = FMM there is no mesh: fourierspacing, fourier-nx, fourier-ny, "
+                "fourier-nz, pme-order and ewald-rtol have no effect. Remove them to avoid this "
+                "note. fmm-farfield-accuracy sets the error of the forces.");
     }
 }
 

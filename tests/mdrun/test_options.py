@@ -199,6 +199,22 @@ def test_grompp_refuses_what_is_beyond_the_limits_of_the_table(work, water, tabl
         assert f"{name} is {beyond(option):g}, {limits}" in words
 
 
+@pytest.mark.parametrize(
+    "entries, words",
+    [
+        ({}, False),
+        ({"fourierspacing": 0.16}, True),
+        ({"pme-order": 6}, True),
+        ({"ewald-rtol": 1e-6}, True),
+        ({"fourier-nx": 40, "fourier-ny": 40, "fourier-nz": 40}, True),
+        ({"pme-order": 6, "vdwtype": "PME"}, False),  # of Lennard-Jones
+    ],
+)
+def test_options_of_a_mesh_have_no_effect(work, water, entries, words):
+    done = simulation.grompp(work, "run", settings(mdp.ONE_STEP, FMM, entries), water.conf, water.top).ok()
+    assert ("there is no mesh" in one_line(done.text)) == words
+
+
 def test_rcoulomb_has_no_effect(work, water):
     """FMM has no cut-off, and GROMACS has no kernels for two: a note, and the run with equal ones."""
     done = simulation.grompp(
