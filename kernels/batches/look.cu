@@ -6,6 +6,7 @@
 #include "batch/places.h"
 
 #include "batches/device_plan.h"
+#include "evaluation/charge_limits.h"
 #include "runtime/ordered_sums.h"
 
 namespace farfield
@@ -62,15 +63,15 @@ lookAtSystem(SystemArrays systems, BatchParticles<Real> particles, unsigned int*
         {
             atomicMin(&least[0], i);
         }
-        bool isCharged = false, isFinite = true;
+        bool isCharged = false, isLegal = true;
         for (int c = 0; c < channels; c++)
         {
             const Real q = particles.q[at * channels + c];
             isCharged    = isCharged || q != 0;
-            isFinite     = isFinite && isfinite(q);
+            isLegal      = isLegal && isLegalCharge(q);
         }
         charged += isCharged ? 1 : 0;
-        if (!isFinite)
+        if (!isLegal)
         {
             atomicMin(&least[1], i);
         }

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "batch/legal_box.h"
+#include "evaluation/charge_limits.h"
 #include "evaluation/input_check.h"
 
 namespace farfield
@@ -135,7 +136,9 @@ Error positionNotFinite(int system, int particle)
 
 Error chargeNotFinite(int system, int particle)
 {
-    return inSystem(system, "has a charge that is not finite, of particle " + text(particle) + ".");
+    return inSystem(system,
+                    "has a charge that is not finite or above " + text(c_largestCharge)
+                            + " e, of particle " + text(particle) + ".");
 }
 
 } // namespace farfield

@@ -13,6 +13,7 @@
 #include "base/threads.h"
 #include "batch/batch_check.h"
 #include "batch/ewald_system.h"
+#include "evaluation/charge_limits.h"
 
 namespace farfield
 {
@@ -137,16 +138,17 @@ private:
 
     void checkParticles(const BatchInput<Real>& input, int system) const
     {
-        const auto isFinite = [](const Real* values, int count)
-        { return std::all_of(values, values + count, [](Real v) { return std::isfinite(v); }); };
-        const int first = input.offsets[system];
+        const auto isFinite = [](Real v) { return std::isfinite(v); };
+        const int first     = input.offsets[system];
         for (int i = first; i < input.offsets[system + 1]; i++)
         {
-            if (!isFinite(input.x + 3 * static_cast<size_t>(i), 3))
+            const Real* const x = input.x + 3 * static_cast<size_t>(i);
+            if (!std::all_of(x, x + 3, isFinite))
             {
                 throw positionNotFinite(system, i - first);
             }
-            if (!isFinite(input.q + static_cast<size_t>(i) * options_.channels, options_.channels))
+            const Real* const q = input.q + static_cast<size_t>(i) * options_.channels;
+            if (!std::all_of(q, q + options_.channels, isLegalCharge<Real>))
             {
                 throw chargeNotFinite(system, i - first);
             }

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cells/binning.h"
 #include "cells/position_error.h"
+#include "evaluation/charge_limits.h"
 
 namespace farfield
 {
@@ -139,11 +140,12 @@ void checkCharges(const Real* q, int n)
     checkNumber(n, "particles");
     for (int i = 0; i < n; i++)
     {
-        if (!std::isfinite(q[i]))
+        if (!isLegalCharge(q[i]))
         {
             throw Error(ErrorCode::InvalidArgument,
                         "The charge of particle " + text(i) + ", " + text(static_cast<double>(q[i]))
-                                + " e, must be finite.");
+                                + " e, must be finite and at most " + text(c_largestCharge)
+                                + " e.");
         }
     }
 }

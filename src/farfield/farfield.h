@@ -344,8 +344,8 @@ public:
      *         until evaluate() is asked for potentials.
      *  \param[in] q  charges, e, [n]
      *  \param[in] n  number of particles, 0 to 2^30
-     *  \throws Error InvalidArgument: n is out of range or a charge is not finite (the index is named);
-     *         OutOfMemory. The old charges hold then */
+     *  \throws Error InvalidArgument: n is out of range, or a charge is not finite or above 1e12 (the
+     *         index is named); OutOfMemory. The old charges hold then */
     void setCharges(const Real* q, int n);
 
     /*! \brief Sets charges of two states, for free-energy calculations, in place of setCharges().

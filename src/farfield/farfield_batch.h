@@ -197,8 +197,8 @@ public:
      *  \param[out] output  what is computed
      *  \param[in]  stream  cudaStream_t of the GPU, or null for its default stream: the call is in order
      *                      with the work of the stream, which must not be captured. Not used on the CPU
-     *  \throws Error  InvalidArgument: a position, a charge or a box is not finite, a box has no
-     *                 volume, offsets do not ascend, or two charges of a system are at one place (all
+     *  \throws Error  InvalidArgument: a position, a charge or a box is not finite, a charge is above 1e12,
+     *                 a box has no volume, offsets do not ascend, or two charges of a system are at one place (all
      *                 name the system); OutOfMemory; DeviceFailure */
     void evaluate(const BatchInput<Real>& input,
                   const BatchOutput<Real>& output,

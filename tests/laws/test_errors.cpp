@@ -121,7 +121,7 @@ TYPED_TEST(Errors, NameThePositionsAsAtFault)
 TYPED_TEST(Errors, NameTheParticleWithABadCharge)
 {
     using Real = typename TypeParam::Real;
-    for (const double bad : { c_nan, c_infinity, -c_infinity })
+    for (const double bad : { c_nan, c_infinity, -c_infinity, 1e13, -1e13 })
     {
         std::vector<Real> q(50, Real(0.5));
         q[23] = static_cast<Real>(bad);

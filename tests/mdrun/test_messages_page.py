@@ -88,7 +88,7 @@ ALLOWED = {
     "The option waveCutoff is for Gaussian charges": PROGRAMS,
     "has its particle  ...  too far away": PROGRAMS,
     "has a position that is not finite": PROGRAMS,
-    "has a charge that is not finite": PROGRAMS,
+    "has a charge that is not finite or above": PROGRAMS,
     "has the box vectors": PROGRAMS,
     "ends at particle  ...  and begins at particle": PROGRAMS,
     "has its particles  ...  and  ...  at one place": PROGRAMS,

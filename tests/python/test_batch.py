@@ -184,6 +184,7 @@ def test_copies_and_children_give_the_same():
 
 REFUSED = {
     "a position that is not finite": (lambda x, q: (np.where(x == x[20], np.inf, x), q, OFFSETS, BOXES), "System 1"),
+    "a charge whose square is too large": (lambda x, q: (x, np.where(q == q[20], 1e13, q), OFFSETS, BOXES), "System 1"),
     "no volume": (lambda x, q: (x, q, OFFSETS, BOXES * [[[1]], [[1]], [[0]]]), "System 2"),
     "two charges at one place": (lambda x, q: (np.where(x == x[13], x[15], x), q, OFFSETS, BOXES), "particles 1 and 3"),
     "offsets that end early": (lambda x, q: (x, q, [0, 12], BOXES[:1]), "offsets"),
