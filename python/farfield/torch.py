@@ -245,10 +245,14 @@ class _Systems:
             self.result = self.evaluate(positions, charges, cells, **wanted)
         return self.result
 
+    @property
+    def index(self):
+        """The system of each particle; not kept, as torch.func marks it with the level that made it."""
+        return torch.arange(len(self.sizes), device=self.device).repeat_interleave(self.sizes)
+
     def sums(self, of_particles):
         """Over the particles of each system."""
-        index = torch.arange(len(self.sizes), device=self.device).repeat_interleave(self.sizes)
-        return of_particles.new_zeros(len(self.sizes)).index_add(0, index, of_particles)
+        return of_particles.new_zeros(len(self.sizes)).index_add(0, self.index, of_particles)
 
     def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
         result = self.batch(*self._arrays(positions, charges, cells), potentials=potentials, virials=virials)
@@ -264,7 +268,7 @@ class _Systems:
     def of_cells(self, cells, strain, *products):
         """Gradients by cells: strain less sums over particles of a (x) b is what cells have, kJ/mol."""
         own = torch.as_tensor(strain)
-        index = torch.arange(len(self.sizes), device=self.sizes.device).repeat_interleave(self.sizes)
+        index = self.index
         for a, b in products:
             own = own.index_add(0, index, a.double()[:, :, None] * b.double()[:, None, :], alpha=-1)
         return torch.linalg.solve(cells.mT, own) if cells.shape[1] == 3 else torch.linalg.pinv(cells.mT) @ own
@@ -311,7 +315,7 @@ class _SystemsOnGpu(_Systems):
         return x, charges.detach().reshape(shape).contiguous(), self.offsets, boxes
 
     def _there(self, array):
-        return None if array is None else torch.as_tensor(array, device=self.sizes.device)
+        return None if array is None else torch.as_tensor(array, device=self.device)
 
 
 def _stream_of(tensor):
@@ -323,13 +327,12 @@ class _InTurn(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        tensors = [part for part in inputs if part is None or isinstance(part, torch.Tensor)]
+        *tensors, ctx.systems, ctx.wanted = inputs
         ctx.save_for_backward(*tensors)
         ctx.save_for_forward(*tensors)
-        ctx.systems, ctx.wanted = inputs[len(tensors) :]
 
     @classmethod
-    def in_turn(cls, info, in_dims, inputs):
+    def vmap(cls, info, in_dims, *inputs):
         *tensors, systems, wanted = inputs
         moves = any(dim is not None for dim in in_dims[:3])  # positions, charges, cells
         results = []
@@ -375,10 +378,6 @@ class _Energies(_InTurn):
             energies = energies + (by_cells * dcells).sum((1, 2)).to(by_positions.dtype)
         return energies
 
-    @staticmethod
-    def vmap(info, in_dims, *inputs):
-        return _Energies.in_turn(info, in_dims, inputs)
-
 
 class _Gradients(_InTurn):
     """Gradients of the energies by positions, charges and cells. Its own derivatives are Hessian-vector products.
@@ -414,10 +413,6 @@ class _Gradients(_InTurn):
     def jvp(ctx, moves, dcharges, dcells, *_):
         return _Tangents.apply(*ctx.saved_tensors, moves, dcharges, dcells, ctx.systems, ctx.wanted)
 
-    @staticmethod
-    def vmap(info, in_dims, *inputs):
-        return _Gradients.in_turn(info, in_dims, inputs)
-
 
 class _Tangents(_InTurn):
     """Products of the Hessian with a direction, of which any part may be None."""
@@ -449,10 +444,6 @@ class _Tangents(_InTurn):
     @staticmethod
     def jvp(ctx, *directions):
         raise NotImplementedError(_SECOND_ONLY)
-
-    @staticmethod
-    def vmap(info, in_dims, *inputs):
-        return _Tangents.in_turn(info, in_dims, inputs)
 
 
 class _Last(torch.autograd.Function):
