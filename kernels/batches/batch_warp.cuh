@@ -43,17 +43,22 @@ struct alignas(2 * sizeof(Real)) Phase
     Real c, s;
 };
 
+//! The number among the phases of all axes of one along an axis.
+__device__ __forceinline__ int numberOfPhase(const SystemSums& s, int axis, int number)
+{
+    for (int before = 0; before < axis; before++)
+    {
+        number += s.range[before] + 1;
+    }
+    return number;
+}
+
 //! Cosines of (number) times a fractional coordinate; their sines are n behind. [n]
 template<class Pointer>
 __device__ __forceinline__ Pointer
 phasesOf(Pointer phases, const SystemSums& s, int axis, int number)
 {
-    long long row = number;
-    for (int before = 0; before < axis; before++)
-    {
-        row += s.range[before] + 1;
-    }
-    return phases + s.firstPhase + 2 * row * s.n;
+    return phases + s.firstPhase + 2LL * numberOfPhase(s, axis, number) * s.n;
 }
 
 //! Structure factors of a channel and a set, of a chunk of particles; weights take their place.

@@ -98,12 +98,12 @@ public:
             (sums.columns[s.firstColumn + middle].first <= wave ? column : beyond) = middle;
         }
         const WaveColumn w = sums.columns[s.firstColumn + column];
-        x_                 = w.h;
-        y_                 = s.range[0] + 1 + w.k;
+        x_                 = numberOfPhase(s, 0, w.h);
+        y_                 = numberOfPhase(s, 1, w.k);
         for (int m = 0; m < c_wavesOfTile; m++)
         {
             // beyond the last one is nothing to add up
-            z_[m] = s.range[0] + s.range[1] + 2 + min(wave - w.first + m, w.last);
+            z_[m] = numberOfPhase(s, 2, min(wave - w.first + m, w.last));
         }
     }
 
