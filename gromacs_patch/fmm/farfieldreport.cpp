@@ -216,7 +216,7 @@ std::string describeSetup(const farfield::Setup& setup,
                              run.deviceMessages.way.c_str());
         if (GMX_THREAD_MPI && setup.device == farfield::Device::Gpu)
         {
-            text += "    one rank may be faster, which the other GPUs help: -ntmpi 1 and -gpu_id\n";
+            text += "    one rank with GPUs as helpers may be faster: -ntmpi 1, -gpu_id\n";
         }
     }
     text += formatString("  excluded pairs           %d\n", numExclusions);
