@@ -21,6 +21,10 @@ template<class Real>
 using TableOnGpu = nb::ndarray<const Real, nb::ndim<2>, nb::c_contig, nb::device::cuda>;
 template<class Real>
 using FilledTableOnGpu = nb::ndarray<Real, nb::ndim<2>, nb::c_contig, nb::device::cuda>;
+using BoxesOnGpu   = nb::ndarray<const double, nb::shape<-1, 3, 3>, nb::c_contig, nb::device::cuda>;
+using TensorsOnGpu = nb::ndarray<double, nb::shape<-1, 3, 3>, nb::c_contig, nb::device::cuda>;
+using ErrorsOnGpu  = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cuda>;
+using ValuesOnGpu  = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cuda>;
 
 //! A stream of CUDA, as packages give its address.
 inline void* streamAt(std::uintptr_t address)
@@ -30,18 +34,18 @@ inline void* streamAt(std::uintptr_t address)
 
 /*! \brief As PythonBatch::evaluate(), in order with a stream.
  *
- *  What belongs to systems is on the host. */
+ *  Offsets are on the host. */
 template<class Real>
 void evaluateBatchOnGpu(PythonBatch<Real>& python,
                         const PositionsOnGpu<Real>& x,
                         const TableOnGpu<Real>& q,
                         const Indices& offsets,
-                        const Boxes& boxes,
-                        const Values<double>& energies,
+                        const BoxesOnGpu& boxes,
+                        const ValuesOnGpu& energies,
                         const FilledTableOnGpu<Real>& forces,
                         const std::optional<FilledTableOnGpu<Real>>& potentials,
-                        const std::optional<Tensors>& virials,
-                        const Values<double>& errors,
+                        const std::optional<TensorsOnGpu>& virials,
+                        const ValuesOnGpu& errors,
                         std::uintptr_t stream)
 {
     const nb::gil_scoped_release release;
@@ -61,14 +65,14 @@ void evaluateBatchTangentOnGpu(PythonBatch<Real>& python,
                                const PositionsOnGpu<Real>& x,
                                const TableOnGpu<Real>& q,
                                const Indices& offsets,
-                               const Boxes& boxes,
+                               const BoxesOnGpu& boxes,
                                const std::optional<PositionsOnGpu<Real>>& dx,
                                const std::optional<TableOnGpu<Real>>& dq,
-                               const std::optional<Boxes>& dBoxes,
-                               const std::optional<Vector<double>>& errors,
+                               const std::optional<BoxesOnGpu>& dBoxes,
+                               const std::optional<ErrorsOnGpu>& errors,
                                const FilledTableOnGpu<Real>& forces,
                                const FilledTableOnGpu<Real>& potentials,
-                               const std::optional<Tensors>& virials,
+                               const std::optional<TensorsOnGpu>& virials,
                                std::uintptr_t stream)
 {
     const nb::gil_scoped_release release;

@@ -78,10 +78,10 @@ class CoulombBatch(torch.nn.Module):
     """Coulomb energies of many systems, kJ/mol, as a function that can be differentiated twice.
 
     Losses on forces, on potentials and on stresses can be trained, with charges from a network. Tensors are float32,
-    whose accuracy ends at 2e-6, or float64. Those on a GPU stay there, in order with the current stream. The host plans
-    sums from the cells, and waits for the results. Derivatives are those of the sums that are computed, with splitting
-    and cut-offs held. They are there for torch.autograd and torch.func, whose vmap takes its elements in turn.
-    torch.compile leaves calls out of its graphs. The method is that of farfield.Batch.
+    whose accuracy ends at 2e-6, or float64. Those on a GPU stay there, in order with the current stream. The host waits
+    for the results. Derivatives are those of the sums that are computed, with splitting and cut-offs held. They are
+    there for torch.autograd and torch.func, whose vmap takes its elements in turn. torch.compile leaves calls out of
+    its graphs. The method is that of farfield.Batch.
 
     Args:
         options: those of farfield.Batch, but for dtype, boundary and device_id. The device is that of the tensors.
@@ -279,17 +279,17 @@ class _Systems:
 
 
 class _SystemsOnGpu(_Systems):
-    """The same of tensors on a GPU: what belongs to particles stays there, and results are tensors there."""
+    """The same of tensors on a GPU, where all of them stay."""
 
     def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
         x, q, starts, boxes = self._arrays(positions, charges, cells)
         forces, values = torch.empty_like(x), torch.empty_like(q) if potentials else None
-        energies, self.errors = np.empty((2, len(boxes)))
-        tensors = np.empty_like(boxes) if virials else None
+        energies, self.errors = torch.empty((2, len(boxes)), dtype=torch.float64, device=self.device)
+        tensors = torch.empty_like(boxes) if virials else None
         outputs = energies, forces, values, tensors, self.errors
         self.batch.run_measured("evaluate_on_gpu", x, q, starts, boxes, *outputs, _stream_of(x))
         values = None if values is None else values.reshape(charges.shape)
-        return BatchResult(self._there(energies), forces, values, self._there(tensors))
+        return BatchResult(energies, forces, values, tensors)
 
     def tangent(self, positions, charges, cells, direction, *, virials=False):
         systems = x, q, _, boxes = self._arrays(positions, charges, cells)
@@ -297,25 +297,28 @@ class _SystemsOnGpu(_Systems):
         given = (
             None if dx is None else dx.contiguous(),
             None if dq is None else dq.reshape(q.shape).contiguous(),
-            None if dboxes is None else self.batch.rows_of("dboxes", _on_host(dboxes), len(boxes)),
+            None if dboxes is None else self._rows_of(dboxes),
         )
         forces, values = torch.empty_like(x), torch.empty_like(q)
-        tensors = np.empty_like(boxes) if virials else None
+        tensors = torch.empty_like(boxes) if virials else None
         outputs = forces, values, tensors
         self.batch.run("evaluate_tangent_on_gpu", *systems, *given, self.errors, *outputs, _stream_of(x))
-        return BatchTangent(forces, values.reshape(charges.shape), self._there(tensors))
+        return BatchTangent(forces, values.reshape(charges.shape), tensors)
 
     def _arrays(self, positions, charges, cells):
         x = positions.detach().contiguous()
         shape = len(x), self.batch.channels
         arguments.check_shape("charges", charges, shape, *[shape[:1]][: shape[1] == 1], what="a tensor")
         systems = len(self.offsets) - 1
-        boxes = np.zeros((systems, 3, 3)) if cells is None else self.batch.rows_of("cells", _on_host(cells), "systems")
+        boxes = x.new_zeros((systems, 3, 3), dtype=torch.float64) if cells is None else self._rows_of(cells)
         check_boxes(boxes, systems)
         return x, charges.detach().reshape(shape).contiguous(), self.offsets, boxes
 
-    def _there(self, array):
-        return None if array is None else torch.as_tensor(array, device=self.device)
+    @staticmethod
+    def _rows_of(cells):
+        """Three vectors of each cell: the third one of slabs is zero."""
+        rows = cells.detach().double()
+        return torch.nn.functional.pad(rows, (0, 0, 0, 3 - rows.shape[1])).contiguous()
 
 
 def _stream_of(tensor):
