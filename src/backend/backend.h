@@ -49,6 +49,8 @@ struct StageSums
     //! What near functions add to 1/r: the trace of the virial does not follow from the energy.
     double energyOfFunctions    = 0;
     double virialOfFunctions[6] = { 0, 0, 0, 0, 0, 0 };
+    //! 1/2 sum mu.grad phi, a part of the energy: the trace of the virial has it three times.
+    double energyOfDipoles = 0;
     //! Displacements of cells contribute a deviatoric part; the trace of 1/r follows from the energy.
     std::array<double, StrainCount> deviatoric = {};
 
@@ -85,6 +87,19 @@ public:
             throw Error(ErrorCode::Unsupported,
                         "Near functions are not available on several ranks: one rank must have "
                         "all particles.");
+        }
+    }
+    /*! \brief Point dipoles of as many particles as there are charges. Nothing has changed if it throws.
+     *  \param[in] dipoles    e nm, [n][3], or null: there are none
+     *  \param[in] strengths  of the particles for cappedFields(), e, [n]
+     *  \throws Error  Unsupported: there are some, and the backend knows none */
+    virtual void setDipoles(const Real* dipoles, const Real* /*strengths*/)
+    {
+        if (dipoles != nullptr)
+        {
+            throw Error(ErrorCode::Unsupported,
+                        "Dipoles are available on the CPU only: set the device to 'cpu'.",
+                        "device");
         }
     }
     //! Whether nearFunction() has anything to do.

@@ -21,8 +21,15 @@ struct Task
     Real* forces;           //!< kJ/mol/nm, [n][3]
     Real* potentials;       //!< kJ/mol/e, [n], or null
     Request request;
-    void* stream = nullptr; //!< cudaStream_t, where the arrays are in device memory
+    void* stream    = nullptr; //!< cudaStream_t, where the arrays are in device memory
+    Real* gradients = nullptr; //!< of the potentials, kJ/mol/e/nm, [n][3], or null
+    Real* hessians =
+            nullptr; //!< of the potentials, kJ/mol/e/nm^2, [n][6]: xx yy zz xy xz yz; or null
 
+    //! Whether derivatives of potentials are wanted.
+    bool wantsDerivatives() const { return gradients != nullptr || hessians != nullptr; }
+    //! Whether anything is wanted at particles without a charge.
+    bool wantsAllPlaces() const { return potentials != nullptr || wantsDerivatives(); }
     //! Whether the stages sum the energy: virials and potentials come with it.
     bool sumsEnergy() const { return request.energy || request.virial || potentials != nullptr; }
 };

@@ -139,7 +139,7 @@ std::vector<double> ErrorMeasurement<Real>::roundingOfPositions(const ForceSprea
 {
     const double unit = 0.5 * static_cast<double>(std::numeric_limits<Real>::epsilon());
     double largest    = 0;
-    for (const Real q : charges_->charges())
+    for (const Real q : charges_->strengths())
     {
         largest = std::max(largest, std::abs(static_cast<double>(q)));
     }
@@ -150,7 +150,7 @@ std::vector<double> ErrorMeasurement<Real>::roundingOfPositions(const ForceSprea
         const double* f      = spread.mean().data() + 3 * i;
         const double force   = std::sqrt(f[0] * f[0] + f[1] * f[1] + f[2] * f[2]);
         const double product = options_.coulombConstant * largest
-                               * std::abs(static_cast<double>(charges_->charges()[i]));
+                               * std::abs(static_cast<double>(charges_->strengths()[i]));
         if (force > 0 && product > 0)
         {
             const double distance = std::sqrt(product / force);
@@ -334,7 +334,7 @@ void ErrorMeasurement<Real>::look(const Real* x, const Mat3& box, const Vec3& ex
 template<class Real>
 std::vector<double> ErrorMeasurement<Real>::exactForces(const Real* x, const Mat3& box) const
 {
-    if (charges_->charged() == 0 || !charges_->areFew())
+    if (charges_->charged() == 0 || !charges_->areFew() || charges_->hasDipoles())
     {
         return {};
     }

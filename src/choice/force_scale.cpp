@@ -52,7 +52,8 @@ ForceScale::ForceScale(const std::vector<double>& forces,
         square += squares[i];
         if (charges.isActing(i))
         {
-            fields[i] = std::sqrt(squares[i]) / std::abs(static_cast<double>(charges.charges()[i]));
+            fields[i] =
+                    std::sqrt(squares[i]) / std::abs(static_cast<double>(charges.strengths()[i]));
             sorted.push_back(fields[i]);
         }
     }

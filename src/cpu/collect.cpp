@@ -13,8 +13,28 @@ namespace farfield
 {
 
 template<class Real>
+Totals CpuBackend<Real>::collectSites()
+{
+    const double perCap       = this->fieldCap_ > 0 ? 1 / this->fieldCap_ : 0;
+    const double ofBackground = potentialOfBackground();
+    const auto sums           = sites_.collect(
+            list_, this->task_, rotation_, charges_.q, rootCoulomb_, ofBackground, perCap);
+    if (this->fieldCap_ > 0)
+    {
+        this->cappedFields_ = sums.capped;
+    }
+    sums_.energy          = sums.energy;
+    sums_.energyOfDipoles = sums.ofDipoles;
+    return sums_.totals(this->task_.request, rotation_);
+}
+
+template<class Real>
 Totals CpuBackend<Real>::collect()
 {
+    if (areSites())
+    {
+        return collectSites();
+    }
     const int n           = charges_.count();
     constexpr int c_chunk = NearForces<Real>::c_chunk;
     const int chunks      = (n + c_chunk - 1) / c_chunk;
@@ -169,6 +189,7 @@ auto CpuBackend<Real>::squaredDistances() -> SquaredDistances
         const double x = p.x[i], y = p.y[i], z = p.z[i];
         trace += static_cast<double>(p.q[i]) * (x * x + y * y + z * z);
     }
+    trace += areSites() ? sites_.squaredDistances(p) : 0;
     double coarse = trace;
     for (size_t l = 1; l < levels_.size(); l++)
     {
@@ -180,6 +201,8 @@ auto CpuBackend<Real>::squaredDistances() -> SquaredDistances
 
 template Totals CpuBackend<float>::collect();
 template Totals CpuBackend<double>::collect();
+template Totals CpuBackend<float>::collectSites();
+template Totals CpuBackend<double>::collectSites();
 template double CpuBackend<float>::farEnergy();
 template double CpuBackend<double>::farEnergy();
 template void CpuBackend<float>::addFarPotentials();

@@ -32,30 +32,52 @@ struct Column
     Vec<Real> x, y, z, q;
 };
 
+//! Which particles these are.
+template<class Real>
+struct ColumnPlaces
+{
+    using Index = hwy::MakeSigned<Real>;
+    Vec<Real> valid; //!< 1, or 0 where a cell has no more
+    hn::Vec<hn::Rebind<Index, Tag<Real>>> index;
+
+    HWY_INLINE ColumnPlaces(const int* first, const int* count, int k)
+    {
+        HWY_ALIGN Index indices[c_slotPadding];
+        HWY_ALIGN Real areValid[c_slotPadding];
+        const int lanes = lanesOf<Real>();
+        for (int lane = 0; lane < lanes; lane++)
+        {
+            const bool has = k < count[lane];
+            indices[lane]  = has ? first[lane] + k : 0;
+            areValid[lane] = has ? Real(1) : Real(0);
+        }
+        valid = hn::Load(Tag<Real>(), areValid);
+        index = hn::Load(hn::Rebind<Index, Tag<Real>>(), indices);
+    }
+    //! Values of these particles, 0 where a cell has no more.
+    HWY_INLINE Vec<Real> gather(const Real* from, Vec<Real> factor) const
+    {
+        return hn::Mul(hn::GatherIndex(Tag<Real>(), from, index), factor);
+    }
+};
+
+template<class Real>
+HWY_INLINE Column<Real> loadColumn(const Particles<Real>& p,
+                                   const ColumnPlaces<Real>& places,
+                                   Real inverseUnit)
+{
+    const auto scale = hn::Mul(places.valid, hn::Set(Tag<Real>(), inverseUnit));
+    return { places.gather(p.x, scale),
+             places.gather(p.y, scale),
+             places.gather(p.z, scale),
+             places.gather(p.q, places.valid) };
+}
+
 template<class Real>
 HWY_INLINE Column<Real>
 loadColumn(const Particles<Real>& p, const int* first, const int* count, int k, Real inverseUnit)
 {
-    const Tag<Real> d;
-    using Index = hwy::MakeSigned<Real>;
-    const hn::Rebind<Index, Tag<Real>> di;
-    HWY_ALIGN Index index[c_slotPadding];
-    HWY_ALIGN Real valid[c_slotPadding];
-    const int lanes = lanesOf<Real>();
-    for (int lane = 0; lane < lanes; lane++)
-    {
-        const bool has = k < count[lane];
-        index[lane]    = has ? first[lane] + k : 0;
-        valid[lane]    = has ? Real(1) : Real(0);
-    }
-    const auto i     = hn::Load(di, index);
-    const auto scale = hn::Mul(hn::Load(d, valid), hn::Set(d, inverseUnit));
-    Column<Real> c;
-    c.x = hn::Mul(hn::GatherIndex(d, p.x, i), scale);
-    c.y = hn::Mul(hn::GatherIndex(d, p.y, i), scale);
-    c.z = hn::Mul(hn::GatherIndex(d, p.z, i), scale);
-    c.q = hn::Mul(hn::GatherIndex(d, p.q, i), hn::Load(d, valid));
-    return c;
+    return loadColumn(p, ColumnPlaces<Real>(first, count, k), inverseUnit);
 }
 
 inline int longest(const int* count, int lanes)

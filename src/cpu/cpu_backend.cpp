@@ -19,7 +19,7 @@ namespace farfield
 template<class Real>
 CpuBackend<Real>::CpuBackend(double coulombConstant, int threads, Partition<Real>* partition) :
     rootCoulomb_(std::sqrt(coulombConstant)), team_(threads), partition_(partition),
-    exchange_(partition, this), near_(&team_), functions_(&team_)
+    exchange_(partition, this), near_(&team_), functions_(&team_), sites_(&team_)
 {
     static_assert(static_cast<int>(Stage::Count) <= Team::c_accounts);
 }
@@ -174,6 +174,20 @@ template<class Real>
 void CpuBackend<Real>::exclusions()
 {
     sums_ = {};
+    if (areSites())
+    {
+        team_.run();
+        sites_.begin(list_,
+                     near_.exclusions(),
+                     box_,
+                     rotation_,
+                     x_,
+                     charges_.q,
+                     closeDistance(),
+                     this->task_.hessians != nullptr,
+                     this->task_.request.virial);
+        return;
+    }
     near_.addSubtraction(box_,
                          x_,
                          partition_ ? allCharges_.data() : charges_.q.data(),
@@ -199,6 +213,11 @@ template<class Real>
 void CpuBackend<Real>::p2p()
 {
     // done beside P2M
+    if (areSites())
+    {
+        sites_.addP2p(list_, leaves().grid, discretisation_.ws, closeDistance());
+        return;
+    }
     near_.addP2p(list_,
                  partition_ ? &ghosts_ : nullptr,
                  leaves().grid,
@@ -214,19 +233,32 @@ void CpuBackend<Real>::p2m()
 {
     if (!isAllNear_)
     {
-        slots_.addRanges(&team_,
-                         [this](int begin, int end, int /*range*/)
-                         {
-                             cpuKernels<Real>().p2m(list_.particles(),
-                                                    slots_.view(),
-                                                    tables_,
-                                                    begin,
-                                                    end,
-                                                    leaves().M.data());
-                         });
+        slots_.addRanges(
+                &team_,
+                [this](int begin, int end, int /*range*/)
+                {
+                    if (areSites())
+                    {
+                        sites_.p2m(list_, slots_.view(), tables_, begin, end, leaves().M.data());
+                        return;
+                    }
+                    cpuKernels<Real>().p2m(list_.particles(),
+                                           slots_.view(),
+                                           tables_,
+                                           begin,
+                                           end,
+                                           leaves().M.data());
+                });
     }
     team_.run();
-    near_.addSums(&sums_);
+    if (areSites())
+    {
+        sites_.addVirials(&sums_);
+    }
+    else
+    {
+        near_.addSums(&sums_);
+    }
 }
 
 template<class Real>
@@ -276,6 +308,10 @@ void CpuBackend<Real>::l2l(int level)
 template<class Real>
 void CpuBackend<Real>::l2p()
 {
+    if (isAllNear_ && areSites())
+    {
+        return;
+    }
     if (isAllNear_)
     {
         for (std::vector<Real>* values : { &fx_, &fy_, &fz_ })
@@ -288,13 +324,28 @@ void CpuBackend<Real>::l2p()
         }
         return;
     }
-    Level<Real>& level = leaves();
-    const double unit  = level.grid.unit();
-    const Real pull    = static_cast<Real>(backgroundPull(background(level), unit));
+    Level<Real>& level     = leaves();
+    const double unit      = level.grid.unit();
+    const Real pull        = static_cast<Real>(backgroundPull(background(level), unit));
+    const double curvature = backgroundCurvature(background(level), unit);
     std::vector<std::array<double, 6>> virials(slots_.ranges(team_));
     slots_.addRanges(&team_,
                      [&](int begin, int end, int range)
                      {
+                         double* virial =
+                                 this->task_.request.virial ? virials[range].data() : nullptr;
+                         if (areSites())
+                         {
+                             sites_.l2p(list_,
+                                        slots_.view(),
+                                        tables_,
+                                        begin,
+                                        end,
+                                        level.L.data(),
+                                        curvature,
+                                        virial);
+                             return;
+                         }
                          cpuKernels<Real>().l2p(list_.particles(),
                                                 slots_.view(),
                                                 tables_,
@@ -305,10 +356,9 @@ void CpuBackend<Real>::l2p()
                                                 fx_.data(),
                                                 fy_.data(),
                                                 fz_.data(),
-                                                this->task_.request.virial ? virials[range].data()
-                                                                           : nullptr);
+                                                virial);
                      });
-    if (wantsPotentials())
+    if (wantsPotentials() && !areSites())
     {
         addFarPotentials();
     }
@@ -320,7 +370,7 @@ void CpuBackend<Real>::l2p()
             sums_.virial[c] += own[c];
         }
     }
-    if (this->task_.request.energy)
+    if (this->task_.request.energy && !areSites())
     {
         sums_.energy += farEnergy();
     }

@@ -25,6 +25,7 @@
 #include "cpu/near_field.h"
 #include "cpu/near_functions.h"
 #include "cpu/shared_multipoles.h"
+#include "cpu/site_fields.h"
 #include "cpu/tree.h"
 #include "operators/scaled_charges.h"
 #include "parallel/partition.h"
@@ -44,6 +45,11 @@ public:
     {
         near_.setExclusions(offsets, partners, n, static_cast<int>(charges_.q.size()));
         functions_.forgetExclusions();
+        sites_.forgetExclusions();
+    }
+    void setDipoles(const Real* dipoles, const Real* strengths) override
+    {
+        sites_.setDipoles(dipoles, strengths, static_cast<int>(charges_.q.size()), rootCoulomb_);
     }
     void setNearPairs(const NearPairs<Real>& pairs) override { functions_.set(pairs); }
     bool hasNearFunction() const override { return functions_.any(); }
@@ -89,6 +95,8 @@ private:
     //! Excluded pairs nearer than this are left out, nm.
     double closeDistance();
     bool wantsPotentials() const { return this->task_.potentials != nullptr; }
+    //! Whether SiteFields has the stages that particles take part in.
+    bool areSites() const { return sites_.anyDipoles() || this->task_.wantsDerivatives(); }
     //! Of the background that neutralises a charge.
     double background(const Level<Real>& level, double charge) const
     {
@@ -116,6 +124,8 @@ private:
         double leaves, level0;
     };
     SquaredDistances squaredDistances();
+    //! collect() of sites.
+    Totals collectSites();
     //!@}
 
     //! [cells in storage order][coefficients] of a coefficient-major array.
@@ -146,6 +156,7 @@ private:
     std::vector<Real> potentials_;   //!< of the far field, sorted; where they are wanted
     NearField<Real> near_;
     NearFunctions<Real> functions_;
+    SiteFields<Real> sites_;
 
     //! \name Of a partition
     //!@{

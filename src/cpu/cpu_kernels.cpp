@@ -16,6 +16,7 @@
 #include "cpu/near_function-inl.h"
 #include "cpu/p2m-inl.h"
 #include "cpu/p2p-inl.h"
+#include "cpu/sites-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace farfield
@@ -26,10 +27,11 @@ namespace HWY_NAMESPACE
 template<class Real>
 const CpuKernels<Real>& kernels()
 {
-    static const CpuKernels<Real> table = { lanesOf<Real>(),    p2m<Real>,       l2p<Real>,
-                                            potentials<Real>,   p2p<Real>,       p2pOfGhosts<Real>,
-                                            nearFunction<Real>, multiply<Real>,  products<Real>,
-                                            contract<Real>,     transform<Real>, dot<Real>,
+    static const CpuKernels<Real> table = { lanesOf<Real>(),    p2m<Real>,        l2p<Real>,
+                                            potentials<Real>,   p2p<Real>,        p2pOfGhosts<Real>,
+                                            nearFunction<Real>, p2mOfSites<Real>, l2pOfSites<Real>,
+                                            p2pOfSites<Real>,   multiply<Real>,   products<Real>,
+                                            contract<Real>,     transform<Real>,  dot<Real>,
                                             exactDot<Real> };
     return table;
 }
@@ -94,6 +96,21 @@ ExpansionTables<Real>::ExpansionTables(int p, double unit) :
         int& k               = used[t.axis * p * p + t.to];
         entry.source[k]      = t.from;
         entry.value[k]       = static_cast<Real>(t.value * monic.scale[t.to] / (unit * unit));
+        k++;
+    }
+    const int inner = p > 0 ? (p - 1) * (p - 1) : 0;
+    for (auto& axis : curvature)
+    {
+        axis.assign(inner, GradientEntry{ { 0, 0 }, { 0, 0 } });
+    }
+    std::fill(used.begin(), used.end(), 0);
+    for (const DerivativeTerm& t : derivativeTerms(p > 0 ? p - 1 : 0))
+    {
+        GradientEntry& entry = curvature[t.axis][t.to];
+        int& k               = used[t.axis * p * p + t.to];
+        entry.source[k]      = t.from;
+        entry.value[k] =
+                static_cast<Real>(t.value * monic.scale[t.to] / (monic.scale[t.from] * unit));
         k++;
     }
 }

@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "cells/grid.h"
+#include "cpu/particle_views.h"
+#include "cpu/site_kernels.h"
 #include "operators/lattice_sums.h"
 #include "operators/near_function.h"
 #include "operators/product_table.h"
@@ -25,29 +27,6 @@
 
 namespace farfield
 {
-
-//! Slots are padded to a multiple of this, at least the lanes of any vector.
-constexpr int c_slotPadding = 16;
-
-//! Particles sorted by cell.
-template<class Real>
-struct Particles
-{
-    const Real* x; //!< relative to the cell centre, nm
-    const Real* y;
-    const Real* z;
-    const Real* q;    //!< charge, scaled by the root of the Coulomb constant
-    const int* start; //!< [cells + 1] first particle of each cell
-    const int* atom;  //!< [n] index before sorting
-};
-
-//! Leaf cells in the order of the expansions.
-struct LeafSlots
-{
-    const int* first; //!< [padded slots] first particle
-    const int* count; //!< [padded slots] number of particles
-    int padded;       //!< number of slots, a multiple of c_slotPadding
-};
 
 //! Tables that P2M and L2P share; see MonicRecurrence.
 template<class Real>
@@ -67,14 +46,8 @@ struct ExpansionTables
         Real value[2];
     };
     std::vector<GradientEntry> gradient[3]; //!< [p^2], order of coefficientIndex
-};
-
-//! Partners with which a particle must not interact, as compressed rows of sorted particles, at both
-//! of the two; null if there are none.
-struct ClosePartners
-{
-    const int* offsets  = nullptr;
-    const int* partners = nullptr;
+    //! The gradient of what gradient[] gives: [(p - 1)^2], in monic functions, too.
+    std::vector<GradientEntry> curvature[3];
 };
 
 //! An occupied cell, and which part of its particles are targets, of how many.
@@ -265,6 +238,28 @@ struct CpuKernels
                          int end,
                          NearFunctionRoom<Real>* room,
                          NearForces<Real>* forces);
+    //! As p2m, of charges and dipoles.
+    void (*p2mOfSites)(const Particles<Real>& particles,
+                       const SortedDipoles<Real>& dipoles,
+                       const LeafSlots& slots,
+                       const ExpansionTables<Real>& tables,
+                       int begin,
+                       int end,
+                       Real* M);
+    //! Adds what local expansions and strength |b|^2 (uniform background, 1/nm^3) have at the particles of
+    //! slots [begin, end). \param[out] virial  as l2p
+    void (*l2pOfSites)(const Particles<Real>& particles,
+                       const SortedDipoles<Real>& dipoles,
+                       const LeafSlots& slots,
+                       const ExpansionTables<Real>& tables,
+                       int begin,
+                       int end,
+                       const Real* L,
+                       Real strength,
+                       const SiteArrays<Real>& values,
+                       double* virial);
+    //! Sets the near field at the particles of the cells [begin, end) of a task.
+    void (*p2pOfSites)(const SiteTask<Real>& task, int begin, int end);
     /*! \brief y = kappa x for as many wave vectors as there are lanes, kappa real and symmetric.
      *  \param[in]  kappa  in the order of forPackedPairs(), [n (n+1) / 2][lanes]
      *  \param[in]  x      [n][2][lanes]: real and imaginary parts

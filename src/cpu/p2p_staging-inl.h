@@ -173,8 +173,7 @@ Staged<Real> stagedRoom(int total, int own, int others, std::vector<Real>* room)
     {
         room->resize(18 * capacity + L);
     }
-    const size_t beyond = reinterpret_cast<size_t>(room->data()) / sizeof(Real) % L;
-    Real* base          = room->data() + (L - beyond) % L;
+    Real* base = alignedIn(room);
     return { base,
              base + capacity,
              base + 2 * capacity,

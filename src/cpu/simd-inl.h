@@ -13,6 +13,8 @@
 #define FARFIELD_CPU_SIMD_INL_H
 #endif
 
+#include <vector>
+
 #include "hwy/highway.h"
 
 #include "farfield/options.h"
@@ -27,6 +29,15 @@ namespace HWY_NAMESPACE
 {
 
 constexpr int c_maxCoefficients = coefficientCount(c_maxOrder);
+
+//! Where a vector begins in a room, which has to be longer than what is wanted by the lanes.
+template<class Real>
+Real* alignedIn(std::vector<Real>* room)
+{
+    const int L         = lanesOf<Real>();
+    const size_t beyond = reinterpret_cast<size_t>(room->data()) / sizeof(Real) % L;
+    return room->data() + (L - beyond) % L;
+}
 
 //! Sum of outer products of positions and forces, for virials.
 template<class Real>

@@ -50,27 +50,50 @@ bool ParticleNumbers::standFor(const ParticleNumbers& now) const
 template<class Real>
 void ChargeSet<Real>::setCharges(const Real* q, int n)
 {
+    set({ q, q + n }, n == count_ ? dipoles_ : std::vector<Real>());
+}
+
+template<class Real>
+void ChargeSet<Real>::setDipoles(const Real* dipoles)
+{
+    std::vector<Real> own;
+    if (dipoles != nullptr)
+    {
+        own.assign(dipoles, dipoles + 3 * static_cast<size_t>(count_));
+    }
+    set(charges_, std::move(own));
+}
+
+template<class Real>
+void ChargeSet<Real>::set(std::vector<Real> charges, std::vector<Real> dipoles)
+{
+    const auto n = static_cast<int>(charges.size());
+    std::vector<Real> strengths(dipoles.empty() ? 0 : charges.size());
+    for (size_t i = 0; i < strengths.size(); i++)
+    {
+        strengths[i] = strengthOf(charges[i], dipoles.data() + 3 * i);
+    }
+    const std::vector<Real>& strong = dipoles.empty() ? charges : strengths;
     std::vector<char> isCharged(n);
-    std::transform(q, q + n, isCharged.begin(), [](Real charge) { return charge != 0; });
+    std::transform(strong.begin(),
+                   strong.end(),
+                   isCharged.begin(),
+                   [](Real strength) { return strength != 0; });
     std::vector<char> takesPart = isCharged;
     const bool isOtherCount     = n != count_;
     ExcludedPairs none;
     none.offsets.assign(isOtherCount ? static_cast<size_t>(n) + 1 : 0, 0);
-    std::vector<Real> charges(q, q + n);
-    const ChargeSums sums(charges);
+    ChargeSums sums(strong);
+    if (!dipoles.empty())
+    {
+        sums.net = ChargeSums(charges).net;
+    }
     const long long withPartners = isOtherCount ? 0 : countWithPartners(excluded_, isCharged);
     if (allTakePart_ && sums.charged > 0 && sums.charged < n)
     {
         takesPart.assign(n, 1);
-        std::vector<Real> withIdle = charges;
-        std::replace(
-                withIdle.begin(), withIdle.end(), Real(0), static_cast<Real>(c_idleCharge<Real>));
-        backend_->setCharges(withIdle.data(), n);
     }
-    else
-    {
-        backend_->setCharges(q, n);
-    }
+    giveToBackend(charges, dipoles, strengths, takesPart, !dipoles.empty() || !dipoles_.empty());
     // nothing fails any more
     if (isOtherCount)
     {
@@ -79,6 +102,8 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
         backend_->setNearPairs(nearPairs_);
     }
     charges_.swap(charges);
+    dipoles_.swap(dipoles);
+    strengths_.swap(strengths);
     pairsStand_ = pairsStand_ && !isOtherCount && takesPart == takesPart_;
     count_      = n;
     isCharged_.swap(isCharged);
@@ -103,6 +128,47 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
 }
 
 template<class Real>
+void ChargeSet<Real>::giveToBackend(const std::vector<Real>& charges,
+                                    const std::vector<Real>& dipoles,
+                                    const std::vector<Real>& strengths,
+                                    const std::vector<char>& takesPart,
+                                    bool mayHaveDipoles) const
+{
+    std::vector<Real> own = charges;
+    for (size_t i = 0; i < own.size(); i++)
+    {
+        // those that have a dipole alone take part with an idle charge
+        own[i] = takesPart[i] != 0 && own[i] == 0 ? static_cast<Real>(c_idleCharge<Real>) : own[i];
+    }
+    backend_->setCharges(own.data(), static_cast<int>(own.size()));
+    if (mayHaveDipoles)
+    {
+        backend_->setDipoles(dipoles.empty() ? nullptr : dipoles.data(), strengths.data());
+    }
+}
+
+template<class Real>
+void ChargeSet<Real>::lend(const std::vector<Real>& charges, const std::vector<Real>& dipoles)
+{
+    const std::vector<char> all(charges.size(), 1);
+    giveToBackend(charges, dipoles, charges, all, true);
+    if (charged() == 0)
+    {
+        backend_->setExclusions(excluded_.offsets.data(), excluded_.partners.data(), count_);
+    }
+}
+
+template<class Real>
+void ChargeSet<Real>::handBack()
+{
+    giveToBackend(charges_, dipoles_, strengths_, takesPart_, true);
+    if (charged() == 0)
+    {
+        handOver(excluded_);
+    }
+}
+
+template<class Real>
 void ChargeSet<Real>::letAllTakePart()
 {
     if (allTakePart_)
@@ -114,7 +180,7 @@ void ChargeSet<Real>::letAllTakePart()
     {
         try
         {
-            setCharges(std::vector<Real>(charges_).data(), count_);
+            set(charges_, dipoles_);
         }
         catch (...)
         {

@@ -67,6 +67,21 @@ struct ParticleNumbers
 //! So few particles that sums over all pairs are no great expense, nor are some more evaluations.
 constexpr int c_fewParticles = 20000;
 
+/*! \brief How strong a particle with a dipole is, e: what its charge and its dipole have at this distance
+ *         add up to. Errors are judged by it as by a charge. */
+template<class Real>
+Real strengthOf(Real charge, const Real* dipole)
+{
+    constexpr double c_distance = 0.1; // nm, of a bond
+    double square               = static_cast<double>(charge) * static_cast<double>(charge);
+    for (int k = 0; k < 3; k++)
+    {
+        const double component = static_cast<double>(dipole[k]) / c_distance;
+        square += component * component;
+    }
+    return static_cast<Real>(std::sqrt(square));
+}
+
 /*! \brief What is remembered of them.
  *
  *  Particles with a charge take part. Once potentials of all particles are wanted, the others take
@@ -81,25 +96,33 @@ public:
     //! Sets the charges, [n], and gives up exclusions and near functions if the number has changed.
     //! Nothing has changed if it throws.
     void setCharges(const Real* q, int n);
+    //! Sets dipoles, e nm, [n][3], for as many particles as there are; null: there are none. Nothing has
+    //! changed if it throws.
+    void setDipoles(const Real* dipoles);
     //! Sets the excluded pairs, for as many particles as there are. Nothing has changed if it
     //! throws.
     void setExclusions(const int* offsets, const int* partners);
     //! Sets near functions, for as many particles as there are. Nothing has changed if it throws.
     void setNearPairs(const NearPairs<Real>& pairs);
+    /*! \brief Lets the backend have other sources, for all particles, and all excluded pairs; until
+     *         handBack().
+     *  \param[in] charges, dipoles  [n] and [n][3] */
+    void lend(const std::vector<Real>& charges, const std::vector<Real>& dipoles);
+    void handBack();
     //! Gives the excluded pairs to the backend if charges have changed what counts of them.
     void completePairs();
     //! Lets particles without a charge take part, from here on. Nothing has changed if it throws.
     void letAllTakePart();
 
     int count() const { return count_; } //!< particles
-    //! [count()], whether a particle has a charge.
+    //! [count()], whether a particle has a charge or a dipole.
     const std::vector<char>& isCharged() const { return isCharged_; }
     const ChargeSums& sums() const { return sums_; }
     long long charged() const { return sums_.charged; }
     long long acting() const { return sums_.acting; }
     bool isActing(int i) const
     {
-        return std::abs(charges_[i]) > static_cast<Real>(c_idleCharge<Real>);
+        return std::abs(strengths()[i]) > static_cast<Real>(c_idleCharge<Real>);
     }
     //! Particles that cells are chosen for: those that take part, or all if none has a charge.
     long long takingPart() const { return charged() > 0 && !allTakePart_ ? charged() : count_; }
@@ -131,6 +154,11 @@ public:
     const NearPairs<Real>& nearPairs() const { return nearPairs_; }
     //! The charges, e, [count()].
     const std::vector<Real>& charges() const { return charges_; }
+    bool hasDipoles() const { return !dipoles_.empty(); }
+    //! The dipoles, e nm, [count()][3], or null.
+    const Real* dipoles() const { return hasDipoles() ? dipoles_.data() : nullptr; }
+    //! [count()], e: of particles with dipoles as strengthOf(), else the charges.
+    const std::vector<Real>& strengths() const { return hasDipoles() ? strengths_ : charges_; }
     //! Whether all particles, those that do not act included, are at most c_fewParticles.
     bool areFew() const;
     //! Where they are. \param[in] x  [n][3], nm, any image
@@ -154,6 +182,15 @@ public:
 private:
     //! Whether some particles have a charge, and some none.
     bool isMixed() const { return charged() > 0 && charged() < count_; }
+    //! Sets both. \param[in] dipoles  [3 n], or empty
+    void set(std::vector<Real> charges, std::vector<Real> dipoles);
+    //! Gives the backend charges, with idle ones where there are none but something takes part.
+    //! \param[in] mayHaveDipoles  whether the backend has, or gets, any
+    void giveToBackend(const std::vector<Real>& charges,
+                       const std::vector<Real>& dipoles,
+                       const std::vector<Real>& strengths,
+                       const std::vector<char>& takesPart,
+                       bool mayHaveDipoles) const;
     //! Gives the backend those pairs that count.
     void handOver(const ExcludedPairs& pairs);
 
@@ -166,6 +203,7 @@ private:
     long long withPartners_ = 0;
     NearPairs<Real> nearPairs_;
     std::vector<Real> charges_;
+    std::vector<Real> dipoles_, strengths_; //!< empty: there are none
     ChargeSums sums_;
 };
 

@@ -206,6 +206,47 @@ void checkWidths(const NearFunction& function, const Real* widths, int n, int co
     }
 }
 
+template<class Real>
+void checkDipoles(const Real* dipoles, int n, int count)
+{
+    if (n != count)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "There are dipoles of " + text(n) + " particles, but charges of " + text(count)
+                            + ": set the charges first.");
+    }
+    for (size_t k = 0; k < 3 * static_cast<size_t>(n) && dipoles != nullptr; k++)
+    {
+        const double component = std::abs(static_cast<double>(dipoles[k]));
+        if (!(component <= c_largestCharge)) // NaN is refused, too
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The dipole of particle " + text(k / 3) + " has a component of "
+                                + text(static_cast<double>(dipoles[k]))
+                                + " e nm, which must be finite and at most " + text(c_largestCharge)
+                                + " e nm.");
+        }
+    }
+}
+
+void checkSites(const char* what, bool onCpu, bool twoStates, bool haveNear)
+{
+    const auto refuse = [what](const std::string& instead)
+    { throw Error(ErrorCode::Unsupported, std::string(what) + " " + instead); };
+    if (!onCpu)
+    {
+        refuse("are available on the CPU only: set the device to 'cpu'.");
+    }
+    if (twoStates)
+    {
+        refuse("need charges of one state: call setCharges().");
+    }
+    if (haveNear)
+    {
+        refuse("need 1/r at all distances: set the near function 'coulomb'.");
+    }
+}
+
 void checkNearRange(double range, const Mat3& box, Boundary boundary)
 {
     if (range == 0)
@@ -352,6 +393,8 @@ template void checkOptions<float>(const Options&);
 template void checkOptions<double>(const Options&);
 template void checkCharges(const float*, int);
 template void checkCharges(const double*, int);
+template void checkDipoles(const float*, int, int);
+template void checkDipoles(const double*, int, int);
 template void checkWidths(const NearFunction&, const float*, int, int);
 template void checkWidths(const NearFunction&, const double*, int, int);
 template Vec3 checkedExtent(const float*, const std::vector<char>&, const char*);

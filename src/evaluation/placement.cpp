@@ -4,6 +4,7 @@
 #include "evaluation/placement.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,10 @@ Mat3 Placement<Real>::boxFor(const double box[3][3]) const
 template<class Real>
 double Placement<Real>::kept(const Mat3& box) const
 {
+    if (charges_->hasDipoles())
+    {
+        return std::numeric_limits<double>::infinity(); // corrections are those of charges
+    }
     // layers that are farther apart have 1/r between them
     return std::max(keptWidth(box, options_), charges_->nearPairs().range);
 }

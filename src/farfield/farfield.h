@@ -46,7 +46,7 @@ struct Totals
 {
     //! Coulomb energy, kJ/mol.
     double energy = 0;
-    //! Virial Xi = -1/2 sum r (x) f, kJ/mol; symmetric, tr Xi = -energy/2. Zero if not asked for.
+    //! Virial Xi = -1/2 sum r (x) f, kJ/mol; symmetric, tr Xi = -energy/2 of charges. Zero if not asked for.
     double virial[3][3] = { { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 } };
     //! dV/dlambda, kJ/mol, see Solver::setPerturbedCharges(). Zero if not asked for.
     double dEnergyDLambda = 0;
@@ -178,6 +178,36 @@ enum class PairFunction
     //! (b^6 + r^6)^(-1/6): Beutler et al., Chem. Phys. Lett. 222, 529 (1994),
     //! doi:10.1016/0009-2614(94)00397-1
     SoftCore
+};
+
+/*! \brief What evaluate() computes at particles besides the forces; each array may be null.
+ *
+ *  With all periodic images, a particle's own among them, and the background, without excluded pairs and
+ *  without the particle itself. All are untouched on error. */
+template<class Real>
+struct Outputs
+{
+    Real* potentials = nullptr; //!< dE/dq, kJ/mol/e, [n]; implies the energy
+    //! Gradients of the potential, dE/dmu of a dipole mu and minus the field, kJ/mol/e/nm, [n][3].
+    Real* gradients = nullptr;
+    //! Second derivatives of the potential, kJ/mol/e/nm^2, [n][6]: xx yy zz xy xz yz.
+    Real* hessians = nullptr;
+};
+
+//! How particles change along a direction; an array is null where nothing changes.
+template<class Real>
+struct Direction
+{
+    const Real* x = nullptr; //!< derivatives of the positions, nm, [n][3]
+    const Real* q = nullptr; //!< of the charges, e, [n]
+};
+
+//! Derivatives along a direction; each array may be null. Both are written to after success only.
+template<class Real>
+struct Tangent
+{
+    Real* forces     = nullptr; //!< kJ/mol/nm, [n][3]
+    Real* potentials = nullptr; //!< kJ/mol/e, [n]
 };
 
 //! The width b of a pair, of the widths v and w of its particles.
@@ -409,7 +439,61 @@ public:
      *                 smallest distance of opposite faces of the box, along axes with images */
     void setNearFunction(const NearFunction& function, const Real* widths, int n);
 
+    /*! \brief Sets point dipoles of the particles, beside their charges.
+     *
+     *  A particle is the source (q + mu.grad') 1/|r - r'|, and its energy is 1/2 (q phi + mu.grad phi), with the
+     *  potential phi of all others. Its force is -(q grad phi + mu.grad grad phi), and its torque
+     *  -mu x grad phi, see Outputs: A. J. Stone, The Theory of Intermolecular Forces, Oxford University
+     *  Press (2013), chapter 3. A periodic box has conducting surroundings for dipoles as for charges.
+     *  Excluded pairs have no part of their dipoles, either. Options::accuracy is that of the forces of
+     *  charges and dipoles together.
+     *
+     *  The virial is that of strains that leave the dipoles as they are, its symmetric part; its trace is
+     *  -1/2 (energy + sum mu.grad phi).
+     *
+     *  On the CPU only. Not with near functions, with charges of two states, at points and in groups. The
+     *  dipoles are kept until others are set or the number of particles changes. Positions of particles with a dipole have to be finite, with a charge or without.
+     *  \param[in] dipoles  e nm, [n][3]; null: there are none any more
+     *  \param[in] n        number of particles, as in setCharges()
+     *  \throws Error  InvalidArgument: n differs, or a component is not finite or above 1e12 (the index is
+     *                 named); Unsupported: the device is a GPU; OutOfMemory. The old dipoles hold then */
+    void setDipoles(const Real* dipoles, int n);
+
     using CoulombSolver<Real>::evaluate;
+    /*! \brief As evaluate() above, with potentials and their derivatives at the particles.
+     *
+     *  Derivatives are those of charges and dipoles, see setDipoles(), on the CPU only. The error of second derivatives, relative to
+     *  their RMS, is some times that of forces: docs/dipoles.md has figures. As with potentials, particles
+     *  without a charge cost as much as others from the first call on.
+     *  \param[in]     x, box, request  as above
+     *  \param[in,out] forces  as above
+     *  \param[out]    outputs  what is computed besides
+     *  \throws Error  as above; Unsupported: derivatives go with nothing of what setDipoles() names */
+    Totals evaluate(const Real* x,
+                    const double box[3][3],
+                    Real* forces,
+                    const Request& request,
+                    const Outputs<Real>& outputs);
+
+    /*! \brief Derivatives of forces and potentials along a direction of positions and charges.
+     *
+     *  Products of the matrix of second derivatives of the energy with a vector: those of what evaluate()
+     *  computes with the same request, to rounding, as long as no particle changes its cell. Two
+     *  evaluations, of the charges, and of charges dq with dipoles q dx; the latter by the operators that are
+     *  chosen for the former. So their error is larger, relative to their RMS: docs/dipoles.md has figures.
+     *
+     *  On the CPU only, see setDipoles(), and without dipoles.
+     *  \param[in]  x, box     as for evaluate()
+     *  \param[in]  direction  the changes
+     *  \param[out] tangent    the derivatives along it
+     *  \param[in]  request    gridOffset or step; the rest has no meaning here
+     *  \throws Error  as evaluate(). A direction that is not finite has a result that is not */
+    void evaluateTangent(const Real* x,
+                         const double box[3][3],
+                         const Direction<Real>& direction,
+                         const Tangent<Real>& tangent,
+                         const Request& request = {});
+
     /*! \brief As evaluate() above, with the potentials of the particles.
      *  \param[in]     x        as above
      *  \param[in]     box      as above

@@ -116,7 +116,7 @@ Totals SingleState<Real>::evaluate(const Task<Real>& task, const Around& around)
 {
     settle();
     checkRequest(task.request);
-    if (task.potentials != nullptr)
+    if (task.wantsAllPlaces())
     {
         letAllTakePart();
     }
@@ -153,6 +153,14 @@ Totals SingleState<Real>::run(const Task<Real>& task, const Place<Real>& place)
     if (place.narrowed.any())
     {
         const auto correction = placement_.correctionOf(place);
+        if (task.wantsDerivatives() && !correction.forces.empty())
+        {
+            throw Error(
+                    ErrorCode::Unsupported,
+                    "Excluded particles are in two layers of a slab, far from each other. There "
+                    "are no gradients and second derivatives then: leave these pairs out of the "
+                    "exclusions.");
+        }
         correction.addTo(task.forces, task.potentials);
         correction.addTo(&totals, task.sumsEnergy(), task.request.virial);
     }
@@ -176,7 +184,7 @@ Totals SingleState<Real>::runStages(const Task<Real>& task)
     if (isOpenVirial)
     {
         setOpenVirial(openVirial(task.x, own, charges_.isCharged()),
-                      !charges_.nearPairs().any(),
+                      !charges_.nearPairs().any() && !charges_.hasDipoles(),
                       &totals);
     }
     for (size_t k = 0; k < own.size(); k++)
@@ -185,6 +193,34 @@ Totals SingleState<Real>::runStages(const Task<Real>& task)
         task.forces[k] = task.request.replaceForces ? own[k] : task.forces[k] + own[k];
     }
     return totals;
+}
+
+template<class Real>
+void SingleState<Real>::evaluateOthers(const Task<Real>& task,
+                                       const std::vector<Real>& charges,
+                                       const std::vector<Real>& dipoles)
+{
+    const Place<Real> place = placeOf(task.x, task.box);
+    Task<Real> located      = task;
+    located.x               = place.of(task.x);
+    if (place.narrowed.any())
+    {
+        throw Error(
+                ErrorCode::Unsupported,
+                "Layers of a slab are far from each other. There are no tangents then: move the "
+                "layers together, or evaluate them one by one.");
+    }
+    try
+    {
+        charges_.lend(charges, dipoles);
+        evaluator_.times().notCounted([&] { evaluator_.pipeline().run(located); });
+    }
+    catch (...)
+    {
+        charges_.handBack();
+        throw;
+    }
+    charges_.handBack();
 }
 
 template<class Real>

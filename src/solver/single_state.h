@@ -60,6 +60,11 @@ public:
     /*! \brief As Solver::evaluate().
      *  \param[in] around  is called instead of the evaluation, which is handed to it */
     Totals evaluate(const Task<Real>& task, const Around& around = {});
+    /*! \brief Evaluates other sources at the places of the last evaluation, with the operators in use.
+     *  \param[in] charges, dipoles  in place of those that are set, [n] and [n][3] */
+    void evaluateOthers(const Task<Real>& task,
+                        const std::vector<Real>& charges,
+                        const std::vector<Real>& dipoles);
     //! As Solver::groupEnergies(), checked. \param[in] states  see groupEnergies()
     std::vector<double> groupEnergies(const Task<Real>& task,
                                       const std::vector<WeightedCharges<Real>>& states,

@@ -7,6 +7,7 @@
 #include "solver/solver_impl.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "evaluation/input_check.h"
@@ -75,6 +76,37 @@ void Solver<Real>::Impl::setNearFunction(const NearFunction& function, const Rea
 }
 
 template<class Real>
+void Solver<Real>::Impl::setDipoles(const Real* dipoles, int n)
+{
+    all_.settle();
+    checkDipoles(dipoles, n, all_.charges().count());
+    if (dipoles != nullptr || all_.charges().hasDipoles())
+    {
+        all_.charges().setDipoles(dipoles);
+    }
+}
+
+template<class Real>
+void Solver<Real>::Impl::checkSites(const char* what) const
+{
+    farfield::checkSites(what,
+                         all_.evaluator().gpu() == nullptr,
+                         perturbed_.any(),
+                         all_.charges().nearPairs().any());
+}
+
+template<class Real>
+void Solver<Real>::Impl::checkNoDipoles(const char* what) const
+{
+    if (all_.charges().hasDipoles())
+    {
+        throw Error(ErrorCode::Unsupported,
+                    std::string(what)
+                            + " are not available with dipoles: call setDipoles(nullptr, n).");
+    }
+}
+
+template<class Real>
 void Solver<Real>::Impl::prepare(const Real* x, const double box[3][3])
 {
     const auto perturbed = [&]
@@ -90,6 +122,10 @@ void Solver<Real>::Impl::prepare(const Real* x, const double box[3][3])
 template<class Real>
 Totals Solver<Real>::Impl::evaluate(const Task<Real>& task)
 {
+    if (all_.charges().hasDipoles() || task.wantsDerivatives())
+    {
+        checkSites("Dipoles, gradients and second derivatives");
+    }
     if (!perturbed_.any())
     {
         return all_.evaluate(task);
@@ -99,9 +135,67 @@ Totals Solver<Real>::Impl::evaluate(const Task<Real>& task)
 }
 
 template<class Real>
+void Solver<Real>::Impl::evaluateTangent(const Task<Real>& task,
+                                         const Direction<Real>& direction,
+                                         const Tangent<Real>& tangent)
+{
+    checkNoDipoles("Tangents");
+    checkSites("Tangents");
+    const auto n               = static_cast<size_t>(all_.charges().count());
+    const std::vector<Real>& q = all_.charges().charges();
+    std::vector<Real> forces(3 * n), gradients(3 * n), hessians(6 * n);
+    Task<Real> ofCharges            = task;
+    ofCharges.forces                = forces.data();
+    ofCharges.gradients             = gradients.data();
+    ofCharges.hessians              = hessians.data();
+    ofCharges.request.energy        = false;
+    ofCharges.request.virial        = false;
+    ofCharges.request.replaceForces = true;
+    evaluate(ofCharges);
+    if (n == 0)
+    {
+        return;
+    }
+    std::vector<Real> charges(n), dipoles(3 * n), potentials(n), change(3 * n);
+    for (size_t i = 0; i < n; i++)
+    {
+        charges[i] = direction.q != nullptr ? direction.q[i] : Real(0);
+        for (size_t k = 3 * i; k < 3 * i + 3 && direction.x != nullptr; k++)
+        {
+            dipoles[k] = q[i] * direction.x[k];
+        }
+    }
+    Task<Real> ofDirection = ofCharges;
+    ofDirection.potentials = potentials.data();
+    ofDirection.gradients  = change.data();
+    ofDirection.hessians   = nullptr;
+    all_.evaluateOthers(ofDirection, charges, dipoles);
+    for (size_t i = 0; i < n; i++)
+    {
+        const Real* g   = gradients.data() + 3 * i;
+        const Real* h   = hessians.data() + 6 * i;
+        const Real v[3] = { direction.x != nullptr ? direction.x[3 * i] : Real(0),
+                            direction.x != nullptr ? direction.x[3 * i + 1] : Real(0),
+                            direction.x != nullptr ? direction.x[3 * i + 2] : Real(0) };
+        const Real hv[3] = { h[0] * v[0] + h[3] * v[1] + h[4] * v[2],
+                             h[3] * v[0] + h[1] * v[1] + h[5] * v[2],
+                             h[4] * v[0] + h[5] * v[1] + h[2] * v[2] };
+        for (size_t k = 0; k < 3 && tangent.forces != nullptr; k++)
+        {
+            tangent.forces[3 * i + k] = -(charges[i] * g[k] + q[i] * (change[3 * i + k] + hv[k]));
+        }
+        if (tangent.potentials != nullptr)
+        {
+            tangent.potentials[i] = potentials[i] + g[0] * v[0] + g[1] * v[1] + g[2] * v[2];
+        }
+    }
+}
+
+template<class Real>
 void Solver<Real>::Impl::evaluateAt(const Task<Real>& task, const Points<Real>& points)
 {
     checkPoints(points.count, all_.charges().count(), perturbed_.any());
+    checkNoDipoles("Potentials at points");
     checkRequest(task.request);
     all_.placement().checkPoints(points.at, points.count, task.box);
     if (all_.charges().charged() == 0 || points.count == 0)
@@ -123,6 +217,7 @@ std::vector<double> Solver<Real>::Impl::groupEnergies(const Task<Real>& task,
     all_.settle();
     checkRequest(task.request);
     checkGroups(group, all_.charges().count(), groups);
+    checkNoDipoles("Energies of groups");
     return all_.groupEnergies(task,
                               perturbed_.any() ? perturbed_.states(task.request.lambda)
                                                : std::vector<WeightedCharges<Real>>(),
@@ -317,6 +412,35 @@ template<class Real>
 void Solver<Real>::setNearFunction(const NearFunction& function, const Real* widths, int n)
 {
     impl().enter([&] { impl().setNearFunction(function, widths, n); });
+}
+template<class Real>
+void Solver<Real>::setDipoles(const Real* dipoles, int n)
+{
+    impl().enter([&] { impl().setDipoles(dipoles, n); });
+}
+template<class Real>
+Totals Solver<Real>::evaluate(const Real* x,
+                              const double box[3][3],
+                              Real* forces,
+                              const Request& request,
+                              const Outputs<Real>& outputs)
+{
+    Task<Real> task = { x, box, forces, outputs.potentials, request };
+    task.gradients  = outputs.gradients;
+    task.hessians   = outputs.hessians;
+    return impl().enter([&] { return impl().evaluate(task); });
+}
+template<class Real>
+void Solver<Real>::evaluateTangent(const Real* x,
+                                   const double box[3][3],
+                                   const Direction<Real>& direction,
+                                   const Tangent<Real>& tangent,
+                                   const Request& request)
+{
+    impl().enter(
+            [&] {
+                impl().evaluateTangent({ x, box, nullptr, nullptr, request }, direction, tangent);
+            });
 }
 template<class Real>
 Totals Solver<Real>::evaluate(const Real* x,

@@ -31,6 +31,10 @@ public:
     void setPerturbedCharges(const Real* chargesA, const Real* chargesB, int n);
     void setExclusions(const int* offsets, const int* partners, int n);
     void setNearFunction(const NearFunction& function, const Real* widths, int n);
+    void setDipoles(const Real* dipoles, int n);
+    void evaluateTangent(const Task<Real>& task,
+                         const Direction<Real>& direction,
+                         const Tangent<Real>& tangent);
     void evaluateAt(const Task<Real>& task, const Points<Real>& points);
     std::vector<double> groupEnergies(const Task<Real>& task, const int* group, int groups);
 
@@ -51,6 +55,9 @@ public:
     bool mayUpdateGraphs() const override;
 
 private:
+    //! That there are neither dipoles, nor anything else that they do not go with. \param[in] what  is wanted
+    void checkNoDipoles(const char* what) const;
+    void checkSites(const char* what) const;
     //! The charges have been set: who has mixed them.
     void setMixed() { all_.setMixed(perturbed_.any() ? &perturbed_ : nullptr); }
 

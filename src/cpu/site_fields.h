@@ -1,0 +1,148 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Sites on the CPU: charges with dipoles, and potentials with their derivatives.
+ *
+ *  They take the place of near field, P2M, L2P and collection of charges; between these, expansions hold
+ *  all that sites have. Each target gathers what all others have at it, without the third law, so that
+ *  no thread waits for another one.
+ */
+#ifndef FARFIELD_CPU_SITE_FIELDS_H
+#define FARFIELD_CPU_SITE_FIELDS_H
+
+#include <array>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/team.h"
+#include "base/vectors.h"
+#include "cpu/cell_list.h"
+#include "cpu/cpu_kernels.h"
+#include "cpu/exclusions.h"
+#include "cpu/leaf_ranges.h"
+
+namespace farfield
+{
+
+//! Those of one site, see SiteArrays.
+using SiteValues = std::array<double, c_siteValues>;
+
+//! The stages of sites, and what they compute.
+template<class Real>
+class SiteFields
+{
+public:
+    //! \param[in] team  does the work
+    explicit SiteFields(Team* team) : team_(*team) {}
+
+    //! As Backend::setDipoles(). \param[in] n  particles
+    void setDipoles(const Real* dipoles, const Real* strengths, int n, double rootCoulomb);
+    bool anyDipoles() const { return !dipoles_.empty(); }
+    void forgetExclusions() { knowsExcluded_ = false; }
+
+    /*! \brief Begins an evaluation of sorted particles: values of excluded pairs, and which of them P2P leaves
+     *         out.
+     *  \param[in] rotation  from the frame of the operators to the one of x
+     *  \param[in] x, q      [n][3] and scaled charges [n], before sorting
+     *  \param[in] closeDistance  nm: nearer pairs are left out
+     *  \param[in] isCurved  whether second derivatives are wanted; with dipoles forces need them
+     *  \param[in] virial    whether it is wanted */
+    void begin(const CellList<Real>& list,
+               const Exclusions<Real>& exclusions,
+               const Mat3& box,
+               const Mat3& rotation,
+               const Real* x,
+               const std::vector<Real>& q,
+               double closeDistance,
+               bool isCurved,
+               bool virial);
+    //! Sets the values of the near field, by the next run of the team. \param[in] grid  outlives the run
+    void addP2p(const CellList<Real>& list, const Grid& grid, int ws, double closeDistance);
+    //! Multipoles of slots [begin, end).
+    void p2m(const CellList<Real>& list,
+             const LeafSlots& slots,
+             const ExpansionTables<Real>& tables,
+             int begin,
+             int end,
+             Real* M) const;
+    //! Adds the values of local expansions in slots [begin, end), after addP2p() has run.
+    //! \param[in] curvature  backgroundCurvature() \param[out] virial  as that of CpuKernels, or null
+    void l2p(const CellList<Real>& list,
+             const LeafSlots& slots,
+             const ExpansionTables<Real>& tables,
+             int begin,
+             int end,
+             const Real* L,
+             double curvature,
+             double* virial) const;
+    //! 2 sum of mu.b over the particles, b from the centre of their cell, nm^2: what dipoles add to q |b|^2.
+    double squaredDistances(const Particles<Real>& particles) const;
+
+    //! Adds the virials of the near field and of excluded pairs, after their runs.
+    void addVirials(StageSums* sums) const;
+
+    //! Sums over sites.
+    struct Sums
+    {
+        double energy = 0, ofDipoles = 0; //!< the latter is a part of it, see StageSums
+        double capped = 0;                //!< see Backend::cappedFields()
+    };
+    /*! \brief Hands forces and what else is wanted over.
+     *  \param[in] potentialOfBackground  that it adds everywhere
+     *  \param[in] perCap                 1/Backend::setFieldCap(), or 0 */
+    Sums collect(const CellList<Real>& list,
+                 const Task<Real>& task,
+                 const Mat3& rotation,
+                 const std::vector<Real>& q,
+                 double rootCoulomb,
+                 double potentialOfBackground,
+                 double perCap);
+
+private:
+    SortedDipoles<Real> sorted() const;
+    SiteArrays<Real> arrays() const;
+    //! Dipoles in the order of the list, in the frame of the operators.
+    void sortDipoles(const CellList<Real>& list, const Mat3& rotation);
+    //! Subtracts the excluded pairs of particles [begin, end) that are not close, and marks those that are.
+    void subtract(const Mat3& box,
+                  const Real* x,
+                  const std::vector<Real>& q,
+                  double closeDistance,
+                  int begin,
+                  int end);
+    //! The force of a site that has these values.
+    Vec3 forceOn(size_t particle, const std::vector<Real>& q, const SiteValues& v) const;
+    void listClosePairs(const CellList<Real>& list);
+    Sums collectRange(const CellList<Real>& list,
+                      const Task<Real>& task,
+                      const Mat3& rotation,
+                      const std::vector<Real>& q,
+                      double rootCoulomb,
+                      double potentialOfBackground,
+                      double perCap,
+                      int begin,
+                      int end);
+
+    Team& team_;
+    std::vector<Real> dipoles_;   //!< scaled, [n][3]; empty: there are none
+    std::vector<Real> strengths_; //!< e, [n]; empty: those of the charges
+    std::array<std::vector<Real>, 3> sortedDipoles_;
+    bool isCurved_ = false;
+    std::array<std::vector<Real>, c_siteValues> values_; //!< sorted, in the frame of the operators
+
+    bool knowsExcluded_     = false;
+    ExcludedPairs excluded_ = { { 0 }, {} }; //!< both ways
+    std::vector<char> isClose_;              //!< of each entry
+    std::vector<Real> subtracted_;           //!< [n][c_siteValues], in the caller's frame
+    bool wantsVirial_ = false;
+    std::vector<std::array<double, 6>> virials_;           //!< of cells, see SiteTask
+    std::vector<std::array<double, 6>> subtractedVirials_; //!< of particles
+    std::vector<int> rank_;                         //!< of each particle, among the sorted ones
+    std::vector<int> closeOffsets_, closePartners_; //!< of sorted particles
+    SiteTask<Real> task_;
+};
+
+} // namespace farfield
+
+#endif

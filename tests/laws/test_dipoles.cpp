@@ -1,0 +1,714 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Dipoles as sources, gradients and second derivatives of potentials, tangents.
+ *
+ *  The reference has no dipoles: each is two charges close to each other, in an Ewald sum of charges. Two
+ *  distances of the charges, extrapolated to zero, leave 1e-8.
+ */
+#include "fast_ewald.h"
+#include "slab_sum.h"
+#include "test_support.h"
+
+namespace farfield
+{
+namespace test
+{
+namespace
+{
+
+using Sum = std::function<Evaluation(const System&)>;
+
+double dot(const Vector& a, const Vector& b)
+{
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+//! Charges and dipoles, e nm.
+struct Sites
+{
+    System charges;
+    std::vector<Vector> dipoles;
+};
+
+//! What evaluate() gives of sites.
+struct SiteEvaluation
+{
+    double energy = 0;
+    Matrix virial = {};
+    std::vector<Vector> forces, gradients;
+    std::vector<Vector> along; //!< second derivatives times the direction of the dipole
+};
+
+SiteEvaluation combined(const SiteEvaluation& a, double fa, const SiteEvaluation& b, double fb)
+{
+    SiteEvaluation result = a;
+    result.energy         = fa * a.energy + fb * b.energy;
+    for (int k = 0; k < 9; ++k)
+    {
+        result.virial[k / 3][k % 3] = fa * a.virial[k / 3][k % 3] + fb * b.virial[k / 3][k % 3];
+    }
+    for (size_t i = 0; i < a.forces.size(); ++i)
+    {
+        for (int k = 0; k < 3; ++k)
+        {
+            result.forces[i][k]    = fa * a.forces[i][k] + fb * b.forces[i][k];
+            result.gradients[i][k] = fa * a.gradients[i][k] + fb * b.gradients[i][k];
+            result.along[i][k]     = fa * a.along[i][k] + fb * b.along[i][k];
+        }
+    }
+    return result;
+}
+
+//! Each site as its charge and two more, a distance of 2 delta apart; all sites have dipoles.
+SiteEvaluation ofCharges(const Sites& sites, double delta, const Sum& sum)
+{
+    System all;
+    all.name    = sites.charges.name;
+    all.box     = sites.charges.box;
+    const int n = sites.charges.size();
+    for (int i = 0; i < n; ++i)
+    {
+        const double length = std::sqrt(dot(sites.dipoles[i], sites.dipoles[i]));
+        for (const int part : { 0, 1, -1 })
+        {
+            Vector x = sites.charges.positions[i];
+            for (int k = 0; k < 3; ++k)
+            {
+                x[k] += part * delta * sites.dipoles[i][k] / length;
+            }
+            all.positions.push_back(x);
+            all.charges.push_back(part == 0 ? sites.charges.charges[i]
+                                            : part * length / (2 * delta));
+        }
+        all.exclusions.emplace_back(3 * i, 3 * i + 1);
+        all.exclusions.emplace_back(3 * i, 3 * i + 2);
+        all.exclusions.emplace_back(3 * i + 1, 3 * i + 2);
+    }
+    for (const auto& [i, j] : sites.charges.exclusions)
+    {
+        for (int k = 0; k < 9; ++k)
+        {
+            all.exclusions.emplace_back(3 * i + k / 3, 3 * j + k % 3);
+        }
+    }
+    const Evaluation of = sum(all);
+    SiteEvaluation result;
+    result.energy = of.energy;
+    result.virial = of.virial;
+    for (int i = 0; i < n; ++i)
+    {
+        const double length = std::sqrt(dot(sites.dipoles[i], sites.dipoles[i]));
+        const Vector &f = of.forces[3 * i], &up = of.forces[3 * i + 1],
+                     &down = of.forces[3 * i + 2];
+        Vector force, gradient, along;
+        for (int k = 0; k < 3; ++k)
+        {
+            force[k]    = f[k] + up[k] + down[k];
+            gradient[k] = -(up[k] - down[k]) * delta / length;
+            along[k]    = -(up[k] + down[k]) / length;
+        }
+        result.forces.push_back(force);
+        result.gradients.push_back(gradient);
+        result.along.push_back(along);
+        // strains turn and stretch the two charges, but leave the dipole
+        for (int k = 0; k < 9; ++k)
+        {
+            const int a = k / 3, b = k % 3;
+            result.virial[a][b] -=
+                    0.25 * (sites.dipoles[i][a] * gradient[b] + sites.dipoles[i][b] * gradient[a]);
+        }
+    }
+    return result;
+}
+
+SiteEvaluation reference(const Sites& sites, const Sum& sum)
+{
+    return combined(ofCharges(sites, 2.5e-4, sum), 4.0 / 3, ofCharges(sites, 5e-4, sum), -1.0 / 3);
+}
+
+//! Sites that the precision holds, so that both sides see the same.
+template<class Real>
+Sites rounded(Sites sites)
+{
+    sites.charges = test::rounded<Real>(sites.charges);
+    for (Vector& mu : sites.dipoles)
+    {
+        for (double& component : mu)
+        {
+            component = static_cast<double>(static_cast<Real>(component));
+        }
+    }
+    return sites;
+}
+
+//! Random dipoles, e nm.
+std::vector<Vector> randomDipoles(int n, double length, unsigned seed)
+{
+    std::mt19937 generator(seed);
+    std::uniform_real_distribution<double> uniform(-1, 1);
+    std::vector<Vector> dipoles(n);
+    for (Vector& mu : dipoles)
+    {
+        mu = { length * uniform(generator),
+               length * uniform(generator),
+               length * uniform(generator) };
+    }
+    return dipoles;
+}
+
+template<class Real>
+std::vector<Real> flat(const std::vector<Vector>& vectors)
+{
+    std::vector<Real> result;
+    for (const Vector& v : vectors)
+    {
+        result.insert(result.end(), v.begin(), v.end());
+    }
+    return result;
+}
+
+template<class Real>
+void loadSites(Solver<Real>& solver, const Sites& sites)
+{
+    load(solver, sites.charges);
+    const std::vector<Real> dipoles = flat<Real>(sites.dipoles);
+    solver.setDipoles(dipoles.data(), sites.charges.size());
+}
+
+//! All outputs.
+template<class Real>
+struct All
+{
+    Totals totals;
+    std::vector<Real> forces, potentials, gradients, hessians;
+};
+
+template<class Real>
+All<Real> evaluateAll(Solver<Real>& solver, const System& system, const Request& request = {})
+{
+    const std::vector<Real> x = flatPositions<Real>(system);
+    const size_t n            = system.size();
+    All<Real> all;
+    all.forces.assign(3 * n, Real(0));
+    all.potentials.assign(n, Real(7)); // written, not added to
+    all.gradients.assign(3 * n, Real(7));
+    all.hessians.assign(6 * n, Real(7));
+    all.totals = solver.evaluate(
+            x.data(),
+            Box(system.box).rows,
+            all.forces.data(),
+            request,
+            Outputs<Real>{ all.potentials.data(), all.gradients.data(), all.hessians.data() });
+    return all;
+}
+
+template<class Real>
+SiteEvaluation siteEvaluation(const All<Real>& all, const Sites& sites)
+{
+    SiteEvaluation result;
+    result.energy = all.totals.energy;
+    for (int k = 0; k < 9; ++k)
+    {
+        result.virial[k / 3][k % 3] = all.totals.virial[k / 3][k % 3];
+    }
+    result.forces    = vectorsOf(all.forces);
+    result.gradients = vectorsOf(all.gradients);
+    for (size_t i = 0; i < sites.dipoles.size(); ++i)
+    {
+        const Vector& mu    = sites.dipoles[i];
+        const double length = std::sqrt(dot(mu, mu));
+        const Real* h       = all.hessians.data() + 6 * i;
+        result.along.push_back({ (h[0] * mu[0] + h[3] * mu[1] + h[4] * mu[2]) / length,
+                                 (h[3] * mu[0] + h[1] * mu[1] + h[5] * mu[2]) / length,
+                                 (h[4] * mu[0] + h[5] * mu[1] + h[2] * mu[2]) / length });
+    }
+    return result;
+}
+
+template<class Real>
+SiteEvaluation evaluateSites(Solver<Real>& solver, const Sites& sites)
+{
+    return siteEvaluation(evaluateAll(solver, sites.charges), sites);
+}
+
+//! A net charge, excluded pairs, some of them through the boundary, one that is all but one site.
+Sites bonded(const Matrix& box, int n, double length = 0.03)
+{
+    Sites sites;
+    sites.charges = randomCharges(box, n, 571, 2.0, 0.15);
+    for (int i = 0; i < n / 4; i += 2)
+    {
+        for (int k = 0; k < 3; ++k)
+        {
+            const double shift = (i == 0) ? 0.004 : 0.05 + 0.01 * k;
+            sites.charges.positions[i + 1][k] =
+                    sites.charges.positions[i][k] + shift + (i < 4 ? box[2][k] : 0);
+        }
+        sites.charges.exclusions.emplace_back(i, i + 1);
+    }
+    // far from each other
+    sites.charges.exclusions.emplace_back(n - 1, n - 2);
+    sites.dipoles = randomDipoles(n, length, 572);
+    return sites;
+}
+
+//! Water with a dipole on each atom, as of a polarizable model.
+Sites polarWater(const Matrix& box)
+{
+    Sites sites;
+    sites.charges = pseudoWater(box, 91);
+    sites.dipoles = randomDipoles(sites.charges.size(), 0.02, 92);
+    return sites;
+}
+
+Evaluation openSum(const System& system)
+{
+    Evaluation result;
+    result.forces.assign(system.size(), Vector{});
+    std::vector<std::vector<char>> excluded(system.size(), std::vector<char>(system.size(), 0));
+    for (const auto& [i, j] : system.exclusions)
+    {
+        excluded[i][j] = excluded[j][i] = 1;
+    }
+    for (int i = 0; i < system.size(); ++i)
+    {
+        for (int j = 0; j < system.size(); ++j)
+        {
+            if (i == j || excluded[i][j])
+            {
+                continue;
+            }
+            Vector d;
+            for (int k = 0; k < 3; ++k)
+            {
+                d[k] = system.positions[i][k] - system.positions[j][k];
+            }
+            const double e =
+                    c_coulomb * system.charges[i] * system.charges[j] / std::sqrt(dot(d, d));
+            result.energy += 0.5 * e;
+            for (int k = 0; k < 3; ++k)
+            {
+                result.forces[i][k] += e / dot(d, d) * d[k];
+            }
+        }
+    }
+    return result;
+}
+
+//! A kind of sites, and the sum that knows their forces.
+struct Case
+{
+    std::string name;
+    Sites sites;
+    Boundary boundary = Boundary::Periodic;
+    Sum sum           = [](const System& system) { return fastEwald(system); };
+};
+
+std::vector<Case> allCases()
+{
+    const Matrix cube = namedBox("cube", 8.0);
+    std::vector<Case> cases;
+    for (const auto& named : allBoxes(6.0))
+    {
+        if (!isLong() && named.name != "flat" && named.name != "dodecahedron_square")
+        {
+            continue;
+        }
+        cases.push_back({ named.name, bonded(named.box, 240) });
+    }
+    cases.push_back({ "water", polarWater(cube) });
+    Sites alone = bonded(cube, 300);
+    std::fill(alone.charges.charges.begin(), alone.charges.charges.end(), 0.0);
+    cases.push_back({ "dipoles alone", alone });
+    cases.push_back({ "few", bonded(namedBox("triclinic", 2.0), 16) });
+    cases.push_back({ "open", bonded(cube, 240), Boundary::Open, openSum });
+    cases.push_back(
+            { "slab", bonded(namedBox("flat", 4.0), 60), Boundary::Slab, [](const System& system) {
+                 return slabSum(system, 3.0);
+             } });
+    return cases;
+}
+
+template<class Config>
+class Dipoles : public ConfiguredTest<Config>
+{
+};
+// a GPU has none
+using CpuConfigurations = ::testing::Types<CpuFloat, CpuDouble>;
+TYPED_TEST_SUITE(Dipoles, CpuConfigurations);
+
+//! Forces of charges and dipoles have no larger error than asked for; gradients have none, either.
+TYPED_TEST(Dipoles, KeepTheAccuracy)
+{
+    using Real = typename TypeParam::Real;
+    for (const Case& c : allCases())
+    {
+        const Sites sites             = rounded<Real>(c.sites);
+        const SiteEvaluation expected = reference(sites, c.sum);
+        for (const double accuracy : { 3e-4, 1e-5 })
+        {
+            Options options  = TypeParam::options();
+            options.boundary = c.boundary;
+            options.accuracy = accuracy;
+            Solver<Real> solver(options);
+            loadSites(solver, sites);
+            const SiteEvaluation result = evaluateSites(solver, sites);
+            SCOPED_TRACE(c.name + ": " + describe(sites.charges, solver.setup()));
+            const double ofForces    = relativeError(result.forces, expected.forces);
+            const double ofGradients = relativeError(result.gradients, expected.gradients);
+            const double ofHessians  = relativeError(result.along, expected.along);
+            EXPECT_LE(ofForces, accuracy);
+            EXPECT_LE(ofGradients, accuracy);
+            EXPECT_LE(ofHessians, 2 * accuracy);
+            if (isLong())
+            {
+                std::printf("%-20s %g: forces %.1e gradients %.1e second %.1e said %.1e\n",
+                            c.name.c_str(),
+                            accuracy,
+                            ofForces / accuracy,
+                            ofGradients / accuracy,
+                            ofHessians / accuracy,
+                            solver.setup().largestError / accuracy);
+            }
+        }
+    }
+}
+
+//! All that is computed, by all engines, at an order that leaves little error.
+TYPED_TEST(Dipoles, MatchEwald)
+{
+    using Real = typename TypeParam::Real;
+    int number = 0;
+    for (const Case& c : allCases())
+    {
+        ++number;
+        const Sites sites             = rounded<Real>(c.sites);
+        const SiteEvaluation expected = reference(sites, c.sum);
+        const double part             = 5e-4; // of the force
+        // between neighbours
+        const double usual =
+                c_coulomb * sites.charges.size() * (sites.charges.meanSquareCharge() + 0.05);
+        for (const M2lEngine engine : enginesOf(TypeParam::device))
+        {
+            // in turn
+            if (!isLong() && number % 2 == (engine == M2lEngine::Fft ? 0 : 1))
+            {
+                continue;
+            }
+            Options options  = TypeParam::options();
+            options.boundary = c.boundary;
+            options.m2l      = engine;
+            options.order    = 9;
+            options.cellSize = 0.4;
+            Solver<Real> solver(options);
+            loadSites(solver, sites);
+            const All<Real> all         = evaluateAll(solver, sites.charges);
+            const SiteEvaluation result = siteEvaluation(all, sites);
+            SCOPED_TRACE(c.name + ": " + describe(sites.charges, solver.setup()));
+            EXPECT_LE(relativeError(result.forces, expected.forces), part);
+            EXPECT_LE(relativeError(result.gradients, expected.gradients), part);
+            EXPECT_LE(relativeError(result.along, expected.along), 4 * part);
+            EXPECT_NEAR(result.energy, expected.energy, part * usual);
+            if (c.boundary != Boundary::Slab) // whose reference has no virial
+            {
+                const Matrix virial =
+                        c.boundary == Boundary::Open ? result.virial : expected.virial;
+                EXPECT_LE(largestDifference(result.virial, virial), 10 * part * usual);
+            }
+            // the energy is the sum over charges and dipoles, the trace that of their degrees
+            double ofCharges = 0, ofDipoles = 0, laplacian = 0;
+            for (int i = 0; i < sites.charges.size(); ++i)
+            {
+                ofCharges += 0.5 * sites.charges.charges[i] * double(all.potentials[i]);
+                ofDipoles += 0.5 * dot(sites.dipoles[i], result.gradients[i]);
+                laplacian += double(all.hessians[6 * i] + all.hessians[6 * i + 1]
+                                    + all.hessians[6 * i + 2])
+                             / sites.charges.size();
+            }
+            const double rounding = roundingFloor<Real>() * usual;
+            EXPECT_NEAR(result.energy, ofCharges + ofDipoles, rounding);
+            const double trace = result.virial[0][0] + result.virial[1][1] + result.virial[2][2];
+            EXPECT_NEAR(trace,
+                        -0.5 * (ofCharges + 3 * ofDipoles),
+                        c.boundary == Boundary::Open ? 10 * part * usual : rounding);
+            // Poisson's equation in the background
+            const double background = c.boundary == Boundary::Periodic
+                                              ? 4 * M_PI * c_coulomb * sites.charges.netCharge()
+                                                        / sites.charges.volume()
+                                              : 0;
+            const double curvature  = rootMeanSquare(result.along);
+            EXPECT_NEAR(laplacian, background, roundingFloor<Real>() * (curvature + background));
+        }
+    }
+}
+
+//! Derivatives of potentials of charges alone are those of a solver without dipoles.
+TYPED_TEST(Dipoles, AreNotNeededForDerivatives)
+{
+    using Real         = typename TypeParam::Real;
+    const Sites sites  = rounded<Real>(bonded(namedBox("triclinic", 6.0), 240));
+    const System& only = sites.charges;
+    Options options    = TypeParam::options();
+    options.order      = 8;
+    Solver<Real> solver(options);
+    load(solver, only);
+    const All<Real> all      = evaluateAll(solver, only);
+    const Evaluation charges = evaluate(solver, only);
+    const double part        = 16 * roundingFloor<Real>();
+    EXPECT_LE(relativeError(vectorsOf(all.forces), charges.forces), part);
+    EXPECT_NEAR(all.totals.energy, charges.energy, roundingFloor<Real>() * pairEnergies(only));
+    EXPECT_LE(largestDifference(evaluationOf(all.totals, all.forces).virial, charges.virial),
+              roundingFloor<Real>() * pairEnergies(only));
+    // and after dipoles have come and gone all is as before
+    const std::vector<Real> dipoles = flat<Real>(sites.dipoles);
+    solver.setDipoles(dipoles.data(), only.size());
+    EXPECT_GT(relativeError(evaluate(solver, only).forces, charges.forces), 0.01);
+    solver.setDipoles(nullptr, only.size());
+    expectSameBits(evaluate(solver, only), charges);
+}
+
+TYPED_TEST(Dipoles, OfOneParticleFeelItsImages)
+{
+    using Real = typename TypeParam::Real;
+    Sites sites;
+    sites.charges         = randomCharges(namedBox("triclinic", 1.0), 1, 5, 0.0);
+    sites.charges.charges = { 0.0 };
+    sites.dipoles         = { { 0.02, -0.01, 0.03 } };
+    sites                 = rounded<Real>(sites);
+    const auto expected   = reference(sites, [](const System& s) { return fastEwald(s); });
+    Options options       = TypeParam::options();
+    options.accuracy      = 1e-5;
+    Solver<Real> solver(options);
+    loadSites(solver, sites);
+    const SiteEvaluation result = evaluateSites(solver, sites);
+    EXPECT_LE(relativeError(result.gradients, expected.gradients), 1e-4);
+    EXPECT_NEAR(result.energy, expected.energy, 1e-4 * std::abs(expected.energy));
+    EXPECT_LE(rootMeanSquare(result.forces), 1e-4 * rootMeanSquare(expected.gradients));
+}
+
+TYPED_TEST(Dipoles, AreRefusedWhereTheyHaveNoMeaning)
+{
+    using Real        = typename TypeParam::Real;
+    const Sites sites = bonded(namedBox("cube", 4.0), 60);
+    const int n       = sites.charges.size();
+    Solver<Real> solver(TypeParam::options());
+    load(solver, sites.charges);
+    std::vector<Real> dipoles = flat<Real>(sites.dipoles);
+    const auto set            = [&] { solver.setDipoles(dipoles.data(), n); };
+    expectError(ErrorCode::InvalidArgument,
+                { "59", "60", "charges" },
+                [&] { solver.setDipoles(dipoles.data(), n - 1); });
+    dipoles[7] = std::numeric_limits<Real>::quiet_NaN();
+    expectError(ErrorCode::InvalidArgument, { "dipole", "particle 2", "finite" }, set);
+    dipoles[7] = Real(2e12);
+    expectError(ErrorCode::InvalidArgument, { "dipole", "particle 2", "1e12" }, set);
+    dipoles[7] = Real(0.01);
+    set();
+    const std::vector<Real> x = flatPositions<Real>(sites.charges);
+    const Box box(sites.charges.box);
+    std::vector<Real> f(x.size()), values(n);
+    const std::vector<int> group(n, 0);
+    expectError(ErrorCode::Unsupported,
+                { "groups", "dipoles" },
+                [&] { solver.groupEnergies(x.data(), box.rows, group.data(), 1); });
+    expectError(ErrorCode::Unsupported,
+                { "points", "dipoles" },
+                [&]
+                { solver.evaluateAt(x.data(), box.rows, x.data(), 1, values.data(), nullptr); });
+    expectError(ErrorCode::Unsupported,
+                { "tangents", "dipoles" },
+                [&] {
+                    solver.evaluateTangent(x.data(), box.rows, {}, { f.data(), nullptr });
+                });
+    const std::vector<Real> widths(n, Real(0.05));
+    solver.setNearFunction({ PairFunction::Gaussian }, widths.data(), n);
+    expectError(ErrorCode::Unsupported,
+                { "dipoles", "near function" },
+                [&] { evaluate(solver, sites.charges); });
+    solver.setNearFunction({}, nullptr, n);
+    const std::vector<Real> q(sites.charges.charges.begin(), sites.charges.charges.end());
+    const std::vector<Real> none(n, Real(0));
+    solver.setPerturbedCharges(q.data(), none.data(), n);
+    expectError(ErrorCode::Unsupported,
+                { "dipoles", "one state" },
+                [&] { evaluate(solver, sites.charges); });
+    solver.setCharges(q.data(), n);
+    evaluate(solver, sites.charges); // all is well again
+}
+
+//! Forces and potentials of charges, and how they change.
+struct Change
+{
+    std::vector<Vector> forces;
+    std::vector<double> potentials;
+};
+
+//! A direction of positions and charges.
+struct Way
+{
+    std::vector<Vector> x;
+    std::vector<double> q;
+};
+
+Way randomWay(int n, unsigned seed)
+{
+    std::mt19937 generator(seed);
+    std::uniform_real_distribution<double> uniform(-1, 1);
+    Way way = { randomDipoles(n, 1, seed + 1), {} };
+    for (int i = 0; i < n; ++i)
+    {
+        way.q.push_back(uniform(generator));
+    }
+    return way;
+}
+
+Change tangentOf(Solver<double>& solver, const System& system, const Way& way)
+{
+    const std::vector<double> x = flatPositions<double>(system), dx = flat<double>(way.x);
+    std::vector<double> forces(x.size()), potentials(system.size());
+    solver.evaluateTangent(x.data(),
+                           Box(system.box).rows,
+                           { dx.data(), way.q.data() },
+                           { forces.data(), potentials.data() });
+    return { vectorsOf(forces), potentials };
+}
+
+double product(const Change& change, const Way& way)
+{
+    double sum = 0;
+    for (size_t i = 0; i < way.q.size(); ++i)
+    {
+        sum += way.q[i] * change.potentials[i] - dot(way.x[i], change.forces[i]);
+    }
+    return sum;
+}
+
+std::vector<Case> chargesAlone()
+{
+    std::vector<Case> cases = allCases();
+    for (Case& c : cases)
+    {
+        // "dipoles alone" has no charges at all, but they change
+        c.sites.dipoles.clear();
+    }
+    return cases;
+}
+
+Options optionsOfTangents(const Case& c, M2lEngine engine)
+{
+    Options options  = CpuDouble::options();
+    options.boundary = c.boundary;
+    options.m2l      = engine;
+    options.order    = 4; // exact for a poor approximation
+    options.cellSize = 0.5;
+    return options;
+}
+
+//! Tangents are the differences of the solver's own forces and potentials.
+TEST(DipoleTangents, AreDifferencesOfForces)
+{
+    for (const Case& c : chargesAlone())
+    {
+        for (const M2lEngine engine : enginesOf(Device::Cpu))
+        {
+            const System& system = c.sites.charges;
+            Solver<double> solver(optionsOfTangents(c, engine));
+            load(solver, system);
+            const Way way    = randomWay(system.size(), 17);
+            const Change own = tangentOf(solver, system, way);
+            // four points: of the fifth order in the step
+            constexpr double c_step = 2e-5;
+            Change change           = own;
+            for (int i = 0; i < system.size(); ++i)
+            {
+                change.forces[i]     = {};
+                change.potentials[i] = 0;
+            }
+            for (const auto& [multiple, weight] : { std::pair(1, 2.0 / 3),
+                                                    std::pair(-1, -2.0 / 3),
+                                                    std::pair(2, -1.0 / 12),
+                                                    std::pair(-2, 1.0 / 12) })
+            {
+                System moved = system;
+                for (int i = 0; i < system.size(); ++i)
+                {
+                    moved.charges[i] += multiple * c_step * way.q[i];
+                    for (int k = 0; k < 3; ++k)
+                    {
+                        moved.positions[i][k] += multiple * c_step * way.x[i][k];
+                    }
+                }
+                loadCharges(solver, moved);
+                const All<double> all = evaluateAll(solver, moved);
+                const auto forces     = vectorsOf(all.forces);
+                for (int i = 0; i < system.size(); ++i)
+                {
+                    change.potentials[i] += weight / c_step * all.potentials[i];
+                    for (int k = 0; k < 3; ++k)
+                    {
+                        change.forces[i][k] += weight / c_step * forces[i][k];
+                    }
+                }
+            }
+            SCOPED_TRACE(c.name + ": " + describe(system, solver.setup()));
+            // without charges there are no forces
+            const double rms = rootMeanSquare(change.forces);
+            EXPECT_LE(relativeError(own.forces, change.forces) * rms, 1e-9 * (rms + 1));
+            double wrong = 0, all = 0;
+            for (int i = 0; i < system.size(); ++i)
+            {
+                wrong += std::pow(own.potentials[i] - change.potentials[i], 2);
+                all += std::pow(change.potentials[i], 2);
+            }
+            EXPECT_LE(std::sqrt(wrong / all), 1e-9);
+            // and nothing is left behind
+            loadCharges(solver, system);
+            const Evaluation before = evaluate(solver, system);
+            tangentOf(solver, system, way);
+            expectSameBits(evaluate(solver, system), before);
+        }
+    }
+}
+
+TEST(DipoleTangents, AreSymmetric)
+{
+    for (const Case& c : chargesAlone())
+    {
+        const System& system = c.sites.charges;
+        Solver<double> solver(optionsOfTangents(c, M2lEngine::Auto));
+        load(solver, system);
+        const Way a = randomWay(system.size(), 17), b = randomWay(system.size(), 71);
+        const double ab = product(tangentOf(solver, system, a), b);
+        const double ba = product(tangentOf(solver, system, b), a);
+        SCOPED_TRACE(c.name + ": " + describe(system, solver.setup()));
+        EXPECT_NEAR(ab, ba, 1e-12 * (std::abs(ab) + pairEnergies(system) / std::pow(0.15, 2)));
+    }
+}
+
+//! Along charges alone, and along positions alone.
+TEST(DipoleTangents, AddUp)
+{
+    const Case c         = allCases().front();
+    const System& system = c.sites.charges;
+    const Box box(system.box);
+    Solver<double> solver(optionsOfTangents(c, M2lEngine::Auto));
+    load(solver, system);
+    const std::vector<double> x  = flatPositions<double>(system);
+    const Way way                = randomWay(system.size(), 17);
+    const std::vector<double> dx = flat<double>(way.x);
+    const Change both            = tangentOf(solver, system, way);
+    std::vector<double> ofX(x.size()), ofQ(x.size());
+    solver.evaluateTangent(x.data(), box.rows, { dx.data(), nullptr }, { ofX.data(), nullptr });
+    solver.evaluateTangent(x.data(), box.rows, { nullptr, way.q.data() }, { ofQ.data(), nullptr });
+    std::vector<double> sum(x.size());
+    std::transform(ofX.begin(), ofX.end(), ofQ.begin(), sum.begin(), std::plus<>());
+    EXPECT_LE(relativeError(vectorsOf(sum), both.forces), 1e-12);
+}
+
+} // namespace
+} // namespace test
+} // namespace farfield
