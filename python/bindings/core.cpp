@@ -30,6 +30,7 @@ void bind(nb::module_& module, const char* name)
             .def("set_charges", &Class::setCharges)
             .def("set_perturbed_charges", &Class::setPerturbedCharges)
             .def("set_exclusions", &Class::setExclusions)
+            .def("set_dipoles", &Class::setDipoles, "dipoles"_a.none())
             .def("set_near_function", &Class::setNearFunction)
             .def("prepare", &Class::prepare)
             .def("evaluate",
@@ -38,10 +39,21 @@ void bind(nb::module_& module, const char* name)
                  "box"_a,
                  "forces"_a.noconvert(),
                  "potentials"_a.none().noconvert(),
+                 "gradients"_a.none().noconvert(),
+                 "hessians"_a.none().noconvert(),
                  "virial"_a,
                  "grid_offset"_a,
                  "lambda_"_a,
                  "slope"_a)
+            .def("evaluate_tangent",
+                 &Class::evaluateTangent,
+                 "x"_a,
+                 "box"_a,
+                 "dx"_a.none(),
+                 "dq"_a.none(),
+                 "forces"_a.noconvert(),
+                 "potentials"_a.noconvert(),
+                 "grid_offset"_a)
             .def("evaluate_at",
                  &Class::evaluateAt,
                  "x"_a,

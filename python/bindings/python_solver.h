@@ -46,6 +46,8 @@ template<class Real>
 using Vectors = nb::ndarray<Real, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 template<class Real>
 using Values = nb::ndarray<Real, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template<class Real>
+using Hessians = nb::ndarray<Real, nb::shape<-1, 6>, nb::c_contig, nb::device::cpu>;
 
 using Matrix = std::array<std::array<double, 3>, 3>;
 
@@ -204,6 +206,13 @@ public:
         checkSize(offsets.size(), count_ + 1, "offsets (one more than particles)");
         solver_.setExclusions(offsets.data(), partners.data(), sizeOf(count_));
     }
+    //! \param[in] dipoles  none: there are none any more
+    void setDipoles(const std::optional<Positions<Real>>& dipoles)
+    {
+        const size_t given = dipoles ? dipoles->shape(0) : count_;
+        checkSize(given, count_, "dipoles");
+        solver_.setDipoles(dipoles ? dipoles->data() : nullptr, sizeOf(count_));
+    }
     void setNearFunction(const std::string& name,
                          const std::string& rule,
                          const Vector<Real>& widths)
@@ -242,6 +251,8 @@ public:
                                                 const Box& box,
                                                 const Vectors<Real>& forces,
                                                 const std::optional<Values<Real>>& potentials,
+                                                const std::optional<Vectors<Real>>& gradients,
+                                                const std::optional<Hessians<Real>>& hessians,
                                                 bool virial,
                                                 const std::array<double, 3>& gridOffset,
                                                 double lambda,
@@ -252,13 +263,32 @@ public:
         Totals totals;
         {
             const nb::gil_scoped_release release;
-            totals = solver_.evaluate(x.data(),
-                                      rows(box),
-                                      forces.data(),
-                                      request,
-                                      potentials ? potentials->data() : nullptr);
+            const Outputs<Real> outputs = { potentials ? potentials->data() : nullptr,
+                                            gradients ? gradients->data() : nullptr,
+                                            hessians ? hessians->data() : nullptr };
+            totals = solver_.evaluate(x.data(), rows(box), forces.data(), request, outputs);
         }
         return { totals.energy, virialOf(totals), totals.dEnergyDLambda };
+    }
+    void evaluateTangent(const Positions<Real>& x,
+                         const Box& box,
+                         const std::optional<Positions<Real>>& dx,
+                         const std::optional<Vector<Real>>& dq,
+                         const Vectors<Real>& forces,
+                         const Values<Real>& potentials,
+                         const std::array<double, 3>& gridOffset)
+    {
+        checkSize(x.shape(0), count_, "positions");
+        checkSize(dx ? dx->shape(0) : count_, count_, "derivatives of positions");
+        checkSize(dq ? dq->shape(0) : count_, count_, "derivatives of charges");
+        Request request;
+        request.gridOffset = gridOffset;
+        const nb::gil_scoped_release release;
+        solver_.evaluateTangent(x.data(),
+                                rows(box),
+                                { dx ? dx->data() : nullptr, dq ? dq->data() : nullptr },
+                                { forces.data(), potentials.data() },
+                                request);
     }
     void evaluateAt(const Positions<Real>& x,
                     const Box& box,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .batch import Batch, BatchResult, BatchTangent
-    from .solver import Result, Solver
+    from .solver import Result, Solver, Tangent
 
-__all__ = ["Batch", "BatchResult", "BatchTangent", "Result", "Solver", "__version__"]
+__all__ = ["Batch", "BatchResult", "BatchTangent", "Result", "Solver", "Tangent", "__version__"]
 
 
 def __getattr__(name):

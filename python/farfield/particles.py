@@ -35,6 +35,7 @@ class Particles:
         self._usual_charge = 0.0
         self._pairs: Optional[tuple[NDArray, NDArray]] = None  # rows and partners
         self._near: Optional[tuple[str, str, NDArray]] = None  # function, rule and widths
+        self._dipoles: Optional[NDArray] = None
         self._has_looked = False
 
     @property
@@ -45,7 +46,7 @@ class Particles:
     def set_charges(self, charges: tuple[NDArray, ...]) -> None:
         """Charges, e, [n], of one state or of two; of another number of particles nothing is kept."""
         if len(charges[0]) != self.count:
-            self._pairs = self._near = None
+            self._pairs = self._near = self._dipoles = None
             self._has_looked = False
         self._charges = charges
         acting = np.concatenate(charges).astype(float)
@@ -65,6 +66,10 @@ class Particles:
         """The function of pairs at short distance, as Solver.set_near_function()."""
         self._near, self._has_looked = None if name == "coulomb" else (name, rule, widths), False
 
+    def set_dipoles(self, dipoles: Optional[NDArray]) -> None:
+        """Dipoles, e nm, [n, 3], or None."""
+        self._dipoles, self._has_looked = dipoles, False
+
     def hand_over(self, core: Any) -> None:
         """Gives a core what was set."""
         if self._charges:
@@ -73,16 +78,18 @@ class Particles:
             core.set_exclusions(*self._pairs)
         if self._near:
             core.set_near_function(*self._near)
+        if self._dipoles is not None:
+            core.set_dipoles(self._dipoles)
 
     def state(self) -> dict:
         """For restore(); can be pickled."""
-        return {"charges": self._charges, "pairs": self._pairs, "near": self._near}
+        return {"charges": self._charges, "pairs": self._pairs, "near": self._near, "dipoles": self._dipoles}
 
     def restore(self, state: dict) -> None:
         """Takes over a state(), which may have other entries, too."""
         if state["charges"]:
             self.set_charges(state["charges"])
-        self._pairs, self._near = state["pairs"], state["near"]
+        self._pairs, self._near, self._dipoles = state["pairs"], state["near"], state["dipoles"]
 
     def largest_potential(self, coulomb_constant: float) -> float:
         """Larger ones are those at a charge, kJ/mol/e."""
@@ -109,6 +116,8 @@ class Particles:
         if len(x) != self.count or not is_regular:
             return
         is_charged = np.any(np.array(self._charges) != 0, axis=0)
+        if self._dipoles is not None:
+            is_charged |= self._dipoles.any(1)
         at_least = 1 if with_potentials else 2
 
         def matters(i, j):

@@ -31,6 +31,16 @@ class Result:
     virial: Optional[NDArray] = None  # -1/2 sum of x f, kJ/mol, [3, 3]
     potentials: Optional[Any] = None  # dE/dq of every particle, kJ/mol/e, [n]
     slope: Optional[float] = None  # dV/dlambda, kJ/mol
+    gradients: Optional[NDArray] = None  # of the potentials, kJ/mol/e/nm, [n, 3]
+    hessians: Optional[NDArray] = None  # second derivatives of the potentials, kJ/mol/e/nm^2, [n, 3, 3]
+
+
+@dataclass
+class Tangent:
+    """Derivatives along a direction."""
+
+    forces: NDArray  # kJ/mol/nm, [n, 3]
+    potentials: NDArray  # kJ/mol/e, [n]
 
 
 class Solver(processes.CoreOwner):
@@ -151,6 +161,22 @@ class Solver(processes.CoreOwner):
                 core.set_exclusions(*rows)
                 self._particles.set_exclusions(*rows)
 
+    def set_dipoles(self, dipoles: Optional[ArrayLike]) -> None:
+        """Sets point dipoles of the particles, beside their charges, e nm, [n, 3]; None: there are none any more.
+
+        The energy is 1/2 the sum of q phi + mu.grad phi over particles, and a force is -(q grad phi + mu.grad grad phi),
+        with the potential phi of all others. The accuracy is that of these forces. The virial is that of strains that
+        leave the dipoles as they are. On the CPU only, and neither with near functions nor with charges of two states.
+
+        Raises:
+            ValueError: a component is not finite.
+            RuntimeError: the solver is on a GPU.
+        """
+        own = None if dipoles is None else np.array(self._reals("dipoles", dipoles, ("n", 3)))
+        with self.alone() as core:
+            core.set_dipoles(own)
+            self._particles.set_dipoles(own)
+
     def set_near_function(self, name: str, widths: Optional[ArrayLike] = None, rule: Optional[str] = None) -> None:
         """Sets what pairs have in place of 1/r at short distance, after the charges.
 
@@ -201,6 +227,8 @@ class Solver(processes.CoreOwner):
         *,
         virial: bool = False,
         potentials: bool = False,
+        gradients: bool = False,
+        hessians: bool = False,
         grid_offset: Sequence[float] = (0.0, 0.0, 0.0),
         lambda_: float = 0.0,
         slope: bool = False,
@@ -213,6 +241,9 @@ class Solver(processes.CoreOwner):
                 None where the boundary is open; the third is not read where it is a slab.
             virial, potentials: whether to compute them. From the first call with potentials on, particles
                 without a charge cost as much as others.
+            gradients, hessians: whether to compute first and second derivatives of the potentials, which dipoles
+                have as their energies and forces; minus the gradient is the field. On the CPU only. Particles without a
+                charge cost as with potentials.
             grid_offset: position of the grid of cells, in cells; the result is the same within the
                 error. Integrate motion with another one at each step.
             lambda_: coupling parameter of set_perturbed_charges(), any finite number. Beyond 0 to 1 energies are
@@ -232,6 +263,9 @@ class Solver(processes.CoreOwner):
         wanted = bool(virial), offset, lambda_, bool(slope)
         if not is_on_gpu(x):
             x = self._reals("x", x, ("n", 3))
+        elif gradients or hessians:
+            raise ValueError("gradients and hessians are available on the CPU only: pass x as a NumPy array.")
+        first = second = None
         with self.alone() as core:
             if is_on_gpu(x):
                 take, function = importer(x), reader(core, "evaluate_on_gpu", self.dtype, x=x)
@@ -242,9 +276,10 @@ class Solver(processes.CoreOwner):
             else:
                 forces = np.empty_like(x)
                 values = np.empty(len(forces), self.dtype) if potentials else None
-                energy, matrix, derivative = self._evaluated(
-                    x, box, core.evaluate, x, box, forces, values, *wanted
-                )
+                first = np.empty_like(x) if gradients else None
+                second = np.empty((len(forces), 6), self.dtype) if hessians else None
+                arrays = forces, values, first, second
+                energy, matrix, derivative = self._evaluated(x, box, core.evaluate, x, box, *arrays, *wanted)
             self._particles.check(core.coulomb_constant(), x, box, energy, values)
         return Result(
             energy,
@@ -252,7 +287,42 @@ class Solver(processes.CoreOwner):
             np.array(matrix) if virial else None,
             values,
             derivative if slope else None,
+            first,
+            None if second is None else second[:, [0, 3, 4, 3, 1, 5, 4, 5, 2]].reshape(-1, 3, 3),
         )
+
+    def tangent(
+        self,
+        x: ArrayLike,
+        box: Optional[ArrayLike] = None,
+        *,
+        dx: Optional[ArrayLike] = None,
+        dcharges: Optional[ArrayLike] = None,
+        grid_offset: Sequence[float] = (0.0, 0.0, 0.0),
+    ) -> Tangent:
+        """Derivatives of forces and potentials along a direction: Hessian-vector products.
+
+        They are those of what evaluate() computes, to rounding, as long as no particle changes its cell. Costs two
+        evaluations. On the CPU only, and without dipoles.
+
+        Args:
+            x, box, grid_offset: as for evaluate().
+            dx: derivatives of the positions, nm, [n, 3]; None: they do not change.
+            dcharges: those of the charges, e, [n]; None: they do not change.
+
+        Raises:
+            TypeError, ValueError, MemoryError: as evaluate().
+            RuntimeError: the solver is on a GPU, or has dipoles, near functions or charges of two states.
+        """
+        offset, box = _offset(grid_offset), _box(box)
+        x = self._reals("x", x, ("n", 3))
+        moves = None if dx is None else self._reals("dx", dx, x.shape)
+        changes = None if dcharges is None else self._reals("dcharges", dcharges, x.shape[:1])
+        tangent = Tangent(np.empty_like(x), np.empty(len(x), self.dtype))
+        with self.alone() as core:
+            arrays = x, box, moves, changes, tangent.forces, tangent.potentials
+            self._evaluated(x, box, core.evaluate_tangent, *arrays, offset)
+        return tangent
 
     def evaluate_at(
         self,

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Coulomb energies in PyTorch, with gradients for positions, charges and cell."""
 
+import contextlib
 import functools
 from typing import Any, Optional
 
@@ -16,19 +17,21 @@ from .cells import boundary_of, gradient_by_cell, lower_triangular
 from .solver import Solver
 
 _DTYPES = {torch.float32: np.float32, torch.float64: np.float64}
-_FIRST_ONLY = (
-    "farfield.torch.Coulomb has first derivatives only. Where gradients of forces are wanted that do not depend on its "
-    "charges, leave its positions out: torch.autograd.grad(loss, parameters)."
+_NO_STRAINS = (
+    "farfield.torch.Coulomb has no second derivatives by its cell: pass a cell that needs no gradient where forces are "
+    "differentiated, or use farfield.torch.CoulombBatch."
 )
-_SECOND_ONLY = "farfield.torch.CoulombBatch has first and second derivatives only."
+_SECOND_ONLY = "farfield.torch.{} has first and second derivatives only."
 
 
 class Coulomb(torch.nn.Module):
-    """The Coulomb energy of point charges, kJ/mol, as a function that can be differentiated once.
+    """The Coulomb energy of point charges, kJ/mol, as a function that can be differentiated twice.
 
-    Positions and charges are float32, whose accuracy ends at 2e-6, or float64. Positions on the GPU
-    of the solver stay there, charges and the cell are copied to the host. Energy and gradients are
-    within the error that is asked for of each other. torch.func does not know it; use torch.autograd.
+    Losses on forces can be trained, with charges from a network. Positions and charges are float32, whose accuracy
+    ends at 2e-6, or float64. Positions on the GPU of the solver stay there, charges and the cell are copied to the
+    host. Energy and gradients are within the error that is asked for of each other. Second derivatives are those of
+    the gradients to rounding, as long as no particle changes its cell; they are computed on the CPU only, and none
+    is there by the cell. torch.func does not know this function; use torch.autograd.
 
     Args:
         exclusions: pairs of particles whose minimum-image interaction is left out, [m, 2].
@@ -182,37 +185,82 @@ class _Energy(torch.autograd.Function):
     @staticmethod
     def forward(ctx, positions, charges, cell, solver, exclusions):
         needs_charges, needs_cell = ctx.needs_input_grad[1:3]
+        ctx.system = _System(solver, exclusions, cell)
+        ctx.save_for_backward(positions, charges, cell)
+        energy, ctx.gradients = ctx.system.evaluate(positions, charges, cell, needs_charges, needs_cell)
+        return positions.new_tensor(energy)
+
+    @staticmethod
+    def backward(ctx, grad):
+        gradients = _Gradient.apply(*ctx.saved_tensors, ctx.system, ctx.gradients)
+        return *(None if gradient is None else grad * gradient for gradient in gradients), None, None
+
+
+class _System:
+    """What a solver has of the tensors of a call."""
+
+    def __init__(self, solver, exclusions, cell):
+        self.solver, self.exclusions = solver, exclusions
+        self.box, self.turned = (None, np.eye(3)) if cell is None else lower_triangular(_on_host(cell))
+
+    def evaluate(self, positions, charges, cell, needs_charges, needs_cell):
+        """The energy, and the gradients that are needed, by positions, charges and cell."""
         x = positions.detach()
-        box, turned = (None, np.eye(3)) if cell is None else lower_triangular(_on_host(cell))
-        is_there = x.is_cuda and x.device.index == solver.setup["device_id"]
-        place = x.device if is_there else "cpu"
-        turn = torch.as_tensor(turned, device=place)
+        is_there = x.is_cuda and x.device.index == self.solver.setup["device_id"]
+        turn = torch.as_tensor(self.turned, device=x.device if is_there else "cpu")
         moved = (x.to(turn) @ turn.T).to(x.dtype)
-        wanted = {"virial": needs_cell, "potentials": needs_charges}
-        with solver.alone():
-            solver.set_charges(charges.detach().cpu().numpy())
-            solver.set_exclusions(exclusions)
-            result = solver.evaluate(moved if moved.is_cuda else moved.numpy(), box, **wanted)
+        with self._set(charges) as solver:
+            moved = moved if moved.is_cuda else moved.numpy()
+            result = solver.evaluate(moved, self.box, virial=needs_cell, potentials=needs_charges)
         forces = torch.as_tensor(result.forces).to(turn) @ turn
         gradients = [-forces, result.potentials, None]
         if needs_cell:
             arrays = (_on_host(tensor) for tensor in (x, -forces))
-            gradients[2] = gradient_by_cell(_on_host(cell), turned, result.virial, *arrays)
-        inputs = positions, charges, cell
-        ctx.save_for_backward(*inputs)
-        ctx.gradients = [
+            gradients[2] = gradient_by_cell(_on_host(cell), self.turned, result.virial, *arrays)
+        return result.energy, [
             None if gradient is None else torch.as_tensor(gradient).to(like)
-            for gradient, like in zip(gradients, inputs)
+            for gradient, like in zip(gradients, (positions, charges, cell))
         ]
-        return positions.new_tensor(result.energy)
+
+    def tangent(self, positions, charges, moves, dcharges):
+        """The changes of the gradients by positions and charges along a direction."""
+
+        def turned(tensor):
+            return None if tensor is None else _on_host(tensor) @ self.turned.T
+
+        changes = None if dcharges is None else _on_host(dcharges)
+        with self._set(charges) as solver:
+            tangent = solver.tangent(turned(positions), self.box, dx=turned(moves), dcharges=changes)
+        by_positions = torch.as_tensor(-tangent.forces @ self.turned).to(positions)
+        return by_positions, torch.as_tensor(tangent.potentials).to(charges)
+
+    @contextlib.contextmanager
+    def _set(self, charges):
+        with self.solver.alone():
+            self.solver.set_charges(charges.detach().cpu().numpy())
+            self.solver.set_exclusions(self.exclusions)
+            yield self.solver
+
+
+class _Gradient(torch.autograd.Function):
+    """Gradients of the energy, whose own derivatives are Hessian-vector products."""
 
     @staticmethod
-    def backward(ctx, grad):
-        parts = [
-            None if gradient is None else grad * _Last.apply(gradient, _FIRST_ONLY, *ctx.saved_tensors)
-            for gradient in ctx.gradients
-        ]
-        return (*parts, None, None)
+    def forward(ctx, positions, charges, cell, system, gradients):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(positions, charges, cell)
+        ctx.system = system
+        return tuple(None if gradient is None else gradient.clone() for gradient in gradients)
+
+    @staticmethod
+    def backward(ctx, moves, dcharges, dcell):
+        positions, charges, cell = ctx.saved_tensors
+        if dcell is not None or ctx.needs_input_grad[2]:
+            raise NotImplementedError(_NO_STRAINS)
+        changes = ctx.system.tangent(positions, charges, moves, dcharges)
+        inputs = [tensor for tensor in (positions, charges, moves, dcharges) if tensor is not None]
+        words = _SECOND_ONLY.format("Coulomb")
+        return *(_Last.apply(change, words, *inputs) for change in changes), None, None, None
 
 
 class _Systems:
@@ -442,11 +490,11 @@ class _Tangents(_InTurn):
 
     @staticmethod
     def backward(ctx, *grads):
-        raise NotImplementedError(_SECOND_ONLY)
+        raise NotImplementedError(_SECOND_ONLY.format("CoulombBatch"))
 
     @staticmethod
     def jvp(ctx, *directions):
-        raise NotImplementedError(_SECOND_ONLY)
+        raise NotImplementedError(_SECOND_ONLY.format("CoulombBatch"))
 
 
 class _Last(torch.autograd.Function):

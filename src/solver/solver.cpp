@@ -169,7 +169,13 @@ void Solver<Real>::Impl::evaluateTangent(const Task<Real>& task,
     ofDirection.potentials = potentials.data();
     ofDirection.gradients  = change.data();
     ofDirection.hessians   = nullptr;
-    all_.evaluateOthers(ofDirection, charges, dipoles);
+    const auto isZero = [](const std::vector<Real>& values)
+    { return std::all_of(values.begin(), values.end(), [](Real v) { return v == 0; }); };
+    // charges of zero are idle ones, which leave a trace
+    if (!isZero(charges) || !isZero(dipoles))
+    {
+        all_.evaluateOthers(ofDirection, charges, dipoles);
+    }
     for (size_t i = 0; i < n; i++)
     {
         const Real* g   = gradients.data() + 3 * i;

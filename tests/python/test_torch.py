@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import farfield  # noqa: E402
-from farfield.torch import Coulomb  # noqa: E402
+from farfield.torch import Coulomb, CoulombBatch  # noqa: E402
 
 N = 24
 EXCLUSIONS = [(0, 1), (2, 3), (4, 5)]
@@ -89,12 +89,70 @@ def test_charges_and_cell_may_change_between_calls(inputs):
     assert function(x, q, cell).item() == pytest.approx(first.item(), rel=1e-8)
 
 
-def test_second_derivatives_are_refused(inputs):
+@pytest.mark.parametrize("boundary", ["periodic", "slab", "open"])
+def test_second_derivatives_are_slopes_of_gradients(inputs, boundary):
+    """To more digits than the accuracy has, and of charges that are 0, too."""
+    x, q, cell = inputs
+    q.data[[0, 2, 7]] = 0
+    place = {"periodic": [cell.detach()], "slab": [cell.detach()[:2]], "open": []}[boundary]
+    function = Coulomb(accuracy=1e-3, threads=1, device="cpu", exclusions=EXCLUSIONS)
+    assert torch.autograd.gradgradcheck(
+        lambda *tensors: function(*tensors, *place), (x, q), eps=1e-5, rtol=1e-5, atol=1e-2, nondet_tol=1e-6
+    )
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "slab", "open"])
+def test_force_losses_are_those_of_direct_sums(inputs, boundary):
+    x, q, cell = inputs
+    place = {"periodic": cell.detach(), "slab": cell.detach()[:2], "open": None}[boundary]
+    aim = torch.tensor(np.random.default_rng(3).normal(size=(N, 3)))
+    batch = CoulombBatch(accuracy=1e-10, threads=1)
+
+    def slopes(energy):
+        (gradient,) = torch.autograd.grad(energy, x, create_graph=True)
+        return torch.autograd.grad(((gradient / 1000 - aim) ** 2).sum(), (x, q))
+
+    found = slopes(coulomb()(x, q, place))
+    expected = slopes(batch(x, q, None if place is None else place[None])[0])
+    for own, other in zip(found, expected):
+        assert (own - other).norm() < 1e-6 * other.norm()
+
+
+def test_charges_of_a_network_are_trained_by_forces(inputs):
+    """In single precision, as networks are."""
+    x, _, cell = (tensor.detach().float() for tensor in inputs)
+    x.requires_grad_()
+    weights = (0.3 * torch.arange(N).sin()).requires_grad_()
+    function = Coulomb(accuracy=1e-3, threads=1, device="cpu")
+    (aim,) = torch.autograd.grad(function(x, torch.linspace(-1, 1, N), cell), x)
+    losses = []
+    adam = torch.optim.Adam([weights], lr=0.05)
+    for _ in range(60):
+        (gradient,) = torch.autograd.grad(function(x, weights - weights.mean(), cell), x, create_graph=True)
+        loss = ((gradient - aim) ** 2).mean()
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.1 * losses[0]
+
+
+def test_second_derivatives_by_the_cell_are_refused(inputs):
     x, q, cell = inputs
     (force,) = torch.autograd.grad(coulomb()(x, q, cell), x, create_graph=True)
-    for tensor in (x, q, cell):
-        with pytest.raises(NotImplementedError, match="first derivatives"):
-            torch.autograd.grad(force.sum(), tensor, retain_graph=True)
+    with pytest.raises(NotImplementedError, match="by its cell"):
+        torch.autograd.grad(force.sum(), q)
+    (strain,) = torch.autograd.grad(coulomb()(x, q, cell), cell, create_graph=True)
+    with pytest.raises(NotImplementedError, match="by its cell"):
+        torch.autograd.grad(strain.sum(), q)
+
+
+def test_third_derivatives_are_refused(inputs):
+    x, q, _ = inputs
+    (force,) = torch.autograd.grad(coulomb()(x, q), x, create_graph=True)
+    (slope,) = torch.autograd.grad(force.sum(), q, create_graph=True)
+    with pytest.raises(NotImplementedError, match="Coulomb has first and second derivatives only"):
+        torch.autograd.grad(slope.sum(), x)
 
 
 def test_forces_of_a_sum_can_be_trained_if_charges_are_given(inputs):
