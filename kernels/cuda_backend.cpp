@@ -113,6 +113,18 @@ void CudaBackend<Real>::setNearPairs(const NearPairs<Real>& pairs)
 }
 
 template<class Real>
+void CudaBackend<Real>::setDipoles(const Real* dipoles, const Real* strengths)
+{
+    if (ranks_)
+    {
+        Backend<Real>::setDipoles(dipoles, strengths); // refuses any
+        return;
+    }
+    sites_.setDipoles(dipoles, strengths, arrays_.size(), rootCoulomb_, far());
+    history_.replace();
+}
+
+template<class Real>
 void CudaBackend<Real>::setFieldCap(double cap)
 {
     if (cap != this->fieldCap_)
@@ -180,6 +192,7 @@ void CudaBackend<Real>::build(const Discretisation& d)
         farField_.build(d, threads_, far());
         cells_.keepGiven(!roundsInCells(d.boundary));
         potentials_.setOrder(d.order, far());
+        sites_.setOrder(d.order, far());
         resizeCells(arrays_.counts());
         forgetOccupancy();
         setParticles();

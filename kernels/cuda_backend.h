@@ -28,6 +28,7 @@
 #include "runtime/evaluation_streams.h"
 #include "runtime/repeated_evaluation.h"
 #include "runtime/stage_clock.h"
+#include "sites/sites.h"
 #include "sort/extent.h"
 
 namespace farfield
@@ -52,6 +53,7 @@ public:
     void setExclusions(const int* offsets, const int* partners, int n) override;
     void setNearPairs(const NearPairs<Real>& pairs) override;
     bool hasNearFunction() const override { return nearField_.functions().any(); }
+    void setDipoles(const Real* dipoles, const Real* strengths) override;
     void setFieldCap(double cap) override;
     void build(const Discretisation& d) override;
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override;
@@ -60,7 +62,7 @@ public:
     void exclusions() override;
     void nearFunction() override;
     void p2p() override;
-    void p2m() override { farField_.p2m(ours(), far()); }
+    void p2m() override;
     void m2m(int level) override { farField_.m2m(level, far()); }
     void m2l(int level) override;
     void l2l(int level) override { farField_.l2l(level, netCharge_, farSums(), far()); }
@@ -142,6 +144,10 @@ public:
 
 private:
     cudaStream_t far() const { return streams_.far(); }
+    //! Whether DeviceSites has near field, excluded pairs and L2P.
+    bool areSites() const { return sites_.anyDipoles() || this->task_.wantsDerivatives(); }
+    //! Adds all that sites have to what is put into the stream of the far field.
+    void computeSites();
     //! Waits for sums of evaluations.
     void readTotals();
     //! In which the particles of the near field are sorted.
@@ -171,6 +177,7 @@ private:
     NearFieldHelpers<Real>* activeHelpers()
     {
         return helpers_ && helpers_->used() > 0 && arrays_.takingPart() > 0 && !streams_.inTurn()
+                               && !areSites()
                        ? helpers_.get()
                        : nullptr;
     }
@@ -274,6 +281,7 @@ private:
     DeviceBuffer<Real4<Real>> farForces_;
     DeviceTotals<Real> totals_;
     DevicePotentials<Real> potentials_;
+    DeviceSites<Real> sites_;
     std::unique_ptr<RanksOnDevice<Real>> ranks_;      //!< null: all particles are here
     std::unique_ptr<NearFieldHelpers<Real>> helpers_; //!< or null
     bool helpersIfFaster_;

@@ -63,6 +63,9 @@ void CudaBackend<Real>::exclusions()
         clearForces(arrays_.idle(), arrays_.idleCount(), forces(), stream);
     }
     const NearGrid where = nearGrid();
+    // of sites it finds out which pairs are close, and no more is used
+    const NearResults results =
+            areSites() ? NearResults{ NearSums::None, nullptr, nullptr } : nearResults();
     nearField_.exclusions().subtract(where.box,
                                      where.closeDistance,
                                      nearField_.functions().given(),
@@ -70,9 +73,15 @@ void CudaBackend<Real>::exclusions()
                                      arrays_.q(),
                                      arrays_.size(),
                                      arrays_.own(),
-                                     nearResults(),
+                                     results,
                                      stream);
     streams_.awaitIn(stream, Point::Sorted);
+    if (areSites())
+    {
+        sites_.sort(cells_.particles(), farField_.rotation(), stream);
+        streams_.reach(Point::ExcludedDone, stream);
+        return;
+    }
     nearField_.exclusions().findClose(cells_.particles(), stream);
     nearField_.functions().sort(cells_.particles(), stream);
     streams_.reach(Point::ExcludedDone, stream);
@@ -94,6 +103,11 @@ void CudaBackend<Real>::p2p()
 {
     streams_.awaitIn(streams_.near(), Point::Listed);
     streams_.awaitIn(streams_.near(), Point::ExcludedDone);
+    if (areSites())
+    {
+        streams_.reach(Point::NearDone, streams_.near());
+        return;
+    }
     DeviceNearTask<Real> task = nearField_.task(cells_, nearGrid(), nearResults());
     if (NearFieldHelpers<Real>* const helpers = activeHelpers())
     {
@@ -101,6 +115,19 @@ void CudaBackend<Real>::p2p()
     }
     farfield::p2p(task, nearField_.forces(), streams_.near());
     streams_.reach(Point::NearDone, streams_.near());
+}
+
+template<class Real>
+void CudaBackend<Real>::p2m()
+{
+    farField_.p2m(ours(), far());
+    if (sites_.anyDipoles())
+    {
+        streams_.awaitIn(far(), Point::NearDone); // they are sorted
+        const int leaf = tree().leaf();
+        sites_.addMultipoles(
+                ours(), tree().view(leaf), static_cast<Real>(1 / tree().unit(leaf)), far());
+    }
 }
 
 template<class Real>
@@ -120,6 +147,15 @@ void CudaBackend<Real>::m2l(int level)
 template<class Real>
 void CudaBackend<Real>::l2p()
 {
+    if (areSites())
+    {
+        computeSites();
+        if (tree().levels() > 1)
+        {
+            streams_.awaitIn(far(), Point::Watched);
+        }
+        return;
+    }
     ForceArrays<Real> arrays = {};
     arrays.near              = nearField_.forces();
     arrays.nearPlace         = ranks_ ? cells_.particles().position : nullptr;
@@ -160,6 +196,58 @@ void CudaBackend<Real>::l2p()
     {
         streams_.awaitIn(far(), Point::Watched);
     }
+}
+
+template<class Real>
+void CudaBackend<Real>::computeSites()
+{
+    const Task<Real>& task  = this->task_;
+    const int n             = arrays_.size();
+    const int leaf          = tree().leaf();
+    SiteOutput<Real> output = {};
+    output.forces           = forces();
+    output.replace          = replacesForces();
+    const auto clear        = [&](Real* values, int each)
+    {
+        check(cudaMemsetAsync(values, 0, each * static_cast<size_t>(n) * sizeof(Real), far()),
+              "clearing values of sites");
+        return values;
+    };
+    output.potentials = task.potentials != nullptr ? clear(potentials(), 1) : nullptr;
+    output.gradients  = task.gradients != nullptr ? clear(sites_.gradients(n), 3) : nullptr;
+    output.hessians   = task.hessians != nullptr ? clear(sites_.hessians(n), 6) : nullptr;
+    streams_.awaitIn(far(), Point::NearDone);
+    SiteInput<Real> input;
+    input.particles  = cells_.particles();
+    input.ofPairs    = cells_.ofPairs();
+    input.where      = nearGrid();
+    input.exclusions = nearField_.exclusions().view();
+    input.x          = arrays_.positions();
+    input.q          = arrays_.q();
+    input.leaves     = tree().view(leaf);
+    input.unit       = tree().unit(leaf);
+    input.netCharge  = netCharge_;
+    input.background = farField_.background(leaf, 1);
+    input.rotation   = farField_.rotation();
+    input.poison     = tree().poison();
+    farField_.traceShifts(1,
+                          sites_.sumSquares(input.particles, totals_.farScratch(), far()),
+                          totals_.farScratch(),
+                          far());
+    SiteSums sums;
+    if (wantedSums() != NearSums::None)
+    {
+        sums.energy    = totals_.energy();
+        sums.ofDipoles = totals_.ofDipoles();
+        sums.virial    = task.request.virial ? totals_.virial() : nullptr;
+        sums.scratch   = totals_.farScratch();
+    }
+    if (this->fieldCap_ > 0)
+    {
+        sums.fields = totals_.fields();
+        sums.perCap = 1 / this->fieldCap_;
+    }
+    sites_.compute(input, rootCoulomb_, sums, output, far());
 }
 
 template<class Real>
@@ -217,6 +305,7 @@ Totals CudaBackend<Real>::collect()
     {
         arrays_.fetchPotentials(far());
     }
+    sites_.fetch(this->task_, arrays_.size(), far());
     readTotals();
     if (helpers_)
     {
@@ -236,6 +325,7 @@ Totals CudaBackend<Real>::collect()
     {
         arrays_.deliverPotentials(this->task_.potentials);
     }
+    sites_.deliver(this->task_, arrays_.size());
     return totals_.totals();
 }
 
@@ -406,6 +496,8 @@ void CudaBackend<Real>::throwIfOverflowed()
     template void CudaBackend<Real>::exclusions();                                                 \
     template void CudaBackend<Real>::nearFunction();                                               \
     template void CudaBackend<Real>::p2p();                                                        \
+    template void CudaBackend<Real>::p2m();                                                        \
+    template void CudaBackend<Real>::computeSites();                                               \
     template void CudaBackend<Real>::m2l(int);                                                     \
     template void CudaBackend<Real>::l2p();                                                        \
     template void CudaBackend<Real>::addPotentials();                                              \

@@ -9,6 +9,7 @@
 
 #include "cells/excluded_pairs.h"
 #include "cells/minimum_image.h"
+#include "near/left_out.cuh"
 #include "near/near_functions.cuh"
 #include "near/near_pieces.h"
 #include "operators/background.h"
@@ -67,20 +68,6 @@ __global__ void __launch_bounds__(c_threads)
         own += static_cast<double>(a.w) * (x * x + y * y + z * z);
     }
     addInOrder<1>(&own, sums, &sum);
-}
-
-//! Whether the near field leaves a pair out. \param[in] own, other  indices before sorting
-template<class Real>
-__device__ bool isLeftOut(const typename DeviceExclusions<Real>::View& rows, int own, int other)
-{
-    for (int k = rows.offsets[own]; k < rows.offsets[own + 1]; k++)
-    {
-        if (rows.partners[k] == other && rows.close[k])
-        {
-            return true;
-        }
-    }
-    return false;
 }
 
 //! What a lane finds of the near cells of a particle.

@@ -166,11 +166,10 @@ class Solver(processes.CoreOwner):
 
         The energy is 1/2 the sum of q phi + mu.grad phi over particles, and a force is -(q grad phi + mu.grad grad phi),
         with the potential phi of all others. The accuracy is that of these forces. The virial is that of strains that
-        leave the dipoles as they are. On the CPU only, and neither with near functions nor with charges of two states.
+        leave the dipoles as they are. Neither with near functions nor with charges of two states.
 
         Raises:
             ValueError: a component is not finite.
-            RuntimeError: the solver is on a GPU.
         """
         own = None if dipoles is None else np.array(self._reals("dipoles", dipoles, ("n", 3)))
         with self.alone() as core:
@@ -242,8 +241,8 @@ class Solver(processes.CoreOwner):
             virial, potentials: whether to compute them. From the first call with potentials on, particles
                 without a charge cost as much as others.
             gradients, hessians: whether to compute first and second derivatives of the potentials, which dipoles
-                have as their energies and forces; minus the gradient is the field. On the CPU only. Particles without a
-                charge cost as with potentials.
+                have as their energies and forces; minus the gradient is the field. Not with x in the memory of a GPU.
+                Particles without a charge cost as with potentials.
             grid_offset: position of the grid of cells, in cells; the result is the same within the
                 error. Integrate motion with another one at each step.
             lambda_: coupling parameter of set_perturbed_charges(), any finite number. Beyond 0 to 1 energies are
@@ -264,7 +263,7 @@ class Solver(processes.CoreOwner):
         if not is_on_gpu(x):
             x = self._reals("x", x, ("n", 3))
         elif gradients or hessians:
-            raise ValueError("gradients and hessians are available on the CPU only: pass x as a NumPy array.")
+            raise ValueError("gradients and hessians are given on the host: pass x as a NumPy array.")
         first = second = None
         with self.alone() as core:
             if is_on_gpu(x):
@@ -303,7 +302,7 @@ class Solver(processes.CoreOwner):
         """Derivatives of forces and potentials along a direction: Hessian-vector products.
 
         They are those of what evaluate() computes, to rounding, as long as no particle changes its cell. Costs two
-        evaluations. On the CPU only, and without dipoles.
+        evaluations. Without dipoles; arrays are on the host.
 
         Args:
             x, box, grid_offset: as for evaluate().
@@ -312,7 +311,7 @@ class Solver(processes.CoreOwner):
 
         Raises:
             TypeError, ValueError, MemoryError: as evaluate().
-            RuntimeError: the solver is on a GPU, or has dipoles, near functions or charges of two states.
+            RuntimeError: the solver has dipoles, near functions or charges of two states.
         """
         offset, box = _offset(grid_offset), _box(box)
         x = self._reals("x", x, ("n", 3))

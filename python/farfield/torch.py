@@ -30,7 +30,7 @@ class Coulomb(torch.nn.Module):
     Losses on forces can be trained, with charges from a network. Positions and charges are float32, whose accuracy
     ends at 2e-6, or float64. Positions on the GPU of the solver stay there, charges and the cell are copied to the
     host. Energy and gradients are within the error that is asked for of each other. Second derivatives are those of
-    the gradients to rounding, as long as no particle changes its cell; they are computed on the CPU only, and none
+    the gradients to rounding, as long as no particle changes its cell; their arrays pass through the host, and none
     is there by the cell. torch.func does not know this function; use torch.autograd.
 
     Args:

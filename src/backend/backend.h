@@ -98,8 +98,8 @@ public:
         if (dipoles != nullptr)
         {
             throw Error(ErrorCode::Unsupported,
-                        "Dipoles are available on the CPU only: set the device to 'cpu'.",
-                        "device");
+                        "Dipoles are not available on several ranks: one rank must have all "
+                        "particles.");
         }
     }
     //! Whether nearFunction() has anything to do.

@@ -229,14 +229,10 @@ void checkDipoles(const Real* dipoles, int n, int count)
     }
 }
 
-void checkSites(const char* what, bool onCpu, bool twoStates, bool haveNear)
+void checkSites(const char* what, bool twoStates, bool haveNear)
 {
     const auto refuse = [what](const std::string& instead)
     { throw Error(ErrorCode::Unsupported, std::string(what) + " " + instead); };
-    if (!onCpu)
-    {
-        refuse("are available on the CPU only: set the device to 'cpu'.");
-    }
     if (twoStates)
     {
         refuse("need charges of one state: call setCharges().");

@@ -49,11 +49,10 @@ template<class Real>
 void checkDipoles(const Real* dipoles, int n, int count);
 /*! \brief That dipoles, and derivatives of potentials, go with all else that is wanted.
  *  \param[in] what       is wanted, in the message
- *  \param[in] onCpu      whether the backend is the CPU's
  *  \param[in] twoStates  whether charges have two states
  *  \param[in] haveNear   whether there are near functions
  *  \throws Error  Unsupported */
-void checkSites(const char* what, bool onCpu, bool twoStates, bool haveNear);
+void checkSites(const char* what, bool twoStates, bool haveNear);
 /*! \param[in] offsets  [n + 1], ascending from 0
  *  \param[in] partners  [offsets[n]], 0 to n - 1
  *  \param[in] count    number of the charges, which n has to be */

@@ -451,18 +451,17 @@ public:
      *  The virial is that of strains that leave the dipoles as they are, its symmetric part; its trace is
      *  -1/2 (energy + sum mu.grad phi).
      *
-     *  On the CPU only. Not with near functions, with charges of two states, at points and in groups. The
-     *  dipoles are kept until others are set or the number of particles changes. Positions of particles with a dipole have to be finite, with a charge or without.
+     *  Not with near functions, with charges of two states, at points and in groups. The dipoles are kept until others are set or the number of particles changes. Positions of particles with a dipole have to be finite, with a charge or without.
      *  \param[in] dipoles  e nm, [n][3]; null: there are none any more
      *  \param[in] n        number of particles, as in setCharges()
      *  \throws Error  InvalidArgument: n differs, or a component is not finite or above 1e12 (the index is
-     *                 named); Unsupported: the device is a GPU; OutOfMemory. The old dipoles hold then */
+     *                 named); OutOfMemory. The old dipoles hold then */
     void setDipoles(const Real* dipoles, int n);
 
     using CoulombSolver<Real>::evaluate;
     /*! \brief As evaluate() above, with potentials and their derivatives at the particles.
      *
-     *  Derivatives are those of charges and dipoles, see setDipoles(), on the CPU only. The error of second derivatives, relative to
+     *  Derivatives are those of charges and dipoles, see setDipoles(). The error of second derivatives, relative to
      *  their RMS, is some times that of forces: docs/dipoles.md has figures. As with potentials, particles
      *  without a charge cost as much as others from the first call on.
      *  \param[in]     x, box, request  as above
@@ -482,7 +481,7 @@ public:
      *  evaluations, of the charges, and of charges dq with dipoles q dx; the latter by the operators that are
      *  chosen for the former. So their error is larger, relative to their RMS: docs/dipoles.md has figures.
      *
-     *  On the CPU only, see setDipoles(), and without dipoles.
+     *  Not with dipoles, nor with what setDipoles() names.
      *  \param[in]  x, box     as for evaluate()
      *  \param[in]  direction  the changes
      *  \param[out] tangent    the derivatives along it

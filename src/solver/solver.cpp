@@ -89,10 +89,7 @@ void Solver<Real>::Impl::setDipoles(const Real* dipoles, int n)
 template<class Real>
 void Solver<Real>::Impl::checkSites(const char* what) const
 {
-    farfield::checkSites(what,
-                         all_.evaluator().gpu() == nullptr,
-                         perturbed_.any(),
-                         all_.charges().nearPairs().any());
+    farfield::checkSites(what, perturbed_.any(), all_.charges().nearPairs().any());
 }
 
 template<class Real>
@@ -169,7 +166,7 @@ void Solver<Real>::Impl::evaluateTangent(const Task<Real>& task,
     ofDirection.potentials = potentials.data();
     ofDirection.gradients  = change.data();
     ofDirection.hessians   = nullptr;
-    const auto isZero = [](const std::vector<Real>& values)
+    const auto isZero      = [](const std::vector<Real>& values)
     { return std::all_of(values.begin(), values.end(), [](Real v) { return v == 0; }); };
     // charges of zero are idle ones, which leave a trace
     if (!isZero(charges) || !isZero(dipoles))
@@ -283,6 +280,7 @@ void Solver<Real>::Impl::evaluateAtOnDevice(const Task<Real>& task, const Points
 {
     const GpuBackend<Real>& gpu = all_.evaluator().onDevice();
     checkPoints(points.count, all_.charges().count(), perturbed_.any());
+    checkNoDipoles("Potentials at points");
     checkRequest(task.request);
     try
     {

@@ -334,12 +334,10 @@ std::vector<Case> allCases()
 }
 
 template<class Config>
-class Dipoles : public ConfiguredTest<Config>
+class Dipoles : public ReproducibleTest<Config>
 {
 };
-// a GPU has none
-using CpuConfigurations = ::testing::Types<CpuFloat, CpuDouble>;
-TYPED_TEST_SUITE(Dipoles, CpuConfigurations);
+TYPED_TEST_SUITE(Dipoles, Configurations);
 
 //! Forces of charges and dipoles have no larger error than asked for; gradients have none, either.
 TYPED_TEST(Dipoles, KeepTheAccuracy)
@@ -452,7 +450,7 @@ TYPED_TEST(Dipoles, AreNotNeededForDerivatives)
     using Real         = typename TypeParam::Real;
     const Sites sites  = rounded<Real>(bonded(namedBox("triclinic", 6.0), 240));
     const System& only = sites.charges;
-    Options options    = TypeParam::options();
+    Options options    = this->options();
     options.order      = 8;
     Solver<Real> solver(options);
     load(solver, only);
@@ -598,25 +596,31 @@ std::vector<Case> chargesAlone()
     return cases;
 }
 
-Options optionsOfTangents(const Case& c, M2lEngine engine)
+//! Exact for a poor approximation.
+Options optionsOfTangents(Options options, const Case& c, M2lEngine engine)
 {
-    Options options  = CpuDouble::options();
     options.boundary = c.boundary;
     options.m2l      = engine;
-    options.order    = 4; // exact for a poor approximation
+    options.order    = 4;
     options.cellSize = 0.5;
     return options;
 }
 
+template<class Config>
+class DipoleTangents : public ReproducibleTest<Config>
+{
+};
+TYPED_TEST_SUITE(DipoleTangents, DoubleConfigurations);
+
 //! Tangents are the differences of the solver's own forces and potentials.
-TEST(DipoleTangents, AreDifferencesOfForces)
+TYPED_TEST(DipoleTangents, AreDifferencesOfForces)
 {
     for (const Case& c : chargesAlone())
     {
-        for (const M2lEngine engine : enginesOf(Device::Cpu))
+        for (const M2lEngine engine : enginesOf(TypeParam::device))
         {
             const System& system = c.sites.charges;
-            Solver<double> solver(optionsOfTangents(c, engine));
+            Solver<double> solver(optionsOfTangents(this->options(), c, engine));
             load(solver, system);
             const Way way    = randomWay(system.size(), 17);
             const Change own = tangentOf(solver, system, way);
@@ -674,12 +678,12 @@ TEST(DipoleTangents, AreDifferencesOfForces)
     }
 }
 
-TEST(DipoleTangents, AreSymmetric)
+TYPED_TEST(DipoleTangents, AreSymmetric)
 {
     for (const Case& c : chargesAlone())
     {
         const System& system = c.sites.charges;
-        Solver<double> solver(optionsOfTangents(c, M2lEngine::Auto));
+        Solver<double> solver(optionsOfTangents(this->options(), c, M2lEngine::Auto));
         load(solver, system);
         const Way a = randomWay(system.size(), 17), b = randomWay(system.size(), 71);
         const double ab = product(tangentOf(solver, system, a), b);
@@ -690,12 +694,12 @@ TEST(DipoleTangents, AreSymmetric)
 }
 
 //! Along charges alone, and along positions alone.
-TEST(DipoleTangents, AddUp)
+TYPED_TEST(DipoleTangents, AddUp)
 {
     const Case c         = allCases().front();
     const System& system = c.sites.charges;
     const Box box(system.box);
-    Solver<double> solver(optionsOfTangents(c, M2lEngine::Auto));
+    Solver<double> solver(optionsOfTangents(this->options(), c, M2lEngine::Auto));
     load(solver, system);
     const std::vector<double> x  = flatPositions<double>(system);
     const Way way                = randomWay(system.size(), 17);
