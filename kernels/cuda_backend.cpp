@@ -120,8 +120,10 @@ void CudaBackend<Real>::setDipoles(const Real* dipoles, const Real* strengths)
         Backend<Real>::setDipoles(dipoles, strengths); // refuses any
         return;
     }
-    sites_.setDipoles(dipoles, strengths, arrays_.size(), rootCoulomb_, far());
-    history_.replace();
+    if (!sites_.setDipoles(dipoles, strengths, arrays_.size(), rootCoulomb_, far()))
+    {
+        history_.replace();
+    }
 }
 
 template<class Real>

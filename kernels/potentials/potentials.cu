@@ -170,15 +170,7 @@ __device__ Real ofExcluded(const PotentialTask<Real>& task, int atom, int lane)
         }
         const int other = task.exclusions.partners[k];
         double d[3];
-        for (int axis = 0; axis < 3; axis++)
-        {
-            d[axis] = static_cast<double>(task.x[3 * static_cast<size_t>(atom) + axis])
-                      - static_cast<double>(task.x[3 * static_cast<size_t>(other) + axis]);
-        }
-        if (d[0] * d[0] + d[1] * d[1] + d[2] * d[2] > task.image.safe2)
-        {
-            task.image.search(d);
-        }
+        displacementOf(task.x, atom, other, task.image, d);
         const double r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
         if constexpr (Functions)
         {

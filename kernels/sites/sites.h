@@ -4,8 +4,8 @@
 /*! \file
  *  \brief Sites on the device: charges with dipoles, and potentials with their derivatives.
  *
- *  Near field, excluded pairs and local expansions in one launch, a warp per site, and the multipoles of
- *  dipoles in another. Expansions between the two are those of charges, see SiteFields.
+ *  Near field and excluded pairs in one launch, local expansions and the multipoles of dipoles in one each.
+ *  Expansions between these are those of charges, see SiteFields.
  */
 #ifndef FARFIELD_KERNELS_SITES_SITES_H
 #define FARFIELD_KERNELS_SITES_SITES_H
@@ -25,6 +25,8 @@ namespace farfield
 namespace siteDetail
 {
 
+//! Values of a site: potential, gradient, second derivatives xx yy zz xy xz yz; those without the latter.
+constexpr int c_values = 10, c_flat = 4;
 //! Coefficients that a derivative takes of an expansion, at most.
 constexpr int c_first = 2, c_second = 4;
 
@@ -94,8 +96,9 @@ template<class Real>
 class DeviceSites
 {
 public:
-    //! As Backend::setDipoles(). \param[in] n  particles
-    void setDipoles(const Real* dipoles,
+    //! As Backend::setDipoles(). \param[in] n  particles \returns whether there were as many before, so that
+    //! what was recorded with them may run on
+    bool setDipoles(const Real* dipoles,
                     const Real* strengths,
                     int n,
                     double rootCoulomb,

@@ -49,7 +49,13 @@ class Particles:
             self._pairs = self._near = self._dipoles = None
             self._has_looked = False
         self._charges = charges
-        acting = np.concatenate(charges).astype(float)
+        self._set_usual_charge()
+
+    def _set_usual_charge(self):
+        acting = np.concatenate(self._charges).astype(float)
+        if self._dipoles is not None:
+            # as strong as a charge at 0.1 nm
+            acting = np.concatenate([acting, np.linalg.norm(self._dipoles, axis=1) / 0.1])
         self._usual_charge = float(np.sqrt(np.mean(acting[acting != 0] ** 2))) if acting.any() else 0.0
 
     def excludes(self, offsets: NDArray, partners: NDArray) -> bool:
@@ -69,6 +75,7 @@ class Particles:
     def set_dipoles(self, dipoles: Optional[NDArray]) -> None:
         """Dipoles, e nm, [n, 3], or None."""
         self._dipoles, self._has_looked = dipoles, False
+        self._set_usual_charge()
 
     def hand_over(self, core: Any) -> None:
         """Gives a core what was set."""
@@ -89,7 +96,9 @@ class Particles:
         """Takes over a state(), which may have other entries, too."""
         if state["charges"]:
             self.set_charges(state["charges"])
-        self._pairs, self._near, self._dipoles = state["pairs"], state["near"], state["dipoles"]
+        self._pairs, self._near, self._dipoles = state["pairs"], state["near"], state.get("dipoles")
+        if self._charges:
+            self._set_usual_charge()
 
     def largest_potential(self, coulomb_constant: float) -> float:
         """Larger ones are those at a charge, kJ/mol/e."""
@@ -105,6 +114,10 @@ class Particles:
             is_large = is_large or bool(abs(potentials).max() > limit)
         if is_large:
             self.refuse(x, box, 10 * self.nearest, potentials is not None)
+        self.look(x, box)
+
+    def look(self, x: Any, box: NDArray) -> None:
+        """Raises ValueError if charges are at one place, the first time that it is asked of these particles."""
         if not self._has_looked:
             self.refuse(x, box, self.nearest)
             self._has_looked = True

@@ -164,8 +164,8 @@ class Solver(processes.CoreOwner):
     def set_dipoles(self, dipoles: Optional[ArrayLike]) -> None:
         """Sets point dipoles of the particles, beside their charges, e nm, [n, 3]; None: there are none any more.
 
-        The energy is 1/2 the sum of q phi + mu.grad phi over particles, and a force is -(q grad phi + mu.grad grad phi),
-        with the potential phi of all others. The accuracy is that of these forces. The virial is that of strains that
+        With the potential phi of all others, the energy is 1/2 the sum of q phi + mu.grad phi over particles, and a force
+        is -(q grad phi + mu.grad grad phi). The accuracy is that of these forces. The virial is that of strains that
         leave the dipoles as they are. Neither with near functions nor with charges of two states.
 
         Raises:
@@ -321,6 +321,7 @@ class Solver(processes.CoreOwner):
         with self.alone() as core:
             arrays = x, box, moves, changes, tangent.forces, tangent.potentials
             self._evaluated(x, box, core.evaluate_tangent, *arrays, offset)
+            self._particles.look(x, box)
         return tangent
 
     def evaluate_at(

@@ -254,7 +254,7 @@ class _Gradient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, moves, dcharges, dcell):
-        positions, charges, cell = ctx.saved_tensors
+        positions, charges, _ = ctx.saved_tensors
         if dcell is not None or ctx.needs_input_grad[2]:
             raise NotImplementedError(_NO_STRAINS)
         changes = ctx.system.tangent(positions, charges, moves, dcharges)

@@ -86,7 +86,7 @@ void Choice<Real>::follow(const Place<Real>& place,
                           std::optional<double> lambda)
 {
     lambda_ = lambda;
-    charges_->completePairs();
+    charges_->complete();
     const auto isChosen = [&] { return chosen_.isFor(charges_->numbers()); };
     if (!isChosen())
     {

@@ -15,10 +15,11 @@ namespace farfield
 template<class Real>
 Totals CpuBackend<Real>::collectSites()
 {
-    const double perCap       = this->fieldCap_ > 0 ? 1 / this->fieldCap_ : 0;
-    const double ofBackground = potentialOfBackground();
-    const auto sums           = sites_.collect(
-            list_, this->task_, rotation_, charges_.q, rootCoulomb_, ofBackground, perCap);
+    const double perCap = this->fieldCap_ > 0 ? 1 / this->fieldCap_ : 0;
+    const auto sums     = sites_.collect(list_,
+                                     this->task_,
+                                     charges_.q,
+                                     { rotation_, rootCoulomb_, potentialOfBackground(), perCap });
     if (this->fieldCap_ > 0)
     {
         this->cappedFields_ = sums.capped;

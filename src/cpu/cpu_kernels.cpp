@@ -16,7 +16,8 @@
 #include "cpu/near_function-inl.h"
 #include "cpu/p2m-inl.h"
 #include "cpu/p2p-inl.h"
-#include "cpu/sites-inl.h"
+#include "cpu/site_expansions-inl.h"
+#include "cpu/site_pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace farfield

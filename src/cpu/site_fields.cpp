@@ -367,35 +367,27 @@ double SiteFields<Real>::squaredDistances(const Particles<Real>& particles) cons
 template<class Real>
 auto SiteFields<Real>::collect(const CellList<Real>& list,
                                const Task<Real>& task,
-                               const Mat3& rotation,
                                const std::vector<Real>& q,
-                               double rootCoulomb,
-                               double potentialOfBackground,
-                               double perCap) -> Sums
+                               const Common& common) -> Sums
 {
     const auto count = static_cast<int>(list.atom().size());
     const int chunks = (count + c_grain - 1) / c_grain;
     std::vector<Sums> ofChunk(chunks);
+    team_.add(chunks,
+              [&](int chunk, int /*thread*/)
+              {
+                  const int begin = chunk * c_grain;
+                  const int end   = std::min(count, begin + c_grain);
+                  ofChunk[chunk]  = collectRange(list, task, q, common, begin, end);
+              });
+    // nothing fails any more
     const auto clear = [&](Real* values, size_t each)
     { std::fill_n(values, values != nullptr ? each * q.size() : 0, Real(0)); };
     clear(task.request.replaceForces ? task.forces : nullptr, 3);
     clear(task.potentials, 1);
     clear(task.gradients, 3);
     clear(task.hessians, 6);
-    team_.forTasks(chunks,
-                   [&](int chunk, int /*thread*/)
-                   {
-                       const int begin = chunk * c_grain;
-                       ofChunk[chunk]  = collectRange(list,
-                                                     task,
-                                                     rotation,
-                                                     q,
-                                                     rootCoulomb,
-                                                     potentialOfBackground,
-                                                     perCap,
-                                                     begin,
-                                                     std::min(count, begin + c_grain));
-                   });
+    team_.run();
     Sums all;
     for (const Sums& sums : ofChunk)
     {
@@ -409,15 +401,14 @@ auto SiteFields<Real>::collect(const CellList<Real>& list,
 template<class Real>
 auto SiteFields<Real>::collectRange(const CellList<Real>& list,
                                     const Task<Real>& task,
-                                    const Mat3& rotation,
                                     const std::vector<Real>& q,
-                                    double rootCoulomb,
-                                    double potentialOfBackground,
-                                    double perCap,
+                                    const Common& common,
                                     int begin,
                                     int end) -> Sums
 {
-    const double idle = largestIdle<Real>(rootCoulomb);
+    const Mat3& rotation     = common.rotation;
+    const double rootCoulomb = common.rootCoulomb;
+    const double idle        = largestIdle<Real>(rootCoulomb);
     Sums sums;
     for (int i = begin; i < end; i++)
     {
@@ -427,7 +418,7 @@ auto SiteFields<Real>::collectRange(const CellList<Real>& list,
         {
             v[k] = static_cast<double>(values_[k][i]);
         }
-        v[0] += potentialOfBackground;
+        v[0] += common.potentialOfBackground;
         Eigen::Map<Vec3> gradient(v.data() + 1);
         gradient           = (rotation.transpose() * gradient).eval();
         const Mat3 hessian = rotation.transpose() * matrixOf(v.data() + c_flatValues) * rotation;
@@ -450,7 +441,7 @@ auto SiteFields<Real>::collectRange(const CellList<Real>& list,
         if (strength > idle)
         {
             // what is not a number counts as beyond
-            const double inCaps = force.norm() * rootCoulomb / strength * perCap;
+            const double inCaps = force.norm() * rootCoulomb / strength * common.perCap;
             sums.capped += inCaps < 1 ? inCaps * inCaps : 1;
         }
         for (size_t k = 0; k < 3; k++)

@@ -88,16 +88,19 @@ public:
         double energy = 0, ofDipoles = 0; //!< the latter is a part of it, see StageSums
         double capped = 0;                //!< see Backend::cappedFields()
     };
-    /*! \brief Hands forces and what else is wanted over.
-     *  \param[in] potentialOfBackground  that it adds everywhere
-     *  \param[in] perCap                 1/Backend::setFieldCap(), or 0 */
+    //! What is the same for all sites.
+    struct Common
+    {
+        Mat3 rotation; //!< from the frame of the operators to the one of x
+        double rootCoulomb;
+        double potentialOfBackground; //!< that it adds everywhere
+        double perCap;                //!< 1/Backend::setFieldCap(), or 0
+    };
+    //! Hands forces and what else is wanted over. \param[in] q  scaled charges, [n], before sorting
     Sums collect(const CellList<Real>& list,
                  const Task<Real>& task,
-                 const Mat3& rotation,
                  const std::vector<Real>& q,
-                 double rootCoulomb,
-                 double potentialOfBackground,
-                 double perCap);
+                 const Common& common);
 
 private:
     SortedDipoles<Real> sorted() const;
@@ -114,13 +117,11 @@ private:
     //! The force of a site that has these values.
     Vec3 forceOn(size_t particle, const std::vector<Real>& q, const SiteValues& v) const;
     void listClosePairs(const CellList<Real>& list);
+    //! collect() of sorted sites [begin, end).
     Sums collectRange(const CellList<Real>& list,
                       const Task<Real>& task,
-                      const Mat3& rotation,
                       const std::vector<Real>& q,
-                      double rootCoulomb,
-                      double potentialOfBackground,
-                      double perCap,
+                      const Common& common,
                       int begin,
                       int end);
 

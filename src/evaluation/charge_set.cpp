@@ -17,6 +17,26 @@ namespace farfield
 namespace
 {
 
+//! Does work that is done again when it is needed, if memory is missing now.
+template<class Work>
+void tryAgainLater(const Work& work)
+{
+    try
+    {
+        work();
+    }
+    catch (const std::bad_alloc&)
+    {
+    }
+    catch (const Error& error)
+    {
+        if (error.code() != ErrorCode::OutOfMemory)
+        {
+            throw;
+        }
+    }
+}
+
 //! Whether a number is about what it was.
 template<class Number>
 bool isLike(Number now, Number then)
@@ -93,7 +113,15 @@ void ChargeSet<Real>::set(std::vector<Real> charges, std::vector<Real> dipoles)
     {
         takesPart.assign(n, 1);
     }
-    giveToBackend(charges, dipoles, strengths, takesPart, !dipoles.empty() || !dipoles_.empty());
+    try
+    {
+        giveToBackend(charges, dipoles, strengths, takesPart);
+    }
+    catch (...)
+    {
+        tryAgainLater([this] { giveOwn(); });
+        throw;
+    }
     // nothing fails any more
     if (isOtherCount)
     {
@@ -110,29 +138,15 @@ void ChargeSet<Real>::set(std::vector<Real> charges, std::vector<Real> dipoles)
     takesPart_.swap(takesPart);
     withPartners_ = withPartners;
     sums_         = sums;
-    // the charges are set: what fails here is tried again when it is needed
-    try
-    {
-        completePairs();
-    }
-    catch (const std::bad_alloc&)
-    {
-    }
-    catch (const Error& error)
-    {
-        if (error.code() != ErrorCode::OutOfMemory)
-        {
-            throw;
-        }
-    }
+    // the charges are set
+    tryAgainLater([this] { complete(); });
 }
 
 template<class Real>
 void ChargeSet<Real>::giveToBackend(const std::vector<Real>& charges,
                                     const std::vector<Real>& dipoles,
                                     const std::vector<Real>& strengths,
-                                    const std::vector<char>& takesPart,
-                                    bool mayHaveDipoles) const
+                                    const std::vector<char>& takesPart)
 {
     std::vector<Real> own = charges;
     for (size_t i = 0; i < own.size(); i++)
@@ -141,17 +155,22 @@ void ChargeSet<Real>::giveToBackend(const std::vector<Real>& charges,
         own[i] = takesPart[i] != 0 && own[i] == 0 ? static_cast<Real>(c_idleCharge<Real>) : own[i];
     }
     backend_->setCharges(own.data(), static_cast<int>(own.size()));
-    if (mayHaveDipoles)
+    isGiven_ = false;
+    if (backendHasDipoles_ || !dipoles.empty())
     {
         backend_->setDipoles(dipoles.empty() ? nullptr : dipoles.data(), strengths.data());
+        backendHasDipoles_ = !dipoles.empty();
     }
+    isGiven_ = true;
 }
 
 template<class Real>
 void ChargeSet<Real>::lend(const std::vector<Real>& charges, const std::vector<Real>& dipoles)
 {
     const std::vector<char> all(charges.size(), 1);
-    giveToBackend(charges, dipoles, charges, all, true);
+    giveToBackend(charges, dipoles, charges, all);
+    isGiven_    = false;
+    pairsStand_ = pairsStand_ && charged() > 0;
     if (charged() == 0)
     {
         backend_->setExclusions(excluded_.offsets.data(), excluded_.partners.data(), count_);
@@ -161,11 +180,8 @@ void ChargeSet<Real>::lend(const std::vector<Real>& charges, const std::vector<R
 template<class Real>
 void ChargeSet<Real>::handBack()
 {
-    giveToBackend(charges_, dipoles_, strengths_, takesPart_, true);
-    if (charged() == 0)
-    {
-        handOver(excluded_);
-    }
+    isGiven_ = false;
+    tryAgainLater([this] { complete(); });
 }
 
 template<class Real>
@@ -217,8 +233,12 @@ void ChargeSet<Real>::setNearPairs(const NearPairs<Real>& pairs)
 }
 
 template<class Real>
-void ChargeSet<Real>::completePairs()
+void ChargeSet<Real>::complete()
 {
+    if (!isGiven_)
+    {
+        giveOwn();
+    }
     if (!pairsStand_)
     {
         handOver(excluded_);

@@ -109,8 +109,9 @@ public:
      *  \param[in] charges, dipoles  [n] and [n][3] */
     void lend(const std::vector<Real>& charges, const std::vector<Real>& dipoles);
     void handBack();
-    //! Gives the excluded pairs to the backend if charges have changed what counts of them.
-    void completePairs();
+    //! Gives the backend what it lacks: the excluded pairs if charges have changed what counts of them, and
+    //! charges where giving them has failed.
+    void complete();
     //! Lets particles without a charge take part, from here on. Nothing has changed if it throws.
     void letAllTakePart();
 
@@ -185,12 +186,12 @@ private:
     //! Sets both. \param[in] dipoles  [3 n], or empty
     void set(std::vector<Real> charges, std::vector<Real> dipoles);
     //! Gives the backend charges, with idle ones where there are none but something takes part.
-    //! \param[in] mayHaveDipoles  whether the backend has, or gets, any
     void giveToBackend(const std::vector<Real>& charges,
                        const std::vector<Real>& dipoles,
                        const std::vector<Real>& strengths,
-                       const std::vector<char>& takesPart,
-                       bool mayHaveDipoles) const;
+                       const std::vector<char>& takesPart);
+    //! Gives it those of this set.
+    void giveOwn() { giveToBackend(charges_, dipoles_, strengths_, takesPart_); }
     //! Gives the backend those pairs that count.
     void handOver(const ExcludedPairs& pairs);
 
@@ -204,6 +205,8 @@ private:
     NearPairs<Real> nearPairs_;
     std::vector<Real> charges_;
     std::vector<Real> dipoles_, strengths_; //!< empty: there are none
+    bool isGiven_           = true;         //!< whether the backend has these charges and dipoles
+    bool backendHasDipoles_ = false;
     ChargeSums sums_;
 };
 

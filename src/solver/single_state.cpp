@@ -139,6 +139,14 @@ Totals SingleState<Real>::evaluate(const Task<Real>& task, const Around& around)
 template<class Real>
 Totals SingleState<Real>::run(const Task<Real>& task, const Place<Real>& place)
 {
+    if (task.wantsDerivatives() && place.narrowed.any()
+        && !placement_.correctionOf(place).forces.empty())
+    {
+        throw Error(
+                ErrorCode::Unsupported,
+                "Excluded particles are in two layers of a slab, far from each other. There are no "
+                "gradients and second derivatives then: leave these pairs out of the exclusions.");
+    }
     Totals totals;
     evaluator_.times().evaluation(evaluator_.backend(), [&] { totals = runStages(task); });
     if (!choice_.areFieldsAsMeasured())
@@ -153,14 +161,6 @@ Totals SingleState<Real>::run(const Task<Real>& task, const Place<Real>& place)
     if (place.narrowed.any())
     {
         const auto correction = placement_.correctionOf(place);
-        if (task.wantsDerivatives() && !correction.forces.empty())
-        {
-            throw Error(
-                    ErrorCode::Unsupported,
-                    "Excluded particles are in two layers of a slab, far from each other. There "
-                    "are no gradients and second derivatives then: leave these pairs out of the "
-                    "exclusions.");
-        }
         correction.addTo(task.forces, task.potentials);
         correction.addTo(&totals, task.sumsEnergy(), task.request.virial);
     }
@@ -183,9 +183,7 @@ Totals SingleState<Real>::runStages(const Task<Real>& task)
     Totals totals                = evaluator_.pipeline().run(staged);
     if (isOpenVirial)
     {
-        setOpenVirial(openVirial(task.x, own, charges_.isCharged()),
-                      !charges_.nearPairs().any() && !charges_.hasDipoles(),
-                      &totals);
+        setOpenVirial(openVirial(task.x, own, charges_.isCharged()), hasTraceOfEnergy(), &totals);
     }
     for (size_t k = 0; k < own.size(); k++)
     {
@@ -384,7 +382,7 @@ Totals SingleState<Real>::wait(const std::function<Totals(const Totals&)>& compl
     }
     if (enqueuedVirial_)
     {
-        setOpenVirial(*enqueuedVirial_, !charges_.nearPairs().any(), &totals);
+        setOpenVirial(*enqueuedVirial_, hasTraceOfEnergy(), &totals);
     }
     return totals;
 }

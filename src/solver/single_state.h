@@ -99,6 +99,8 @@ private:
     void launch(const Task<Real>& task, const Place<Real>& place);
     //! Whether a virial is that of forces, see setOpenVirial(); the stages have none.
     bool needsOpenVirial(const Request& request) const;
+    //! Whether the trace of the virial is that of pairs with 1/r.
+    bool hasTraceOfEnergy() const { return !charges_.nearPairs().any() && !charges_.hasDipoles(); }
     //! What the stages are asked for.
     Request ofStages(const Request& request) const;
     //! Potentials of all particles are wanted: those without a charge take part from here on, and

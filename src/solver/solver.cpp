@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "evaluation/input_check.h"
+#include "solver/tangent.h"
 
 namespace farfield
 {
@@ -87,6 +88,15 @@ void Solver<Real>::Impl::setDipoles(const Real* dipoles, int n)
 }
 
 template<class Real>
+void Solver<Real>::Impl::checkDipolesOf(const Task<Real>& task) const
+{
+    if (all_.charges().hasDipoles() || task.wantsDerivatives())
+    {
+        checkSites("Dipoles, gradients and second derivatives");
+    }
+}
+
+template<class Real>
 void Solver<Real>::Impl::checkSites(const char* what) const
 {
     farfield::checkSites(what, perturbed_.any(), all_.charges().nearPairs().any());
@@ -106,6 +116,7 @@ void Solver<Real>::Impl::checkNoDipoles(const char* what) const
 template<class Real>
 void Solver<Real>::Impl::prepare(const Real* x, const double box[3][3])
 {
+    checkDipolesOf({});
     const auto perturbed = [&]
     {
         if (perturbed_.any())
@@ -119,10 +130,7 @@ void Solver<Real>::Impl::prepare(const Real* x, const double box[3][3])
 template<class Real>
 Totals Solver<Real>::Impl::evaluate(const Task<Real>& task)
 {
-    if (all_.charges().hasDipoles() || task.wantsDerivatives())
-    {
-        checkSites("Dipoles, gradients and second derivatives");
-    }
+    checkDipolesOf(task);
     if (!perturbed_.any())
     {
         return all_.evaluate(task);
@@ -138,60 +146,7 @@ void Solver<Real>::Impl::evaluateTangent(const Task<Real>& task,
 {
     checkNoDipoles("Tangents");
     checkSites("Tangents");
-    const auto n               = static_cast<size_t>(all_.charges().count());
-    const std::vector<Real>& q = all_.charges().charges();
-    std::vector<Real> forces(3 * n), gradients(3 * n), hessians(6 * n);
-    Task<Real> ofCharges            = task;
-    ofCharges.forces                = forces.data();
-    ofCharges.gradients             = gradients.data();
-    ofCharges.hessians              = hessians.data();
-    ofCharges.request.energy        = false;
-    ofCharges.request.virial        = false;
-    ofCharges.request.replaceForces = true;
-    evaluate(ofCharges);
-    if (n == 0)
-    {
-        return;
-    }
-    std::vector<Real> charges(n), dipoles(3 * n), potentials(n), change(3 * n);
-    for (size_t i = 0; i < n; i++)
-    {
-        charges[i] = direction.q != nullptr ? direction.q[i] : Real(0);
-        for (size_t k = 3 * i; k < 3 * i + 3 && direction.x != nullptr; k++)
-        {
-            dipoles[k] = q[i] * direction.x[k];
-        }
-    }
-    Task<Real> ofDirection = ofCharges;
-    ofDirection.potentials = potentials.data();
-    ofDirection.gradients  = change.data();
-    ofDirection.hessians   = nullptr;
-    const auto isZero      = [](const std::vector<Real>& values)
-    { return std::all_of(values.begin(), values.end(), [](Real v) { return v == 0; }); };
-    // charges of zero are idle ones, which leave a trace
-    if (!isZero(charges) || !isZero(dipoles))
-    {
-        all_.evaluateOthers(ofDirection, charges, dipoles);
-    }
-    for (size_t i = 0; i < n; i++)
-    {
-        const Real* g   = gradients.data() + 3 * i;
-        const Real* h   = hessians.data() + 6 * i;
-        const Real v[3] = { direction.x != nullptr ? direction.x[3 * i] : Real(0),
-                            direction.x != nullptr ? direction.x[3 * i + 1] : Real(0),
-                            direction.x != nullptr ? direction.x[3 * i + 2] : Real(0) };
-        const Real hv[3] = { h[0] * v[0] + h[3] * v[1] + h[4] * v[2],
-                             h[3] * v[0] + h[1] * v[1] + h[5] * v[2],
-                             h[4] * v[0] + h[5] * v[1] + h[2] * v[2] };
-        for (size_t k = 0; k < 3 && tangent.forces != nullptr; k++)
-        {
-            tangent.forces[3 * i + k] = -(charges[i] * g[k] + q[i] * (change[3 * i + k] + hv[k]));
-        }
-        if (tangent.potentials != nullptr)
-        {
-            tangent.potentials[i] = potentials[i] + g[0] * v[0] + g[1] * v[1] + g[2] * v[2];
-        }
-    }
+    farfield::evaluateTangent(&all_, task, direction, tangent);
 }
 
 template<class Real>
@@ -260,6 +215,7 @@ template<class Real>
 void Solver<Real>::Impl::enqueue(const Task<Real>& task)
 {
     all_.evaluator().onDevice(); // or there is none
+    checkDipolesOf(task);
     if (!perturbed_.any())
     {
         all_.enqueue(task);

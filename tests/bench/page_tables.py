@@ -153,6 +153,24 @@ def of_training(content, name):
     return cases.markdown(["", "atoms a system", "`CoulombBatch`", "sum in PyTorch", "ratio"], rows)
 
 
+def of_tangents(content, name):
+    """errors, times"""
+    rows = []
+    for case in content["cases"]:
+        if name == "errors":
+            kinds = ("forces", "tangent_forces", "tangent_potentials")
+            values = [f"{case[f'error_of_{kind}']:.1e}" for kind in kinds]
+        else:
+            kinds = ("gradients", "hessians", "dipoles", "tangent")
+            values = [short(case["forces_ms"]), *(short(case[f"{kind}_over_forces"]) for kind in kinds)]
+        rows.append([case["dtype"], case["atoms"], f"{case['accuracy']:.0e}", *values])
+    titles = {
+        "errors": ["forces", "tangents of forces", "of potentials"],
+        "times": ["forces, ms", "with gradients", "and second derivatives", "with dipoles", "a tangent"],
+    }
+    return cases.markdown(["", "atoms", "accuracy", *titles[name]], rows)
+
+
 def drift(case):
     return describe(case["drift_kT_per_ns_atom"], case["drift_error"])
 
@@ -223,6 +241,8 @@ MAKERS = {
     "batch_speed.json": of_batches,
     "batch_speed_gpu.json": of_batches,
     "batch_training.json": of_training,
+    "tangents.json": of_tangents,
+    "tangents_gpu.json": of_tangents,
     "energy_conservation.json": of_energy,
     "gpu_total.json": of_evaluations,
     "gpu_droplets.json": of_evaluations,

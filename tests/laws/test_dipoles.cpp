@@ -538,6 +538,54 @@ TYPED_TEST(Dipoles, AreRefusedWhereTheyHaveNoMeaning)
     evaluate(solver, sites.charges); // all is well again
 }
 
+//! So near that powers of 1/r overflow.
+TYPED_TEST(Dipoles, OfExcludedPairsMayBeAtOnePlace)
+{
+    using Real      = typename TypeParam::Real;
+    Sites sites     = bonded(namedBox("cube", 4.0), 60);
+    Options options = TypeParam::options();
+    options.order   = 8;
+    for (const double apart : { 0.0, 1e-7, 1e-5 })
+    {
+        sites.charges.positions[0] = { 0, 0, 0 };
+        sites.charges.positions[1] = { apart, 0, 0 };
+        const Sites given          = rounded<Real>(sites);
+        Solver<Real> solver(options);
+        loadSites(solver, given);
+        const SiteEvaluation pair = evaluateSites(solver, given);
+        // without each other they are as one particle
+        Sites alone = given;
+        alone.charges.charges[0] += alone.charges.charges[1];
+        alone.charges.charges[1] = 0;
+        for (int k = 0; k < 3; ++k)
+        {
+            alone.dipoles[0][k] += alone.dipoles[1][k];
+            alone.dipoles[1][k] = 0;
+        }
+        Solver<Real> other(options);
+        loadSites(other, alone);
+        const SiteEvaluation one = evaluateSites(other, alone);
+        SCOPED_TRACE(apart);
+        EXPECT_LE(relativeError(std::vector<Vector>(pair.forces.begin() + 2, pair.forces.end()),
+                                std::vector<Vector>(one.forces.begin() + 2, one.forces.end())),
+                  1e-3);
+        for (int k = 0; k < 3; ++k)
+        {
+            EXPECT_NEAR(pair.forces[0][k] + pair.forces[1][k],
+                        one.forces[0][k] + one.forces[1][k],
+                        1e-3 * rootMeanSquare(one.forces));
+        }
+    }
+    // what is not excluded has an energy that tells of it, as charges do
+    sites.charges.exclusions.clear();
+    sites.charges.positions[1] = sites.charges.positions[0];
+    Solver<Real> solver(options);
+    loadSites(solver, rounded<Real>(sites));
+    const All<Real> all = evaluateAll(solver, rounded<Real>(sites).charges);
+    EXPECT_GT(std::abs(all.potentials[0]), 1e10);
+    EXPECT_GT(std::abs(all.totals.energy), 1e8);
+}
+
 //! Forces and potentials of charges, and how they change.
 struct Change
 {
@@ -690,6 +738,29 @@ TYPED_TEST(DipoleTangents, AreSymmetric)
         const double ba = product(tangentOf(solver, system, b), a);
         SCOPED_TRACE(c.name + ": " + describe(system, solver.setup()));
         EXPECT_NEAR(ab, ba, 1e-12 * (std::abs(ab) + pairEnergies(system) / std::pow(0.15, 2)));
+    }
+}
+
+//! However small a direction is, and where it is that of one charge.
+TYPED_TEST(DipoleTangents, AreInProportionToTheDirection)
+{
+    Case c               = allCases().front();
+    const System& system = c.sites.charges;
+    Solver<double> solver(optionsOfTangents(this->options(), c, M2lEngine::Auto));
+    load(solver, system);
+    Way way  = { std::vector<Vector>(system.size()), std::vector<double>(system.size(), 0.0) };
+    way.q[3] = 1;
+    const Change one = tangentOf(solver, system, way);
+    for (const double scale : { 1e-14, 1e14 })
+    {
+        way.q[3]           = scale;
+        const Change other = tangentOf(solver, system, way);
+        for (int i = 0; i < system.size(); ++i)
+        {
+            EXPECT_NEAR(other.potentials[i] / scale,
+                        one.potentials[i],
+                        1e-9 * std::abs(one.potentials[i]) + 1e-9);
+        }
     }
 }
 

@@ -159,6 +159,29 @@ def test_errors_are_clear(system, dtype):
         on_cpu.evaluate(torch.as_tensor(x, device="cuda"), BOX)
 
 
+@pytest.mark.parametrize("boundary", ["periodic", "slab", "open"])
+def test_dipoles_are_those_of_the_cpu(system, dtype, boundary):
+    """With derivatives on the host, with forces alone on the GPU, and tangents of charges."""
+    pytest.importorskip("torch")
+    x, q, _ = system
+    random = np.random.default_rng(4)
+    dipoles, dx = 0.02 * random.normal(size=x.shape), random.normal(size=x.shape)
+    accuracy = 1e-5 if dtype == "float32" else 1e-8
+    own, other = (farfield.Solver(accuracy, dtype, device=device, boundary=boundary) for device in ("gpu", "cpu"))
+    found = []
+    for one in own, other:
+        one.set_charges(q)
+        tangent = one.tangent(x, BOX, dx=dx, dcharges=q)
+        one.set_dipoles(dipoles)
+        result = one.evaluate(x, BOX, virial=True, potentials=True, gradients=True, hessians=True)
+        found.append((tangent.forces, tangent.potentials, result.forces, result.potentials, result.gradients,
+                      result.hessians, result.virial, result.energy))
+    there = own.evaluate(on_gpu("torch", x), BOX, potentials=True)
+    pairs = [*zip(*found), (on_host(there.forces), found[1][2]), (on_host(there.potentials), found[1][3])]
+    for ours, theirs in pairs:
+        np.testing.assert_allclose(ours, theirs, atol=20 * accuracy * np.abs(theirs).max())
+
+
 @pytest.mark.parametrize("periodic", [True, False])
 def test_gradients_in_torch_stay_on_the_gpu(system, dtype, periodic, monkeypatch):
     torch = pytest.importorskip("torch")

@@ -110,7 +110,7 @@ TEST_F(Charges, LetAllTakePartOncePotentialsAreWanted)
     EXPECT_EQ(charges.takingPart(), 2);
     EXPECT_EQ(charges.takesPart(), std::vector<char>({ 1, 0, 1, 0 }));
     charges.letAllTakePart();
-    charges.completePairs();
+    charges.complete();
     EXPECT_EQ(backend.charges,
               std::vector<double>({ 1, c_idleCharge<double>, -2, c_idleCharge<double> }));
     EXPECT_EQ(backend.partnersOf, partners);
@@ -142,7 +142,7 @@ TEST_F(Charges, CountThoseWithExcludedPartners)
     charges.setExclusions(both.data(), ofBoth.data());
     EXPECT_EQ(charges.numbers().withPartners, 2);
     set({ 1, 1, 1, 1 });
-    charges.completePairs();
+    charges.complete();
     EXPECT_EQ(charges.numbers().withPartners, 4);
     set({ 1, 1, 1 });
     EXPECT_EQ(charges.numbers().withPartners, 0);
@@ -177,9 +177,9 @@ TEST_F(Charges, GiveTheirPairsLaterWhereMemoryIsMissing)
     backend.failing = "setExclusions";
     set({ 1, 1, 1, 1 });
     EXPECT_EQ(backend.partnersOf, Ints({ 1 }));
-    EXPECT_THROW(charges.completePairs(), Error);
+    EXPECT_THROW(charges.complete(), Error);
     backend.failing = "";
-    charges.completePairs();
+    charges.complete();
     EXPECT_EQ(backend.partnersOf, partners);
 }
 

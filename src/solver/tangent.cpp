@@ -1,0 +1,145 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "solver/tangent.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace farfield
+{
+namespace
+{
+
+//! Charges dq and dipoles q dx.
+template<class Real>
+struct Sources
+{
+    std::vector<Real> charges, dipoles;
+    double largest = 0; //!< of strengthOf(); what is not a number is one of them
+
+    Sources(const std::vector<Real>& q, const Direction<Real>& direction) :
+        charges(q.size(), Real(0)), dipoles(3 * q.size(), Real(0))
+    {
+        for (size_t i = 0; i < q.size(); i++)
+        {
+            charges[i] = direction.q != nullptr ? direction.q[i] : Real(0);
+            for (size_t k = 3 * i; k < 3 * i + 3 && direction.x != nullptr; k++)
+            {
+                dipoles[k] = q[i] * direction.x[k];
+            }
+            const auto own = static_cast<double>(strengthOf(charges[i], dipoles.data() + 3 * i));
+            largest        = own > largest || std::isnan(own) ? own : largest;
+        }
+    }
+};
+
+template<class Real>
+void multiply(std::vector<Real>* values, double factor)
+{
+    std::transform(values->begin(),
+                   values->end(),
+                   values->begin(),
+                   [factor](Real v) { return static_cast<Real>(factor * static_cast<double>(v)); });
+}
+
+//! What a potential has at the particles.
+template<class Real>
+struct PotentialValues
+{
+    std::vector<Real> values, gradients, hessians;
+
+    explicit PotentialValues(size_t n) :
+        values(n, Real(0)), gradients(3 * n, Real(0)), hessians(6 * n, Real(0))
+    {
+    }
+    //! Second derivatives at a particle times a vector.
+    void curve(size_t i, const Real* v, Real* result) const
+    {
+        const Real* h = hessians.data() + 6 * i;
+        result[0]     = h[0] * v[0] + h[3] * v[1] + h[4] * v[2];
+        result[1]     = h[3] * v[0] + h[1] * v[1] + h[5] * v[2];
+        result[2]     = h[4] * v[0] + h[5] * v[1] + h[2] * v[2];
+    }
+};
+
+//! The potential of the sources, by the operators of the last evaluation; of none it is zero.
+template<class Real>
+void addSources(SingleState<Real>* all,
+                Task<Real> task,
+                Sources<Real> sources,
+                PotentialValues<Real>* ofSources)
+{
+    if (sources.largest == 0)
+    {
+        return;
+    }
+    // beside charges of a usual size, idle ones are nothing
+    multiply(&sources.charges, 1 / sources.largest);
+    multiply(&sources.dipoles, 1 / sources.largest);
+    task.potentials = ofSources->values.data();
+    task.gradients  = ofSources->gradients.data();
+    task.hessians   = nullptr;
+    all->evaluateOthers(task, sources.charges, sources.dipoles);
+    multiply(&ofSources->values, sources.largest);
+    multiply(&ofSources->gradients, sources.largest);
+}
+
+} // namespace
+
+template<class Real>
+void evaluateTangent(SingleState<Real>* all,
+                     const Task<Real>& task,
+                     const Direction<Real>& direction,
+                     const Tangent<Real>& tangent)
+{
+    const auto n = static_cast<size_t>(all->charges().count());
+    PotentialValues<Real> ofCharges(n), ofSources(n);
+    std::vector<Real> forces(3 * n);
+    Task<Real> own            = task;
+    own.forces                = forces.data();
+    own.gradients             = ofCharges.gradients.data();
+    own.hessians              = ofCharges.hessians.data();
+    own.request.energy        = false;
+    own.request.virial        = false;
+    own.request.replaceForces = true;
+    all->evaluate(own);
+    if (n == 0)
+    {
+        return;
+    }
+    const std::vector<Real>& q = all->charges().charges();
+    const Sources<Real> sources(q, direction);
+    addSources(all, own, sources, &ofSources);
+    for (size_t i = 0; i < n; i++)
+    {
+        Real v[3] = { 0, 0, 0 }, curved[3];
+        if (direction.x != nullptr)
+        {
+            std::copy_n(direction.x + 3 * i, 3, v);
+        }
+        ofCharges.curve(i, v, curved);
+        const Real* g    = ofCharges.gradients.data() + 3 * i;
+        const Real* more = ofSources.gradients.data() + 3 * i;
+        for (size_t k = 0; k < 3 && tangent.forces != nullptr; k++)
+        {
+            tangent.forces[3 * i + k] = -(sources.charges[i] * g[k] + q[i] * (more[k] + curved[k]));
+        }
+        if (tangent.potentials != nullptr)
+        {
+            tangent.potentials[i] = ofSources.values[i] + g[0] * v[0] + g[1] * v[1] + g[2] * v[2];
+        }
+    }
+}
+
+template void evaluateTangent(SingleState<float>*,
+                              const Task<float>&,
+                              const Direction<float>&,
+                              const Tangent<float>&);
+template void evaluateTangent(SingleState<double>*,
+                              const Task<double>&,
+                              const Direction<double>&,
+                              const Tangent<double>&);
+
+} // namespace farfield
