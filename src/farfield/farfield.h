@@ -461,9 +461,9 @@ public:
     using CoulombSolver<Real>::evaluate;
     /*! \brief As evaluate() above, with potentials and their derivatives at the particles.
      *
-     *  Derivatives are those of charges and dipoles, see setDipoles(). The error of second derivatives, relative to
-     *  their RMS, is some times that of forces: docs/dipoles.md has figures. As with potentials, particles
-     *  without a charge cost as much as others from the first call on.
+     *  Derivatives are those of charges and dipoles, see setDipoles(). The errors of gradients and of second
+     *  derivatives, relative to their RMS, are about those of the forces: docs/dipoles.md has figures. As with
+     *  potentials, particles without a charge cost as much as others from the first call on.
      *  \param[in]     x, box, request  as above
      *  \param[in,out] forces  as above
      *  \param[out]    outputs  what is computed besides
@@ -479,7 +479,7 @@ public:
      *  Products of the matrix of second derivatives of the energy with a vector: those of what evaluate()
      *  computes with the same request, to rounding, as long as no particle changes its cell. Two
      *  evaluations, of the charges, and of charges dq with dipoles q dx; the latter by the operators that are
-     *  chosen for the former. So their error is larger, relative to their RMS: docs/dipoles.md has figures.
+     *  chosen for the former: docs/dipoles.md has errors.
      *
      *  Not with dipoles, nor with what setDipoles() names.
      *  \param[in]  x, box     as for evaluate()

@@ -127,8 +127,9 @@ FARFIELD_EXPORT void evaluateAt(Solver<Real>& solver,
 
 /*! \brief Whether graphs that hold evaluations must be recorded again before the next launch.
  *
- *  So it is after setExclusions() and setPerturbedCharges(), and after setCharges() where the number
- *  of charged particles or the net charge is another; other charges are those of the next launch.
+ *  So it is after setExclusions(), setPerturbedCharges() and evaluateTangent(), after setCharges() where the
+ *  number of charged particles or the net charge is another, and after setDipoles() where there were none or
+ *  are none any more; other charges and dipoles are those of the next launch.
  *  With several ranks the answer is the same on all, and yes after setLocal() until the next evaluation.
  *
  *  Lists whose lengths follow the motion of particles may need more room, which recorded work
