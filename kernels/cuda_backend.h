@@ -4,8 +4,8 @@
 /*! \file
  *  \brief The CUDA backend: which stage runs in which stream, on whose arrays.
  *
- *  cuda_stages.cpp has the stages, cuda_helpers.cpp what is done for helpers, cuda_backend.cpp what is
- *  around them.
+ *  cuda_stages.cpp has the stages, cuda_sites.cpp what sites have in their place, cuda_helpers.cpp what is
+ *  done for helpers, cuda_backend.cpp what is around them.
  */
 #ifndef FARFIELD_KERNELS_CUDA_BACKEND_H
 #define FARFIELD_KERNELS_CUDA_BACKEND_H
