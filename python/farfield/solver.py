@@ -164,9 +164,9 @@ class Solver(processes.CoreOwner):
     def set_dipoles(self, dipoles: Optional[ArrayLike]) -> None:
         """Sets point dipoles of the particles, beside their charges, e nm, [n, 3]; None: there are none any more.
 
-        With the potential phi of all others, the energy is 1/2 the sum of q phi + mu.grad phi over particles, and a force
-        is -(q grad phi + mu.grad grad phi). The accuracy is that of these forces. The virial is that of strains that
-        leave the dipoles as they are. Neither with near functions nor with charges of two states.
+        With the potential phi of all others, the energy is 1/2 the sum of q phi + mu.grad phi over particles, and a
+        force is -(q grad phi + mu.grad grad phi). The accuracy is that of these forces. The virial is that of strains
+        that leave the dipoles as they are. Neither with near functions nor with charges of two states.
 
         Raises:
             ValueError: a component is not finite.
@@ -313,15 +313,15 @@ class Solver(processes.CoreOwner):
             TypeError, ValueError, MemoryError: as evaluate().
             RuntimeError: the solver has dipoles, near functions or charges of two states.
         """
-        offset, box = _offset(grid_offset), _box(box)
-        x = self._reals("x", x, ("n", 3))
-        moves = None if dx is None else self._reals("dx", dx, x.shape)
-        changes = None if dcharges is None else self._reals("dcharges", dcharges, x.shape[:1])
-        tangent = Tangent(np.empty_like(x), np.empty(len(x), self.dtype))
+        offset, rows = _offset(grid_offset), _box(box)
+        at = self._reals("x", x, ("n", 3))
+        moves = None if dx is None else self._reals("dx", dx, at.shape)
+        changes = None if dcharges is None else self._reals("dcharges", dcharges, at.shape[:1])
+        tangent = Tangent(np.empty_like(at), np.empty(len(at), self.dtype))
         with self.alone() as core:
-            arrays = x, box, moves, changes, tangent.forces, tangent.potentials
-            self._evaluated(x, box, core.evaluate_tangent, *arrays, offset)
-            self._particles.look(x, box)
+            arrays = at, rows, moves, changes, tangent.forces, tangent.potentials
+            self._evaluated(at, rows, core.evaluate_tangent, *arrays, offset)
+            self._particles.look(at, rows)
         return tangent
 
     def evaluate_at(

@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from . import arguments
 from .batch import Batch, BatchResult, BatchTangent, check_boxes, offsets_of
@@ -201,7 +201,10 @@ class _System:
 
     def __init__(self, solver, exclusions, cell):
         self.solver, self.exclusions = solver, exclusions
-        self.box, self.turned = (None, np.eye(3)) if cell is None else lower_triangular(_on_host(cell))
+        self.box: Optional[NDArray] = None
+        self.turned: NDArray = np.eye(3)
+        if cell is not None:
+            self.box, self.turned = lower_triangular(_on_host(cell))
 
     def evaluate(self, positions, charges, cell, needs_charges, needs_cell):
         """The energy, and the gradients that are needed, by positions, charges and cell."""
