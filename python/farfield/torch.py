@@ -21,7 +21,8 @@ _NO_STRAINS = (
     "farfield.torch.Coulomb has no second derivatives by its cell: pass a cell that needs no gradient where forces are "
     "differentiated, or use farfield.torch.CoulombBatch."
 )
-_SECOND_ONLY = "farfield.torch.{} has first and second derivatives only."
+_SECOND_OF_ONE = "farfield.torch.Coulomb has first and second derivatives only."
+_SECOND_ONLY = "farfield.torch.CoulombBatch has first and second derivatives only."
 
 
 class Coulomb(torch.nn.Module):
@@ -262,8 +263,7 @@ class _Gradient(torch.autograd.Function):
             raise NotImplementedError(_NO_STRAINS)
         changes = ctx.system.tangent(positions, charges, moves, dcharges)
         inputs = [tensor for tensor in (positions, charges, moves, dcharges) if tensor is not None]
-        words = _SECOND_ONLY.format("Coulomb")
-        return *(_Last.apply(change, words, *inputs) for change in changes), None, None, None
+        return *(_Last.apply(change, _SECOND_OF_ONE, *inputs) for change in changes), None, None, None
 
 
 class _Systems:
@@ -493,11 +493,11 @@ class _Tangents(_InTurn):
 
     @staticmethod
     def backward(ctx, *grads):
-        raise NotImplementedError(_SECOND_ONLY.format("CoulombBatch"))
+        raise NotImplementedError(_SECOND_ONLY)
 
     @staticmethod
     def jvp(ctx, *directions):
-        raise NotImplementedError(_SECOND_ONLY.format("CoulombBatch"))
+        raise NotImplementedError(_SECOND_ONLY)
 
 
 class _Last(torch.autograd.Function):
