@@ -16,10 +16,10 @@ template<class Real>
 Totals CpuBackend<Real>::collectSites()
 {
     const double perCap = this->fieldCap_ > 0 ? 1 / this->fieldCap_ : 0;
-    const auto sums     = sites_.collect(list_,
-                                     this->task_,
-                                     charges_.q,
-                                     { rotation_, rootCoulomb_, potentialOfBackground(), perCap });
+    // energies and potentials have it, derivatives do not
+    const double ofBackground = this->task_.request.energy ? potentialOfBackground() : 0;
+    const auto sums           = sites_.collect(
+            list_, this->task_, charges_.q, { rotation_, rootCoulomb_, ofBackground, perCap });
     if (this->fieldCap_ > 0)
     {
         this->cappedFields_ = sums.capped;

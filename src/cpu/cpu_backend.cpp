@@ -177,6 +177,7 @@ void CpuBackend<Real>::exclusions()
     if (areSites())
     {
         team_.run();
+        tables_.addCurvature();
         sites_.begin(list_,
                      near_.exclusions(),
                      box_,
@@ -308,12 +309,12 @@ void CpuBackend<Real>::l2l(int level)
 template<class Real>
 void CpuBackend<Real>::l2p()
 {
-    if (isAllNear_ && areSites())
-    {
-        return;
-    }
     if (isAllNear_)
     {
+        if (areSites())
+        {
+            return;
+        }
         for (std::vector<Real>* values : { &fx_, &fy_, &fz_ })
         {
             std::fill(values->begin(), values->end(), Real(0));

@@ -44,8 +44,6 @@ public:
     void setExclusions(const int* offsets, const int* partners, int n) override
     {
         near_.setExclusions(offsets, partners, n, static_cast<int>(charges_.q.size()));
-        functions_.forgetExclusions();
-        sites_.forgetExclusions();
     }
     void setDipoles(const Real* dipoles, const Real* strengths) override
     {

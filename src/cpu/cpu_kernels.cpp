@@ -99,19 +99,29 @@ ExpansionTables<Real>::ExpansionTables(int p, double unit) :
         entry.value[k]       = static_cast<Real>(t.value * monic.scale[t.to] / (unit * unit));
         k++;
     }
-    const int inner = p > 0 ? (p - 1) * (p - 1) : 0;
+}
+
+template<class Real>
+void ExpansionTables<Real>::addCurvature()
+{
+    if (order < 2 || !curvature[0].empty())
+    {
+        return;
+    }
+    const MonicRecurrence monic(order);
+    const int inner = (order - 1) * (order - 1);
     for (auto& axis : curvature)
     {
         axis.assign(inner, GradientEntry{ { 0, 0 }, { 0, 0 } });
     }
-    std::fill(used.begin(), used.end(), 0);
-    for (const DerivativeTerm& t : derivativeTerms(p > 0 ? p - 1 : 0))
+    std::vector<int> used(3 * static_cast<size_t>(inner), 0);
+    for (const DerivativeTerm& t : derivativeTerms(order - 1))
     {
         GradientEntry& entry = curvature[t.axis][t.to];
-        int& k               = used[t.axis * p * p + t.to];
+        int& k               = used[t.axis * inner + t.to];
         entry.source[k]      = t.from;
         entry.value[k] =
-                static_cast<Real>(t.value * monic.scale[t.to] / (monic.scale[t.from] * unit));
+                static_cast<Real>(t.value * monic.scale[t.to] / monic.scale[t.from]) * inverseUnit;
         k++;
     }
 }

@@ -46,8 +46,10 @@ struct ExpansionTables
         Real value[2];
     };
     std::vector<GradientEntry> gradient[3]; //!< [p^2], order of coefficientIndex
-    //! The gradient of what gradient[] gives: [(p - 1)^2], in monic functions, too.
+    //! The gradient of what gradient[] gives: [(p - 1)^2], in monic functions, too; after addCurvature().
     std::vector<GradientEntry> curvature[3];
+    //! Makes these where they are missing: charges alone do without.
+    void addCurvature();
 };
 
 //! An occupied cell, and which part of its particles are targets, of how many.

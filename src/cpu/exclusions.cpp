@@ -87,29 +87,35 @@ void Exclusions<Real>::set(const int* offsets, const int* partners, int n, int o
     count_ = count;
     pairs_ = std::move(pairs);
     stretches_.swap(stretches);
+    bothWays_.reset();
 }
 
 template<class Real>
-ExcludedPairs Exclusions<Real>::bothWays() const
+const ExcludedPairs& Exclusions<Real>::bothWays() const
 {
+    if (bothWays_)
+    {
+        return *bothWays_;
+    }
     const auto n = static_cast<int>(pairs_.offsets.size()) - 1;
-    return inRows(n,
-                  [&](const auto& visit)
-                  {
-                      for (int i = 0; i < n; i++)
-                      {
-                          for (int k = pairs_.offsets[i]; k < pairs_.offsets[i + 1]; k++)
-                          {
-                              // a row may list earlier ones, see withOthers()
-                              const int j = pairs_.partners[k];
-                              if (i < j)
-                              {
-                                  visit(i, j);
-                                  visit(j, i);
-                              }
-                          }
-                      }
-                  });
+    bothWays_    = inRows(n,
+                       [&](const auto& visit)
+                       {
+                           for (int i = 0; i < n; i++)
+                           {
+                               for (int k = pairs_.offsets[i]; k < pairs_.offsets[i + 1]; k++)
+                               {
+                                   // a row may list earlier ones, see withOthers()
+                                   const int j = pairs_.partners[k];
+                                   if (i < j)
+                                   {
+                                       visit(i, j);
+                                       visit(j, i);
+                                   }
+                               }
+                           }
+                       });
+    return *bothWays_;
 }
 
 template<class Real>

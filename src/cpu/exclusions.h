@@ -16,6 +16,7 @@
 #define FARFIELD_CPU_EXCLUSIONS_H
 
 #include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -42,8 +43,8 @@ public:
     void set(const int* offsets, const int* partners, int n, int own, int threads);
     //! Pairs.
     size_t count() const { return count_; }
-    //! The pairs of particles that are not ghosts, each at both of its particles.
-    ExcludedPairs bothWays() const;
+    //! The pairs of particles that are not ghosts, each at both of its particles; until the next set().
+    const ExcludedPairs& bothWays() const;
 
     /*! \brief Subtracts the pairs that are not close, and lists those that are, by the next run of the
      *         team.
@@ -82,6 +83,7 @@ private:
     ExcludedPairs pairs_ = { { 0 }, {} };
     size_t count_        = 0;
     std::vector<Stretch> stretches_;
+    mutable std::optional<ExcludedPairs> bothWays_; //!< made when it is first asked for
 };
 
 } // namespace farfield

@@ -81,19 +81,44 @@ HWY_INLINE void gradientExpansions(const ExpansionTables<Real>& tables,
     }
 }
 
-//! Writes one vector of components of forces or of potentials, one particle of each cell.
+/*! \brief Local expansions of the potential of as many slots as there are lanes, in monic functions:
+ *         scaled[i][lane]. */
 template<class Real>
-HWY_INLINE void storeColumn(Vec<Real> f, const int* first, const int* count, int column, Real* to)
+HWY_INLINE void potentialExpansions(const ExpansionTables<Real>& tables,
+                                    const Real* local,
+                                    size_t padded,
+                                    Real* HWY_RESTRICT scaled)
+{
+    const Tag<Real> d;
+    const int L = lanesOf<Real>();
+    for (int i = 0; i < coefficientCount(tables.order); i++)
+    {
+        const auto factor = hn::Set(d, tables.scale[i] * tables.inverseUnit);
+        hn::Store(hn::Mul(factor, hn::Load(d, local + i * padded)), d, scaled + i * L);
+    }
+}
+
+//! Calls visit(particle, value) for a vector of values, one particle of each cell.
+template<class Real, class Visit>
+HWY_INLINE void
+forColumn(Vec<Real> v, const int* first, const int* count, int column, const Visit& visit)
 {
     HWY_ALIGN Real out[c_slotPadding];
-    hn::Store(f, Tag<Real>(), out);
+    hn::Store(v, Tag<Real>(), out);
     for (int lane = 0; lane < lanesOf<Real>(); lane++)
     {
         if (column < count[lane])
         {
-            to[first[lane] + column] = out[lane];
+            visit(first[lane] + column, out[lane]);
         }
     }
+}
+
+//! Writes one vector of components of forces or of potentials, one particle of each cell.
+template<class Real>
+HWY_INLINE void storeColumn(Vec<Real> f, const int* first, const int* count, int column, Real* to)
+{
+    forColumn<Real>(f, first, count, column, [to](int i, Real value) { to[i] = value; });
 }
 
 template<class Real>
@@ -170,7 +195,6 @@ void potentials(const Particles<Real>& particles,
 {
     const Tag<Real> d;
     const int L = lanesOf<Real>();
-    const int n = coefficientCount(tables.order);
     HWY_ALIGN Real scaled[c_maxCoefficients * c_slotPadding];
     const auto unit = hn::Set(d, 1 / tables.inverseUnit);
     const auto w    = hn::Set(d, strength);
@@ -180,13 +204,9 @@ void potentials(const Particles<Real>& particles,
         const int* first  = slots.first + slot;
         const int* count  = slots.count + slot;
         const int columns = longest(count, L);
-        for (int i = 0; i < n && columns > 0; i++)
+        if (columns > 0)
         {
-            const auto factor = hn::Set(d, tables.scale[i] * tables.inverseUnit);
-            hn::Store(hn::Mul(factor,
-                              hn::Load(d, local + static_cast<size_t>(i) * slots.padded + slot)),
-                      d,
-                      scaled + i * L);
+            potentialExpansions(tables, local + slot, slots.padded, scaled);
         }
         const auto ofBackground = [&](const Column<Real>& c) HWY_ATTR
         {

@@ -110,16 +110,12 @@ void NearFunctions<Real>::findExcluded(const Exclusions<Real>& exclusions, int p
     {
         return;
     }
-    if (!knowsExcluded_)
-    {
-        excluded_      = exclusions.bothWays();
-        knowsExcluded_ = true;
-    }
     for (auto& room : rooms_)
     {
         room.place.assign(particles, -1);
     }
-    task_.excluded = { excluded_.offsets.data(), excluded_.partners.data() };
+    const ExcludedPairs& excluded = exclusions.bothWays();
+    task_.excluded                = { excluded.offsets.data(), excluded.partners.data() };
 }
 
 template<class Real>

@@ -35,8 +35,6 @@ public:
 
     //! As Backend::setNearPairs(). Nothing has changed if memory is missing.
     void set(const NearPairs<Real>& pairs);
-    //! The excluded pairs are others.
-    void forgetExclusions() { knowsExcluded_ = false; }
     bool any() const { return pairs_.any(); }
 
     /*! \brief Computes forces and sums; any() must be true.
@@ -74,11 +72,9 @@ private:
     NearPairs<Real> pairs_;
     NearFunctionTask<Real> task_;
     std::vector<Int3> displacements_;
-    AlignedVector<Real> width_; //!< [sorted], see NearFunctionTask
-    std::vector<int> wide_;     //!< [cells]
-    ExcludedPairs excluded_;    //!< of each particle before sorting, if knowsExcluded_
-    bool knowsExcluded_ = false;
-    double surelyNear_  = 0;              //!< nm
+    AlignedVector<Real> width_;           //!< [sorted], see NearFunctionTask
+    std::vector<int> wide_;               //!< [cells]
+    double surelyNear_ = 0;               //!< nm
     std::vector<NearForces<Real>> parts_; //!< of ranges of cells
     std::vector<NearFunctionRoom<Real>> rooms_;
     Pairs wholePairs_;

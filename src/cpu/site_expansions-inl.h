@@ -134,35 +134,20 @@ HWY_INLINE void curvatureExpansions(const ExpansionTables<Real>& tables,
                                     const Real* g,
                                     Real* HWY_RESTRICT h)
 {
-    constexpr int c_first[6] = { 0, 1, 2, 0, 0, 1 }, c_second[6] = { 0, 1, 2, 1, 2, 2 };
     const Tag<Real> d;
     const int L = lanesOf<Real>();
     for (int c = 0; c < 6; c++)
     {
-        const auto& entries = tables.curvature[c_second[c]];
+        const auto& entries = tables.curvature[c_secondAxis[c]];
         for (size_t i = 0; i < entries.size(); i++)
         {
             const auto& e = entries[i];
             const auto s  = hn::Mul(hn::Set(d, e.value[0]),
-                                   hn::Load(d, g + (3 * e.source[0] + c_first[c]) * L));
-            const auto t  = hn::MulAdd(
-                    hn::Set(d, e.value[1]), hn::Load(d, g + (3 * e.source[1] + c_first[c]) * L), s);
+                                   hn::Load(d, g + (3 * e.source[0] + c_firstAxis[c]) * L));
+            const auto t  = hn::MulAdd(hn::Set(d, e.value[1]),
+                                      hn::Load(d, g + (3 * e.source[1] + c_firstAxis[c]) * L),
+                                      s);
             hn::Store(t, d, h + (6 * i + c) * L);
-        }
-    }
-}
-
-//! Adds one vector of values, one particle of each cell.
-template<class Real>
-HWY_INLINE void addColumn(Vec<Real> v, const int* first, const int* count, int column, Real* to)
-{
-    HWY_ALIGN Real out[c_slotPadding];
-    hn::Store(v, Tag<Real>(), out);
-    for (int lane = 0; lane < lanesOf<Real>(); lane++)
-    {
-        if (column < count[lane])
-        {
-            to[first[lane] + column] += out[lane];
         }
     }
 }
@@ -260,14 +245,7 @@ void l2pOfSlots(const Particles<Real>& particles,
         {
             continue;
         }
-        for (int i = 0; i < n; i++)
-        {
-            const auto factor = hn::Set(d, tables.scale[i] * tables.inverseUnit);
-            hn::Store(hn::Mul(factor,
-                              hn::Load(d, local + static_cast<size_t>(i) * slots.padded + slot)),
-                      d,
-                      potential + i * L);
-        }
+        potentialExpansions(tables, local + slot, slots.padded, potential);
         gradientExpansions(tables, local + slot, slots.padded, gradient);
         if (Curved)
         {
@@ -288,7 +266,11 @@ void l2pOfSlots(const Particles<Real>& particles,
             }
             for (int k = 0; k < c_values; k++)
             {
-                addColumn(v[k], first, count, column, values.of[k]);
+                forColumn<Real>(v[k],
+                                first,
+                                count,
+                                column,
+                                [&](int i, Real value) { values.of[k][i] += value; });
             }
             if (virial != nullptr)
             {

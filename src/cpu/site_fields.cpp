@@ -17,9 +17,6 @@ namespace
 //! Particles that a thread takes at a time.
 constexpr int c_grain = 256;
 
-//! Axes of the second derivatives.
-constexpr int c_first[6] = { 0, 1, 2, 0, 0, 1 }, c_second[6] = { 0, 1, 2, 1, 2, 2 };
-
 /*! \brief The values of a source.
  *  \param[in] R  from it to the target, nm
  *  \param[in] r2  its square */
@@ -39,7 +36,7 @@ SiteValues valuesOf(double q, const Vec3& dipole, const Vec3& R, double r2)
     }
     for (int c = 0; c < 6; c++)
     {
-        const int i = c_first[c], j = c_second[c];
+        const int i = c_firstAxis[c], j = c_secondAxis[c];
         v[c_flatValues + c] = along * R[i] * R[j] - B2 * (dipole[i] * R[j] + R[i] * dipole[j])
                               - (i == j ? slope : 0);
     }
@@ -52,7 +49,7 @@ Mat3 matrixOf(const double* h)
     Mat3 m;
     for (int c = 0; c < 6; c++)
     {
-        m(c_first[c], c_second[c]) = m(c_second[c], c_first[c]) = h[c];
+        m(c_firstAxis[c], c_secondAxis[c]) = m(c_secondAxis[c], c_firstAxis[c]) = h[c];
     }
     return m;
 }
@@ -164,7 +161,8 @@ void SiteFields<Real>::addVirials(StageSums* sums) const
 }
 
 template<class Real>
-void SiteFields<Real>::subtract(const Mat3& box,
+void SiteFields<Real>::subtract(const ExcludedPairs& excluded,
+                                const Mat3& box,
                                 const Real* x,
                                 const std::vector<Real>& q,
                                 double closeDistance,
@@ -176,9 +174,9 @@ void SiteFields<Real>::subtract(const Mat3& box,
     {
         SiteValues sum               = {};
         std::array<double, 6> virial = {};
-        for (int k = excluded_.offsets[i]; k < excluded_.offsets[i + 1]; k++)
+        for (int k = excluded.offsets[i]; k < excluded.offsets[i + 1]; k++)
         {
-            const auto j = static_cast<size_t>(excluded_.partners[k]);
+            const auto j = static_cast<size_t>(excluded.partners[k]);
             Vec3 R;
             const double r2 = image.between(x + 3 * static_cast<size_t>(i), x + 3 * j, R.data());
             isClose_[k]     = r2 < closeDistance * closeDistance ? 1 : 0;
@@ -193,8 +191,8 @@ void SiteFields<Real>::subtract(const Mat3& box,
                 {
                     // of -1/2 R (x) F a quarter here, and in both orders
                     virial[c] += 0.125
-                                 * (R[c_first[c]] * force[c_second[c]]
-                                    + R[c_second[c]] * force[c_first[c]]);
+                                 * (R[c_firstAxis[c]] * force[c_secondAxis[c]]
+                                    + R[c_secondAxis[c]] * force[c_firstAxis[c]]);
                 }
             }
         }
@@ -210,9 +208,9 @@ void SiteFields<Real>::subtract(const Mat3& box,
 }
 
 template<class Real>
-void SiteFields<Real>::listClosePairs(const CellList<Real>& list)
+void SiteFields<Real>::listClosePairs(const ExcludedPairs& excluded, const CellList<Real>& list)
 {
-    rank_.assign(excluded_.offsets.size() - 1, -1);
+    rank_.assign(excluded.offsets.size() - 1, -1);
     const auto& atom = list.atom();
     for (size_t i = 0; i < atom.size(); i++)
     {
@@ -222,11 +220,11 @@ void SiteFields<Real>::listClosePairs(const CellList<Real>& list)
     closePartners_.clear();
     for (const int particle : atom)
     {
-        for (int k = excluded_.offsets[particle]; k < excluded_.offsets[particle + 1]; k++)
+        for (int k = excluded.offsets[particle]; k < excluded.offsets[particle + 1]; k++)
         {
             if (isClose_[k] != 0)
             {
-                closePartners_.push_back(rank_[excluded_.partners[k]]);
+                closePartners_.push_back(rank_[excluded.partners[k]]);
             }
         }
         closeOffsets_.push_back(static_cast<int>(closePartners_.size()));
@@ -244,13 +242,8 @@ void SiteFields<Real>::begin(const CellList<Real>& list,
                              bool isCurved,
                              bool virial)
 {
-    isCurved_    = isCurved || anyDipoles();
-    wantsVirial_ = virial;
-    if (!knowsExcluded_)
-    {
-        excluded_      = exclusions.bothWays();
-        knowsExcluded_ = true;
-    }
+    isCurved_        = isCurved || anyDipoles();
+    wantsVirial_     = virial;
     const auto count = list.atom().size();
     for (int k = 0; k < c_siteValues; k++)
     {
@@ -260,23 +253,24 @@ void SiteFields<Real>::begin(const CellList<Real>& list,
     {
         sortDipoles(list, rotation);
     }
-    const bool excludes = exclusions.count() > 0;
+    const bool excludes           = exclusions.count() > 0;
+    const ExcludedPairs& excluded = exclusions.bothWays();
     subtracted_.resize(excludes ? c_siteValues * q.size() : 0);
     virials_.resize(virial ? list.occupied().size() : 0);
     subtractedVirials_.resize(virial && excludes ? q.size() : 0);
-    isClose_.assign(excluded_.partners.size(), 0);
+    isClose_.assign(excluded.partners.size(), 0);
     if (excludes)
     {
         team_.addRanges(static_cast<int>(q.size()),
                         c_grain,
-                        [=, &q](int begin, int end)
-                        { subtract(box, x, q, closeDistance, begin, end); });
+                        [=, &q, &excluded](int begin, int end)
+                        { subtract(excluded, box, x, q, closeDistance, begin, end); });
     }
     team_.run();
     closePartners_.clear();
     if (excludes)
     {
-        listClosePairs(list);
+        listClosePairs(excluded, list);
     }
 }
 
@@ -424,7 +418,7 @@ auto SiteFields<Real>::collectRange(const CellList<Real>& list,
         const Mat3 hessian = rotation.transpose() * matrixOf(v.data() + c_flatValues) * rotation;
         for (int c = 0; c < 6; c++)
         {
-            v[c_flatValues + c] = hessian(c_first[c], c_second[c]);
+            v[c_flatValues + c] = hessian(c_firstAxis[c], c_secondAxis[c]);
         }
         for (size_t k = 0; k < c_siteValues && !subtracted_.empty(); k++)
         {

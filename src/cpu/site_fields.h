@@ -39,7 +39,6 @@ public:
     //! As Backend::setDipoles(). \param[in] n  particles
     void setDipoles(const Real* dipoles, const Real* strengths, int n, double rootCoulomb);
     bool anyDipoles() const { return !dipoles_.empty(); }
-    void forgetExclusions() { knowsExcluded_ = false; }
 
     /*! \brief Begins an evaluation of sorted particles: values of excluded pairs, and which of them P2P leaves
      *         out.
@@ -108,7 +107,8 @@ private:
     //! Dipoles in the order of the list, in the frame of the operators.
     void sortDipoles(const CellList<Real>& list, const Mat3& rotation);
     //! Subtracts the excluded pairs of particles [begin, end) that are not close, and marks those that are.
-    void subtract(const Mat3& box,
+    void subtract(const ExcludedPairs& excluded,
+                  const Mat3& box,
                   const Real* x,
                   const std::vector<Real>& q,
                   double closeDistance,
@@ -116,7 +116,7 @@ private:
                   int end);
     //! The force of a site that has these values.
     Vec3 forceOn(size_t particle, const std::vector<Real>& q, const SiteValues& v) const;
-    void listClosePairs(const CellList<Real>& list);
+    void listClosePairs(const ExcludedPairs& excluded, const CellList<Real>& list);
     //! collect() of sorted sites [begin, end).
     Sums collectRange(const CellList<Real>& list,
                       const Task<Real>& task,
@@ -132,10 +132,8 @@ private:
     bool isCurved_ = false;
     std::array<std::vector<Real>, c_siteValues> values_; //!< sorted, in the frame of the operators
 
-    bool knowsExcluded_     = false;
-    ExcludedPairs excluded_ = { { 0 }, {} }; //!< both ways
-    std::vector<char> isClose_;              //!< of each entry
-    std::vector<Real> subtracted_;           //!< [n][c_siteValues], in the caller's frame
+    std::vector<char> isClose_;    //!< of each entry of excluded pairs, both ways
+    std::vector<Real> subtracted_; //!< [n][c_siteValues], in the caller's frame
     bool wantsVirial_ = false;
     std::vector<std::array<double, 6>> virials_;           //!< of cells, see SiteTask
     std::vector<std::array<double, 6>> subtractedVirials_; //!< of particles

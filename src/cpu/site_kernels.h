@@ -29,6 +29,8 @@ struct SortedDipoles
 constexpr int c_siteValues = 10;
 //! Those without second derivatives.
 constexpr int c_flatValues = 4;
+//! Axes of second derivatives.
+constexpr int c_firstAxis[6] = { 0, 1, 2, 0, 0, 1 }, c_secondAxis[6] = { 0, 1, 2, 1, 2, 2 };
 
 //! Arrays for the values of sorted sites.
 template<class Real>

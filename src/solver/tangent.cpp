@@ -44,24 +44,11 @@ void multiply(std::vector<Real>* values, double factor)
                    [factor](Real v) { return static_cast<Real>(factor * static_cast<double>(v)); });
 }
 
-//! What a potential has at the particles.
+//! The potential of sources and its gradients at the particles.
 template<class Real>
-struct PotentialValues
+struct SourceField
 {
-    std::vector<Real> values, gradients, hessians;
-
-    explicit PotentialValues(size_t n) :
-        values(n, Real(0)), gradients(3 * n, Real(0)), hessians(6 * n, Real(0))
-    {
-    }
-    //! Second derivatives at a particle times a vector.
-    void curve(size_t i, const Real* v, Real* result) const
-    {
-        const Real* h = hessians.data() + 6 * i;
-        result[0]     = h[0] * v[0] + h[3] * v[1] + h[4] * v[2];
-        result[1]     = h[3] * v[0] + h[1] * v[1] + h[5] * v[2];
-        result[2]     = h[4] * v[0] + h[5] * v[1] + h[2] * v[2];
-    }
+    std::vector<Real> potentials, gradients;
 };
 
 //! The potential of the sources, by the operators of the last evaluation; of none it is zero.
@@ -69,7 +56,7 @@ template<class Real>
 void addSources(SingleState<Real>* all,
                 Task<Real> task,
                 Sources<Real> sources,
-                PotentialValues<Real>* ofSources)
+                SourceField<Real>* ofSources)
 {
     if (sources.largest == 0)
     {
@@ -78,11 +65,11 @@ void addSources(SingleState<Real>* all,
     // beside charges of a usual size, idle ones are nothing
     multiply(&sources.charges, 1 / sources.largest);
     multiply(&sources.dipoles, 1 / sources.largest);
-    task.potentials = ofSources->values.data();
+    task.potentials = ofSources->potentials.data();
     task.gradients  = ofSources->gradients.data();
     task.hessians   = nullptr;
     all->evaluateOthers(task, sources.charges, sources.dipoles);
-    multiply(&ofSources->values, sources.largest);
+    multiply(&ofSources->potentials, sources.largest);
     multiply(&ofSources->gradients, sources.largest);
 }
 
@@ -95,12 +82,11 @@ void evaluateTangent(SingleState<Real>* all,
                      const Tangent<Real>& tangent)
 {
     const auto n = static_cast<size_t>(all->charges().count());
-    PotentialValues<Real> ofCharges(n), ofSources(n);
-    std::vector<Real> forces(3 * n);
+    std::vector<Real> forces(3 * n), gradients(3 * n), hessians(6 * n);
     Task<Real> own            = task;
     own.forces                = forces.data();
-    own.gradients             = ofCharges.gradients.data();
-    own.hessians              = ofCharges.hessians.data();
+    own.gradients             = gradients.data();
+    own.hessians              = hessians.data();
     own.request.energy        = false;
     own.request.virial        = false;
     own.request.replaceForces = true;
@@ -111,6 +97,7 @@ void evaluateTangent(SingleState<Real>* all,
     }
     const std::vector<Real>& q = all->charges().charges();
     const Sources<Real> sources(q, direction);
+    SourceField<Real> ofSources = { std::vector<Real>(n), std::vector<Real>(3 * n) };
     addSources(all, own, sources, &ofSources);
     for (size_t i = 0; i < n; i++)
     {
@@ -119,8 +106,11 @@ void evaluateTangent(SingleState<Real>* all,
         {
             std::copy_n(direction.x + 3 * i, 3, v);
         }
-        ofCharges.curve(i, v, curved);
-        const Real* g    = ofCharges.gradients.data() + 3 * i;
+        const Real* h    = hessians.data() + 6 * i;
+        curved[0]        = h[0] * v[0] + h[3] * v[1] + h[4] * v[2];
+        curved[1]        = h[3] * v[0] + h[1] * v[1] + h[5] * v[2];
+        curved[2]        = h[4] * v[0] + h[5] * v[1] + h[2] * v[2];
+        const Real* g    = gradients.data() + 3 * i;
         const Real* more = ofSources.gradients.data() + 3 * i;
         for (size_t k = 0; k < 3 && tangent.forces != nullptr; k++)
         {
@@ -128,7 +118,8 @@ void evaluateTangent(SingleState<Real>* all,
         }
         if (tangent.potentials != nullptr)
         {
-            tangent.potentials[i] = ofSources.values[i] + g[0] * v[0] + g[1] * v[1] + g[2] * v[2];
+            tangent.potentials[i] =
+                    ofSources.potentials[i] + g[0] * v[0] + g[1] * v[1] + g[2] * v[2];
         }
     }
 }

@@ -165,7 +165,7 @@ def of_tangents(content, name):
             values = [short(case["forces_ms"]), *(short(case[f"{kind}_over_forces"]) for kind in kinds)]
         rows.append([case["dtype"], case["atoms"], f"{case['accuracy']:.0e}", *values])
     titles = {
-        "errors": ["forces", "tangents of forces", "of potentials"],
+        "errors": ["forces", "tangents of forces", "tangents of potentials"],
         "times": ["forces, ms", "with gradients", "and second derivatives", "with dipoles", "a tangent"],
     }
     return cases.markdown(["", "atoms", "accuracy", *titles[name]], rows)
