@@ -54,6 +54,7 @@ void DeviceSites<Real>::deliver(const Task<Real>& task, int n) const
 }
 
 // The other members are compiled with sites.cu and site_expansions.cu.
+// NOLINTBEGIN(bugprone-macro-parentheses): the argument is a type
 #define FARFIELD_INSTANTIATE(Real)                                                                 \
     template Real* DeviceSites<Real>::gradients(int);                                              \
     template Real* DeviceSites<Real>::hessians(int);                                               \
@@ -62,5 +63,6 @@ void DeviceSites<Real>::deliver(const Task<Real>& task, int n) const
 FARFIELD_INSTANTIATE(float);
 FARFIELD_INSTANTIATE(double);
 #undef FARFIELD_INSTANTIATE
+// NOLINTEND(bugprone-macro-parentheses)
 
 } // namespace farfield
