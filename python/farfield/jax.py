@@ -7,6 +7,7 @@ The functions work under jax.jit, jax.grad, jax.jvp, jax.vjp and jax.vmap. JAX c
 a GPU are copied there and back.
 """
 
+import contextlib
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, Optional
 
@@ -23,15 +24,19 @@ from .batch import Batch, check_boxes, offsets_of
 from .cells import boundary_of, gradient_by_cell, lower_triangular
 from .solver import Solver
 
-_FIRST_ONLY = "farfield.jax.Coulomb has first derivatives only. CoulombBatch has second ones."
-_SECOND_ONLY = "farfield.jax.CoulombBatch has first and second derivatives only."
+_NO_STRAINS = (
+    "farfield.jax.Coulomb has no second derivatives by its cell: differentiate by positions and charges alone, or use "
+    "farfield.jax.CoulombBatch."
+)
+_SECOND_ONLY = "farfield.jax.{} has first and second derivatives only."
 
 
 class Coulomb:
-    """The Coulomb energy of point charges, kJ/mol, as a function that can be differentiated once.
+    """The Coulomb energy of point charges, kJ/mol, as a function that can be differentiated twice.
 
     Arrays are float32, whose accuracy ends at 2e-6, or float64, which JAX has where jax_enable_x64 is set. Energy and
-    gradients are within the error that is asked for of each other.
+    gradients are within the error that is asked for of each other. Second derivatives are those of the gradients to
+    rounding, as long as no particle changes its cell. By the cell there are first ones only.
 
     Args:
         exclusions: pairs of particles whose minimum-image interaction is left out, [m, 2].
@@ -64,8 +69,9 @@ class Coulomb:
         box = None if cell is None else _cell_array("cell", cell, x, (3, 3), (2, 3))
         key = x.dtype, boundary_of(box)
         if key not in self._systems:
-            self._systems[key] = _System(Solver(dtype=key[0], boundary=key[1], **self._options), self._exclusions)
-        return _energy(self._systems[key], x, q, box)
+            solver = Solver(dtype=key[0], boundary=key[1], **self._options)
+            self._systems[key] = _SystemOfSolver(solver, self._exclusions)
+        return _energies(self._systems[key], x, q, None if box is None else box[None])[0]
 
 
 class CoulombBatch:
@@ -241,56 +247,64 @@ def _where(mask, values):
     return tuple(value if asked else None for value, asked in zip(values, mask))
 
 
-class _System:
+_NO_BITS = np.zeros((1, 2), np.uint32)  # of errors, which a solver does not hand on
+
+
+class _SystemOfSolver:
     """A system of a solver, on the host."""
+
+    name, count = "Coulomb", 1
 
     def __init__(self, solver, exclusions):
         self.solver, self.exclusions, self.calls = solver, exclusions, _Calls(solver)
 
-    def energy(self, x, q, cell):
-        return self.gradients((False, False, False), x, q, cell)[0]
+    def sums(self, of_particles):
+        return of_particles.sum()[None]
 
-    def gradients(self, wanted, x, q, cell):
-        """Energy, and its gradients by positions, charges and cell where they are wanted."""
-        box, turned = (None, np.eye(3)) if cell is None else lower_triangular(cell)
-        moved = (x @ turned.T).astype(x.dtype)
-        with self.solver.alone():
-            self.solver.set_charges(q)
-            self.solver.set_exclusions(self.exclusions)
-            result = self.solver.evaluate(moved, box, potentials=wanted[1], virial=wanted[2])
-        by_positions = -result.forces @ turned
-        by_cell = None
+    def check_second(self, wanted, given):
+        """Whether there are derivatives of the wanted gradients by what is given."""
+        if wanted[2] or given[2]:
+            raise NotImplementedError(_NO_STRAINS)
+
+    def energies(self, x, q, cells):
+        return self.gradients((False, False, False), x, q, cells)[0]
+
+    def gradients(self, wanted, x, q, cells):
+        """Energies, and gradients by positions, charges and cells where they are wanted; as those of _Systems."""
+        box, turned = self._box(cells)
+        with self._set(q) as solver:
+            moved = (x @ turned.T).astype(x.dtype)
+            result = solver.evaluate(moved, box, potentials=wanted[1], virial=wanted[2])
+        by_x = -result.forces @ turned
+        by_cells = None
         if wanted[2]:
-            by_cell = gradient_by_cell(cell.astype(float), turned, result.virial, x.astype(float), by_positions)
-        return result.energy, _where(wanted, (by_positions, result.potentials, by_cell))
+            cell = cells[0].astype(float)
+            by_cells = gradient_by_cell(cell, turned, result.virial, x.astype(float), by_x)[None]
+        return np.array([result.energy]), _where(wanted, (by_x, result.potentials, by_cells)), _NO_BITS
 
+    def products(self, asked, inputs, bits, gradients, direction):
+        (x, q, cells), (dx, dq, _) = inputs, direction
+        box, turned = self._box(cells)
+        with self._set(q) as solver:
+            tangent = solver.tangent(x @ turned.T, box, dx=None if dx is None else dx @ turned.T, dcharges=dq)
+        return _where(asked, (-tangent.forces @ turned, tangent.potentials, None))
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _energy(system, x, q, cell):
-    return _called(_Function(system, "energy"), jax.ShapeDtypeStruct((), x.dtype), x, q, cell)
+    @staticmethod
+    def _box(cells):
+        return (None, np.eye(3)) if cells is None else lower_triangular(cells[0])
 
-
-@partial(_energy.defjvp, symbolic_zeros=True)
-def _energy_jvp(system, inputs, tangents):
-    wanted = _varying(tangents)
-    energy, gradients = _first_gradients(system, wanted, *inputs)
-    products = (jnp.sum(g * d).astype(energy.dtype) for g, d, asked in zip(gradients, tangents, wanted) if asked)
-    return energy, sum(products, jnp.zeros_like(energy))
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _first_gradients(system, wanted, x, q, cell):
-    likes = jax.ShapeDtypeStruct((), x.dtype), _where(wanted, (x, q, cell))
-    return _called(_Function(system, "gradients", (wanted,)), likes, x, q, cell)
-
-
-@_first_gradients.defjvp
-def _refuse_second(system, wanted, inputs, tangents):
-    raise NotImplementedError(_FIRST_ONLY)
+    @contextlib.contextmanager
+    def _set(self, charges):
+        with self.solver.alone():
+            self.solver.set_charges(charges)
+            self.solver.set_exclusions(self.exclusions)
+            yield self.solver
 
 
 class _Systems:
     """The systems of a batch, on the host. Errors are handed on as their bits, since JAX may have no float64."""
+
+    name = "CoulombBatch"
 
     def __init__(self, calls, offsets):
         self.calls, self.batch, self.offsets = calls, calls.owner, np.array(offsets)
@@ -303,6 +317,12 @@ class _Systems:
 
     def __hash__(self):
         return hash(self._identity)
+
+    def sums(self, of_particles):
+        return jax.ops.segment_sum(of_particles, self.index, self.count)
+
+    def check_second(self, wanted, given):
+        """As that of _SystemOfSolver: there are all."""
 
     def energies(self, x, q, cells):
         return self.batch(x, q, self.offsets, _rows(cells)).energies
@@ -372,7 +392,7 @@ def _slopes(systems, energies, gradients, direction):
     for by, change in ((by_x, dx), (by_q, dq)):
         if change is not None:
             of_particles = (by * change).sum(tuple(range(1, by.ndim)))
-            slopes = slopes + jax.ops.segment_sum(of_particles, systems.index, systems.count)
+            slopes = slopes + systems.sums(of_particles)
     return slopes if dcells is None else slopes + (by_cells * dcells).sum((1, 2)).astype(slopes.dtype)
 
 
@@ -387,6 +407,7 @@ def _gradients(systems, wanted, x, q, cells):
 @partial(_gradients.defjvp, symbolic_zeros=True)
 def _gradients_jvp(systems, wanted, inputs, tangents):
     given = _varying(tangents)
+    systems.check_second(wanted, given)
     direction = _where(given, tangents)
     # energies have derivatives, too
     both = tuple(a or b for a, b in zip(wanted, given))
@@ -442,7 +463,7 @@ def _run_products(*operands, systems, structure, given, asked):
 def _differentiate_products(operands, tangents, **parameters):
     of_residuals, of_direction = _parted(tangents, parameters["structure"])
     if any(type(tangent) is not ad.Zero for tangent in of_residuals):
-        raise NotImplementedError(_SECOND_ONLY)
+        raise NotImplementedError(_SECOND_ONLY.format(parameters["systems"].name))
     residuals = _parted(operands, parameters["structure"])[0]
     moved = [ad.instantiate_zeros(tangent) for tangent in of_direction]
     return _products.bind(*operands, **parameters), _products.bind(*residuals, *moved, **parameters)

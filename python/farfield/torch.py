@@ -3,17 +3,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Coulomb energies in PyTorch, with gradients for positions, charges and cell."""
 
+import abc
 import contextlib
 import functools
 from typing import Any, Optional
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from . import arguments
 from .batch import Batch, BatchResult, BatchTangent, check_boxes, offsets_of
-from .cells import boundary_of, gradient_by_cell, lower_triangular
+from .cells import boundary_of, lower_triangular
 from .solver import Solver
 
 _DTYPES = {torch.float32: np.float32, torch.float64: np.float64}
@@ -21,8 +22,7 @@ _NO_STRAINS = (
     "farfield.torch.Coulomb has no second derivatives by its cell: pass a cell that needs no gradient where forces are "
     "differentiated, or use farfield.torch.CoulombBatch."
 )
-_SECOND_OF_ONE = "farfield.torch.Coulomb has first and second derivatives only."
-_SECOND_ONLY = "farfield.torch.CoulombBatch has first and second derivatives only."
+_SECOND_ONLY = "farfield.torch.{} has first and second derivatives only."
 
 
 class Coulomb(torch.nn.Module):
@@ -32,7 +32,8 @@ class Coulomb(torch.nn.Module):
     ends at 2e-6, or float64. Positions on the GPU of the solver stay there, charges and the cell are copied to the
     host. Energy and gradients are within the error that is asked for of each other. Second derivatives are those of
     the gradients to rounding, as long as no particle changes its cell; their arrays pass through the host, and none
-    is there by the cell. torch.func does not know this function; use torch.autograd.
+    is there by the cell. They are there for torch.autograd and torch.func, whose vmap takes its elements in turn.
+    torch.compile leaves calls out of its graphs.
 
     Args:
         exclusions: pairs of particles whose minimum-image interaction is left out, [m, 2].
@@ -49,6 +50,7 @@ class Coulomb(torch.nn.Module):
         # Solvers are made anew
         return {**super().__getstate__(), "_solvers": {}}
 
+    @torch.compiler.disable  # type: ignore[misc]
     def forward(
         self,
         positions: torch.Tensor,
@@ -69,7 +71,10 @@ class Coulomb(torch.nn.Module):
         given: list[Any] = [("positions", positions, ("n", 3)), ("charges", charges, ("n",))]
         given += [("cell", cell, (3, 3), (2, 3))]
         dtype = _checked_type(given[: 2 if cell is None else 3])
-        return _Energy.apply(positions, charges, cell, self._solver(dtype, cell), self._exclusions)
+        system = _SystemOfSolver(self._solver(dtype, cell), self._exclusions)
+        boxes = None if cell is None else cell[None].to(positions.device, torch.float64)
+        wanted = charges.requires_grad, cell is not None and cell.requires_grad
+        return _Energies.apply(positions, charges.to(positions), boxes, system, wanted)[0]
 
     def _solver(self, dtype, cell):
         key = dtype, boundary_of(cell)
@@ -101,6 +106,7 @@ class CoulombBatch(torch.nn.Module):
         # batches are made anew
         return {**super().__getstate__(), "_batches": {}}
 
+    @torch.compiler.disable  # type: ignore[misc]
     def forward(
         self,
         positions: torch.Tensor,
@@ -141,7 +147,7 @@ class CoulombBatch(torch.nn.Module):
             return offsets_of(n, offsets, index, None if cells is None else len(cells))
 
         own = self._batch(dtype, boundary_of(cells), positions.device)
-        systems = (_SystemsOnGpu if positions.is_cuda else _Systems)(own, starts, positions.device)
+        systems = (_SystemsOnGpu if positions.is_cuda else _SystemsOfBatch)(own, starts, positions.device)
         boxes = None if cells is None else cells.double()
         wanted = charges.requires_grad, cells is not None and cells.requires_grad
         return _Energies.apply(positions, charges.to(positions.dtype), boxes, systems, wanted)
@@ -176,67 +182,114 @@ def _checked_type(given):
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{name} must be a torch.Tensor, but is {tensor!r}.")
         arguments.check_shape(name, tensor, *shapes, what="a tensor")
+        if tensor.is_complex():
+            raise arguments.ArrayError(f"{name} must be a tensor of real numbers, but is of {tensor.dtype}.")
     positions = given[0][1]
     if positions.dtype not in _DTYPES:
         raise ValueError(f"positions are {positions.dtype}, but must be float32 or float64.")
     return _DTYPES[positions.dtype]
 
 
-class _Energy(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, positions, charges, cell, solver, exclusions):
-        needs_charges, needs_cell = ctx.needs_input_grad[1:3]
-        ctx.system = _System(solver, exclusions, cell)
-        ctx.save_for_backward(positions, charges, cell)
-        energy, ctx.gradients = ctx.system.evaluate(positions, charges, cell, needs_charges, needs_cell)
-        return positions.new_tensor(energy)
+class _Systems(abc.ABC):
+    """Systems of a call, and what they have at the tensors of their first evaluation."""
 
-    @staticmethod
-    def backward(ctx, grad):
-        gradients = _Gradient.apply(*ctx.saved_tensors, ctx.system, ctx.gradients)
-        return *(None if gradient is None else grad * gradient for gradient in gradients), None, None
+    name: str  # of the module
+
+    def __init__(self):
+        self.result: Optional[BatchResult] = None
+
+    @abc.abstractmethod
+    def anew(self):
+        """The same, with other positions, charges or cells."""
+
+    @abc.abstractmethod
+    def sums(self, of_particles):
+        """Over the particles of each system."""
+
+    @abc.abstractmethod
+    def outer_products(self, a, b):
+        """Sums of a (x) b over the particles of each system."""
+
+    @abc.abstractmethod
+    def spread(self, of_systems, positions):
+        """The value of its system for each particle."""
+
+    @abc.abstractmethod
+    def evaluate(self, positions, charges, cells, *, potentials=False, virials=False) -> BatchResult:
+        """Energies, forces, and what else is asked for."""
+
+    @abc.abstractmethod
+    def tangent(self, positions, charges, cells, direction, *, virials=False) -> BatchTangent:
+        """Derivatives along a direction, whose parts may be None."""
+
+    def results(self, positions, charges, cells, potentials, virials):
+        """What the first evaluation has found; if it lacks something, that of another one."""
+        has_potentials = self.result is not None and self.result.potentials is not None
+        has_virials = self.result is not None and self.result.virials is not None
+        if self.result is None or potentials > has_potentials or virials > has_virials:
+            wanted = {"potentials": potentials or has_potentials, "virials": virials or has_virials}
+            self.result = self.evaluate(positions, charges, cells, **wanted)
+        return self.result
+
+    def of_cells(self, cells, strain, *products):
+        """Gradients by cells: strain less sums over particles of a (x) b is what cells have, kJ/mol."""
+        own = torch.as_tensor(strain)
+        for a, b in products:
+            own = own - self.outer_products(a.double(), b.double())
+        return torch.linalg.solve(cells.mT, own) if cells.shape[1] == 3 else torch.linalg.pinv(cells.mT) @ own
 
 
-class _System:
-    """What a solver has of the tensors of a call."""
+class _SystemOfSolver(_Systems):
+    """The system of a solver."""
 
-    def __init__(self, solver, exclusions, cell):
+    name = "Coulomb"
+
+    def __init__(self, solver, exclusions):
+        super().__init__()
         self.solver, self.exclusions = solver, exclusions
-        self.box: Optional[NDArray] = None
-        self.turned: NDArray = np.eye(3)
-        if cell is not None:
-            self.box, self.turned = lower_triangular(_on_host(cell))
 
-    def evaluate(self, positions, charges, cell, needs_charges, needs_cell):
-        """The energy, and the gradients that are needed, by positions, charges and cell."""
+    def anew(self):
+        return type(self)(self.solver, self.exclusions)
+
+    def sums(self, of_particles):
+        return of_particles.sum()[None]
+
+    def outer_products(self, a, b):
+        return (a.mT @ b)[None]
+
+    def spread(self, of_systems, positions):
+        return of_systems.expand(len(positions))
+
+    def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
         x = positions.detach()
+        box, turned = self._box(cells)
         is_there = x.is_cuda and x.device.index == self.solver.setup["device_id"]
-        turn = torch.as_tensor(self.turned, device=x.device if is_there else "cpu")
+        turn = torch.as_tensor(turned, device=x.device if is_there else "cpu")
         moved = (x.to(turn) @ turn.T).to(x.dtype)
         with self._set(charges) as solver:
             moved = moved if moved.is_cuda else moved.numpy()
-            result = solver.evaluate(moved, self.box, virial=needs_cell, potentials=needs_charges)
-        forces = torch.as_tensor(result.forces).to(turn) @ turn
-        gradients = [-forces, result.potentials, None]
-        if needs_cell:
-            arrays = (_on_host(tensor) for tensor in (x, -forces))
-            gradients[2] = gradient_by_cell(_on_host(cell), self.turned, result.virial, *arrays)
-        return result.energy, [
-            None if gradient is None else torch.as_tensor(gradient).to(like)
-            for gradient, like in zip(gradients, (positions, charges, cell))
-        ]
+            result = solver.evaluate(moved, box, virial=virials, potentials=potentials)
+        return BatchResult(
+            torch.tensor([result.energy], dtype=torch.float64, device=x.device),
+            (torch.as_tensor(result.forces).to(turn) @ turn).to(x),
+            torch.as_tensor(result.potentials).to(x) if potentials else None,
+            torch.as_tensor((turned.T @ result.virial @ turned)[None], device=x.device) if virials else None,
+        )
 
-    def tangent(self, positions, charges, moves, dcharges):
-        """The changes of the gradients by positions and charges along a direction."""
-
-        def turned(tensor):
-            return None if tensor is None else _on_host(tensor) @ self.turned.T
-
-        changes = None if dcharges is None else _on_host(dcharges)
+    def tangent(self, positions, charges, cells, direction, *, virials=False):
+        dx, dq, dcells = (None if part is None else _on_host(part) for part in direction)
+        if virials or dcells is not None:
+            raise NotImplementedError(_NO_STRAINS)
+        box, turned = self._box(cells)
         with self._set(charges) as solver:
-            tangent = solver.tangent(turned(positions), self.box, dx=turned(moves), dcharges=changes)
-        by_positions = torch.as_tensor(-tangent.forces @ self.turned).to(positions)
-        return by_positions, torch.as_tensor(tangent.potentials).to(charges)
+            x = _on_host(positions) @ turned.T
+            tangent = solver.tangent(x, box, dx=None if dx is None else dx @ turned.T, dcharges=dq)
+        forces = torch.as_tensor(tangent.forces @ turned).to(positions)
+        return BatchTangent(forces, torch.as_tensor(tangent.potentials).to(positions))
+
+    @staticmethod
+    def _box(cells):
+        return (None, np.eye(3)) if cells is None else lower_triangular(_on_host(cells[0]))
 
     @contextlib.contextmanager
     def _set(self, charges):
@@ -246,32 +299,13 @@ class _System:
             yield self.solver
 
 
-class _Gradient(torch.autograd.Function):
-    """Gradients of the energy, whose own derivatives are Hessian-vector products."""
-
-    @staticmethod
-    def forward(ctx, positions, charges, cell, system, gradients):
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(positions, charges, cell)
-        ctx.system = system
-        return tuple(None if gradient is None else gradient.clone() for gradient in gradients)
-
-    @staticmethod
-    def backward(ctx, moves, dcharges, dcell):
-        positions, charges, _ = ctx.saved_tensors
-        if dcell is not None or ctx.needs_input_grad[2]:
-            raise NotImplementedError(_NO_STRAINS)
-        changes = ctx.system.tangent(positions, charges, moves, dcharges)
-        inputs = [tensor for tensor in (positions, charges, moves, dcharges) if tensor is not None]
-        return *(_Last.apply(change, _SECOND_OF_ONE, *inputs) for change in changes), None, None, None
-
-
-class _Systems:
-    """Systems of a call, and what they have at the tensors of their first evaluation."""
+class _SystemsOfBatch(_Systems):
+    name = "CoulombBatch"
 
     def __init__(self, batch, starts, device):
+        super().__init__()
         self.batch, self.starts, self.device = batch, starts, device
-        self.errors = self.result = None
+        self.errors = None
 
     @functools.cached_property
     def offsets(self):
@@ -284,17 +318,7 @@ class _Systems:
         return torch.as_tensor(np.diff(self.offsets), device=self.device)
 
     def anew(self):
-        """The same, with other positions, charges or cells."""
         return type(self)(self.batch, lambda: self.offsets, self.device)
-
-    def results(self, positions, charges, cells, potentials, virials):
-        """What the first evaluation has found; if it lacks something, that of another one."""
-        has_potentials = self.result is not None and self.result.potentials is not None
-        has_virials = self.result is not None and self.result.virials is not None
-        if self.result is None or potentials > has_potentials or virials > has_virials:
-            wanted = {"potentials": potentials or has_potentials, "virials": virials or has_virials}
-            self.result = self.evaluate(positions, charges, cells, **wanted)
-        return self.result
 
     @property
     def index(self):
@@ -302,8 +326,14 @@ class _Systems:
         return torch.arange(len(self.sizes), device=self.device).repeat_interleave(self.sizes)
 
     def sums(self, of_particles):
-        """Over the particles of each system."""
         return of_particles.new_zeros(len(self.sizes)).index_add(0, self.index, of_particles)
+
+    def outer_products(self, a, b):
+        products = a[:, :, None] * b[:, None, :]
+        return products.new_zeros(len(self.sizes), 3, 3).index_add(0, self.index, products)
+
+    def spread(self, of_systems, positions):
+        return of_systems.repeat_interleave(self.sizes)
 
     def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
         result = self.batch(*self._arrays(positions, charges, cells), potentials=potentials, virials=virials)
@@ -316,20 +346,12 @@ class _Systems:
         arrays = self._arrays(positions, charges, cells)
         return self.batch.tangent(*arrays, **given, errors=self.errors, virials=virials)
 
-    def of_cells(self, cells, strain, *products):
-        """Gradients by cells: strain less sums over particles of a (x) b is what cells have, kJ/mol."""
-        own = torch.as_tensor(strain)
-        index = self.index
-        for a, b in products:
-            own = own.index_add(0, index, a.double()[:, :, None] * b.double()[:, None, :], alpha=-1)
-        return torch.linalg.solve(cells.mT, own) if cells.shape[1] == 3 else torch.linalg.pinv(cells.mT) @ own
-
     def _arrays(self, positions, charges, cells):
         boxes = None if cells is None else cells.detach().numpy()
         return positions.detach().numpy(), charges.detach().numpy(), self.offsets, boxes
 
 
-class _SystemsOnGpu(_Systems):
+class _SystemsOnGpu(_SystemsOfBatch):
     """The same of tensors on a GPU, where all of them stay."""
 
     def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
@@ -381,6 +403,7 @@ class _InTurn(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
         *tensors, ctx.systems, ctx.wanted = inputs
         ctx.save_for_backward(*tensors)
         ctx.save_for_forward(*tensors)
@@ -407,11 +430,13 @@ class _Energies(_InTurn):
 
     @staticmethod
     def backward(ctx, grad):
+        if grad is None:
+            return (None,) * 5
         _, needs_charges, needs_cells = ctx.needs_input_grad[:3]
         by_positions, by_charges, by_cells = _Gradients.apply(
             *ctx.saved_tensors, ctx.systems, (needs_charges, needs_cells)
         )
-        of_particles = grad.repeat_interleave(ctx.systems.sizes)
+        of_particles = ctx.systems.spread(grad, by_positions)
         return (
             of_particles[:, None] * by_positions,
             None if by_charges is None else of_particles.reshape(-1, *[1] * (by_charges.dim() - 1)) * by_charges,
@@ -454,11 +479,6 @@ class _Gradients(_InTurn):
         return by_positions, by_charges, by_cells
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.set_materialize_grads(False)
-        _InTurn.setup_context(ctx, inputs, output)
-
-    @staticmethod
     def backward(ctx, *direction):
         # the Hessian is symmetric
         return *_Tangents.apply(*ctx.saved_tensors, *direction, ctx.systems, ctx.needs_input_grad[1:3]), None, None
@@ -493,24 +513,11 @@ class _Tangents(_InTurn):
 
     @staticmethod
     def backward(ctx, *grads):
-        raise NotImplementedError(_SECOND_ONLY)
+        raise NotImplementedError(_SECOND_ONLY.format(ctx.systems.name))
 
     @staticmethod
     def jvp(ctx, *directions):
-        raise NotImplementedError(_SECOND_ONLY)
-
-
-class _Last(torch.autograd.Function):
-    """A value that depends on all inputs, but how is not known."""
-
-    @staticmethod
-    def forward(ctx, value, words, *inputs):
-        ctx.words = words
-        return value.clone()
-
-    @staticmethod
-    def backward(ctx, grad):
-        raise NotImplementedError(ctx.words)
+        raise NotImplementedError(_SECOND_ONLY.format(ctx.systems.name))
 
 
 def _on_host(tensor):

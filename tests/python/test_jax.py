@@ -83,12 +83,36 @@ def test_derivatives_of_one_system_are_slopes(inputs, kind):
     check_grads(jax.jit(of_one([(0, 1), (2, 3)])), one(inputs, kind), order=1, **SLOPES)
 
 
+@pytest.mark.parametrize("kind", ["periodic", "slab", "open"])
+def test_second_derivatives_of_one_system_are_slopes_of_gradients(inputs, kind):
+    """By positions and charges, to more digits than the accuracy has."""
+    x, q, *cell = one(inputs, kind)
+    coulomb = Coulomb([(0, 1), (2, 3)], accuracy=1e-3, threads=1, device="cpu")
+    gradient = jax.jit(jax.grad(lambda *a: coulomb(*a, *cell), (0, 1)))
+    check_grads(gradient, (x, q), order=1, modes=("fwd", "rev"), eps=1e-5, atol=1e-2, rtol=1e-5)
+
+
+def test_force_losses_of_one_system_are_those_of_a_batch(inputs):
+    x, q, cell = one(inputs, "periodic")
+    batch = CoulombBatch(accuracy=1e-10, threads=1, device="cpu")
+
+    def loss(function):
+        return lambda x, q: (jax.grad(function)(x, q) ** 2).sum()
+
+    energies = of_one(), lambda x, q, cell: batch(x, q, cell[None])[0]
+    found, expected = (jax.grad(loss(lambda x, q, f=f: f(x, q, cell)), (0, 1))(x, q) for f in energies)
+    for a, b in zip(found, expected):
+        assert jnp.linalg.norm(a - b) <= 1e-6 * jnp.linalg.norm(b)
+
+
+@pytest.mark.parametrize("kind", ["one", "batch"])
 @pytest.mark.parametrize("hessian", [jax.hessian, lambda f: jax.jacrev(jax.jacfwd(f))])
-def test_the_hessian_is_symmetric_and_that_of_differences(inputs, hessian):
-    x, q, cells = inputs
+def test_the_hessian_is_symmetric_and_that_of_differences(inputs, hessian, kind):
+    x, q, *cells = one(inputs, "periodic") if kind == "one" else inputs
+    function = of_one() if kind == "one" else of_batch()
 
     def energy(x):
-        return of_batch()(x, q, cells).sum()
+        return function(x, q, *cells).sum()
 
     found = hessian(energy)(x).reshape(x.size, x.size)
     assert abs(found - found.T).max() <= 1e-12 * abs(found).max()
@@ -166,8 +190,14 @@ def test_further_derivatives_are_refused(inputs):
     gradient = jax.grad(lambda x: of_batch()(x, q, cells).sum())
     with pytest.raises(NotImplementedError, match="first and second derivatives"):
         jax.grad(lambda x: jax.jvp(gradient, (x,), (x,))[1].sum())(x)
-    with pytest.raises(NotImplementedError, match="CoulombBatch has second ones"):
-        jax.hessian(of_one())(*one(inputs, "periodic"))
+    x, q, cell = one(inputs, "periodic")
+    gradient = jax.grad(lambda x: of_one()(x, q, cell))
+    with pytest.raises(NotImplementedError, match=r"jax\.Coulomb has first and second derivatives"):
+        jax.grad(lambda x: jax.jvp(gradient, (x,), (x,))[1].sum())(x)
+    with pytest.raises(NotImplementedError, match="by its cell"):
+        jax.grad(lambda cell: (jax.grad(of_one())(x, q, cell) ** 2).sum())(cell)
+    with pytest.raises(NotImplementedError, match="by its cell"):
+        jax.grad(lambda x: jax.grad(of_one(), 2)(x, q, cell).sum())(x)
 
 
 def test_functions_can_be_copied_and_saved(inputs):

@@ -118,6 +118,36 @@ def test_force_losses_are_those_of_direct_sums(inputs, boundary):
         assert (own - other).norm() < 1e-6 * other.norm()
 
 
+@pytest.mark.parametrize("boundary", ["periodic", "slab", "open"])
+def test_functional_derivatives_are_those_of_autograd(inputs, boundary):
+    """Of torch.func, in both modes; its vmap takes elements in turn."""
+    x, q, cell = inputs
+    place = {"periodic": [cell.detach()], "slab": [cell.detach()[:2]], "open": []}[boundary]
+    energy = lambda *tensors: coulomb()(*tensors, *place)  # noqa: E731
+    direction = torch.cos(x.detach()), torch.cos(q.detach())
+    gradients = torch.autograd.grad(energy(x, q), (x, q), create_graph=True)
+    slope = sum((a * b).sum() for a, b in zip(gradients, direction))
+    products = torch.autograd.grad(slope, (x, q))
+    given = x.detach(), q.detach()
+    gradient = torch.func.grad(energy, argnums=(0, 1))
+    assert torch.func.jvp(energy, given, direction)[1].item() == pytest.approx(slope.item(), rel=1e-10)
+    for parts in zip(torch.func.jvp(gradient, given, direction), (gradients, products)):
+        assert all((a - b).norm() <= 1e-12 * b.norm() for a, b in zip(*parts))
+    hessian = torch.func.hessian(energy)(*given)
+    alone = torch.func.jvp(lambda x: gradient(x, given[1])[0], given[:1], direction[:1])[1]
+    assert (torch.tensordot(hessian, direction[0]) - alone).norm() <= 1e-10 * alone.norm()
+    with pytest.raises(NotImplementedError, match="Coulomb has first and second derivatives only"):
+        torch.func.jvp(lambda *t: torch.func.jvp(gradient, t, direction)[1], given, direction)
+
+
+def test_compiled_functions_have_the_same_gradients(inputs):
+    x, q, cell = inputs
+    energy = lambda x: coulomb()(2 * x, q, cell)  # noqa: E731
+    (found,) = torch.autograd.grad(torch.compile(energy, backend="eager")(x), x)
+    (expected,) = torch.autograd.grad(energy(x), x)
+    assert torch.equal(found, expected)
+
+
 def test_charges_of_a_network_are_trained_by_forces(inputs):
     """In single precision, as networks are."""
     x, _, cell = (tensor.detach().float() for tensor in inputs)
