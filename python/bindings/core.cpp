@@ -54,6 +54,14 @@ void bind(nb::module_& module, const char* name)
                  "forces"_a.noconvert(),
                  "potentials"_a.noconvert(),
                  "grid_offset"_a)
+            .def("induce_dipoles",
+                 &Class::induceDipoles,
+                 "x"_a,
+                 "box"_a,
+                 "polarisabilities"_a,
+                 "dipoles"_a.noconvert(),
+                 "tolerance"_a,
+                 "grid_offset"_a)
             .def("evaluate_at",
                  &Class::evaluateAt,
                  "x"_a,

@@ -290,6 +290,24 @@ public:
                                 { forces.data(), potentials.data() },
                                 request);
     }
+    //! \returns self energy, residual, iterations
+    std::tuple<double, double, int> induceDipoles(const Positions<Real>& x,
+                                                  const Box& box,
+                                                  const Vector<Real>& polarisabilities,
+                                                  const Vectors<Real>& dipoles,
+                                                  double tolerance,
+                                                  const std::array<double, 3>& gridOffset)
+    {
+        checkSize(x.shape(0), count_, "positions");
+        checkSize(polarisabilities.size(), count_, "polarisabilities");
+        checkSize(dipoles.shape(0), count_, "dipoles");
+        Request request;
+        request.gridOffset = gridOffset;
+        const nb::gil_scoped_release release;
+        const Induction found = solver_.induceDipoles(
+                x.data(), rows(box), polarisabilities.data(), dipoles.data(), tolerance, request);
+        return { found.selfEnergy, found.residual, found.iterations };
+    }
     void evaluateAt(const Positions<Real>& x,
                     const Box& box,
                     const Positions<Real>& at,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .batch import Batch, BatchResult, BatchTangent
-    from .solver import Result, Solver, Tangent
+    from .solver import InducedDipoles, Result, Solver, Tangent
 
 __all__ = ["Batch", "BatchResult", "BatchTangent", "Result", "Solver", "Tangent", "__version__"]
 

@@ -43,6 +43,16 @@ class Tangent:
     potentials: NDArray  # kJ/mol/e, [n]
 
 
+@dataclass
+class InducedDipoles:
+    """Dipoles that the field induces, and what they cost."""
+
+    dipoles: NDArray  # e nm, [n, 3]
+    self_energy: float  # 1/2 sum of mu^2/alpha, kJ/mol; add it to the energy of an evaluation with the dipoles
+    residual: float  # what is left in the dipoles, as the tolerance
+    iterations: int
+
+
 class Solver(processes.CoreOwner):
     """Point charges in a periodic box, with conducting surroundings, in a slab or without images.
 
@@ -323,6 +333,45 @@ class Solver(processes.CoreOwner):
             self._evaluated(at, rows, core.evaluate_tangent, *arrays, offset)
             self._particles.look(at, rows)
         return tangent
+
+    def induced_dipoles(
+        self,
+        x: ArrayLike,
+        box: Optional[ArrayLike] = None,
+        *,
+        polarisabilities: ArrayLike,
+        start: Optional[ArrayLike] = None,
+        tolerance: float = 1e-5,
+        grid_offset: Sequence[float] = (0.0, 0.0, 0.0),
+    ) -> InducedDipoles:
+        """Dipoles that charges and dipoles induce, and that induce each other; nothing is set.
+
+        Each is its polarisability times the field, with the dipoles of all others. Excluded pairs do not induce.
+        Conjugate gradients: W. Wang and R. D. Skeel, J. Chem. Phys. 123, 164107 (2005), doi:10.1063/1.2056544. Costs
+        two evaluations, and one for each iteration. Arrays are on the host.
+
+        Args:
+            x, box, grid_offset: as for evaluate().
+            polarisabilities: nm^3, [n], not negative; 0: none.
+            start: dipoles to begin with, e nm, [n, 3]: those of the last step of a run, say. None: those that the field
+                alone induces.
+            tolerance: RMS of what is left in the dipoles, over their RMS. float32 reaches 1e-6.
+
+        Raises:
+            TypeError, MemoryError: as evaluate().
+            ValueError: as evaluate(); a polarisability is negative or not finite; dipoles of near particles raise each
+                other without end.
+            RuntimeError: the solver has near functions or charges of two states.
+        """
+        offset, rows = _offset(grid_offset), _box(box)
+        at = self._reals("x", x, ("n", 3))
+        alpha = self._reals("polarisabilities", polarisabilities, at.shape[:1])
+        dipoles = np.zeros_like(at) if start is None else np.array(self._reals("start", start, at.shape))
+        given = alpha, dipoles, arguments.number("tolerance", tolerance), offset
+        with self.alone() as core:
+            found = self._evaluated(at, rows, core.induce_dipoles, at, rows, *given)
+            self._particles.look(at, rows)
+        return InducedDipoles(dipoles, *found)
 
     def evaluate_at(
         self,

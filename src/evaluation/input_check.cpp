@@ -229,6 +229,31 @@ void checkDipoles(const Real* dipoles, int n, int count)
     }
 }
 
+template<class Real>
+void checkInduction(const Real* polarisabilities, const Real* dipoles, int n, double tolerance)
+{
+    constexpr double c_least = 1e-14;
+    if (!(tolerance >= c_least && tolerance < 1))
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The tolerance of induced dipoles is " + text(tolerance)
+                            + ", but must be between 1e-14 and 1.",
+                    "tolerance");
+    }
+    for (int i = 0; i < n; i++)
+    {
+        const auto alpha = static_cast<double>(polarisabilities[i]);
+        if (!(alpha >= 0 && std::isfinite(alpha)))
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The polarisability of particle " + text(i) + " is " + text(alpha)
+                                + " nm^3, but must be finite and not negative.",
+                        "polarisabilities");
+        }
+    }
+    checkDipoles(dipoles, n, n);
+}
+
 void checkSites(const char* what, bool twoStates, bool haveNear)
 {
     const auto refuse = [what](const std::string& instead)
@@ -391,6 +416,8 @@ template void checkCharges(const float*, int);
 template void checkCharges(const double*, int);
 template void checkDipoles(const float*, int, int);
 template void checkDipoles(const double*, int, int);
+template void checkInduction(const float*, const float*, int, double);
+template void checkInduction(const double*, const double*, int, double);
 template void checkWidths(const NearFunction&, const float*, int, int);
 template void checkWidths(const NearFunction&, const double*, int, int);
 template Vec3 checkedExtent(const float*, const std::vector<char>&, const char*);

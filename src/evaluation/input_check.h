@@ -47,6 +47,10 @@ void checkCharges(const Real* q, int n);
  *  \param[in] count    number of the charges, which n has to be */
 template<class Real>
 void checkDipoles(const Real* dipoles, int n, int count);
+/*! \brief Arguments of Solver::induceDipoles().
+ *  \param[in] n  particles */
+template<class Real>
+void checkInduction(const Real* polarisabilities, const Real* dipoles, int n, double tolerance);
 /*! \brief That dipoles, and derivatives of potentials, go with all else that is wanted.
  *  \param[in] what       is wanted, in the message
  *  \param[in] twoStates  whether charges have two states

@@ -6,8 +6,8 @@
 /*! \file
  *  \brief The public interface of farfield.
  *
- *  The options of a Solver stand in options.h, what it tells of itself in setup.h, errors in error.h, and
- *  evaluations on arrays in device memory in farfield_cuda.h.
+ *  The options of a Solver stand in options.h, what it computes besides forces in derivatives.h, what it tells of
+ *  itself in setup.h, errors in error.h, and evaluations on arrays in device memory in farfield_cuda.h.
  *
  *  Units are those of GROMACS: nm, e, kJ/mol, kJ/mol/nm. Unless Options::boundary says otherwise
  *  the boundary is periodic in three dimensions with conducting ("tin-foil") surroundings, as in
@@ -23,6 +23,7 @@
 #include <memory>
 #include <vector>
 
+#include "farfield/derivatives.h"
 #include "farfield/error.h"
 #include "farfield/options.h"
 #include "farfield/setup.h"
@@ -114,36 +115,6 @@ struct NearFunction
 {
     PairFunction function = PairFunction::Coulomb;
     WidthRule rule        = WidthRule::RootSumSquare;
-};
-
-/*! \brief What evaluate() computes at particles besides the forces; each array may be null.
- *
- *  With all periodic images, a particle's own among them, and the background, without excluded pairs and
- *  without the particle itself. All are untouched on error. */
-template<class Real>
-struct Outputs
-{
-    Real* potentials = nullptr; //!< dE/dq, kJ/mol/e, [n]; implies the energy
-    //! Gradients of the potential, dE/dmu of a dipole mu and minus the field, kJ/mol/e/nm, [n][3].
-    Real* gradients = nullptr;
-    //! Second derivatives of the potential, kJ/mol/e/nm^2, [n][6]: xx yy zz xy xz yz.
-    Real* hessians = nullptr;
-};
-
-//! How particles change along a direction; an array is null where nothing changes.
-template<class Real>
-struct Direction
-{
-    const Real* x = nullptr; //!< derivatives of the positions, nm, [n][3]
-    const Real* q = nullptr; //!< of the charges, e, [n]
-};
-
-//! Derivatives along a direction; each array may be null. Both are written to after success only.
-template<class Real>
-struct Tangent
-{
-    Real* forces     = nullptr; //!< kJ/mol/nm, [n][3]
-    Real* potentials = nullptr; //!< kJ/mol/e, [n]
 };
 
 //! Access for farfield_cuda.h.
@@ -372,7 +343,9 @@ public:
      *  The virial is that of strains that leave the dipoles as they are, its symmetric part; its trace is
      *  -1/2 (energy + sum mu.grad phi).
      *
-     *  Not with near functions, with charges of two states, at points and in groups. The dipoles are kept until others are set or the number of particles changes. Positions of particles with a dipole have to be finite, with a charge or without.
+     *  Not with near functions, with charges of two states, at points and in groups. The dipoles are kept until
+     *  others are set or the number of particles changes. Positions of particles with a dipole have to be
+     *  finite, with a charge or without.
      *  \param[in] dipoles  e nm, [n][3]; null: there are none any more
      *  \param[in] n        number of particles, as in setCharges()
      *  \throws Error  InvalidArgument: n differs, or a component is not finite or above 1e12 (the index is
@@ -413,6 +386,30 @@ public:
                          const Direction<Real>& direction,
                          const Tangent<Real>& tangent,
                          const Request& request = {});
+
+    /*! \brief Dipoles that charges and dipoles induce, and that induce each other.
+     *
+     *  With the field E at a particle, of all that is set and of all induced dipoles, its dipole is alpha E/k, k being
+     *  Options::coulombConstant. Excluded pairs do not induce. Conjugate gradients, of W. Wang and R. D. Skeel,
+     *  J. Chem. Phys. 123, 164107 (2005), doi:10.1063/1.2056544: two evaluations, and one for each iteration.
+     *  Nothing is set. With the dipoles given to setDipoles(), added to those that were set before, evaluate()
+     *  has the forces, and the energy less Induction::selfEnergy.
+     *
+     *  Not with what setDipoles() names.
+     *  \param[in]     x, box           as for evaluate()
+     *  \param[in]     polarisabilities  alpha, nm^3, [n], not negative; 0: none
+     *  \param[in,out] dipoles    e nm, [n][3]: where to begin, those of the last step say, or zero; the result.
+     *                 Untouched on error
+     *  \param[in]     tolerance  the RMS of what is left in the dipoles, over their RMS: between 1e-14 and 1; in
+     *                 single precision 1e-6 can be had
+     *  \param[in]     request    gridOffset or step; the rest has no meaning here
+     *  \throws Error  as evaluate(); InvalidArgument: dipoles of near particles raise each other without end */
+    Induction induceDipoles(const Real* x,
+                            const double box[3][3],
+                            const Real* polarisabilities,
+                            Real* dipoles,
+                            double tolerance       = 1e-5,
+                            const Request& request = {});
 
     /*! \brief As evaluate() above, with the potentials of the particles.
      *  \param[in]     x        as above

@@ -205,8 +205,8 @@ void SingleState<Real>::evaluateOthers(const Task<Real>& task,
     {
         throw Error(
                 ErrorCode::Unsupported,
-                "Layers of a slab are far from each other. There are no tangents then: move the "
-                "layers together, or evaluate them one by one.");
+                "Layers of a slab are far from each other. There are neither tangents nor induced "
+                "dipoles then: move the layers together, or evaluate them one by one.");
     }
     try
     {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "evaluation/input_check.h"
+#include "solver/induction.h"
 #include "solver/tangent.h"
 
 namespace farfield
@@ -29,8 +30,8 @@ const Error
 
 template<class Real>
 Solver<Real>::Impl::Impl(const Options& options) :
-    accuracy_(options.accuracy), all_(options), perturbed_(options, &all_),
-    pointFields_(all_.evaluator().optionsInUse(options))
+    accuracy_(options.accuracy), coulombConstant_(options.coulombConstant), all_(options),
+    perturbed_(options, &all_), pointFields_(all_.evaluator().optionsInUse(options))
 {
 }
 
@@ -147,6 +148,18 @@ void Solver<Real>::Impl::evaluateTangent(const Task<Real>& task,
     checkNoDipoles("Tangents");
     checkSites("Tangents");
     farfield::evaluateTangent(&all_, task, direction, tangent);
+}
+
+template<class Real>
+Induction Solver<Real>::Impl::induceDipoles(const Task<Real>& task,
+                                            const Real* polarisabilities,
+                                            double tolerance,
+                                            Real* dipoles)
+{
+    checkSites("Induced dipoles");
+    checkInduction(polarisabilities, dipoles, all_.charges().count(), tolerance);
+    return farfield::induceDipoles(
+            &all_, task, polarisabilities, coulombConstant_, tolerance, dipoles);
 }
 
 template<class Real>
@@ -400,6 +413,23 @@ void Solver<Real>::evaluateTangent(const Real* x,
     impl().enter(
             [&] {
                 impl().evaluateTangent({ x, box, nullptr, nullptr, request }, direction, tangent);
+            });
+}
+template<class Real>
+Induction Solver<Real>::induceDipoles(const Real* x,
+                                      const double box[3][3],
+                                      const Real* polarisabilities,
+                                      Real* dipoles,
+                                      double tolerance,
+                                      const Request& request)
+{
+    return impl().enter(
+            [&]
+            {
+                return impl().induceDipoles({ x, box, nullptr, nullptr, request },
+                                            polarisabilities,
+                                            tolerance,
+                                            dipoles);
             });
 }
 template<class Real>

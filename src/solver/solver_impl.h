@@ -35,6 +35,10 @@ public:
     void evaluateTangent(const Task<Real>& task,
                          const Direction<Real>& direction,
                          const Tangent<Real>& tangent);
+    Induction induceDipoles(const Task<Real>& task,
+                            const Real* polarisabilities,
+                            double tolerance,
+                            Real* dipoles);
     void evaluateAt(const Task<Real>& task, const Points<Real>& points);
     std::vector<double> groupEnergies(const Task<Real>& task, const int* group, int groups);
 
@@ -63,7 +67,8 @@ private:
     //! The charges have been set: who has mixed them.
     void setMixed() { all_.setMixed(perturbed_.any() ? &perturbed_ : nullptr); }
 
-    double accuracy_; //!< Options::accuracy
+    double accuracy_;        //!< Options::accuracy
+    double coulombConstant_; //!< Options::coulombConstant
     SingleState<Real> all_;
     PerturbedCharges<Real> perturbed_;
     PointFields<Real> pointFields_;

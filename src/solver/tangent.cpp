@@ -4,8 +4,9 @@
 #include "solver/tangent.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
+
+#include "solver/other_sources.h"
 
 namespace farfield
 {
@@ -17,7 +18,6 @@ template<class Real>
 struct Sources
 {
     std::vector<Real> charges, dipoles;
-    double largest = 0; //!< of strengthOf(); what is not a number is one of them
 
     Sources(const std::vector<Real>& q, const Direction<Real>& direction) :
         charges(q.size(), Real(0)), dipoles(3 * q.size(), Real(0))
@@ -29,49 +29,9 @@ struct Sources
             {
                 dipoles[k] = q[i] * direction.x[k];
             }
-            const auto own = static_cast<double>(strengthOf(charges[i], dipoles.data() + 3 * i));
-            largest        = own > largest || std::isnan(own) ? own : largest;
         }
     }
 };
-
-template<class Real>
-void multiply(std::vector<Real>* values, double factor)
-{
-    std::transform(values->begin(),
-                   values->end(),
-                   values->begin(),
-                   [factor](Real v) { return static_cast<Real>(factor * static_cast<double>(v)); });
-}
-
-//! The potential of sources and its gradients at the particles.
-template<class Real>
-struct SourceField
-{
-    std::vector<Real> potentials, gradients;
-};
-
-//! The potential of the sources, by the operators of the last evaluation; of none it is zero.
-template<class Real>
-void addSources(SingleState<Real>* all,
-                Task<Real> task,
-                Sources<Real> sources,
-                SourceField<Real>* ofSources)
-{
-    if (sources.largest == 0)
-    {
-        return;
-    }
-    // beside charges of a usual size, idle ones are nothing
-    multiply(&sources.charges, 1 / sources.largest);
-    multiply(&sources.dipoles, 1 / sources.largest);
-    task.potentials = ofSources->potentials.data();
-    task.gradients  = ofSources->gradients.data();
-    task.hessians   = nullptr;
-    all->evaluateOthers(task, sources.charges, sources.dipoles);
-    multiply(&ofSources->potentials, sources.largest);
-    multiply(&ofSources->gradients, sources.largest);
-}
 
 } // namespace
 
@@ -97,8 +57,10 @@ void evaluateTangent(SingleState<Real>* all,
     }
     const std::vector<Real>& q = all->charges().charges();
     const Sources<Real> sources(q, direction);
-    SourceField<Real> ofSources = { std::vector<Real>(n), std::vector<Real>(3 * n) };
-    addSources(all, own, sources, &ofSources);
+    std::vector<Real> potentialsOfSources(n), gradientsOfSources(3 * n);
+    own.potentials = potentialsOfSources.data();
+    own.gradients  = gradientsOfSources.data();
+    evaluateSources(all, own, sources.charges, sources.dipoles);
     for (size_t i = 0; i < n; i++)
     {
         Real v[3] = { 0, 0, 0 }, curved[3];
@@ -111,7 +73,7 @@ void evaluateTangent(SingleState<Real>* all,
         curved[1]        = h[3] * v[0] + h[1] * v[1] + h[5] * v[2];
         curved[2]        = h[4] * v[0] + h[5] * v[1] + h[2] * v[2];
         const Real* g    = gradients.data() + 3 * i;
-        const Real* more = ofSources.gradients.data() + 3 * i;
+        const Real* more = gradientsOfSources.data() + 3 * i;
         for (size_t k = 0; k < 3 && tangent.forces != nullptr; k++)
         {
             tangent.forces[3 * i + k] = -(sources.charges[i] * g[k] + q[i] * (more[k] + curved[k]));
@@ -119,7 +81,7 @@ void evaluateTangent(SingleState<Real>* all,
         if (tangent.potentials != nullptr)
         {
             tangent.potentials[i] =
-                    ofSources.potentials[i] + g[0] * v[0] + g[1] * v[1] + g[2] * v[2];
+                    potentialsOfSources[i] + g[0] * v[0] + g[1] * v[1] + g[2] * v[2];
         }
     }
 }
