@@ -28,7 +28,6 @@ _NO_STRAINS = (
     "farfield.jax.Coulomb has no second derivatives by its cell: differentiate by positions and charges alone, or use "
     "farfield.jax.CoulombBatch."
 )
-_SECOND_ONLY = "farfield.jax.{} has first and second derivatives only."
 
 
 class Coulomb:
@@ -463,7 +462,8 @@ def _run_products(*operands, systems, structure, given, asked):
 def _differentiate_products(operands, tangents, **parameters):
     of_residuals, of_direction = _parted(tangents, parameters["structure"])
     if any(type(tangent) is not ad.Zero for tangent in of_residuals):
-        raise NotImplementedError(_SECOND_ONLY.format(parameters["systems"].name))
+        name = parameters["systems"].name
+        raise NotImplementedError(f"farfield.jax.{name} has first and second derivatives only.")
     residuals = _parted(operands, parameters["structure"])[0]
     moved = [ad.instantiate_zeros(tangent) for tangent in of_direction]
     return _products.bind(*operands, **parameters), _products.bind(*residuals, *moved, **parameters)

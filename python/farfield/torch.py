@@ -22,7 +22,6 @@ _NO_STRAINS = (
     "farfield.torch.Coulomb has no second derivatives by its cell: pass a cell that needs no gradient where forces are "
     "differentiated, or use farfield.torch.CoulombBatch."
 )
-_SECOND_ONLY = "farfield.torch.{} has first and second derivatives only."
 
 
 class Coulomb(torch.nn.Module):
@@ -513,11 +512,9 @@ class _Tangents(_InTurn):
 
     @staticmethod
     def backward(ctx, *grads):
-        raise NotImplementedError(_SECOND_ONLY.format(ctx.systems.name))
+        raise NotImplementedError(f"farfield.torch.{ctx.systems.name} has first and second derivatives only.")
 
-    @staticmethod
-    def jvp(ctx, *directions):
-        raise NotImplementedError(_SECOND_ONLY.format(ctx.systems.name))
+    jvp = backward
 
 
 def _on_host(tensor):

@@ -154,12 +154,14 @@ def of_training(content, name):
 
 
 def of_tangents(content, name):
-    """errors, times"""
+    """errors, times, induction"""
     rows = []
     for case in content["cases"]:
         if name == "errors":
             kinds = ("forces", "tangent_forces", "tangent_potentials")
             values = [f"{case[f'error_of_{kind}']:.1e}" for kind in kinds]
+        elif name == "induction":
+            values = [short(case["forces_ms"]), case["iterations"], short(case["induction_over_forces"])]
         else:
             kinds = ("gradients", "hessians", "dipoles", "tangent")
             values = [short(case["forces_ms"]), *(short(case[f"{kind}_over_forces"]) for kind in kinds)]
@@ -167,6 +169,7 @@ def of_tangents(content, name):
     titles = {
         "errors": ["forces", "tangents of forces", "tangents of potentials"],
         "times": ["forces, ms", "with gradients", "and second derivatives", "with dipoles", "a tangent"],
+        "induction": ["forces, ms", "iterations", "multiple of the time for forces"],
     }
     return cases.markdown(["", "atoms", "accuracy", *titles[name]], rows)
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Errors and times of derivatives of potentials, dipoles and tangents, beside a plain evaluation.
+"""Errors and times of derivatives of potentials, dipoles, tangents and induction, beside a plain evaluation.
 
     build/python-package/bin/python3 -m tests.bench.tangents --json tangents.json
     build/python-package/bin/python3 -m tests.bench.tangents --device gpu --atoms 20000 100000 --json tangents_gpu.json
 
 The systems are those of batch_speed: charges of water in a skewed box. The direction is random in all positions and
-charges. Errors are relative to the RMS, against direct Ewald sums of farfield.Batch at an accuracy of 1e-9. Times are
+charges. Oxygens have the polarisability of a molecule of water. Errors are relative to the RMS, against direct Ewald sums of farfield.Batch at an accuracy of 1e-9. Times are
 those of the fastest of several calls, which take turns: on the CPU those of the processor, with one thread; on a GPU
 those of a clock. Systems of more than 20 000 atoms have no errors.
 """
@@ -29,6 +29,7 @@ def measure(atoms, dtype, accuracies, repeats, device):
     x, q, offsets, boxes = systems(1, atoms, random)
     box, dx, dq, dipoles = boxes[0], random.normal(size=x.shape), random.normal(size=atoms), random.normal(size=x.shape)
     x, q = x.astype(dtype).astype(float), q.astype(dtype).astype(float)
+    alpha = np.where(q < 0, 1.444e-3, 0)
     has_exact = atoms <= 20000
     if has_exact:
         batch = farfield.Batch(1e-9, device=device)
@@ -42,12 +43,14 @@ def measure(atoms, dtype, accuracies, repeats, device):
             one.set_charges(q)
         polar.set_dipoles(0.02 * dipoles)
         own = solver.tangent(x, box, dx=dx, dcharges=dq)
+        induced = solver.induced_dipoles(x, box, polarisabilities=alpha)
         calls = {
             "forces": lambda solver=solver: solver.evaluate(x, box),
             "gradients": lambda solver=solver: solver.evaluate(x, box, gradients=True),
             "hessians": lambda solver=solver: solver.evaluate(x, box, gradients=True, hessians=True),
             "dipoles": lambda polar=polar: polar.evaluate(x, box),
             "tangent": lambda solver=solver: solver.tangent(x, box, dx=dx, dcharges=dq),
+            "induction": lambda solver=solver: solver.induced_dipoles(x, box, polarisabilities=alpha),
         }
         times = {name: [] for name in calls}
         for _ in range(repeats):
@@ -63,6 +66,7 @@ def measure(atoms, dtype, accuracies, repeats, device):
             "dtype": np.dtype(dtype).name,
             "accuracy": accuracy,
             "order": solver.setup["order"],
+            "iterations": induced.iterations,
             "forces_ms": 1e3 * min(times["forces"]),
             **errors,
             **{f"{name}_over_forces": min(times[name]) / min(times["forces"]) for name in calls if name != "forces"},

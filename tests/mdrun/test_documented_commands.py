@@ -57,7 +57,9 @@ OPTIONS = {
     ("performance-gpu.md", "--merge"): ("python3 -m tests.bench.mdrun_gpu",),
     ("performance-gpu.md", "--"): ("build/bin/farfield_gpu_benchmark m2l",),
     ("performance-library.md", "--m2l"): ("python3 -m tests.bench.points_gpu",),
-    ("python.md", "--"): ("python3 examples/coulomb_explosion.py", "python3 examples/potential_map.py"),
+    ("python.md", "--"): tuple(
+        f"python3 examples/{name}.py" for name in ("coulomb_explosion", "potential_map", "polarisable_water")
+    ),
     ("report.md", "--json"): ("python3 -m tests.bench.standard_report",),
     ("report.md", "--systems"): ("python3 -m tests.bench.standard_report",),
     ("tools.md", "--scale"): ("python3 -m regressiontests.check_phys",),

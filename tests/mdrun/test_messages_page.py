@@ -42,6 +42,7 @@ ALLOWED = {
     "Potentials at points need charges of one state": PROGRAMS,
     "Dipoles are not available on several ranks": PROGRAMS,
     "The dipole of particle ": PROGRAMS,
+    "The polarisability of particle ": PROGRAMS,
     "There are dipoles of ": PROGRAMS,
     "need charges of one state: call setCharges()": PROGRAMS,
     "need 1/r at all distances": PROGRAMS,

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from examples import coulomb_explosion, potential_map
+from examples import coulomb_explosion, polarisable_water, potential_map
 
 from . import ewald
 
@@ -30,3 +30,11 @@ def test_the_map_has_the_potential_of_a_vacancy(tmp_path):
     probe = np.append(q, -1.0), np.vstack((x, vacancy)), edge * np.eye(3)
     distance = potential_map.CONSTANT / 2
     assert ewald.energy(*probe, []) == pytest.approx(-32 * 138.935458 * 1.7475645946 / distance, rel=1e-6)
+
+
+def test_polarisable_water_has_the_published_bond(tmp_path):
+    output = tmp_path / "water.png"
+    energy, distance, dipoles = polarisable_water.main(["--points", "16", "--output", str(output)])
+    assert energy == pytest.approx(-4.69, abs=0.005) and distance == pytest.approx(0.287, abs=0.0005)
+    assert all(1.9 < dipole < 2.2 for dipole in dipoles)  # D, of 1.85 alone
+    assert output.read_bytes().startswith(b"\x89PNG")
