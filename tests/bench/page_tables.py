@@ -161,7 +161,8 @@ def of_tangents(content, name):
             kinds = ("forces", "tangent_forces", "tangent_potentials")
             values = [f"{case[f'error_of_{kind}']:.1e}" for kind in kinds]
         elif name == "induction":
-            values = [short(case["forces_ms"]), case["iterations"], short(case["induction_over_forces"])]
+            own = case["induction"]
+            values = [short(own["forces_ms"]), own["iterations"], short(own["over_forces"])]
         else:
             kinds = ("gradients", "hessians", "dipoles", "tangent")
             values = [short(case["forces_ms"]), *(short(case[f"{kind}_over_forces"]) for kind in kinds)]
