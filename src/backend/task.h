@@ -26,6 +26,9 @@ struct Task
     Real* hessians =
             nullptr; //!< of the potentials, kJ/mol/e/nm^2, [n][6]: xx yy zz xy xz yz; or null
 
+    //! Where not, forces may get any values.
+    bool wantsForces = true;
+
     //! Whether derivatives of potentials are wanted.
     bool wantsDerivatives() const { return gradients != nullptr || hessians != nullptr; }
     //! Whether anything is wanted at particles without a charge.

@@ -185,7 +185,8 @@ void CpuBackend<Real>::exclusions()
                      x_,
                      charges_.q,
                      closeDistance(),
-                     this->task_.hessians != nullptr,
+                     this->task_.hessians != nullptr
+                             || (sites_.anyDipoles() && this->task_.wantsForces),
                      this->task_.request.virial);
         return;
     }

@@ -242,7 +242,7 @@ void SiteFields<Real>::begin(const CellList<Real>& list,
                              bool isCurved,
                              bool virial)
 {
-    isCurved_        = isCurved || anyDipoles();
+    isCurved_        = isCurved;
     wantsVirial_     = virial;
     const auto count = list.atom().size();
     for (int k = 0; k < c_siteValues; k++)
@@ -425,27 +425,31 @@ auto SiteFields<Real>::collectRange(const CellList<Real>& list,
             v[k] += static_cast<double>(subtracted_[atom * c_siteValues + k]);
         }
         const auto charge = static_cast<double>(q[atom]);
-        const Vec3 force  = forceOn(atom, q, v);
         const double ofDipole =
                 anyDipoles() ? 0.5 * vectorAt(dipoles_.data(), atom).dot(gradient) : 0;
         sums.energy += 0.5 * charge * v[0] + ofDipole;
         sums.ofDipoles += ofDipole;
-        const double strength = anyDipoles() ? rootCoulomb * static_cast<double>(strengths_[atom])
-                                             : std::abs(charge);
-        if (strength > idle)
+        if (task.wantsForces)
         {
-            // what is not a number counts as beyond
-            const double inCaps = force.norm() * rootCoulomb / strength * common.perCap;
-            sums.capped += inCaps < 1 ? inCaps * inCaps : 1;
-        }
-        for (size_t k = 0; k < 3; k++)
-        {
-            Real& to = task.forces[3 * atom + k];
-            to       = static_cast<Real>(force[k]) + (task.request.replaceForces ? Real(0) : to);
-            if (task.gradients != nullptr)
+            const Vec3 force      = forceOn(atom, q, v);
+            const double strength = anyDipoles()
+                                            ? rootCoulomb * static_cast<double>(strengths_[atom])
+                                            : std::abs(charge);
+            if (strength > idle)
             {
-                task.gradients[3 * atom + k] = static_cast<Real>(rootCoulomb * gradient[k]);
+                // what is not a number counts as beyond
+                const double inCaps = force.norm() * rootCoulomb / strength * common.perCap;
+                sums.capped += inCaps < 1 ? inCaps * inCaps : 1;
             }
+            for (size_t k = 0; k < 3; k++)
+            {
+                Real& to = task.forces[3 * atom + k];
+                to = static_cast<Real>(force[k]) + (task.request.replaceForces ? Real(0) : to);
+            }
+        }
+        for (size_t k = 0; k < 3 && task.gradients != nullptr; k++)
+        {
+            task.gradients[3 * atom + k] = static_cast<Real>(rootCoulomb * gradient[k]);
         }
         for (int c = 0; c < 6 && task.hessians != nullptr; c++)
         {

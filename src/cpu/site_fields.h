@@ -45,7 +45,7 @@ public:
      *  \param[in] rotation  from the frame of the operators to the one of x
      *  \param[in] x, q      [n][3] and scaled charges [n], before sorting
      *  \param[in] closeDistance  nm: nearer pairs are left out
-     *  \param[in] isCurved  whether second derivatives are wanted; with dipoles forces need them
+     *  \param[in] isCurved  whether second derivatives are needed: with dipoles forces do
      *  \param[in] virial    whether it is wanted */
     void begin(const CellList<Real>& list,
                const Exclusions<Real>& exclusions,

@@ -319,21 +319,22 @@ void p2pOfCells(const SiteTask<Real>& task, int begin, int end)
     }
 }
 
-template<bool Virial, class Real>
-void p2pWithVirial(const SiteTask<Real>& task, int begin, int end)
+template<bool Dipoles, class Real>
+void p2pWithDipoles(const SiteTask<Real>& task, int begin, int end)
 {
-    // dipoles have second derivatives: their forces need them
-    const auto of = task.dipoles.any()     ? p2pOfCells<true, true, Virial, Real>
-                    : task.values.isCurved ? p2pOfCells<false, true, Virial, Real>
-                                           : p2pOfCells<false, false, Virial, Real>;
+    const bool isCurved = task.values.isCurved;
+    // the virial of dipoles is of forces, which need second derivatives
+    const auto of = task.virials == nullptr ? isCurved ? p2pOfCells<Dipoles, true, false, Real>
+                                                       : p2pOfCells<Dipoles, false, false, Real>
+                    : isCurved ? p2pOfCells<Dipoles, true, true, Real>
+                                            : p2pOfCells<false, false, true, Real>;
     of(task, begin, end);
 }
 
 template<class Real>
 void p2pOfSites(const SiteTask<Real>& task, int begin, int end)
 {
-    const auto of =
-            task.virials != nullptr ? p2pWithVirial<true, Real> : p2pWithVirial<false, Real>;
+    const auto of = task.dipoles.any() ? p2pWithDipoles<true, Real> : p2pWithDipoles<false, Real>;
     of(task, begin, end);
 }
 

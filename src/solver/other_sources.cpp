@@ -55,6 +55,7 @@ void evaluateSources(SingleState<Real>* all,
     std::vector<Real> forces(3 * n);
     Task<Real> own            = task;
     own.forces                = forces.data();
+    own.wantsForces           = false;
     own.hessians              = nullptr;
     own.request.energy        = false;
     own.request.virial        = false;

@@ -5,9 +5,10 @@
     build/python-package/bin/python3 -m tests.bench.tangents --device gpu --atoms 20000 100000 --json tangents_gpu.json
 
 The systems are those of batch_speed: charges of water in a skewed box. The direction is random in all positions and
-charges. Dipoles are induced in molecules of water that are turned at random, 0.31 nm apart. Errors are relative to the RMS, against direct Ewald sums of farfield.Batch at an accuracy of 1e-9. Times are
-those of the fastest of several calls, which take turns: on the CPU those of the processor, with one thread; on a GPU
-those of a clock. Systems of more than 20 000 atoms have no errors.
+charges. Errors are relative to the RMS, against direct Ewald sums of farfield.Batch at an accuracy of 1e-9. Dipoles are
+induced in molecules of water that are turned at random, 0.31 nm apart. Times are those of the fastest of several calls,
+which take turns: on the CPU those of the processor, with one thread; on a GPU those of a clock. Systems of more than
+20 000 atoms have no errors.
 """
 
 import argparse
