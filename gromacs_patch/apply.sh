@@ -60,7 +60,7 @@ check_hunks()
         $1 == "patch" && $2 ~ /\.patch$/ { patch = $2; hunks += $3 }
         $1 == "patching" { file = $3 }
         $1 == "|---" { file = substr($2, 3) }
-        /^patch: \*\*\*\* / { failed++; print patch ": " substr($0, 13) }
+        /^patch: \*\*\*\* / { failed++; print patch ": " substr($0, 13) "; the hunks behind it are not tried" }
         /^Hunk #[0-9]+ FAILED/ { failed++; print patch ": " file ": hunk " substr($2, 2) " does not fit at line " $5 + 0 }
         /^Hunk .* with fuzz/ { print patch ": " file ": hunk " substr($2, 2) " fits at line " $5 + 0 " with other lines around it" }
         /hunks? ignored$/ { failed += $1; print patch ": " file ": the file is missing, hunks: " $1 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .batch import Batch, BatchResult, BatchTangent
     from .solver import InducedDipoles, Result, Solver, Tangent
 
-__all__ = ["Batch", "BatchResult", "BatchTangent", "Result", "Solver", "Tangent", "__version__"]
+__all__ = ["Batch", "BatchResult", "BatchTangent", "InducedDipoles", "Result", "Solver", "Tangent", "__version__"]
 
 
 def __getattr__(name):

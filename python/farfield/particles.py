@@ -36,6 +36,7 @@ class Particles:
         self._pairs: Optional[tuple[NDArray, NDArray]] = None  # rows and partners
         self._near: Optional[tuple[str, str, NDArray]] = None  # function, rule and widths
         self._dipoles: Optional[NDArray] = None
+        self._polarisable: Optional[NDArray] = None  # whether particles are, as look() was told last
         self._has_looked = False
 
     @property
@@ -116,8 +117,14 @@ class Particles:
             self.refuse(x, box, 10 * self.nearest, potentials is not None)
         self.look(x, box)
 
-    def look(self, x: Any, box: NDArray) -> None:
-        """Raises ValueError if charges are at one place, the first time that it is asked of these particles."""
+    def look(self, x: Any, box: NDArray, polarisable: Optional[NDArray] = None) -> None:
+        """Raises ValueError if charges are at one place, the first time that it is asked of these particles.
+
+        Args:
+            polarisable: whether particles have a polarisability, [n]; they count as charges do.
+        """
+        if polarisable is not None and not np.array_equal(polarisable, self._polarisable):
+            self._polarisable, self._has_looked = polarisable, False
         if not self._has_looked:
             self.refuse(x, box, self.nearest)
             self._has_looked = True
@@ -131,6 +138,8 @@ class Particles:
         is_charged = np.any(np.array(self._charges) != 0, axis=0)
         if self._dipoles is not None:
             is_charged |= self._dipoles.any(1)
+        if self._polarisable is not None and len(self._polarisable) == self.count:
+            is_charged |= self._polarisable
         at_least = 1 if with_potentials else 2
 
         def matters(i, j):

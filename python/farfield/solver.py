@@ -176,7 +176,8 @@ class Solver(processes.CoreOwner):
 
         With the potential phi of all others, the energy is 1/2 the sum of q phi + mu.grad phi over particles, and a
         force is -(q grad phi + mu.grad grad phi). The accuracy is that of these forces. The virial is that of strains
-        that leave the dipoles as they are. Neither with near functions nor with charges of two states.
+        that leave the dipoles as they are. Not with charges of two states, nor with soft cores; with other near
+        functions on the CPU, and without the virial.
 
         Raises:
             ValueError: a component is not finite.
@@ -321,7 +322,7 @@ class Solver(processes.CoreOwner):
 
         Raises:
             TypeError, ValueError, MemoryError: as evaluate().
-            RuntimeError: the solver has dipoles, near functions or charges of two states.
+            RuntimeError: the solver has dipoles or charges of two states; near functions that do not go with dipoles.
         """
         offset, rows = _offset(grid_offset), _box(box)
         at = self._reals("x", x, ("n", 3))
@@ -348,20 +349,21 @@ class Solver(processes.CoreOwner):
 
         Each is its polarisability times the field, with the dipoles of all others. Excluded pairs do not induce.
         Conjugate gradients: W. Wang and R. D. Skeel, J. Chem. Phys. 123, 164107 (2005), doi:10.1063/1.2056544. Costs
-        two evaluations, and one for each iteration. Arrays are on the host.
+        two evaluations, and one for each iteration, all but the first with dipoles. Particles without a charge cost as
+        with potentials from then on. Particles at one place are looked for in the first call. Arrays are on the host.
 
         Args:
             x, box, grid_offset: as for evaluate().
             polarisabilities: nm^3, [n], not negative; 0: none.
             start: dipoles to begin with, e nm, [n, 3]: those of the last step of a run, say. None: those that the field
                 alone induces.
-            tolerance: RMS of what is left in the dipoles, over their RMS. float32 reaches 1e-6.
+            tolerance: RMS of what is left in the dipoles, over their RMS; at least 1e-6 for float32.
 
         Raises:
             TypeError, MemoryError: as evaluate().
             ValueError: as evaluate(); a polarisability is negative or not finite; dipoles of near particles raise each
                 other without end.
-            RuntimeError: the solver has near functions or charges of two states.
+            RuntimeError: the solver has charges of two states; near functions that do not go with dipoles.
         """
         offset, rows = _offset(grid_offset), _box(box)
         at = self._reals("x", x, ("n", 3))
@@ -370,7 +372,7 @@ class Solver(processes.CoreOwner):
         given = alpha, dipoles, arguments.number("tolerance", tolerance), offset
         with self.alone() as core:
             found = self._evaluated(at, rows, core.induce_dipoles, at, rows, *given)
-            self._particles.look(at, rows)
+            self._particles.look(at, rows, alpha > 0)
         return InducedDipoles(dipoles, *found)
 
     def evaluate_at(

@@ -71,7 +71,7 @@ class Coulomb(torch.nn.Module):
         given += [("cell", cell, (3, 3), (2, 3))]
         dtype = _checked_type(given[: 2 if cell is None else 3])
         system = _SystemOfSolver(self._solver(dtype, cell), self._exclusions)
-        boxes = None if cell is None else cell[None].to(positions.device, torch.float64)
+        boxes = None if cell is None else cell[None].to("cpu", torch.float64)
         wanted = charges.requires_grad, cell is not None and cell.requires_grad
         return _Energies.apply(positions, charges.to(positions), boxes, system, wanted)[0]
 
@@ -234,7 +234,7 @@ class _Systems(abc.ABC):
         """Gradients by cells: strain less sums over particles of a (x) b is what cells have, kJ/mol."""
         own = torch.as_tensor(strain)
         for a, b in products:
-            own = own - self.outer_products(a.double(), b.double())
+            own = own - self.outer_products(a, b)
         return torch.linalg.solve(cells.mT, own) if cells.shape[1] == 3 else torch.linalg.pinv(cells.mT) @ own
 
 
@@ -254,7 +254,7 @@ class _SystemOfSolver(_Systems):
         return of_particles.sum()[None]
 
     def outer_products(self, a, b):
-        return (a.mT @ b)[None]
+        return (a.cpu().double().mT @ b.cpu().double())[None]
 
     def spread(self, of_systems, positions):
         return of_systems.expand(len(positions))
@@ -269,10 +269,10 @@ class _SystemOfSolver(_Systems):
             moved = moved if moved.is_cuda else moved.numpy()
             result = solver.evaluate(moved, box, virial=virials, potentials=potentials)
         return BatchResult(
-            torch.tensor([result.energy], dtype=torch.float64, device=x.device),
+            torch.tensor([result.energy], dtype=x.dtype, device=x.device),
             (torch.as_tensor(result.forces).to(turn) @ turn).to(x),
             torch.as_tensor(result.potentials).to(x) if potentials else None,
-            torch.as_tensor((turned.T @ result.virial @ turned)[None], device=x.device) if virials else None,
+            torch.as_tensor((turned.T @ result.virial @ turned)[None]) if virials else None,
         )
 
     def tangent(self, positions, charges, cells, direction, *, virials=False):
@@ -328,7 +328,7 @@ class _SystemsOfBatch(_Systems):
         return of_particles.new_zeros(len(self.sizes)).index_add(0, self.index, of_particles)
 
     def outer_products(self, a, b):
-        products = a[:, :, None] * b[:, None, :]
+        products = a.double()[:, :, None] * b.double()[:, None, :]
         return products.new_zeros(len(self.sizes), 3, 3).index_add(0, self.index, products)
 
     def spread(self, of_systems, positions):
@@ -340,6 +340,7 @@ class _SystemsOfBatch(_Systems):
         return result
 
     def tangent(self, positions, charges, cells, direction, *, virials=False):
+        self.results(positions, charges, cells, False, False)  # whose errors are those of the sums
         names = "dx", "dcharges", "dboxes"
         given = {name: None if part is None else part.numpy() for name, part in zip(names, direction)}
         arrays = self._arrays(positions, charges, cells)
@@ -364,6 +365,7 @@ class _SystemsOnGpu(_SystemsOfBatch):
         return BatchResult(energies, forces, values, tensors)
 
     def tangent(self, positions, charges, cells, direction, *, virials=False):
+        self.results(positions, charges, cells, False, False)
         systems = x, q, _, boxes = self._arrays(positions, charges, cells)
         dx, dq, dboxes = direction
         given = (
@@ -425,7 +427,8 @@ class _Energies(_InTurn):
     @staticmethod
     def forward(positions, charges, cells, systems, wanted):
         result = systems.results(positions, charges, cells, *wanted)
-        return torch.as_tensor(result.energies).to(positions.dtype)
+        # a tensor of its own: autograd makes it know this function, which knows the systems and their results
+        return torch.as_tensor(result.energies).to(positions.dtype, copy=True)
 
     @staticmethod
     def backward(ctx, grad):
@@ -471,7 +474,7 @@ class _Gradients(_InTurn):
     def forward(positions, charges, cells, systems, wanted):
         result = systems.results(positions, charges, cells, *wanted)
         by_positions = torch.as_tensor(-result.forces)
-        by_charges = torch.as_tensor(result.potentials) if wanted[0] else None
+        by_charges = torch.as_tensor(result.potentials).clone() if wanted[0] else None
         by_cells = None
         if wanted[1]:
             by_cells = systems.of_cells(cells, 2 * result.virials, (positions, by_positions))
@@ -494,11 +497,11 @@ class _Tangents(_InTurn):
     def forward(positions, charges, cells, moves, dcharges, dcells, systems, wanted):
         wants_charges, wants_cells = wanted
         inputs, direction = (positions, charges, cells), (moves, dcharges, dcells)
-        known = systems.results(*inputs, False, wants_cells and dcells is not None)
         tangent = systems.tangent(*inputs, [None if d is None else d.detach() for d in direction], virials=wants_cells)
         by_positions = torch.as_tensor(-tangent.forces)
         by_cells = None
         if wants_cells:
+            known = systems.results(*inputs, False, dcells is not None)
             forces = torch.as_tensor(known.forces)
             strain = torch.as_tensor(2 * tangent.virials)
             products = [(positions, by_positions)]

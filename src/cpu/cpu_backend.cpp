@@ -184,9 +184,11 @@ void CpuBackend<Real>::exclusions()
                      rotation_,
                      x_,
                      charges_.q,
+                     functions_.pairs(),
                      closeDistance(),
                      this->task_.hessians != nullptr
-                             || (sites_.anyDipoles() && this->task_.wantsForces),
+                             || (sites_.anyDipoles()
+                                 && (this->task_.wantsForces || this->task_.request.virial)),
                      this->task_.request.virial);
         return;
     }
@@ -201,6 +203,11 @@ void CpuBackend<Real>::exclusions()
 template<class Real>
 void CpuBackend<Real>::nearFunction()
 {
+    if (areSites())
+    {
+        functions_.prepare(list_, leaves().grid, discretisation_.boundary, discretisation_.ws);
+        return;
+    }
     functions_.compute(list_,
                        leaves().grid,
                        discretisation_.boundary,
@@ -217,7 +224,11 @@ void CpuBackend<Real>::p2p()
     // done beside P2M
     if (areSites())
     {
-        sites_.addP2p(list_, leaves().grid, discretisation_.ws, closeDistance());
+        sites_.addP2p(list_,
+                      leaves().grid,
+                      discretisation_.ws,
+                      closeDistance(),
+                      functions_.any() ? &functions_.task() : nullptr);
         return;
     }
     near_.addP2p(list_,

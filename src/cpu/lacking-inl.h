@@ -85,6 +85,54 @@ HWY_INLINE Lacking<Real> lacking(PairFunction function, Vec<Real> x)
     return { value, hn::MulAdd(hn::Mul(set(M_2_SQRTPI), x), e, value) };
 }
 
+/*! \brief derivativeFactors() of Gaussian and Thole, or what they lack of 1.
+ *  \param[in] isWhole  else what is to be added to 1/r
+ *  \param[in] x        distances in widths */
+template<class Real>
+HWY_INLINE void derivativeFactors(PairFunction function, bool isWhole, Vec<Real> x, Vec<Real>* of)
+{
+    const Tag<Real> d;
+    const auto set     = [d](double a) HWY_ATTR { return hn::Set(d, static_cast<Real>(a)); };
+    const auto one     = hn::Set(d, Real(1));
+    const bool isThole = function == PairFunction::Thole;
+    // beyond it nothing is left of either, and powers are finite
+    x                 = hn::Min(x, set(isThole ? 80 : 9));
+    const auto square = hn::Mul(x, x);
+    const auto cube   = hn::Mul(square, x);
+    auto e            = decay<Real>(isThole ? x : square);
+    const auto lacked = isThole ? hn::MulAdd(hn::MulAdd(x, set(0.5), one), hn::Mul(x, e), e)
+                                : hn::Mul(e, scaledErfc<Real>(x));
+    e                 = isThole ? e : hn::Mul(set(M_2_SQRTPI), e);
+    // of B0 to B1, of B1 to B2, of B2 to B3
+    const auto first = isThole ? hn::Mul(hn::Mul(set(0.5), hn::MulAdd(x, x, x)), e) : hn::Mul(x, e);
+    const auto second = hn::Mul(hn::Mul(set(isThole ? 1.0 / 6 : 2.0 / 3), cube), e);
+    const auto third  = hn::Mul(
+            hn::Mul(set(isThole ? 1.0 / 30 : 4.0 / 15), hn::Mul(cube, isThole ? x : square)), e);
+    // what Thole lacks is that of B1, what Gaussian charges lack that of B0
+    const auto lackOfB2 =
+            isThole ? hn::Add(lacked, second) : hn::Add(hn::Add(lacked, first), second);
+    auto ofB2 = hn::Neg(lackOfB2);
+    if (isWhole)
+    {
+        constexpr int c_terms = sizeof(Real) == 4 ? 12 : 22;
+        // of Thole x^4/24 (1 + x/5 (1 + x/6 ...)) E, of Gaussian 4 x^5/15 (1 + 2 x^2/7 (1 + 2 x^2/9 ...)) E
+        auto sum = one;
+        for (int k = c_terms; k > 0; k--)
+        {
+            const auto next = isThole ? hn::Mul(set(1.0 / (k + 4)), x)
+                                      : hn::Mul(set(2.0 / (2 * k + 5)), square);
+            sum             = hn::MulAdd(next, sum, one);
+        }
+        const auto series = hn::Mul(
+                isThole ? hn::Mul(hn::Mul(set(1.0 / 24), hn::Mul(cube, x)), e) : third, sum);
+        ofB2 = hn::IfThenElse(hn::Lt(x, set(1.5)), series, hn::Sub(one, lackOfB2));
+    }
+    of[1] = hn::Add(ofB2, second);
+    of[0] = hn::Add(of[1], first);
+    of[2] = ofB2;
+    of[3] = hn::Sub(ofB2, third);
+}
+
 } // namespace HWY_NAMESPACE
 } // namespace farfield
 HWY_AFTER_NAMESPACE();

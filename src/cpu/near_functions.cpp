@@ -119,13 +119,10 @@ void NearFunctions<Real>::findExcluded(const Exclusions<Real>& exclusions, int p
 }
 
 template<class Real>
-void NearFunctions<Real>::compute(const CellList<Real>& list,
+void NearFunctions<Real>::prepare(const CellList<Real>& list,
                                   const Grid& grid,
                                   Boundary boundary,
-                                  int ws,
-                                  const Exclusions<Real>& exclusions,
-                                  const Request& request,
-                                  bool potentials)
+                                  int ws)
 {
     task_            = {};
     task_.isRelative = !list.keepsGiven();
@@ -137,10 +134,22 @@ void NearFunctions<Real>::compute(const CellList<Real>& list,
     task_.range2     = static_cast<Real>(pairs_.range * pairs_.range);
     task_.whole      = static_cast<Real>(pairs_.whole);
     task_.whole2     = static_cast<Real>(wholeWithin() * wholeWithin());
-    task_.virial     = request.virial;
-    task_.potentials = potentials;
     findDisplacements(grid, boundary);
     sortWidths(list);
+}
+
+template<class Real>
+void NearFunctions<Real>::compute(const CellList<Real>& list,
+                                  const Grid& grid,
+                                  Boundary boundary,
+                                  int ws,
+                                  const Exclusions<Real>& exclusions,
+                                  const Request& request,
+                                  bool potentials)
+{
+    prepare(list, grid, boundary, ws);
+    task_.virial      = request.virial;
+    task_.potentials  = potentials;
     const auto cells  = static_cast<long long>(list.occupied().size());
     const auto ranges = std::min<long long>(cells, mostNearRanges(team_.threads()));
     parts_.resize(ranges);

@@ -36,7 +36,13 @@ public:
     //! As Backend::setNearPairs(). Nothing has changed if memory is missing.
     void set(const NearPairs<Real>& pairs);
     bool any() const { return pairs_.any(); }
+    const NearPairs<Real>& pairs() const { return pairs_; }
 
+    /*! \brief What sites need of them; any() must be true.
+     *  \param[in] list, grid, boundary, ws  as for compute()
+     *  Then task() has it, without excluded pairs. */
+    void prepare(const CellList<Real>& list, const Grid& grid, Boundary boundary, int ws);
+    const NearFunctionTask<Real>& task() const { return task_; }
     /*! \brief Computes forces and sums; any() must be true.
      *  \param[in] list  has been placed; without ghosts
      *  \param[in] grid  the leaves

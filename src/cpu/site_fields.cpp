@@ -19,13 +19,16 @@ constexpr int c_grain = 256;
 
 /*! \brief The values of a source.
  *  \param[in] R  from it to the target, nm
- *  \param[in] r2  its square */
-SiteValues valuesOf(double q, const Vec3& dipole, const Vec3& R, double r2)
+ *  \param[in] r2  its square
+ *  \param[in] factors  of 1/r and its derivatives */
+SiteValues
+valuesOf(double q, const Vec3& dipole, const Vec3& R, double r2, const DerivativeFactors& factors)
 {
-    const double B0    = 1 / std::sqrt(r2);
-    const double B1    = B0 / r2;
-    const double B2    = 3 * B1 / r2;
-    const double B3    = 5 * B2 / r2;
+    const double r     = std::sqrt(r2);
+    const double B0    = factors.of[0] / r;
+    const double B1    = factors.of[1] / (r * r2);
+    const double B2    = 3 * factors.of[2] / (r * r2 * r2);
+    const double B3    = 15 * factors.of[3] / (r * r2 * r2 * r2);
     const double b     = dipole.dot(R);
     const double along = q * B2 + b * B3, slope = q * B1 + b * B2;
     SiteValues v;
@@ -41,6 +44,21 @@ SiteValues valuesOf(double q, const Vec3& dipole, const Vec3& R, double r2)
                               - (i == j ? slope : 0);
     }
     return v;
+}
+
+//! Those of a pair.
+template<class Real>
+DerivativeFactors factorsOf(const NearPairs<Real>& functions, size_t i, size_t j, double r2)
+{
+    if (functions.any() && r2 < functions.range * functions.range)
+    {
+        const double width = functions.width(static_cast<int>(i), static_cast<int>(j));
+        if (width > 0)
+        {
+            return derivativeFactors(functions.function.function, std::sqrt(r2) / width);
+        }
+    }
+    return { { 1, 1, 1, 1 } };
 }
 
 //! Second derivatives as a matrix.
@@ -165,6 +183,7 @@ void SiteFields<Real>::subtract(const ExcludedPairs& excluded,
                                 const Mat3& box,
                                 const Real* x,
                                 const std::vector<Real>& q,
+                                const NearPairs<Real>& functions,
                                 double closeDistance,
                                 int begin,
                                 int end)
@@ -184,7 +203,8 @@ void SiteFields<Real>::subtract(const ExcludedPairs& excluded,
             {
                 const Vec3 dipole =
                         anyDipoles() ? vectorAt(dipoles_.data(), j) : Vec3(Vec3::Zero());
-                const SiteValues v = valuesOf(static_cast<double>(q[j]), dipole, R, r2);
+                const SiteValues v = valuesOf(
+                        static_cast<double>(q[j]), dipole, R, r2, factorsOf(functions, i, j, r2));
                 std::transform(sum.begin(), sum.end(), v.begin(), sum.begin(), std::minus<>());
                 const Vec3 force = forceOn(i, q, v);
                 for (int c = 0; c < 6 && wantsVirial_; c++)
@@ -238,6 +258,7 @@ void SiteFields<Real>::begin(const CellList<Real>& list,
                              const Mat3& rotation,
                              const Real* x,
                              const std::vector<Real>& q,
+                             const NearPairs<Real>& functions,
                              double closeDistance,
                              bool isCurved,
                              bool virial)
@@ -263,8 +284,8 @@ void SiteFields<Real>::begin(const CellList<Real>& list,
     {
         team_.addRanges(static_cast<int>(q.size()),
                         c_grain,
-                        [=, &q, &excluded](int begin, int end)
-                        { subtract(excluded, box, x, q, closeDistance, begin, end); });
+                        [=, &q, &excluded, &functions](int begin, int end)
+                        { subtract(excluded, box, x, q, functions, closeDistance, begin, end); });
     }
     team_.run();
     closePartners_.clear();
@@ -278,7 +299,8 @@ template<class Real>
 void SiteFields<Real>::addP2p(const CellList<Real>& list,
                               const Grid& grid,
                               int ws,
-                              double closeDistance)
+                              double closeDistance,
+                              const NearFunctionTask<Real>* functions)
 {
     //! Cells that a thread takes at a time.
     constexpr int c_cells = 4;
@@ -291,6 +313,7 @@ void SiteFields<Real>::addP2p(const CellList<Real>& list,
     task_.ws         = ws;
     task_.cells      = list.occupied().data();
     task_.values     = arrays();
+    task_.functions  = functions;
     task_.virials    = wantsVirial_ ? virials_.data() : nullptr;
     if (!closePartners_.empty())
     {

@@ -44,6 +44,7 @@ public:
      *         out.
      *  \param[in] rotation  from the frame of the operators to the one of x
      *  \param[in] x, q      [n][3] and scaled charges [n], before sorting
+     *  \param[in] functions      what pairs have in place of 1/r
      *  \param[in] closeDistance  nm: nearer pairs are left out
      *  \param[in] isCurved  whether second derivatives are needed: with dipoles forces do
      *  \param[in] virial    whether it is wanted */
@@ -53,11 +54,17 @@ public:
                const Mat3& rotation,
                const Real* x,
                const std::vector<Real>& q,
+               const NearPairs<Real>& functions,
                double closeDistance,
                bool isCurved,
                bool virial);
-    //! Sets the values of the near field, by the next run of the team. \param[in] grid  outlives the run
-    void addP2p(const CellList<Real>& list, const Grid& grid, int ws, double closeDistance);
+    /*! \brief Sets the values of the near field, by the next run of the team.
+     *  \param[in] grid, functions  outlive the run; the latter may be null */
+    void addP2p(const CellList<Real>& list,
+                const Grid& grid,
+                int ws,
+                double closeDistance,
+                const NearFunctionTask<Real>* functions);
     //! Multipoles of slots [begin, end).
     void p2m(const CellList<Real>& list,
              const LeafSlots& slots,
@@ -111,6 +118,7 @@ private:
                   const Mat3& box,
                   const Real* x,
                   const std::vector<Real>& q,
+                  const NearPairs<Real>& functions,
                   double closeDistance,
                   int begin,
                   int end);

@@ -17,6 +17,9 @@
 namespace farfield
 {
 
+template<class Real>
+struct NearFunctionTask;
+
 //! Dipoles of sorted particles, scaled as charges, e nm, in the frame of the operators; null: there are none.
 template<class Real>
 struct SortedDipoles
@@ -53,6 +56,8 @@ struct SiteTask
     ClosePartners close; //!< as in NearTask
     Real imageDistance2 = 0;
     SiteArrays<Real> values;
+    //! What pairs have in place of 1/r, Gaussian or Thole; null: nothing.
+    const NearFunctionTask<Real>* functions = nullptr;
     /*! \brief [cells] Virial of the pairs of the particles of each of cells, half of it, as others have the rest:
      *         xx yy zz xy xz yz; null: not wanted. */
     std::array<double, 6>* virials = nullptr;

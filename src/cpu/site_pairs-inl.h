@@ -19,6 +19,8 @@
 
 #include "hwy/highway.h"
 
+#include "cpu/lacking-inl.h"
+#include "cpu/near_function-inl.h"
 #include "cpu/p2p_block-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -33,7 +35,16 @@ struct StagedSites
 {
     Real *x, *y, *z, *q;
     Real* dipole[3]; //!< null: there are none
+    Real* width;     //!< as in NearFunctionTask; null: there are none
     int count;       //!< padded to whole vectors
+};
+
+//! What pairs have in place of 1/r.
+enum class SitePairs
+{
+    Plain,  //!< nothing else
+    Near,   //!< near functions where they are in range
+    Farther //!< what near functions add to 1/r, in range
 };
 
 //! A source that a target leaves out for a while.
@@ -52,15 +63,15 @@ StagedSites<Real> stageSites(const SiteTask<Real>& task,
     const int L      = lanesOf<Real>();
     const int total  = stretches.endOfStaged();
     const int padded = (total + L - 1) / L * L;
-    if (room->size() < static_cast<size_t>(7 * padded + L))
+    if (room->size() < static_cast<size_t>(8 * padded + L))
     {
-        room->resize(static_cast<size_t>(14 * padded + L));
+        room->resize(static_cast<size_t>(16 * padded + L));
     }
     Real* base          = alignedIn(room);
     const auto array    = [&](int k) { return base + static_cast<size_t>(k) * padded; };
-    StagedSites<Real> s = { array(0), array(1), array(2), array(3), {}, padded };
+    StagedSites<Real> s = { array(0), array(1), array(2), array(3), {}, nullptr, padded };
     // far away, and nothing there
-    for (int k = 0; k < 7; k++)
+    for (int k = 0; k < 8; k++)
     {
         std::fill(array(k) + total, array(k) + padded, k < 3 ? Real(1e3) : Real(0));
     }
@@ -79,6 +90,10 @@ StagedSites<Real> stageSites(const SiteTask<Real>& task,
         copy(task.particles.y, s.y, shift[1]);
         copy(task.particles.z, s.z, shift[2]);
         copy(task.particles.q, s.q, 0);
+        if (task.functions != nullptr)
+        {
+            copy(task.functions->width, array(7), 0);
+        }
         if (task.dipoles.any())
         {
             copy(task.dipoles.x, array(4), 0);
@@ -90,7 +105,48 @@ StagedSites<Real> stageSites(const SiteTask<Real>& task,
     {
         s.dipole[axis] = array(4 + axis);
     }
+    s.width = task.functions != nullptr ? array(7) : nullptr;
     return s;
+}
+
+//! Which pairs have a width. \param[in] a, b  widths as in NearFunctionTask
+template<class Real>
+HWY_INLINE auto haveWidth(WidthRule rule, Vec<Real> a, Vec<Real> b)
+{
+    const auto zero = hn::Zero(Tag<Real>());
+    return rule == WidthRule::GeometricMean ? hn::And(hn::Gt(a, zero), hn::Gt(b, zero))
+                                            : hn::Or(hn::Gt(a, zero), hn::Gt(b, zero));
+}
+
+/*! \brief Makes B0 to B3 of 1/r those of near functions, or what these add.
+ *  \param[in] r2     squared distances, not 0
+ *  \param[in] inverse  1/r
+ *  \param[in] a, b   widths as in NearFunctionTask */
+template<SitePairs Pairs, class Real>
+HWY_INLINE void applyFunction(const NearFunctionTask<Real>& functions,
+                              Vec<Real> r2,
+                              Vec<Real> inverse,
+                              Vec<Real> a,
+                              Vec<Real> b,
+                              Vec<Real>* B)
+{
+    const Tag<Real> d;
+    const auto isMet     = hn::And(haveWidth<Real>(functions.function.rule, a, b),
+                               hn::Lt(r2, hn::Set(d, functions.range2)));
+    const auto others    = hn::Set(d, Real(Pairs == SitePairs::Near ? 1 : 0));
+    Vec<Real> factors[4] = { others, others, others, others };
+    if (!hn::AllFalse(d, isMet))
+    {
+        const auto scale = inverseWidth<Real>(functions.function.rule, a, b);
+        derivativeFactors<Real>(functions.function.function,
+                                Pairs == SitePairs::Near,
+                                hn::IfThenElseZero(isMet, hn::Mul(hn::Mul(r2, inverse), scale)),
+                                factors);
+    }
+    for (int k = 0; k < 4; k++)
+    {
+        B[k] = hn::Mul(B[k], hn::IfThenElse(isMet, factors[k], others));
+    }
 }
 
 /*! \brief The values of a target, [value].
@@ -99,8 +155,9 @@ StagedSites<Real> stageSites(const SiteTask<Real>& task,
  *  With R from the source to the target, B0 = 1/R, B1 = B0/R^2, B2 = 3 B1/R^2 and B3 = 5 B2/R^2. A charge at
  *  the target has the potential of P2P there, see targetBlock(), and no derivatives.
  *  \param[in] targetCharge  of the target, whose staged charge is 0 */
-template<bool Dipoles, bool Curved, bool Virial, class Real>
-HWY_INLINE void siteRow(const StagedSites<Real>& s,
+template<SitePairs Pairs, bool Dipoles, bool Curved, bool Virial, class Real>
+HWY_INLINE void siteRow(const SiteTask<Real>& task,
+                        const StagedSites<Real>& s,
                         int target,
                         Real targetCharge,
                         Real* values,
@@ -128,12 +185,38 @@ HWY_INLINE void siteRow(const StagedSites<Real>& s,
                                  hn::Sub(z, hn::Load(d, s.z + j)) };
         const auto q         = hn::Load(d, s.q + j);
         const auto r2        = hn::MulAdd(R[0], R[0], hn::MulAdd(R[1], R[1], hn::Mul(R[2], R[2])));
-        const auto here      = hn::Eq(r2, hn::Zero(d));
-        const auto safe      = hn::IfThenElse(here, hn::Set(d, Real(1)), r2);
-        const auto B0        = hn::IfThenZeroElse(here, hn::Mul(rescale, scaledInverseRoot(safe)));
-        const auto w         = hn::Mul(B0, B0);
-        const auto B1        = hn::Mul(B0, w);
-        const auto B2        = hn::Mul(hn::Mul(hn::Set(d, Real(3)), B1), w);
+        auto here            = hn::Eq(r2, hn::Zero(d));
+        auto safe            = r2;
+        if constexpr (Pairs == SitePairs::Near)
+        {
+            // near functions are finite at no distance: powers of this one are, too
+            const auto least = hn::Set(d, Real(1e-10));
+            const auto isOwn = hn::Eq(hn::Iota(d, static_cast<Real>(j)),
+                                      hn::Set(d, static_cast<Real>(target)));
+            const auto soft  = hn::AndNot(isOwn,
+                                         haveWidth<Real>(task.functions->function.rule,
+                                                         hn::Set(d, s.width[target]),
+                                                         hn::Load(d, s.width + j)));
+            here             = hn::AndNot(soft, here);
+            safe             = hn::IfThenElse(soft, hn::Max(r2, least), r2);
+        }
+        safe = hn::IfThenElse(here, hn::Set(d, Real(1)), safe);
+        Vec<Real> B[4];
+        B[0]         = hn::IfThenZeroElse(here, hn::Mul(rescale, scaledInverseRoot(safe)));
+        const auto w = hn::Mul(B[0], B[0]);
+        B[1]         = hn::Mul(B[0], w);
+        B[2]         = hn::Mul(hn::Mul(hn::Set(d, Real(3)), B[1]), w);
+        B[3]         = hn::Mul(hn::Mul(hn::Set(d, Real(5)), B[2]), w);
+        if constexpr (Pairs != SitePairs::Plain)
+        {
+            applyFunction<Pairs, Real>(*task.functions,
+                                       safe,
+                                       B[0],
+                                       hn::Set(d, s.width[target]),
+                                       hn::Load(d, s.width + j),
+                                       B);
+        }
+        const auto B0 = B[0], B1 = B[1], B2 = B[2];
         // the potential, -1/R times the slope, and the part of second derivatives along R
         auto value = hn::Mul(q, B0);
         auto slope = hn::Mul(q, B1);
@@ -145,11 +228,10 @@ HWY_INLINE void siteRow(const StagedSites<Real>& s,
             {
                 mu[k] = hn::Load(d, s.dipole[k] + j);
             }
-            const auto b  = hn::MulAdd(mu[0], R[0], hn::MulAdd(mu[1], R[1], hn::Mul(mu[2], R[2])));
-            const auto B3 = hn::Mul(hn::Mul(hn::Set(d, Real(5)), B2), w);
-            value         = hn::MulAdd(b, B1, value);
-            slope         = hn::MulAdd(b, B2, slope);
-            along         = hn::MulAdd(b, B3, along);
+            const auto b = hn::MulAdd(mu[0], R[0], hn::MulAdd(mu[1], R[1], hn::Mul(mu[2], R[2])));
+            value        = hn::MulAdd(b, B1, value);
+            slope        = hn::MulAdd(b, B2, slope);
+            along        = hn::MulAdd(b, B[3], along);
         }
         value = hn::IfThenElse(here, hn::Mul(q, hn::Set(d, c_atOnePlace)), value);
         v[0]  = hn::Add(v[0], value);
@@ -273,11 +355,30 @@ void putBack(const std::vector<LeftOutSite<Real>>& left, const StagedSites<Real>
     }
 }
 
-template<bool Dipoles, bool Curved, bool Virial, class Real>
+//! The cells that a target meets, its own first.
+template<SitePairs Pairs, class Real>
+std::vector<Int3> displacementsOf(const SiteTask<Real>& task)
+{
+    if constexpr (Pairs != SitePairs::Farther)
+    {
+        return nearDisplacements(task.ws);
+    }
+    else
+    {
+        std::vector<Int3> all = *task.functions->displacements;
+        const auto isNear     = [&](const Int3& D) {
+            return std::max({ std::abs(D[0]), std::abs(D[1]), std::abs(D[2]) }) <= task.ws;
+        };
+        all.erase(std::remove_if(all.begin() + 1, all.end(), isNear), all.end());
+        return all;
+    }
+}
+
+template<SitePairs Pairs, bool Dipoles, bool Curved, bool Virial, class Real>
 void p2pOfCells(const SiteTask<Real>& task, int begin, int end)
 {
     Stretches<Real> stretches(
-            *task.grid, nearDisplacements(task.ws), task.isRelative, task.particles.start);
+            *task.grid, displacementsOf<Pairs>(task), task.isRelative, task.particles.start);
     std::vector<Real> room;
     std::vector<LeftOutSite<Real>> left;
     for (int k = begin; k < end; k++)
@@ -285,7 +386,16 @@ void p2pOfCells(const SiteTask<Real>& task, int begin, int end)
         stretches.find(task.cells[k], 0);
         const StagedSites<Real> s = stageSites(task, stretches, &room);
         const Stretch& own        = *stretches.begin();
-        const bool leavesOut      = task.close.offsets != nullptr;
+        const bool leavesOut      = Pairs != SitePairs::Farther && task.close.offsets != nullptr;
+        if (Pairs == SitePairs::Farther)
+        {
+            // those of the cell itself are met already
+            std::fill_n(s.q, own.count, Real(0));
+            for (int axis = 0; axis < 3 && Dipoles; axis++)
+            {
+                std::fill_n(s.dipole[axis], own.count, Real(0));
+            }
+        }
         if (leavesOut)
         {
             stretches.orderByParticle();
@@ -299,11 +409,12 @@ void p2pOfCells(const SiteTask<Real>& task, int begin, int end)
             }
             Real values[c_siteValues];
             const Real charge = std::exchange(s.q[i], Real(0));
-            siteRow<Dipoles, Curved, Virial>(s, i, charge, values, &virial);
+            siteRow<Pairs, Dipoles, Curved, Virial>(task, s, i, charge, values, &virial);
             s.q[i] = charge;
             for (int value = 0; value < (Curved ? c_siteValues : c_flatValues); value++)
             {
-                task.values.of[value][own.first + i] = values[value];
+                Real& to = task.values.of[value][own.first + i];
+                to       = values[value] + (Pairs == SitePairs::Farther ? to : Real(0));
             }
             putBack(left, s);
         }
@@ -323,11 +434,24 @@ template<bool Dipoles, class Real>
 void p2pWithDipoles(const SiteTask<Real>& task, int begin, int end)
 {
     const bool isCurved = task.values.isCurved;
+    if (task.functions != nullptr)
+    {
+        constexpr auto c_near = SitePairs::Near, c_farther = SitePairs::Farther;
+        const auto of      = isCurved ? p2pOfCells<c_near, Dipoles, true, false, Real>
+                                      : p2pOfCells<c_near, Dipoles, false, false, Real>;
+        const auto farther = isCurved ? p2pOfCells<c_farther, Dipoles, true, false, Real>
+                                      : p2pOfCells<c_farther, Dipoles, false, false, Real>;
+        of(task, begin, end);
+        farther(task, begin, end);
+        return;
+    }
+    constexpr auto c_plain = SitePairs::Plain;
     // the virial of dipoles is of forces, which need second derivatives
-    const auto of = task.virials == nullptr ? isCurved ? p2pOfCells<Dipoles, true, false, Real>
-                                                       : p2pOfCells<Dipoles, false, false, Real>
-                    : isCurved ? p2pOfCells<Dipoles, true, true, Real>
-                                            : p2pOfCells<false, false, true, Real>;
+    const auto of = task.virials == nullptr
+                            ? isCurved ? p2pOfCells<c_plain, Dipoles, true, false, Real>
+                                       : p2pOfCells<c_plain, Dipoles, false, false, Real>
+                    : isCurved ? p2pOfCells<c_plain, Dipoles, true, true, Real>
+                               : p2pOfCells<c_plain, false, false, true, Real>;
     of(task, begin, end);
 }
 

@@ -232,12 +232,14 @@ void checkDipoles(const Real* dipoles, int n, int count)
 template<class Real>
 void checkInduction(const Real* polarisabilities, const Real* dipoles, int n, double tolerance)
 {
-    constexpr double c_least = 1e-14;
+    // less is lost in rounding
+    constexpr double c_least = sizeof(Real) == 4 ? 1e-6 : 1e-13;
     if (!(tolerance >= c_least && tolerance < 1))
     {
         throw Error(ErrorCode::InvalidArgument,
                     "The tolerance of induced dipoles is " + text(tolerance)
-                            + ", but must be between 1e-14 and 1.",
+                            + ", but must be between " + text(c_least)
+                            + " and 1 in this precision.",
                     "tolerance");
     }
     for (int i = 0; i < n; i++)
@@ -254,7 +256,7 @@ void checkInduction(const Real* polarisabilities, const Real* dipoles, int n, do
     checkDipoles(dipoles, n, n);
 }
 
-void checkSites(const char* what, bool twoStates, bool haveNear)
+void checkSites(const char* what, bool twoStates, PairFunction function, bool onGpu, bool virial)
 {
     const auto refuse = [what](const std::string& instead)
     { throw Error(ErrorCode::Unsupported, std::string(what) + " " + instead); };
@@ -262,9 +264,17 @@ void checkSites(const char* what, bool twoStates, bool haveNear)
     {
         refuse("need charges of one state: call setCharges().");
     }
-    if (haveNear)
+    if (function == PairFunction::SoftCore)
     {
-        refuse("need 1/r at all distances: set the near function 'coulomb'.");
+        refuse("do not go with soft cores: set another near function.");
+    }
+    if (function != PairFunction::Coulomb && onGpu)
+    {
+        refuse("with near functions are computed by CPUs only: set the device 'cpu'.");
+    }
+    if (function != PairFunction::Coulomb && virial)
+    {
+        refuse("with near functions have no virial: leave it out.");
     }
 }
 

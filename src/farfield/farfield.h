@@ -343,7 +343,8 @@ public:
      *  The virial is that of strains that leave the dipoles as they are, its symmetric part; its trace is
      *  -1/2 (energy + sum mu.grad phi).
      *
-     *  Not with near functions, with charges of two states, at points and in groups. The dipoles are kept until
+     *  Near functions hold for dipoles as for charges, as derivatives of f: Gaussian and Thole, on the CPU, without
+     *  the virial. Not with charges of two states, at points and in groups. The dipoles are kept until
      *  others are set or the number of particles changes. Positions of particles with a dipole have to be
      *  finite, with a charge or without.
      *  \param[in] dipoles  e nm, [n][3]; null: there are none any more
@@ -391,8 +392,9 @@ public:
      *
      *  With the field E at a particle, of all that is set and of all induced dipoles, its dipole is alpha E/k, k being
      *  Options::coulombConstant. Excluded pairs do not induce. Conjugate gradients, of W. Wang and R. D. Skeel,
-     *  J. Chem. Phys. 123, 164107 (2005), doi:10.1063/1.2056544: two evaluations, and one for each iteration.
-     *  Nothing is set. With the dipoles given to setDipoles(), added to those that were set before, evaluate()
+     *  J. Chem. Phys. 123, 164107 (2005), doi:10.1063/1.2056544: two evaluations, and one for each iteration,
+     *  all but the first with dipoles. No dipoles are set. Particles without a charge cost as with potentials
+     *  from then on. With the dipoles given to setDipoles(), added to those that were set before, evaluate()
      *  has the forces, and the energy less Induction::selfEnergy.
      *
      *  Not with what setDipoles() names.
@@ -400,8 +402,8 @@ public:
      *  \param[in]     polarisabilities  alpha, nm^3, [n], not negative; 0: none
      *  \param[in,out] dipoles    e nm, [n][3]: where to begin, those of the last step say, or zero; the result.
      *                 Untouched on error
-     *  \param[in]     tolerance  the RMS of what is left in the dipoles, over their RMS: between 1e-14 and 1; in
-     *                 single precision 1e-6 can be had
+     *  \param[in]     tolerance  the RMS of what is left in the dipoles, over their RMS: at least 1e-13, in single
+     *                 precision 1e-6
      *  \param[in]     request    gridOffset or step; the rest has no meaning here
      *  \throws Error  as evaluate(); InvalidArgument: dipoles of near particles raise each other without end */
     Induction induceDipoles(const Real* x,

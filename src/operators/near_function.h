@@ -130,6 +130,44 @@ FARFIELD_HD SmoothTerms<Real> smoothTerms(PairFunction function, Real r2, Real i
                                               : softCoreTerms(x, inverse, scale);
 }
 
+/*! \brief What a function makes of 1/r and of its derivatives, which dipoles need.
+ *
+ *  With B0 = 1/r and B(k + 1) = -(1/r) dB(k)/dr, factor k is that of B(k). */
+struct DerivativeFactors
+{
+    double of[4];
+};
+
+/*! \brief Those of Gaussian and Thole.
+ *
+ *  With E = exp(-x) of Thole, 1 - (1 + x + x^2/2 + x^3/6) E is the factor of B2, and its neighbours differ from it by
+ *  single terms; those of Gaussian charges likewise. Where x is small the terms that are left are summed.
+ *  \param[in] x  distance in widths */
+inline DerivativeFactors derivativeFactors(PairFunction function, double x)
+{
+    const bool isThole  = function == PairFunction::Thole;
+    const double e      = isThole ? std::exp(-x) : M_2_SQRTPI * std::exp(-x * x);
+    const double first  = isThole ? (x / 2 + x * x / 2) * e : x * e;
+    const double second = (isThole ? 1.0 / 6 : 2.0 / 3) * x * x * x * e;
+    const double third  = isThole ? x * x * x * x / 30 * e : 4.0 / 15 * std::pow(x, 5) * e;
+    double ofB2         = 0;
+    if (x < 1.5)
+    {
+        // of Thole the sum of x^k/k! from k = 4 on; of Gaussian that of 2^k x^(2k + 1)/(2k + 1)!!, from k = 2 on
+        double term = isThole ? x * x * x * x / 24 * e : second * 2 * x * x / 5;
+        for (int k = 5; k < 40; k++)
+        {
+            ofB2 += term;
+            term *= isThole ? x / k : 2 * x * x / (2 * k - 3);
+        }
+    }
+    else
+    {
+        ofB2 = (isThole ? 1 - (1 + x + x * x / 2) * e : std::erf(x) - x * e) - second;
+    }
+    return { { ofB2 + second + first, ofB2 + second, ofB2, ofB2 - third } };
+}
+
 /*! \brief The function itself.
  *  \param[in] r2     squared distance, nm^2; of Coulomb not 0
  *  \param[in] width  b, nm, not 0; of Coulomb without meaning */

@@ -145,8 +145,9 @@ private:
     throw Error(
             ErrorCode::InvalidArgument,
             "The induced dipoles do not converge: polarisable particles are so close that their "
-            "dipoles raise each other without end. Exclude pairs within molecules, or use smaller "
-            "polarisabilities.",
+            "dipoles raise each other without end. Exclude pairs within molecules, damp them by "
+            "the "
+            "near function 'thole', or use smaller polarisabilities.",
             "polarisabilities");
 }
 

@@ -93,14 +93,19 @@ void Solver<Real>::Impl::checkDipolesOf(const Task<Real>& task) const
 {
     if (all_.charges().hasDipoles() || task.wantsDerivatives())
     {
-        checkSites("Dipoles, gradients and second derivatives");
+        checkSites("Dipoles, gradients and second derivatives", task.request.virial);
     }
 }
 
 template<class Real>
-void Solver<Real>::Impl::checkSites(const char* what) const
+void Solver<Real>::Impl::checkSites(const char* what, bool virial) const
 {
-    farfield::checkSites(what, perturbed_.any(), all_.charges().nearPairs().any());
+    const NearPairs<Real>& pairs = all_.charges().nearPairs();
+    farfield::checkSites(what,
+                         perturbed_.any(),
+                         pairs.any() ? pairs.function.function : PairFunction::Coulomb,
+                         all_.evaluator().gpu() != nullptr,
+                         virial);
 }
 
 template<class Real>

@@ -61,7 +61,7 @@ public:
 private:
     //! That there are neither dipoles, nor anything else that they do not go with. \param[in] what  is wanted
     void checkNoDipoles(const char* what) const;
-    void checkSites(const char* what) const;
+    void checkSites(const char* what, bool virial = false) const;
     //! checkSites() of a task, if there are any.
     void checkDipolesOf(const Task<Real>& task) const;
     //! The charges have been set: who has mixed them.

@@ -76,6 +76,15 @@ def test_a_file_that_is_missing_counts_with_all_its_hunks(tree):
     assert f"{PATCH}: {CHANGED}: the file is missing, hunks: " in said
 
 
+def test_a_malformed_patch_does_not_fit(tree, tmp_path):
+    copy = shutil.copytree(patches.FOLDER, tmp_path / "patches")
+    file = copy / PATCH
+    file.write_text(re.sub(r"^@@ -(\d+),\d+", r"@@ -\1,99", file.read_text(), count=1, flags=re.MULTILINE))
+    done = subprocess.run([copy / "apply.sh", "--check", tree], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert re.search(rf"^{PATCH}: malformed patch at line \d+.*not tried$", done.stdout, re.MULTILINE)
+
+
 def test_another_release_of_the_year_is_tried_and_another_year_refused(tree):
     call_it(tree, "2025.4")
     before = contents(tree)

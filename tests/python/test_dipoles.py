@@ -145,3 +145,103 @@ def test_what_is_wrong_is_said(sites):
     x[5] = x[4]
     with pytest.raises(ValueError, match="at one place"):
         own.evaluate(x)
+
+
+def of_close_charges(x, q, dipoles, widths, function, rule, box, boundary, exclusions, delta):
+    """Energy, forces, and fields along the dipoles, of each site as a charge and two more, 2 delta apart."""
+    n, length = len(q), np.linalg.norm(dipoles, axis=1)
+    along = delta * dipoles / length[:, None]
+    parts = np.stack((x, x + along, x - along), axis=1).reshape(-1, 3)
+    charges = np.stack((q, length / (2 * delta), -length / (2 * delta)), axis=1).reshape(-1)
+    sites = 3 * np.arange(n)[:, None, None]
+    pairs = [(sites + [(0, 1), (0, 2), (1, 2)]).reshape(-1, 2)]
+    pairs += [[(3 * i + a, 3 * j + b) for a in range(3) for b in range(3)] for i, j in exclusions]
+    own = solver(boundary=boundary)
+    own.set_charges(charges)
+    own.set_near_function(function, np.repeat(widths, 3), rule)
+    own.set_exclusions(np.concatenate(pairs))
+    result = own.evaluate(parts, box)
+    forces = result.forces.reshape(n, 3, 3)
+    fields = ((forces[:, 1] - forces[:, 2]) * delta / length[:, None] * dipoles).sum(1)
+    return result.energy, forces.sum(1), fields
+
+
+@pytest.mark.parametrize(
+    "function, rule, width",
+    [("gaussian", "root-sum-square", 0.08), ("thole", "geometric-mean", 0.05), ("thole", "larger", 0.02)],
+)
+@pytest.mark.parametrize("boundary", ["open", "periodic", "slab"])
+def test_dipoles_have_near_functions(function, rule, width, boundary):
+    """As charges that are close to each other have them; near and beyond near cells; some have no width."""
+    random = np.random.default_rng(9)
+    n, edge = 60, 4.1 if width == 0.05 else 2.2
+    x = edge * random.random((n, 3))
+    q, dipoles = random.uniform(-1, 1, n), 0.03 * random.normal(size=(n, 3))
+    widths = width * random.uniform(0.5, 1, n) * (random.random(n) < 0.8)
+    x[1::2] = x[::2] + 0.05 * random.normal(size=(n // 2, 3))
+    exclusions = [(0, 1), (2, 3), (5, 9)]
+    box = None if boundary == "open" else [edge, edge, edge]
+    given = x, q, dipoles, widths, function, rule, box, boundary, exclusions
+    near, far = of_close_charges(*given, 2.5e-4), of_close_charges(*given, 5e-4)
+    energy, forces, fields = ((4 * a - b) / 3 for a, b in zip(near, far))
+    own = solver(boundary=boundary, order=10, cell_size=0.6)
+    own.set_charges(q)
+    own.set_dipoles(dipoles)
+    own.set_near_function(function, widths, rule)
+    own.set_exclusions(exclusions)
+    result = own.evaluate(x, box, gradients=True)
+    assert np.linalg.norm(result.forces - forces) < 1e-5 * np.linalg.norm(forces)
+    assert np.linalg.norm((result.gradients * dipoles).sum(1) + fields) < 1e-5 * np.linalg.norm(fields)
+    assert result.energy == pytest.approx(energy, rel=1e-5)
+    single = farfield.Solver(dtype=np.float32, threads=1, device="cpu", boundary=boundary, order=10, cell_size=0.6)
+    single.set_charges(q)
+    single.set_dipoles(dipoles)
+    single.set_near_function(function, widths, rule)
+    single.set_exclusions(exclusions)
+    assert np.linalg.norm(single.evaluate(x, box).forces - result.forces) < 1e-5 * np.linalg.norm(forces)
+    with pytest.raises(RuntimeError, match="with near functions have no virial"):
+        own.evaluate(x, box, virial=True)
+
+
+def test_tangents_have_near_functions(sites):
+    x, q, _ = sites
+    own = solver(1e-6, boundary="open")
+    own.set_charges(q)
+    own.set_near_function("gaussian", np.full(N, 0.07))
+    dx, dq = np.cos(7 * x), np.sin(5 * q)
+    found = own.tangent(x, dx=dx, dcharges=dq)
+
+    def at(step):
+        own.set_charges(q + step * dq)
+        return own.evaluate(x + step * dx, potentials=True)
+
+    after, before = at(1e-5), at(-1e-5)
+    assert np.linalg.norm(found.forces - (after.forces - before.forces) / 2e-5) < 1e-7 * np.linalg.norm(found.forces)
+    potentials = (after.potentials - before.potentials) / 2e-5
+    assert np.linalg.norm(found.potentials - potentials) < 1e-7 * np.linalg.norm(potentials)
+
+
+def test_at_one_place_near_functions_are_finite(sites):
+    """As close to it."""
+    x, q, mu = sites
+    found = []
+    for shift in (0, 1e-6):
+        own = solver(1e-6, boundary="open")
+        own.set_charges(q)
+        own.set_dipoles(mu)
+        own.set_near_function("gaussian", np.full(N, 0.1))
+        x[1] = x[0] + [0, shift, 0]
+        found.append(own.evaluate(x, potentials=True, gradients=True))
+    for name in ("forces", "potentials", "gradients"):
+        one, other = (getattr(result, name) for result in found)
+        assert abs(one - other).max() < 1e-4 * abs(one).max()
+
+
+def test_soft_cores_are_refused(sites):
+    x, q, mu = sites
+    own = solver(1e-3, boundary="open")
+    own.set_charges(q)
+    own.set_dipoles(mu)
+    own.set_near_function("soft-core", np.full(N, 0.1))
+    with pytest.raises(RuntimeError, match="do not go with soft cores"):
+        own.evaluate(x)

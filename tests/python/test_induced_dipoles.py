@@ -130,9 +130,13 @@ def test_those_of_the_last_step_are_a_good_start(ions):
     assert first.dipoles.dtype == np.float32
     again = own.induced_dipoles(x, polarisabilities=alpha, start=first.dipoles)
     assert again.iterations <= 1
-    moved = own.induced_dipoles(x + 1e-4, polarisabilities=alpha, start=first.dipoles)
-    assert moved.iterations < first.iterations
-    assert np.linalg.norm(moved.dipoles - first.dipoles) < 1e-3 * np.linalg.norm(first.dipoles)
+    with pytest.raises(ValueError, match="1e-06 and 1 in this precision"):
+        own.induced_dipoles(x, polarisabilities=alpha, tolerance=1e-7)
+    step = 1e-4 * np.random.default_rng(1).normal(size=x.shape)
+    moved = own.induced_dipoles(x + step, polarisabilities=alpha, start=first.dipoles)
+    assert 0 < moved.iterations < first.iterations
+    change = np.linalg.norm(moved.dipoles - first.dipoles)
+    assert 1e-4 < change / np.linalg.norm(first.dipoles) < 1e-2
 
 
 def test_nothing_is_induced_where_nothing_can_be(ions):
@@ -155,7 +159,7 @@ def test_nothing_is_induced_where_nothing_can_be(ions):
         ({"polarisabilities": np.ones(N)}, ["do not converge", "smaller polarisabilities"]),
         ({"polarisabilities": np.ones(N - 1)}, ["polarisabilities", f"[{N}]"]),
         ({"start": np.ones((N, 2))}, ["start"]),
-        ({"tolerance": 0.0}, ["tolerance", "1e-14"]),
+        ({"tolerance": 1e-14}, ["tolerance", "1e-13"]),
     ],
 )
 def test_what_can_not_be_meant_is_refused(ions, given, words):
@@ -169,10 +173,41 @@ def test_what_can_not_be_meant_is_refused(ions, given, words):
     assert own.induced_dipoles(x, polarisabilities=alpha).dipoles.any()
 
 
-def test_near_functions_are_refused(ions):
+def test_particles_at_one_place_are_named(ions):
+    """Polarisable ones without charges, too."""
     x, q, alpha = ions
     own = solver(1e-4, boundary="open")
-    own.set_charges(q)
-    own.set_near_function("thole", np.full(N, 0.05))
-    with pytest.raises(RuntimeError, match="Induced dipoles need 1/r"):
+    own.set_charges(np.where(np.arange(N) < 5, q, 0))
+    x[9] = x[10]
+    with pytest.raises(ValueError, match="Particles 9 and 10 are at one place"):
         own.induced_dipoles(x, polarisabilities=alpha)
+
+
+def test_damping_keeps_close_dipoles_finite(ions):
+    """They diverge without; with it they are those of the damped matrix."""
+    x, q, alpha = ions
+    x[1] = x[0] + [0.11, 0, 0]
+    alpha[:2] = 0.002
+    own = solver(boundary="open")
+    own.set_charges(q)
+    with pytest.raises(ValueError, match="do not converge"):
+        own.induced_dipoles(x, polarisabilities=alpha)
+    widths = alpha ** (1 / 3) / 2.4
+    own.set_near_function("thole", widths)
+    found = own.induced_dipoles(x, polarisabilities=alpha, tolerance=1e-10)
+    d = x[:, None] - x[None]
+    r = np.linalg.norm(d, axis=2) + np.diag(np.full(N, np.inf))
+    s = r / np.maximum(np.sqrt(np.multiply.outer(widths, widths)), 1e-3)
+    decay = np.exp(-np.minimum(s, 700))
+    third = 1 - (1 + s + s**2 / 2) * decay
+    fifth = np.nan_to_num(third - s**3 / 6 * decay, nan=0.0)
+    third = np.nan_to_num(third, nan=0.0)
+    tensor = (third / r**3)[..., None, None] * np.eye(3)
+    tensor = tensor - 3 * (fifth / r**5)[..., None, None] * d[..., None] * d[..., None, :]
+    gradient = -(third / r**3)[..., None] * d
+    has = np.repeat(alpha > 0, 3)
+    matrix = tensor.swapaxes(1, 2).reshape(3 * N, 3 * N)[has][:, has] + np.diag(1 / np.repeat(alpha, 3)[has])
+    field = -np.einsum("ijk,j->ik", gradient, q).reshape(-1)[has]
+    expected = np.zeros(3 * N)
+    expected[has] = np.linalg.solve(matrix, field)
+    assert np.linalg.norm(found.dipoles.reshape(-1) - expected) < 1e-7 * np.linalg.norm(expected)

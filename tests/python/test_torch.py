@@ -2,6 +2,7 @@
 """The function of PyTorch: energies of the solver, gradients by differences of energies."""
 
 import copy
+import gc
 import pickle
 import threading
 
@@ -116,6 +117,20 @@ def test_force_losses_are_those_of_direct_sums(inputs, boundary):
     expected = slopes(batch(x, q, None if place is None else place[None])[0])
     for own, other in zip(found, expected):
         assert (own - other).norm() < 1e-6 * other.norm()
+
+
+@pytest.mark.parametrize("function", [coulomb, lambda: lambda *t: CoulombBatch(threads=1)(*t[:2], t[2][None])[0]])
+def test_nothing_of_a_call_outlives_its_results(inputs, function):
+    """Not even until cycles are collected: what a network has made would stay as long."""
+    gc.collect()
+    gc.disable()
+    try:
+        energy = function()(inputs[0], 2 * inputs[1], inputs[2].detach())
+        gradient = torch.autograd.grad(energy, inputs[1], create_graph=True)
+        del energy, gradient
+        assert not [known for known in gc.get_objects() if isinstance(known, farfield.torch._Systems)]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("boundary", ["periodic", "slab", "open"])

@@ -239,6 +239,35 @@ TEST(NearFunction, WidthsFollowTheirRule)
     EXPECT_EQ(pairWidth(WidthRule::Larger, 0.4, 0.0), 0.4);
 }
 
+//! B(k) = -(1/r) dB(k - 1)/dr, by differences of the fourth order, from the function and its slope on.
+TEST(NearFunction, DerivativeFactorsAreThoseOfDerivatives)
+{
+    for (const PairFunction function : { PairFunction::Gaussian, PairFunction::Thole })
+    {
+        for (const double r : { 1e-3, 0.05, 0.3, 1.0, 1.4999, 1.5001, 3.0, 8.0 })
+        {
+            SCOPED_TRACE(std::to_string(r));
+            const auto B = [&](int k, double at)
+            {
+                constexpr double c_ofCoulomb[4] = { 1, 1, 3, 15 };
+                return c_ofCoulomb[k] * derivativeFactors(function, at).of[k]
+                       / std::pow(at, 2 * k + 1);
+            };
+            const PairTerms<double> terms = pairTerms(function, r * r, 1.0);
+            EXPECT_NEAR(B(0, r) / terms.value, 1, 1e-13);
+            EXPECT_NEAR(B(1, r) / terms.slope, 1, 1e-13);
+            for (int k = 2; k < 4; k++)
+            {
+                const double h     = 1e-2 * r;
+                const double slope = (8 * (B(k - 1, r + h) - B(k - 1, r - h))
+                                      - (B(k - 1, r + 2 * h) - B(k - 1, r - 2 * h)))
+                                     / (12 * h);
+                EXPECT_NEAR(-slope / r / B(k, r), 1, 1e-4);
+            }
+        }
+    }
+}
+
 } // namespace
 } // namespace test
 } // namespace farfield
