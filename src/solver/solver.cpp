@@ -89,11 +89,11 @@ void Solver<Real>::Impl::setDipoles(const Real* dipoles, int n)
 }
 
 template<class Real>
-void Solver<Real>::Impl::checkDipolesOf(const Task<Real>& task) const
+void Solver<Real>::Impl::checkDipolesOf(bool wantsDerivatives, bool wantsVirial) const
 {
-    if (all_.charges().hasDipoles() || task.wantsDerivatives())
+    if (all_.charges().hasDipoles() || wantsDerivatives)
     {
-        checkSites("Dipoles, gradients and second derivatives", task.request.virial);
+        checkSites("Dipoles, gradients and second derivatives", wantsVirial);
     }
 }
 
@@ -122,7 +122,7 @@ void Solver<Real>::Impl::checkNoDipoles(const char* what) const
 template<class Real>
 void Solver<Real>::Impl::prepare(const Real* x, const double box[3][3])
 {
-    checkDipolesOf({});
+    checkDipolesOf(false, false);
     const auto perturbed = [&]
     {
         if (perturbed_.any())
@@ -136,7 +136,7 @@ void Solver<Real>::Impl::prepare(const Real* x, const double box[3][3])
 template<class Real>
 Totals Solver<Real>::Impl::evaluate(const Task<Real>& task)
 {
-    checkDipolesOf(task);
+    checkDipolesOf(task.wantsDerivatives(), task.request.virial);
     if (!perturbed_.any())
     {
         return all_.evaluate(task);
@@ -233,7 +233,7 @@ template<class Real>
 void Solver<Real>::Impl::enqueue(const Task<Real>& task)
 {
     all_.evaluator().onDevice(); // or there is none
-    checkDipolesOf(task);
+    checkDipolesOf(task.wantsDerivatives(), task.request.virial);
     if (!perturbed_.any())
     {
         all_.enqueue(task);

@@ -62,8 +62,8 @@ private:
     //! That there are neither dipoles, nor anything else that they do not go with. \param[in] what  is wanted
     void checkNoDipoles(const char* what) const;
     void checkSites(const char* what, bool virial = false) const;
-    //! checkSites() of a task, if there are any.
-    void checkDipolesOf(const Task<Real>& task) const;
+    //! checkSites(), if there are dipoles or derivatives are wanted.
+    void checkDipolesOf(bool wantsDerivatives, bool wantsVirial) const;
     //! The charges have been set: who has mixed them.
     void setMixed() { all_.setMixed(perturbed_.any() ? &perturbed_ : nullptr); }
 

@@ -189,6 +189,7 @@ def test_dipoles_have_near_functions(function, rule, width, boundary):
     own.set_dipoles(dipoles)
     own.set_near_function(function, widths, rule)
     own.set_exclusions(exclusions)
+    own.prepare(x, box)
     result = own.evaluate(x, box, gradients=True)
     assert np.linalg.norm(result.forces - forces) < 1e-5 * np.linalg.norm(forces)
     assert np.linalg.norm((result.gradients * dipoles).sum(1) + fields) < 1e-5 * np.linalg.norm(fields)
