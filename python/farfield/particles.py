@@ -123,8 +123,9 @@ class Particles:
         Args:
             polarisable: whether particles have a polarisability, [n]; they count as charges do.
         """
-        if polarisable is not None and not np.array_equal(polarisable, self._polarisable):
-            self._polarisable, self._has_looked = polarisable, False
+        if polarisable is not None:
+            known = self._polarisable is not None and np.array_equal(polarisable, self._polarisable)
+            self._polarisable, self._has_looked = polarisable, self._has_looked and known
         if not self._has_looked:
             self.refuse(x, box, self.nearest)
             self._has_looked = True
