@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Cells of any orientation, and the lower triangular boxes that the library takes."""
 
-from typing import Any
+import contextlib
+from typing import Any, Optional
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,3 +52,33 @@ def gradient_by_cell(cell: NDArray, turned: NDArray, virial: NDArray, x: NDArray
         by_positions: the gradient by them, kJ/mol/nm, [n, 3].
     """
     return np.linalg.pinv(cell.T) @ (turned.T @ (2 * virial) @ turned - x.T @ by_positions)
+
+
+class SystemInCell:
+    """Particles in a cell of any orientation, of a solver, and their excluded pairs."""
+
+    def __init__(self, solver: Any, exclusions: Any):
+        self.solver, self.exclusions = solver, exclusions
+
+    @staticmethod
+    def box_of(cell: Optional[NDArray]) -> tuple[Optional[NDArray], NDArray]:
+        """As lower_triangular(); without a cell there is no box, and nothing turns."""
+        return (None, np.eye(3)) if cell is None else lower_triangular(cell)
+
+    @contextlib.contextmanager
+    def with_charges(self, charges: NDArray):
+        """The solver, for this system alone."""
+        with self.solver.alone():
+            self.solver.set_charges(charges)
+            self.solver.set_exclusions(self.exclusions)
+            yield self.solver
+
+    def tangent(
+        self, x: NDArray, charges: NDArray, cell: Optional[NDArray], dx: Optional[NDArray], dcharges: Optional[NDArray]
+    ) -> tuple[NDArray, NDArray]:
+        """Derivatives of forces and potentials along a direction, in the orientation of the cell."""
+        box, turned = self.box_of(cell)
+        with self.with_charges(charges) as solver:
+            moves = None if dx is None else dx @ turned.T
+            tangent = solver.tangent(x @ turned.T, box, dx=moves, dcharges=dcharges)
+        return tangent.forces @ turned, tangent.potentials

@@ -7,7 +7,6 @@ The functions work under jax.jit, jax.grad, jax.jvp, jax.vjp and jax.vmap. JAX c
 a GPU are copied there and back.
 """
 
-import contextlib
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, Optional
 
@@ -21,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from . import arguments
 from .batch import Batch, check_boxes, offsets_of
-from .cells import boundary_of, gradient_by_cell, lower_triangular
+from .cells import SystemInCell, boundary_of, gradient_by_cell
 from .solver import Solver
 
 _NO_STRAINS = (
@@ -69,7 +68,7 @@ class Coulomb:
         key = x.dtype, boundary_of(box)
         if key not in self._systems:
             solver = Solver(dtype=key[0], boundary=key[1], **self._options)
-            self._systems[key] = _SystemOfSolver(solver, self._exclusions)
+            self._systems[key] = _SystemOfSolver(SystemInCell(solver, self._exclusions))
         return _energies(self._systems[key], x, q, None if box is None else box[None])[0]
 
 
@@ -254,8 +253,8 @@ class _SystemOfSolver:
 
     name, count = "Coulomb", 1
 
-    def __init__(self, solver, exclusions):
-        self.solver, self.exclusions, self.calls = solver, exclusions, _Calls(solver)
+    def __init__(self, own):
+        self.own, self.calls = own, _Calls(own)
 
     def sums(self, of_particles):
         return of_particles.sum()[None]
@@ -270,8 +269,8 @@ class _SystemOfSolver:
 
     def gradients(self, wanted, x, q, cells):
         """Energies, and gradients by positions, charges and cells where they are wanted; as those of _Systems."""
-        box, turned = self._box(cells)
-        with self._set(q) as solver:
+        box, turned = self.own.box_of(_cell(cells))
+        with self.own.with_charges(q) as solver:
             moved = (x @ turned.T).astype(x.dtype)
             result = solver.evaluate(moved, box, potentials=wanted[1], virial=wanted[2])
         by_x = -result.forces @ turned
@@ -283,21 +282,12 @@ class _SystemOfSolver:
 
     def products(self, asked, inputs, bits, gradients, direction):
         (x, q, cells), (dx, dq, _) = inputs, direction
-        box, turned = self._box(cells)
-        with self._set(q) as solver:
-            tangent = solver.tangent(x @ turned.T, box, dx=None if dx is None else dx @ turned.T, dcharges=dq)
-        return _where(asked, (-tangent.forces @ turned, tangent.potentials, None))
+        forces, potentials = self.own.tangent(x, q, _cell(cells), dx, dq)
+        return _where(asked, (-forces, potentials, None))
 
-    @staticmethod
-    def _box(cells):
-        return (None, np.eye(3)) if cells is None else lower_triangular(cells[0])
 
-    @contextlib.contextmanager
-    def _set(self, charges):
-        with self.solver.alone():
-            self.solver.set_charges(charges)
-            self.solver.set_exclusions(self.exclusions)
-            yield self.solver
+def _cell(cells):
+    return None if cells is None else cells[0]
 
 
 class _Systems:

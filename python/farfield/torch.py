@@ -4,7 +4,6 @@
 """Coulomb energies in PyTorch, with gradients for positions, charges and cell."""
 
 import abc
-import contextlib
 import functools
 from typing import Any, Optional
 
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from . import arguments
 from .batch import Batch, BatchResult, BatchTangent, check_boxes, offsets_of
-from .cells import boundary_of, lower_triangular
+from .cells import SystemInCell, boundary_of
 from .solver import Solver
 
 _DTYPES = {torch.float32: np.float32, torch.float64: np.float64}
@@ -70,7 +69,7 @@ class Coulomb(torch.nn.Module):
         given: list[Any] = [("positions", positions, ("n", 3)), ("charges", charges, ("n",))]
         given += [("cell", cell, (3, 3), (2, 3))]
         dtype = _checked_type(given[: 2 if cell is None else 3])
-        system = _SystemOfSolver(self._solver(dtype, cell), self._exclusions)
+        system = _SystemOfSolver(SystemInCell(self._solver(dtype, cell), self._exclusions))
         boxes = None if cell is None else cell[None].to("cpu", torch.float64)
         wanted = charges.requires_grad, cell is not None and cell.requires_grad
         return _Energies.apply(positions, charges.to(positions), boxes, system, wanted)[0]
@@ -243,12 +242,12 @@ class _SystemOfSolver(_Systems):
 
     name = "Coulomb"
 
-    def __init__(self, solver, exclusions):
+    def __init__(self, own):
         super().__init__()
-        self.solver, self.exclusions = solver, exclusions
+        self.own = own
 
     def anew(self):
-        return type(self)(self.solver, self.exclusions)
+        return type(self)(self.own)
 
     def sums(self, of_particles):
         return of_particles.sum()[None]
@@ -261,11 +260,11 @@ class _SystemOfSolver(_Systems):
 
     def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
         x = positions.detach()
-        box, turned = self._box(cells)
-        is_there = x.is_cuda and x.device.index == self.solver.setup["device_id"]
+        box, turned = self.own.box_of(self._cell(cells))
+        is_there = x.is_cuda and x.device.index == self.own.solver.setup["device_id"]
         turn = torch.as_tensor(turned, device=x.device if is_there else "cpu")
         moved = (x.to(turn) @ turn.T).to(x.dtype)
-        with self._set(charges) as solver:
+        with self.own.with_charges(self._charges(charges)) as solver:
             moved = moved if moved.is_cuda else moved.numpy()
             result = solver.evaluate(moved, box, virial=virials, potentials=potentials)
         return BatchResult(
@@ -279,26 +278,22 @@ class _SystemOfSolver(_Systems):
         dx, dq, dcells = (None if part is None else _on_host(part) for part in direction)
         if virials or dcells is not None:
             raise NotImplementedError(_NO_STRAINS)
-        box, turned = self._box(cells)
-        with self._set(charges) as solver:
-            x = _on_host(positions) @ turned.T
-            tangent = solver.tangent(x, box, dx=None if dx is None else dx @ turned.T, dcharges=dq)
-        forces = torch.as_tensor(tangent.forces @ turned).to(positions)
-        return BatchTangent(forces, torch.as_tensor(tangent.potentials).to(positions))
+        given = _on_host(positions), self._charges(charges), self._cell(cells)
+        forces, potentials = self.own.tangent(*given, dx, dq)
+        return BatchTangent(torch.as_tensor(forces).to(positions), torch.as_tensor(potentials).to(positions))
 
     @staticmethod
-    def _box(cells):
-        return (None, np.eye(3)) if cells is None else lower_triangular(_on_host(cells[0]))
+    def _charges(charges):
+        return charges.detach().cpu().numpy()
 
-    @contextlib.contextmanager
-    def _set(self, charges):
-        with self.solver.alone():
-            self.solver.set_charges(charges.detach().cpu().numpy())
-            self.solver.set_exclusions(self.exclusions)
-            yield self.solver
+    @staticmethod
+    def _cell(cells):
+        return None if cells is None else _on_host(cells[0])
 
 
 class _SystemsOfBatch(_Systems):
+    """The systems of a batch, on the host."""
+
     name = "CoulombBatch"
 
     def __init__(self, batch, starts, device):

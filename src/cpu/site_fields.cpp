@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <iterator>
 
 #include "cells/excluded_pairs.h"
 #include "cells/minimum_image.h"
@@ -314,7 +316,20 @@ void SiteFields<Real>::addP2p(const CellList<Real>& list,
     task_.cells      = list.occupied().data();
     task_.values     = arrays();
     task_.functions  = functions;
-    task_.virials    = wantsVirial_ ? virials_.data() : nullptr;
+    farther_.clear();
+    if (functions != nullptr)
+    {
+        const auto isFarther = [ws](const Int3& D) {
+            return std::max({ std::abs(D[0]), std::abs(D[1]), std::abs(D[2]) }) > ws;
+        };
+        farther_.assign(1, Int3{ 0, 0, 0 });
+        std::copy_if(functions->displacements->begin(),
+                     functions->displacements->end(),
+                     std::back_inserter(farther_),
+                     isFarther);
+    }
+    task_.farther = farther_.size() > 1 ? &farther_ : nullptr;
+    task_.virials = wantsVirial_ ? virials_.data() : nullptr;
     if (!closePartners_.empty())
     {
         task_.close          = { closeOffsets_.data(), closePartners_.data() };

@@ -147,6 +147,7 @@ private:
     std::vector<std::array<double, 6>> subtractedVirials_; //!< of particles
     std::vector<int> rank_;                         //!< of each particle, among the sorted ones
     std::vector<int> closeOffsets_, closePartners_; //!< of sorted particles
+    std::vector<Int3> farther_;                     //!< see SiteTask
     SiteTask<Real> task_;
 };
 

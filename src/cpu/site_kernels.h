@@ -11,6 +11,7 @@
 #define FARFIELD_CPU_SITE_KERNELS_H
 
 #include <array>
+#include <vector>
 
 #include "cpu/particle_views.h"
 
@@ -58,6 +59,8 @@ struct SiteTask
     SiteArrays<Real> values;
     //! What pairs have in place of 1/r, Gaussian or Thole; null: nothing.
     const NearFunctionTask<Real>* functions = nullptr;
+    //! Displacements of the cells in their range that are not near: the cell itself first. Null: there are none.
+    const std::vector<Int3>* farther = nullptr;
     /*! \brief [cells] Virial of the pairs of the particles of each of cells, half of it, as others have the rest:
      *         xx yy zz xy xz yz; null: not wanted. */
     std::array<double, 6>* virials = nullptr;

@@ -121,18 +121,19 @@ HWY_INLINE auto haveWidth(WidthRule rule, Vec<Real> a, Vec<Real> b)
 /*! \brief Makes B0 to B3 of 1/r those of near functions, or what these add.
  *  \param[in] r2     squared distances, not 0
  *  \param[in] inverse  1/r
- *  \param[in] a, b   widths as in NearFunctionTask */
+ *  \param[in] a, b   widths as in NearFunctionTask
+ *  \param[in] wide   of haveWidth() */
 template<SitePairs Pairs, class Real>
 HWY_INLINE void applyFunction(const NearFunctionTask<Real>& functions,
                               Vec<Real> r2,
                               Vec<Real> inverse,
                               Vec<Real> a,
                               Vec<Real> b,
+                              hn::Mask<Tag<Real>> wide,
                               Vec<Real>* B)
 {
     const Tag<Real> d;
-    const auto isMet     = hn::And(haveWidth<Real>(functions.function.rule, a, b),
-                               hn::Lt(r2, hn::Set(d, functions.range2)));
+    const auto isMet     = hn::And(wide, hn::Lt(r2, hn::Set(d, functions.range2)));
     const auto others    = hn::Set(d, Real(Pairs == SitePairs::Near ? 1 : 0));
     Vec<Real> factors[4] = { others, others, others, others };
     if (!hn::AllFalse(d, isMet))
@@ -187,16 +188,21 @@ HWY_INLINE void siteRow(const SiteTask<Real>& task,
         const auto r2        = hn::MulAdd(R[0], R[0], hn::MulAdd(R[1], R[1], hn::Mul(R[2], R[2])));
         auto here            = hn::Eq(r2, hn::Zero(d));
         auto safe            = r2;
+        Vec<Real> width, other; // of near functions, of both particles
+        hn::Mask<Tag<Real>> wide;
+        if constexpr (Pairs != SitePairs::Plain)
+        {
+            width = hn::Set(d, s.width[target]);
+            other = hn::Load(d, s.width + j);
+            wide  = haveWidth<Real>(task.functions->function.rule, width, other);
+        }
         if constexpr (Pairs == SitePairs::Near)
         {
             // near functions are finite at no distance: powers of this one are, too
             const auto least = hn::Set(d, Real(1e-10));
             const auto isOwn = hn::Eq(hn::Iota(d, static_cast<Real>(j)),
                                       hn::Set(d, static_cast<Real>(target)));
-            const auto soft  = hn::AndNot(isOwn,
-                                         haveWidth<Real>(task.functions->function.rule,
-                                                         hn::Set(d, s.width[target]),
-                                                         hn::Load(d, s.width + j)));
+            const auto soft  = hn::AndNot(isOwn, wide);
             here             = hn::AndNot(soft, here);
             safe             = hn::IfThenElse(soft, hn::Max(r2, least), r2);
         }
@@ -209,12 +215,7 @@ HWY_INLINE void siteRow(const SiteTask<Real>& task,
         B[3]         = hn::Mul(hn::Mul(hn::Set(d, Real(5)), B[2]), w);
         if constexpr (Pairs != SitePairs::Plain)
         {
-            applyFunction<Pairs, Real>(*task.functions,
-                                       safe,
-                                       B[0],
-                                       hn::Set(d, s.width[target]),
-                                       hn::Load(d, s.width + j),
-                                       B);
+            applyFunction<Pairs, Real>(*task.functions, safe, B[0], width, other, wide, B);
         }
         const auto B0 = B[0], B1 = B[1], B2 = B[2];
         // the potential, -1/R times the slope, and the part of second derivatives along R
@@ -355,30 +356,14 @@ void putBack(const std::vector<LeftOutSite<Real>>& left, const StagedSites<Real>
     }
 }
 
-//! The cells that a target meets, its own first.
-template<SitePairs Pairs, class Real>
-std::vector<Int3> displacementsOf(const SiteTask<Real>& task)
-{
-    if constexpr (Pairs != SitePairs::Farther)
-    {
-        return nearDisplacements(task.ws);
-    }
-    else
-    {
-        std::vector<Int3> all = *task.functions->displacements;
-        const auto isNear     = [&](const Int3& D) {
-            return std::max({ std::abs(D[0]), std::abs(D[1]), std::abs(D[2]) }) <= task.ws;
-        };
-        all.erase(std::remove_if(all.begin() + 1, all.end(), isNear), all.end());
-        return all;
-    }
-}
-
 template<SitePairs Pairs, bool Dipoles, bool Curved, bool Virial, class Real>
 void p2pOfCells(const SiteTask<Real>& task, int begin, int end)
 {
-    Stretches<Real> stretches(
-            *task.grid, displacementsOf<Pairs>(task), task.isRelative, task.particles.start);
+    Stretches<Real> stretches(*task.grid,
+                              Pairs == SitePairs::Farther ? *task.farther
+                                                          : nearDisplacements(task.ws),
+                              task.isRelative,
+                              task.particles.start);
     std::vector<Real> room;
     std::vector<LeftOutSite<Real>> left;
     for (int k = begin; k < end; k++)
@@ -442,7 +427,10 @@ void p2pWithDipoles(const SiteTask<Real>& task, int begin, int end)
         const auto farther = isCurved ? p2pOfCells<c_farther, Dipoles, true, false, Real>
                                       : p2pOfCells<c_farther, Dipoles, false, false, Real>;
         of(task, begin, end);
-        farther(task, begin, end);
+        if (task.farther != nullptr)
+        {
+            farther(task, begin, end);
+        }
         return;
     }
     constexpr auto c_plain = SitePairs::Plain;

@@ -4,6 +4,7 @@
 #include "solver/tangent.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "solver/other_sources.h"
@@ -56,11 +57,11 @@ void evaluateTangent(SingleState<Real>* all,
         return;
     }
     const std::vector<Real>& q = all->charges().charges();
-    const Sources<Real> sources(q, direction);
+    Sources<Real> sources(q, direction);
     std::vector<Real> potentialsOfSources(n), gradientsOfSources(3 * n);
     own.potentials = potentialsOfSources.data();
     own.gradients  = gradientsOfSources.data();
-    evaluateSources(all, own, sources.charges, sources.dipoles);
+    evaluateSources(all, own, sources.charges, std::move(sources.dipoles));
     for (size_t i = 0; i < n; i++)
     {
         Real v[3] = { 0, 0, 0 }, curved[3];
