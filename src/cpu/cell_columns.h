@@ -10,8 +10,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/team.h"
 #include "cpu/cpu_kernels.h"
-#include "cpu/tree.h"
+#include "cpu/level.h"
 
 namespace farfield
 {
@@ -118,7 +119,7 @@ struct Family
         parents.clear();
         for (int slot = begin; slot < end; slot++)
         {
-            const int own = child.slotOf[child.grid.index(childOf(parent.cells[slot], octant))];
+            const int own = child.slotAt(childOf(parent.cells[slot], octant));
             if (own >= 0)
             {
                 children.push_back(own);
@@ -138,7 +139,7 @@ struct Family
             if (octantOf(child.cells[slot]) == octant)
             {
                 children.push_back(slot);
-                parents.push_back(parent.slotOf[parent.grid.index(parentOf(child.cells[slot]))]);
+                parents.push_back(parent.slotAt(parentOf(child.cells[slot])));
             }
         }
     }

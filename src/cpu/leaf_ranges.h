@@ -12,7 +12,7 @@
 
 #include "base/team.h"
 #include "cpu/cpu_kernels.h"
-#include "cpu/tree.h"
+#include "cpu/level.h"
 
 namespace farfield
 {

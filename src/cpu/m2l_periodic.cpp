@@ -10,6 +10,32 @@
 
 namespace farfield
 {
+namespace
+{
+
+//! l of each coefficient up to an order.
+std::vector<int> degreesOf(int order)
+{
+    std::vector<int> degrees(coefficientCount(order));
+    for (size_t i = 0; i < degrees.size(); i++)
+    {
+        degrees[i] = degreeOf(static_cast<int>(i));
+    }
+    return degrees;
+}
+
+template<class Real>
+std::array<std::vector<Real>, 4> signsOf(const PeriodicM2lOperators<Real>& operators)
+{
+    std::array<std::vector<Real>, 4> signs;
+    for (int copy = 0; copy < operators.copies(); copy++)
+    {
+        signs[copy] = operators.signs(copy);
+    }
+    return signs;
+}
+
+} // namespace
 
 template<class Real>
 PeriodicM2l<Real>::PeriodicM2l(const Grid& grid,
@@ -19,57 +45,22 @@ PeriodicM2l<Real>::PeriodicM2l(const Grid& grid,
                                Team* team,
                                const Share& share) :
     operators_(grid, boundary, ws, reduction, 2 * virialOrder(reduction), team->threads()),
-    team_(*team), scratch_(team->threads()), lanes_(cpuKernels<Real>().lanes), share_(share),
-    products_(virialOrder(reduction), reduction), transform_(grid.lengths())
+    team_(*team), convolution_(grid,
+                               operators_.waves(),
+                               degreesOf(reduction.order()),
+                               signsOf(operators_),
+                               team,
+                               share),
+    scratch_(team->threads()), lanes_(convolution_.lanes()),
+    products_(virialOrder(reduction), reduction)
 {
-    listBlocks();
     // in this order: twice the strain sums and all operators are never there at once
     strainSums_ = packed(operators_.strainSums());
     operators_.releaseStrainSums();
-    packOperators();
-    spectrum_.assign(2 * static_cast<size_t>(transform_.spectrumStride())
-                             * coefficientCount(reduction.order()),
-                     Real(0));
-}
-
-template<class Real>
-void PeriodicM2l<Real>::listBlocks()
-{
-    first_          = share_.begin(allBlocks()) * lanes_;
-    const int count = operators_.representatives() - first_;
-    blocks_.resize(share_.end(allBlocks()) - share_.begin(allBlocks()));
-    for (int b = 0; b < static_cast<int>(blocks_.size()); b++)
-    {
-        Block& block  = blocks_[b];
-        block.members = std::min(lanes_, count - b * lanes_);
-        std::fill_n(&block.waves[0][0], 4 * 16, -1);
-        for (int lane = 0; lane < block.members; lane++)
-        {
-            for (int copy = 0; copy < operators_.copies(); copy++)
-            {
-                block.waves[copy][lane] = operators_.wave(first_ + b * lanes_ + lane, copy);
-            }
-        }
-    }
-}
-
-template<class Real>
-std::vector<int> PeriodicM2l<Real>::waves(const Share& share) const
-{
-    std::vector<int> all;
-    const int end = std::min(share.end(allBlocks()) * lanes_, operators_.representatives());
-    for (int k = share.begin(allBlocks()) * lanes_; k < end; k++)
-    {
-        for (int copy = 0; copy < operators_.copies(); copy++)
-        {
-            const int wave = operators_.wave(k, copy);
-            if (wave >= 0)
-            {
-                all.push_back(wave);
-            }
-        }
-    }
-    return all;
+    convolution_.setOperators(
+            [&](const auto& use)
+            { operators_.forEachKappa(convolution_.first(), convolution_.end(), use); });
+    operators_.releaseSums();
 }
 
 template<class Real>
@@ -78,9 +69,10 @@ PeriodicM2l<Real>::packed(const typename PeriodicM2lOperators<Real>::StrainSums&
 {
     const size_t harmonics = coefficientCount(operators_.strainDegree());
     const Real factor = static_cast<Real>(1.0 / static_cast<double>(operators_.grid().count()));
-    AlignedVector<Real> result(blocks_.size() * harmonics * StrainCount * lanes_, Real(0));
-    const int members = std::min(static_cast<int>(blocks_.size()) * lanes_,
-                                 operators_.representatives() - first_);
+    AlignedVector<Real> result(convolution_.blocks().size() * harmonics * StrainCount * lanes_,
+                               Real(0));
+    const int members = std::min(static_cast<int>(convolution_.blocks().size()) * lanes_,
+                                 operators_.representatives() - convolution_.first());
     for (int k = 0; k < members; k++)
     {
         Real* out = result.data() + k / lanes_ * harmonics * StrainCount * lanes_ + k % lanes_;
@@ -88,7 +80,7 @@ PeriodicM2l<Real>::packed(const typename PeriodicM2lOperators<Real>::StrainSums&
         {
             for (int c = 0; c < StrainCount; c++, out += lanes_)
             {
-                *out = factor * sums[c](first_ + k, i);
+                *out = factor * sums[c](convolution_.first() + k, i);
             }
         }
     }
@@ -96,41 +88,12 @@ PeriodicM2l<Real>::packed(const typename PeriodicM2lOperators<Real>::StrainSums&
 }
 
 template<class Real>
-void PeriodicM2l<Real>::packOperators()
-{
-    const int n        = coefficientCount(operators_.reduction().order());
-    const size_t pairs = static_cast<size_t>(n) * (n + 1) / 2;
-    kappa_.assign(blocks_.size() * pairs * lanes_, Real(0));
-    // What symmetry makes zero comes out as products of roundings. In single precision its products
-    // with multipoles would be subnormal numbers, which processors are slow with.
-    constexpr double c_nothing = 1e-25;
-    const int end              = std::min(first_ + static_cast<int>(blocks_.size()) * lanes_,
-                             operators_.representatives());
-    operators_.forEachKappa(first_,
-                            std::max(first_, end),
-                            [&](int representative, const Matrix& K)
-                            {
-                                const int k = representative - first_;
-                                Real* out =
-                                        kappa_.data() + k / lanes_ * pairs * lanes_ + k % lanes_;
-                                forPackedPairs(n,
-                                               [&](int i, int j)
-                                               {
-                                                   const double value = K(i, j);
-                                                   *out               = static_cast<Real>(
-                                                           std::abs(value) < c_nothing ? 0 : value);
-                                                   out += lanes_;
-                                               });
-                            });
-    operators_.releaseSums();
-}
-
-template<class Real>
 void PeriodicM2l<Real>::setStrain(const Mat3& strain)
 {
+    AlignedVector<Real>& kappa = convolution_.packed();
     if (unstrained_.empty())
     {
-        unstrained_.assign(kappa_.begin(), kappa_.end());
+        unstrained_.assign(kappa.begin(), kappa.end());
     }
     const int p            = operators_.reduction().order();
     const int n            = coefficientCount(p);
@@ -172,14 +135,14 @@ void PeriodicM2l<Real>::setStrain(const Mat3& strain)
                                const Real* w1    = w.data() + e.index[1] * lanes_;
                                for (int lane = 0; lane < lanes_; lane++)
                                {
-                                   kappa_[position + lane] = unstrained_[position + lane]
-                                                             + v0 * w0[lane] + v1 * w1[lane];
+                                   kappa[position + lane] = unstrained_[position + lane]
+                                                            + v0 * w0[lane] + v1 * w1[lane];
                                }
                                position += lanes_;
                            });
         }
     };
-    team_.forRanges(static_cast<int>(blocks_.size()), 1, strainBlocks);
+    team_.forRanges(static_cast<int>(convolution_.blocks().size()), 1, strainBlocks);
     strain_ = strain;
 }
 
@@ -204,9 +167,9 @@ void PeriodicM2l<Real>::addVirial(int block,
     {
         // a copy that is not there has no weight
         products[copy] = scratch->products[copy < operators_.copies() ? copy : 0].data();
-        for (int lane = 0; lane < blocks_[block].members; lane++)
+        for (int lane = 0; lane < convolution_.blocks()[block].members; lane++)
         {
-            const int wave = blocks_[block].waves[copy][lane];
+            const int wave = convolution_.blocks()[block].waves[copy][lane];
             scratch->weights[copy * L + lane] =
                     static_cast<Real>(wave < 0 ? 0 : 0.25 * operators_.grid().multiplicity(wave));
         }
@@ -235,165 +198,53 @@ void PeriodicM2l<Real>::addVirial(int block,
 }
 
 template<class Real>
-void PeriodicM2l<Real>::gather(const Block& block, int copy, Real* x) const
+void PeriodicM2l<Real>::Scratch::resize(int lanes, int harmonics, int places)
 {
-    const int p        = operators_.reduction().order();
-    const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
-    const int* waves   = block.waves[copy];
-    const auto& signs  = operators_.signs(copy);
-    // for lanes without a wave vector: one that no other thread writes
-    const int any = *std::find_if(waves, waves + lanes_, [](int w) { return w >= 0; });
-    for (int l = 0; l <= p; l++)
-    {
-        const bool swap   = l % 2;
-        const Real signRe = (l % 4 == 0 || l % 4 == 1) ? 1 : -1;
-        const Real signIm = (l % 4 == 0 || l % 4 == 3) ? 1 : -1;
-        for (int j = l * l; j < (l + 1) * (l + 1); j++)
-        {
-            const Real* field = spectrum_.data() + j * width;
-            Real* re          = x + 2 * lanes_ * j;
-            const Real fRe    = signRe * signs[j];
-            const Real fIm    = signIm * signs[j];
-            for (int lane = 0; lane < lanes_; lane++)
-            {
-                const int w       = waves[lane] < 0 ? any : waves[lane];
-                const Real a      = field[2 * w];
-                const Real c      = field[2 * w + 1];
-                re[lane]          = fRe * (swap ? c : a);
-                re[lanes_ + lane] = fIm * (swap ? a : c);
-            }
-        }
-    }
-}
-
-template<class Real>
-void PeriodicM2l<Real>::scatter(const Block& block, int copy, const Real* y)
-{
-    const int p        = operators_.reduction().order();
-    const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
-    const int* waves   = block.waves[copy];
-    const auto& signs  = operators_.signs(copy);
-    for (int l = 0; l <= p; l++)
-    {
-        const bool swap   = l % 2;
-        const Real signRe = (l % 4 == 0 || l % 4 == 3) ? 1 : -1;
-        const Real signIm = (l % 4 == 0 || l % 4 == 1) ? 1 : -1;
-        for (int j = l * l; j < (l + 1) * (l + 1); j++)
-        {
-            Real* field    = spectrum_.data() + j * width;
-            const Real* re = y + 2 * lanes_ * j;
-            const Real fRe = signRe * signs[j];
-            const Real fIm = signIm * signs[j];
-            for (int lane = 0; lane < lanes_; lane++)
-            {
-                const int w = waves[lane];
-                if (w >= 0)
-                {
-                    field[2 * w]     = fRe * (swap ? re[lanes_ + lane] : re[lane]);
-                    field[2 * w + 1] = fIm * (swap ? re[lane] : re[lanes_ + lane]);
-                }
-            }
-        }
-    }
-}
-
-template<class Real>
-void PeriodicM2l<Real>::multiply(int b, int copy, bool virial, Scratch* scratch)
-{
-    const int n        = coefficientCount(operators_.reduction().order());
-    const size_t pairs = static_cast<size_t>(n) * (n + 1) / 2;
-    const Block& block = blocks_[b];
-    const int* waves   = block.waves[copy];
-    if (std::all_of(waves, waves + lanes_, [](int w) { return w < 0; }))
-    {
-        return;
-    }
-    gather(block, copy, scratch->x.data());
-    cpuKernels<Real>().multiply(
-            kappa_.data() + b * pairs * lanes_, n, scratch->x.data(), scratch->y.data());
-    if (virial)
-    {
-        cpuKernels<Real>().products(products_,
-                                    scratch->x.data(),
-                                    scratch->placed.data(),
-                                    scratch->products[copy].data());
-    }
-    scatter(block, copy, scratch->y.data());
-}
-
-template<class Real>
-void PeriodicM2l<Real>::Scratch::resize(int coefficients, int lanes, int harmonics, int places)
-{
-    x.resize(2 * static_cast<size_t>(coefficients) * lanes);
-    y.resize(x.size());
-    if (harmonics == 0 || !placed.empty())
+    if (!placed.empty())
     {
         return;
     }
     sums.resize(static_cast<size_t>(StrainCount) * lanes);
     weights.resize(4 * static_cast<size_t>(lanes));
-    for (auto& ofCopy : products)
+    for (auto& ofOne : products)
     {
-        ofCopy.assign(static_cast<size_t>(harmonics) * lanes, Real(0));
+        ofOne.assign(static_cast<size_t>(harmonics) * lanes, Real(0));
     }
     placed.assign(2 * static_cast<size_t>(places) * lanes, Real(0));
 }
 
 template<class Real>
-void PeriodicM2l<Real>::forward(const Real* fields, int stride, int first, int last)
-{
-    const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
-    team_.forTasks(last - first,
-                   [&](int i, int /*thread*/)
-                   {
-                       transform_.forward(fields + static_cast<size_t>(i) * stride,
-                                          spectrum_.data() + (first + i) * width);
-                   });
-}
-
-template<class Real>
-void PeriodicM2l<Real>::backward(Real* fields, int stride, int first, int last)
-{
-    const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
-    team_.forTasks(last - first,
-                   [&](int i, int /*thread*/)
-                   {
-                       transform_.backward(spectrum_.data() + (first + i) * width,
-                                           fields + static_cast<size_t>(i) * stride);
-                   });
-}
-
-template<class Real>
 void PeriodicM2l<Real>::multiply(std::array<double, StrainCount>* virial)
 {
-    const int n          = coefficientCount(operators_.reduction().order());
-    const int harmonics  = virial != nullptr ? coefficientCount(operators_.strainDegree()) : 0;
-    const int copies     = operators_.copies();
-    const auto scratchOf = [&](int thread)
-    {
-        scratch_[thread].resize(n, lanes_, harmonics, products_.places);
-        return &scratch_[thread];
-    };
-    const int blocks = static_cast<int>(blocks_.size());
     if (virial == nullptr)
     {
-        // copies of a block, which share its operators, stand side by side
-        team_.forTasks(blocks * copies,
-                       [&](int task, int thread)
-                       { multiply(task / copies, task % copies, false, scratchOf(thread)); });
+        convolution_.multiply();
         return;
     }
+    const int harmonics = coefficientCount(operators_.strainDegree());
+    const int blocks    = static_cast<int>(convolution_.blocks().size());
     // by block, not by thread: the sum does not depend on the team
     std::vector<std::array<double, StrainCount>> partial(blocks);
     team_.forTasks(blocks,
                    [&](int b, int thread)
                    {
-                       Scratch* scratch = scratchOf(thread);
-                       for (int copy = 0; copy < copies; copy++)
+                       Scratch& scratch = scratch_[thread];
+                       scratch.resize(lanes_, harmonics, products_.places);
+                       for (int copy = 0; copy < operators_.copies(); copy++)
                        {
-                           multiply(b, copy, true, scratch);
+                           convolution_.multiply(b,
+                                                 copy,
+                                                 &scratch.ofCopy,
+                                                 [&](const Real* x)
+                                                 {
+                                                     cpuKernels<Real>().products(
+                                                             products_,
+                                                             x,
+                                                             scratch.placed.data(),
+                                                             scratch.products[copy].data());
+                                                 });
                        }
-                       addVirial(b, scratch, &partial[b]);
+                       addVirial(b, &scratch, &partial[b]);
                    });
     for (const auto& own : partial)
     {

@@ -6,9 +6,7 @@
  *         box.
  *
  *  L(c) = sum_c' K(c - c') M(c') with K summed over the images of c' that are not near c.
- *  Transformed over the group of cells it is, per wave vector, the product with a matrix whose
- *  elements follow from the lattice sums w of lattice_sums.h. With X_j = (-i)^l_j M_j and Y_i =
- *  i^l_i (kappa X)_i, kappa is real and symmetric.
+ *  The matrices of cell_convolution.h follow from the lattice sums w of lattice_sums.h.
  *
  *  Conducting surroundings add -(4 pi / 3V) a.b to the harmonic part of the potential at b of a
  *  charge at a (both relative to their cell centres), a term at k = 0 only.
@@ -29,11 +27,8 @@
 #include <memory>
 #include <vector>
 
-#include "base/fft.h"
-#include "base/team.h"
-#include "cpu/cpu_kernels.h"
+#include "cpu/cell_convolution.h"
 #include "operators/m2l_periodic_operators.h"
-#include "parallel/share.h"
 
 namespace farfield
 {
@@ -71,15 +66,21 @@ public:
      *  coefficients at the wave vectors of the share, and leaves the products there. */
     //!@{
     //! \param[in] fields  [last - first][stride] of the coefficients [first, last)
-    void forward(const Real* fields, int stride, int first, int last);
+    void forward(const Real* fields, int stride, int first, int last)
+    {
+        convolution_.forward(fields, stride, first, last);
+    }
     void multiply(std::array<double, StrainCount>* virial);
     //! \param[out] fields  [last - first][stride]
-    void backward(Real* fields, int stride, int first, int last);
+    void backward(Real* fields, int stride, int first, int last)
+    {
+        convolution_.backward(fields, stride, first, last);
+    }
     //! [coefficients][2 spectrumStride()]
-    Real* spectrum() { return spectrum_.data(); }
-    int spectrumStride() const { return transform_.spectrumStride(); }
+    Real* spectrum() { return convolution_.spectrum(); }
+    int spectrumStride() const { return convolution_.spectrumStride(); }
     //! The wave vectors of a share, in an order that is the same for whoever asks.
-    std::vector<int> waves(const Share& share) const;
+    std::vector<int> waves(const Share& share) const { return convolution_.waves(share); }
     //!@}
 
     /*! \brief Follows a small change of the cell shape to first order.
@@ -90,55 +91,33 @@ public:
     void setVirialStrain(const Mat3& strain);
 
 private:
-    //! Neighbouring representatives and their copies: lanes of one vector.
-    struct Block
-    {
-        int members;      //!< lanes in use
-        int waves[4][16]; //!< per copy and lane: the wave vector, -1 for none
-    };
     //! Work space of a thread, which keeps its memory.
     struct alignas(64) Scratch
     {
-        AlignedVector<Real> x, y; //!< coefficients of a copy, see CpuKernels::multiply
-        //! For the virial.
+        typename CellConvolution<Real>::Scratch ofCopy;
         AlignedVector<Real> placed, sums, weights;
         std::array<AlignedVector<Real>, 4> products; //!< of the copies
 
-        //! \param[in] harmonics  of the strain derivatives; 0: no virial
-        void resize(int coefficients, int lanes, int harmonics, int places);
+        //! \param[in] harmonics  of the strain derivatives
+        void resize(int lanes, int harmonics, int places);
     };
-    //! Blocks of wave vectors in all shares.
-    int allBlocks() const { return (operators_.representatives() + lanes_ - 1) / lanes_; }
-    void listBlocks();
     //! Strain sums of the blocks as strainSums_.
     AlignedVector<Real> packed(const typename PeriodicM2lOperators<Real>::StrainSums& sums) const;
-    void packOperators();
-    //! X_j = (-i)^l M_j of a copy of a block, with the signs of its reflection.
-    void gather(const Block& block, int copy, Real* x) const;
-    //! Y = i^l (kappa X) of a copy of a block, back to the spectrum.
-    void scatter(const Block& block, int copy, const Real* y);
-    //! The product of a copy of a block; with the virial also the products of its coefficients.
-    void multiply(int block, int copy, bool virial, Scratch* scratch);
     //! Adds the virial of a block from the products of its copies.
     void addVirial(int block, Scratch* scratch, std::array<double, StrainCount>* virial) const;
 
     PeriodicM2lOperators<Real> operators_;
     Team& team_;
+    CellConvolution<Real> convolution_;
     std::vector<Scratch> scratch_; //!< of the threads
     int lanes_;
-    Share share_;
     ProductTable<Real> products_;
-    RealTransform<Real> transform_;
-    std::vector<Block> blocks_; //!< of the share
-    int first_ = 0;             //!< representative of the first one
-    AlignedVector<Real> kappa_; //!< packed operators in use
     //! [blocks][coefficientCount(strainDegree())][StrainCount][lanes], times 1 / cells
     AlignedVector<Real> strainSums_;
     AlignedVector<Real> strainedSums_; //!< the same at the strain of setVirialStrain()
     Mat3 strain_       = Mat3::Zero(); //!< of setStrain()
     Mat3 virialStrain_ = Mat3::Zero(); //!< of setVirialStrain()
-    std::vector<Real> unstrained_;     //!< kappa_ without setStrain(); empty until it is called
-    AlignedVector<Real> spectrum_;
+    std::vector<Real> unstrained_;     //!< operators without setStrain(); empty until it is called
 };
 
 } // namespace farfield

@@ -3,9 +3,9 @@
  */
 #include "cpu/tree.h"
 
-#include <algorithm>
+#include <utility>
 
-#include "cpu/cpu_kernels.h"
+#include "operators/background.h"
 #include "operators/child_translation.h"
 
 namespace farfield
@@ -23,26 +23,9 @@ AlignedVector<Real> rowMajor(const Matrix& T)
 } // namespace
 
 template<class Real>
-void Level<Real>::setCells(std::vector<Int3> occupied, int coefficients)
-{
-    for (const Int3& c : cells)
-    {
-        slotOf[grid.index(c)] = -1;
-    }
-    cells = std::move(occupied);
-    slotOf.resize(grid.count(), -1);
-    for (size_t slot = 0; slot < cells.size(); slot++)
-    {
-        slotOf[grid.index(cells[slot])] = static_cast<int>(slot);
-    }
-    padded = static_cast<int>((cells.size() + c_slotPadding - 1) / c_slotPadding * c_slotPadding);
-    M.resize(static_cast<size_t>(coefficients) * padded);
-    L.resize(M.size());
-}
-
-template<class Real>
 Tree<Real>::Tree(const Mat3& scaledEdges, int ws, const Reduction& reduction, Team* team) :
-    operators_(scaledEdges, ws, reduction, team->threads()), team_(*team),
+    operators_(scaledEdges, ws, reduction, team->threads()),
+    cells_(coefficientCount(reduction.order()), team), team_(*team),
     gradient_(derivativeTerms(reduction.order())),
     nextGradient_(derivativeTerms(reduction.order() + (reduction.leastSquares() ? 0 : 1)))
 {
@@ -53,13 +36,15 @@ template<class Real>
 void Tree<Real>::setTranslations(const Mat3& edges)
 {
     const int p = operators_.order();
+    std::array<AlignedVector<Real>, 8> up, down;
     for (int o = 0; o < 8; o++)
     {
         shifts_[o]     = childShift(o, edges);
         const Matrix S = childTranslation(p, shifts_[o]);
-        up_[o]         = rowMajor<Real>(S);
-        down_[o]       = rowMajor<Real>(0.5 * S.transpose());
+        up[o]          = rowMajor<Real>(S);
+        down[o]        = rowMajor<Real>(0.5 * S.transpose());
     }
+    cells_.setTranslations(std::move(up), std::move(down));
 }
 
 template<class Real>
@@ -69,8 +54,27 @@ void Tree<Real>::setStrain(const Mat3& strain)
     setTranslations(operators_.edges() * (Mat3::Identity() + strain));
 }
 
-template struct Level<float>;
-template struct Level<double>;
+template<class Real>
+double Tree<Real>::traceShift(const Level<Real>& child) const
+{
+    double sum = 0;
+    for (size_t slot = 0; slot < child.cells.size(); slot++)
+    {
+        const Vec3& s = shifts_[octantOf(child.cells[slot])];
+        const auto M  = [&](int l, int m)
+        {
+            return static_cast<double>(
+                    child.M[static_cast<size_t>(coefficientIndex(l, m)) * child.padded + slot]);
+        };
+        sum += squaredShift(s.data()) * M(0, 0);
+        if (operators_.order() > 0)
+        {
+            sum += shiftOfDipole(s.data(), { M(1, -1), M(1, 0), M(1, 1) });
+        }
+    }
+    return sum;
+}
+
 template class Tree<float>;
 template class Tree<double>;
 

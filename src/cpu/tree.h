@@ -2,13 +2,8 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief The levels of a tree below the grid on which the periodic M2L acts.
- *
- *  Only cells that hold particles are kept. On every level multipoles of children become those of
- *  parents (M2M); cells exchange local expansions over the interaction list, the children of the
- *  near neighbours of the parent that are not near themselves (M2L); parents hand local expansions
- *  down (L2L). Greengard and Rokhlin, J. Comput. Phys. 73, 325 (1987),
- *  doi:10.1016/0021-9991(87)90140-9.
+ *  \brief The levels of a tree below the grid on which the periodic M2L acts, with expansions in solid
+ *         harmonics.
  *
  *  Virial: with D the displacement of two cells and F the force on the target from the source,
  *  found from the gradient of the local expansion as that on a particle is, displacements
@@ -26,27 +21,13 @@
 #include <array>
 #include <vector>
 
-#include "base/team.h"
+#include "cpu/cell_tree.h"
 #include "operators/m2l_list_operators.h"
 
 namespace farfield
 {
 
-//! Cells of one level with their expansions, coefficient-major over slots.
-template<class Real>
-struct Level
-{
-    Grid grid;
-    std::vector<Int3> cells;  //!< reduced cell of each slot
-    std::vector<int> slotOf;  //!< slot of each cell in storage order, -1 for none
-    int padded = 0;           //!< slots, padded
-    AlignedVector<Real> M, L; //!< [coefficients][padded]
-
-    //! Sets the cells of the slots and makes room for their expansions.
-    void setCells(std::vector<Int3> occupied, int coefficients);
-};
-
-//! M2M, M2L and L2L between the levels of a tree.
+//! M2M, M2L and L2L between the levels of a tree, and their virials.
 template<class Real>
 class Tree
 {
@@ -56,7 +37,7 @@ public:
     Tree(const Mat3& scaledEdges, int ws, const Reduction& reduction, Team* team);
 
     //! M of the parents, all of its slots set, from M of the children.
-    void m2m(const Level<Real>& child, Level<Real>* parent) const;
+    void m2m(const Level<Real>& child, Level<Real>* parent) const { cells_.m2m(child, parent); }
     /*! \brief L of a level from the multipoles of sources, over the interaction lists; adds to L.
      *  \param[in]  sources  the same cells; with several ranks those of others, too, and complete
      *  \param[out] virial  as PeriodicM2l::apply() */
@@ -82,11 +63,11 @@ private:
     void setTranslations(const Mat3& edges);
 
     ListM2lOperators<Real> operators_;
+    CellTree<Real> cells_;
     Team& team_;
     std::vector<DerivativeTerm> gradient_;     //!< of the order of the expansions
     std::vector<DerivativeTerm> nextGradient_; //!< of that which the force on a cell needs
     std::array<Vec3, 8> shifts_; //!< centre of a child relative to its parent's, child units
-    std::array<AlignedVector<Real>, 8> up_, down_;
 };
 
 } // namespace farfield

@@ -13,14 +13,6 @@ namespace farfield
 namespace
 {
 
-//! Off-diagonal elements of edges below this, relative to the diagonal, are rounding.
-constexpr double c_diagonal = 1e-10;
-
-Int3 mirrored(const Int3& D, int axes)
-{
-    return { (axes & 1) ? -D[0] : D[0], (axes & 2) ? -D[1] : D[1], (axes & 4) ? -D[2] : D[2] };
-}
-
 //! to = S T S.
 template<class Real>
 void assignReflected(const Matrix& T, const std::vector<int>& signs, AlignedVector<Real>* to)
@@ -114,38 +106,12 @@ void ListM2lOperators<Real>::listDisplacements()
     const int reach = 2 * ws_ + 1;
     const int width = 2 * reach + 1;
     position_.assign(static_cast<size_t>(width) * width * width, -1);
-    for (int x = -reach; x <= reach; x++)
+    for (const ListDisplacement& next : interactionList(ws_))
     {
-        for (int y = -reach; y <= reach; y++)
-        {
-            for (int z = -reach; z <= reach; z++)
-            {
-                if (std::max({ std::abs(x), std::abs(y), std::abs(z) }) <= ws_)
-                {
-                    continue;
-                }
-                Operator op;
-                op.D     = { x, y, z };
-                bool any = false;
-                for (int o = 0; o < 8; o++)
-                {
-                    const int source[3] = { floorDivide((o & 1) - x, 2),
-                                            floorDivide(((o >> 1) & 1) - y, 2),
-                                            floorDivide((o >> 2) - z, 2) };
-                    op.from[o]          = std::max({ std::abs(source[0]),
-                                                     std::abs(source[1]),
-                                                     std::abs(source[2]) })
-                                 <= ws_;
-                    any = any || op.from[o];
-                }
-                if (any)
-                {
-                    position_[((x + reach) * width + y + reach) * width + z + reach] =
-                            static_cast<int>(operators_.size());
-                    operators_.push_back(op);
-                }
-            }
-        }
+        const Int3& D = next.D;
+        position_[((D[0] + reach) * width + D[1] + reach) * width + D[2] + reach] =
+                static_cast<int>(operators_.size());
+        operators_.push_back({ next, {}, {} });
     }
 }
 
@@ -164,7 +130,7 @@ int ListM2lOperators<Real>::find(const Int3& D) const
 template<class Real>
 void ListM2lOperators<Real>::listImages()
 {
-    const bool rectangular = edges_.isDiagonal(c_diagonal);
+    const bool rectangular = areRectangular(edges_);
     std::vector<bool> listed(operators_.size(), false);
     for (int k = static_cast<int>(operators_.size()) - 1; k >= 0; k--)
     {
@@ -224,7 +190,7 @@ void ListM2lOperators<Real>::forAllImages(int matrices, const Build& build, cons
 template<class Real>
 bool ListM2lOperators<Real>::reflections() const
 {
-    return edges_.isDiagonal(c_diagonal) && strained_.isDiagonal(c_diagonal);
+    return areRectangular(edges_) && areRectangular(strained_);
 }
 
 template<class Real>

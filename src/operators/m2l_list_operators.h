@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/aligned_vector.h"
-#include "cells/grid.h"
+#include "cells/interaction_list.h"
 #include "operators/lattice_sums.h"
 #include "operators/reduction.h"
 
@@ -33,10 +33,8 @@ template<class Real>
 class ListM2lOperators
 {
 public:
-    struct Operator
+    struct Operator : ListDisplacement
     {
-        Int3 D;                //!< target minus source
-        bool from[8];          //!< octants of targets that it applies to
         AlignedVector<Real> T; //!< row-major
         //! Truncated operators: the rows of degree order + 1, without strain; else empty.
         AlignedVector<Real> next;

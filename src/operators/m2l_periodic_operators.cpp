@@ -8,6 +8,7 @@
 
 #include "base/threads.h"
 #include "operators/background.h"
+#include "operators/m2l_list_operators.h"
 
 namespace farfield
 {
@@ -57,10 +58,14 @@ PeriodicM2lOperators<Real>::PeriodicM2lOperators(const Grid& grid,
                                                  int threads) :
     grid_(grid),
     boundary_(boundary), ws_(ws), reduction_(reduction),
-    strainDegree_(boundary == Boundary::Open ? 0 : strainDegree), threads_(threads),
+    strainDegree_(boundary == Boundary::Open ? 0 : strainDegree), threads_(threads), waves_(grid),
     entries_(m2lEntries(reduction.highOrder()))
 {
-    findRepresentatives();
+    for (int copy = 0; copy < copies(); copy++)
+    {
+        const auto signs = reflectionSigns(reduction_.highOrder(), axesOfCopy(copy));
+        signs_[copy].assign(signs.begin(), signs.end());
+    }
     LatticeSums<Real> all = sums(grid_, 2 * reduction_.highOrder());
     values_               = std::move(all.value);
     strainSums_           = std::move(all.strain);
@@ -69,8 +74,11 @@ PeriodicM2lOperators<Real>::PeriodicM2lOperators(const Grid& grid,
 template<class Real>
 LatticeSums<Real> PeriodicM2lOperators<Real>::sums(const Grid& grid, int degree) const
 {
-    std::vector<int> first(waves_.size());
-    std::transform(waves_.begin(), waves_.end(), first.begin(), [](const auto& w) { return w[0]; });
+    std::vector<int> first(representatives());
+    for (int k = 0; k < representatives(); k++)
+    {
+        first[k] = wave(k, 0);
+    }
     if (boundary_ == Boundary::Open)
     {
         LatticeSums<Real> result;
@@ -97,62 +105,11 @@ typename PeriodicM2lOperators<Real>::StrainSums
 PeriodicM2lOperators<Real>::strainSumsAt(const Mat3& strain) const
 {
     Mat3 stretch = Mat3::Identity() + strain;
-    if (copies_ > 1)
+    if (copies() > 1)
     {
         stretch = Mat3(stretch.diagonal().asDiagonal());
     }
     return sums(Grid(grid_.H(), grid_.box() * stretch), strainDegree_).strain;
-}
-
-template<class Real>
-void PeriodicM2lOperators<Real>::findRepresentatives()
-{
-    const IntMat& H = grid_.H();
-    const bool rectangular =
-            H[1][0] == 0 && H[2][0] == 0 && H[2][1] == 0 && grid_.edges().isDiagonal(1e-10);
-    const Int3 N   = grid_.lengths();
-    const int half = N[2] / 2 + 1;
-    copies_        = rectangular ? 4 : 1;
-    ranges_        = { rectangular ? N[0] / 2 + 1 : N[0], rectangular ? N[1] / 2 + 1 : N[1], half };
-    for (int z = 0; z < ranges_[0]; z++)
-    {
-        for (int y = 0; y < ranges_[1]; y++)
-        {
-            for (int x = 0; x < half; x++)
-            {
-                waves_.push_back({ -1, -1, -1, -1 });
-                for (int copy = 0; copy < copies_; copy++)
-                {
-                    const int cz = (copy & c_copyReflectsZ) ? (N[0] - z) % N[0] : z;
-                    const int cy = (copy & c_copyReflectsY) ? (N[1] - y) % N[1] : y;
-                    // a wave vector on a mirror plane is its own image
-                    const bool repeated = ((copy & c_copyReflectsZ) && cz == z)
-                                          || ((copy & c_copyReflectsY) && cy == y);
-                    waves_.back()[copy] = repeated ? -1 : (cz * N[1] + cy) * half + x;
-                }
-            }
-        }
-    }
-    for (int copy = 0; copy < copies_; copy++)
-    {
-        signs_[copy].resize(coefficientCount(reduction_.highOrder()));
-        for (int l = 0; l <= reduction_.highOrder(); l++)
-        {
-            for (int m = -l; m <= l; m++)
-            {
-                int sign = 1;
-                if (copy & c_copyReflectsZ)
-                {
-                    sign *= ((l + m) % 2) ? -1 : 1;
-                }
-                if (copy & c_copyReflectsY)
-                {
-                    sign *= (m < 0) ? -1 : 1;
-                }
-                signs_[copy][coefficientIndex(l, m)] = static_cast<Real>(sign);
-            }
-        }
-    }
 }
 
 template<class Real>

@@ -3,10 +3,6 @@
  */
 /*! \file
  *  \brief The operators of the periodic M2L (see m2l_periodic.h), for any backend.
- *
- *  In a rectangular box the reflections of y and z map wave vectors on each other and only change
- *  signs of coefficients; the transform of real fields has already paired those related by
- *  inversion. So one operator serves up to four wave vectors: a representative and its copies.
  */
 #ifndef FARFIELD_OPERATORS_M2L_PERIODIC_OPERATORS_H
 #define FARFIELD_OPERATORS_M2L_PERIODIC_OPERATORS_H
@@ -17,16 +13,12 @@
 
 #include "farfield/options.h"
 
-#include "cells/grid.h"
+#include "cells/wave_vectors.h"
 #include "operators/lattice_sums.h"
 #include "operators/reduction.h"
 
 namespace farfield
 {
-
-//! Whether a copy is the reflection of z and of y: bits of its number.
-constexpr int c_copyReflectsZ = 1;
-constexpr int c_copyReflectsY = 2;
 
 /*! \brief About how many displacements the lattice sums have in real space.
  *
@@ -65,14 +57,12 @@ public:
 
     const Grid& grid() const { return grid_; }
     const Reduction& reduction() const { return reduction_; }
-    //! 4 in a rectangular box, otherwise 1.
-    int copies() const { return copies_; }
-    //! Representatives: row-major, of the z, y and x (last) component of their wave vectors.
-    int representatives() const { return static_cast<int>(waves_.size()); }
-    //! Extent of the representatives, in the order of Grid::lengths().
-    const Int3& ranges() const { return ranges_; }
-    //! The wave vector of a copy (0: the representative itself), -1 if it repeats another copy.
-    int wave(int representative, int copy) const { return waves_[representative][copy]; }
+    //! One operator serves a representative and its copies.
+    const WaveVectors& waves() const { return waves_; }
+    int copies() const { return waves_.copies(); }
+    int representatives() const { return waves_.representatives(); }
+    const Int3& ranges() const { return waves_.ranges(); }
+    int wave(int representative, int copy) const { return waves_.wave(representative, copy); }
     //! Signs of the coefficients up to the high order under the reflections of a copy.
     const std::vector<Real>& signs(int copy) const { return signs_[copy]; }
 
@@ -104,7 +94,6 @@ public:
     const std::vector<M2lEntry>& entries() const { return entries_; }
 
 private:
-    void findRepresentatives();
     //! Lattice sums of the representatives, for these cells or strained ones.
     LatticeSums<Real> sums(const Grid& grid, int degree) const;
 
@@ -114,9 +103,7 @@ private:
     Reduction reduction_;
     int strainDegree_;
     int threads_;
-    int copies_  = 1;
-    Int3 ranges_ = { 0, 0, 0 };
-    std::vector<std::array<int, 4>> waves_;
+    WaveVectors waves_;
     std::array<std::vector<Real>, 4> signs_;
     std::vector<M2lEntry> entries_;
     Matrix values_; //!< lattice sums

@@ -1,0 +1,184 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief M2M, M2L and L2L between the levels of a tree, whatever the expansions are.
+ *
+ *  Only cells that hold particles are kept. On every level multipoles of children become those of
+ *  parents (M2M); cells exchange local expansions over the interaction list, the children of the
+ *  near neighbours of the parent that are not near themselves (M2L); parents hand local expansions
+ *  down (L2L). Greengard and Rokhlin, J. Comput. Phys. 73, 325 (1987),
+ *  doi:10.1016/0021-9991(87)90140-9.
+ */
+#ifndef FARFIELD_CPU_CELL_TREE_H
+#define FARFIELD_CPU_CELL_TREE_H
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "cells/interaction_list.h"
+#include "cpu/cell_columns.h"
+
+namespace farfield
+{
+
+template<class Real>
+class CellTree
+{
+public:
+    //! \param[in] coefficients  of an expansion
+    //! \param[in] team          does the work
+    CellTree(int coefficients, Team* team) : n_(coefficients), team_(*team) {}
+
+    //! The operators of M2M and L2L for the child in each octant, [n][n], row-major.
+    void setTranslations(std::array<AlignedVector<Real>, 8> up,
+                         std::array<AlignedVector<Real>, 8> down)
+    {
+        up_   = std::move(up);
+        down_ = std::move(down);
+    }
+
+    //! M of the parents, all of its slots set, from M of the children.
+    void m2m(const Level<Real>& child, Level<Real>* parent) const;
+    /*! \brief Adds to L of a level what the multipoles of sources give, over the interaction lists.
+     *  \param[in] operators  of ListDisplacement, each with a matrix T
+     *  \param[in] rows       of the columns that each() is given, at least those of T
+     *  \param[in] each       each(op, X, Y, to, stretch): called with the multipoles X of some sources,
+     *                        the local expansions Y that they make, and the slots of their targets, for
+     *                        each operator and stretch of cells */
+    template<class Operators, class Each>
+    void m2l(const Operators& operators,
+             const Level<Real>& sources,
+             Level<Real>* level,
+             int rows,
+             const Each& each) const;
+    /*! \brief Sets L of the children from L of the parents.
+     *  \param[in] each  each(octant, Y, X, children, stretch): called before Y, what the parents hand down
+     *                   to children of an octant, is added. X is room. */
+    template<class Each>
+    void l2l(const Level<Real>& parent, Level<Real>* child, const Each& each) const;
+
+private:
+    //! Pairs of cells that an operator joins, among targets [begin, end).
+    static void findPairs(const Level<Real>& sources,
+                          const Level<Real>& level,
+                          const ListDisplacement& op,
+                          int begin,
+                          int end,
+                          std::vector<int>* from,
+                          std::vector<int>* to);
+
+    int n_;
+    Team& team_;
+    std::array<AlignedVector<Real>, 8> up_, down_;
+};
+
+template<class Real>
+void CellTree<Real>::m2m(const Level<Real>& child, Level<Real>* parent) const
+{
+    const int cells = static_cast<int>(parent->cells.size());
+    forStretches(cells,
+                 &team_,
+                 [&](int begin, int end, int /*stretch*/)
+                 {
+                     clearSlots(begin, paddedEnd(*parent, end), parent->padded, &parent->M);
+                     Family family;
+                     Columns<Real> X(n_, 0), Y(n_, 0);
+                     for (int o = 0; o < 8; o++)
+                     {
+                         family.ofParents(child, *parent, o, begin, end);
+                         X.resize(n_, family.children.size());
+                         Y.resize(n_, family.children.size());
+                         X.gather(child.M, child.padded, family.children);
+                         Y.transform(up_[o], X);
+                         Y.scatterAdd(family.parents, parent->padded, &parent->M);
+                     }
+                 });
+}
+
+template<class Real>
+void CellTree<Real>::findPairs(const Level<Real>& sources,
+                               const Level<Real>& level,
+                               const ListDisplacement& op,
+                               int begin,
+                               int end,
+                               std::vector<int>* from,
+                               std::vector<int>* to)
+{
+    from->clear();
+    to->clear();
+    for (int slot = begin; slot < end; slot++)
+    {
+        const Int3& c = level.cells[slot];
+        if (!op.from[octantOf(c)])
+        {
+            continue;
+        }
+        const int other = sources.slotAt({ c[0] - op.D[0], c[1] - op.D[1], c[2] - op.D[2] });
+        if (other >= 0)
+        {
+            from->push_back(other);
+            to->push_back(slot);
+        }
+    }
+}
+
+template<class Real>
+template<class Operators, class Each>
+void CellTree<Real>::m2l(const Operators& operators,
+                         const Level<Real>& sources,
+                         Level<Real>* level,
+                         int rows,
+                         const Each& each) const
+{
+    forStretches(static_cast<int>(level->cells.size()),
+                 &team_,
+                 [&](int begin, int end, int stretch)
+                 {
+                     std::vector<int> from, to;
+                     Columns<Real> X(n_, 0), Y(n_, 0);
+                     for (const auto& op : operators)
+                     {
+                         findPairs(sources, *level, op, begin, end, &from, &to);
+                         if (from.empty())
+                         {
+                             continue;
+                         }
+                         X.resize(n_, from.size());
+                         X.gather(sources.M, sources.padded, from);
+                         Y.resize(rows, from.size());
+                         Y.transform(op.T, X);
+                         Y.scatterAdd(to, level->padded, &level->L);
+                         each(op, X, &Y, to, stretch);
+                     }
+                 });
+}
+
+template<class Real>
+template<class Each>
+void CellTree<Real>::l2l(const Level<Real>& parent, Level<Real>* child, const Each& each) const
+{
+    forStretches(static_cast<int>(child->cells.size()),
+                 &team_,
+                 [&](int begin, int end, int stretch)
+                 {
+                     clearSlots(begin, paddedEnd(*child, end), child->padded, &child->L);
+                     Family family;
+                     Columns<Real> X(n_, 0), Y(n_, 0);
+                     for (int o = 0; o < 8; o++)
+                     {
+                         family.ofChildren(*child, parent, o, begin, end);
+                         X.resize(n_, family.parents.size());
+                         Y.resize(n_, family.parents.size());
+                         X.gather(parent.L, parent.padded, family.parents);
+                         Y.transform(down_[o], X);
+                         each(o, &Y, &X, family.children, stretch);
+                         Y.scatterAdd(family.children, child->padded, &child->L);
+                     }
+                 });
+}
+
+} // namespace farfield
+
+#endif
