@@ -23,6 +23,62 @@
 namespace farfield
 {
 
+/*! \brief The children of the cells near the parent, for some cells of a sparse level.
+ *
+ *  Siblings share them, and stand together: a hash is asked for them once. */
+class CousinTable
+{
+public:
+    CousinTable() = default;
+    //! \param[in] sources  whose slots are looked up; level: the cells [begin, end)
+    template<class Real>
+    CousinTable(const Level<Real>& sources, const Level<Real>& level, int ws, int begin, int end) :
+        ws_(ws)
+    {
+        for (int slot = begin; slot < end; slot++)
+        {
+            const Int3 parent = parentOf(level.cells[slot]);
+            if (slot > begin && parent == parentOf(level.cells[slot - 1]))
+            {
+                rows_.push_back(rows_.back());
+                continue;
+            }
+            rows_.push_back(static_cast<int>(slots_.size()));
+            for (int x = -ws; x <= ws; x++)
+            {
+                for (int y = -ws; y <= ws; y++)
+                {
+                    for (int z = -ws; z <= ws; z++)
+                    {
+                        const Int3 near = { parent[0] + x, parent[1] + y, parent[2] + z };
+                        for (int octant = 0; octant < 8; octant++)
+                        {
+                            slots_.push_back(sources.slotAt(childOf(near, octant)));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    bool empty() const { return rows_.empty(); }
+    //! Where the source of a target in an octant is in a row. \param[in] D  target minus source
+    int place(int octant, const Int3& D) const
+    {
+        const Int3 source = { (octant & 1) - D[0], (octant >> 1 & 1) - D[1], (octant >> 2) - D[2] };
+        const Int3 parent = parentOf(source);
+        const int width   = 2 * ws_ + 1;
+        return (((parent[0] + ws_) * width + parent[1] + ws_) * width + parent[2] + ws_) * 8
+               + octantOf(source);
+    }
+    //! Slot of a source, -1 for none. \param[in] cell  counted from the first one
+    int slot(int cell, int place) const { return slots_[rows_[cell] + place]; }
+
+private:
+    int ws_ = 0;
+    std::vector<int> rows_, slots_;
+};
+
 template<class Real>
 class CellTree
 {
@@ -43,6 +99,7 @@ public:
     void m2m(const Level<Real>& child, Level<Real>* parent) const;
     /*! \brief Adds to L of a level what the multipoles of sources give, over the interaction lists.
      *  \param[in] operators  of ListDisplacement, each with a matrix T
+     *  \param[in] ws         parents are near up to this displacement
      *  \param[in] rows       of the columns that each() is given, at least those of T
      *  \param[in] each       each(op, X, Y, to, stretch): called with the multipoles X of some sources,
      *                        the local expansions Y that they make, and the slots of their targets, for
@@ -51,6 +108,7 @@ public:
     void m2l(const Operators& operators,
              const Level<Real>& sources,
              Level<Real>* level,
+             int ws,
              int rows,
              const Each& each) const;
     /*! \brief Sets L of the children from L of the parents.
@@ -64,6 +122,7 @@ private:
     static void findPairs(const Level<Real>& sources,
                           const Level<Real>& level,
                           const ListDisplacement& op,
+                          const CousinTable& cousins,
                           int begin,
                           int end,
                           std::vector<int>* from,
@@ -101,6 +160,7 @@ template<class Real>
 void CellTree<Real>::findPairs(const Level<Real>& sources,
                                const Level<Real>& level,
                                const ListDisplacement& op,
+                               const CousinTable& cousins,
                                int begin,
                                int end,
                                std::vector<int>* from,
@@ -108,14 +168,22 @@ void CellTree<Real>::findPairs(const Level<Real>& sources,
 {
     from->clear();
     to->clear();
+    int place[8]; // in the table
+    for (int o = 0; o < 8; o++)
+    {
+        place[o] = op.from[o] && !cousins.empty() ? cousins.place(o, op.D) : 0;
+    }
     for (int slot = begin; slot < end; slot++)
     {
         const Int3& c = level.cells[slot];
-        if (!op.from[octantOf(c)])
+        const int o   = octantOf(c);
+        if (!op.from[o])
         {
             continue;
         }
-        const int other = sources.slotAt({ c[0] - op.D[0], c[1] - op.D[1], c[2] - op.D[2] });
+        const int other = cousins.empty()
+                                  ? sources.slotAt({ c[0] - op.D[0], c[1] - op.D[1], c[2] - op.D[2] })
+                                  : cousins.slot(slot - begin, place[o]);
         if (other >= 0)
         {
             from->push_back(other);
@@ -129,6 +197,7 @@ template<class Operators, class Each>
 void CellTree<Real>::m2l(const Operators& operators,
                          const Level<Real>& sources,
                          Level<Real>* level,
+                         int ws,
                          int rows,
                          const Each& each) const
 {
@@ -138,9 +207,12 @@ void CellTree<Real>::m2l(const Operators& operators,
                  {
                      std::vector<int> from, to;
                      Columns<Real> X(n_, 0), Y(n_, 0);
+                     const CousinTable cousins =
+                             level->isSparse ? CousinTable(sources, *level, ws, begin, end)
+                                             : CousinTable();
                      for (const auto& op : operators)
                      {
-                         findPairs(sources, *level, op, begin, end, &from, &to);
+                         findPairs(sources, *level, op, cousins, begin, end, &from, &to);
                          if (from.empty())
                          {
                              continue;

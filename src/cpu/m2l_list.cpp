@@ -52,7 +52,7 @@ void Tree<Real>::m2l(const Level<Real>& sources,
         }
         addPairs(operators_.displacement(op.D), force, &partial[stretch]);
     };
-    cells_.m2l(operators_.operators(), sources, level, rows, addVirial);
+    cells_.m2l(operators_.operators(), sources, level, operators_.ws(), rows, addVirial);
     for (size_t k = 0; virial != nullptr && k < partial.size(); k++)
     {
         for (int c = 0; c < StrainCount; c++)

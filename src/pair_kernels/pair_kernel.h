@@ -28,7 +28,7 @@ enum class PairLawKind
 template<class Real>
 struct PairLaw
 {
-    PairLawKind kind;
+    PairLawKind kind = PairLawKind::Yukawa;
     int exponent  = 0; //!< of an inverse power
     Real decay    = 0; //!< of Yukawa's, per unit
     double factor = 1;
@@ -61,6 +61,9 @@ public:
     //! Distances for which there is a function.
     virtual double first() const { return 0; }
     virtual double last() const { return std::numeric_limits<double>::infinity(); }
+
+    //! Whether the function is 0 beyond last().
+    virtual bool endsAtZero() const { return false; }
 
     //! \name Of kernels that have a sum over periodic images; b in 1/length
     //!@{

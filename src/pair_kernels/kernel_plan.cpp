@@ -1,0 +1,285 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "pair_kernels/kernel_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cpu/particle_views.h"
+#include "pair_kernels/legendre_basis.h"
+
+namespace farfield
+{
+namespace
+{
+
+//! \name Costs in multiply-adds of a lane
+//!@{
+constexpr double c_perPair[]     = { 34, 21, 60 }; // in the order of PairLawKind
+constexpr double c_perExchange   = 1.1;            // a pair of coefficients
+constexpr double c_perCopy       = 12;             // a coefficient of an exchange
+constexpr double c_perLookup     = 60;             // an exchange
+constexpr double c_perWave       = 2.5;            // a pair of coefficients at a wave vector
+constexpr double c_perPolynomial = 5;              // a coefficient at a point
+//!@}
+//! A convolution takes at most this much memory, and this long to set up, in multiply-adds.
+constexpr double c_mostBytes = 3e8, c_longestSetUp = 3e9;
+//! Terms of the sums of an operator of a convolution.
+constexpr double c_setUpTerms = 150;
+
+//! Cells of a level with the numbers of their points and of their children.
+struct CountedCells
+{
+    std::vector<Int3> cells; //!< in Morton order
+    std::vector<double> points, children;
+    Int3 counts;
+    bool isPeriodic;
+
+    CountedCells coarser() const
+    {
+        CountedCells result;
+        result.counts     = { counts[0] / 2, counts[1] / 2, counts[2] / 2 };
+        result.isPeriodic = isPeriodic;
+        for (size_t i = 0; i < cells.size(); i++)
+        {
+            const Int3 parent = parentOf(cells[i]);
+            if (result.cells.empty() || result.cells.back() != parent)
+            {
+                result.cells.push_back(parent);
+                result.points.push_back(0);
+                result.children.push_back(0);
+            }
+            result.points.back() += points[i];
+            result.children.back() += 1;
+        }
+        return result;
+    }
+};
+
+//! Sums over pairs of near cells.
+struct NearSums
+{
+    double cells = 0, points = 0, children = 0;
+};
+
+NearSums nearSums(const CountedCells& level, int ws, Team* team)
+{
+    CellHash places;
+    places.set(level.cells);
+    const std::vector<Int3> displacements = nearDisplacements(ws);
+    constexpr int c_grain                 = 512;
+    const int count                       = static_cast<int>(level.cells.size());
+    std::vector<NearSums> partial(count / c_grain + 1);
+    team->forTasks(static_cast<int>(partial.size()),
+                   [&](int task, int /*thread*/)
+                   {
+                       NearSums& sums = partial[task];
+                       for (int i = task * c_grain; i < std::min(count, (task + 1) * c_grain); i++)
+                       {
+                           for (const Int3& D : displacements)
+                           {
+                               Int3 c      = level.cells[i];
+                               bool inside = true;
+                               for (int k = 0; k < 3; k++)
+                               {
+                                   c[k] += D[k];
+                                   if (level.isPeriodic)
+                                   {
+                                       c[k] = (c[k] % level.counts[k] + level.counts[k])
+                                              % level.counts[k];
+                                   }
+                                   inside = inside && c[k] >= 0 && c[k] < level.counts[k];
+                               }
+                               const int other = inside ? places.find(c) : -1;
+                               if (other >= 0)
+                               {
+                                   sums.cells += 1;
+                                   sums.points += level.points[i] * level.points[other];
+                                   sums.children += level.children[i] * level.children[other];
+                               }
+                           }
+                       }
+                   });
+    NearSums all;
+    for (const NearSums& sums : partial)
+    {
+        all.cells += sums.cells;
+        all.points += sums.points;
+        all.children += sums.children;
+    }
+    return all;
+}
+
+//! Of so many exchanges of expansions over the interaction lists of a level.
+double costOfExchanges(double exchanges, int ws, double coefficients)
+{
+    const double operators = std::pow(4 * ws + 3, 3) - std::pow(2 * ws + 1, 3);
+    // each operator takes columns in multiples of c_slotPadding
+    const double padded = exchanges + 0.5 * c_slotPadding * std::min(operators, exchanges);
+    return padded * (coefficients * coefficients * c_perExchange + coefficients * c_perCopy)
+           + exchanges * c_perLookup;
+}
+
+CountedCells countedLeaves(const Region& region, const KernelPlan& plan, const double* x, int n, Team* team)
+{
+    SortedPoints<float> sorted;
+    const LeafFrame frame = region.leaves(plan);
+    sorted.sort(x, n, "particle", frame, team);
+    CountedCells result{ sorted.cells(), {}, {}, frame.counts, region.isPeriodic };
+    for (size_t i = 0; i < result.cells.size(); i++)
+    {
+        result.points.push_back(sorted.start()[i + 1] - sorted.start()[i]);
+        result.children.push_back(0);
+    }
+    return result;
+}
+
+//! Cells of a grid of about cubic cells, so many along the shortest edge of the box.
+Int3 cellsAlong(const Mat3& box, int shortest)
+{
+    const double edge = box.rowwise().norm().minCoeff() / shortest;
+    Int3 counts;
+    for (int k = 0; k < 3; k++)
+    {
+        counts[k] = std::max(1, static_cast<int>(std::lround(box.row(k).norm() / edge)));
+    }
+    return counts;
+}
+
+double perPair(const PairKernel& kernel)
+{
+    return c_perPair[static_cast<int>(lawOf<float>(kernel, 1).kind)];
+}
+
+double product(const Int3& counts)
+{
+    return static_cast<double>(counts[0]) * counts[1] * counts[2];
+}
+
+} // namespace
+
+LeafFrame Region::leaves(const KernelPlan& plan) const
+{
+    LeafFrame frame{ origin, box, plan.coarse, isPeriodic };
+    for (int k = 0; k < 3; k++)
+    {
+        frame.counts[k] <<= plan.levels - 1;
+        frame.edges.row(k) /= frame.counts[k];
+    }
+    return frame;
+}
+
+Grid Region::grid(const KernelPlan& plan, int level) const
+{
+    const int images = isPeriodic ? 1 : 2;
+    IntMat H         = {};
+    for (int k = 0; k < 3; k++)
+    {
+        H[k][k] = images * plan.coarse[k] << level;
+    }
+    return { H, images * box };
+}
+
+const std::vector<KernelCosts::Level>& KernelCosts::levels(const KernelPlan& plan)
+{
+    std::vector<Level>& result =
+            counted_[{ plan.coarse[0], plan.coarse[1], plan.coarse[2], plan.levels, plan.ws }];
+    if (!result.empty())
+    {
+        return result;
+    }
+    result.resize(plan.levels);
+    CountedCells cells = countedLeaves(region_, plan, x_, n_, &team_);
+    double nearBelow   = -1;
+    for (int l = plan.levels - 1; l >= 0; l--)
+    {
+        // in an open box leaves that hold few points are not considered
+        constexpr double c_fewest = 2.5;
+        if (region_.isPeriodic || c_fewest * static_cast<double>(cells.cells.size()) <= n_ || l == 0)
+        {
+            const NearSums sums = nearSums(cells, plan.ws, &team_);
+            result[l].pairs     = sums.points;
+            if (nearBelow >= 0)
+            {
+                result[l + 1].exchanges = sums.children - nearBelow;
+            }
+            nearBelow = sums.cells;
+        }
+        cells = cells.coarser();
+    }
+    return result;
+}
+
+KernelPlan KernelCosts::cheapest(int degree, int ws, double* cost)
+{
+    return region_.isPeriodic ? cheapestPeriodic(degree, ws, cost) : cheapestOpen(degree, ws, cost);
+}
+
+KernelPlan KernelCosts::cheapestPeriodic(int degree, int ws, double* cost)
+{
+    const double coefficients = polynomialCount(degree);
+    const double squared      = coefficients * coefficients;
+    const double bytes        = 0.5 * squared * 8;
+    // of wave vectors in a rectangular box four share an operator
+    const double perCell = region_.box.isDiagonal(1e-10) ? 0.17 : 0.6;
+    KernelPlan best;
+    *cost = std::numeric_limits<double>::infinity();
+    for (int shortest = 1;; shortest += std::max(1, shortest / 4))
+    {
+        KernelPlan plan{ degree, ws, cellsAlong(region_.box, shortest), 1 };
+        const auto waves = [&] { return product(plan.coarse) * perCell + 4; };
+        while (waves() * bytes > c_mostBytes || waves() * squared * c_setUpTerms > c_longestSetUp)
+        {
+            for (int& count : plan.coarse)
+            {
+                count = (count + 1) / 2;
+            }
+            plan.levels++;
+        }
+        const std::vector<Level>& counted = levels(plan);
+        double total = counted.back().pairs * perPair(kernel_) + n_ * coefficients * c_perPolynomial
+                       + product(plan.coarse) * squared * c_perWave;
+        for (const Level& level : counted)
+        {
+            total += costOfExchanges(level.exchanges, ws, coefficients);
+        }
+        if (total < *cost)
+        {
+            *cost = total;
+            best  = plan;
+        }
+        // finer cells cost more
+        if (product(plan.coarse) * std::pow(8, plan.levels - 1) > n_ || total > 8 * *cost)
+        {
+            return best;
+        }
+    }
+}
+
+KernelPlan KernelCosts::cheapestOpen(int degree, int ws, double* cost)
+{
+    const double coefficients = polynomialCount(degree);
+    constexpr int c_deepest   = c_keyBits - 2;
+    KernelPlan plan{ degree, ws, { 2, 2, 2 }, c_deepest };
+    const std::vector<Level>& counted = levels(plan);
+    KernelPlan best;
+    *cost       = std::numeric_limits<double>::infinity();
+    double above = 0; // exchanges of this level and those above
+    for (int l = 0; l < c_deepest && counted[l].pairs >= 0; l++)
+    {
+        above += costOfExchanges(counted[l].exchanges, ws, coefficients);
+        const double total = counted[l].pairs * perPair(kernel_)
+                             + (above > 0 ? above + n_ * coefficients * c_perPolynomial : 0);
+        if (total < *cost)
+        {
+            *cost       = total;
+            best        = plan;
+            best.levels = l + 1;
+        }
+    }
+    return best;
+}
+
+} // namespace farfield

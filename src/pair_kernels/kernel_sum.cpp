@@ -1,0 +1,505 @@
+/*
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "farfield/farfield_kernels.h"
+
+#include "base/text.h"
+#include "batch/reduced_box.h"
+#include "cells/position_error.h"
+#include "evaluation/memory_errors.h"
+#include "pair_kernels/direct_sums.h"
+
+namespace farfield
+{
+namespace
+{
+
+/*! \brief Errors of 1/r for a direct range of 1 and 2; of another kernel or other points they are off by some factor.
+ *
+ *  Measured with 5e4 charges in a cube, degrees 1 to 12: within a factor of 2. */
+struct ErrorModel
+{
+    double start, perDegree;
+
+    double error(int degree) const { return start * std::pow(perDegree, -degree); }
+    int degreeFor(double error) const
+    {
+        return std::max(1, static_cast<int>(std::ceil(std::log(start / error) / std::log(perDegree))));
+    }
+};
+constexpr ErrorModel c_errors[] = { { 0.1, 3 }, { 0.05, 4.5 } };
+
+//! Degrees beyond the one in use that tell its error in a periodic box.
+constexpr int c_degreesBeyond = 2;
+
+//! Points whose exact fields tell it without images.
+constexpr int c_samples = 512;
+
+//! The highest in use.
+constexpr int c_highest = c_mostDegree - c_degreesBeyond;
+
+//! Calls between two measurements of the error.
+constexpr int c_callsBetween = 64;
+
+void refuseUnless(bool isFine, const std::string& text, const char* parameter)
+{
+    if (!isFine)
+    {
+        throw Error(ErrorCode::InvalidArgument, text, parameter);
+    }
+}
+
+//! The extent of points along the axes.
+struct Extent
+{
+    Vec3 low  = Vec3::Constant(std::numeric_limits<double>::infinity());
+    Vec3 high = -low;
+
+    void take(const double* x, int n, const char* what)
+    {
+        for (int i = 0; i < n; i++)
+        {
+            const Vec3 at(x[3 * static_cast<size_t>(i)],
+                          x[3 * static_cast<size_t>(i) + 1],
+                          x[3 * static_cast<size_t>(i) + 2]);
+            if (!at.allFinite())
+            {
+                throw positionError(what, i, x + 3 * static_cast<size_t>(i));
+            }
+            low  = low.cwiseMin(at);
+            high = high.cwiseMax(at);
+        }
+    }
+    double longest() const { return std::max((high - low).maxCoeff(), 0.0); }
+};
+
+/*! \brief The RMS difference of fields from better ones, relative to the RMS of those.
+ *
+ *  Fields above ten times the median count as that. The worst of the sets of charges. */
+double errorOf(const std::vector<double>& fields, const std::vector<double>& better, int sets)
+{
+    constexpr double c_most = 10; // medians
+    const size_t n          = fields.size() / (4 * static_cast<size_t>(sets));
+    double worst            = 0;
+    for (int s = 0; s < sets; s++)
+    {
+        const auto component = [n, s](const std::vector<double>& of, int k, size_t i)
+        { return of[(static_cast<size_t>(s) * 4 + k) * n + i]; };
+        std::vector<double> sizes(n), differences(n);
+        for (size_t i = 0; i < n; i++)
+        {
+            double size = 0, difference = 0;
+            for (int k = 1; k < 4; k++)
+            {
+                const double is = component(better, k, i);
+                size += is * is;
+                difference += std::pow(component(fields, k, i) - is, 2);
+            }
+            sizes[i]       = size;
+            differences[i] = difference;
+        }
+        std::vector<double> sorted = sizes;
+        std::nth_element(sorted.begin(), sorted.begin() + n / 2, sorted.end());
+        const double most = c_most * c_most * sorted[n / 2];
+        double total = 0, error = 0;
+        for (size_t i = 0; i < n; i++)
+        {
+            // a large field may have the error of its pairs
+            const double counted = std::min(sizes[i], most);
+            total += counted;
+            error += sizes[i] > 0 ? differences[i] * counted / sizes[i] : differences[i];
+        }
+        worst = std::max(worst, total > 0 ? std::sqrt(error / total) : 0);
+    }
+    return worst;
+}
+
+} // namespace
+
+template<class Real>
+class KernelSum<Real>::Impl
+{
+public:
+    Impl(const Kernel& kernel, const KernelOptions& options);
+
+    void evaluate(const KernelInput<Real>& input, const KernelOutput<Real>& output);
+    const KernelSetup& setup() const { return setup_; }
+
+private:
+    void check(const KernelInput<Real>& input) const;
+    //! The space that holds all points.
+    Region regionOf(const KernelInput<Real>& input);
+    //! An evaluation with such a plan; operators are kept where they suit.
+    KernelEvaluation<Real>& evaluationFor(const KernelPlan& plan, const Region& region);
+    //! Chooses degree and cells, and measures their error. \returns potentials and fields
+    std::vector<double> choose(const PointSystem<Real>& system, const Region& region);
+    //! The cheapest plan, by the model. \param[in] off  what errors are, over those of the model
+    KernelPlan planFor(double off, KernelCosts* costs, double* cost) const;
+    //! Fields of a plan and their error.
+    double measured(const KernelPlan& plan,
+                    const PointSystem<Real>& system,
+                    const Region& region,
+                    std::vector<double>* fields);
+    //! What is left for points that were not measured.
+    double wanted() const { return 0.75 * options_.accuracy; }
+    void checkResult(const KernelInput<Real>& input, const std::vector<double>& sums) const;
+
+    Kernel kernel_;
+    KernelOptions options_;
+    Team team_;
+    KernelSetup setup_;
+    std::unique_ptr<KernelEvaluation<Real>> evaluation_;
+    KernelPlan plan_;
+    int calls_ = 0; //!< since the error was measured
+    int n_     = -1;
+    double size_ = 0; //!< of the region that the plan was chosen for
+    double edge_ = 0; //!< of the cube, without images
+};
+
+template<class Real>
+KernelSum<Real>::Impl::Impl(const Kernel& kernel, const KernelOptions& options) :
+    kernel_(kernel), options_(options), team_(usableThreads(options.threads))
+{
+    refuseUnless(options.accuracy >= c_bestAccuracy<Real> && options.accuracy <= c_worstAccuracy,
+                 "The option accuracy = " + text(options.accuracy) + " is outside its range, "
+                         + text(c_bestAccuracy<Real>) + " to " + text(c_worstAccuracy) + ".",
+                 "accuracy");
+    refuseUnless(options.threads >= 0 && options.threads <= c_maxThreads,
+                 "The option threads = " + text(options.threads) + " is outside its range, 0 to "
+                         + text(c_maxThreads) + ".",
+                 "threads");
+    if (options.boundary == Boundary::Slab)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "Sums of other kernels than 1/r have no slabs: boundary must be Open or Periodic.",
+                    "boundary");
+    }
+    if (options.boundary == Boundary::Periodic && !kernel.pairKernel().hasPeriodicSum())
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "The kernel " + kernel.name()
+                            + " has no sum over periodic images here: use exp(-kappa r)/r, an even power "
+                              "from 1/r^4 on, or a table that ends at 0.",
+                    "kernel");
+    }
+    setup_.threads = team_.threads();
+}
+
+template<class Real>
+void KernelSum<Real>::Impl::check(const KernelInput<Real>& input) const
+{
+    refuseUnless(input.n >= 0 && input.points >= 0 && input.sets >= 1,
+                 "There are " + text(input.n) + " charges in " + text(input.sets) + " sets and "
+                         + text(input.points)
+                         + " points: no number may be negative, and there must be a set.",
+                 "n");
+    const size_t charges = static_cast<size_t>(input.n) * input.sets;
+    for (size_t i = 0; i < charges; i++)
+    {
+        if (!std::isfinite(input.q[i]))
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "A charge of particle " + std::to_string(i / input.sets) + " is not finite.",
+                        "charges");
+        }
+    }
+}
+
+template<class Real>
+Region KernelSum<Real>::Impl::regionOf(const KernelInput<Real>& input)
+{
+    if (options_.boundary == Boundary::Periodic)
+    {
+        refuseUnless(input.box != nullptr, "A periodic sum needs a box.", "box");
+        Mat3 box;
+        for (int i = 0; i < 9; i++)
+        {
+            box(i / 3, i % 3) = input.box[i / 3][i % 3];
+        }
+        const double volume = std::abs(box.determinant());
+        refuseUnless(box.allFinite() && volume > 1e-10 * std::pow(box.norm(), 3),
+                     "The box is not finite or has no volume.",
+                     "box");
+        box = ReducedBox(box).vectors;
+        if (box.determinant() < 0)
+        {
+            box.row(2) *= -1; // the same lattice
+        }
+        return { Vec3::Zero(), box, true };
+    }
+    Extent extent;
+    extent.take(input.x, input.n, "particle");
+    extent.take(input.at, input.at != nullptr ? input.points : 0, "point");
+    if (input.n == 0 && input.points == 0)
+    {
+        return { Vec3::Zero(), Mat3::Identity(), false };
+    }
+    // A cube of one of few sizes, with room to move: it, and with it operators, stay while points move. A place is
+    // known to rounding.
+    constexpr double c_room = 1.07, c_steps = 4;
+    const double far     = std::max(extent.low.cwiseAbs().maxCoeff(), extent.high.cwiseAbs().maxCoeff());
+    const double longest = std::max({ extent.longest(), 1e-12 * far, 1e-290 });
+    if (!(c_room * longest <= edge_ && edge_ <= 2 * c_room * longest))
+    {
+        edge_ = std::exp2(std::ceil(c_steps * std::log2(c_room * longest)) / c_steps);
+    }
+    const Vec3 centre = 0.5 * (extent.low + extent.high);
+    return { centre - Vec3::Constant(0.5 * edge_), edge_ * Mat3::Identity(), false };
+}
+
+template<class Real>
+KernelEvaluation<Real>& KernelSum<Real>::Impl::evaluationFor(const KernelPlan& plan,
+                                                             const Region& region)
+{
+    if (!evaluation_ || !evaluation_->adopt(plan, region))
+    {
+        evaluation_.reset();
+        evaluation_ = std::make_unique<KernelEvaluation<Real>>(
+                kernel_.pairKernel(), plan, region, 1e-3 * options_.accuracy, &team_);
+    }
+    return *evaluation_;
+}
+
+template<class Real>
+KernelPlan KernelSum<Real>::Impl::planFor(double off, KernelCosts* costs, double* cost) const
+{
+    KernelPlan best;
+    *cost = std::numeric_limits<double>::infinity();
+    for (int ws = 1; ws <= 2; ws++)
+    {
+        const int degree = c_errors[ws - 1].degreeFor(wanted() / off);
+        if (degree > c_highest && ws == 1)
+        {
+            continue; // the other one reaches more
+        }
+        double ofPlan;
+        const KernelPlan plan = costs->cheapest(std::min(degree, c_highest), ws, &ofPlan);
+        if (ofPlan < *cost)
+        {
+            *cost = ofPlan;
+            best  = plan;
+        }
+    }
+    return best;
+}
+
+template<class Real>
+double KernelSum<Real>::Impl::measured(const KernelPlan& plan,
+                                       const PointSystem<Real>& system,
+                                       const Region& region,
+                                       std::vector<double>* sums)
+{
+    *sums = evaluationFor(plan, region)(system, region);
+    if (region.isPeriodic)
+    {
+        // a higher degree, and points elsewhere in their cells
+        KernelPlan better = plan;
+        better.degree += c_degreesBeyond;
+        Region moved = region;
+        moved.origin -= region.leaves(plan).edges.transpose() * Vec3(0.37, 0.29, 0.43);
+        KernelEvaluation<Real> reference(
+                kernel_.pairKernel(), better, region, 1e-3 * options_.accuracy, &team_);
+        return errorOf(*sums, reference(system, moved), system.sets);
+    }
+    // evenly among the results
+    std::vector<int> some;
+    const int results = system.results();
+    for (int k = 0; k < std::min(results, c_samples); k++)
+    {
+        some.push_back(static_cast<int>(static_cast<long long>(results) * k
+                                        / std::min(results, c_samples)));
+    }
+    std::vector<double> ofSome;
+    for (int c = 0; c < 4 * system.sets; c++)
+    {
+        for (const int i : some)
+        {
+            ofSome.push_back((*sums)[static_cast<size_t>(c) * results + i]);
+        }
+    }
+    return errorOf(
+            ofSome, directSums(kernel_.pairKernel(), system, region, some, &team_), system.sets);
+}
+
+template<class Real>
+std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& system,
+                                                  const Region& region)
+{
+    constexpr int c_tries = 6;
+    KernelCosts costs(kernel_.pairKernel(), region, system.x, system.n, &team_);
+    double off            = 1;
+    double bestError = std::numeric_limits<double>::infinity(), leastCost = bestError;
+    std::vector<double> best;
+    std::unique_ptr<KernelEvaluation<Real>> kept; // with its operators
+    std::vector<KernelPlan> tried;
+    for (int k = 0; k < c_tries; k++)
+    {
+        double cost;
+        const KernelPlan plan = planFor(off, &costs, &cost);
+        if (std::any_of(tried.begin(),
+                        tried.end(),
+                        [&](const KernelPlan& one)
+                        { return one.degree == plan.degree && one.ws == plan.ws; }))
+        {
+            break;
+        }
+        tried.push_back(plan);
+        std::vector<double> sums;
+        const double error = measured(plan, system, region, &sums);
+        // the cheapest that is accurate, or the most accurate
+        const bool isFine = error <= wanted();
+        if (isFine ? bestError > wanted() || cost < leastCost : error < bestError)
+        {
+            plan_     = plan;
+            bestError = error;
+            leastCost = cost;
+            best      = std::move(sums);
+            kept      = std::move(evaluation_);
+        }
+        const double ofModel = c_errors[plan.ws - 1].error(plan.degree);
+        off                  = std::max(error / ofModel, isFine ? 0 : 1.01 * wanted() / ofModel);
+        if (off == 0 || (!isFine && plan.degree == c_highest))
+        {
+            break;
+        }
+    }
+    if (bestError > options_.accuracy)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "The accuracy " + text(options_.accuracy) + " cannot be reached for the kernel "
+                            + kernel_.name() + " and these points: the best is " + text(bestError)
+                            + ". Ask for less"
+                            + (sizeof(Real) == 4 ? ", or use double precision." : "."),
+                    "accuracy");
+    }
+    evaluation_          = std::move(kept);
+    setup_.measuredError = bestError;
+    return best;
+}
+
+template<class Real>
+void KernelSum<Real>::Impl::checkResult(const KernelInput<Real>& input,
+                                        const std::vector<double>& sums) const
+{
+    const auto bad = std::find_if(
+            sums.begin(), sums.end(), [](double v) { return !std::isfinite(v); });
+    if (bad == sums.end())
+    {
+        return;
+    }
+    const bool areOwn = input.at == nullptr;
+    const size_t n    = areOwn ? input.n : input.points;
+    const int i       = static_cast<int>(static_cast<size_t>(bad - sums.begin()) % n);
+    const double* x   = (areOwn ? input.x : input.at) + 3 * static_cast<size_t>(i);
+    const bool isTable = kernel_.pairKernel().first() > 0
+                         || std::isfinite(kernel_.pairKernel().last());
+    throw Error(ErrorCode::InvalidArgument,
+                "The kernel " + kernel_.name() + " has no value at "
+                        + nameOfPlace(areOwn ? "particle" : "point", i, x) + ": "
+                        + (isTable ? "a distance is outside of the table, or a charge is at the same place."
+                                   : "another charge is at the same place, or too near for this precision."),
+                "positions");
+}
+
+template<class Real>
+void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
+                                     const KernelOutput<Real>& output)
+{
+    check(input);
+    const Region region = regionOf(input);
+    const PointSystem<Real> system{ input.x, input.q, input.n, input.sets, input.at, input.points };
+    if (system.results() == 0)
+    {
+        return;
+    }
+    const PairKernel& kernel = kernel_.pairKernel();
+    if (!region.isPeriodic && !kernel.endsAtZero())
+    {
+        refuseUnless(std::sqrt(3.0) * edge_ <= kernel.last(),
+                     "The kernel " + kernel.name() + " ends too early: points fill a cube of "
+                             + text(edge_) + ", and cells in it are up to " + text(std::sqrt(3.0) * edge_)
+                             + " apart. Make it longer, or let its last value and slope be 0.",
+                     "kernel");
+    }
+    const double size = std::cbrt(std::abs(region.box.determinant()));
+    const auto isLike = [](double a, double b) { return std::abs(a - b) <= 0.1 * b; };
+    const bool isNew  = n_ < 0 || !isLike(input.n, n_) || !isLike(size, size_);
+    std::vector<double> sums;
+    if (isNew)
+    {
+        sums  = choose(system, region);
+        n_    = input.n;
+        size_ = size;
+        calls_ = 0;
+    }
+    else if (++calls_ % c_callsBetween == 0)
+    {
+        const double error   = measured(plan_, system, region, &sums);
+        setup_.measuredError = error;
+        if (error > options_.accuracy)
+        {
+            sums = choose(system, region);
+        }
+    }
+    else
+    {
+        sums = evaluationFor(plan_, region)(system, region);
+    }
+    checkResult(input, sums);
+    setup_.degree       = plan_.degree;
+    setup_.coefficients = polynomialCount(plan_.degree);
+    setup_.directRange  = plan_.ws;
+    setup_.levels       = plan_.levels;
+    setup_.cell         = region.leaves(plan_).unit();
+    const size_t n      = system.results();
+    for (int s = 0; s < input.sets; s++)
+    {
+        for (size_t i = 0; i < n; i++)
+        {
+            const size_t to  = i * input.sets + s;
+            const auto value = [&](int k)
+            { return static_cast<Real>(sums[(static_cast<size_t>(s) * 4 + k) * n + i]); };
+            if (output.potentials != nullptr)
+            {
+                output.potentials[to] = value(0);
+            }
+            for (int k = 0; output.fields != nullptr && k < 3; k++)
+            {
+                output.fields[3 * to + k] = value(1 + k);
+            }
+        }
+    }
+}
+
+template<class Real>
+KernelSum<Real>::KernelSum(const Kernel& kernel, const KernelOptions& options) :
+    impl_(withMemoryErrors([&] { return std::make_unique<Impl>(kernel, options); }))
+{
+}
+template<class Real>
+KernelSum<Real>::~KernelSum() = default;
+template<class Real>
+KernelSum<Real>::KernelSum(KernelSum&&) noexcept = default;
+template<class Real>
+KernelSum<Real>& KernelSum<Real>::operator=(KernelSum&&) noexcept = default;
+
+template<class Real>
+void KernelSum<Real>::evaluate(const KernelInput<Real>& input, const KernelOutput<Real>& output)
+{
+    withMemoryErrors([&] { impl_->evaluate(input, output); });
+}
+
+template<class Real>
+KernelSetup KernelSum<Real>::setup() const
+{
+    return impl_->setup();
+}
+
+template class KernelSum<float>;
+template class KernelSum<double>;
+
+} // namespace farfield
