@@ -7,6 +7,7 @@
  *  \brief The extension module, which the package wraps.
  */
 #include "python_batch.h"
+#include "python_kernels.h"
 #include "python_solver.h"
 
 #ifdef FARFIELD_PYTHON_ON_GPU
@@ -146,5 +147,6 @@ NB_MODULE(_core, module)
     bind<double>(module, "DoubleSolver");
     bindBatch<float>(module, "SingleBatch");
     bindBatch<double>(module, "DoubleBatch");
+    bindKernels(module);
     module.def("version", &version);
 }

@@ -181,9 +181,9 @@ void CellTree<Real>::findPairs(const Level<Real>& sources,
         {
             continue;
         }
-        const int other = cousins.empty()
-                                  ? sources.slotAt({ c[0] - op.D[0], c[1] - op.D[1], c[2] - op.D[2] })
-                                  : cousins.slot(slot - begin, place[o]);
+        const int other =
+                cousins.empty() ? sources.slotAt({ c[0] - op.D[0], c[1] - op.D[1], c[2] - op.D[2] })
+                                : cousins.slot(slot - begin, place[o]);
         if (other >= 0)
         {
             from->push_back(other);

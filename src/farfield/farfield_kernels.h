@@ -88,8 +88,8 @@ struct KernelInput
     int sets        = 1; //!< of charges at the same places, which do not act on each other
     //! Vectors of the periodic box as rows; any three that span a volume.
     const double (*box)[3] = nullptr;
-    const double* at       = nullptr; //!< points where results are wanted, [points][3]; null: the charges
-    int points             = 0;
+    const double* at = nullptr; //!< points where results are wanted, [points][3]; null: the charges
+    int points       = 0;
 };
 
 //! What is computed at each point; each array may be null. All are written to after success only.

@@ -18,7 +18,7 @@ std::vector<double> directSums(const PairKernel& kernel,
     const double unit         = region.box(0, 0);
     const PairLaw<double> law = lawOf<double>(kernel, unit);
     constexpr double c_away   = 16; // no two points of a cube are so far apart
-    const int staged = (system.n + c_stagePadding - 1) / c_stagePadding * c_stagePadding;
+    const int staged          = (system.n + c_stagePadding - 1) / c_stagePadding * c_stagePadding;
     AlignedVector<double> x[3], q(static_cast<size_t>(system.sets) * staged, 0);
     for (int k = 0; k < 3; k++)
     {
@@ -68,7 +68,7 @@ std::vector<double> directSums(const PairKernel& kernel,
                                                       1 });
                        for (size_t c = 0; c < sums.size(); c++)
                        {
-                           const double factor  = c % 4 == 0 ? law.factor : law.factor / unit;
+                           const double factor      = c % 4 == 0 ? law.factor : law.factor / unit;
                            result[c * count + task] = factor * sums[c];
                        }
                    });

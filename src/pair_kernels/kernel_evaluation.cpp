@@ -73,7 +73,7 @@ KernelEvaluation<Real>::KernelEvaluation(const PairKernel& kernel,
         const Mat3 ofLevel = n > 0 ? edges : levels_[l].grid.edges();
         operators_[l]      = n > 0 && l > 1 ? operators_[1]
                                             : std::make_shared<const Operators>(kernelOperators<Real>(
-                                                      basis_, kernel, ofLevel, plan.ws, team->threads()));
+                                               basis_, kernel, ofLevel, plan.ws, team->threads()));
     }
     if (!isPeriodic_)
     {
@@ -133,8 +133,7 @@ void KernelEvaluation<Real>::setRegion(const Region& region)
 template<class Real>
 bool KernelEvaluation<Real>::adopt(const KernelPlan& plan, const Region& region)
 {
-    if (plan.degree != plan_.degree || plan.ws != plan_.ws || plan.coarse != plan_.coarse
-        || plan.levels != plan_.levels)
+    if (!(plan == plan_))
     {
         return false;
     }
@@ -143,8 +142,9 @@ bool KernelEvaluation<Real>::adopt(const KernelPlan& plan, const Region& region)
         return true;
     }
     // operators of r^-n are those of boxes of a shape
-    const double size       = std::cbrt(region.box.determinant() / box_.determinant());
-    const bool hasItsShape  = (region.box / size - box_).cwiseAbs().maxCoeff() <= 1e-13 * box_.norm();
+    const double size = std::cbrt(region.box.determinant() / box_.determinant());
+    const bool hasItsShape =
+            (region.box / size - box_).cwiseAbs().maxCoeff() <= 1e-13 * box_.norm();
     if (kernel_.exponent() == 0 || !hasItsShape)
     {
         return false;
@@ -157,8 +157,8 @@ template<class Real>
 void KernelEvaluation<Real>::setCells(const SortedPoints<Real>& sources,
                                       const SortedPoints<Real>& targets)
 {
-    std::vector<Int3> cells = &sources == &targets ? sources.cells()
-                                                   : merged(sources.cells(), targets.cells());
+    std::vector<Int3> cells =
+            &sources == &targets ? sources.cells() : merged(sources.cells(), targets.cells());
     for (int l = plan_.levels - 1; l >= 0; l--)
     {
         std::vector<Int3> parents = parentsOf(cells);
@@ -228,12 +228,13 @@ void KernelEvaluation<Real>::farField(const SortedPoints<Real>& sources, const R
         tree_.l2l(levels_[l - 1],
                   &levels_[l],
                   [](int /*octant*/, auto* /*Y*/, auto* /*X*/, const auto& /*children*/, int) {});
-        tree_.m2l(*operators_[l],
-                  levels_[l],
-                  &levels_[l],
-                  plan_.ws,
-                  n,
-                  [](const auto& /*op*/, const auto& /*X*/, auto* /*Y*/, const auto& /*to*/, int) {});
+        tree_.m2l(
+                *operators_[l],
+                levels_[l],
+                &levels_[l],
+                plan_.ws,
+                n,
+                [](const auto& /*op*/, const auto& /*X*/, auto* /*Y*/, const auto& /*to*/, int) {});
     }
 }
 
@@ -290,7 +291,9 @@ void KernelEvaluation<Real>::stage(const Int3& cell,
         for (int s = 0; s < sets; s++)
         {
             const Real* from = q.data() + static_cast<size_t>(s) * sources.count() + first;
-            std::copy_n(from, points.count, room->q.data() + static_cast<size_t>(s) * room->staged + to);
+            std::copy_n(from,
+                        points.count,
+                        room->q.data() + static_cast<size_t>(s) * room->staged + to);
         }
         to += points.count;
     }
@@ -356,11 +359,12 @@ void KernelEvaluation<Real>::addTo(std::vector<double>* sums,
                     {
                         for (int k = 0; k < 4; k++)
                         {
-                            double* to = sums->data()
-                                         + (static_cast<size_t>(std::max(set, 0) + s) * 4 + k)
-                                                   * results;
+                            double* to =
+                                    sums->data()
+                                    + (static_cast<size_t>(std::max(set, 0) + s) * 4 + k) * results;
                             const double scale = k == 0 ? factor : factor / unit_;
-                            const Real* from = room.sums.data() + (static_cast<size_t>(s) * 4 + k) * stride;
+                            const Real* from =
+                                    room.sums.data() + (static_cast<size_t>(s) * 4 + k) * stride;
                             for (int i = 0; i < points.count; i++)
                             {
                                 to[targets.order()[first + i]] +=

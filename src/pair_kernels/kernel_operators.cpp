@@ -21,7 +21,9 @@ struct SymmetryImage
 {
     Int3 root; //!< the other one
     int axes;  //!< that are mirrored: bits 1 x, 2 y, 4 z
-    Int3 order{ 0, 1, 2 }; //!< component k is that of order[k] of the root, before they are mirrored
+    Int3 order{ 0,
+                1,
+                2 }; //!< component k is that of order[k] of the root, before they are mirrored
 };
 
 SymmetryImage imageOf(const Int3& D, bool isRectangular, bool isCube)
@@ -65,12 +67,13 @@ void forDisplacements(const LegendreBasis& basis,
 {
     const bool isRectangular = areRectangular(edges);
     const Vec3 lengths       = edges.diagonal();
-    const bool isCube        = isRectangular
-                        && (lengths.array() - lengths[0]).abs().maxCoeff() <= 1e-12 * lengths[0];
+    const bool isCube =
+            isRectangular && (lengths.array() - lengths[0]).abs().maxCoeff() <= 1e-12 * lengths[0];
     std::vector<std::pair<Int3, int>> sets; // root and place
     for (size_t i = 0; i < displacements.size(); i++)
     {
-        sets.emplace_back(imageOf(displacements[i], isRectangular, isCube).root, static_cast<int>(i));
+        sets.emplace_back(imageOf(displacements[i], isRectangular, isCube).root,
+                          static_cast<int>(i));
     }
     std::sort(sets.begin(), sets.end());
     std::vector<size_t> first;
@@ -90,8 +93,7 @@ void forDisplacements(const LegendreBasis& basis,
         Matrix image(n, n);
         for (size_t i = first[set]; i < first[set + 1]; i++)
         {
-            const SymmetryImage to =
-                    imageOf(displacements[sets[i].second], isRectangular, isCube);
+            const SymmetryImage to = imageOf(displacements[sets[i].second], isRectangular, isCube);
             const std::vector<int> signs = basis.signs(to.axes);
             // P_a of mirrored and exchanged coordinates is another polynomial, with a sign
             Int3 back;
@@ -172,8 +174,9 @@ PeriodicKernelSums::PeriodicKernelSums(const LegendreBasis& basis,
     {
         most[k] = std::max(ws, static_cast<int>(std::ceil(reach * inverse.col(k).norm())) + 1);
     }
-    const auto isNear = [ws](const Int3& D)
-    { return std::max({ std::abs(D[0]), std::abs(D[1]), std::abs(D[2]) }) <= ws; };
+    const auto isNear = [ws](const Int3& D) {
+        return std::max({ std::abs(D[0]), std::abs(D[1]), std::abs(D[2]) }) <= ws;
+    };
     // the nearest that points of two cells may be, at least
     const double diagonal = (grid.edges().cwiseAbs().colwise().sum()).norm();
     for (int x = 0; x <= most[0]; x++)
@@ -213,8 +216,7 @@ std::vector<PeriodicKernelSums::Row> PeriodicKernelSums::rowsOf(const WaveVector
     for (int k = first; k < end; k++)
     {
         const Vec3 phases = grid_.phases(waves.wave(k, 0));
-        const auto index  = [&](int axis)
-        {
+        const auto index  = [&](int axis) {
             return static_cast<int>(std::lround(phases[axis] * grid_.H()[axis][axis] / (2 * M_PI)));
         };
         rows[{ index(0), index(1) }].push_back(k);
@@ -270,7 +272,7 @@ void PeriodicKernelSums::kappas(const WaveVectors& waves,
     const Vec3 shared = grid_.phases(waves.wave(row.front(), 0));
     for (size_t i = 0; i < terms_.size(); i++)
     {
-        const Int3& D    = displacements_[i];
+        const Int3& D      = displacements_[i];
         const double phase = shared[0] * D[0] + shared[1] * D[1];
         const double pair  = D == Int3{ 0, 0, 0 } ? 1 : 2;
         auto& sums         = ofLast[D[2]];

@@ -7,6 +7,9 @@
 #include <cmath>
 #include <limits>
 
+#include "farfield/farfield.h"
+
+#include "base/text.h"
 #include "cpu/particle_views.h"
 #include "pair_kernels/legendre_basis.h"
 
@@ -122,7 +125,8 @@ double costOfExchanges(double exchanges, int ws, double coefficients)
            + exchanges * c_perLookup;
 }
 
-CountedCells countedLeaves(const Region& region, const KernelPlan& plan, const double* x, int n, Team* team)
+CountedCells
+countedLeaves(const Region& region, const KernelPlan& plan, const double* x, int n, Team* team)
 {
     SortedPoints<float> sorted;
     const LeafFrame frame = region.leaves(plan);
@@ -197,7 +201,8 @@ const std::vector<KernelCosts::Level>& KernelCosts::levels(const KernelPlan& pla
     {
         // in an open box leaves that hold few points are not considered
         constexpr double c_fewest = 2.5;
-        if (region_.isPeriodic || c_fewest * static_cast<double>(cells.cells.size()) <= n_ || l == 0)
+        if (region_.isPeriodic || c_fewest * static_cast<double>(cells.cells.size()) <= n_
+            || l == 0)
         {
             const NearSums sums = nearSums(cells, plan.ws, &team_);
             result[l].pairs     = sums.points;
@@ -212,9 +217,10 @@ const std::vector<KernelCosts::Level>& KernelCosts::levels(const KernelPlan& pla
     return result;
 }
 
-KernelPlan KernelCosts::cheapest(int degree, int ws, double* cost)
+KernelPlan KernelCosts::cheapest(int degree, int ws, int levels, double* cost)
 {
-    return region_.isPeriodic ? cheapestPeriodic(degree, ws, cost) : cheapestOpen(degree, ws, cost);
+    return region_.isPeriodic ? cheapestPeriodic(degree, ws, cost)
+                              : cheapestOpen(degree, ws, levels, cost);
 }
 
 KernelPlan KernelCosts::cheapestPeriodic(int degree, int ws, double* cost)
@@ -238,6 +244,21 @@ KernelPlan KernelCosts::cheapestPeriodic(int degree, int ws, double* cost)
             }
             plan.levels++;
         }
+        // a table that ends is summed over all cells within its reach
+        constexpr double c_mostCells = 12;
+        const double cell            = region_.grid(plan, 0).unit();
+        if (!kernel_.isSplit() && kernel_.last() > c_mostCells / 2 * cell)
+        {
+            if (shortest == 1)
+            {
+                throw Error(ErrorCode::Unsupported,
+                            "The kernel " + kernel_.name() + " ends at " + text(kernel_.last())
+                                    + ", which is too far for a box of the size " + text(cell)
+                                    + ": let the table end earlier.",
+                            "kernel");
+            }
+            return best;
+        }
         const std::vector<Level>& counted = levels(plan);
         double total = counted.back().pairs * perPair(kernel_) + n_ * coefficients * c_perPolynomial
                        + product(plan.coarse) * squared * c_perWave;
@@ -258,21 +279,21 @@ KernelPlan KernelCosts::cheapestPeriodic(int degree, int ws, double* cost)
     }
 }
 
-KernelPlan KernelCosts::cheapestOpen(int degree, int ws, double* cost)
+KernelPlan KernelCosts::cheapestOpen(int degree, int ws, int levels, double* cost)
 {
     const double coefficients = polynomialCount(degree);
     constexpr int c_deepest   = c_keyBits - 2;
     KernelPlan plan{ degree, ws, { 2, 2, 2 }, c_deepest };
-    const std::vector<Level>& counted = levels(plan);
+    const std::vector<Level>& counted = this->levels(plan);
     KernelPlan best;
-    *cost       = std::numeric_limits<double>::infinity();
+    *cost        = std::numeric_limits<double>::infinity();
     double above = 0; // exchanges of this level and those above
     for (int l = 0; l < c_deepest && counted[l].pairs >= 0; l++)
     {
         above += costOfExchanges(counted[l].exchanges, ws, coefficients);
         const double total = counted[l].pairs * perPair(kernel_)
                              + (above > 0 ? above + n_ * coefficients * c_perPolynomial : 0);
-        if (total < *cost)
+        if (total < *cost || l < levels)
         {
             *cost       = total;
             best        = plan;

@@ -23,9 +23,15 @@ namespace farfield
 struct KernelPlan
 {
     int degree = 0;
-    int ws     = 1;           //!< cells up to this displacement interact by pairs
-    Int3 coarse{ 1, 1, 1 };   //!< cells of level 0
+    int ws     = 1;         //!< cells up to this displacement interact by pairs
+    Int3 coarse{ 1, 1, 1 }; //!< cells of level 0
     int levels = 1;
+
+    bool operator==(const KernelPlan& other) const
+    {
+        return degree == other.degree && ws == other.ws && coarse == other.coarse
+               && levels == other.levels;
+    }
 };
 
 //! The space that is divided: a periodic box, or a cube that holds all points.
@@ -49,13 +55,20 @@ class KernelCosts
 {
 public:
     //! \param[in] x, n  positions of the charges
-    KernelCosts(const PairKernel& kernel, const Region& region, const double* x, int n, Team* team) :
-        kernel_(kernel), region_(region), x_(x), n_(n), team_(*team)
+    KernelCosts(const PairKernel& kernel,
+                const Region& region,
+                const double* x,
+                int n,
+                Team* team) :
+        kernel_(kernel),
+        region_(region), x_(x), n_(n), team_(*team)
     {
     }
 
-    //! The cells that cost least for a degree and a direct range. \param[out] cost  in any unit
-    KernelPlan cheapest(int degree, int ws, double* cost);
+    /*! \brief The cells that cost least for a degree and a direct range.
+     *  \param[in]  levels  without images at least these, if as many are worth it: small cells round less
+     *  \param[out] cost    in any unit */
+    KernelPlan cheapest(int degree, int ws, int levels, double* cost);
 
 private:
     //! Of a level: pairs of points in near cells, and of cells in interaction lists; negative: not counted.
@@ -66,14 +79,15 @@ private:
     //! All levels of a plan, whatever its degree.
     const std::vector<Level>& levels(const KernelPlan& plan);
     KernelPlan cheapestPeriodic(int degree, int ws, double* cost);
-    KernelPlan cheapestOpen(int degree, int ws, double* cost);
+    KernelPlan cheapestOpen(int degree, int ws, int levels, double* cost);
 
     const PairKernel& kernel_;
     Region region_;
     const double* x_;
     int n_;
     Team& team_;
-    std::map<std::array<int, 5>, std::vector<Level>> counted_; //!< by cells of level 0, levels and direct range
+    std::map<std::array<int, 5>, std::vector<Level>>
+            counted_; //!< by cells of level 0, levels and direct range
 };
 
 } // namespace farfield

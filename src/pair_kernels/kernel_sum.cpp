@@ -28,13 +28,14 @@ struct ErrorModel
     double error(int degree) const { return start * std::pow(perDegree, -degree); }
     int degreeFor(double error) const
     {
-        return std::max(1, static_cast<int>(std::ceil(std::log(start / error) / std::log(perDegree))));
+        return std::max(1,
+                        static_cast<int>(std::ceil(std::log(start / error) / std::log(perDegree))));
     }
 };
 constexpr ErrorModel c_errors[] = { { 0.1, 3 }, { 0.05, 4.5 } };
 
 //! Degrees beyond the one in use that tell its error in a periodic box.
-constexpr int c_degreesBeyond = 2;
+constexpr int c_degreesBeyond = 3;
 
 //! Points whose exact fields tell it without images.
 constexpr int c_samples = 512;
@@ -137,8 +138,10 @@ private:
     KernelEvaluation<Real>& evaluationFor(const KernelPlan& plan, const Region& region);
     //! Chooses degree and cells, and measures their error. \returns potentials and fields
     std::vector<double> choose(const PointSystem<Real>& system, const Region& region);
-    //! The cheapest plan, by the model. \param[in] off  what errors are, over those of the model
-    KernelPlan planFor(double off, KernelCosts* costs, double* cost) const;
+    /*! \brief The cheapest plan, by the model.
+     *  \param[in] off     what errors are, over those of the model
+     *  \param[in] levels  see KernelCosts::cheapest() */
+    KernelPlan planFor(double off, int levels, KernelCosts* costs, double* cost) const;
     //! Fields of a plan and their error.
     double measured(const KernelPlan& plan,
                     const PointSystem<Real>& system,
@@ -154,8 +157,8 @@ private:
     KernelSetup setup_;
     std::unique_ptr<KernelEvaluation<Real>> evaluation_;
     KernelPlan plan_;
-    int calls_ = 0; //!< since the error was measured
-    int n_     = -1;
+    int calls_   = 0; //!< since the error was measured
+    int n_       = -1;
     double size_ = 0; //!< of the region that the plan was chosen for
     double edge_ = 0; //!< of the cube, without images
 };
@@ -174,15 +177,17 @@ KernelSum<Real>::Impl::Impl(const Kernel& kernel, const KernelOptions& options) 
                  "threads");
     if (options.boundary == Boundary::Slab)
     {
-        throw Error(ErrorCode::Unsupported,
-                    "Sums of other kernels than 1/r have no slabs: boundary must be Open or Periodic.",
-                    "boundary");
+        throw Error(
+                ErrorCode::Unsupported,
+                "Sums of other kernels than 1/r have no slabs: boundary must be Open or Periodic.",
+                "boundary");
     }
     if (options.boundary == Boundary::Periodic && !kernel.pairKernel().hasPeriodicSum())
     {
         throw Error(ErrorCode::Unsupported,
                     "The kernel " + kernel.name()
-                            + " has no sum over periodic images here: use exp(-kappa r)/r, an even power "
+                            + " has no sum over periodic images here: use exp(-kappa r)/r, an even "
+                              "power "
                               "from 1/r^4 on, or a table that ends at 0.",
                     "kernel");
     }
@@ -203,7 +208,8 @@ void KernelSum<Real>::Impl::check(const KernelInput<Real>& input) const
         if (!std::isfinite(input.q[i]))
         {
             throw Error(ErrorCode::InvalidArgument,
-                        "A charge of particle " + std::to_string(i / input.sets) + " is not finite.",
+                        "A charge of particle " + std::to_string(i / input.sets)
+                                + " is not finite.",
                         "charges");
         }
     }
@@ -241,7 +247,8 @@ Region KernelSum<Real>::Impl::regionOf(const KernelInput<Real>& input)
     // A cube of one of few sizes, with room to move: it, and with it operators, stay while points move. A place is
     // known to rounding.
     constexpr double c_room = 1.07, c_steps = 4;
-    const double far     = std::max(extent.low.cwiseAbs().maxCoeff(), extent.high.cwiseAbs().maxCoeff());
+    const double far =
+            std::max(extent.low.cwiseAbs().maxCoeff(), extent.high.cwiseAbs().maxCoeff());
     const double longest = std::max({ extent.longest(), 1e-12 * far, 1e-290 });
     if (!(c_room * longest <= edge_ && edge_ <= 2 * c_room * longest))
     {
@@ -265,7 +272,8 @@ KernelEvaluation<Real>& KernelSum<Real>::Impl::evaluationFor(const KernelPlan& p
 }
 
 template<class Real>
-KernelPlan KernelSum<Real>::Impl::planFor(double off, KernelCosts* costs, double* cost) const
+KernelPlan
+KernelSum<Real>::Impl::planFor(double off, int levels, KernelCosts* costs, double* cost) const
 {
     KernelPlan best;
     *cost = std::numeric_limits<double>::infinity();
@@ -277,7 +285,7 @@ KernelPlan KernelSum<Real>::Impl::planFor(double off, KernelCosts* costs, double
             continue; // the other one reaches more
         }
         double ofPlan;
-        const KernelPlan plan = costs->cheapest(std::min(degree, c_highest), ws, &ofPlan);
+        const KernelPlan plan = costs->cheapest(std::min(degree, c_highest), ws, levels, &ofPlan);
         if (ofPlan < *cost)
         {
             *cost = ofPlan;
@@ -296,9 +304,10 @@ double KernelSum<Real>::Impl::measured(const KernelPlan& plan,
     *sums = evaluationFor(plan, region)(system, region);
     if (region.isPeriodic)
     {
-        // a higher degree, and points elsewhere in their cells
+        // a higher degree and a longer direct range, and points elsewhere in their cells
         KernelPlan better = plan;
-        better.degree += c_degreesBeyond;
+        better.degree += plan.ws == 2 ? c_degreesBeyond : c_degreesBeyond - 1;
+        better.ws    = 2;
         Region moved = region;
         moved.origin -= region.leaves(plan).edges.transpose() * Vec3(0.37, 0.29, 0.43);
         KernelEvaluation<Real> reference(
@@ -329,25 +338,24 @@ template<class Real>
 std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& system,
                                                   const Region& region)
 {
-    constexpr int c_tries = 6;
+    constexpr int c_tries = 10;
     KernelCosts costs(kernel_.pairKernel(), region, system.x, system.n, &team_);
-    double off            = 1;
+    double off       = 1;
+    int levels       = 1;
     double bestError = std::numeric_limits<double>::infinity(), leastCost = bestError;
     std::vector<double> best;
-    std::unique_ptr<KernelEvaluation<Real>> kept; // with its operators
-    std::vector<KernelPlan> tried;
+    std::unique_ptr<KernelEvaluation<Real>> kept;     // with its operators
+    std::vector<std::pair<KernelPlan, double>> tried; // and its error
     for (int k = 0; k < c_tries; k++)
     {
         double cost;
-        const KernelPlan plan = planFor(off, &costs, &cost);
+        const KernelPlan plan = planFor(off, levels, &costs, &cost);
         if (std::any_of(tried.begin(),
                         tried.end(),
-                        [&](const KernelPlan& one)
-                        { return one.degree == plan.degree && one.ws == plan.ws; }))
+                        [&](const auto& other) { return other.first == plan; }))
         {
             break;
         }
-        tried.push_back(plan);
         std::vector<double> sums;
         const double error = measured(plan, system, region, &sums);
         // the cheapest that is accurate, or the most accurate
@@ -361,8 +369,27 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
             kept      = std::move(evaluation_);
         }
         const double ofModel = c_errors[plan.ws - 1].error(plan.degree);
-        off                  = std::max(error / ofModel, isFine ? 0 : 1.01 * wanted() / ofModel);
-        if (off == 0 || (!isFine && plan.degree == c_highest))
+        // what a higher degree does not help, or has no part in, is rounding
+        const bool isHelped   = std::none_of(tried.begin(),
+                                           tried.end(),
+                                           [&](const auto& other)
+                                           {
+                                               return other.first.ws == plan.ws
+                                                      && other.first.degree < plan.degree
+                                                      && error > 0.7 * other.second;
+                                           });
+        const bool isRounding = !region.isPeriodic && !isFine
+                                && (plan.levels == 1 || plan.degree == c_highest || !isHelped);
+        tried.emplace_back(plan, error);
+        if (isRounding)
+        {
+            levels = plan.levels + 1;
+        }
+        else
+        {
+            off = std::max(error / ofModel, isFine ? 0 : 1.01 * wanted() / ofModel);
+        }
+        if (off == 0)
         {
             break;
         }
@@ -385,8 +412,8 @@ template<class Real>
 void KernelSum<Real>::Impl::checkResult(const KernelInput<Real>& input,
                                         const std::vector<double>& sums) const
 {
-    const auto bad = std::find_if(
-            sums.begin(), sums.end(), [](double v) { return !std::isfinite(v); });
+    const auto bad =
+            std::find_if(sums.begin(), sums.end(), [](double v) { return !std::isfinite(v); });
     if (bad == sums.end())
     {
         return;
@@ -395,13 +422,15 @@ void KernelSum<Real>::Impl::checkResult(const KernelInput<Real>& input,
     const size_t n    = areOwn ? input.n : input.points;
     const int i       = static_cast<int>(static_cast<size_t>(bad - sums.begin()) % n);
     const double* x   = (areOwn ? input.x : input.at) + 3 * static_cast<size_t>(i);
-    const bool isTable = kernel_.pairKernel().first() > 0
-                         || std::isfinite(kernel_.pairKernel().last());
+    const bool isTable =
+            kernel_.pairKernel().first() > 0 || std::isfinite(kernel_.pairKernel().last());
     throw Error(ErrorCode::InvalidArgument,
                 "The kernel " + kernel_.name() + " has no value at "
                         + nameOfPlace(areOwn ? "particle" : "point", i, x) + ": "
-                        + (isTable ? "a distance is outside of the table, or a charge is at the same place."
-                                   : "another charge is at the same place, or too near for this precision."),
+                        + (isTable ? "a distance is outside of the table, or a charge is at the "
+                                     "same place."
+                                   : "another charge is at the same place, or too near for this "
+                                     "precision."),
                 "positions");
 }
 
@@ -421,7 +450,8 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
     {
         refuseUnless(std::sqrt(3.0) * edge_ <= kernel.last(),
                      "The kernel " + kernel.name() + " ends too early: points fill a cube of "
-                             + text(edge_) + ", and cells in it are up to " + text(std::sqrt(3.0) * edge_)
+                             + text(edge_) + ", and cells in it are up to "
+                             + text(std::sqrt(3.0) * edge_)
                              + " apart. Make it longer, or let its last value and slope be 0.",
                      "kernel");
     }
@@ -431,9 +461,9 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
     std::vector<double> sums;
     if (isNew)
     {
-        sums  = choose(system, region);
-        n_    = input.n;
-        size_ = size;
+        sums   = choose(system, region);
+        n_     = input.n;
+        size_  = size;
         calls_ = 0;
     }
     else if (++calls_ % c_callsBetween == 0)

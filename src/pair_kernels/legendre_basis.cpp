@@ -114,12 +114,12 @@ LegendreBasis::LegendreBasis(int degree) : degree_(degree)
         }
     }
     // products are polynomials of degree 2 p + 1 on either side of w = 0; the rest is for the kernel
-    const int more            = 5;
-    const int perAxis         = degree + 1;
-    const Quadrature ofHalf   = gauss(degree + 1 + more);
+    const int more             = 5;
+    const int perAxis          = degree + 1;
+    const Quadrature ofHalf    = gauss(degree + 1 + more);
     const Quadrature ofProduct = gauss(perAxis);
-    const int half            = static_cast<int>(ofHalf.nodes.size());
-    products_                 = Matrix::Zero(perAxis * perAxis, 2 * half);
+    const int half             = static_cast<int>(ofHalf.nodes.size());
+    products_                  = Matrix::Zero(perAxis * perAxis, 2 * half);
     for (int node = 0; node < 2 * half; node++)
     {
         const double w = node < half ? -ofHalf.nodes[node] : ofHalf.nodes[node - half];
@@ -158,8 +158,8 @@ std::vector<int> LegendreBasis::permuted(const Int3& axes) const
     for (const Int3& a : powers_)
     {
         const Int3 image = { a[axes[0]], a[axes[1]], a[axes[2]] };
-        result.push_back(static_cast<int>(
-                std::lower_bound(powers_.begin(), powers_.end(), image) - powers_.begin()));
+        result.push_back(static_cast<int>(std::lower_bound(powers_.begin(), powers_.end(), image)
+                                          - powers_.begin()));
     }
     return result;
 }
@@ -232,7 +232,7 @@ Matrix LegendreBasis::interaction(const Mat3& edges,
 
 Matrix LegendreBasis::childToParent(int octant) const
 {
-    const int perAxis          = degree_ + 1;
+    const int perAxis           = degree_ + 1;
     const Quadrature quadrature = gauss(perAxis);
     std::array<Matrix, 2> along; // of the lower and the upper child
     for (int upper = 0; upper < 2; upper++)

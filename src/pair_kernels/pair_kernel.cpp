@@ -77,7 +77,7 @@ public:
     PairLaw<Real> law(double unit) const
     {
         PairLaw<Real> law;
-        law.kind = PairLawKind::Yukawa;
+        law.kind   = PairLawKind::Yukawa;
         law.decay  = static_cast<Real>(kappa_ * unit);
         law.factor = 1 / unit;
         return law;
@@ -159,7 +159,7 @@ public:
     PairLaw<Real> law(double unit) const
     {
         PairLaw<Real> law;
-        law.kind = PairLawKind::InversePower;
+        law.kind     = PairLawKind::InversePower;
         law.exponent = n_;
         law.factor   = std::pow(unit, -n_);
         return law;
@@ -172,8 +172,12 @@ private:
 class Table final : public WithLaws<Table>
 {
 public:
-    Table(double first, double last, const std::vector<double>& values, const std::vector<double>& slopes) :
-        first_(first), last_(last), step_((last - first) / static_cast<double>(values.size() - 1)),
+    Table(double first,
+          double last,
+          const std::vector<double>& values,
+          const std::vector<double>& slopes) :
+        first_(first),
+        last_(last), step_((last - first) / static_cast<double>(values.size() - 1)),
         endsAtZero_(values.back() == 0 && slopes.back() == 0)
     {
         // Hermite's polynomials
@@ -200,8 +204,7 @@ public:
     {
         double t;
         const auto* c = polynomial(r, &t);
-        return c == nullptr ? outside(r)
-                            : ((*c)[1] + t * (2 * (*c)[2] + t * 3 * (*c)[3])) / step_;
+        return c == nullptr ? outside(r) : ((*c)[1] + t * (2 * (*c)[2] + t * 3 * (*c)[3])) / step_;
     }
     double first() const override { return first_; }
     double last() const override { return last_; }
@@ -212,7 +215,7 @@ public:
     PairLaw<Real> law(double unit) const
     {
         PairLaw<Real> law;
-        law.kind = PairLawKind::Table;
+        law.kind    = PairLawKind::Table;
         law.first   = static_cast<Real>(first_ / unit);
         law.perStep = static_cast<Real>(unit / step_);
         law.steps   = static_cast<int>(polynomials_.size());
@@ -265,16 +268,15 @@ Kernel Kernel::inversePower(int n)
     constexpr int c_most = 12;
     if (n < 1 || n > c_most)
     {
-        throw refused("The exponent " + text(n) + " is outside its range, 1 to " + text(c_most) + ".",
+        throw refused("The exponent " + text(n) + " is outside its range, 1 to " + text(c_most)
+                              + ".",
                       "n");
     }
     return Kernel(std::make_shared<InversePower>(n));
 }
 
-Kernel Kernel::table(double first,
-                     double last,
-                     std::vector<double> values,
-                     std::vector<double> slopes)
+Kernel
+Kernel::table(double first, double last, std::vector<double> values, std::vector<double> slopes)
 {
     if (!(first >= 0 && first < last && std::isfinite(last)))
     {

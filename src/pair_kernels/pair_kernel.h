@@ -29,15 +29,16 @@ template<class Real>
 struct PairLaw
 {
     PairLawKind kind = PairLawKind::Yukawa;
-    int exponent  = 0; //!< of an inverse power
-    Real decay    = 0; //!< of Yukawa's, per unit
-    double factor = 1;
+    int exponent     = 0; //!< of an inverse power
+    Real decay       = 0; //!< of Yukawa's, per unit
+    double factor    = 1;
     //! \name Of a table
     //!@{
-    Real first = 0, perStep = 0;  //!< distance of its beginning, and steps per unit
-    int steps = 0;
-    Real beyond = 0;              //!< what is beyond its end: 0 or NaN
-    std::vector<Real> polynomials; //!< [steps][4] of the fraction of a step: value = c0 + c1 t + c2 t^2 + c3 t^3
+    Real first = 0, perStep = 0; //!< distance of its beginning, and steps per unit
+    int steps   = 0;
+    Real beyond = 0; //!< what is beyond its end: 0 or NaN
+    std::vector<Real>
+            polynomials; //!< [steps][4] of the fraction of a step: value = c0 + c1 t + c2 t^2 + c3 t^3
     //!@}
 };
 
@@ -50,9 +51,9 @@ class PairKernel
 public:
     virtual ~PairKernel() = default;
 
-    virtual std::string name() const       = 0;
-    virtual double value(double r) const   = 0;
-    virtual double slope(double r) const   = 0; //!< dG/dr
+    virtual std::string name() const                     = 0;
+    virtual double value(double r) const                 = 0;
+    virtual double slope(double r) const                 = 0; //!< dG/dr
     virtual PairLaw<float> lawFloat(double unit) const   = 0; //!< distances are in this unit
     virtual PairLaw<double> lawDouble(double unit) const = 0;
 

@@ -103,7 +103,7 @@ struct TableLaw
         const auto value = hn::MulAdd(hn::MulAdd(hn::MulAdd(c3, t, c2), t, c1), t, c0);
         const auto slope =
                 hn::MulAdd(hn::MulAdd(hn::Mul(hn::Set(d, Real(3)), c3), t, hn::Add(c2, c2)), t, c1);
-        const auto outside = hn::IfThenElse(isBefore,
+        const auto outside   = hn::IfThenElse(isBefore,
                                             hn::Set(d, std::numeric_limits<Real>::quiet_NaN()),
                                             hn::Set(d, law.beyond));
         const auto isOutside = hn::Or(isBefore, isBeyond);

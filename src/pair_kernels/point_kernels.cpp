@@ -49,9 +49,10 @@ struct Polynomials
         }
         for (int k = 1; k < degree; k++)
         {
-            value[k + 1] = hn::NegMulAdd(set(k / (k + 1.0)),
-                                         value[k - 1],
-                                         hn::Mul(hn::Mul(set((2 * k + 1) / (k + 1.0)), t), value[k]));
+            value[k + 1] =
+                    hn::NegMulAdd(set(k / (k + 1.0)),
+                                  value[k - 1],
+                                  hn::Mul(hn::Mul(set((2 * k + 1) / (k + 1.0)), t), value[k]));
             if (Slopes)
             {
                 slope[k + 1] = hn::MulAdd(set(4 * k + 2), value[k], slope[k - 1]);
@@ -72,17 +73,17 @@ struct Coordinates
 {
     Vec<Real> xi[3];
 
-    HWY_INLINE Coordinates(const CellPolynomials<Real>& basis, Vec<Real> x, Vec<Real> y, Vec<Real> z)
+    HWY_INLINE
+    Coordinates(const CellPolynomials<Real>& basis, Vec<Real> x, Vec<Real> y, Vec<Real> z)
     {
         const Tag<Real> d;
         for (int k = 0; k < 3; k++)
         {
-            xi[k] = hn::MulAdd(
-                    x,
-                    hn::Set(d, basis.toCell[0][k]),
-                    hn::MulAdd(y,
-                               hn::Set(d, basis.toCell[1][k]),
-                               hn::Mul(z, hn::Set(d, basis.toCell[2][k]))));
+            xi[k] = hn::MulAdd(x,
+                               hn::Set(d, basis.toCell[0][k]),
+                               hn::MulAdd(y,
+                                          hn::Set(d, basis.toCell[1][k]),
+                                          hn::Mul(z, hn::Set(d, basis.toCell[2][k]))));
         }
     }
 };
@@ -155,7 +156,7 @@ void fromLocals(const CellPolynomials<Real>& basis,
         px.template set<true>(degree, at.xi[0]);
         py.template set<true>(degree, at.xi[1]);
         pz.template set<true>(degree, at.xi[2]);
-        auto phi = hn::Zero(d);
+        auto phi           = hn::Zero(d);
         Vec<Real> slope[3] = { phi, phi, phi };
         const Real* l      = L;
         for (int a = 0; a <= degree; a++)
@@ -200,13 +201,12 @@ void fromLocals(const CellPolynomials<Real>& basis,
 
 //! What all sources make at a target, for Sets sets of charges.
 template<int Sets, class Law, class Real>
-HWY_INLINE void
-pairsOfTarget(const PairTask<Real>& task, const Law& law, int target, int firstSet)
+HWY_INLINE void pairsOfTarget(const PairTask<Real>& task, const Law& law, int target, int firstSet)
 {
     const Tag<Real> d;
-    const auto x = hn::Set(d, task.targets.x[target]);
-    const auto y = hn::Set(d, task.targets.y[target]);
-    const auto z = hn::Set(d, task.targets.z[target]);
+    const auto x       = hn::Set(d, task.targets.x[target]);
+    const auto y       = hn::Set(d, task.targets.y[target]);
+    const auto z       = hn::Set(d, task.targets.z[target]);
     const auto nowhere = hn::Set(d, task.nowhere);
     Vec<Real> sums[Sets][4];
     for (auto& sum : sums)
@@ -280,9 +280,12 @@ void pairs(const PairTask<Real>& task)
 {
     switch (task.law->kind)
     {
-        case PairLawKind::Yukawa: return pairsOf<YukawaLaw<Real>>(task);
-        case PairLawKind::InversePower: return pairsOf<InversePowerLaw<Real>>(task);
-        case PairLawKind::Table: return pairsOf<TableLaw<Real>>(task);
+        case PairLawKind::Yukawa:
+            return pairsOf<YukawaLaw<Real>>(task);
+        case PairLawKind::InversePower:
+            return pairsOf<InversePowerLaw<Real>>(task);
+        case PairLawKind::Table:
+            return pairsOf<TableLaw<Real>>(task);
     }
 }
 

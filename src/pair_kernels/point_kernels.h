@@ -43,9 +43,9 @@ struct PairTask
     const Real* q;   //!< [sets][staged], aligned
     int staged;      //!< a multiple of c_stagePadding
     int sets;
-    int own;         //!< the first target as a source, those behind it in order; -1: targets are none
-    Real nowhere;    //!< sources farther than this along x do not act
-    Real* result;    //!< [sets][4][stride] potential and field, added to
+    int own;      //!< the first target as a source, those behind it in order; -1: targets are none
+    Real nowhere; //!< sources farther than this along x do not act
+    Real* result; //!< [sets][4][stride] potential and field, added to
     int stride;
 };
 

@@ -79,29 +79,30 @@ void SortedPoints<Real>::sort(const double* x,
                               const LeafFrame& frame,
                               Team* team)
 {
-    const Mat3 toCells = frame.edges.inverse();
-    const Mat3 scaled  = frame.edges / frame.unit();
+    const Mat3 toCells    = frame.edges.inverse();
+    const Mat3 scaled     = frame.edges / frame.unit();
     constexpr int c_grain = 4096;
     std::vector<Int3> cells(n);
     std::vector<Vec3> places(n);
     std::vector<std::uint64_t> keys(n);
     std::vector<int> invalid((n + c_grain - 1) / c_grain, n);
-    team->forTasks(static_cast<int>(invalid.size()),
-                   [&](int task, int /*thread*/)
-                   {
-                       const int end = std::min(n, (task + 1) * c_grain);
-                       for (int i = task * c_grain; i < end; i++)
-                       {
-                           Vec3 inCell;
-                           if (!cellOf(x + 3 * static_cast<size_t>(i), frame, toCells, &cells[i], &inCell))
-                           {
-                               invalid[task] = std::min(invalid[task], i);
-                               continue;
-                           }
-                           places[i] = scaled.transpose() * inCell;
-                           keys[i]   = mortonKey(cells[i]);
-                       }
-                   });
+    team->forTasks(
+            static_cast<int>(invalid.size()),
+            [&](int task, int /*thread*/)
+            {
+                const int end = std::min(n, (task + 1) * c_grain);
+                for (int i = task * c_grain; i < end; i++)
+                {
+                    Vec3 inCell;
+                    if (!cellOf(x + 3 * static_cast<size_t>(i), frame, toCells, &cells[i], &inCell))
+                    {
+                        invalid[task] = std::min(invalid[task], i);
+                        continue;
+                    }
+                    places[i] = scaled.transpose() * inCell;
+                    keys[i]   = mortonKey(cells[i]);
+                }
+            });
     const int first = std::accumulate(
             invalid.begin(), invalid.end(), n, [](int a, int b) { return std::min(a, b); });
     if (first < n)

@@ -51,7 +51,9 @@ public:
     CellPoints<Real> points(int place) const
     {
         const int first = start_[place];
-        return { x_.data() + first, y_.data() + first, z_.data() + first, start_[place + 1] - first };
+        return {
+            x_.data() + first, y_.data() + first, z_.data() + first, start_[place + 1] - first
+        };
     }
 
 private:

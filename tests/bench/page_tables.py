@@ -153,6 +153,22 @@ def of_training(content, name):
     return cases.markdown(["", "atoms a system", "`CoulombBatch`", "sum in PyTorch", "ratio"], rows)
 
 
+def of_kernels(content, name):
+    """The same accuracy is asked of both; errors are what they are."""
+    found = {}
+    for row in content["rows"]:
+        found.setdefault((row["kind"], row["kernel"], row["asked"]), {})[row["method"]] = row
+    rows = []
+    for (kind, kernel, asked), runs in found.items():
+        own, single, other = (runs.get(method) for method in ("farfield", "farfield, float32", "FMM3D"))
+        rows.append([kind, kernel, f"{asked:.0e}", short(own["us"]), short(single["us"]) if single else "-",
+                     short(own["first_us"]), f"{own['error']:.1e}",
+                     *([short(other["us"]), f"{other['error']:.1e}", short(other["us"] / own["us"])] if other
+                       else ["-"] * 3)])
+    return cases.markdown(["points", "kernel", "asked", "farfield", "float32", "first call", "error", "FMM3D", "error",
+                           "FMM3D / farfield"], rows)
+
+
 def of_tangents(content, name):
     """errors, times, induction"""
     rows = []
@@ -245,6 +261,7 @@ MAKERS = {
     "batch_speed.json": of_batches,
     "batch_speed_gpu.json": of_batches,
     "batch_training.json": of_training,
+    "kernel_speed.json": of_kernels,
     "tangents.json": of_tangents,
     "tangents_gpu.json": of_tangents,
     "energy_conservation.json": of_energy,

@@ -1,0 +1,124 @@
+/*
+ * farfield: a fast multipole method for molecular dynamics.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+/*! \file
+ *  \brief Sums of a kernel as Python sees them: arrays in, arrays of the caller filled.
+ */
+#ifndef FARFIELD_PYTHON_BINDINGS_PYTHON_KERNELS_H
+#define FARFIELD_PYTHON_BINDINGS_PYTHON_KERNELS_H
+
+#include <optional>
+#include <string>
+
+#include "farfield/farfield_kernels.h"
+
+#include "python_batch.h"
+
+namespace farfield
+{
+
+using Places = nb::ndarray<const double, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
+//! [points][sets][3]
+template<class Real>
+using FilledFields = nb::ndarray<Real, nb::shape<-1, -1, 3>, nb::c_contig, nb::device::cpu>;
+
+//! Sums of one kernel; the sizes of arrays are those that the package has checked.
+template<class Real>
+class PythonKernelSum
+{
+public:
+    PythonKernelSum(const Kernel& kernel,
+                    double accuracy,
+                    const std::string& boundary,
+                    int threads,
+                    int mostThreads) :
+        sum_(kernel, optionsOf(accuracy, boundary, threads, mostThreads))
+    {
+    }
+
+    void evaluate(const Places& x,
+                  const Table<Real>& q,
+                  const std::optional<Box>& box,
+                  const std::optional<Places>& at,
+                  const FilledTable<Real>& potentials,
+                  const FilledFields<Real>& fields)
+    {
+        KernelInput<Real> input;
+        input.x      = x.data();
+        input.q      = q.data();
+        input.n      = sizeOf(x.shape(0));
+        input.sets   = sizeOf(q.shape(1));
+        input.box    = box ? rows(*box) : nullptr;
+        input.at     = at ? at->data() : nullptr;
+        input.points = at ? sizeOf(at->shape(0)) : 0;
+        const nb::gil_scoped_release release;
+        sum_.evaluate(input, { potentials.data(), fields.data() });
+    }
+
+    nb::dict setup() const
+    {
+        const KernelSetup s = sum_.setup();
+        nb::dict result;
+        result["device"]         = "cpu";
+        result["threads"]        = s.threads;
+        result["degree"]         = s.degree;
+        result["coefficients"]   = s.coefficients;
+        result["direct_range"]   = s.directRange;
+        result["levels"]         = s.levels;
+        result["cell"]           = s.cell;
+        result["measured_error"] = s.measuredError;
+        return result;
+    }
+
+private:
+    static KernelOptions
+    optionsOf(double accuracy, const std::string& boundary, int threads, int mostThreads)
+    {
+        KernelOptions options;
+        options.accuracy = accuracy;
+        options.boundary = named<Boundary>(c_boundaries, boundary, "boundary");
+        // a number that is not legal is refused by the library
+        const bool isLegal = threads >= 0 && threads <= c_maxThreads;
+        options.threads    = isLegal ? std::min(usableThreads(threads), mostThreads) : threads;
+        return options;
+    }
+
+    KernelSum<Real> sum_;
+};
+
+template<class Real>
+void bindKernelSum(nb::module_& module, const char* name)
+{
+    using namespace nb::literals;
+    using Class = PythonKernelSum<Real>;
+    nb::class_<Class>(module, name)
+            .def(nb::init<const Kernel&, double, const std::string&, int, int>())
+            .def("evaluate",
+                 &Class::evaluate,
+                 "x"_a,
+                 "charges"_a,
+                 "box"_a.none(),
+                 "at"_a.none(),
+                 "potentials"_a.noconvert(),
+                 "fields"_a.noconvert())
+            .def("setup", &Class::setup);
+}
+
+inline void bindKernels(nb::module_& module)
+{
+    nb::class_<Kernel>(module, "Kernel")
+            .def_static("yukawa", &Kernel::yukawa)
+            .def_static("inverse_power", &Kernel::inversePower)
+            .def_static("table", &Kernel::table)
+            .def("value", &Kernel::value)
+            .def("slope", &Kernel::slope)
+            .def("name", &Kernel::name);
+    bindKernelSum<float>(module, "SingleKernelSum");
+    bindKernelSum<double>(module, "DoubleKernelSum");
+}
+
+} // namespace farfield
+
+#endif

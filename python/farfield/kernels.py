@@ -1,0 +1,213 @@
+# farfield: a fast multipole method for molecular dynamics.
+#
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Sums over points of other functions of the distance than 1/r: Yukawa, inverse powers, a table."""
+
+from dataclasses import dataclass
+from typing import Any, Callable, Optional
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from . import arguments, processes
+from ._library import _core
+
+_KINDS = {np.dtype(np.float32): _core.SingleKernelSum, np.dtype(np.float64): _core.DoubleKernelSum}
+
+
+class Kernel:
+    """What a unit charge makes at a distance: made by one of the functions below. Lengths have any one unit."""
+
+    def __init__(self, made_by: str, *values: Any):
+        self._made_by, self._values = made_by, values
+        self._core = getattr(_core.Kernel, made_by)(*values)
+
+    @classmethod
+    def yukawa(cls, kappa: float) -> "Kernel":
+        """exp(-kappa r) / r: screened charges.
+
+        Raises:
+            ValueError: kappa is not finite, or not above 0.
+        """
+        return cls("yukawa", arguments.number("kappa", kappa))
+
+    @classmethod
+    def inverse_power(cls, n: int) -> "Kernel":
+        """r^-n: 6 is dispersion. From 1 to 12, and in a periodic box 4, 6, 8, 10 or 12.
+
+        Raises:
+            ValueError: n is another number.
+        """
+        return cls("inverse_power", arguments.integer("n", n))
+
+    @classmethod
+    def table(cls, first: float, last: float, values: ArrayLike, slopes: ArrayLike) -> "Kernel":
+        """A function by its values and slopes at distances from first to last, even steps apart.
+
+        In between it is a cubic polynomial. If the last value and the last slope are 0, the function is 0 from there
+        on. Else no two points may be farther apart, and none may be nearer than the first distance.
+
+        Args:
+            first, last: distances, 0 <= first < last.
+            values, slopes: at least 3 each, as many of both.
+
+        Raises:
+            ValueError: a number is not finite, or there are too few of them.
+        """
+        first, last = arguments.number("first", first), arguments.number("last", last)
+        arrays = (arguments.reals(name, a, ("m",)) for name, a in (("values", values), ("slopes", slopes)))
+        return cls("table", first, last, *(list(a) for a in arrays))
+
+    @classmethod
+    def of(
+        cls,
+        value: Callable[[NDArray], ArrayLike],
+        slope: Callable[[NDArray], ArrayLike],
+        first: float,
+        last: float,
+        points: int = 4096,
+    ) -> "Kernel":
+        """A table of a function and its derivative, which take arrays of distances."""
+        r = np.linspace(first, last, arguments.integer("points", points))
+        return cls.table(first, last, value(r), slope(r))
+
+    def value(self, r: float) -> float:
+        """The function at a distance."""
+        return self._core.value(r)
+
+    def slope(self, r: float) -> float:
+        """Its derivative."""
+        return self._core.slope(r)
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self._core.name()}>"
+
+    def __getstate__(self) -> tuple:
+        return (self._made_by, *self._values)
+
+    def __setstate__(self, state: tuple) -> None:
+        Kernel.__init__(self, *state)
+
+
+@dataclass
+class KernelResult:
+    """Results at the points that were asked for, [points], or [points, sets] of several sets of charges."""
+
+    potentials: NDArray  # of a charge without what it makes itself
+    fields: NDArray  # minus their gradients, one more dimension of size 3
+
+
+class KernelSum(processes.CoreOwner):
+    """Potentials and fields of points, for one kernel, on the CPU.
+
+    Far cells act on each other through polynomials of a total degree, projected on each of two cells. The tree is as
+    deep as the points need. The first call chooses degree and cells, and takes longer. Errors are measured: without
+    images beside sums over all pairs at some points, in a periodic box beside a higher degree in other cells. They are
+    measured again where the number of points or the size of what they fill has changed by a tenth, and every 64th call.
+
+    Z. Gimbutas and V. Rokhlin, SIAM J. Sci. Comput. 24, 796 (2003), doi:10.1137/S1064827500381148; L. Greengard and V.
+    Rokhlin, J. Comput. Phys. 73, 325 (1987), doi:10.1016/0021-9991(87)90140-9.
+
+    Args:
+        kernel: a Kernel.
+        accuracy: wanted RMS error of the fields, relative to their RMS value. Fields above ten times the median count
+            as that.
+        dtype: numpy.float64, or numpy.float32, which is faster; positions are double in any case.
+        boundary: "open", or "periodic": with all images, and with the wave vector 0.
+        threads: OpenMP threads at most. None: what the runtime offers, see OMP_NUM_THREADS.
+
+    Raises:
+        TypeError: an option is of the wrong type.
+        ValueError: an option is out of range.
+        RuntimeError: the kernel has no sum over periodic images.
+    """
+
+    _names = ("sum", "sums")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        accuracy: float = 1e-4,
+        dtype: DTypeLike = np.float64,
+        *,
+        boundary: str = "open",
+        threads: Optional[int] = None,
+    ):
+        if not isinstance(kernel, Kernel):
+            raise TypeError(f"kernel must be a Kernel, but is {kernel!r}.")
+        self.dtype = np.dtype(dtype)
+        if self.dtype not in _KINDS:
+            raise ValueError(f"dtype is {self.dtype}, but must be float32 or float64.")
+        self.kernel = kernel
+        self._options = (
+            arguments.number("accuracy", accuracy),
+            arguments.text("boundary", boundary),
+            0 if threads is None else arguments.integer("threads", threads),
+        )
+        self._start_with(self._made())
+
+    def __call__(
+        self,
+        x: ArrayLike,
+        charges: ArrayLike,
+        box: Optional[ArrayLike] = None,
+        *,
+        at: Optional[ArrayLike] = None,
+    ) -> KernelResult:
+        """Potentials and fields of charges.
+
+        Args:
+            x: positions of the charges, [n, 3], any periodic image.
+            charges: [n], or [n, sets]: sets at the same places, which do not act on each other.
+            box: edges of a rectangular box, [3], or box vectors as rows, any that span a volume, [3, 3].
+            at: points where results are wanted, [points, 3]. None: the charges, each without what it makes itself.
+
+        Raises:
+            TypeError: an argument is of the wrong type.
+            ValueError: an array has the wrong shape or values; a charge is at a point or at another charge; a distance
+                is not in the table.
+            RuntimeError: the accuracy cannot be reached; the best that can is named.
+            MemoryError: memory is exhausted.
+        """
+        x = arguments.reals("x", x, ("n", 3))
+        q = arguments.reals("charges", charges, (len(x),), (len(x), "sets"), dtype=self.dtype)
+        rows = None
+        if box is not None:
+            rows = arguments.reals("box", box, (3,), (3, 3))
+            rows = np.diag(rows) if rows.ndim == 1 else rows
+        points = None if at is None else arguments.reals("at", at, ("points", 3))
+        table = q if q.ndim == 2 else q[:, None]
+        count, sets = len(x if points is None else points), table.shape[1]
+        potentials = np.zeros((count, sets), self.dtype)
+        fields = np.zeros((count, sets, 3), self.dtype)
+        with self._lock:
+            core = self._own_core()
+            if self._generation != processes.generation:
+                core = self._made()
+                self._take(core)
+            processes.note_threads(self._threads)
+            core.evaluate(x, table, rows, points, potentials, fields)
+        if q.ndim == 1:
+            return KernelResult(potentials[:, 0], fields[:, 0])
+        return KernelResult(potentials, fields)
+
+    @property
+    def setup(self) -> dict:
+        """What is in use after a call.
+
+        ``degree`` of the polynomials and ``coefficients`` of a cell; cells up to the displacement ``direct_range``
+        interact by pairs; ``levels`` of the tree; ``cell`` is the size of a leaf; ``measured_error`` of the fields, as
+        accuracy; ``threads``.
+        """
+        with self._lock:
+            return self._own_core().setup()
+
+    def __getstate__(self) -> dict:
+        return {"kernel": self.kernel, "dtype": self.dtype, "options": self._options}
+
+    def __setstate__(self, state: dict) -> None:
+        self.kernel, self.dtype, self._options = state["kernel"], state["dtype"], state["options"]
+        self._start_with(self._made())
+
+    def _made(self):
+        return _KINDS[self.dtype](self.kernel._core, *self._options, processes.most_threads())
