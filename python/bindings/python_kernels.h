@@ -52,7 +52,7 @@ public:
         input.sets   = sizeOf(q.shape(1));
         input.box    = box ? rows(*box) : nullptr;
         input.at     = at ? at->data() : nullptr;
-        input.points = at ? sizeOf(at->shape(0)) : 0;
+        input.points = at ? sizeOf(at->shape(0)) : -1;
         const nb::gil_scoped_release release;
         sum_.evaluate(input, { potentials.data(), fields.data() });
     }

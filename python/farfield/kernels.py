@@ -67,9 +67,24 @@ class Kernel:
         last: float,
         points: int = 4096,
     ) -> "Kernel":
-        """A table of a function and its derivative, which take arrays of distances."""
+        """A table of a function and its derivative, which take arrays of distances.
+
+        Raises:
+            ValueError: halfway between two points the table is off by more than 1e-6 of the larger of their values, and
+                by 1e-12 of the largest of all.
+        """
         r = np.linspace(first, last, arguments.integer("points", points))
-        return cls.table(first, last, value(r), slope(r))
+        kernel, known = cls.table(first, last, value(r), slope(r)), np.abs(value(r))
+        halves = (r[1:] + r[:-1]) / 2
+        off = np.abs([kernel.value(a) for a in halves] - np.asarray(value(halves)))
+        limit = 1e-6 * np.maximum(known[1:], known[:-1]) + 1e-12 * known.max()
+        if np.any(off > limit):
+            worst = np.argmax(off - limit)
+            raise ValueError(
+                f"At {halves[worst]:g} the table is off by {off[worst]:.1e}: take more than {points} points, or begin "
+                "farther from where the function is steep."
+            )
+        return kernel
 
     def value(self, r: float) -> float:
         """The function at a distance."""

@@ -10,28 +10,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/vectors.h"
+#include "cells/morton.h"
 
 namespace farfield
 {
-
-//! Bits of a component of a cell in a key.
-constexpr int c_keyBits = 21;
-
-//! A key of a cell whose components are from 0 to 2^21 - 1: siblings, cousins and so on stand together (G. M. Morton,
-//! IBM report, 1966).
-inline std::uint64_t mortonKey(const Int3& c)
-{
-    const auto spread = [](std::uint64_t v)
-    {
-        v = (v | v << 32) & 0x1f00000000ffffULL;
-        v = (v | v << 16) & 0x1f0000ff0000ffULL;
-        v = (v | v << 8) & 0x100f00f00f00f00fULL;
-        v = (v | v << 4) & 0x10c30c30c30c30c3ULL;
-        return (v | v << 2) & 0x1249249249249249ULL;
-    };
-    return spread(c[0]) | spread(c[1]) << 1 | spread(c[2]) << 2;
-}
 
 //! A table from cells to numbers, by open addressing.
 class CellHash

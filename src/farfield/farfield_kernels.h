@@ -88,8 +88,8 @@ struct KernelInput
     int sets        = 1; //!< of charges at the same places, which do not act on each other
     //! Vectors of the periodic box as rows; any three that span a volume.
     const double (*box)[3] = nullptr;
-    const double* at = nullptr; //!< points where results are wanted, [points][3]; null: the charges
-    int points       = 0;
+    const double* at       = nullptr; //!< points where results are wanted, [points][3]
+    int points             = -1;      //!< -1: results are wanted at the charges
 };
 
 //! What is computed at each point; each array may be null. All are written to after success only.
@@ -116,7 +116,7 @@ struct KernelSetup
  *
  *  The first call chooses degree and cells. It takes some evaluations more: the error is that of fields
  *  beside those of a higher degree in other cells. It is measured again where the number of points or the
- *  size of what they fill has changed by a tenth, and every 64th call. If it is too large, there is another
+ *  extent of what they fill has changed by a tenth, and every 64th call. If it is too large, there is another
  *  choice.
  *
  *  Results depend on the number of threads by nothing, but on earlier calls, through the choice.
@@ -135,8 +135,9 @@ public:
     KernelSum& operator=(KernelSum&&) noexcept;
 
     /*! \brief Computes what output has arrays for.
-     *  \throws Error  InvalidArgument: a position, a charge or the box is not finite, the box has no volume,
-     *                 a charge is at a point or at another charge, or a distance is not in the table;
+     *  \throws Error  InvalidArgument: a position, a charge or the box is not finite, the box has no volume or is
+     *                 more than 1000 times as long as high, or is given without images; a charge is at a point or at
+     *                 another charge, a distance is not in the table, or results are beyond the precision;
      *                 Unsupported: the accuracy cannot be reached, with the best that can; OutOfMemory */
     void evaluate(const KernelInput<Real>& input, const KernelOutput<Real>& output);
 

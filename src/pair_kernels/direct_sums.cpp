@@ -43,7 +43,7 @@ std::vector<double> directSums(const PairKernel& kernel,
                        {
                            along[thread] = x[0];
                        }
-                       const bool isOwn = system.at == nullptr;
+                       const bool isOwn = system.areOwn();
                        const int i      = some[task];
                        double at[3];
                        for (int k = 0; k < 3; k++)

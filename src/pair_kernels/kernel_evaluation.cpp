@@ -71,9 +71,11 @@ KernelEvaluation<Real>::KernelEvaluation(const PairKernel& kernel,
     for (int l = 1; l < plan.levels; l++)
     {
         const Mat3 ofLevel = n > 0 ? edges : levels_[l].grid.edges();
-        operators_[l]      = n > 0 && l > 1 ? operators_[1]
-                                            : std::make_shared<const Operators>(kernelOperators<Real>(
-                                               basis_, kernel, ofLevel, plan.ws, team->threads()));
+        operators_[l] =
+                n > 0 && l > 1
+                        ? operators_[1]
+                        : std::make_shared<const Operators>(kernelOperators<Real>(
+                                basis_, kernel, operatorScale_, ofLevel, plan.ws, team->threads()));
     }
     if (!isPeriodic_)
     {
@@ -93,6 +95,7 @@ KernelEvaluation<Real>::KernelEvaluation(const PairKernel& kernel,
                                   kernel,
                                   n > 0 ? Grid(grid.H(), grid.box() / grid.unit()) : grid,
                                   plan.ws,
+                                  operatorScale_,
                                   accuracy,
                                   team->threads());
     convolution_->setOperators(
@@ -108,9 +111,12 @@ void KernelEvaluation<Real>::setRegion(const Region& region)
     unit_                 = frame.unit();
     leafCounts_           = frame.counts;
     law_                  = lawOf<Real>(kernel_, unit_);
-    expansionFactor_      = std::pow(unit_, -kernel_.exponent());
-    const Mat3 edges      = frame.edges / unit_;
-    const Mat3 toCells    = edges.inverse();
+    // operators of other kernels than r^-n are those of one that is 1 at the size of a leaf
+    const double size  = kernel_.exponent() > 0 ? 1 : std::abs(kernel_.value(unit_));
+    operatorScale_     = size > 0 && std::isfinite(1 / size) ? 1 / size : 1;
+    expansionFactor_   = std::pow(unit_, -kernel_.exponent()) / operatorScale_;
+    const Mat3 edges   = frame.edges / unit_;
+    const Mat3 toCells = edges.inverse();
     for (int i = 0; i < 9; i++)
     {
         polynomials_.toCell[i / 3][i % 3] = static_cast<Real>(toCells(i / 3, i % 3));
@@ -250,18 +256,13 @@ void KernelEvaluation<Real>::stage(const Int3& cell,
     int count = 0;
     for (int k = 0; k < static_cast<int>(near_.size()); k++)
     {
-        Int3 c      = cell;
-        bool inside = true;
+        Int3 c = cell;
         for (int axis = 0; axis < 3; axis++)
         {
             c[axis] += near_[k][axis];
-            if (isPeriodic_)
-            {
-                c[axis] = (c[axis] % leafCounts_[axis] + leafCounts_[axis]) % leafCounts_[axis];
-            }
-            inside = inside && c[axis] >= 0 && c[axis] < leafCounts_[axis];
         }
-        const int place = inside ? sources.find(c) : -1;
+        const bool inside = bringInside(leafCounts_, isPeriodic_, &c);
+        const int place   = inside ? sources.find(c) : -1;
         if (place >= 0)
         {
             found.emplace_back(place, k);
@@ -387,12 +388,13 @@ std::vector<double> KernelEvaluation<Real>::operator()(const PointSystem<Real>& 
             {
                 SortedPoints<Real> sources, others;
                 sources.sort(system.x, system.n, "particle", frame, &team_);
-                if (system.at != nullptr)
+                if (!system.areOwn())
                 {
                     others.sort(system.at, system.points, "point", frame, &team_);
                 }
-                const SortedPoints<Real>& targets = system.at != nullptr ? others : sources;
-                AlignedVector<Real> q(static_cast<size_t>(system.sets) * system.n);
+                const SortedPoints<Real>& targets = system.areOwn() ? sources : others;
+                AlignedVector<Real> q(static_cast<size_t>(system.sets) * system.n + c_stagePadding,
+                                      Real(0));
                 for (int s = 0; s < system.sets; s++)
                 {
                     for (int i = 0; i < system.n; i++)

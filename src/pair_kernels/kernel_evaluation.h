@@ -25,10 +25,11 @@ struct PointSystem
     const double* x; //!< [n][3]
     const Real* q;   //!< [n][sets]
     int n, sets;
-    const double* at; //!< [points][3]; null: the charges
-    int points;
+    const double* at; //!< [points][3]
+    int points;       //!< -1: results are wanted at the charges
 
-    int results() const { return at != nullptr ? points : n; }
+    bool areOwn() const { return points < 0; }
+    int results() const { return areOwn() ? n : points; }
 };
 
 template<class Real>
@@ -93,6 +94,7 @@ private:
     CellPolynomials<Real> polynomials_;
     PairLaw<Real> law_;
     double unit_;            //!< cube root of the volume of a leaf
+    double operatorScale_;   //!< operators over those of the kernel
     double expansionFactor_; //!< of what local expansions of leaves give
     Int3 leafCounts_;
     std::vector<Int3> near_;

@@ -126,6 +126,7 @@ void forDisplacements(const LegendreBasis& basis,
 template<class Real>
 std::vector<KernelOperator<Real>> kernelOperators(const LegendreBasis& basis,
                                                   const PairKernel& kernel,
+                                                  double scale,
                                                   const Mat3& edges,
                                                   int ws,
                                                   int threads)
@@ -142,7 +143,7 @@ std::vector<KernelOperator<Real>> kernelOperators(const LegendreBasis& basis,
             edges,
             displacements,
             threads,
-            [&](const Int3& /*D*/) { return [&](double r) { return kernel.value(r); }; },
+            [&](const Int3& /*D*/) { return [&](double r) { return scale * kernel.value(r); }; },
             [&](int place, const Matrix& K)
             { operators[place].T.assign(K.data(), K.data() + K.size()); });
     return operators;
@@ -152,10 +153,11 @@ PeriodicKernelSums::PeriodicKernelSums(const LegendreBasis& basis,
                                        const PairKernel& kernel,
                                        const Grid& grid,
                                        int ws,
+                                       double scale,
                                        double accuracy,
                                        int threads) :
     basis_(basis),
-    kernel_(kernel), grid_(grid), threads_(threads), degrees_(basis.degrees())
+    kernel_(kernel), grid_(grid), scale_(scale), threads_(threads), degrees_(basis.degrees())
 {
     // to this distance of points in cells, beyond the near ones
     constexpr double c_cellsBeyond = 1;
@@ -266,7 +268,7 @@ void PeriodicKernelSums::kappas(const WaveVectors& waves,
                                 const std::function<void(int, const Matrix&)>& use) const
 {
     const int n          = basis_.count();
-    const double perCell = 1.0 / static_cast<double>(grid_.count());
+    const double perCell = scale_ / static_cast<double>(grid_.count());
     // sums over two components of D; D and -D have the same and the opposite terms
     std::map<int, std::array<Matrix, 2>> ofLast; // even and odd, by the last component
     const Vec3 shared = grid_.phases(waves.wave(row.front(), 0));
@@ -329,8 +331,8 @@ void PeriodicKernelSums::forEach(const WaveVectors& waves,
 }
 
 template std::vector<KernelOperator<float>>
-kernelOperators(const LegendreBasis&, const PairKernel&, const Mat3&, int, int);
+kernelOperators(const LegendreBasis&, const PairKernel&, double, const Mat3&, int, int);
 template std::vector<KernelOperator<double>>
-kernelOperators(const LegendreBasis&, const PairKernel&, const Mat3&, int, int);
+kernelOperators(const LegendreBasis&, const PairKernel&, double, const Mat3&, int, int);
 
 } // namespace farfield

@@ -26,10 +26,11 @@ struct KernelOperator : ListDisplacement
     AlignedVector<Real> T; //!< row-major
 };
 
-//! Those of interactionList(). \param[in] edges  of a cell, rows
+//! Those of interactionList(). \param[in] scale  of the kernel \param[in] edges  of a cell, rows
 template<class Real>
 std::vector<KernelOperator<Real>> kernelOperators(const LegendreBasis& basis,
                                                   const PairKernel& kernel,
+                                                  double scale,
                                                   const Mat3& edges,
                                                   int ws,
                                                   int threads);
@@ -46,12 +47,14 @@ class PeriodicKernelSums
 public:
     /*! \param[in] grid      cells of the box
      *  \param[in] ws        cells up to this displacement are near
+     *  \param[in] scale     of the kernel
      *  \param[in] accuracy  of the sums, relative to their largest terms
      *  \param[in] threads   OpenMP threads */
     PeriodicKernelSums(const LegendreBasis& basis,
                        const PairKernel& kernel,
                        const Grid& grid,
                        int ws,
+                       double scale,
                        double accuracy,
                        int threads);
 
@@ -75,6 +78,7 @@ private:
     const LegendreBasis& basis_;
     const PairKernel& kernel_;
     Grid grid_;
+    double scale_;
     double splitting_   = 0; //!< b, 1/length
     double longestWave_ = 0; //!< 1/length
     int threads_;

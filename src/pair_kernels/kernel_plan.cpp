@@ -10,6 +10,7 @@
 #include "farfield/farfield.h"
 
 #include "base/text.h"
+#include "cells/interaction_list.h"
 #include "cpu/particle_views.h"
 #include "pair_kernels/legendre_basis.h"
 
@@ -83,19 +84,13 @@ NearSums nearSums(const CountedCells& level, int ws, Team* team)
                        {
                            for (const Int3& D : displacements)
                            {
-                               Int3 c      = level.cells[i];
-                               bool inside = true;
+                               Int3 c = level.cells[i];
                                for (int k = 0; k < 3; k++)
                                {
                                    c[k] += D[k];
-                                   if (level.isPeriodic)
-                                   {
-                                       c[k] = (c[k] % level.counts[k] + level.counts[k])
-                                              % level.counts[k];
-                                   }
-                                   inside = inside && c[k] >= 0 && c[k] < level.counts[k];
                                }
-                               const int other = inside ? places.find(c) : -1;
+                               const bool inside = bringInside(level.counts, level.isPeriodic, &c);
+                               const int other   = inside ? places.find(c) : -1;
                                if (other >= 0)
                                {
                                    sums.cells += 1;
@@ -150,11 +145,6 @@ Int3 cellsAlong(const Mat3& box, int shortest)
         counts[k] = std::max(1, static_cast<int>(std::lround(box.row(k).norm() / edge)));
     }
     return counts;
-}
-
-double perPair(const PairKernel& kernel)
-{
-    return c_perPair[static_cast<int>(lawOf<float>(kernel, 1).kind)];
 }
 
 double product(const Int3& counts)
@@ -217,6 +207,17 @@ const std::vector<KernelCosts::Level>& KernelCosts::levels(const KernelPlan& pla
     return result;
 }
 
+double KernelCosts::ofPairs(const Level& leaves) const
+{
+    const double perCharge = static_cast<double>(results_) / std::max(n_, 1);
+    return leaves.pairs * perCharge * c_perPair[static_cast<int>(kernel_.kind())];
+}
+
+double KernelCosts::ofPolynomials(double coefficients) const
+{
+    return 0.5 * (static_cast<double>(n_) + results_) * coefficients * c_perPolynomial;
+}
+
 KernelPlan KernelCosts::cheapest(int degree, int ws, int levels, double* cost)
 {
     return region_.isPeriodic ? cheapestPeriodic(degree, ws, cost)
@@ -229,14 +230,19 @@ KernelPlan KernelCosts::cheapestPeriodic(int degree, int ws, double* cost)
     const double squared      = coefficients * coefficients;
     const double bytes        = 0.5 * squared * 8;
     // of wave vectors in a rectangular box four share an operator
-    const double perCell = region_.box.isDiagonal(1e-10) ? 0.17 : 0.6;
+    const double perCell = areRectangular(region_.box) ? 0.17 : 0.6;
     KernelPlan best;
     *cost = std::numeric_limits<double>::infinity();
     for (int shortest = 1;; shortest += std::max(1, shortest / 4))
     {
         KernelPlan plan{ degree, ws, cellsAlong(region_.box, shortest), 1 };
-        const auto waves = [&] { return product(plan.coarse) * perCell + 4; };
-        while (waves() * bytes > c_mostBytes || waves() * squared * c_setUpTerms > c_longestSetUp)
+        const auto waves      = [&] { return product(plan.coarse) * perCell + 4; };
+        const auto isTooLarge = [&] {
+            return waves() * bytes > c_mostBytes
+                   || waves() * squared * c_setUpTerms > c_longestSetUp;
+        };
+        // cells of a level are halves along all axes
+        while (isTooLarge() && *std::min_element(plan.coarse.begin(), plan.coarse.end()) > 1)
         {
             for (int& count : plan.coarse)
             {
@@ -253,14 +259,15 @@ KernelPlan KernelCosts::cheapestPeriodic(int degree, int ws, double* cost)
             {
                 throw Error(ErrorCode::Unsupported,
                             "The kernel " + kernel_.name() + " ends at " + text(kernel_.last())
-                                    + ", which is too far for a box of the size " + text(cell)
+                                    + ", which is too far for a box with an edge of "
+                                    + text(region_.box.rowwise().norm().minCoeff())
                                     + ": let the table end earlier.",
                             "kernel");
             }
             return best;
         }
         const std::vector<Level>& counted = levels(plan);
-        double total = counted.back().pairs * perPair(kernel_) + n_ * coefficients * c_perPolynomial
+        double total                      = ofPairs(counted.back()) + ofPolynomials(coefficients)
                        + product(plan.coarse) * squared * c_perWave;
         for (const Level& level : counted)
         {
@@ -291,8 +298,8 @@ KernelPlan KernelCosts::cheapestOpen(int degree, int ws, int levels, double* cos
     for (int l = 0; l < c_deepest && counted[l].pairs >= 0; l++)
     {
         above += costOfExchanges(counted[l].exchanges, ws, coefficients);
-        const double total = counted[l].pairs * perPair(kernel_)
-                             + (above > 0 ? above + n_ * coefficients * c_perPolynomial : 0);
+        const double total =
+                ofPairs(counted[l]) + (above > 0 ? above + ofPolynomials(coefficients) : 0);
         if (total < *cost || l < levels)
         {
             *cost       = total;

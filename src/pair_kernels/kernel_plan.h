@@ -50,18 +50,35 @@ struct Region
     Grid grid(const KernelPlan& plan, int level) const;
 };
 
+//! Brings a cell to its image in a periodic box. \returns false: without images, and it is outside
+inline bool bringInside(const Int3& counts, bool isPeriodic, Int3* cell)
+{
+    bool inside = true;
+    for (int k = 0; k < 3; k++)
+    {
+        int& c = (*cell)[k];
+        if (isPeriodic)
+        {
+            c = (c % counts[k] + counts[k]) % counts[k];
+        }
+        inside = inside && c >= 0 && c < counts[k];
+    }
+    return inside;
+}
+
 //! Costs of divisions of some points; what is counted is kept.
 class KernelCosts
 {
 public:
-    //! \param[in] x, n  positions of the charges
+    //! \param[in] x, n  positions of the charges; results are taken to be there, if there are more or fewer
     KernelCosts(const PairKernel& kernel,
                 const Region& region,
                 const double* x,
                 int n,
+                int results,
                 Team* team) :
         kernel_(kernel),
-        region_(region), x_(x), n_(n), team_(*team)
+        region_(region), x_(x), n_(n), results_(results), team_(*team)
     {
     }
 
@@ -78,13 +95,15 @@ private:
     };
     //! All levels of a plan, whatever its degree.
     const std::vector<Level>& levels(const KernelPlan& plan);
+    double ofPairs(const Level& leaves) const;
+    double ofPolynomials(double coefficients) const;
     KernelPlan cheapestPeriodic(int degree, int ws, double* cost);
     KernelPlan cheapestOpen(int degree, int ws, int levels, double* cost);
 
     const PairKernel& kernel_;
     Region region_;
     const double* x_;
-    int n_;
+    int n_, results_;
     Team& team_;
     std::map<std::array<int, 5>, std::vector<Level>>
             counted_; //!< by cells of level 0, levels and direct range

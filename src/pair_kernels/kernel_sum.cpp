@@ -3,6 +3,7 @@
  */
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "farfield/farfield_kernels.h"
@@ -46,6 +47,9 @@ constexpr int c_highest = c_mostDegree - c_degreesBeyond;
 //! Calls between two measurements of the error.
 constexpr int c_callsBetween = 64;
 
+//! A periodic box is at most so many times as long as it is high.
+constexpr double c_longestBox = 1000;
+
 void refuseUnless(bool isFine, const std::string& text, const char* parameter)
 {
     if (!isFine)
@@ -69,19 +73,26 @@ struct Extent
                           x[3 * static_cast<size_t>(i) + 2]);
             if (!at.allFinite())
             {
-                throw positionError(what, i, x + 3 * static_cast<size_t>(i));
+                throw Error(ErrorCode::InvalidArgument,
+                            "The position of "
+                                    + nameOfPlace(what, i, x + 3 * static_cast<size_t>(i))
+                                    + " is not finite.",
+                            "positions");
             }
             low  = low.cwiseMin(at);
             high = high.cwiseMax(at);
         }
     }
-    double longest() const { return std::max((high - low).maxCoeff(), 0.0); }
 };
 
 /*! \brief The RMS difference of fields from better ones, relative to the RMS of those.
  *
- *  Fields above ten times the median count as that. The worst of the sets of charges. */
-double errorOf(const std::vector<double>& fields, const std::vector<double>& better, int sets)
+ *  Fields above ten times the median count as that. The worst of the sets of charges.
+ *  \param[in] perPotential  errors are relative to no less than this times the median of the potentials */
+double errorOf(const std::vector<double>& fields,
+               const std::vector<double>& better,
+               int sets,
+               double perPotential)
 {
     constexpr double c_most = 10; // medians
     const size_t n          = fields.size() / (4 * static_cast<size_t>(sets));
@@ -105,7 +116,15 @@ double errorOf(const std::vector<double>& fields, const std::vector<double>& bet
         }
         std::vector<double> sorted = sizes;
         std::nth_element(sorted.begin(), sorted.begin() + n / 2, sorted.end());
-        const double most = c_most * c_most * sorted[n / 2];
+        const double median = sorted[n / 2];
+        for (size_t i = 0; i < n; i++)
+        {
+            sorted[i] = std::abs(component(better, 0, i));
+        }
+        std::nth_element(sorted.begin(), sorted.begin() + n / 2, sorted.end());
+        const double least = static_cast<double>(n) * std::pow(perPotential * sorted[n / 2], 2);
+        const double most =
+                median > 0 ? c_most * c_most * median : std::numeric_limits<double>::infinity();
         double total = 0, error = 0;
         for (size_t i = 0; i < n; i++)
         {
@@ -114,7 +133,11 @@ double errorOf(const std::vector<double>& fields, const std::vector<double>& bet
             total += counted;
             error += sizes[i] > 0 ? differences[i] * counted / sizes[i] : differences[i];
         }
-        worst = std::max(worst, total > 0 ? std::sqrt(error / total) : 0);
+        const double ofSet = error > 0 ? std::sqrt(error / std::max(total, least)) : 0;
+        // what is no number is too large
+        worst = std::isfinite(ofSet) && std::isfinite(error)
+                        ? std::max(worst, ofSet)
+                        : std::numeric_limits<double>::infinity();
     }
     return worst;
 }
@@ -147,9 +170,17 @@ private:
                     const PointSystem<Real>& system,
                     const Region& region,
                     std::vector<double>* fields);
+    //! The periodic box, or the extents of the points.
+    Mat3 shapeOf(const Region& region) const
+    {
+        return region.isPeriodic ? region.box : Mat3(extents_.asDiagonal());
+    }
     //! What is left for points that were not measured.
     double wanted() const { return 0.75 * options_.accuracy; }
-    void checkResult(const KernelInput<Real>& input, const std::vector<double>& sums) const;
+    //! That there is a number for every result, and that this precision has them.
+    void checkResult(const PointSystem<Real>& system, const std::vector<double>& sums) const;
+    //! That a result is no number.
+    Error noValueAt(const PointSystem<Real>& system, int result) const;
 
     Kernel kernel_;
     KernelOptions options_;
@@ -157,10 +188,17 @@ private:
     KernelSetup setup_;
     std::unique_ptr<KernelEvaluation<Real>> evaluation_;
     KernelPlan plan_;
-    int calls_   = 0; //!< since the error was measured
-    int n_       = -1;
-    double size_ = 0; //!< of the region that the plan was chosen for
-    double edge_ = 0; //!< of the cube, without images
+    int calls_ = 0; //!< since the error was measured
+    //! The system that the plan was chosen for.
+    struct
+    {
+        int charges = -1; //!< -1: there is no plan
+        int results = 0, sets = 0;
+        bool areOwn = true;
+        Mat3 shape  = Mat3::Zero(); //!< see shapeOf()
+    } chosen_;
+    Vec3 extents_ = Vec3::Zero(); //!< of the points at hand, without images
+    double edge_  = 0;            //!< of the cube, without images
 };
 
 template<class Real>
@@ -197,11 +235,20 @@ KernelSum<Real>::Impl::Impl(const Kernel& kernel, const KernelOptions& options) 
 template<class Real>
 void KernelSum<Real>::Impl::check(const KernelInput<Real>& input) const
 {
-    refuseUnless(input.n >= 0 && input.points >= 0 && input.sets >= 1,
+    refuseUnless(input.n >= 0 && input.points >= -1 && input.sets >= 1,
                  "There are " + text(input.n) + " charges in " + text(input.sets) + " sets and "
                          + text(input.points)
                          + " points: no number may be negative, and there must be a set.",
                  "n");
+    refuseUnless((input.n == 0 || (input.x != nullptr && input.q != nullptr))
+                         && (input.points <= 0 || input.at != nullptr),
+                 "Positions or charges are missing: a pointer is null.",
+                 "x");
+    refuseUnless(
+            options_.boundary == Boundary::Periodic || input.box == nullptr,
+            "A box is given, but the boundary is open: make the sum for a periodic one, or leave "
+            "the box out.",
+            "box");
     const size_t charges = static_cast<size_t>(input.n) * input.sets;
     for (size_t i = 0; i < charges; i++)
     {
@@ -230,7 +277,11 @@ Region KernelSum<Real>::Impl::regionOf(const KernelInput<Real>& input)
         refuseUnless(box.allFinite() && volume > 1e-10 * std::pow(box.norm(), 3),
                      "The box is not finite or has no volume.",
                      "box");
-        box = ReducedBox(box).vectors;
+        const ReducedBox reduced(box);
+        box = reduced.vectors;
+        refuseUnless(box.rowwise().norm().maxCoeff() <= c_longestBox * reduced.heights.minCoeff(),
+                     "The box is more than " + text(c_longestBox) + " times as long as it is high.",
+                     "box");
         if (box.determinant() < 0)
         {
             box.row(2) *= -1; // the same lattice
@@ -239,17 +290,19 @@ Region KernelSum<Real>::Impl::regionOf(const KernelInput<Real>& input)
     }
     Extent extent;
     extent.take(input.x, input.n, "particle");
-    extent.take(input.at, input.at != nullptr ? input.points : 0, "point");
-    if (input.n == 0 && input.points == 0)
+    extent.take(input.at, std::max(input.points, 0), "point");
+    if (!extent.low.allFinite())
     {
-        return { Vec3::Zero(), Mat3::Identity(), false };
+        extent.low = extent.high = Vec3::Zero(); // there are no points
     }
     // A cube of one of few sizes, with room to move: it, and with it operators, stay while points move. A place is
     // known to rounding.
     constexpr double c_room = 1.07, c_steps = 4;
     const double far =
             std::max(extent.low.cwiseAbs().maxCoeff(), extent.high.cwiseAbs().maxCoeff());
-    const double longest = std::max({ extent.longest(), 1e-12 * far, 1e-290 });
+    extents_       = extent.high - extent.low;
+    double longest = std::max(extents_.maxCoeff(), 1e-12 * far);
+    longest        = longest > 0 ? longest : 1;
     if (!(c_room * longest <= edge_ && edge_ <= 2 * c_room * longest))
     {
         edge_ = std::exp2(std::ceil(c_steps * std::log2(c_room * longest)) / c_steps);
@@ -304,6 +357,8 @@ double KernelSum<Real>::Impl::measured(const KernelPlan& plan,
     *sums = evaluationFor(plan, region)(system, region);
     if (region.isPeriodic)
     {
+        // fields cancel in a crystal: a part of the potential per size of a leaf is what they are without
+        constexpr double c_part = 0.1;
         // a higher degree and a longer direct range, and points elsewhere in their cells
         KernelPlan better = plan;
         better.degree += plan.ws == 2 ? c_degreesBeyond : c_degreesBeyond - 1;
@@ -312,15 +367,17 @@ double KernelSum<Real>::Impl::measured(const KernelPlan& plan,
         moved.origin -= region.leaves(plan).edges.transpose() * Vec3(0.37, 0.29, 0.43);
         KernelEvaluation<Real> reference(
                 kernel_.pairKernel(), better, region, 1e-3 * options_.accuracy, &team_);
-        return errorOf(*sums, reference(system, moved), system.sets);
+        return errorOf(
+                *sums, reference(system, moved), system.sets, c_part / region.leaves(plan).unit());
     }
-    // evenly among the results
+    // evenly among the results, in no order that these may have: multiples of the golden ratio
     std::vector<int> some;
     const int results = system.results();
     for (int k = 0; k < std::min(results, c_samples); k++)
     {
-        some.push_back(static_cast<int>(static_cast<long long>(results) * k
-                                        / std::min(results, c_samples)));
+        const double turns = 0.6180339887498949 * k;
+        some.push_back(
+                results <= c_samples ? k : static_cast<int>(results * (turns - std::floor(turns))));
     }
     std::vector<double> ofSome;
     for (int c = 0; c < 4 * system.sets; c++)
@@ -330,8 +387,16 @@ double KernelSum<Real>::Impl::measured(const KernelPlan& plan,
             ofSome.push_back((*sums)[static_cast<size_t>(c) * results + i]);
         }
     }
-    return errorOf(
-            ofSome, directSums(kernel_.pairKernel(), system, region, some, &team_), system.sets);
+    const std::vector<double> exact =
+            directSums(kernel_.pairKernel(), system, region, some, &team_);
+    for (size_t i = 0; i < exact.size(); i++)
+    {
+        if (!std::isfinite(exact[i]))
+        {
+            throw noValueAt(system, some[i % some.size()]);
+        }
+    }
+    return errorOf(ofSome, exact, system.sets, 0);
 }
 
 template<class Real>
@@ -339,11 +404,12 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
                                                   const Region& region)
 {
     constexpr int c_tries = 10;
-    KernelCosts costs(kernel_.pairKernel(), region, system.x, system.n, &team_);
+    KernelCosts costs(kernel_.pairKernel(), region, system.x, system.n, system.results(), &team_);
+    chosen_.charges  = -1; // until there is another choice
     double off       = 1;
     int levels       = 1;
     double bestError = std::numeric_limits<double>::infinity(), leastCost = bestError;
-    std::vector<double> best;
+    std::vector<double> best, sums;
     std::unique_ptr<KernelEvaluation<Real>> kept;     // with its operators
     std::vector<std::pair<KernelPlan, double>> tried; // and its error
     for (int k = 0; k < c_tries; k++)
@@ -356,7 +422,6 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
         {
             break;
         }
-        std::vector<double> sums;
         const double error = measured(plan, system, region, &sums);
         // the cheapest that is accurate, or the most accurate
         const bool isFine = error <= wanted();
@@ -379,7 +444,8 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
                                                       && error > 0.7 * other.second;
                                            });
         const bool isRounding = !region.isPeriodic && !isFine
-                                && (plan.levels == 1 || plan.degree == c_highest || !isHelped);
+                                && (plan.levels == 1 || plan.degree == c_highest || !isHelped
+                                    || !std::isfinite(error));
         tried.emplace_back(plan, error);
         if (isRounding)
         {
@@ -389,10 +455,14 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
         {
             off = std::max(error / ofModel, isFine ? 0 : 1.01 * wanted() / ofModel);
         }
-        if (off == 0)
+        if (off == 0 || !std::isfinite(off))
         {
             break;
         }
+    }
+    if (best.empty())
+    {
+        checkResult(system, sums);
     }
     if (bestError > options_.accuracy)
     {
@@ -405,33 +475,54 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
     }
     evaluation_          = std::move(kept);
     setup_.measuredError = bestError;
+    calls_               = 0;
+    // charges that make nothing show no error
+    const bool isNothing = std::all_of(best.begin(), best.end(), [](double v) { return v == 0; });
+    if (!isNothing)
+    {
+        chosen_ = { system.n, system.results(), system.sets, system.areOwn(), shapeOf(region) };
+    }
     return best;
 }
 
 template<class Real>
-void KernelSum<Real>::Impl::checkResult(const KernelInput<Real>& input,
+Error KernelSum<Real>::Impl::noValueAt(const PointSystem<Real>& system, int result) const
+{
+    const double* x    = (system.areOwn() ? system.x : system.at) + 3 * static_cast<size_t>(result);
+    const bool isTable = kernel_.pairKernel().kind() == PairLawKind::Table;
+    return { ErrorCode::InvalidArgument,
+             "The kernel " + kernel_.name() + " has no value at "
+                     + nameOfPlace(system.areOwn() ? "particle" : "point", result, x) + ": "
+                     + (isTable ? "a distance is outside of the table, or a charge is at the same "
+                                  "place."
+                                : "another charge is at the same place, or too near for this "
+                                  "precision."),
+             "positions" };
+}
+
+template<class Real>
+void KernelSum<Real>::Impl::checkResult(const PointSystem<Real>& system,
                                         const std::vector<double>& sums) const
 {
-    const auto bad =
-            std::find_if(sums.begin(), sums.end(), [](double v) { return !std::isfinite(v); });
-    if (bad == sums.end())
+    double largest = 0;
+    for (size_t i = 0; i < sums.size(); i++)
     {
-        return;
+        if (!std::isfinite(sums[i]))
+        {
+            throw noValueAt(system, static_cast<int>(i % system.results()));
+        }
+        largest = std::max(largest, std::abs(sums[i]));
     }
-    const bool areOwn = input.at == nullptr;
-    const size_t n    = areOwn ? input.n : input.points;
-    const int i       = static_cast<int>(static_cast<size_t>(bad - sums.begin()) % n);
-    const double* x   = (areOwn ? input.x : input.at) + 3 * static_cast<size_t>(i);
-    const bool isTable =
-            kernel_.pairKernel().first() > 0 || std::isfinite(kernel_.pairKernel().last());
-    throw Error(ErrorCode::InvalidArgument,
-                "The kernel " + kernel_.name() + " has no value at "
-                        + nameOfPlace(areOwn ? "particle" : "point", i, x) + ": "
-                        + (isTable ? "a distance is outside of the table, or a charge is at the "
-                                     "same place."
-                                   : "another charge is at the same place, or too near for this "
-                                     "precision."),
-                "positions");
+    if (largest > static_cast<double>(std::numeric_limits<Real>::max())
+        || (largest > 0 && largest < static_cast<double>(std::numeric_limits<Real>::min())))
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "Results are up to " + text(largest)
+                            + ", which is beyond this precision: take another unit of length or of "
+                              "charge"
+                            + (sizeof(Real) == 4 ? ", or double precision." : "."),
+                    "positions");
+    }
 }
 
 template<class Real>
@@ -455,16 +546,18 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
                              + " apart. Make it longer, or let its last value and slope be 0.",
                      "kernel");
     }
-    const double size = std::cbrt(std::abs(region.box.determinant()));
     const auto isLike = [](double a, double b) { return std::abs(a - b) <= 0.1 * b; };
-    const bool isNew  = n_ < 0 || !isLike(input.n, n_) || !isLike(size, size_);
+    const Mat3 shape  = shapeOf(region);
+    const bool isNew =
+            chosen_.charges < 0 || !isLike(input.n, chosen_.charges)
+            || !isLike(system.results(), chosen_.results) || input.sets != chosen_.sets
+            || system.areOwn() != chosen_.areOwn
+            || !isLike((shape - chosen_.shape).cwiseAbs().maxCoeff() + chosen_.shape.norm(),
+                       chosen_.shape.norm());
     std::vector<double> sums;
     if (isNew)
     {
-        sums   = choose(system, region);
-        n_     = input.n;
-        size_  = size;
-        calls_ = 0;
+        sums = choose(system, region);
     }
     else if (++calls_ % c_callsBetween == 0)
     {
@@ -479,7 +572,7 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
     {
         sums = evaluationFor(plan_, region)(system, region);
     }
-    checkResult(input, sums);
+    checkResult(system, sums);
     setup_.degree       = plan_.degree;
     setup_.coefficients = polynomialCount(plan_.degree);
     setup_.directRange  = plan_.ws;

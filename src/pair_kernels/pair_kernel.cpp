@@ -46,6 +46,7 @@ class Yukawa final : public WithLaws<Yukawa>
 public:
     explicit Yukawa(double kappa) : kappa_(kappa) {}
 
+    PairLawKind kind() const override { return PairLawKind::Yukawa; }
     std::string name() const override { return "exp(-" + text(kappa_) + " r)/r"; }
     double value(double r) const override { return std::exp(-kappa_ * r) / r; }
     double slope(double r) const override { return -value(r) * (kappa_ + 1 / r); }
@@ -77,7 +78,7 @@ public:
     PairLaw<Real> law(double unit) const
     {
         PairLaw<Real> law;
-        law.kind   = PairLawKind::Yukawa;
+        law.kind   = kind();
         law.decay  = static_cast<Real>(kappa_ * unit);
         law.factor = 1 / unit;
         return law;
@@ -104,6 +105,7 @@ class InversePower final : public WithLaws<InversePower>
 public:
     explicit InversePower(int n) : n_(n) {}
 
+    PairLawKind kind() const override { return PairLawKind::InversePower; }
     std::string name() const override { return n_ == 1 ? "1/r" : "1/r^" + text(n_); }
     double value(double r) const override { return std::pow(r, -n_); }
     double slope(double r) const override { return -n_ * std::pow(r, -n_ - 1); }
@@ -159,7 +161,7 @@ public:
     PairLaw<Real> law(double unit) const
     {
         PairLaw<Real> law;
-        law.kind     = PairLawKind::InversePower;
+        law.kind     = kind();
         law.exponent = n_;
         law.factor   = std::pow(unit, -n_);
         return law;
@@ -190,6 +192,7 @@ public:
         }
     }
 
+    PairLawKind kind() const override { return PairLawKind::Table; }
     std::string name() const override
     {
         return "the table from " + text(first_) + " to " + text(last_);
@@ -215,7 +218,7 @@ public:
     PairLaw<Real> law(double unit) const
     {
         PairLaw<Real> law;
-        law.kind    = PairLawKind::Table;
+        law.kind    = kind();
         law.first   = static_cast<Real>(first_ / unit);
         law.perStep = static_cast<Real>(unit / step_);
         law.steps   = static_cast<int>(polynomials_.size());

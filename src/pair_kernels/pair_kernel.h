@@ -52,6 +52,7 @@ public:
     virtual ~PairKernel() = default;
 
     virtual std::string name() const                     = 0;
+    virtual PairLawKind kind() const                     = 0;
     virtual double value(double r) const                 = 0;
     virtual double slope(double r) const                 = 0; //!< dG/dr
     virtual PairLaw<float> lawFloat(double unit) const   = 0; //!< distances are in this unit

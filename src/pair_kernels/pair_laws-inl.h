@@ -46,8 +46,11 @@ struct YukawaLaw
     HWY_INLINE void operator()(Vec<Real> r2, Vec<Real>* g, Vec<Real>* f) const
     {
         const auto y = inverseDistance(r2);
-        *g           = hn::Mul(decay<Real>(hn::Mul(k, hn::Mul(r2, y))), y);
-        *f           = hn::Mul(hn::Mul(*g, y), hn::Add(k, y));
+        const auto x = hn::Mul(k, hn::Mul(r2, y));
+        // decay() ends at this
+        const auto isNothing = hn::Gt(x, hn::Set(Tag<Real>(), Real(80)));
+        *g                   = hn::IfThenZeroElse(isNothing, hn::Mul(decay<Real>(x), y));
+        *f                   = hn::Mul(hn::Mul(*g, y), hn::Add(k, y));
     }
 };
 
@@ -87,9 +90,10 @@ struct TableLaw
         const hn::RebindToSigned<Tag<Real>> di;
         const auto perStep = hn::Set(d, law.perStep);
         const auto end     = hn::Set(d, static_cast<Real>(law.steps));
-        const auto y       = inverseDistance(hn::Max(r2, hn::Set(d, Real(1e-30))));
+        const auto square  = hn::Max(r2, hn::Set(d, Real(1e-30)));
+        const auto y       = inverseDistance(square);
         const auto at      = hn::Mul(hn::NegMulAdd(hn::Set(d, law.first), y, hn::Set(d, Real(1))),
-                                hn::Mul(hn::Mul(r2, y), perStep));
+                                hn::Mul(hn::Mul(square, y), perStep));
         // a NaN compares as neither; a distance at the beginning may round to before it
         const auto isBefore = hn::Lt(at, hn::Set(d, Real(-1e-3)));
         const auto isBeyond = hn::Gt(at, end);

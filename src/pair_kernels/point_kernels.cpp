@@ -9,6 +9,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "pair_kernels/legendre_basis.h"
@@ -108,10 +109,10 @@ void toMultipoles(const CellPolynomials<Real>& basis,
         // what is behind the last point has no charge
         const auto here = hn::FirstN(d, points.count - i);
         const Coordinates<Real> at(basis,
-                                   hn::MaskedLoad(here, d, points.x + i),
-                                   hn::MaskedLoad(here, d, points.y + i),
-                                   hn::MaskedLoad(here, d, points.z + i));
-        const auto charge = hn::MaskedLoad(here, d, q + i);
+                                   hn::LoadU(d, points.x + i),
+                                   hn::LoadU(d, points.y + i),
+                                   hn::LoadU(d, points.z + i));
+        const auto charge = hn::IfThenElseZero(here, hn::LoadU(d, q + i));
         px.template set<false>(degree, at.xi[0]);
         py.template set<false>(degree, at.xi[1]);
         pz.template set<false>(degree, at.xi[2]);
@@ -148,11 +149,10 @@ void fromLocals(const CellPolynomials<Real>& basis,
     Polynomials<Real> px, py, pz;
     for (int i = 0; i < points.count; i += lanes)
     {
-        const auto here = hn::FirstN(d, points.count - i);
         const Coordinates<Real> at(basis,
-                                   hn::MaskedLoad(here, d, points.x + i),
-                                   hn::MaskedLoad(here, d, points.y + i),
-                                   hn::MaskedLoad(here, d, points.z + i));
+                                   hn::LoadU(d, points.x + i),
+                                   hn::LoadU(d, points.y + i),
+                                   hn::LoadU(d, points.z + i));
         px.template set<true>(degree, at.xi[0]);
         py.template set<true>(degree, at.xi[1]);
         pz.template set<true>(degree, at.xi[2]);
@@ -182,8 +182,13 @@ void fromLocals(const CellPolynomials<Real>& basis,
         }
         const auto add = [&](int component, Vec<Real> v) HWY_ATTR
         {
+            HWY_ALIGN Real values[c_stagePadding];
+            hn::Store(v, d, values);
             Real* to = result + static_cast<size_t>(component) * stride + i;
-            hn::BlendedStore(hn::Add(hn::MaskedLoad(here, d, to), v), here, d, to);
+            for (int lane = 0; lane < std::min(lanes, points.count - i); lane++)
+            {
+                to[lane] += values[lane];
+            }
         };
         add(0, phi);
         for (int k = 0; k < 3; k++)

@@ -17,7 +17,7 @@ namespace farfield
 //! Arrays of staged points are padded to a multiple of this, at least the lanes of any vector.
 constexpr int c_stagePadding = 16;
 
-//! Points of a cell.
+//! Points of a cell. Vectors read what is behind them: c_stagePadding numbers more are there.
 template<class Real>
 struct CellPoints
 {
@@ -53,7 +53,7 @@ template<class Real>
 struct PointKernels
 {
     int lanes;
-    //! Multipoles of a cell: adds sum q P_a. \param[out] M  [polynomialCount()]
+    //! Multipoles of a cell: adds sum q P_a. \param[in] q  padded as the points \param[out] M  [polynomialCount()]
     void (*toMultipoles)(const CellPolynomials<Real>& basis,
                          const CellPoints<Real>& points,
                          const Real* q,

@@ -120,7 +120,7 @@ void SortedPoints<Real>::sort(const double* x,
     order_ = orderOfKeys(std::move(keys), bits);
     for (AlignedVector<Real>* component : { &x_, &y_, &z_ })
     {
-        component->resize(n);
+        component->assign(static_cast<size_t>(n) + c_stagePadding, Real(0));
     }
     team->forRanges(n,
                     c_grain,

@@ -14,6 +14,7 @@
 #include "base/aligned_vector.h"
 #include "base/team.h"
 #include "cells/cell_hash.h"
+#include "cells/morton.h"
 #include "pair_kernels/point_kernels.h"
 
 namespace farfield

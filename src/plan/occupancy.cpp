@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "cells/morton.h"
+
 namespace farfield
 {
 namespace
@@ -16,19 +18,6 @@ namespace
 
 //! Edge of the smallest cells that are counted, nm.
 constexpr double c_smallest = 0.15;
-//! Bits of a cell index per dimension.
-constexpr int c_bits = 21;
-
-//! Spreads the bits of an index: two zeros between any two of them.
-uint64_t spread(uint64_t v)
-{
-    v = (v | v << 32) & 0x1f00000000ffffULL;
-    v = (v | v << 16) & 0x1f0000ff0000ffULL;
-    v = (v | v << 8) & 0x100f00f00f00f00fULL;
-    v = (v | v << 4) & 0x10c30c30c30c30c3ULL;
-    return (v | v << 2) & 0x1249249249249249ULL;
-}
-
 //! A coordinate in units of the box, wrapped into it.
 double wrapped(double fraction)
 {
@@ -86,7 +75,7 @@ Occupancy::Occupancy(const Real* x, int n, const Mat3& box)
     const Vec3 begin(beginOfCells(inBox, 0), beginOfCells(inBox, 1), beginOfCells(inBox, 2));
     const Vec3 lengths = box.diagonal(); // of a triangular box, whose volume is their product
     double edge        = c_smallest;
-    while (lengths.maxCoeff() / edge >= (1 << c_bits))
+    while (lengths.maxCoeff() / edge >= (1 << c_keyBits))
     {
         edge *= 2;
     }
@@ -94,13 +83,12 @@ Occupancy::Occupancy(const Real* x, int n, const Mat3& box)
     std::vector<std::pair<uint64_t, double>> cells(n);
     for (int i = 0; i < n; i++)
     {
-        uint64_t key = 0;
+        Int3 cell;
         for (int k = 0; k < 3; k++)
         {
-            const double inside = wrapped(inBox[i][k] - begin[k]);
-            key |= spread(static_cast<uint64_t>(inside * lengths[k] / edge)) << k;
+            cell[k] = static_cast<int>(wrapped(inBox[i][k] - begin[k]) * lengths[k] / edge);
         }
-        cells[i] = { key, 1.0 };
+        cells[i] = { mortonKey(cell), 1.0 };
     }
     std::sort(cells.begin(), cells.end());
     const double pairs = std::max(1.0, static_cast<double>(n) * (n - 1.0));

@@ -287,10 +287,10 @@ TEST(PairKernels, OperatorsOfMirroredAndTurnedDisplacementsAreThoseOfTheIntegral
     const Kernel kernel = Kernel::yukawa(1);
     for (const Mat3& edges : { Mat3(Mat3::Identity()), brick, skewed() })
     {
-        for (const auto& one : kernelOperators<double>(basis, kernel.pairKernel(), edges, 1, 1))
+        for (const auto& one : kernelOperators<double>(basis, kernel.pairKernel(), 2, edges, 1, 1))
         {
             const Matrix expected =
-                    basis.interaction(edges, one.D, [&](double r) { return kernel.value(r); });
+                    basis.interaction(edges, one.D, [&](double r) { return 2 * kernel.value(r); });
             const Eigen::Map<const Matrix> found(one.T.data(), basis.count(), basis.count());
             ASSERT_LT((found - expected).norm(), 1e-13 * expected.norm());
         }
@@ -312,7 +312,7 @@ TEST(PairKernels, PeriodicSumsDoNotDependOnTheSplitting)
             for (auto* all : { &rough, &fine })
             {
                 const PeriodicKernelSums sums(
-                        basis, kernel.pairKernel(), grid, 1, all == &rough ? 1e-7 : 1e-12, 2);
+                        basis, kernel.pairKernel(), grid, 1, 1, all == &rough ? 1e-7 : 1e-12, 2);
                 sums.forEach(waves,
                              0,
                              waves.representatives(),
