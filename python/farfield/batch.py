@@ -37,7 +37,7 @@ class BatchTangent:
     virials: Optional[NDArray] = None  # kJ/mol, [systems, 3, 3]
 
 
-class Batch(processes.CoreOwner):
+class Batch(processes.CoreOfOptions):
     """Point charges of many systems, each in a periodic box with conducting surroundings, a slab, or without images.
 
     Direct Ewald sums: nothing is built for a box. A net charge is neutralised by a uniform background. The results of a
@@ -229,16 +229,6 @@ class Batch(processes.CoreOwner):
                 RuntimeWarning,
                 stacklevel=3,
             )
-
-    def run(self, name, *arrays):
-        """Calls a function of the library."""
-        with self._lock:
-            core = self._own_core()
-            if self._generation != processes.generation:
-                core = self._made()
-                self._take(core)
-            processes.note_threads(self._threads)
-            getattr(core, name)(*arrays)
 
     def _input(self, x, charges, offsets, boxes, index):
         """The systems as the library takes them."""

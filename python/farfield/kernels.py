@@ -112,7 +112,7 @@ class KernelResult:
     fields: NDArray  # minus their gradients, one more dimension of size 3
 
 
-class KernelSum(processes.CoreOwner):
+class KernelSum(processes.CoreOfOptions):
     """Potentials and fields of points, for one kernel, on the CPU.
 
     Far cells act on each other through polynomials of a total degree, projected on each of two cells. The tree is as
@@ -195,13 +195,7 @@ class KernelSum(processes.CoreOwner):
         count, sets = len(x if points is None else points), table.shape[1]
         potentials = np.zeros((count, sets), self.dtype)
         fields = np.zeros((count, sets, 3), self.dtype)
-        with self._lock:
-            core = self._own_core()
-            if self._generation != processes.generation:
-                core = self._made()
-                self._take(core)
-            processes.note_threads(self._threads)
-            core.evaluate(x, table, rows, points, potentials, fields)
+        self.run("evaluate", x, table, rows, points, potentials, fields)
         if q.ndim == 1:
             return KernelResult(potentials[:, 0], fields[:, 0])
         return KernelResult(potentials, fields)

@@ -118,3 +118,21 @@ class CoreOwner:
                 f"method 'spawn' or 'forkserver', or make {several} in the children alone."
             )
         return self._core
+
+
+class CoreOfOptions(CoreOwner):
+    """One whose core has nothing but its options, so that a child process makes its own."""
+
+    def _made(self) -> Any:
+        """A core."""
+        raise NotImplementedError
+
+    def run(self, name: str, *arrays: Any) -> None:
+        """Calls a function of the core."""
+        with self._lock:
+            core = self._own_core()
+            if self._generation != generation:
+                core = self._made()
+                self._take(core)
+            note_threads(self._threads)
+            getattr(core, name)(*arrays)

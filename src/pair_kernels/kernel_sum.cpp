@@ -9,10 +9,11 @@
 #include "farfield/farfield_kernels.h"
 
 #include "base/text.h"
-#include "batch/reduced_box.h"
 #include "cells/position_error.h"
 #include "evaluation/memory_errors.h"
 #include "pair_kernels/direct_sums.h"
+#include "pair_kernels/field_error.h"
+#include "pair_kernels/kernel_input.h"
 
 namespace farfield
 {
@@ -47,101 +48,6 @@ constexpr int c_highest = c_mostDegree - c_degreesBeyond;
 //! Calls between two measurements of the error.
 constexpr int c_callsBetween = 64;
 
-//! A periodic box is at most so many times as long as it is high.
-constexpr double c_longestBox = 1000;
-
-void refuseUnless(bool isFine, const std::string& text, const char* parameter)
-{
-    if (!isFine)
-    {
-        throw Error(ErrorCode::InvalidArgument, text, parameter);
-    }
-}
-
-//! The extent of points along the axes.
-struct Extent
-{
-    Vec3 low  = Vec3::Constant(std::numeric_limits<double>::infinity());
-    Vec3 high = -low;
-
-    void take(const double* x, int n, const char* what)
-    {
-        for (int i = 0; i < n; i++)
-        {
-            const Vec3 at(x[3 * static_cast<size_t>(i)],
-                          x[3 * static_cast<size_t>(i) + 1],
-                          x[3 * static_cast<size_t>(i) + 2]);
-            if (!at.allFinite())
-            {
-                throw Error(ErrorCode::InvalidArgument,
-                            "The position of "
-                                    + nameOfPlace(what, i, x + 3 * static_cast<size_t>(i))
-                                    + " is not finite.",
-                            "positions");
-            }
-            low  = low.cwiseMin(at);
-            high = high.cwiseMax(at);
-        }
-    }
-};
-
-/*! \brief The RMS difference of fields from better ones, relative to the RMS of those.
- *
- *  Fields above ten times the median count as that. The worst of the sets of charges.
- *  \param[in] perPotential  errors are relative to no less than this times the median of the potentials */
-double errorOf(const std::vector<double>& fields,
-               const std::vector<double>& better,
-               int sets,
-               double perPotential)
-{
-    constexpr double c_most = 10; // medians
-    const size_t n          = fields.size() / (4 * static_cast<size_t>(sets));
-    double worst            = 0;
-    for (int s = 0; s < sets; s++)
-    {
-        const auto component = [n, s](const std::vector<double>& of, int k, size_t i)
-        { return of[(static_cast<size_t>(s) * 4 + k) * n + i]; };
-        std::vector<double> sizes(n), differences(n);
-        for (size_t i = 0; i < n; i++)
-        {
-            double size = 0, difference = 0;
-            for (int k = 1; k < 4; k++)
-            {
-                const double is = component(better, k, i);
-                size += is * is;
-                difference += std::pow(component(fields, k, i) - is, 2);
-            }
-            sizes[i]       = size;
-            differences[i] = difference;
-        }
-        std::vector<double> sorted = sizes;
-        std::nth_element(sorted.begin(), sorted.begin() + n / 2, sorted.end());
-        const double median = sorted[n / 2];
-        for (size_t i = 0; i < n; i++)
-        {
-            sorted[i] = std::abs(component(better, 0, i));
-        }
-        std::nth_element(sorted.begin(), sorted.begin() + n / 2, sorted.end());
-        const double least = static_cast<double>(n) * std::pow(perPotential * sorted[n / 2], 2);
-        const double most =
-                median > 0 ? c_most * c_most * median : std::numeric_limits<double>::infinity();
-        double total = 0, error = 0;
-        for (size_t i = 0; i < n; i++)
-        {
-            // a large field may have the error of its pairs
-            const double counted = std::min(sizes[i], most);
-            total += counted;
-            error += sizes[i] > 0 ? differences[i] * counted / sizes[i] : differences[i];
-        }
-        const double ofSet = error > 0 ? std::sqrt(error / std::max(total, least)) : 0;
-        // what is no number is too large
-        worst = std::isfinite(ofSet) && std::isfinite(error)
-                        ? std::max(worst, ofSet)
-                        : std::numeric_limits<double>::infinity();
-    }
-    return worst;
-}
-
 } // namespace
 
 template<class Real>
@@ -154,7 +60,6 @@ public:
     const KernelSetup& setup() const { return setup_; }
 
 private:
-    void check(const KernelInput<Real>& input) const;
     //! The space that holds all points.
     Region regionOf(const KernelInput<Real>& input);
     //! An evaluation with such a plan; operators are kept where they suit.
@@ -205,61 +110,8 @@ template<class Real>
 KernelSum<Real>::Impl::Impl(const Kernel& kernel, const KernelOptions& options) :
     kernel_(kernel), options_(options), team_(usableThreads(options.threads))
 {
-    refuseUnless(options.accuracy >= c_bestAccuracy<Real> && options.accuracy <= c_worstAccuracy,
-                 "The option accuracy = " + text(options.accuracy) + " is outside its range, "
-                         + text(c_bestAccuracy<Real>) + " to " + text(c_worstAccuracy) + ".",
-                 "accuracy");
-    refuseUnless(options.threads >= 0 && options.threads <= c_maxThreads,
-                 "The option threads = " + text(options.threads) + " is outside its range, 0 to "
-                         + text(c_maxThreads) + ".",
-                 "threads");
-    if (options.boundary == Boundary::Slab)
-    {
-        throw Error(
-                ErrorCode::Unsupported,
-                "Sums of other kernels than 1/r have no slabs: boundary must be Open or Periodic.",
-                "boundary");
-    }
-    if (options.boundary == Boundary::Periodic && !kernel.pairKernel().hasPeriodicSum())
-    {
-        throw Error(ErrorCode::Unsupported,
-                    "The kernel " + kernel.name()
-                            + " has no sum over periodic images here: use exp(-kappa r)/r, an even "
-                              "power "
-                              "from 1/r^4 on, or a table that ends at 0.",
-                    "kernel");
-    }
+    checkKernelOptions<Real>(kernel, options);
     setup_.threads = team_.threads();
-}
-
-template<class Real>
-void KernelSum<Real>::Impl::check(const KernelInput<Real>& input) const
-{
-    refuseUnless(input.n >= 0 && input.points >= -1 && input.sets >= 1,
-                 "There are " + text(input.n) + " charges in " + text(input.sets) + " sets and "
-                         + text(input.points)
-                         + " points: no number may be negative, and there must be a set.",
-                 "n");
-    refuseUnless((input.n == 0 || (input.x != nullptr && input.q != nullptr))
-                         && (input.points <= 0 || input.at != nullptr),
-                 "Positions or charges are missing: a pointer is null.",
-                 "x");
-    refuseUnless(
-            options_.boundary == Boundary::Periodic || input.box == nullptr,
-            "A box is given, but the boundary is open: make the sum for a periodic one, or leave "
-            "the box out.",
-            "box");
-    const size_t charges = static_cast<size_t>(input.n) * input.sets;
-    for (size_t i = 0; i < charges; i++)
-    {
-        if (!std::isfinite(input.q[i]))
-        {
-            throw Error(ErrorCode::InvalidArgument,
-                        "A charge of particle " + std::to_string(i / input.sets)
-                                + " is not finite.",
-                        "charges");
-        }
-    }
 }
 
 template<class Real>
@@ -267,48 +119,19 @@ Region KernelSum<Real>::Impl::regionOf(const KernelInput<Real>& input)
 {
     if (options_.boundary == Boundary::Periodic)
     {
-        refuseUnless(input.box != nullptr, "A periodic sum needs a box.", "box");
-        Mat3 box;
-        for (int i = 0; i < 9; i++)
-        {
-            box(i / 3, i % 3) = input.box[i / 3][i % 3];
-        }
-        const double volume = std::abs(box.determinant());
-        refuseUnless(box.allFinite() && volume > 1e-10 * std::pow(box.norm(), 3),
-                     "The box is not finite or has no volume.",
-                     "box");
-        const ReducedBox reduced(box);
-        box = reduced.vectors;
-        refuseUnless(box.rowwise().norm().maxCoeff() <= c_longestBox * reduced.heights.minCoeff(),
-                     "The box is more than " + text(c_longestBox) + " times as long as it is high.",
-                     "box");
-        if (box.determinant() < 0)
-        {
-            box.row(2) *= -1; // the same lattice
-        }
+        const Mat3 box = reducedPeriodicBox(input.box);
         return { Vec3::Zero(), box, true };
     }
-    Extent extent;
-    extent.take(input.x, input.n, "particle");
-    extent.take(input.at, std::max(input.points, 0), "point");
-    if (!extent.low.allFinite())
-    {
-        extent.low = extent.high = Vec3::Zero(); // there are no points
-    }
-    // A cube of one of few sizes, with room to move: it, and with it operators, stay while points move. A place is
-    // known to rounding.
+    // A cube of one of few sizes, with room to move: it, and with it operators, stay while points move.
     constexpr double c_room = 1.07, c_steps = 4;
-    const double far =
-            std::max(extent.low.cwiseAbs().maxCoeff(), extent.high.cwiseAbs().maxCoeff());
-    extents_       = extent.high - extent.low;
-    double longest = std::max(extents_.maxCoeff(), 1e-12 * far);
-    longest        = longest > 0 ? longest : 1;
-    if (!(c_room * longest <= edge_ && edge_ <= 2 * c_room * longest))
+    const Extent extent = Extent::of(input);
+    const double wanted = c_room * extent.edge();
+    extents_            = extent.lengths();
+    if (!(wanted <= edge_ && edge_ <= 2 * wanted))
     {
-        edge_ = std::exp2(std::ceil(c_steps * std::log2(c_room * longest)) / c_steps);
+        edge_ = std::exp2(std::ceil(c_steps * std::log2(wanted)) / c_steps);
     }
-    const Vec3 centre = 0.5 * (extent.low + extent.high);
-    return { centre - Vec3::Constant(0.5 * edge_), edge_ * Mat3::Identity(), false };
+    return { extent.centre() - Vec3::Constant(0.5 * edge_), edge_ * Mat3::Identity(), false };
 }
 
 template<class Real>
@@ -529,7 +352,7 @@ template<class Real>
 void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
                                      const KernelOutput<Real>& output)
 {
-    check(input);
+    checkKernelInput(input, options_.boundary);
     const Region region = regionOf(input);
     const PointSystem<Real> system{ input.x, input.q, input.n, input.sets, input.at, input.points };
     if (system.results() == 0)
@@ -537,14 +360,14 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
         return;
     }
     const PairKernel& kernel = kernel_.pairKernel();
-    if (!region.isPeriodic && !kernel.endsAtZero())
+    const double farthest    = std::sqrt(3.0) * edge_; // of points in cells
+    if (!region.isPeriodic && !kernel.endsAtZero() && farthest > kernel.last())
     {
-        refuseUnless(std::sqrt(3.0) * edge_ <= kernel.last(),
-                     "The kernel " + kernel.name() + " ends too early: points fill a cube of "
-                             + text(edge_) + ", and cells in it are up to "
-                             + text(std::sqrt(3.0) * edge_)
-                             + " apart. Make it longer, or let its last value and slope be 0.",
-                     "kernel");
+        throw Error(ErrorCode::InvalidArgument,
+                    "The kernel " + kernel.name() + " ends too early: points fill a cube of "
+                            + text(edge_) + ", and cells in it are up to " + text(farthest)
+                            + " apart. Make it longer, or let its last value and slope be 0.",
+                    "kernel");
     }
     const auto isLike = [](double a, double b) { return std::abs(a - b) <= 0.1 * b; };
     const Mat3 shape  = shapeOf(region);
