@@ -180,7 +180,7 @@ PeriodicKernelSums::PeriodicKernelSums(const LegendreBasis& basis,
         return std::max({ std::abs(D[0]), std::abs(D[1]), std::abs(D[2]) }) <= ws;
     };
     // the nearest that points of two cells may be, at least
-    const double diagonal = (grid.edges().cwiseAbs().colwise().sum()).norm();
+    const double diagonal = grid.edges().cwiseAbs().colwise().sum().norm();
     for (int x = 0; x <= most[0]; x++)
     {
         for (int y = x == 0 ? 0 : -most[1]; y <= most[1]; y++)

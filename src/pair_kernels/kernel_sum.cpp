@@ -70,11 +70,11 @@ private:
      *  \param[in] off     what errors are, over those of the model
      *  \param[in] levels  see KernelCosts::cheapest() */
     KernelPlan planFor(double off, int levels, KernelCosts* costs, double* cost) const;
-    //! Fields of a plan and their error.
+    //! Potentials and fields of a plan, and the error of the fields.
     double measured(const KernelPlan& plan,
                     const PointSystem<Real>& system,
                     const Region& region,
-                    std::vector<double>* fields);
+                    std::vector<double>* sums);
     //! The periodic box, or the extents of the points.
     Mat3 shapeOf(const Region& region) const
     {
@@ -253,8 +253,8 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
             plan_     = plan;
             bestError = error;
             leastCost = cost;
-            best      = std::move(sums);
-            kept      = std::move(evaluation_);
+            best.swap(sums);
+            kept = std::move(evaluation_);
         }
         const double ofModel = c_errors[plan.ws - 1].error(plan.degree);
         // what a higher degree does not help, or has no part in, is rounding

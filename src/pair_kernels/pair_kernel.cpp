@@ -35,6 +35,10 @@ public:
     {
         return static_cast<const Derived*>(this)->template law<double>(unit);
     }
+
+private:
+    friend Derived;
+    WithLaws() = default;
 };
 
 /*! \brief exp(-k r)/r.
