@@ -43,6 +43,21 @@ HWY_INLINE Vec<double> inverseDistance(Vec<double> r2)
     return hn::Div(hn::Set(Tag<double>(), 1.0), hn::Sqrt(r2));
 }
 
+//! exp(-x), and 0 where a number of the type would have fewer digits.
+HWY_INLINE Vec<float> wholeDecay(Vec<float> x)
+{
+    return hn::IfThenZeroElse(hn::Gt(x, hn::Set(Tag<float>(), 80.0F)), decay<float>(x));
+}
+HWY_INLINE Vec<double> wholeDecay(Vec<double> x)
+{
+    // decay() ends at 80
+    const Tag<double> d;
+    const auto root   = decay<double>(hn::Mul(x, hn::Set(d, 0.125)));
+    const auto second = hn::Mul(root, root);
+    const auto fourth = hn::Mul(second, second);
+    return hn::IfThenZeroElse(hn::Gt(x, hn::Set(d, 640.0)), hn::Mul(fourth, fourth));
+}
+
 template<class Real>
 struct YukawaLaw
 {
@@ -52,11 +67,8 @@ struct YukawaLaw
     HWY_INLINE void operator()(Vec<Real> r2, Vec<Real>* g, Vec<Real>* f) const
     {
         const auto y = inverseDistance(r2);
-        const auto x = hn::Mul(k, hn::Mul(r2, y));
-        // decay() ends at this
-        const auto isNothing = hn::Gt(x, hn::Set(Tag<Real>(), Real(80)));
-        *g                   = hn::IfThenZeroElse(isNothing, hn::Mul(decay<Real>(x), y));
-        *f                   = hn::Mul(hn::Mul(*g, y), hn::Add(k, y));
+        *g           = hn::Mul(wholeDecay(hn::Mul(k, hn::Mul(r2, y))), y);
+        *f           = hn::Mul(hn::Mul(*g, y), hn::Add(k, y));
     }
 };
 
