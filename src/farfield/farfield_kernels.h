@@ -56,8 +56,10 @@ public:
     //! For messages.
     std::string name() const;
 
+    //! \cond  not for callers
     //! What sums are made of.
     const PairKernel& pairKernel() const { return *kernel_; }
+    //! \endcond
 
 private:
     explicit Kernel(std::shared_ptr<const PairKernel> kernel) : kernel_(std::move(kernel)) {}
