@@ -16,17 +16,17 @@ import time
 
 import numpy as np
 
-from farfield import Kernel, KernelSum
-
-from . import results
-from .open_points import points
+import farfield
+from tests.bench import results
+from tests.bench.open_points import points
 
 KAPPA = 1.0
+# How a kernel is made, and its slope, downwards
 KERNELS = {
-    "1/r": (Kernel.inverse_power(1), lambda r: r**-2.0),
-    "Yukawa": (Kernel.yukawa(KAPPA), lambda r: np.exp(-KAPPA * r) * (KAPPA * r + 1) / r**2),
-    "1/r^4": (Kernel.inverse_power(4), lambda r: 4 * r**-5.0),
-    "1/r^6": (Kernel.inverse_power(6), lambda r: 6 * r**-7.0),
+    "1/r": (lambda: farfield.Kernel.inverse_power(1), lambda r: r**-2.0),
+    "Yukawa": (lambda: farfield.Kernel.yukawa(KAPPA), lambda r: np.exp(-KAPPA * r) * (KAPPA * r + 1) / r**2),
+    "1/r^4": (lambda: farfield.Kernel.inverse_power(4), lambda r: 4 * r**-5.0),
+    "1/r^6": (lambda: farfield.Kernel.inverse_power(6), lambda r: 6 * r**-7.0),
 }
 
 
@@ -48,7 +48,7 @@ def exact(slope, x, q, some):
 
 
 def of_farfield(name, x, q, accuracy, dtype, repeats):
-    kernel_sum = KernelSum(KERNELS[name][0], accuracy, dtype, threads=1)
+    kernel_sum = farfield.KernelSum(KERNELS[name][0](), accuracy, dtype, threads=1)
     times = []
     for _ in range(repeats + 1):
         begin = time.perf_counter()

@@ -29,6 +29,9 @@ INSIDE = "shows a mistake in farfield itself: nothing that a user does leads the
 ALLOWED = {
     "The number of  ... ,  ... , is outside its range, 0 to ": PROGRAMS,
     "The charge of particle ": PROGRAMS,
+    "A charge of particle ": PROGRAMS,
+    "Sums of other kernels than 1/r have no slabs: boundary must be": PROGRAMS,
+    "The kernel ... has no sum over periodic images here: use ": PROGRAMS,
     "The exclusions are for ": PROGRAMS,
     "The first offset of the exclusions": PROGRAMS,
     "The offsets of the exclusions must ascend": PROGRAMS,
