@@ -79,7 +79,7 @@ def capped_error(found, expected):
 @pytest.mark.parametrize("name", KERNELS)
 def test_open_sums_are_those_over_all_pairs(name, kind):
     rng = np.random.default_rng(4)
-    n = 6000
+    n = 4000
     x, q = points(kind, n, rng), rng.choice([-1.0, 1.0], n)
     some = rng.permutation(n)[:400]
     potentials, fields = direct(name, x, q, some)
@@ -88,7 +88,7 @@ def test_open_sums_are_those_over_all_pairs(name, kind):
         x[:, 0] = 30 * (np.arange(n) + 0.5 * rng.random(n)) / n  # else nearest pairs are too large for float
         potentials, fields = direct(name, x, q, some)
     single = 2e-3 if kind == "line" else 1e-4  # neighbours are as near as a thousandth of a leaf
-    for accuracy, dtype in ((1e-2, np.float64), (single, np.float32), (1e-4, np.float64), (1e-7, np.float64)):
+    for accuracy, dtype in ((1e-2, np.float64), (single, np.float32), (1e-6, np.float64)):
         kernel_sum = KernelSum(KERNELS[name], accuracy, dtype, threads=2)
         result = kernel_sum(x, q)
         assert capped_error(result.fields[some], fields) < accuracy
@@ -203,9 +203,13 @@ def test_sets_of_charges_do_not_act_on_each_other(dtype):
     result = together(x, q)
     assert result.potentials.shape == (3000, 6) and result.fields.shape == (3000, 6, 3)
     for k in range(6):
-        alone = together(x, q[:, k])  # the same cells
-        assert error(result.potentials[:, k], alone.potentials) < 20 * np.finfo(dtype).eps
-        assert error(result.fields[:, k], alone.fields) < 20 * np.finfo(dtype).eps
+        others = rng.normal(size=q.shape)
+        others[:, k] = q[:, k]
+        again = together(x, others)  # the same cells
+        assert error(again.potentials[:, k], result.potentials[:, k]) < 20 * np.finfo(dtype).eps
+        assert error(again.fields[:, k], result.fields[:, k]) < 20 * np.finfo(dtype).eps
+        alone = KernelSum(KERNELS["Yukawa"], 1e-4, dtype, threads=2)(x, q[:, k])
+        assert capped_error(result.fields[:, k], alone.fields) < 2e-4
 
 
 def test_fields_are_slopes_of_the_energy():
