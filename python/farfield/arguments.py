@@ -42,6 +42,20 @@ def integer(name: str, value: Any) -> int:
     return int(_scalar(name, value, "iu", "an integer"))
 
 
+def box(rows: ArrayLike) -> NDArray:
+    """Box vectors as rows, [3, 3], of these or of the edges of a rectangular box, [3]."""
+    matrix = reals("box", rows, (3,), (3, 3))
+    return np.ascontiguousarray(np.diag(matrix)) if matrix.ndim == 1 else matrix
+
+
+def precision(dtype: DTypeLike) -> np.dtype:
+    """numpy.float32 or numpy.float64."""
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise ValueError(f"dtype is {kind}, but must be float32 or float64.")
+    return kind
+
+
 def flag(name: str, value: Any) -> bool:
     """True or False."""
     return bool(_scalar(name, value, "b", "True or False"))

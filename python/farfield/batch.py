@@ -90,9 +90,7 @@ class Batch(processes.CoreOfOptions):
         threads: Optional[int] = None,
         coulomb_constant: Optional[float] = None,
     ):
-        self.dtype = np.dtype(dtype)
-        if self.dtype not in _KINDS:
-            raise ValueError(f"dtype is {self.dtype}, but must be float32 or float64.")
+        self.dtype = arguments.precision(dtype)
         shared: dict[str, Any] = {
             "accuracy": arguments.number("accuracy", accuracy),
             "boundary": arguments.text("boundary", boundary),

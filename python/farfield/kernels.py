@@ -150,9 +150,7 @@ class KernelSum(processes.CoreOfOptions):
     ):
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel must be a Kernel, but is {kernel!r}.")
-        self.dtype = np.dtype(dtype)
-        if self.dtype not in _KINDS:
-            raise ValueError(f"dtype is {self.dtype}, but must be float32 or float64.")
+        self.dtype = arguments.precision(dtype)
         self.kernel = kernel
         self._options = (
             arguments.number("accuracy", accuracy),
@@ -186,10 +184,7 @@ class KernelSum(processes.CoreOfOptions):
         """
         x = arguments.reals("x", x, ("n", 3))
         q = arguments.reals("charges", charges, (len(x),), (len(x), "sets"), dtype=self.dtype)
-        rows = None
-        if box is not None:
-            rows = arguments.reals("box", box, (3,), (3, 3))
-            rows = np.diag(rows) if rows.ndim == 1 else rows
+        rows = None if box is None else arguments.box(box)
         points = None if at is None else arguments.reals("at", at, ("points", 3))
         table = q if q.ndim == 2 else q[:, None]
         count, sets = len(x if points is None else points), table.shape[1]

@@ -110,9 +110,7 @@ class Solver(processes.CoreOwner):
         tune: bool = False,
         coulomb_constant: Optional[float] = None,
     ):
-        self.dtype = np.dtype(dtype)
-        if self.dtype not in _KINDS:
-            raise ValueError(f"dtype is {self.dtype}, but must be float32 or float64.")
+        self.dtype = arguments.precision(dtype)
         given: dict[str, Any] = {
             "accuracy": arguments.number("accuracy", accuracy),
             "m2l": arguments.text("m2l", m2l),
@@ -564,10 +562,7 @@ def _most_threads(work):
 
 
 def _box(box: Optional[ArrayLike]) -> NDArray:
-    if box is None:
-        return np.zeros((3, 3))
-    matrix = arguments.reals("box", box, (3,), (3, 3))
-    return np.ascontiguousarray(np.diag(matrix)) if matrix.ndim == 1 else matrix
+    return np.zeros((3, 3)) if box is None else arguments.box(box)
 
 
 def _offset(grid_offset: Sequence[float]) -> tuple[float, ...]:

@@ -87,12 +87,15 @@ public:
     //! \param[in] team          does the work
     CellTree(int coefficients, Team* team) : n_(coefficients), team_(*team) {}
 
-    //! The operators of M2M and L2L for the child in each octant, [n][n], row-major.
-    void setTranslations(std::array<AlignedVector<Real>, 8> up,
-                         std::array<AlignedVector<Real>, 8> down)
+    //! The operators of M2M and L2L for the child in each octant, [n][n].
+    void setTranslations(const std::array<Matrix, 8>& up, const std::array<Matrix, 8>& down)
     {
-        up_   = std::move(up);
-        down_ = std::move(down);
+        for (int octant = 0; octant < 8; octant++)
+        {
+            // kernels read rows
+            up_[octant].assign(up[octant].data(), up[octant].data() + up[octant].size());
+            down_[octant].assign(down[octant].data(), down[octant].data() + down[octant].size());
+        }
     }
 
     //! M of the parents, all of its slots set, from M of the children.

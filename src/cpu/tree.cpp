@@ -3,25 +3,11 @@
  */
 #include "cpu/tree.h"
 
-#include <utility>
-
 #include "operators/background.h"
 #include "operators/child_translation.h"
 
 namespace farfield
 {
-namespace
-{
-
-//! A matrix as kernels read it.
-template<class Real>
-AlignedVector<Real> rowMajor(const Matrix& T)
-{
-    return AlignedVector<Real>(T.data(), T.data() + T.size());
-}
-
-} // namespace
-
 template<class Real>
 Tree<Real>::Tree(const Mat3& scaledEdges, int ws, const Reduction& reduction, Team* team) :
     operators_(scaledEdges, ws, reduction, team->threads()),
@@ -36,15 +22,14 @@ template<class Real>
 void Tree<Real>::setTranslations(const Mat3& edges)
 {
     const int p = operators_.order();
-    std::array<AlignedVector<Real>, 8> up, down;
+    std::array<Matrix, 8> up, down;
     for (int o = 0; o < 8; o++)
     {
-        shifts_[o]     = childShift(o, edges);
-        const Matrix S = childTranslation(p, shifts_[o]);
-        up[o]          = rowMajor<Real>(S);
-        down[o]        = rowMajor<Real>(0.5 * S.transpose());
+        shifts_[o] = childShift(o, edges);
+        up[o]      = childTranslation(p, shifts_[o]);
+        down[o]    = 0.5 * up[o].transpose();
     }
-    cells_.setTranslations(std::move(up), std::move(down));
+    cells_.setTranslations(up, down);
 }
 
 template<class Real>

@@ -11,12 +11,6 @@ namespace farfield
 namespace
 {
 
-template<class Real>
-AlignedVector<Real> rowMajor(const Matrix& T)
-{
-    return AlignedVector<Real>(T.data(), T.data() + T.size());
-}
-
 std::vector<Int3> parentsOf(const std::vector<Int3>& cells)
 {
     std::vector<Int3> parents;
@@ -60,14 +54,13 @@ KernelEvaluation<Real>::KernelEvaluation(const PairKernel& kernel,
     setRegion(region);
     const Mat3 edges = region.leaves(plan).edges / unit_;
     const int n      = kernel.exponent();
-    std::array<AlignedVector<Real>, 8> up, down;
+    std::array<Matrix, 8> up, down;
     for (int octant = 0; octant < 8; octant++)
     {
-        const Matrix S = basis_.childToParent(octant);
-        up[octant]     = rowMajor<Real>(S);
-        down[octant]   = rowMajor<Real>(std::pow(0.5, n) * S.transpose());
+        up[octant]   = basis_.childToParent(octant);
+        down[octant] = std::pow(0.5, n) * up[octant].transpose();
     }
-    tree_.setTranslations(std::move(up), std::move(down));
+    tree_.setTranslations(up, down);
     for (int l = 1; l < plan.levels; l++)
     {
         const Mat3 ofLevel = n > 0 ? edges : levels_[l].grid.edges();
@@ -82,6 +75,12 @@ KernelEvaluation<Real>::KernelEvaluation(const PairKernel& kernel,
         return;
     }
     const Grid& grid = levels_[0].grid;
+    std::vector<Int3> all(grid.count()); // in the order of the transform
+    for (int k = 0; k < grid.count(); k++)
+    {
+        all[grid.slot(grid.cell(k))] = grid.cell(k);
+    }
+    levels_[0].setCells(std::move(all), basis_.count());
     const WaveVectors waves(grid);
     std::array<std::vector<Real>, 4> signs;
     for (int copy = 0; copy < waves.copies(); copy++)
@@ -165,19 +164,10 @@ void KernelEvaluation<Real>::setCells(const SortedPoints<Real>& sources,
 {
     std::vector<Int3> cells =
             &sources == &targets ? sources.cells() : merged(sources.cells(), targets.cells());
-    for (int l = plan_.levels - 1; l >= 0; l--)
+    // a periodic level 0 has all of its cells
+    for (int l = plan_.levels - 1; l >= (isPeriodic_ ? 1 : 0); l--)
     {
         std::vector<Int3> parents = parentsOf(cells);
-        if (l == 0 && isPeriodic_)
-        {
-            // all of them, in the order of the transform
-            const Grid& grid = levels_[0].grid;
-            cells.resize(grid.count());
-            for (int k = 0; k < grid.count(); k++)
-            {
-                cells[grid.slot(grid.cell(k))] = grid.cell(k);
-            }
-        }
         levels_[l].setCells(std::move(cells), basis_.count());
         cells = std::move(parents);
     }
@@ -256,12 +246,8 @@ void KernelEvaluation<Real>::stage(const Int3& cell,
     int count = 0;
     for (int k = 0; k < static_cast<int>(near_.size()); k++)
     {
-        Int3 c = cell;
-        for (int axis = 0; axis < 3; axis++)
-        {
-            c[axis] += near_[k][axis];
-        }
-        const bool inside = bringInside(leafCounts_, isPeriodic_, &c);
+        Int3 c            = cell;
+        const bool inside = moveInside(near_[k], leafCounts_, isPeriodic_, &c);
         const int place   = inside ? sources.find(c) : -1;
         if (place >= 0)
         {

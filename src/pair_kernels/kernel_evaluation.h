@@ -58,7 +58,7 @@ private:
 
     //! What depends on the box beside operators.
     void setRegion(const Region& region);
-    //! Finds the cells of all levels.
+    //! Finds the cells of all levels but a periodic level 0.
     void setCells(const SortedPoints<Real>& sources, const SortedPoints<Real>& targets);
     //! Local expansions of the leaves, from charges in the order of the sorted sources.
     void farField(const SortedPoints<Real>& sources, const Real* q);

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "batch/reduced_box.h"
 #include "cells/position_error.h"
+#include "evaluation/input_check.h"
 #include "pair_kernels/pair_kernel.h"
 
 namespace farfield
@@ -53,14 +54,10 @@ void take(const double* x, int n, const char* what, Extent* extent)
 template<class Real>
 void checkKernelOptions(const Kernel& kernel, const KernelOptions& options)
 {
-    refuseUnless(options.accuracy >= c_bestAccuracy<Real> && options.accuracy <= c_worstAccuracy,
-                 "The option accuracy = " + text(options.accuracy) + " is outside its range, "
-                         + text(c_bestAccuracy<Real>) + " to " + text(c_worstAccuracy) + ".",
-                 "accuracy");
-    refuseUnless(options.threads >= 0 && options.threads <= c_maxThreads,
-                 "The option threads = " + text(options.threads) + " is outside its range, 0 to "
-                         + text(c_maxThreads) + ".",
-                 "threads");
+    Options shared;
+    shared.accuracy = options.accuracy;
+    shared.threads  = options.threads;
+    checkOptions<Real>(shared);
     if (options.boundary == Boundary::Slab)
     {
         throw Error(

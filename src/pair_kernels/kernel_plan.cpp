@@ -85,12 +85,9 @@ NearSums nearSums(const CountedCells& level, int ws, Team* team)
                            for (const Int3& D : displacements)
                            {
                                Int3 c = level.cells[i];
-                               for (int k = 0; k < 3; k++)
-                               {
-                                   c[k] += D[k];
-                               }
-                               const bool inside = bringInside(level.counts, level.isPeriodic, &c);
-                               const int other   = inside ? places.find(c) : -1;
+                               const bool inside =
+                                       moveInside(D, level.counts, level.isPeriodic, &c);
+                               const int other = inside ? places.find(c) : -1;
                                if (other >= 0)
                                {
                                    sums.cells += 1;

@@ -50,22 +50,6 @@ struct Region
     Grid grid(const KernelPlan& plan, int level) const;
 };
 
-//! Brings a cell to its image in a periodic box. \returns false: without images, and it is outside
-inline bool bringInside(const Int3& counts, bool isPeriodic, Int3* cell)
-{
-    bool inside = true;
-    for (int k = 0; k < 3; k++)
-    {
-        int& c = (*cell)[k];
-        if (isPeriodic)
-        {
-            c = (c % counts[k] + counts[k]) % counts[k];
-        }
-        inside = inside && c >= 0 && c < counts[k];
-    }
-    return inside;
-}
-
 //! Costs of divisions of some points; what is counted is kept.
 class KernelCosts
 {

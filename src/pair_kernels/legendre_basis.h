@@ -43,7 +43,6 @@ class LegendreBasis
 public:
     explicit LegendreBasis(int degree);
 
-    int degree() const { return degree_; }
     int count() const { return static_cast<int>(powers_.size()); }
     //! i, j and k of each coefficient, k the fastest.
     const std::vector<Int3>& powers() const { return powers_; }

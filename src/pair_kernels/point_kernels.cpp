@@ -297,9 +297,7 @@ void pairs(const PairTask<Real>& task)
 template<class Real>
 const PointKernels<Real>& kernelsOfPoints()
 {
-    static const PointKernels<Real> table = {
-        lanesOf<Real>(), toMultipoles<Real>, fromLocals<Real>, pairs<Real>
-    };
+    static const PointKernels<Real> table = { toMultipoles<Real>, fromLocals<Real>, pairs<Real> };
     return table;
 }
 const PointKernels<float>& pointKernelsFloat()

@@ -52,7 +52,6 @@ struct PairTask
 template<class Real>
 struct PointKernels
 {
-    int lanes;
     //! Multipoles of a cell: adds sum q P_a. \param[in] q  padded as the points \param[out] M  [polynomialCount()]
     void (*toMultipoles)(const CellPolynomials<Real>& basis,
                          const CellPoints<Real>& points,

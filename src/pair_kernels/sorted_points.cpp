@@ -4,9 +4,7 @@
 #include "pair_kernels/sorted_points.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "cells/position_error.h"
@@ -30,15 +28,10 @@ bool cellOf(const double* x, const LeafFrame& frame, const Mat3& toCells, Int3* 
             return false;
         }
         const double whole = std::floor(at[k]);
-        int c              = static_cast<int>(whole);
         (*inCell)[k]       = at[k] - whole - 0.5;
-        if (frame.isPeriodic)
-        {
-            c %= frame.counts[k];
-            c += c < 0 ? frame.counts[k] : 0;
-        }
-        (*cell)[k] = c;
+        (*cell)[k]         = static_cast<int>(whole);
     }
+    moveInside({ 0, 0, 0 }, frame.counts, frame.isPeriodic, cell);
     return true;
 }
 

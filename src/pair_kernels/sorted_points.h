@@ -32,6 +32,25 @@ struct LeafFrame
     double unit() const { return std::cbrt(std::abs(edges.determinant())); }
 };
 
+/*! \brief Moves a cell, in a periodic box to the image that is in the box.
+ *  \param[in] counts  cells of the box
+ *  \returns false: without images, and it is outside */
+inline bool moveInside(const Int3& D, const Int3& counts, bool isPeriodic, Int3* cell)
+{
+    bool inside = true;
+    for (int k = 0; k < 3; k++)
+    {
+        int& c = (*cell)[k];
+        c += D[k];
+        if (isPeriodic)
+        {
+            c = (c % counts[k] + counts[k]) % counts[k];
+        }
+        inside = inside && c >= 0 && c < counts[k];
+    }
+    return inside;
+}
+
 template<class Real>
 class SortedPoints
 {
