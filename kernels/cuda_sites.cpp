@@ -14,7 +14,7 @@ void CudaBackend<Real>::computeSites()
     const int n             = arrays_.size();
     const int leaf          = tree().leaf();
     SiteOutput<Real> output = {};
-    output.forces           = forces();
+    output.forces           = task.wantsForces ? forces() : nullptr;
     output.replace          = replacesForces();
     const auto clear        = [&](Real* values, int each)
     {

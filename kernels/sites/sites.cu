@@ -73,7 +73,7 @@ struct LaneSums
  *  \param[in] R     from the source to the target, nm
  *  \param[in] sign  1 or -1
  *  \param[in] own   charge and dipole of the target, for the virial */
-template<bool Dipoles, bool Virial, class Real>
+template<bool Dipoles, bool Curved, bool Virial, class Real>
 __device__ __forceinline__ void addSource(const Real (&R)[3],
                                           Real r2,
                                           Real sign,
@@ -96,24 +96,27 @@ __device__ __forceinline__ void addSource(const Real (&R)[3],
         slope += b * B2;
         along += b * B3;
     }
-    Real g[3], t[3];
+    Real g[3], t[3]; // the latter along R, less B2 mu, which second derivatives have twice
     for (int k = 0; k < 3; k++)
     {
         g[k] = (Dipoles ? B1 * mu[k] : Real(0)) - slope * R[k];
         t[k] = along * R[k] - (Dipoles ? B2 * mu[k] : Real(0));
     }
-    const auto second = [&](int a, int b)
-    { return t[a] * R[b] - (Dipoles ? R[a] * (B2 * mu[b]) : Real(0)); };
     sums->v[0] += value;
     sums->v[1] += g[0];
     sums->v[2] += g[1];
     sums->v[3] += g[2];
-    sums->v[4] += second(0, 0) - slope;
-    sums->v[5] += second(1, 1) - slope;
-    sums->v[6] += second(2, 2) - slope;
-    sums->v[7] += second(0, 1);
-    sums->v[8] += second(0, 2);
-    sums->v[9] += second(1, 2);
+    if constexpr (Curved)
+    {
+        const auto second = [&](int a, int b)
+        { return t[a] * R[b] - (Dipoles ? R[a] * (B2 * mu[b]) : Real(0)); };
+        sums->v[4] += second(0, 0) - slope;
+        sums->v[5] += second(1, 1) - slope;
+        sums->v[6] += second(2, 2) - slope;
+        sums->v[7] += second(0, 1);
+        sums->v[8] += second(0, 2);
+        sums->v[9] += second(1, 2);
+    }
     if constexpr (Virial)
     {
         Real alongR = 0, ofDipoles = 0;
@@ -147,7 +150,7 @@ __device__ __forceinline__ void dipoleOf(const Real4<Real>* dipoles, int i, Real
 }
 
 //! What a lane finds of the near cells of a site.
-template<bool Dipoles, bool Virial, class Real>
+template<bool Dipoles, bool Curved, bool Virial, class Real>
 __device__ void addNearCells(const SitesTask<Real>& task,
                              int i,
                              int lane,
@@ -204,7 +207,7 @@ __device__ void addNearCells(const SitesTask<Real>& task,
                         {
                             dipoleOf(task.dipoles, j, mu);
                         }
-                        addSource<Dipoles, Virial, Real>(R, r2, 1, s.w, mu, a.w, own, sums);
+                        addSource<Dipoles, Curved, Virial, Real>(R, r2, 1, s.w, mu, a.w, own, sums);
                     }
                 }
             }
@@ -213,7 +216,7 @@ __device__ void addNearCells(const SitesTask<Real>& task,
 }
 
 //! What a lane takes away for excluded partners that the near field does not leave out.
-template<bool Dipoles, bool Virial, class Real>
+template<bool Dipoles, bool Curved, bool Virial, class Real>
 __device__ void addExcluded(const SitesTask<Real>& task,
                             int atom,
                             int lane,
@@ -245,7 +248,8 @@ __device__ void addExcluded(const SitesTask<Real>& task,
             dipoleOf(task.dipoles, task.particles.position[other], mu);
         }
         const Real r2 = R[0] * R[0] + R[1] * R[1] + R[2] * R[2];
-        addSource<Dipoles, Virial, Real>(R, r2, -1, task.q[other], mu, task.q[atom], own, sums);
+        addSource<Dipoles, Curved, Virial, Real>(
+                R, r2, -1, task.q[other], mu, task.q[atom], own, sums);
     }
 }
 
@@ -283,7 +287,10 @@ writeSite(const SitesTask<Real>& task, int atom, Real q, const Real* v, const Re
     {
         const Real force =
                 F[0] * rotation[0][k] + F[1] * rotation[1][k] + F[2] * rotation[2][k] + poison;
-        out.forces[at + k] = out.replace ? force : out.forces[at + k] + force;
+        if (out.forces != nullptr)
+        {
+            out.forces[at + k] = out.replace ? force : out.forces[at + k] + force;
+        }
         square += force * force;
         if (out.gradients != nullptr)
         {
@@ -316,12 +323,13 @@ writeSite(const SitesTask<Real>& task, int atom, Real q, const Real* v, const Re
     return square * inCaps * inCaps;
 }
 
-template<class Real, bool Dipoles, bool Energy, bool Virial>
+template<class Real, bool Dipoles, bool Curved, bool Energy, bool Virial>
 __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> task)
 {
-    double own[8]  = { 0, 0, 0, 0, 0, 0, 0, 0 };
-    const int lane = static_cast<int>(threadIdx.x) % c_warp;
-    const int step = static_cast<int>(gridDim.x) * c_ofBlock;
+    constexpr int c_found = Curved ? c_values : c_flat;
+    double own[8]         = { 0, 0, 0, 0, 0, 0, 0, 0 };
+    const int lane        = static_cast<int>(threadIdx.x) % c_warp;
+    const int step        = static_cast<int>(gridDim.x) * c_ofBlock;
     // lanes of all would be more than an int counts
     for (int i = static_cast<int>(blockIdx.x) * c_ofBlock + static_cast<int>(threadIdx.x) / c_warp;
          i < task.particles.n;
@@ -336,10 +344,10 @@ __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> 
             dipoleOf(task.dipoles, i, mu);
         }
         LaneSums<Real> sums;
-        addNearCells<Dipoles, Virial, Real>(task, i, lane, mu, &sums);
-        addExcluded<Dipoles, Virial, Real>(task, atom, lane, mu, &sums);
-        Real far[c_values], v[c_values];
-        for (int k = 0; k < c_values; k++)
+        addNearCells<Dipoles, Curved, Virial, Real>(task, i, lane, mu, &sums);
+        addExcluded<Dipoles, Curved, Virial, Real>(task, atom, lane, mu, &sums);
+        Real far[c_values] = {}, v[c_values] = {};
+        for (int k = 0; k < c_found; k++)
         {
             far[k] = slot >= 0 ? task.far[static_cast<size_t>(k) * task.particles.n + i] : Real(0);
             v[k]   = sumOfWarp(sums.v[k]);
@@ -349,7 +357,7 @@ __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> 
         {
             far[0] += task.curvature * b[k] * b[k];
             far[1 + k] += 2 * task.curvature * b[k];
-            far[c_flat + k] += 2 * task.curvature;
+            far[c_flat + k] += Curved ? 2 * task.curvature : Real(0);
         }
         if (Virial)
         {
@@ -370,7 +378,7 @@ __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> 
                 own[7] -= 0.25 * static_cast<double>(b[1] * F[2] + b[2] * F[1]);
             }
         }
-        for (int k = 0; k < c_values; k++)
+        for (int k = 0; k < c_found; k++)
         {
             v[k] += far[k];
         }
@@ -420,7 +428,10 @@ void DeviceSites<Real>::compute(const SiteInput<Real>& input,
     {
         return;
     }
-    evaluate(input, anyDipoles() || output.hessians != nullptr, stream);
+    // the virial of dipoles is of forces, which need second derivatives
+    const bool isCurved = output.hessians != nullptr
+                          || (anyDipoles() && (output.forces != nullptr || sums.virial != nullptr));
+    evaluate(input, isCurved, stream);
     SitesTask<Real> task = {};
     task.particles       = input.particles;
     task.pairs           = input.ofPairs.xq;
@@ -462,22 +473,20 @@ void DeviceSites<Real>::compute(const SiteInput<Real>& input,
         task.sums = sums.scratch->view();
         blocks    = std::min(blocks, OrderedSums::c_maxBlocks);
     }
-    const auto launch = [&](auto dipoles)
+    const auto launch = [&](auto dipoles, auto curved)
     {
-        constexpr bool c_dipoles = decltype(dipoles)::value;
-        const auto kernel = sums.virial != nullptr   ? computeSites<Real, c_dipoles, true, true>
-                            : sums.energy != nullptr ? computeSites<Real, c_dipoles, true, false>
-                                                     : computeSites<Real, c_dipoles, false, false>;
+        constexpr bool c_dipoles = decltype(dipoles)::value, c_curved = decltype(curved)::value;
+        // with dipoles the virial is curved, see above
+        constexpr bool c_virial = c_curved || !c_dipoles;
+        const auto kernel =
+                sums.virial != nullptr   ? computeSites<Real, c_dipoles, c_curved, true, c_virial>
+                : sums.energy != nullptr ? computeSites<Real, c_dipoles, c_curved, true, false>
+                                         : computeSites<Real, c_dipoles, c_curved, false, false>;
         kernel<<<blocks, c_threads, 0, stream>>>(task);
     };
-    if (anyDipoles())
-    {
-        launch(std::true_type());
-    }
-    else
-    {
-        launch(std::false_type());
-    }
+    const auto launchOf = [&](auto dipoles)
+    { isCurved ? launch(dipoles, std::true_type()) : launch(dipoles, std::false_type()); };
+    anyDipoles() ? launchOf(std::true_type()) : launchOf(std::false_type());
     checkLaunch("sites");
 }
 

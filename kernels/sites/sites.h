@@ -84,7 +84,7 @@ struct SiteSums
 template<class Real>
 struct SiteOutput
 {
-    Real* forces;     //!< [n][3]
+    Real* forces;     //!< [n][3], or null
     bool replace;     //!< write forces instead of adding them
     Real* potentials; //!< [n], or null
     Real* gradients;  //!< [n][3], or null
