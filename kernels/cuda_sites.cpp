@@ -39,6 +39,8 @@ void CudaBackend<Real>::computeSites()
     input.background = farField_.background(leaf, 1);
     input.rotation   = farField_.rotation();
     input.poison     = tree().poison();
+    input.functions  = nearField_.functions().sorted();
+    input.farther    = fartherCells();
     farField_.traceShifts(1,
                           sites_.sumSquares(input.particles, totals_.farScratch(), far()),
                           totals_.farScratch(),

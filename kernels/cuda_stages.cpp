@@ -79,6 +79,7 @@ void CudaBackend<Real>::exclusions()
     if (areSites())
     {
         sites_.sort(cells_.particles(), farField_.rotation(), stream);
+        nearField_.functions().sort(cells_.particles(), stream);
         streams_.reach(Point::ExcludedDone, stream);
         return;
     }
@@ -90,6 +91,10 @@ void CudaBackend<Real>::exclusions()
 template<class Real>
 void CudaBackend<Real>::nearFunction()
 {
+    if (areSites())
+    {
+        return; // with their near field
+    }
     streams_.awaitIn(streams_.near(), Point::Listed);
     streams_.awaitIn(streams_.near(), Point::ExcludedDone);
     addFarther(nearField_.task(cells_, nearGrid(), nearResults()),

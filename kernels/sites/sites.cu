@@ -17,6 +17,7 @@
 #include "operators/scaled_charges.h"
 #include "runtime/load.cuh"
 #include "runtime/matrix3.h"
+#include "sites/site_pairs.cuh"
 
 namespace farfield
 {
@@ -26,8 +27,11 @@ namespace
 constexpr int c_threads            = 128;
 constexpr int c_ofBlock            = c_threads / c_warp; //!< sites, or cells
 constexpr unsigned int c_wholeWarp = 0xffffffffU;
+using siteDetail::addSource;
 using siteDetail::c_flat;
 using siteDetail::c_values;
+using siteDetail::factorsOf;
+using siteDetail::LaneSums;
 
 template<class Real>
 struct SitesTask
@@ -55,90 +59,13 @@ struct SitesTask
     Real rotation[3][3];
     Real largestIdle, perCap;
     const Real* poison;
+    NearFunctionView<Real> functions; //!< of sorted particles
+    FartherCells farther;
     SiteOutput<Real> output;
     double *energy, *ofDipoles, *virial;
     OrderedSums::View sums;
     FieldSums* fields;
 };
-
-//! What a lane has found of a site.
-template<class Real>
-struct LaneSums
-{
-    Real v[c_values] = {};
-    Real virial[6]   = {}; //!< sum of R (x) F over its pairs, symmetric
-};
-
-/*! \brief Adds a source, or takes it away: see siteRow() of the CPU.
- *  \param[in] R     from the source to the target, nm
- *  \param[in] sign  1 or -1
- *  \param[in] own   charge and dipole of the target, for the virial */
-template<bool Dipoles, bool Curved, bool Virial, class Real>
-__device__ __forceinline__ void addSource(const Real (&R)[3],
-                                          Real r2,
-                                          Real sign,
-                                          Real q,
-                                          const Real (&mu)[3],
-                                          Real ownCharge,
-                                          const Real (&own)[3],
-                                          LaneSums<Real>* sums)
-{
-    const Real B0 = sign / sqrt(r2);
-    const Real w  = 1 / r2;
-    const Real B1 = B0 * w;
-    const Real B2 = 3 * B1 * w;
-    Real value = q * B0, slope = q * B1, along = q * B2;
-    if constexpr (Dipoles)
-    {
-        const Real b  = mu[0] * R[0] + mu[1] * R[1] + mu[2] * R[2];
-        const Real B3 = 5 * B2 * w;
-        value += b * B1;
-        slope += b * B2;
-        along += b * B3;
-    }
-    Real g[3], t[3]; // the latter along R, less B2 mu, which second derivatives have twice
-    for (int k = 0; k < 3; k++)
-    {
-        g[k] = (Dipoles ? B1 * mu[k] : Real(0)) - slope * R[k];
-        t[k] = along * R[k] - (Dipoles ? B2 * mu[k] : Real(0));
-    }
-    sums->v[0] += value;
-    sums->v[1] += g[0];
-    sums->v[2] += g[1];
-    sums->v[3] += g[2];
-    if constexpr (Curved)
-    {
-        const auto second = [&](int a, int b)
-        { return t[a] * R[b] - (Dipoles ? R[a] * (B2 * mu[b]) : Real(0)); };
-        sums->v[4] += second(0, 0) - slope;
-        sums->v[5] += second(1, 1) - slope;
-        sums->v[6] += second(2, 2) - slope;
-        sums->v[7] += second(0, 1);
-        sums->v[8] += second(0, 2);
-        sums->v[9] += second(1, 2);
-    }
-    if constexpr (Virial)
-    {
-        Real alongR = 0, ofDipoles = 0;
-        if constexpr (Dipoles)
-        {
-            alongR    = own[0] * R[0] + own[1] * R[1] + own[2] * R[2];
-            ofDipoles = B2 * (own[0] * mu[0] + own[1] * mu[1] + own[2] * mu[2]);
-        }
-        Real F[3];
-        for (int k = 0; k < 3; k++)
-        {
-            F[k] = -ownCharge * g[k] - t[k] * alongR + R[k] * ofDipoles
-                   + (Dipoles ? slope * own[k] : Real(0));
-        }
-        sums->virial[0] += R[0] * F[0];
-        sums->virial[1] += R[1] * F[1];
-        sums->virial[2] += R[2] * F[2];
-        sums->virial[3] += Real(0.5) * (R[0] * F[1] + R[1] * F[0]);
-        sums->virial[4] += Real(0.5) * (R[0] * F[2] + R[2] * F[0]);
-        sums->virial[5] += Real(0.5) * (R[1] * F[2] + R[2] * F[1]);
-    }
-}
 
 template<class Real>
 __device__ __forceinline__ void dipoleOf(const Real4<Real>* dipoles, int i, Real (&mu)[3])
@@ -150,7 +77,7 @@ __device__ __forceinline__ void dipoleOf(const Real4<Real>* dipoles, int i, Real
 }
 
 //! What a lane finds of the near cells of a site.
-template<bool Dipoles, bool Curved, bool Virial, class Real>
+template<bool Dipoles, bool Curved, bool Virial, bool Functions, class Real>
 __device__ void addNearCells(const SitesTask<Real>& task,
                              int i,
                              int lane,
@@ -189,7 +116,17 @@ __device__ void addNearCells(const SitesTask<Real>& task,
                         R[k] -= shift[0] * task.edges[0][k] + shift[1] * task.edges[1][k]
                                 + shift[2] * task.edges[2][k];
                     }
-                    const Real r2     = R[0] * R[0] + R[1] * R[1] + R[2] * R[2];
+                    Real r2                         = R[0] * R[0] + R[1] * R[1] + R[2] * R[2];
+                    DerivativeFactors<Real> factors = {};
+                    if constexpr (Functions)
+                    {
+                        const Real one = task.functions.terms[i], other = task.functions.terms[j];
+                        // near functions are finite at no distance: powers of this one are, too
+                        const bool isSoft = task.functions.isOfPair(task.functions.isWide(one),
+                                                                    task.functions.isWide(other));
+                        r2                = isSoft ? max(r2, Real(1e-10)) : r2;
+                        factors           = factorsOf<Real>(task.functions, r2, one, other, 1);
+                    }
                     const bool isSelf = j == i && along == 0 && dy == 0 && dz == 0;
                     const bool isOut  = isSelf
                                        || (careful && r2 < task.close2
@@ -207,7 +144,8 @@ __device__ void addNearCells(const SitesTask<Real>& task,
                         {
                             dipoleOf(task.dipoles, j, mu);
                         }
-                        addSource<Dipoles, Curved, Virial, Real>(R, r2, 1, s.w, mu, a.w, own, sums);
+                        addSource<Dipoles, Curved, Virial, Functions, Real>(
+                                R, r2, 1, factors, s.w, mu, a.w, own, sums);
                     }
                 }
             }
@@ -216,13 +154,14 @@ __device__ void addNearCells(const SitesTask<Real>& task,
 }
 
 //! What a lane takes away for excluded partners that the near field does not leave out.
-template<bool Dipoles, bool Curved, bool Virial, class Real>
+template<bool Dipoles, bool Curved, bool Virial, bool Functions, class Real>
 __device__ void addExcluded(const SitesTask<Real>& task,
-                            int atom,
+                            int i,
                             int lane,
                             const Real (&own)[3],
                             LaneSums<Real>* sums)
 {
+    const int atom = task.particles.atom[i];
     if (task.exclusions.offsets == nullptr)
     {
         return;
@@ -247,10 +186,39 @@ __device__ void addExcluded(const SitesTask<Real>& task,
         {
             dipoleOf(task.dipoles, task.particles.position[other], mu);
         }
-        const Real r2 = R[0] * R[0] + R[1] * R[1] + R[2] * R[2];
-        addSource<Dipoles, Curved, Virial, Real>(
-                R, r2, -1, task.q[other], mu, task.q[atom], own, sums);
+        const Real r2                   = R[0] * R[0] + R[1] * R[1] + R[2] * R[2];
+        DerivativeFactors<Real> factors = {};
+        if constexpr (Functions)
+        {
+            const Real* const terms = task.functions.terms;
+            factors                 = factorsOf<Real>(
+                    task.functions, r2, terms[i], terms[task.particles.position[other]], 1);
+        }
+        addSource<Dipoles, Curved, Virial, Functions, Real>(
+                R, r2, -1, factors, task.q[other], mu, task.q[atom], own, sums);
     }
+}
+
+//! What near functions add to 1/r of the pairs that a lane finds beyond the near cells.
+template<bool Dipoles, bool Curved, class Real>
+__device__ void addFartherCells(const SitesTask<Real>& task, int i, int lane, LaneSums<Real>* sums)
+{
+    const Real4<Real> a = load(task.pairs + i);
+    const Real own      = task.functions.terms[i];
+    const auto add      = [&](int j, Real shiftX, Real shiftY, Real shiftZ)
+    {
+        const Real4<Real> s = load(task.pairs + j);
+        const Real R[3]     = { a.x - (s.x + shiftX), a.y - (s.y + shiftY), a.z - (s.z + shiftZ) };
+        const Real r2       = R[0] * R[0] + R[1] * R[1] + R[2] * R[2];
+        const auto factors  = factorsOf<Real>(task.functions, r2, own, task.functions.terms[j], 0);
+        Real mu[3] = { 0, 0, 0 }, none[3] = { 0, 0, 0 };
+        if constexpr (Dipoles)
+        {
+            dipoleOf(task.dipoles, j, mu);
+        }
+        addSource<Dipoles, Curved, false, true, Real>(R, r2, 1, factors, s.w, mu, a.w, none, sums);
+    };
+    forFarther(task.farther, task.particles, task.edges, task.particles.cell[i], lane, c_warp, add);
 }
 
 template<class Real>
@@ -323,7 +291,7 @@ writeSite(const SitesTask<Real>& task, int atom, Real q, const Real* v, const Re
     return square * inCaps * inCaps;
 }
 
-template<class Real, bool Dipoles, bool Curved, bool Energy, bool Virial>
+template<class Real, bool Dipoles, bool Curved, bool Energy, bool Virial, bool Functions>
 __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> task)
 {
     constexpr int c_found = Curved ? c_values : c_flat;
@@ -344,8 +312,12 @@ __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> 
             dipoleOf(task.dipoles, i, mu);
         }
         LaneSums<Real> sums;
-        addNearCells<Dipoles, Curved, Virial, Real>(task, i, lane, mu, &sums);
-        addExcluded<Dipoles, Curved, Virial, Real>(task, atom, lane, mu, &sums);
+        addNearCells<Dipoles, Curved, Virial, Functions, Real>(task, i, lane, mu, &sums);
+        addExcluded<Dipoles, Curved, Virial, Functions, Real>(task, i, lane, mu, &sums);
+        if constexpr (Functions)
+        {
+            addFartherCells<Dipoles, Curved, Real>(task, i, lane, &sums);
+        }
         Real far[c_values] = {}, v[c_values] = {};
         for (int k = 0; k < c_found; k++)
         {
@@ -462,6 +434,8 @@ void DeviceSites<Real>::compute(const SiteInput<Real>& input,
     task.largestIdle = static_cast<Real>(largestIdle<Real>(rootCoulomb));
     task.perCap      = static_cast<Real>(sums.perCap);
     task.poison      = input.poison;
+    task.functions   = input.functions;
+    task.farther     = input.farther;
     task.output      = output;
     task.energy      = sums.energy;
     task.ofDipoles   = sums.ofDipoles;
@@ -476,12 +450,21 @@ void DeviceSites<Real>::compute(const SiteInput<Real>& input,
     const auto launch = [&](auto dipoles, auto curved)
     {
         constexpr bool c_dipoles = decltype(dipoles)::value, c_curved = decltype(curved)::value;
-        // with dipoles the virial is curved, see above
+        // with dipoles the virial is curved, see above; with functions there is none
         constexpr bool c_virial = c_curved || !c_dipoles;
-        const auto kernel =
-                sums.virial != nullptr   ? computeSites<Real, c_dipoles, c_curved, true, c_virial>
-                : sums.energy != nullptr ? computeSites<Real, c_dipoles, c_curved, true, false>
-                                         : computeSites<Real, c_dipoles, c_curved, false, false>;
+        const bool hasEnergy    = sums.energy != nullptr;
+        auto kernel             = computeSites<Real, c_dipoles, c_curved, false, false, false>;
+        if (input.functions.any())
+        {
+            kernel = hasEnergy ? computeSites<Real, c_dipoles, c_curved, true, false, true>
+                               : computeSites<Real, c_dipoles, c_curved, false, false, true>;
+        }
+        else if (hasEnergy)
+        {
+            kernel = sums.virial != nullptr
+                             ? computeSites<Real, c_dipoles, c_curved, true, c_virial, false>
+                             : computeSites<Real, c_dipoles, c_curved, true, false, false>;
+        }
         kernel<<<blocks, c_threads, 0, stream>>>(task);
     };
     const auto launchOf = [&](auto dipoles)

@@ -63,11 +63,13 @@ struct SiteInput
     const Real* x; //!< [n][3], in the caller's order
     const Real* q; //!< [n] scaled charges, the same
     LevelView<Real> leaves;
-    double unit;        //!< size of a leaf cell, nm
-    double netCharge;   //!< scaled
-    double background;  //!< strength per charge, of the leaves
-    Mat3 rotation;      //!< from the frame of the cells to the caller's
-    const Real* poison; //!< see ForceArrays
+    double unit;                      //!< size of a leaf cell, nm
+    double netCharge;                 //!< scaled
+    double background;                //!< strength per charge, of the leaves
+    Mat3 rotation;                    //!< from the frame of the cells to the caller's
+    const Real* poison;               //!< see ForceArrays
+    NearFunctionView<Real> functions; //!< in the order of the particles
+    FartherCells farther;
 };
 
 //! Where sums of sites are added to, device memory; null for those that are not wanted.

@@ -24,7 +24,7 @@ constexpr int c_grain = 256;
  *  \param[in] r2  its square
  *  \param[in] factors  of 1/r and its derivatives */
 SiteValues
-valuesOf(double q, const Vec3& dipole, const Vec3& R, double r2, const DerivativeFactors& factors)
+valuesOf(double q, const Vec3& dipole, const Vec3& R, double r2, const DerivativeFactors<double>& factors)
 {
     const double r     = std::sqrt(r2);
     const double B0    = factors.of[0] / r;
@@ -50,7 +50,7 @@ valuesOf(double q, const Vec3& dipole, const Vec3& R, double r2, const Derivativ
 
 //! Those of a pair.
 template<class Real>
-DerivativeFactors factorsOf(const NearPairs<Real>& functions, size_t i, size_t j, double r2)
+DerivativeFactors<double> factorsOf(const NearPairs<Real>& functions, size_t i, size_t j, double r2)
 {
     if (functions.any() && r2 < functions.range * functions.range)
     {

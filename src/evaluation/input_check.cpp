@@ -256,7 +256,7 @@ void checkInduction(const Real* polarisabilities, const Real* dipoles, int n, do
     checkDipoles(dipoles, n, n);
 }
 
-void checkSites(const char* what, bool twoStates, PairFunction function, bool onGpu, bool virial)
+void checkSites(const char* what, bool twoStates, PairFunction function, bool virial)
 {
     const auto refuse = [what](const std::string& instead)
     { throw Error(ErrorCode::Unsupported, std::string(what) + " " + instead); };
@@ -267,10 +267,6 @@ void checkSites(const char* what, bool twoStates, PairFunction function, bool on
     if (function == PairFunction::SoftCore)
     {
         refuse("do not go with soft cores: set another near function.");
-    }
-    if (function != PairFunction::Coulomb && onGpu)
-    {
-        refuse("with near functions are computed by CPUs only: set the device 'cpu'.");
     }
     if (function != PairFunction::Coulomb && virial)
     {

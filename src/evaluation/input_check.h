@@ -55,10 +55,9 @@ void checkInduction(const Real* polarisabilities, const Real* dipoles, int n, do
  *  \param[in] what       is wanted, in the message
  *  \param[in] twoStates  whether charges have two states
  *  \param[in] function   what pairs have in place of 1/r
- *  \param[in] onGpu      whether a GPU computes it
  *  \param[in] virial     whether it is wanted as well
  *  \throws Error  Unsupported */
-void checkSites(const char* what, bool twoStates, PairFunction function, bool onGpu, bool virial);
+void checkSites(const char* what, bool twoStates, PairFunction function, bool virial);
 /*! \param[in] offsets  [n + 1], ascending from 0
  *  \param[in] partners  [offsets[n]], 0 to n - 1
  *  \param[in] count    number of the charges, which n has to be */

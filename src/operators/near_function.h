@@ -133,9 +133,10 @@ FARFIELD_HD SmoothTerms<Real> smoothTerms(PairFunction function, Real r2, Real i
 /*! \brief What a function makes of 1/r and of its derivatives, which dipoles need.
  *
  *  With B0 = 1/r and B(k + 1) = -(1/r) dB(k)/dr, factor k is that of B(k). */
+template<class Real>
 struct DerivativeFactors
 {
-    double of[4];
+    Real of[4];
 };
 
 /*! \brief Those of Gaussian and Thole.
@@ -143,27 +144,32 @@ struct DerivativeFactors
  *  With E = exp(-x) of Thole, 1 - (1 + x + x^2/2 + x^3/6) E is the factor of B2, and its neighbours differ from it by
  *  single terms; those of Gaussian charges likewise. Where x is small the terms that are left are summed.
  *  \param[in] x  distance in widths */
-inline DerivativeFactors derivativeFactors(PairFunction function, double x)
+template<class Real>
+FARFIELD_HD DerivativeFactors<Real> derivativeFactors(PairFunction function, Real x)
 {
-    const bool isThole  = function == PairFunction::Thole;
-    const double e      = isThole ? std::exp(-x) : M_2_SQRTPI * std::exp(-x * x);
-    const double first  = isThole ? (x / 2 + x * x / 2) * e : x * e;
-    const double second = (isThole ? 1.0 / 6 : 2.0 / 3) * x * x * x * e;
-    const double third  = isThole ? x * x * x * x / 30 * e : 4.0 / 15 * std::pow(x, 5) * e;
-    double ofB2         = 0;
-    if (x < 1.5)
+    constexpr int c_terms = sizeof(Real) == 4 ? 18 : 40;
+    const bool isThole    = function == PairFunction::Thole;
+    const Real square     = x * x;
+    const Real cube       = square * x;
+    const Real e      = isThole ? std::exp(-x) : static_cast<Real>(M_2_SQRTPI) * std::exp(-square);
+    const Real first  = isThole ? (x + square) / 2 * e : x * e;
+    const Real second = static_cast<Real>(isThole ? 1.0 / 6 : 2.0 / 3) * cube * e;
+    const Real third =
+            static_cast<Real>(isThole ? 1.0 / 30 : 4.0 / 15) * cube * (isThole ? x : square) * e;
+    Real ofB2 = 0;
+    if (x < Real(1.5))
     {
         // of Thole the sum of x^k/k! from k = 4 on; of Gaussian that of 2^k x^(2k + 1)/(2k + 1)!!, from k = 2 on
-        double term = isThole ? x * x * x * x / 24 * e : second * 2 * x * x / 5;
-        for (int k = 5; k < 40; k++)
+        Real term = isThole ? cube * x / 24 * e : third;
+        for (int k = 5; k < c_terms; k++)
         {
             ofB2 += term;
-            term *= isThole ? x / k : 2 * x * x / (2 * k - 3);
+            term *= isThole ? x / static_cast<Real>(k) : 2 * square / static_cast<Real>(2 * k - 3);
         }
     }
     else
     {
-        ofB2 = (isThole ? 1 - (1 + x + x * x / 2) * e : std::erf(x) - x * e) - second;
+        ofB2 = (isThole ? 1 - (1 + x + square / 2) * e : std::erf(x) - x * e) - second;
     }
     return { { ofB2 + second + first, ofB2 + second, ofB2, ofB2 - third } };
 }

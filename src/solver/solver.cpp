@@ -104,7 +104,6 @@ void Solver<Real>::Impl::checkSites(const char* what, bool virial) const
     farfield::checkSites(what,
                          perturbed_.any(),
                          pairs.any() ? pairs.function.function : PairFunction::Coulomb,
-                         all_.evaluator().gpu() != nullptr,
                          virial);
 }
 

@@ -250,7 +250,7 @@ TEST(NearFunction, DerivativeFactorsAreThoseOfDerivatives)
             const auto B = [&](int k, double at)
             {
                 constexpr double c_ofCoulomb[4] = { 1, 1, 3, 15 };
-                return c_ofCoulomb[k] * derivativeFactors(function, at).of[k]
+                return c_ofCoulomb[k] * derivativeFactors<double>(function, at).of[k]
                        / std::pow(at, 2 * k + 1);
             };
             const PairTerms<double> terms = pairTerms(function, r * r, 1.0);
