@@ -460,6 +460,7 @@ void CudaBackend<Real>::throwIfOverflowed()
     template bool CudaBackend<Real>::measured(double*);                                            \
     template FarSums CudaBackend<Real>::farSums();                                                 \
     template NearGrid CudaBackend<Real>::nearGrid() const;                                         \
+    template FartherCells CudaBackend<Real>::fartherCells() const;                                 \
     template void CudaBackend<Real>::throwIfOverflowed()
 FARFIELD_INSTANTIATE(float);
 FARFIELD_INSTANTIATE(double);
