@@ -437,7 +437,7 @@ class _Energies(_InTurn):
         return (
             of_particles[:, None] * by_positions,
             None if by_charges is None else of_particles.reshape(-1, *[1] * (by_charges.dim() - 1)) * by_charges,
-            None if by_cells is None else grad.double()[:, None, None] * by_cells,
+            None if by_cells is None else grad.to(by_cells)[:, None, None] * by_cells,
             None,
             None,
         )
@@ -451,7 +451,7 @@ class _Energies(_InTurn):
         of_particles = sum((a * b).reshape(len(a), -1).sum(1) for a, b in pairs if b is not None)
         energies = ctx.systems.sums(of_particles) if isinstance(of_particles, torch.Tensor) else 0
         if dcells is not None:
-            energies = energies + (by_cells * dcells).sum((1, 2)).to(by_positions.dtype)
+            energies = energies + (by_cells * dcells).sum((1, 2)).to(by_positions)
         return energies
 
 
