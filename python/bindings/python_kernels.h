@@ -31,10 +31,11 @@ class PythonKernelSum
 public:
     PythonKernelSum(const Kernel& kernel,
                     double accuracy,
+                    bool ofForces,
                     const std::string& boundary,
                     int threads,
                     int mostThreads) :
-        sum_(kernel, optionsOf(accuracy, boundary, threads, mostThreads))
+        sum_(kernel, optionsOf(accuracy, ofForces, boundary, threads, mostThreads))
     {
     }
 
@@ -42,8 +43,11 @@ public:
                   const Table<Real>& q,
                   const std::optional<Box>& box,
                   const std::optional<Places>& at,
+                  const std::optional<Indices>& offsets,
+                  const std::optional<Indices>& partners,
                   const FilledTable<Real>& potentials,
-                  const FilledFields<Real>& fields)
+                  const FilledFields<Real>& fields,
+                  const std::optional<Tensors>& virials)
     {
         KernelInput<Real> input;
         input.x      = x.data();
@@ -53,8 +57,13 @@ public:
         input.box    = box ? rows(*box) : nullptr;
         input.at     = at ? at->data() : nullptr;
         input.points = at ? sizeOf(at->shape(0)) : -1;
+        KernelOutput<Real> output{ potentials.data(), fields.data() };
+        output.virials = virials ? reinterpret_cast<double(*)[3][3]>(virials->data()) : nullptr;
         const nb::gil_scoped_release release;
-        sum_.evaluate(input, { potentials.data(), fields.data() });
+        sum_.setExclusions(offsets ? offsets->data() : nullptr,
+                           partners ? partners->data() : nullptr,
+                           offsets ? sizeOf(offsets->size() - 1) : 0);
+        sum_.evaluate(input, output);
     }
 
     nb::dict setup() const
@@ -73,11 +82,15 @@ public:
     }
 
 private:
-    static KernelOptions
-    optionsOf(double accuracy, const std::string& boundary, int threads, int mostThreads)
+    static KernelOptions optionsOf(double accuracy,
+                                   bool ofForces,
+                                   const std::string& boundary,
+                                   int threads,
+                                   int mostThreads)
     {
         KernelOptions options;
         options.accuracy = accuracy;
+        options.ofForces = ofForces;
         options.boundary = named<Boundary>(c_boundaries, boundary, "boundary");
         // a number that is not legal is refused by the library
         const bool isLegal = threads >= 0 && threads <= c_maxThreads;
@@ -94,15 +107,18 @@ void bindKernelSum(nb::module_& module, const char* name)
     using namespace nb::literals;
     using Class = PythonKernelSum<Real>;
     nb::class_<Class>(module, name)
-            .def(nb::init<const Kernel&, double, const std::string&, int, int>())
+            .def(nb::init<const Kernel&, double, bool, const std::string&, int, int>())
             .def("evaluate",
                  &Class::evaluate,
                  "x"_a,
                  "charges"_a,
                  "box"_a.none(),
                  "at"_a.none(),
+                 "offsets"_a.none(),
+                 "partners"_a.none(),
                  "potentials"_a.noconvert(),
-                 "fields"_a.noconvert())
+                 "fields"_a.noconvert(),
+                 "virials"_a.none().noconvert())
             .def("setup", &Class::setup);
 }
 

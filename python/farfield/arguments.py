@@ -32,6 +32,16 @@ def pairs(name: str, values: ArrayLike) -> NDArray:
     return np.empty((0, 2), np.int32) if np.size(values) == 0 else indices(name, values, ("m", 2))
 
 
+def rows_of_pairs(name: str, values: ArrayLike, count: int) -> tuple[NDArray, NDArray]:
+    """Pairs of indices, [m, 2], as compressed rows: offsets [count + 1], and the partners of each."""
+    array = pairs(name, values)
+    if array.size and (array.min() < 0 or array.max() >= count):
+        raise ValueError(f"An index of {name} is outside the range 0 to {count - 1}.")
+    array = array[np.argsort(array[:, 0], kind="stable")]
+    offsets = np.searchsorted(array[:, 0], np.arange(count + 1)).astype(np.int32)
+    return offsets, np.ascontiguousarray(array[:, 1])
+
+
 def number(name: str, value: Any) -> float:
     """A real number."""
     return float(_scalar(name, value, "iuf", "a real number"))

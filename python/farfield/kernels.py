@@ -110,15 +110,16 @@ class KernelResult:
 
     potentials: NDArray  # of a charge without what it makes itself
     fields: NDArray  # minus their gradients, one more dimension of size 3
+    virials: Optional[NDArray] = None  # -1/2 sum r (x) f over pairs, [3, 3], or [sets, 3, 3]
 
 
 class KernelSum(processes.CoreOfOptions):
     """Potentials and fields of points, for one kernel, on the CPU.
 
     Far cells act on each other through polynomials of a total degree, projected on each of two cells. The tree is as
-    deep as the points need. The first call chooses degree and cells, and takes longer. Errors are measured: without
-    images beside sums over all pairs at some points, in a periodic box beside a higher degree in other cells. They are
-    measured again where the number of points or the size of what they fill has changed by a tenth, and every 64th call.
+    deep as the points need. The first call chooses degree and cells, and takes longer. Errors are measured beside sums
+    over all pairs at some points, in a periodic box beside Ewald sums. They are measured again where the number of points or the size of what they fill has changed by a tenth, after 64 calls, and
+    after twice as many each time, 1024 at most.
 
     Z. Gimbutas and V. Rokhlin, SIAM J. Sci. Comput. 24, 796 (2003), doi:10.1137/S1064827500381148; L. Greengard and V.
     Rokhlin, J. Comput. Phys. 73, 325 (1987), doi:10.1016/0021-9991(87)90140-9.
@@ -128,6 +129,8 @@ class KernelSum(processes.CoreOfOptions):
         accuracy: wanted RMS error of the fields, relative to their RMS value. Fields above ten times the median count
             as that.
         dtype: numpy.float64, or numpy.float32, which is faster; positions are double in any case.
+        of_forces: whether accuracy is that of forces, charges times fields, where results are at the charges. Fields
+            are large next to large charges. If small charges are there, errors of their forces may be a larger part.
         boundary: "open", or "periodic": with all images, and with the wave vector 0.
         threads: OpenMP threads at most. None: what the runtime offers, see OMP_NUM_THREADS.
 
@@ -145,6 +148,7 @@ class KernelSum(processes.CoreOfOptions):
         accuracy: float = 1e-4,
         dtype: DTypeLike = np.float64,
         *,
+        of_forces: bool = False,
         boundary: str = "open",
         threads: Optional[int] = None,
     ):
@@ -154,6 +158,7 @@ class KernelSum(processes.CoreOfOptions):
         self.kernel = kernel
         self._options = (
             arguments.number("accuracy", accuracy),
+            arguments.flag("of_forces", of_forces),
             arguments.text("boundary", boundary),
             0 if threads is None else arguments.integer("threads", threads),
         )
@@ -166,6 +171,8 @@ class KernelSum(processes.CoreOfOptions):
         box: Optional[ArrayLike] = None,
         *,
         at: Optional[ArrayLike] = None,
+        exclusions: Optional[ArrayLike] = None,
+        virials: bool = False,
     ) -> KernelResult:
         """Potentials and fields of charges.
 
@@ -174,11 +181,16 @@ class KernelSum(processes.CoreOfOptions):
             charges: [n], or [n, sets]: sets at the same places, which do not act on each other.
             box: edges of a rectangular box, [3], or box vectors as rows, any that span a volume, [3, 3].
             at: points where results are wanted, [points, 3]. None: the charges, each without what it makes itself.
+            exclusions: pairs of charges that do not act on each other in their shortest image, [m, 2], each in one
+                direction or in both. They may be at one place.
+            virials: whether the virials of the charges are wanted. Twice a virial is the derivative of the energy, half
+                the sum of charges times potentials, by a strain of positions and box. The first time takes longer, and
+                after it boxes of r^-n that have changed their shape by little need no new operators.
 
         Raises:
             TypeError: an argument is of the wrong type.
             ValueError: an array has the wrong shape or values; a charge is at a point or at another charge; a distance
-                is not in the table.
+                is not in the table; virials are wanted with other points.
             RuntimeError: the accuracy cannot be reached; the best that can is named.
             MemoryError: memory is exhausted.
         """
@@ -190,10 +202,12 @@ class KernelSum(processes.CoreOfOptions):
         count, sets = len(x if points is None else points), table.shape[1]
         potentials = np.zeros((count, sets), self.dtype)
         fields = np.zeros((count, sets, 3), self.dtype)
-        self.run("evaluate", x, table, rows, points, potentials, fields)
-        if q.ndim == 1:
-            return KernelResult(potentials[:, 0], fields[:, 0])
-        return KernelResult(potentials, fields)
+        pairs = (None, None) if exclusions is None else arguments.rows_of_pairs("exclusions", exclusions, len(x))
+        tensors = np.zeros((sets, 3, 3)) if arguments.flag("virials", virials) else None
+        self.run("evaluate", x, table, rows, points, *pairs, potentials, fields, tensors)
+        if q.ndim == 2:
+            return KernelResult(potentials, fields, tensors)
+        return KernelResult(potentials[:, 0], fields[:, 0], None if tensors is None else tensors[0])
 
     @property
     def setup(self) -> dict:

@@ -157,14 +157,8 @@ class Solver(processes.CoreOwner):
         Raises:
             ValueError: an index is out of range.
         """
-        pairs = arguments.pairs("pairs", pairs)
         with self.alone() as core:
-            count = self._particles.count
-            if pairs.size and (pairs.min() < 0 or pairs.max() >= count):
-                raise ValueError(f"An index of pairs is outside the range 0 to {count - 1}.")
-            pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
-            offsets = np.searchsorted(pairs[:, 0], np.arange(count + 1)).astype(np.int32)
-            rows = offsets, np.ascontiguousarray(pairs[:, 1])
+            rows = arguments.rows_of_pairs("pairs", pairs, self._particles.count)
             if not self._particles.excludes(*rows):
                 core.set_exclusions(*rows)
                 self._particles.set_exclusions(*rows)

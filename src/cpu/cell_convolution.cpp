@@ -144,6 +144,78 @@ void CellConvolution<Real>::backward(Real* fields, int stride, int first, int la
 }
 
 template<class Real>
+void CellConvolution<Real>::pack(int representative,
+                                 const Matrix& K,
+                                 AlignedVector<Real>* packed) const
+{
+    // What symmetry makes zero comes out as products of roundings. In single precision its products
+    // with multipoles would be subnormal numbers, which processors are slow with.
+    constexpr double c_nothing = 1e-25;
+    const int k                = representative - first_;
+    Real* out                  = packed->data() + k / lanes_ * pairs() * lanes_ + k % lanes_;
+    forPackedPairs(coefficients(),
+                   [&](int i, int j)
+                   {
+                       const double value = K(i, j);
+                       *out = static_cast<Real>(std::abs(value) < c_nothing ? 0 : value);
+                       out += lanes_;
+                   });
+}
+
+template<class Real>
+std::vector<double> CellConvolution<Real>::products(const std::vector<AlignedVector<Real>>& packed,
+                                                    const Grid& grid,
+                                                    const std::vector<std::array<int, 4>>& signs)
+{
+    const int copies = waves_.copies();
+    const int tasks  = static_cast<int>(blocks_.size()) * copies;
+    std::vector<double> ofTasks(packed.size() * tasks, 0);
+    const auto work = [&](int task, int thread)
+    {
+        const int b = task / copies, copy = task % copies;
+        const int* waves = blocks_[b].waves[copy];
+        if (std::all_of(waves, waves + lanes_, [](int w) { return w < 0; }))
+        {
+            return;
+        }
+        Scratch& scratch = scratch_[thread];
+        scratch.x.resize(2 * degrees_.size() * lanes_);
+        scratch.y.resize(scratch.x.size());
+        gather(blocks_[b], copy, scratch.x.data());
+        for (size_t set = 0; set < packed.size(); set++)
+        {
+            cpuKernels<Real>().multiply(packed[set].data() + b * pairs() * lanes_,
+                                        coefficients(),
+                                        scratch.x.data(),
+                                        scratch.y.data());
+            double sum = 0;
+            for (int lane = 0; lane < lanes_; lane++)
+            {
+                if (waves[lane] < 0)
+                {
+                    continue;
+                }
+                double ofLane = 0;
+                for (size_t i = lane; i < scratch.x.size(); i += lanes_)
+                {
+                    ofLane += static_cast<double>(scratch.x[i]) * static_cast<double>(scratch.y[i]);
+                }
+                sum += grid.multiplicity(waves[lane]) * ofLane;
+            }
+            ofTasks[set * tasks + task] = signs[set][copy] * sum;
+        }
+    };
+    team_.forTasks(tasks, work);
+    // in an order that does not depend on threads
+    std::vector<double> sums(packed.size(), 0);
+    for (size_t i = 0; i < ofTasks.size(); i++)
+    {
+        sums[i / tasks] += ofTasks[i];
+    }
+    return sums;
+}
+
+template<class Real>
 void CellConvolution<Real>::multiply()
 {
     const int copies = waves_.copies();

@@ -63,6 +63,12 @@ public:
     void setOperators(const ForEach& forEach);
     //! Packed operators: [blocks][pairs of coefficients][lanes], see forPackedPairs().
     AlignedVector<Real>& packed() { return kappa_; }
+    //! Room for others, and writes the matrix of a representative there.
+    AlignedVector<Real> roomForPacked() const
+    {
+        return AlignedVector<Real>(blocks_.size() * pairs() * lanes_, Real(0));
+    }
+    void pack(int representative, const Matrix& K, AlignedVector<Real>* packed) const;
 
     //! \name The three steps
     //!@{
@@ -75,6 +81,15 @@ public:
     //! \param[out] fields  [last - first][stride]
     void backward(Real* fields, int stride, int first, int last);
     //!@}
+
+    /*! \brief Sums of M times L over all cells, after forward(), for several sets of operators.
+     *  \param[in] packed  the sets
+     *  \param[in] grid    the cells
+     *  \param[in] signs   signs[set][copy]: operators of a copy have the sign beside those of coefficients
+     *  \returns one sum for each set */
+    std::vector<double> products(const std::vector<AlignedVector<Real>>& packed,
+                                 const Grid& grid,
+                                 const std::vector<std::array<int, 4>>& signs);
 
     //! [coefficients][2 spectrumStride()]
     Real* spectrum() { return spectrum_.data(); }
@@ -122,24 +137,8 @@ template<class Real>
 template<class ForEach>
 void CellConvolution<Real>::setOperators(const ForEach& forEach)
 {
-    kappa_.assign(blocks_.size() * pairs() * lanes_, Real(0));
-    // What symmetry makes zero comes out as products of roundings. In single precision its products
-    // with multipoles would be subnormal numbers, which processors are slow with.
-    constexpr double c_nothing = 1e-25;
-    forEach(
-            [&](int representative, const Matrix& K)
-            {
-                const int k = representative - first_;
-                Real* out   = kappa_.data() + k / lanes_ * pairs() * lanes_ + k % lanes_;
-                forPackedPairs(coefficients(),
-                               [&](int i, int j)
-                               {
-                                   const double value = K(i, j);
-                                   *out = static_cast<Real>(std::abs(value) < c_nothing ? 0
-                                                                                        : value);
-                                   out += lanes_;
-                               });
-            });
+    kappa_ = roomForPacked();
+    forEach([&](int representative, const Matrix& K) { pack(representative, K, &kappa_); });
 }
 
 template<class Real>

@@ -74,6 +74,11 @@ struct KernelOptions
      *
      *  Fields above ten times the median count as that: a pair in contact hides no error of the others. */
     double accuracy = 1e-4;
+    /*! \brief Whether accuracy is that of forces, charges times fields, where results are wanted at the charges.
+     *
+     *  Fields are large next to large charges. If small charges are there, errors of their forces may be a larger part
+     *  of all. */
+    bool ofForces = false;
     //! Open or Periodic. In a periodic box the sum over all images, that of the wave vector 0 included.
     Boundary boundary = Boundary::Open;
     //! OpenMP threads; 0: usableThreads().
@@ -100,6 +105,11 @@ struct KernelOutput
 {
     Real* potentials = nullptr; //!< [points][sets]; of a charge without what it makes itself
     Real* fields     = nullptr; //!< minus their gradients, [points][sets][3]
+    /*! \brief Virials of the charges of each set, [sets]; results must be wanted at the charges.
+     *
+     *  -1/2 sum r (x) f over pairs, in units of an energy: half the derivative of the energy
+     *  1/2 sum q potential by a strain of positions and box. */
+    double (*virials)[3][3] = nullptr;
 };
 
 //! What was chosen and measured.
@@ -116,10 +126,10 @@ struct KernelSetup
 
 /*! \brief Potentials and fields of points, for one kernel.
  *
- *  The first call chooses degree and cells. It takes some evaluations more: the error is that of fields
- *  beside those of a higher degree in other cells. It is measured again where the number of points or the
- *  extent of what they fill has changed by a tenth, and every 64th call. If it is too large, there is another
- *  choice.
+ *  The first call chooses degree and cells. It takes some evaluations more: the error is that of some fields
+ *  beside sums over all pairs, in a periodic box Ewald sums. It is measured again where the number of points or the
+ *  extent of what they fill has changed by a tenth, after 64 calls, and after twice as many each time, 1024 at
+ *  most. If it is too large, there is another choice.
  *
  *  Results depend on the number of threads by nothing, but on earlier calls, through the choice.
  *
@@ -140,11 +150,28 @@ public:
      *  \throws Error  InvalidArgument: a position, a charge or the box is not finite, the box has no volume or is
      *                 more than 1000 times as long as high, or is given without images; a charge is at a point or at
      *                 another charge, a distance is not in the table, or results are beyond the precision;
+     *                 exclusions are of another number of charges; virials are wanted with other points;
      *                 Unsupported: the accuracy cannot be reached, with the best that can; OutOfMemory */
     void evaluate(const KernelInput<Real>& input, const KernelOutput<Real>& output);
 
+    /*! \brief Sets pairs of charges that do not act on each other, in their shortest image, as compressed rows.
+     *
+     *  Each pair may be listed in one direction or both. Later calls must have n charges. They may be at one place.
+     *  \param[in] offsets   [n+1], ascending from 0; null: there are no such pairs, of any number of charges
+     *  \param[in] partners  [offsets[n]], 0 <= partner < n
+     *  \param[in] n         number of charges
+     *  \throws Error  InvalidArgument: offsets descend, or a partner is out of range; OutOfMemory */
+    void setExclusions(const int* offsets, const int* partners, int n);
+
     //! What is in use.
     KernelSetup setup() const;
+
+    /*! \brief What was chosen, and for what, for resume(). Empty before the first call. */
+    std::vector<double> state() const;
+    /*! \brief Goes on with the choice of another KernelSum of the same kernel and options: results continue as if it
+     *         were that one.
+     *  \throws Error  InvalidArgument: it is no such state */
+    void resume(const std::vector<double>& state);
 
 private:
     class Impl;

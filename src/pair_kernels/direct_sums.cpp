@@ -54,18 +54,24 @@ std::vector<double> directSums(const PairKernel& kernel,
                                                    / unit;
                        }
                        std::vector<double> sums(4 * static_cast<size_t>(system.sets), 0);
-                       pointKernels<double>().pairs({ &law,
-                                                      { &at[0], &at[1], &at[2], 1 },
-                                                      along[thread].data(),
-                                                      x[1].data(),
-                                                      x[2].data(),
-                                                      q.data(),
-                                                      staged,
-                                                      system.sets,
-                                                      isOwn ? i : -1,
-                                                      c_away,
-                                                      sums.data(),
-                                                      1 });
+                       PairTask<double> pairs{ &law,
+                                               { &at[0], &at[1], &at[2], 1 },
+                                               along[thread].data(),
+                                               x[1].data(),
+                                               x[2].data(),
+                                               q.data(),
+                                               staged,
+                                               system.sets,
+                                               isOwn ? i : -1,
+                                               c_away,
+                                               sums.data(),
+                                               1 };
+                       if (system.leftOut != nullptr)
+                       {
+                           pairs.awayStart = system.leftOut->offsets.data() + i;
+                           pairs.away      = system.leftOut->partners.data();
+                       }
+                       pointKernels<double>().pairs(pairs);
                        for (size_t c = 0; c < sums.size(); c++)
                        {
                            const double factor      = c % 4 == 0 ? law.factor : law.factor / unit;

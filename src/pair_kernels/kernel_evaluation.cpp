@@ -37,6 +37,9 @@ std::vector<Int3> merged(const std::vector<Int3>& a, const std::vector<Int3>& b)
     return all;
 }
 
+//! Part of the accuracy that is left for the second derivatives of strained operators.
+constexpr double c_errorOfStrain = 100; // accuracy of operators is a thousandth of that of fields
+
 } // namespace
 
 template<class Real>
@@ -46,60 +49,162 @@ KernelEvaluation<Real>::KernelEvaluation(const PairKernel& kernel,
                                          double accuracy,
                                          Team* team) :
     kernel_(kernel),
-    plan_(plan), box_(region.box), isPeriodic_(region.isPeriodic), team_(*team),
-    basis_(plan.degree), near_(nearDisplacements(plan.ws)), levels_(plan.levels),
-    tree_(basis_.count(), team), operators_(plan.levels), rooms_(team->threads())
+    plan_(plan), box_(region.box), reference_(region.box), accuracy_(accuracy),
+    isPeriodic_(region.isPeriodic), team_(*team), basis_(plan.degree),
+    near_(nearDisplacements(plan.ws)), levels_(plan.levels), tree_(basis_.count(), team),
+    rooms_(team->threads())
 {
     polynomials_.degree = plan.degree;
     setRegion(region);
-    const Mat3 edges = region.leaves(plan).edges / unit_;
-    const int n      = kernel.exponent();
     std::array<Matrix, 8> up, down;
     for (int octant = 0; octant < 8; octant++)
     {
         up[octant]   = basis_.childToParent(octant);
-        down[octant] = std::pow(0.5, n) * up[octant].transpose();
+        down[octant] = std::pow(0.5, kernel.exponent()) * up[octant].transpose();
     }
     tree_.setTranslations(up, down);
-    for (int l = 1; l < plan.levels; l++)
+    if (isPeriodic_)
     {
-        const Mat3 ofLevel = n > 0 ? edges : levels_[l].grid.edges();
-        operators_[l] =
-                n > 0 && l > 1
-                        ? operators_[1]
-                        : std::make_shared<const Operators>(kernelOperators<Real>(
-                                basis_, kernel, operatorScale_, ofLevel, plan.ws, team->threads()));
+        const Grid& grid = levels_[0].grid;
+        std::vector<Int3> all(grid.count()); // in the order of the transform
+        for (int k = 0; k < grid.count(); k++)
+        {
+            all[grid.slot(grid.cell(k))] = grid.cell(k);
+        }
+        levels_[0].setCells(std::move(all), basis_.count());
+        waves_ = WaveVectors(grid);
+        std::array<std::vector<Real>, 4> signs;
+        for (int copy = 0; copy < waves_.copies(); copy++)
+        {
+            const auto ofCopy = basis_.signs(axesOfCopy(copy));
+            signs[copy].assign(ofCopy.begin(), ofCopy.end());
+        }
+        convolution_ = std::make_unique<CellConvolution<Real>>(
+                grid, waves_, basis_.degrees(), std::move(signs), team);
     }
-    if (!isPeriodic_)
+    std::vector<FarOperators> operators = makeOperators(1);
+    lists_                              = std::move(operators[0].lists);
+    if (isPeriodic_)
     {
-        return;
+        convolution_->packed() = std::move(operators[0].waves);
     }
-    const Grid& grid = levels_[0].grid;
-    std::vector<Int3> all(grid.count()); // in the order of the transform
-    for (int k = 0; k < grid.count(); k++)
+}
+
+template<class Real>
+std::vector<typename KernelEvaluation<Real>::FarOperators>
+KernelEvaluation<Real>::makeOperators(int derivatives) const
+{
+    std::vector<FarOperators> all(derivatives);
+    const int n = kernel_.exponent();
+    for (FarOperators& of : all)
     {
-        all[grid.slot(grid.cell(k))] = grid.cell(k);
+        of.lists.resize(plan_.levels);
     }
-    levels_[0].setCells(std::move(all), basis_.count());
-    const WaveVectors waves(grid);
-    std::array<std::vector<Real>, 4> signs;
-    for (int copy = 0; copy < waves.copies(); copy++)
+    for (int l = 1; l < plan_.levels; l++)
     {
-        const auto ofCopy = basis_.signs(axesOfCopy(copy));
-        signs[copy].assign(ofCopy.begin(), ofCopy.end());
+        // those of r^-n are the same on all levels
+        const bool isNew = n == 0 || l == 1;
+        const Grid& grid = levels_[l].grid;
+        auto ofLevel =
+                isNew ? kernelOperators<Real>(basis_,
+                                              kernel_,
+                                              operatorScale_,
+                                              n > 0 ? Mat3(grid.scaledEdges()) : grid.edges(),
+                                              plan_.ws,
+                                              derivatives,
+                                              team_.threads())
+                      : std::vector<Operators>(derivatives);
+        for (int k = 0; k < derivatives; k++)
+        {
+            all[k].lists[l] = isNew ? std::make_shared<const Operators>(std::move(ofLevel[k]))
+                                    : all[k].lists[1];
+        }
     }
-    convolution_ = std::make_unique<CellConvolution<Real>>(
-            grid, waves, basis_.degrees(), std::move(signs), team);
-    const PeriodicKernelSums sums(basis_,
-                                  kernel,
-                                  n > 0 ? Grid(grid.H(), grid.box() / grid.unit()) : grid,
-                                  plan.ws,
-                                  operatorScale_,
-                                  accuracy,
-                                  team->threads());
-    convolution_->setOperators(
-            [&](const auto& use)
-            { sums.forEach(waves, convolution_->first(), convolution_->end(), use); });
+    if (isPeriodic_)
+    {
+        const Grid& grid = levels_[0].grid;
+        const PeriodicKernelSums sums(basis_,
+                                      kernel_,
+                                      n > 0 ? Grid(grid.H(), grid.box() / grid.unit()) : grid,
+                                      plan_.ws,
+                                      operatorScale_,
+                                      accuracy_,
+                                      derivatives,
+                                      team_.threads());
+        for (FarOperators& of : all)
+        {
+            of.waves = convolution_->roomForPacked();
+        }
+        sums.forEach(waves_,
+                     convolution_->first(),
+                     convolution_->end(),
+                     [&](int k, const std::vector<Matrix>& kappas)
+                     {
+                         for (int derivative = 0; derivative < derivatives; derivative++)
+                         {
+                             convolution_->pack(k, kappas[derivative], &all[derivative].waves);
+                         }
+                     });
+    }
+    return all;
+}
+
+template<class Real>
+void KernelEvaluation<Real>::makeDerivatives()
+{
+    if (derivatives_.empty())
+    {
+        derivatives_ = makeOperators(c_derivatives);
+    }
+}
+
+template<class Real>
+void KernelEvaluation<Real>::strainOperators(const Mat3& strain)
+{
+    std::array<Real, c_derivatives> weights{ 1 };
+    for (size_t k = 0; k < c_strains.size(); k++)
+    {
+        const auto [a, b] = c_strains[k];
+        weights[1 + k]    = static_cast<Real>((a == b ? 1 : 2) * strain(a, b));
+    }
+    const auto mix = [&](size_t size, const auto& of, Real* to)
+    {
+        std::fill_n(to, size, Real(0));
+        for (int k = 0; k < c_derivatives; k++)
+        {
+            const Real* from = of(derivatives_[k]);
+            for (size_t i = 0; weights[k] != 0 && i < size; i++)
+            {
+                to[i] += weights[k] * from[i];
+            }
+        }
+    };
+    for (int l = 1; l < plan_.levels; l++)
+    {
+        if (l > 1 && derivatives_[0].lists[l] == derivatives_[0].lists[1])
+        {
+            lists_[l] = lists_[1];
+            continue;
+        }
+        auto mixed = std::make_shared<Operators>(*derivatives_[0].lists[l]);
+        for (size_t op = 0; op < mixed->size(); op++)
+        {
+            AlignedVector<Real>& T = (*mixed)[op].T;
+            mix(
+                    T.size(),
+                    [&](const FarOperators& of) { return (*of.lists[l])[op].T.data(); },
+                    T.data());
+        }
+        lists_[l] = std::move(mixed);
+    }
+    if (isPeriodic_)
+    {
+        AlignedVector<Real>& waves = convolution_->packed();
+        mix(
+                waves.size(),
+                [&](const FarOperators& of) { return of.waves.data(); },
+                waves.data());
+    }
 }
 
 template<class Real>
@@ -146,13 +251,29 @@ bool KernelEvaluation<Real>::adopt(const KernelPlan& plan, const Region& region)
     {
         return true;
     }
-    // operators of r^-n are those of boxes of a shape
-    const double size = std::cbrt(region.box.determinant() / box_.determinant());
-    const bool hasItsShape =
-            (region.box / size - box_).cwiseAbs().maxCoeff() <= 1e-13 * box_.norm();
-    if (kernel_.exponent() == 0 || !hasItsShape)
+    const int n = kernel_.exponent();
+    if (n == 0)
     {
         return false;
+    }
+    // operators of r^-n are those of boxes of a shape
+    const double size       = std::cbrt(region.box.determinant() / reference_.determinant());
+    const Mat3 e            = reference_.inverse() * region.box / size - Mat3::Identity();
+    const Mat3 strain       = 0.5 * (e + e.transpose());
+    constexpr double c_same = 1e-13;
+    if (e.cwiseAbs().maxCoeff() > c_same || isStrained_)
+    {
+        // what the second derivatives would add, over what far cells make
+        const double error = 0.5 * n * (n + 2) * e.squaredNorm();
+        // operators of a rectangular box serve wave vectors that shear makes different
+        const bool isRight = waves_.copies() == 1
+                             || (strain - Mat3(strain.diagonal().asDiagonal())).norm() <= c_same;
+        if (derivatives_.empty() || error > c_errorOfStrain * accuracy_ || !isRight)
+        {
+            return false;
+        }
+        strainOperators(strain);
+        isStrained_ = true;
     }
     setRegion(region);
     return true;
@@ -174,7 +295,7 @@ void KernelEvaluation<Real>::setCells(const SortedPoints<Real>& sources,
 }
 
 template<class Real>
-void KernelEvaluation<Real>::farField(const SortedPoints<Real>& sources, const Real* q)
+void KernelEvaluation<Real>::upwards(const SortedPoints<Real>& sources, const Real* q)
 {
     constexpr int c_grain = 64;
     Level<Real>& leaf     = leaves();
@@ -203,15 +324,23 @@ void KernelEvaluation<Real>::farField(const SortedPoints<Real>& sources, const R
                             }
                         }
                     });
-    const int last = plan_.levels - 1;
-    for (int l = last; l > (isPeriodic_ ? 0 : 1); l--)
+    for (int l = plan_.levels - 1; l > (isPeriodic_ ? 0 : 1); l--)
     {
         tree_.m2m(levels_[l], &levels_[l - 1]);
     }
-    Level<Real>& top = levels_[0];
     if (isPeriodic_)
     {
-        convolution_->forward(top.M.data(), top.padded, 0, n);
+        convolution_->forward(levels_[0].M.data(), levels_[0].padded, 0, n);
+    }
+}
+
+template<class Real>
+void KernelEvaluation<Real>::downwards()
+{
+    Level<Real>& top = levels_[0];
+    const int n      = basis_.count();
+    if (isPeriodic_)
+    {
         convolution_->multiply();
         convolution_->backward(top.L.data(), top.padded, 0, n);
     }
@@ -219,18 +348,85 @@ void KernelEvaluation<Real>::farField(const SortedPoints<Real>& sources, const R
     {
         std::fill(top.L.begin(), top.L.end(), Real(0));
     }
-    for (int l = 1; l <= last; l++)
+    for (int l = 1; l < plan_.levels; l++)
     {
         tree_.l2l(levels_[l - 1],
                   &levels_[l],
                   [](int /*octant*/, auto* /*Y*/, auto* /*X*/, const auto& /*children*/, int) {});
         tree_.m2l(
-                *operators_[l],
+                *lists_[l],
                 levels_[l],
                 &levels_[l],
                 plan_.ws,
                 n,
                 [](const auto& /*op*/, const auto& /*X*/, auto* /*Y*/, const auto& /*to*/, int) {});
+    }
+}
+
+template<class Real>
+void KernelEvaluation<Real>::addFarVirial(double* virial)
+{
+    makeDerivatives();
+    // of r^-n the trace follows from the energy, which also strained operators have to second order
+    const int exponent = kernel_.exponent();
+    std::array<double, c_derivatives> sums{}; // M K M of the kernel and of its derivatives
+    if (isPeriodic_)
+    {
+        std::vector<AlignedVector<Real>> packed(c_derivatives);
+        std::vector<std::array<int, 4>> signs(c_derivatives);
+        for (int k = 0; k < c_derivatives; k++)
+        {
+            packed[k].swap(k == 0 ? convolution_->packed() : derivatives_[k].waves);
+            for (int copy = 0; copy < 4; copy++)
+            {
+                const int axes        = axesOfCopy(copy);
+                const auto isMirrored = [&](int which)
+                { return k > 0 && ((axes >> c_strains[k - 1][which]) & 1); };
+                signs[k][copy] = isMirrored(0) == isMirrored(1) ? 1 : -1;
+            }
+        }
+        const std::vector<double> ofWaves = convolution_->products(packed, levels_[0].grid, signs);
+        for (int k = 0; k < c_derivatives; k++)
+        {
+            packed[k].swap(k == 0 ? convolution_->packed() : derivatives_[k].waves);
+            sums[k] = ofWaves[k] * std::pow(levels_[0].grid.unit(), -exponent);
+        }
+    }
+    for (int l = 1; l < plan_.levels; l++)
+    {
+        Level<Real>& level = levels_[l];
+        for (int k = 0; k < c_derivatives; k++)
+        {
+            std::fill(level.L.begin(), level.L.end(), Real(0));
+            tree_.m2l(k == 0 ? *lists_[l] : *derivatives_[k].lists[l],
+                      level,
+                      &level,
+                      plan_.ws,
+                      basis_.count(),
+                      [](const auto& /*op*/,
+                         const auto& /*X*/,
+                         auto* /*Y*/,
+                         const auto& /*to*/,
+                         int) {});
+            double sum = 0;
+            for (size_t i = 0; i < level.L.size(); i++)
+            {
+                sum += static_cast<double>(level.M[i]) * static_cast<double>(level.L[i]);
+            }
+            // without images the grid has twice the edges, not other cells
+            sums[k] += sum * std::pow(level.grid.unit(), -exponent);
+        }
+    }
+    double trace = 0;
+    for (int k = 0; k < 6; k++)
+    {
+        const double own = 0.25 * sums[1 + k] / operatorScale_;
+        virial[k] += own;
+        trace += k < 3 ? own : 0;
+    }
+    for (int k = 0; exponent > 0 && k < 3; k++)
+    {
+        virial[k] += (-0.25 * exponent * sums[0] / operatorScale_ - trace) / 3;
     }
 }
 
@@ -242,7 +438,7 @@ void KernelEvaluation<Real>::stage(const Int3& cell,
                                    Room* room) const
 {
     // places first: arrays are as long as they have to be
-    std::vector<std::pair<int, int>> found; // place and displacement
+    room->cells.clear();
     int count = 0;
     for (int k = 0; k < static_cast<int>(near_.size()); k++)
     {
@@ -251,7 +447,7 @@ void KernelEvaluation<Real>::stage(const Int3& cell,
         const int place   = inside ? sources.find(c) : -1;
         if (place >= 0)
         {
-            found.emplace_back(place, k);
+            room->cells.push_back({ place, k, count });
             count += sources.points(place).count;
         }
     }
@@ -261,8 +457,7 @@ void KernelEvaluation<Real>::stage(const Int3& cell,
         component->assign(room->staged, 2 * nowhere_);
     }
     room->q.assign(static_cast<size_t>(sets) * room->staged, Real(0));
-    int to = 0;
-    for (const auto& [place, k] : found)
+    for (const auto& [place, k, to] : room->cells)
     {
         const CellPoints<Real> points = sources.points(place);
         const int first               = sources.start()[place];
@@ -282,93 +477,187 @@ void KernelEvaluation<Real>::stage(const Int3& cell,
                         points.count,
                         room->q.data() + static_cast<size_t>(s) * room->staged + to);
         }
-        to += points.count;
     }
 }
 
 template<class Real>
-void KernelEvaluation<Real>::addTo(std::vector<double>* sums,
-                                   const PointSystem<Real>& system,
-                                   const SortedPoints<Real>& sources,
-                                   const SortedPoints<Real>& targets,
-                                   const AlignedVector<Real>& q,
-                                   int set)
+void KernelEvaluation<Real>::subtract(const LeftOutOfCell& pairs,
+                                      const PointSystem<Real>& system,
+                                      std::vector<double>* sums,
+                                      double* virials) const
 {
-    constexpr int c_together = 8;
-    const int cells          = static_cast<int>(targets.cells().size());
-    const bool isOwn         = &sources == &targets;
-    const int sets           = set < 0 ? system.sets : 1;
-    const double factor      = set < 0 ? law_.factor : expansionFactor_;
-    const size_t results     = system.results();
+    for (const auto& [target, source, d] : pairs.far)
+    {
+        const double r = d.norm();
+        const double g = kernel_.value(r), f = -kernel_.slope(r) / r;
+        for (int s = 0; s < system.sets; s++)
+        {
+            const auto charge = [&](int i)
+            { return static_cast<double>(system.q[static_cast<size_t>(i) * system.sets + s]); };
+            const auto sum = [&](int k) -> double&
+            { return (*sums)[(static_cast<size_t>(s) * 4 + k) * system.results() + target]; };
+            sum(0) -= charge(source) * g;
+            for (int k = 0; k < 3; k++)
+            {
+                sum(1 + k) -= charge(source) * f * d[k];
+            }
+            for (int k = 0; virials != nullptr && k < 6; k++)
+            {
+                virials[6 * s + k] += 0.25 * charge(target) * charge(source) * f
+                                      * d[c_strains[k][0]] * d[c_strains[k][1]];
+            }
+        }
+    }
+}
+
+template<class Real>
+void KernelEvaluation<Real>::addPairs(const Points& points,
+                                      std::vector<double>* sums,
+                                      std::vector<double>* virials)
+{
+    constexpr int c_together          = 8;
+    const PointSystem<Real>& system   = points.system;
+    const SortedPoints<Real>& sources = points.sources;
+    const SortedPoints<Real>& targets = points.targets;
+    const int cells                   = static_cast<int>(targets.cells().size());
+    const int tasks                   = (cells + c_together - 1) / c_together;
+    const int own                     = &sources == &targets ? 0 : -1;
+    const int sets                    = system.sets;
+    const int results                 = virials == nullptr ? 4 : c_resultsWithStrain;
+    // in an order that does not depend on threads
+    const size_t perTask = virials == nullptr ? 0 : 6 * static_cast<size_t>(sets);
+    std::vector<double> ofTasks(tasks * perTask, 0);
+    const auto work = [&](int task, int thread)
+    {
+        Room& room     = rooms_[thread];
+        double* virial = virials == nullptr ? nullptr : ofTasks.data() + task * perTask;
+        for (int c = task * c_together; c < std::min(cells, (task + 1) * c_together); c++)
+        {
+            const CellPoints<Real> here = targets.points(c);
+            const int stride            = here.count;
+            room.sums.assign(static_cast<size_t>(sets) * results * stride, Real(0));
+            stage(targets.cells()[c], sources, points.q, sets, &room);
+            PairTask<Real> pairs{ &law_,
+                                  here,
+                                  room.x.data(),
+                                  room.y.data(),
+                                  room.z.data(),
+                                  room.q.data(),
+                                  room.staged,
+                                  sets,
+                                  own,
+                                  nowhere_,
+                                  room.sums.data(),
+                                  stride,
+                                  virials != nullptr };
+            if (system.leftOut != nullptr)
+            {
+                findLeftOut(*system.leftOut,
+                            points.shortest,
+                            system.x,
+                            sources,
+                            points.sortedOf,
+                            c,
+                            unit_,
+                            room.cells,
+                            { room.x.data(), room.y.data(), room.z.data() },
+                            &room.leftOut);
+                pairs.awayStart = room.leftOut.awayStart.data();
+                pairs.away      = room.leftOut.away.data();
+                subtract(room.leftOut, system, sums, virial);
+            }
+            pointKernels<Real>().pairs(pairs);
+            const int first = targets.start()[c];
+            for (int s = 0; s < sets; s++)
+            {
+                const Real* of = room.sums.data() + static_cast<size_t>(s) * results * stride;
+                addScaled(of, law_.factor, targets, c, s, sums);
+                for (int k = 0; virial != nullptr && k < 6; k++)
+                {
+                    double sum = 0;
+                    for (int i = 0; i < here.count; i++)
+                    {
+                        sum += static_cast<double>(
+                                       points.q[static_cast<size_t>(s) * system.n + first + i])
+                               * static_cast<double>(of[static_cast<size_t>(4 + k) * stride + i]);
+                    }
+                    virial[6 * s + k] -= 0.25 * law_.factor * sum;
+                }
+            }
+        }
+    };
+    team_.forTasks(tasks, work);
+    for (size_t i = 0; i < ofTasks.size(); i++)
+    {
+        (*virials)[i % perTask] += ofTasks[i];
+    }
+}
+
+template<class Real>
+void KernelEvaluation<Real>::addScaled(const Real* from,
+                                       double factor,
+                                       const SortedPoints<Real>& targets,
+                                       int place,
+                                       int set,
+                                       std::vector<double>* sums) const
+{
+    const int first  = targets.start()[place];
+    const int stride = targets.points(place).count;
+    for (int k = 0; k < 4; k++)
+    {
+        double* to         = sums->data() + (static_cast<size_t>(set) * 4 + k) * targets.count();
+        const double scale = k == 0 ? factor : factor / unit_;
+        for (int i = 0; i < stride; i++)
+        {
+            to[targets.order()[first + i]] +=
+                    scale * static_cast<double>(from[static_cast<size_t>(k) * stride + i]);
+        }
+    }
+}
+
+template<class Real>
+void KernelEvaluation<Real>::addExpansions(const Points& points, int set, std::vector<double>* sums)
+{
+    constexpr int c_together          = 8;
+    const SortedPoints<Real>& targets = points.targets;
+    const int cells                   = static_cast<int>(targets.cells().size());
     team_.forTasks(
             (cells + c_together - 1) / c_together,
             [&](int task, int thread)
             {
-                Room& room = rooms_[thread];
+                Room& room              = rooms_[thread];
+                const Level<Real>& leaf = leaves();
                 for (int c = task * c_together; c < std::min(cells, (task + 1) * c_together); c++)
                 {
-                    const CellPoints<Real> points = targets.points(c);
-                    const int stride              = points.count;
-                    room.sums.assign(static_cast<size_t>(sets) * 4 * stride, Real(0));
-                    if (set < 0)
+                    const CellPoints<Real> here = targets.points(c);
+                    const int slot              = leaf.slotAt(targets.cells()[c]);
+                    room.sums.assign(static_cast<size_t>(4) * here.count, Real(0));
+                    room.expansion.resize(basis_.count());
+                    for (int a = 0; a < basis_.count(); a++)
                     {
-                        stage(targets.cells()[c], sources, q, sets, &room);
-                        pointKernels<Real>().pairs({ &law_,
-                                                     points,
-                                                     room.x.data(),
-                                                     room.y.data(),
-                                                     room.z.data(),
-                                                     room.q.data(),
-                                                     room.staged,
-                                                     sets,
-                                                     isOwn ? 0 : -1,
-                                                     nowhere_,
-                                                     room.sums.data(),
-                                                     stride });
+                        room.expansion[a] = leaf.L[static_cast<size_t>(a) * leaf.padded + slot];
                     }
-                    else
-                    {
-                        const Level<Real>& leaf = leaves();
-                        const int slot          = leaf.slotAt(targets.cells()[c]);
-                        room.expansion.resize(basis_.count());
-                        for (int a = 0; a < basis_.count(); a++)
-                        {
-                            room.expansion[a] = leaf.L[static_cast<size_t>(a) * leaf.padded + slot];
-                        }
-                        pointKernels<Real>().fromLocals(polynomials_,
-                                                        points,
-                                                        room.expansion.data(),
-                                                        room.sums.data(),
-                                                        stride);
-                    }
-                    const int first = targets.start()[c];
-                    for (int s = 0; s < sets; s++)
-                    {
-                        for (int k = 0; k < 4; k++)
-                        {
-                            double* to =
-                                    sums->data()
-                                    + (static_cast<size_t>(std::max(set, 0) + s) * 4 + k) * results;
-                            const double scale = k == 0 ? factor : factor / unit_;
-                            const Real* from =
-                                    room.sums.data() + (static_cast<size_t>(s) * 4 + k) * stride;
-                            for (int i = 0; i < points.count; i++)
-                            {
-                                to[targets.order()[first + i]] +=
-                                        scale * static_cast<double>(from[i]);
-                            }
-                        }
-                    }
+                    pointKernels<Real>().fromLocals(polynomials_,
+                                                    here,
+                                                    room.expansion.data(),
+                                                    room.sums.data(),
+                                                    here.count);
+                    addScaled(room.sums.data(), expansionFactor_, targets, c, set, sums);
                 }
             });
 }
 
 template<class Real>
 std::vector<double> KernelEvaluation<Real>::operator()(const PointSystem<Real>& system,
-                                                       const Region& region)
+                                                       const Region& region,
+                                                       std::vector<double>* virials)
 {
     const LeafFrame frame = region.leaves(plan_);
     std::vector<double> sums(static_cast<size_t>(system.sets) * 4 * system.results(), 0);
+    if (virials != nullptr)
+    {
+        virials->assign(6 * static_cast<size_t>(system.sets), 0);
+    }
     team_.together(
             [&]
             {
@@ -378,7 +667,6 @@ std::vector<double> KernelEvaluation<Real>::operator()(const PointSystem<Real>& 
                 {
                     others.sort(system.at, system.points, "point", frame, &team_);
                 }
-                const SortedPoints<Real>& targets = system.areOwn() ? sources : others;
                 AlignedVector<Real> q(static_cast<size_t>(system.sets) * system.n + c_stagePadding,
                                       Real(0));
                 for (int s = 0; s < system.sets; s++)
@@ -389,16 +677,29 @@ std::vector<double> KernelEvaluation<Real>::operator()(const PointSystem<Real>& 
                                 system.q[static_cast<size_t>(sources.order()[i]) * system.sets + s];
                     }
                 }
-                addTo(&sums, system, sources, targets, q, -1);
+                std::vector<int> sortedOf(system.leftOut == nullptr ? 0 : system.n);
+                for (size_t i = 0; i < sortedOf.size(); i++)
+                {
+                    sortedOf[sources.order()[i]] = static_cast<int>(i);
+                }
+                const ShortestImages shortest(region.box, isPeriodic_);
+                const Points points{ system, sources,  system.areOwn() ? sources : others,
+                                     q,      sortedOf, shortest };
+                addPairs(points, &sums, virials);
                 if (!hasFarField())
                 {
                     return;
                 }
-                setCells(sources, targets);
+                setCells(sources, points.targets);
                 for (int s = 0; s < system.sets; s++)
                 {
-                    farField(sources, q.data() + static_cast<size_t>(s) * system.n);
-                    addTo(&sums, system, sources, targets, q, s);
+                    upwards(sources, q.data() + static_cast<size_t>(s) * system.n);
+                    if (virials != nullptr)
+                    {
+                        addFarVirial(virials->data() + 6 * static_cast<size_t>(s));
+                    }
+                    downwards();
+                    addExpansions(points, s, &sums);
                 }
             });
     return sums;

@@ -14,6 +14,7 @@
 #include "cpu/cell_tree.h"
 #include "pair_kernels/kernel_operators.h"
 #include "pair_kernels/kernel_plan.h"
+#include "pair_kernels/left_out_pairs.h"
 
 namespace farfield
 {
@@ -25,8 +26,9 @@ struct PointSystem
     const double* x; //!< [n][3]
     const Real* q;   //!< [n][sets]
     int n, sets;
-    const double* at; //!< [points][3]
-    int points;       //!< -1: results are wanted at the charges
+    const double* at;                       //!< [points][3]
+    int points;                             //!< -1: results are wanted at the charges
+    const ExcludedPairs* leftOut = nullptr; //!< of the charges at each other, if there are any
 
     bool areOwn() const { return points < 0; }
     int results() const { return areOwn() ? n : points; }
@@ -46,36 +48,79 @@ public:
                      double accuracy,
                      Team* team);
 
-    //! Goes over to another box, whatever its place, if the operators are the same there. \returns whether they are
+    /*! \brief Goes over to another box, whatever its place, if the operators are the same there, or are close enough
+     *         to those that derivatives give. \returns whether they are */
     bool adopt(const KernelPlan& plan, const Region& region);
     /*! \brief Potentials and fields, [sets][4][points].
-     *  \param[in] region  the box that was adopted last
+     *  \param[in]  region   the box that was adopted last
+     *  \param[out] virials  of the charges at each other, [sets][6] by c_strains; may be null
      *  \throws Error  InvalidArgument: a position is not finite */
-    std::vector<double> operator()(const PointSystem<Real>& system, const Region& region);
+    std::vector<double> operator()(const PointSystem<Real>& system,
+                                   const Region& region,
+                                   std::vector<double>* virials = nullptr);
+    //! Box vectors that the operators were made for.
+    const Mat3& reference() const { return reference_; }
+    //! Whether derivatives by strains are there: virials make them.
+    bool hasDerivatives() const { return !derivatives_.empty(); }
+    void makeDerivatives();
 
 private:
     using Operators = std::vector<KernelOperator<Real>>;
+    //! Of the kernel or of a derivative of it.
+    struct FarOperators
+    {
+        std::vector<std::shared_ptr<const Operators>> lists; //!< of the levels
+        AlignedVector<Real> waves; //!< of level 0 in a periodic box, see CellConvolution::packed()
+    };
 
+    //! Makes those of the kernel, and of derivatives if so many are wanted.
+    std::vector<FarOperators> makeOperators(int derivatives) const;
+    //! What operators become where cells are strained, to first order. \param[in] strain  symmetric
+    void strainOperators(const Mat3& strain);
     //! What depends on the box beside operators.
     void setRegion(const Region& region);
     //! Finds the cells of all levels but a periodic level 0.
     void setCells(const SortedPoints<Real>& sources, const SortedPoints<Real>& targets);
-    //! Local expansions of the leaves, from charges in the order of the sorted sources.
-    void farField(const SortedPoints<Real>& sources, const Real* q);
-    /*! \brief Adds what expansions of a set make to sums, and what pairs make of all sets.
-     *  \param[in] set  -1: pairs */
-    void addTo(std::vector<double>* sums,
-               const PointSystem<Real>& system,
-               const SortedPoints<Real>& sources,
-               const SortedPoints<Real>& targets,
-               const AlignedVector<Real>& q,
-               int set);
+    //! Multipoles of all levels, from charges in the order of the sorted sources.
+    void upwards(const SortedPoints<Real>& sources, const Real* q);
+    //! Local expansions of the leaves.
+    void downwards();
+    //! Adds the virial of far cells. \param[in,out] virial  [6]
+    void addFarVirial(double* virial);
+    //! The points of an evaluation.
+    struct Points
+    {
+        const PointSystem<Real>& system;
+        const SortedPoints<Real>&sources, &targets;
+        const AlignedVector<Real>& q; //!< [sets][n] in the order of sources
+        const std::vector<int>&
+                sortedOf; //!< where each charge is among the sources, if there are excluded pairs
+        const ShortestImages& shortest;
+    };
+    //! Adds what pairs make of all sets. \param[in,out] virials  see operator()()
+    void addPairs(const Points& points, std::vector<double>* sums, std::vector<double>* virials);
+    //! Adds potentials and fields at the targets of a cell. \param[in] from  [4][targets]
+    void addScaled(const Real* from,
+                   double factor,
+                   const SortedPoints<Real>& targets,
+                   int place,
+                   int set,
+                   std::vector<double>* sums) const;
+    //! Adds what expansions make of a set.
+    void addExpansions(const Points& points, int set, std::vector<double>* sums);
     //! What a thread stages, and its sums.
     struct Room
     {
         AlignedVector<Real> x, y, z, q, sums, expansion;
+        std::vector<StagedCell> cells;
+        LeftOutOfCell leftOut;
         int staged = 0; //!< padded
     };
+    //! Takes away what far excluded pairs make. \param[in,out] virials  [sets][6], may be null
+    void subtract(const LeftOutOfCell& pairs,
+                  const PointSystem<Real>& system,
+                  std::vector<double>* sums,
+                  double* virials) const;
     //! Stages the sources in the near cells of a cell.
     void stage(const Int3& cell,
                const SortedPoints<Real>& sources,
@@ -87,8 +132,10 @@ private:
 
     const PairKernel& kernel_;
     KernelPlan plan_;
-    Mat3 box_;
+    Mat3 box_, reference_; //!< in use, and that the operators were made for
+    double accuracy_;      //!< of periodic sums
     bool isPeriodic_;
+    bool isStrained_ = false; //!< the operators in use are not those of the reference
     Team& team_;
     LegendreBasis basis_;
     CellPolynomials<Real> polynomials_;
@@ -102,9 +149,11 @@ private:
     Real nowhere_;             //!< beyond any two points of near cells
     std::vector<Level<Real>> levels_;
     CellTree<Real> tree_;
-    std::vector<std::shared_ptr<const Operators>> operators_; //!< of the levels
-    std::unique_ptr<CellConvolution<Real>> convolution_;      //!< of level 0
-    std::vector<Room> rooms_;                                 //!< of the threads
+    WaveVectors waves_;
+    std::unique_ptr<CellConvolution<Real>> convolution_;  //!< of level 0
+    std::vector<std::shared_ptr<const Operators>> lists_; //!< of the levels, in use
+    std::vector<FarOperators> derivatives_; //!< once they are needed: see c_derivatives
+    std::vector<Room> rooms_;               //!< of the threads
 };
 
 } // namespace farfield

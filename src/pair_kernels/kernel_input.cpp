@@ -105,6 +105,24 @@ void checkKernelInput(const KernelInput<Real>& input, Boundary boundary)
     }
 }
 
+template<class Real>
+void checkExclusions(const KernelInput<Real>& input, int n)
+{
+    refuseUnless(input.n == n,
+                 "Exclusions are set for " + text(n) + " charges, but there are " + text(input.n)
+                         + ": set them again, or take them back.",
+                 "exclusions");
+}
+
+template<class Real>
+void checkVirials(const KernelInput<Real>& input)
+{
+    refuseUnless(
+            input.points < 0,
+            "Virials are those of charges: they cannot be computed with results at other points.",
+            "virials");
+}
+
 Mat3 reducedPeriodicBox(const double (*box)[3])
 {
     refuseUnless(box != nullptr, "A periodic sum needs a box.", "box");
@@ -151,6 +169,10 @@ template void checkKernelOptions<float>(const Kernel&, const KernelOptions&);
 template void checkKernelOptions<double>(const Kernel&, const KernelOptions&);
 template void checkKernelInput(const KernelInput<float>&, Boundary);
 template void checkKernelInput(const KernelInput<double>&, Boundary);
+template void checkExclusions(const KernelInput<float>&, int);
+template void checkExclusions(const KernelInput<double>&, int);
+template void checkVirials(const KernelInput<float>&);
+template void checkVirials(const KernelInput<double>&);
 template Extent Extent::of(const KernelInput<float>&);
 template Extent Extent::of(const KernelInput<double>&);
 

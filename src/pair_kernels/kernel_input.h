@@ -22,6 +22,14 @@ void checkKernelOptions(const Kernel& kernel, const KernelOptions& options);
 template<class Real>
 void checkKernelInput(const KernelInput<Real>& input, Boundary boundary);
 
+//! That exclusions are those of these charges. \param[in] n  charges that they were set for \throws Error  as above
+template<class Real>
+void checkExclusions(const KernelInput<Real>& input, int n);
+
+//! That virials are those of charges. \throws Error  as above
+template<class Real>
+void checkVirials(const KernelInput<Real>& input);
+
 //! Vectors of the same lattice that are as short as can be, rows. \throws Error  as KernelSum::evaluate()
 Mat3 reducedPeriodicBox(const double (*box)[3]);
 

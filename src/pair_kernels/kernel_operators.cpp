@@ -54,13 +54,29 @@ SymmetryImage imageOf(const Int3& D, bool isRectangular, bool isCube)
     return image;
 }
 
+//! Which derivative of the root that of an image is, and its sign.
+std::pair<int, double> derivativeOfRoot(const SymmetryImage& image, int derivative)
+{
+    if (derivative == 0)
+    {
+        return { 0, 1 };
+    }
+    const auto [a, b] = c_strains[derivative - 1];
+    const std::array<int, 2> ofRoot{ std::min(image.order[a], image.order[b]),
+                                     std::max(image.order[a], image.order[b]) };
+    const auto* place = std::find(c_strains.begin(), c_strains.end(), ofRoot);
+    const bool turns  = ((image.axes >> a) & 1) != ((image.axes >> b) & 1);
+    return { 1 + static_cast<int>(place - c_strains.begin()), turns ? -1 : 1 };
+}
+
 /*! \brief Makes K(D) of displacements, by several threads; those that symmetry relates share the work.
- *  \param[in] choose  what G is at a displacement: choose(D)
- *  \param[in] take    take(place, K), place in the list */
+ *  \param[in] choose  choose(D): what G is at a displacement, a function that gives G and, for derivatives, dG/dr / r
+ *  \param[in] take    take(place, derivative, K), place in the list */
 template<class Choose, class Take>
 void forDisplacements(const LegendreBasis& basis,
                       const Mat3& edges,
                       const std::vector<Int3>& displacements,
+                      int derivatives,
                       int threads,
                       const Choose& choose,
                       const Take& take)
@@ -88,8 +104,18 @@ void forDisplacements(const LegendreBasis& basis,
     const int n        = basis.count();
     const auto makeSet = [&](size_t set)
     {
-        const Int3& D  = sets[first[set]].first;
-        const Matrix K = basis.interaction(edges, D, choose(D));
+        const Int3& D       = sets[first[set]].first;
+        const auto function = choose(D);
+        const auto ofPlace  = [&](const Vec3& d, double* values)
+        {
+            const std::array<double, 2> g = function(d.norm());
+            values[0]                     = g[0];
+            for (int k = 1; k < derivatives; k++)
+            {
+                values[k] = g[1] * d[c_strains[k - 1][0]] * d[c_strains[k - 1][1]];
+            }
+        };
+        const std::vector<Matrix> K = basis.interactions(edges, D, derivatives, ofPlace);
         Matrix image(n, n);
         for (size_t i = first[set]; i < first[set + 1]; i++)
         {
@@ -102,14 +128,18 @@ void forDisplacements(const LegendreBasis& basis,
                 back[to.order[k]] = k;
             }
             const std::vector<int> from = basis.permuted(back);
-            for (int a = 0; a < n; a++)
+            for (int derivative = 0; derivative < derivatives; derivative++)
             {
-                for (int b = 0; b < n; b++)
+                const auto [ofRoot, sign] = derivativeOfRoot(to, derivative);
+                for (int a = 0; a < n; a++)
                 {
-                    image(a, b) = signs[a] * signs[b] * K(from[a], from[b]);
+                    for (int b = 0; b < n; b++)
+                    {
+                        image(a, b) = sign * signs[a] * signs[b] * K[ofRoot](from[a], from[b]);
+                    }
                 }
+                take(sets[i].second, derivative, image);
             }
-            take(sets[i].second, image);
         }
     };
     FirstException failure;
@@ -124,12 +154,13 @@ void forDisplacements(const LegendreBasis& basis,
 } // namespace
 
 template<class Real>
-std::vector<KernelOperator<Real>> kernelOperators(const LegendreBasis& basis,
-                                                  const PairKernel& kernel,
-                                                  double scale,
-                                                  const Mat3& edges,
-                                                  int ws,
-                                                  int threads)
+std::vector<std::vector<KernelOperator<Real>>> kernelOperators(const LegendreBasis& basis,
+                                                               const PairKernel& kernel,
+                                                               double scale,
+                                                               const Mat3& edges,
+                                                               int ws,
+                                                               int derivatives,
+                                                               int threads)
 {
     std::vector<KernelOperator<Real>> operators;
     std::vector<Int3> displacements;
@@ -138,15 +169,20 @@ std::vector<KernelOperator<Real>> kernelOperators(const LegendreBasis& basis,
         operators.push_back({ next, {} });
         displacements.push_back(next.D);
     }
+    std::vector<std::vector<KernelOperator<Real>>> all(derivatives, operators);
+    const auto function = [&](double r) {
+        return std::array<double, 2>{ scale * kernel.value(r), scale * kernel.slope(r) / r };
+    };
     forDisplacements(
             basis,
             edges,
             displacements,
+            derivatives,
             threads,
-            [&](const Int3& /*D*/) { return [&](double r) { return scale * kernel.value(r); }; },
-            [&](int place, const Matrix& K)
-            { operators[place].T.assign(K.data(), K.data() + K.size()); });
-    return operators;
+            [&](const Int3& /*D*/) { return function; },
+            [&](int place, int derivative, const Matrix& K)
+            { all[derivative][place].T.assign(K.data(), K.data() + K.size()); });
+    return all;
 }
 
 PeriodicKernelSums::PeriodicKernelSums(const LegendreBasis& basis,
@@ -155,9 +191,11 @@ PeriodicKernelSums::PeriodicKernelSums(const LegendreBasis& basis,
                                        int ws,
                                        double scale,
                                        double accuracy,
+                                       int derivatives,
                                        int threads) :
     basis_(basis),
-    kernel_(kernel), grid_(grid), scale_(scale), threads_(threads), degrees_(basis.degrees())
+    kernel_(kernel), grid_(grid), scale_(scale), derivatives_(derivatives), threads_(threads),
+    degrees_(basis.degrees())
 {
     // to this distance of points in cells, beyond the near ones
     constexpr double c_cellsBeyond = 1;
@@ -195,19 +233,33 @@ PeriodicKernelSums::PeriodicKernelSums(const LegendreBasis& basis,
             }
         }
     }
-    terms_.resize(displacements_.size());
-    forDisplacements(
-            basis,
-            grid.edges(),
-            displacements_,
-            threads,
-            [&](const Int3& D)
+    terms_.assign(derivatives, std::vector<Matrix>(displacements_.size()));
+    const auto ofDisplacement = [&](const Int3& D)
+    {
+        const auto own    = [this](double r) { return -kernel_.smooth(r, splitting_); };
+        const auto others = [this](double r) { return kernel_.sharp(r, splitting_); };
+        return [this, own, others, isOwn = isNear(D)](double r) -> std::array<double, 2>
+        {
+            if (derivatives_ == 1)
             {
-                const bool isOwn = isNear(D);
-                return [this, isOwn](double r)
-                { return isOwn ? -kernel_.smooth(r, splitting_) : kernel_.sharp(r, splitting_); };
-            },
-            [&](int place, const Matrix& K) { terms_[place] = K; });
+                return { isOwn ? own(r) : others(r), 0 };
+            }
+            if (!isOwn)
+            {
+                return { others(r), slopeOf(others, r, r) / r };
+            }
+            // even, and as wide as 1 / b
+            return { own(r), slopeOf(own, r, std::max(r, 1 / splitting_)) / std::max(r, 1e-100) };
+        };
+    };
+    forDisplacements(basis,
+                     grid.edges(),
+                     displacements_,
+                     derivatives,
+                     threads,
+                     ofDisplacement,
+                     [&](int place, int derivative, const Matrix& K)
+                     { terms_[derivative][place] = K; });
 }
 
 std::vector<PeriodicKernelSums::Row> PeriodicKernelSums::rowsOf(const WaveVectors& waves,
@@ -231,94 +283,128 @@ std::vector<PeriodicKernelSums::Row> PeriodicKernelSums::rowsOf(const WaveVector
     return result;
 }
 
-void PeriodicKernelSums::addWaves(const Vec3& phases, Matrix* kappa) const
+std::vector<Matrix> PeriodicKernelSums::sumsOverWaves(const Vec3& phases) const
 {
+    const int n = basis_.count();
+    std::vector<Matrix> sums(derivatives_, Matrix::Zero(n, n));
     const Mat3& edges   = grid_.edges();
     const Mat3& inverse = grid_.inverseEdges();
     const double volume = std::abs(edges.determinant());
+    // waves along each axis, and their transforms
     Int3 most;
+    std::array<std::vector<std::vector<double>>, 3> along;
     for (int k = 0; k < 3; k++)
     {
         most[k] = static_cast<int>(std::ceil(longestWave_ * edges.row(k).norm() / (2 * M_PI))) + 1;
+        for (int m = -most[k]; m <= most[k]; m++)
+        {
+            along[k].push_back(basis_.transformsAlong(phases[k] + 2 * M_PI * m));
+        }
     }
+    const auto smooth = [&](double k) { return kernel_.smoothTransform(k, splitting_); };
+    Eigen::VectorXd transform(n);
     for (int x = -most[0]; x <= most[0]; x++)
     {
         for (int y = -most[1]; y <= most[1]; y++)
         {
             for (int z = -most[2]; z <= most[2]; z++)
             {
-                const Vec3 perEdge = phases + 2 * M_PI * Vec3(x, y, z);
-                const double k     = (inverse * perEdge).norm();
+                const Vec3 wave = inverse * (phases + 2 * M_PI * Vec3(x, y, z));
+                const double k  = wave.norm();
                 if (k > longestWave_)
                 {
                     continue;
                 }
-                const double weight          = kernel_.smoothTransform(k, splitting_) / volume;
-                const std::vector<double> of = basis_.transforms(perEdge);
-                const Eigen::Map<const Eigen::VectorXd> transform(of.data(), basis_.count());
-                kappa->selfadjointView<Eigen::Upper>().rankUpdate(transform, weight);
+                const auto &ofX = along[0][x + most[0]], &ofY = along[1][y + most[1]],
+                           &ofZ = along[2][z + most[2]];
+                for (int a = 0; a < n; a++)
+                {
+                    const Int3& powers = basis_.powers()[a];
+                    transform[a]       = ofX[powers[0]] * ofY[powers[1]] * ofZ[powers[2]];
+                }
+                const double weight = smooth(k) / volume;
+                // where places are strained, wave vectors become shorter as they become longer
+                const double slope =
+                        derivatives_ > 1 && k > 0 ? slopeOf(smooth, k, k) / (k * volume) : 0;
+                for (int derivative = 0; derivative < derivatives_; derivative++)
+                {
+                    double factor = weight;
+                    if (derivative > 0)
+                    {
+                        const auto [a, b] = c_strains[derivative - 1];
+                        factor            = -slope * wave[a] * wave[b] - (a == b ? weight : 0);
+                    }
+                    sums[derivative].selfadjointView<Eigen::Upper>().rankUpdate(transform, factor);
+                }
             }
         }
     }
-    kappa->triangularView<Eigen::StrictlyLower>() = kappa->transpose();
+    for (Matrix& sum : sums)
+    {
+        sum.triangularView<Eigen::StrictlyLower>() = sum.transpose();
+    }
+    return sums;
 }
 
-void PeriodicKernelSums::kappas(const WaveVectors& waves,
-                                const Row& row,
-                                const std::function<void(int, const Matrix&)>& use) const
+void PeriodicKernelSums::kappas(const WaveVectors& waves, const Row& row, const Use& use) const
 {
     const int n          = basis_.count();
     const double perCell = scale_ / static_cast<double>(grid_.count());
     // sums over two components of D; D and -D have the same and the opposite terms
-    std::map<int, std::array<Matrix, 2>> ofLast; // even and odd, by the last component
+    using EvenAndOdd = std::array<Matrix, 2>;
+    std::map<int, std::vector<EvenAndOdd>> ofLast; // by the last component
     const Vec3 shared = grid_.phases(waves.wave(row.front(), 0));
-    for (size_t i = 0; i < terms_.size(); i++)
+    for (size_t i = 0; i < displacements_.size(); i++)
     {
         const Int3& D      = displacements_[i];
         const double phase = shared[0] * D[0] + shared[1] * D[1];
         const double pair  = D == Int3{ 0, 0, 0 } ? 1 : 2;
         auto& sums         = ofLast[D[2]];
-        if (sums[0].size() == 0)
+        if (sums.empty())
         {
-            sums[0] = sums[1] = Matrix::Zero(n, n);
+            sums.assign(derivatives_, { Matrix::Zero(n, n), Matrix::Zero(n, n) });
         }
-        sums[0] += pair * std::cos(phase) * terms_[i];
-        sums[1] += pair * std::sin(phase) * terms_[i];
+        for (int k = 0; k < derivatives_; k++)
+        {
+            sums[k][0] += pair * std::cos(phase) * terms_[k][i];
+            sums[k][1] += pair * std::sin(phase) * terms_[k][i];
+        }
     }
-    for (const int k : row)
+    std::vector<Matrix> kappas(derivatives_, Matrix(n, n));
+    for (const int wave : row)
     {
-        const Vec3 phases = grid_.phases(waves.wave(k, 0));
-        Matrix even = Matrix::Zero(n, n), odd = Matrix::Zero(n, n);
-        for (const auto& [last, sums] : ofLast)
+        const Vec3 phases = grid_.phases(waves.wave(wave, 0));
+        const std::vector<Matrix> ofWaves =
+                kernel_.isSplit() ? sumsOverWaves(phases)
+                                  : std::vector<Matrix>(derivatives_, Matrix::Zero(n, n));
+        for (int k = 0; k < derivatives_; k++)
         {
-            const double c = std::cos(phases[2] * last), s = std::sin(phases[2] * last);
-            even += c * sums[0] - s * sums[1];
-            odd += s * sums[0] + c * sums[1];
-        }
-        Matrix kappa(n, n);
-        for (int a = 0; a < n; a++)
-        {
-            for (int b = 0; b < n; b++)
+            Matrix even = Matrix::Zero(n, n), odd = Matrix::Zero(n, n);
+            for (const auto& [last, sums] : ofLast)
             {
-                // times (-i)^la i^lb: K is even in D where la + lb is, and else gives -i times the sum of sines
-                const int turns    = degrees_[b] - degrees_[a];
-                const bool isEven  = turns % 2 == 0;
-                const int quarters = ((isEven ? turns : turns - 1) % 4 + 4) % 4;
-                kappa(a, b)        = (quarters == 0 ? 1 : -1) * (isEven ? even(a, b) : odd(a, b));
+                const double c = std::cos(phases[2] * last), s = std::sin(phases[2] * last);
+                even += c * sums[k][0] - s * sums[k][1];
+                odd += s * sums[k][0] + c * sums[k][1];
+            }
+            for (int a = 0; a < n; a++)
+            {
+                for (int b = 0; b < n; b++)
+                {
+                    // times (-i)^la i^lb: K is even in D where la + lb is, and else gives -i times the sum of sines
+                    const int turns    = degrees_[b] - degrees_[a];
+                    const bool isEven  = turns % 2 == 0;
+                    const int quarters = ((isEven ? turns : turns - 1) % 4 + 4) % 4;
+                    const double term =
+                            (quarters == 0 ? 1 : -1) * (isEven ? even(a, b) : odd(a, b));
+                    kappas[k](a, b) = perCell * (term + ofWaves[k](a, b));
+                }
             }
         }
-        if (kernel_.isSplit())
-        {
-            addWaves(phases, &kappa);
-        }
-        use(k, perCell * kappa);
+        use(wave, kappas);
     }
 }
 
-void PeriodicKernelSums::forEach(const WaveVectors& waves,
-                                 int first,
-                                 int end,
-                                 const std::function<void(int, const Matrix&)>& use) const
+void PeriodicKernelSums::forEach(const WaveVectors& waves, int first, int end, const Use& use) const
 {
     const std::vector<Row> rows = rowsOf(waves, first, end);
     FirstException failure;
@@ -330,9 +416,9 @@ void PeriodicKernelSums::forEach(const WaveVectors& waves,
     failure.rethrow();
 }
 
-template std::vector<KernelOperator<float>>
-kernelOperators(const LegendreBasis&, const PairKernel&, double, const Mat3&, int, int);
-template std::vector<KernelOperator<double>>
-kernelOperators(const LegendreBasis&, const PairKernel&, double, const Mat3&, int, int);
+template std::vector<std::vector<KernelOperator<float>>>
+kernelOperators(const LegendreBasis&, const PairKernel&, double, const Mat3&, int, int, int);
+template std::vector<std::vector<KernelOperator<double>>>
+kernelOperators(const LegendreBasis&, const PairKernel&, double, const Mat3&, int, int, int);
 
 } // namespace farfield

@@ -27,11 +27,12 @@ constexpr double c_perCopy       = 12;             // a coefficient of an exchan
 constexpr double c_perLookup     = 60;             // an exchange
 constexpr double c_perWave       = 2.5;            // a pair of coefficients at a wave vector
 constexpr double c_perPolynomial = 5;              // a coefficient at a point
+constexpr double c_perNearCell   = 2200;           // a cell near another: its points are staged
 //!@}
 //! A convolution takes at most this much memory, and this long to set up, in multiply-adds.
 constexpr double c_mostBytes = 3e8, c_longestSetUp = 3e9;
-//! Terms of the sums of an operator of a convolution.
-constexpr double c_setUpTerms = 150;
+//! Terms of the sums of an operator of a convolution, and calls that share them.
+constexpr double c_setUpTerms = 150, c_callsOfSetUp = 100;
 
 //! Cells of a level with the numbers of their points and of their children.
 struct CountedCells
@@ -186,6 +187,7 @@ const std::vector<KernelCosts::Level>& KernelCosts::levels(const KernelPlan& pla
     double nearBelow   = -1;
     for (int l = plan.levels - 1; l >= 0; l--)
     {
+        result[l].cells = std::max(1.0, static_cast<double>(cells.cells.size()));
         // in an open box leaves that hold few points are not considered
         constexpr double c_fewest = 2.5;
         if (region_.isPeriodic || c_fewest * static_cast<double>(cells.cells.size()) <= n_
@@ -193,6 +195,7 @@ const std::vector<KernelCosts::Level>& KernelCosts::levels(const KernelPlan& pla
         {
             const NearSums sums = nearSums(cells, plan.ws, &team_);
             result[l].pairs     = sums.points;
+            result[l].nearCells = sums.cells;
             if (nearBelow >= 0)
             {
                 result[l + 1].exchanges = sums.children - nearBelow;
@@ -207,7 +210,8 @@ const std::vector<KernelCosts::Level>& KernelCosts::levels(const KernelPlan& pla
 double KernelCosts::ofPairs(const Level& leaves) const
 {
     const double perCharge = static_cast<double>(results_) / std::max(n_, 1);
-    return leaves.pairs * perCharge * c_perPair[static_cast<int>(kernel_.kind())];
+    return leaves.pairs * perCharge * c_perPair[static_cast<int>(kernel_.kind())]
+           + leaves.nearCells * c_perNearCell;
 }
 
 double KernelCosts::ofPolynomials(double coefficients) const
@@ -215,13 +219,13 @@ double KernelCosts::ofPolynomials(double coefficients) const
     return 0.5 * (static_cast<double>(n_) + results_) * coefficients * c_perPolynomial;
 }
 
-KernelPlan KernelCosts::cheapest(int degree, int ws, int levels, double* cost)
+KernelPlan KernelCosts::cheapest(int degree, int ws, int levels, double points, double* cost)
 {
-    return region_.isPeriodic ? cheapestPeriodic(degree, ws, cost)
-                              : cheapestOpen(degree, ws, levels, cost);
+    return region_.isPeriodic ? cheapestPeriodic(degree, ws, points, cost)
+                              : cheapestOpen(degree, ws, levels, points, cost);
 }
 
-KernelPlan KernelCosts::cheapestPeriodic(int degree, int ws, double* cost)
+KernelPlan KernelCosts::cheapestPeriodic(int degree, int ws, double points, double* cost)
 {
     const double coefficients = polynomialCount(degree);
     const double squared      = coefficients * coefficients;
@@ -264,8 +268,13 @@ KernelPlan KernelCosts::cheapestPeriodic(int degree, int ws, double* cost)
             return best;
         }
         const std::vector<Level>& counted = levels(plan);
-        double total                      = ofPairs(counted.back()) + ofPolynomials(coefficients)
-                       + product(plan.coarse) * squared * c_perWave;
+        if (n_ < points * counted.back().cells)
+        {
+            return best;
+        }
+        double total = ofPairs(counted.back()) + ofPolynomials(coefficients)
+                       + product(plan.coarse) * squared * c_perWave
+                       + waves() * squared * c_setUpTerms / c_callsOfSetUp;
         for (const Level& level : counted)
         {
             total += costOfExchanges(level.exchanges, ws, coefficients);
@@ -283,7 +292,7 @@ KernelPlan KernelCosts::cheapestPeriodic(int degree, int ws, double* cost)
     }
 }
 
-KernelPlan KernelCosts::cheapestOpen(int degree, int ws, int levels, double* cost)
+KernelPlan KernelCosts::cheapestOpen(int degree, int ws, int levels, double points, double* cost)
 {
     const double coefficients = polynomialCount(degree);
     constexpr int c_deepest   = c_keyBits - 2;
@@ -297,7 +306,7 @@ KernelPlan KernelCosts::cheapestOpen(int degree, int ws, int levels, double* cos
         above += costOfExchanges(counted[l].exchanges, ws, coefficients);
         const double total =
                 ofPairs(counted[l]) + (above > 0 ? above + ofPolynomials(coefficients) : 0);
-        if (total < *cost || l < levels)
+        if ((total < *cost && n_ >= points * counted[l].cells) || l < levels)
         {
             *cost       = total;
             best        = plan;

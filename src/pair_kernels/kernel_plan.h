@@ -68,21 +68,25 @@ public:
 
     /*! \brief The cells that cost least for a degree and a direct range.
      *  \param[in]  levels  without images at least these, if as many are worth it: small cells round less
-     *  \param[out] cost    in any unit */
-    KernelPlan cheapest(int degree, int ws, int levels, double* cost);
+     *  \param[in]  points  in a leaf, at least
+     *  \param[out] cost    in any unit; infinite if there are not as many points */
+    KernelPlan cheapest(int degree, int ws, int levels, double points, double* cost);
+    //! Points in a leaf that has any.
+    double pointsInLeaf(const KernelPlan& plan) { return n_ / levels(plan).back().cells; }
 
 private:
-    //! Of a level: pairs of points in near cells, and of cells in interaction lists; negative: not counted.
+    //! Of a level: pairs of points in near cells, of near cells, and of cells in interaction lists; negative: not
+    //! counted.
     struct Level
     {
-        double pairs = -1, exchanges = 0;
+        double cells = 1, pairs = -1, nearCells = 0, exchanges = 0;
     };
     //! All levels of a plan, whatever its degree.
     const std::vector<Level>& levels(const KernelPlan& plan);
     double ofPairs(const Level& leaves) const;
     double ofPolynomials(double coefficients) const;
-    KernelPlan cheapestPeriodic(int degree, int ws, double* cost);
-    KernelPlan cheapestOpen(int degree, int ws, int levels, double* cost);
+    KernelPlan cheapestPeriodic(int degree, int ws, double points, double* cost);
+    KernelPlan cheapestOpen(int degree, int ws, int levels, double points, double* cost);
 
     const PairKernel& kernel_;
     Region region_;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "cells/position_error.h"
 #include "evaluation/memory_errors.h"
 #include "pair_kernels/direct_sums.h"
+#include "pair_kernels/ewald_sums.h"
 #include "pair_kernels/field_error.h"
 #include "pair_kernels/kernel_input.h"
 
@@ -20,33 +22,46 @@ namespace farfield
 namespace
 {
 
-/*! \brief Errors of 1/r for a direct range of 1 and 2; of another kernel or other points they are off by some factor.
+/*! \brief Errors for a direct range of 1 and 2; of another kernel or other points they are off by some factor.
  *
- *  Measured with 5e4 charges in a cube, degrees 1 to 12: within a factor of 2. */
+ *  Measured for 1/r with 5e4 charges in a cube, degrees 1 to 12: within a factor of 2. Those of r^-n are smaller in
+ *  larger cells, as fields are mostly of the nearest charges: of r^-6 measured as about the fourth power of the edge. */
 struct ErrorModel
 {
     double start, perDegree;
 
-    double error(int degree) const { return start * std::pow(perDegree, -degree); }
-    int degreeFor(double error) const
+    //! \param[in] points  in a leaf
+    double error(int degree, double points, int exponent) const
     {
-        return std::max(1,
-                        static_cast<int>(std::ceil(std::log(start / error) / std::log(perDegree))));
+        return start * std::pow(perDegree, -degree) * std::pow(points / c_points, -power(exponent));
     }
+    //! Points in a leaf that such an error needs; infinitely many if there is none.
+    double pointsFor(double error, int degree, int exponent) const
+    {
+        const double over = start * std::pow(perDegree, -degree) / error;
+        const double most = std::numeric_limits<double>::infinity();
+        return power(exponent) > 0 ? c_points * std::pow(over, 1 / power(exponent))
+               : over <= 1         ? 0
+                                   : most;
+    }
+
+private:
+    static constexpr double c_points = 20;
+    static double power(int exponent) { return std::max(0, exponent - 2) / 3.0; }
 };
 constexpr ErrorModel c_errors[] = { { 0.1, 3 }, { 0.05, 4.5 } };
 
-//! Degrees beyond the one in use that tell its error in a periodic box.
-constexpr int c_degreesBeyond = 3;
-
-//! Points whose exact fields tell it without images.
+//! Points whose exact fields tell the error.
 constexpr int c_samples = 512;
 
-//! The highest in use.
-constexpr int c_highest = c_mostDegree - c_degreesBeyond;
+//! The same in a periodic box, at most and at least, and pairs that they may take in between: a pair is dearer there.
+constexpr int c_mostOfEwald = 256, c_fewestOfEwald = 128, c_pairsOfEwald = 20'000'000;
 
-//! Calls between two measurements of the error.
-constexpr int c_callsBetween = 64;
+//! The highest degree in use.
+constexpr int c_highest = 11;
+
+//! Calls between two measurements of the error: twice as many after each, up to a largest number.
+constexpr int c_callsBetween = 64, c_mostCallsBetween = 1024;
 
 } // namespace
 
@@ -57,7 +72,13 @@ public:
     Impl(const Kernel& kernel, const KernelOptions& options);
 
     void evaluate(const KernelInput<Real>& input, const KernelOutput<Real>& output);
+    void setExclusions(const int* offsets, const int* partners, int n)
+    {
+        leftOut_ = offsets == nullptr ? ExcludedPairs() : pairsOnBothSides(offsets, partners, n);
+    }
     const KernelSetup& setup() const { return setup_; }
+    std::vector<double> state() const;
+    void resume(const std::vector<double>& state);
 
 private:
     //! The space that holds all points.
@@ -67,13 +88,22 @@ private:
     //! Chooses degree and cells, and measures their error. \returns potentials and fields
     std::vector<double> choose(const PointSystem<Real>& system, const Region& region);
     /*! \brief The cheapest plan, by the model.
-     *  \param[in] off     what errors are, over those of the model
+     *  \param[in] off     what errors are, over those of the model, for each direct range
      *  \param[in] levels  see KernelCosts::cheapest() */
-    KernelPlan planFor(double off, int levels, KernelCosts* costs, double* cost) const;
+    KernelPlan
+    planFor(const std::array<double, 2>& off, int levels, KernelCosts* costs, double* cost) const;
+    //! Some of the results, and what they are by sums over all pairs.
+    struct Samples
+    {
+        std::vector<int> places;
+        std::vector<double> exact; //!< see counted()
+    };
+    Samples sample(const PointSystem<Real>& system, const Region& region);
     //! Potentials and fields of a plan, and the error of the fields.
     double measured(const KernelPlan& plan,
                     const PointSystem<Real>& system,
                     const Region& region,
+                    const Samples& samples,
                     std::vector<double>* sums);
     //! The periodic box, or the extents of the points.
     Mat3 shapeOf(const Region& region) const
@@ -84,6 +114,11 @@ private:
     double wanted() const { return 0.75 * options_.accuracy; }
     //! That there is a number for every result, and that this precision has them.
     void checkResult(const PointSystem<Real>& system, const std::vector<double>& sums) const;
+    /*! \brief What accuracy is of: fields and potentials, or those times charges.
+     *  \param[in] places  the charge of each */
+    std::vector<double> counted(std::vector<double> sums,
+                                const PointSystem<Real>& system,
+                                const std::vector<int>& places) const;
     //! That a result is no number.
     Error noValueAt(const PointSystem<Real>& system, int result) const;
 
@@ -93,7 +128,8 @@ private:
     KernelSetup setup_;
     std::unique_ptr<KernelEvaluation<Real>> evaluation_;
     KernelPlan plan_;
-    int calls_ = 0; //!< since the error was measured
+    int calls_        = 0; //!< since the error was measured
+    int callsBetween_ = c_callsBetween;
     //! The system that the plan was chosen for.
     struct
     {
@@ -104,6 +140,7 @@ private:
     } chosen_;
     Vec3 extents_ = Vec3::Zero(); //!< of the points at hand, without images
     double edge_  = 0;            //!< of the cube, without images
+    ExcludedPairs leftOut_;
 };
 
 template<class Real>
@@ -148,78 +185,112 @@ KernelEvaluation<Real>& KernelSum<Real>::Impl::evaluationFor(const KernelPlan& p
 }
 
 template<class Real>
-KernelPlan
-KernelSum<Real>::Impl::planFor(double off, int levels, KernelCosts* costs, double* cost) const
+KernelPlan KernelSum<Real>::Impl::planFor(const std::array<double, 2>& off,
+                                          int levels,
+                                          KernelCosts* costs,
+                                          double* cost) const
 {
     KernelPlan best;
     *cost = std::numeric_limits<double>::infinity();
     for (int ws = 1; ws <= 2; ws++)
     {
-        const int degree = c_errors[ws - 1].degreeFor(wanted() / off);
-        if (degree > c_highest && ws == 1)
+        for (int degree = 1; degree <= c_highest; degree++)
         {
-            continue; // the other one reaches more
-        }
-        double ofPlan;
-        const KernelPlan plan = costs->cheapest(std::min(degree, c_highest), ws, levels, &ofPlan);
-        if (ofPlan < *cost)
-        {
-            *cost = ofPlan;
-            best  = plan;
+            double points = c_errors[ws - 1].pointsFor(
+                    wanted() / off[ws - 1], degree, kernel_.pairKernel().exponent());
+            if (degree == c_highest && ws == 2 && !std::isfinite(*cost))
+            {
+                points = 0; // what reaches most
+            }
+            if (!std::isfinite(points))
+            {
+                continue;
+            }
+            double ofPlan;
+            const KernelPlan plan = costs->cheapest(degree, ws, levels, points, &ofPlan);
+            if (ofPlan < *cost)
+            {
+                *cost = ofPlan;
+                best  = plan;
+            }
         }
     }
     return best;
 }
 
 template<class Real>
+std::vector<double> KernelSum<Real>::Impl::counted(std::vector<double> sums,
+                                                   const PointSystem<Real>& system,
+                                                   const std::vector<int>& places) const
+{
+    const size_t n = places.size();
+    for (size_t i = 0; options_.ofForces && system.areOwn() && i < sums.size(); i++)
+    {
+        const size_t charge = places[i % n];
+        sums[i] *= static_cast<double>(system.q[charge * system.sets + i / (4 * n)]);
+    }
+    return sums;
+}
+
+template<class Real>
+typename KernelSum<Real>::Impl::Samples
+KernelSum<Real>::Impl::sample(const PointSystem<Real>& system, const Region& region)
+{
+    // evenly among the results, in no order that these may have: multiples of the golden ratio
+    Samples samples;
+    const int results = system.results();
+    const int most    = region.isPeriodic ? std::clamp(
+                             c_pairsOfEwald / std::max(system.n, 1), c_fewestOfEwald, c_mostOfEwald)
+                                          : c_samples;
+    for (int k = 0; k < std::min(results, most); k++)
+    {
+        const double turns = 0.6180339887498949 * k;
+        samples.places.push_back(
+                results <= most ? k : static_cast<int>(results * (turns - std::floor(turns))));
+    }
+    constexpr double c_part = 0.03; // of the accuracy
+    samples.exact =
+            region.isPeriodic
+                    ? ewaldSums(kernel_.pairKernel(),
+                                system,
+                                region,
+                                samples.places,
+                                c_part * options_.accuracy,
+                                &team_)
+                    : directSums(kernel_.pairKernel(), system, region, samples.places, &team_);
+    for (size_t i = 0; i < samples.exact.size(); i++)
+    {
+        if (!std::isfinite(samples.exact[i]))
+        {
+            throw noValueAt(system, samples.places[i % samples.places.size()]);
+        }
+    }
+    samples.exact = counted(std::move(samples.exact), system, samples.places);
+    return samples;
+}
+
+template<class Real>
 double KernelSum<Real>::Impl::measured(const KernelPlan& plan,
                                        const PointSystem<Real>& system,
                                        const Region& region,
+                                       const Samples& samples,
                                        std::vector<double>* sums)
 {
     *sums = evaluationFor(plan, region)(system, region);
-    if (region.isPeriodic)
-    {
-        // fields cancel in a crystal: a part of the potential per size of a leaf is what they are without
-        constexpr double c_part = 0.1;
-        // a higher degree and a longer direct range, and points elsewhere in their cells
-        KernelPlan better = plan;
-        better.degree += plan.ws == 2 ? c_degreesBeyond : c_degreesBeyond - 1;
-        better.ws    = 2;
-        Region moved = region;
-        moved.origin -= region.leaves(plan).edges.transpose() * Vec3(0.37, 0.29, 0.43);
-        KernelEvaluation<Real> reference(
-                kernel_.pairKernel(), better, region, 1e-3 * options_.accuracy, &team_);
-        return errorOf(
-                *sums, reference(system, moved), system.sets, c_part / region.leaves(plan).unit());
-    }
-    // evenly among the results, in no order that these may have: multiples of the golden ratio
-    std::vector<int> some;
-    const int results = system.results();
-    for (int k = 0; k < std::min(results, c_samples); k++)
-    {
-        const double turns = 0.6180339887498949 * k;
-        some.push_back(
-                results <= c_samples ? k : static_cast<int>(results * (turns - std::floor(turns))));
-    }
     std::vector<double> ofSome;
     for (int c = 0; c < 4 * system.sets; c++)
     {
-        for (const int i : some)
+        for (const int i : samples.places)
         {
-            ofSome.push_back((*sums)[static_cast<size_t>(c) * results + i]);
+            ofSome.push_back((*sums)[static_cast<size_t>(c) * system.results() + i]);
         }
     }
-    const std::vector<double> exact =
-            directSums(kernel_.pairKernel(), system, region, some, &team_);
-    for (size_t i = 0; i < exact.size(); i++)
-    {
-        if (!std::isfinite(exact[i]))
-        {
-            throw noValueAt(system, some[i % some.size()]);
-        }
-    }
-    return errorOf(ofSome, exact, system.sets, 0);
+    // fields cancel in a crystal: a part of the potential per size of a leaf is what they are without
+    constexpr double c_part = 0.1;
+    return errorOf(counted(std::move(ofSome), system, samples.places),
+                   samples.exact,
+                   system.sets,
+                   region.isPeriodic ? c_part / region.leaves(plan).unit() : 0);
 }
 
 template<class Real>
@@ -228,8 +299,10 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
 {
     constexpr int c_tries = 10;
     KernelCosts costs(kernel_.pairKernel(), region, system.x, system.n, system.results(), &team_);
-    chosen_.charges  = -1; // until there is another choice
-    double off       = 1;
+    const Samples samples = sample(system, region);
+    chosen_.charges       = -1; // until there is another choice
+    std::array<double, 2> off{ 1, 1 };
+    bool isKnown[2]  = { false, false };
     int levels       = 1;
     double bestError = std::numeric_limits<double>::infinity(), leastCost = bestError;
     std::vector<double> best, sums;
@@ -245,7 +318,7 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
         {
             break;
         }
-        const double error = measured(plan, system, region, &sums);
+        const double error = measured(plan, system, region, samples, &sums);
         // the cheapest that is accurate, or the most accurate
         const bool isFine = error <= wanted();
         if (isFine ? bestError > wanted() || cost < leastCost : error < bestError)
@@ -256,7 +329,8 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
             best.swap(sums);
             kept = std::move(evaluation_);
         }
-        const double ofModel = c_errors[plan.ws - 1].error(plan.degree);
+        const double ofModel = c_errors[plan.ws - 1].error(
+                plan.degree, costs.pointsInLeaf(plan), kernel_.pairKernel().exponent());
         // what a higher degree does not help, or has no part in, is rounding
         const bool isHelped   = std::none_of(tried.begin(),
                                            tried.end(),
@@ -276,9 +350,15 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
         }
         else
         {
-            off = std::max(error / ofModel, isFine ? 0 : 1.01 * wanted() / ofModel);
+            const double ofPlan = std::max(error / ofModel, isFine ? 0 : 1.01 * wanted() / ofModel);
+            isKnown[plan.ws - 1] = true;
+            off[plan.ws - 1]     = ofPlan;
+            // until the other direct range has an error of its own
+            double& ofOther = off[2 - plan.ws];
+            ofOther         = isKnown[2 - plan.ws] ? ofOther : ofPlan;
         }
-        if (off == 0 || !std::isfinite(off))
+        const double ofThis = off[plan.ws - 1];
+        if (ofThis == 0 || !std::isfinite(ofThis))
         {
             break;
         }
@@ -299,6 +379,7 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
     evaluation_          = std::move(kept);
     setup_.measuredError = bestError;
     calls_               = 0;
+    callsBetween_        = c_callsBetween;
     // charges that make nothing show no error
     const bool isNothing = std::all_of(best.begin(), best.end(), [](double v) { return v == 0; });
     if (!isNothing)
@@ -354,7 +435,17 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
 {
     checkKernelInput(input, options_.boundary);
     const Region region = regionOf(input);
-    const PointSystem<Real> system{ input.x, input.q, input.n, input.sets, input.at, input.points };
+    PointSystem<Real> system{ input.x, input.q, input.n, input.sets, input.at, input.points };
+    if (!leftOut_.offsets.empty())
+    {
+        checkExclusions(input, static_cast<int>(leftOut_.offsets.size()) - 1);
+        system.leftOut = system.areOwn() && !leftOut_.partners.empty() ? &leftOut_ : nullptr;
+    }
+    if (output.virials != nullptr)
+    {
+        checkVirials(input);
+        std::fill_n(&output.virials[0][0][0], 9 * input.sets, 0);
+    }
     if (system.results() == 0)
     {
         return;
@@ -377,15 +468,17 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
             || system.areOwn() != chosen_.areOwn
             || !isLike((shape - chosen_.shape).cwiseAbs().maxCoeff() + chosen_.shape.norm(),
                        chosen_.shape.norm());
-    std::vector<double> sums;
+    std::vector<double> sums, virials;
     if (isNew)
     {
         sums = choose(system, region);
     }
-    else if (++calls_ % c_callsBetween == 0)
+    else if (++calls_ >= callsBetween_)
     {
-        const double error   = measured(plan_, system, region, &sums);
+        const double error   = measured(plan_, system, region, sample(system, region), &sums);
         setup_.measuredError = error;
+        calls_               = 0;
+        callsBetween_        = std::min(2 * callsBetween_, c_mostCallsBetween);
         if (error > options_.accuracy)
         {
             sums = choose(system, region);
@@ -393,9 +486,14 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
     }
     else
     {
-        sums = evaluationFor(plan_, region)(system, region);
+        sums = evaluationFor(plan_, region)(
+                system, region, output.virials == nullptr ? nullptr : &virials);
     }
     checkResult(system, sums);
+    if (output.virials != nullptr && virials.empty())
+    {
+        evaluationFor(plan_, region)(system, region, &virials);
+    }
     setup_.degree       = plan_.degree;
     setup_.coefficients = polynomialCount(plan_.degree);
     setup_.directRange  = plan_.ws;
@@ -404,6 +502,11 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
     const size_t n      = system.results();
     for (int s = 0; s < input.sets; s++)
     {
+        for (size_t k = 0; output.virials != nullptr && k < c_strains.size(); k++)
+        {
+            const auto [a, b]       = c_strains[k];
+            output.virials[s][a][b] = output.virials[s][b][a] = virials[6 * s + k];
+        }
         for (size_t i = 0; i < n; i++)
         {
             const size_t to  = i * input.sets + s;
@@ -418,6 +521,77 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
                 output.fields[3 * to + k] = value(1 + k);
             }
         }
+    }
+}
+
+template<class Real>
+std::vector<double> KernelSum<Real>::Impl::state() const
+{
+    if (chosen_.charges < 0)
+    {
+        return {};
+    }
+    std::vector<double> state{ static_cast<double>(plan_.degree),
+                               static_cast<double>(plan_.ws),
+                               static_cast<double>(plan_.coarse[0]),
+                               static_cast<double>(plan_.coarse[1]),
+                               static_cast<double>(plan_.coarse[2]),
+                               static_cast<double>(plan_.levels),
+                               static_cast<double>(calls_),
+                               static_cast<double>(callsBetween_),
+                               static_cast<double>(chosen_.charges),
+                               static_cast<double>(chosen_.results),
+                               static_cast<double>(chosen_.sets),
+                               chosen_.areOwn ? 1.0 : 0.0,
+                               setup_.measuredError,
+                               edge_,
+                               evaluation_->hasDerivatives() ? 1.0 : 0.0 };
+    for (const Mat3& box : { chosen_.shape, evaluation_->reference() })
+    {
+        state.insert(state.end(), box.data(), box.data() + box.size());
+    }
+    return state;
+}
+
+template<class Real>
+void KernelSum<Real>::Impl::resume(const std::vector<double>& state)
+{
+    constexpr size_t c_first   = 15; // of the boxes
+    constexpr size_t c_numbers = c_first + 2 * 9;
+    const auto integer         = [&](int i) { return static_cast<int>(state[i]); };
+    const bool isState = state.size() == c_numbers && state[0] >= 0 && state[0] <= c_mostDegree
+                         && (state[1] == 1 || state[1] == 2) && state[2] >= 1 && state[3] >= 1
+                         && state[4] >= 1 && state[5] >= 1 && state[5] <= c_keyBits;
+    if (!isState && !state.empty())
+    {
+        throw Error(ErrorCode::InvalidArgument, "This is no state of sums of a kernel.", "state");
+    }
+    evaluation_.reset();
+    chosen_.charges = -1;
+    if (state.empty())
+    {
+        return;
+    }
+    plan_.degree         = integer(0);
+    plan_.ws             = integer(1);
+    plan_.coarse         = { integer(2), integer(3), integer(4) };
+    plan_.levels         = integer(5);
+    calls_               = integer(6);
+    callsBetween_        = integer(7);
+    setup_.measuredError = state[12];
+    edge_                = state[13];
+    Mat3 boxes[2];
+    for (int k = 0; k < 2; k++)
+    {
+        std::copy_n(state.data() + c_first + 9 * k, 9, boxes[k].data());
+    }
+    chosen_ = { integer(8), integer(9), integer(10), state[11] != 0, boxes[0] };
+    // operators of the same box
+    KernelEvaluation<Real>& evaluation = evaluationFor(
+            plan_, { Vec3::Zero(), boxes[1], options_.boundary == Boundary::Periodic });
+    if (state[14] != 0)
+    {
+        evaluation.makeDerivatives();
     }
 }
 
@@ -440,9 +614,27 @@ void KernelSum<Real>::evaluate(const KernelInput<Real>& input, const KernelOutpu
 }
 
 template<class Real>
+void KernelSum<Real>::setExclusions(const int* offsets, const int* partners, int n)
+{
+    withMemoryErrors([&] { impl_->setExclusions(offsets, partners, n); });
+}
+
+template<class Real>
 KernelSetup KernelSum<Real>::setup() const
 {
     return impl_->setup();
+}
+
+template<class Real>
+std::vector<double> KernelSum<Real>::state() const
+{
+    return impl_->state();
+}
+
+template<class Real>
+void KernelSum<Real>::resume(const std::vector<double>& state)
+{
+    withMemoryErrors([&] { impl_->resume(state); });
 }
 
 template class KernelSum<float>;

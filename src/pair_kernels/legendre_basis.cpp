@@ -183,9 +183,20 @@ Matrix LegendreBasis::interaction(const Mat3& edges,
                                   const Int3& D,
                                   const std::function<double(double)>& function) const
 {
-    const int nodes   = static_cast<int>(nodes_.size());
-    const int perAxis = degree_ + 1;
-    Matrix values(nodes, nodes * nodes); // [x][y, z]
+    return interactions(
+                   edges, D, 1, [&](const Vec3& d, double* value) { *value = function(d.norm()); })
+            .front();
+}
+
+std::vector<Matrix>
+LegendreBasis::interactions(const Mat3& edges,
+                            const Int3& D,
+                            int count,
+                            const std::function<void(const Vec3&, double*)>& functions) const
+{
+    const int nodes = static_cast<int>(nodes_.size());
+    std::vector<Matrix> values(count, Matrix(nodes, nodes * nodes)); // [x][y, z]
+    std::vector<double> here(count);
     for (int x = 0; x < nodes; x++)
     {
         for (int y = 0; y < nodes; y++)
@@ -193,10 +204,25 @@ Matrix LegendreBasis::interaction(const Mat3& edges,
             for (int z = 0; z < nodes; z++)
             {
                 const Vec3 d(D[0] + nodes_[x], D[1] + nodes_[y], D[2] + nodes_[z]);
-                values(x, y * nodes + z) = function((edges.transpose() * d).norm());
+                functions(edges.transpose() * d, here.data());
+                for (int k = 0; k < count; k++)
+                {
+                    values[k](x, y * nodes + z) = here[k];
+                }
             }
         }
     }
+    for (Matrix& of : values)
+    {
+        of = projected(of);
+    }
+    return values;
+}
+
+Matrix LegendreBasis::projected(const Matrix& values) const
+{
+    const int nodes   = static_cast<int>(nodes_.size());
+    const int perAxis = degree_ + 1;
     // axis by axis; of a total degree p, powers along y and z are at most p - i where that along x is i
     const Matrix alongX = products_ * values; // [i i'][y, z]
     Matrix result(count(), count());
@@ -266,16 +292,22 @@ Matrix LegendreBasis::childToParent(int octant) const
     return result;
 }
 
+std::vector<double> LegendreBasis::transformsAlong(double k) const
+{
+    std::vector<double> along = sphericalBessel(degree_, k / 2);
+    for (int m = 0; m <= degree_; m++)
+    {
+        along[m] *= std::sqrt(2.0 * m + 1);
+    }
+    return along;
+}
+
 std::vector<double> LegendreBasis::transforms(const Vec3& k) const
 {
     std::array<std::vector<double>, 3> along;
     for (int axis = 0; axis < 3; axis++)
     {
-        along[axis] = sphericalBessel(degree_, k[axis] / 2);
-        for (int m = 0; m <= degree_; m++)
-        {
-            along[axis][m] *= std::sqrt(2.0 * m + 1);
-        }
+        along[axis] = transformsAlong(k[axis]);
     }
     std::vector<double> result;
     for (const Int3& a : powers_)

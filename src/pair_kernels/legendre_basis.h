@@ -60,12 +60,24 @@ public:
     Matrix interaction(const Mat3& edges,
                        const Int3& D,
                        const std::function<double(double)>& function) const;
+    /*! \brief The same for several functions of the displacement of two points.
+     *  \param[in] functions  called with the displacement, writes the value of each */
+    std::vector<Matrix>
+    interactions(const Mat3& edges,
+                 const Int3& D,
+                 int count,
+                 const std::function<void(const Vec3&, double*)>& functions) const;
     //! M of the parent = this M of the child in an octant, see octantOf(); L of the child = its transpose L.
     Matrix childToParent(int octant) const;
     //! Integrals of P_a exp(i k xi) without their factors i^(i+j+k). \param[in] k  phase per edge of the cell
     std::vector<double> transforms(const Vec3& k) const;
+    //! Those of P_0 to P_p along one axis.
+    std::vector<double> transformsAlong(double k) const;
 
 private:
+    //! K(D) of values at the nodes, [x][y, z].
+    Matrix projected(const Matrix& values) const;
+
     int degree_;
     std::vector<Int3> powers_;
     std::vector<double> nodes_; //!< of w

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "pair_kernels/legendre_basis.h"
 #include "pair_kernels/pair_laws-inl.h"
@@ -205,18 +207,22 @@ void fromLocals(const CellPolynomials<Real>& basis,
 }
 
 //! What all sources make at a target, for Sets sets of charges.
-template<int Sets, class Law, class Real>
+template<int Sets, bool Strain, class Law, class Real>
 HWY_INLINE void pairsOfTarget(const PairTask<Real>& task, const Law& law, int target, int firstSet)
 {
+    constexpr int c_results = Strain ? c_resultsWithStrain : 4;
     const Tag<Real> d;
     const auto x       = hn::Set(d, task.targets.x[target]);
     const auto y       = hn::Set(d, task.targets.y[target]);
     const auto z       = hn::Set(d, task.targets.z[target]);
     const auto nowhere = hn::Set(d, task.nowhere);
-    Vec<Real> sums[Sets][4];
+    Vec<Real> sums[Sets][c_results];
     for (auto& sum : sums)
     {
-        sum[0] = sum[1] = sum[2] = sum[3] = hn::Zero(d);
+        for (auto& component : sum)
+        {
+            component = hn::Zero(d);
+        }
     }
     for (int j = 0; j < task.staged; j += lanesOf<Real>())
     {
@@ -238,14 +244,24 @@ HWY_INLINE void pairsOfTarget(const PairTask<Real>& task, const Law& law, int ta
             sums[s][1] = hn::MulAdd(q, fx, sums[s][1]);
             sums[s][2] = hn::MulAdd(q, fy, sums[s][2]);
             sums[s][3] = hn::MulAdd(q, fz, sums[s][3]);
+            if constexpr (Strain)
+            {
+                const auto qx = hn::Mul(q, fx), qy = hn::Mul(q, fy);
+                sums[s][4] = hn::MulAdd(qx, dx, sums[s][4]);
+                sums[s][5] = hn::MulAdd(qy, dy, sums[s][5]);
+                sums[s][6] = hn::MulAdd(hn::Mul(q, fz), dz, sums[s][6]);
+                sums[s][7] = hn::MulAdd(qx, dy, sums[s][7]);
+                sums[s][8] = hn::MulAdd(qx, dz, sums[s][8]);
+                sums[s][9] = hn::MulAdd(qy, dz, sums[s][9]);
+            }
         }
     }
     for (int s = 0; s < Sets; s++)
     {
-        for (int c = 0; c < 4; c++)
+        for (int c = 0; c < c_results; c++)
         {
-            task.result[(static_cast<size_t>(firstSet + s) * 4 + c) * task.stride + target] +=
-                    sumOf<Real>(sums[s][c]);
+            task.result[(static_cast<size_t>(firstSet + s) * c_results + c) * task.stride
+                        + target] += sumOf<Real>(sums[s][c]);
         }
     }
 }
@@ -255,27 +271,45 @@ HWY_INLINE void pairsOf(const PairTask<Real>& task)
 {
     constexpr int c_together = 4; // sets that share the work of a pair
     const Law law(*task.law);
+    std::vector<int> away;
+    std::vector<Real> kept;
     for (int i = 0; i < task.targets.count; i++)
     {
-        // a target does not act on itself: it is away for a while
-        Real* own       = task.own < 0 ? nullptr : task.x + task.own + i;
-        const Real kept = own == nullptr ? 0 : *own;
-        if (own != nullptr)
+        // a target does not act on itself, nor do some others: they are away for a while
+        away.clear();
+        if (task.own >= 0)
         {
-            *own = 2 * task.nowhere;
+            away.push_back(task.own + i);
+        }
+        if (task.awayStart != nullptr)
+        {
+            away.insert(
+                    away.end(), task.away + task.awayStart[i], task.away + task.awayStart[i + 1]);
+        }
+        kept.clear();
+        for (const int source : away)
+        {
+            kept.push_back(std::exchange(task.x[source], 2 * task.nowhere));
         }
         int set = 0;
-        for (; set + c_together <= task.sets; set += c_together)
+        for (; !task.wantsStrain && set + c_together <= task.sets; set += c_together)
         {
-            pairsOfTarget<c_together>(task, law, i, set);
+            pairsOfTarget<c_together, false>(task, law, i, set);
         }
         for (; set < task.sets; set++)
         {
-            pairsOfTarget<1>(task, law, i, set);
+            if (task.wantsStrain)
+            {
+                pairsOfTarget<1, true>(task, law, i, set);
+            }
+            else
+            {
+                pairsOfTarget<1, false>(task, law, i, set);
+            }
         }
-        if (own != nullptr)
+        for (size_t k = away.size(); k-- > 0;)
         {
-            *own = kept;
+            task.x[away[k]] = kept[k];
         }
     }
 }

@@ -45,9 +45,15 @@ struct PairTask
     int sets;
     int own;      //!< the first target as a source, those behind it in order; -1: targets are none
     Real nowhere; //!< sources farther than this along x do not act
-    Real* result; //!< [sets][4][stride] potential and field, added to
+    Real* result; //!< [sets][4 or c_resultsWithStrain][stride], added to: potential and field
     int stride;
+    //! Whether sums of q f d_a d_b follow for a displacement d and a field f d, of c_strains.
+    bool wantsStrain = false;
+    //! Sources that do not act on a target: away[awayStart[target]] and on; may be null
+    const int *awayStart = nullptr, *away = nullptr;
 };
+
+constexpr int c_resultsWithStrain = 10;
 
 template<class Real>
 struct PointKernels

@@ -185,6 +185,130 @@ def test_boxes_that_scale_need_no_new_operators():
     assert error(second.fields * 1.05**7, first.fields) < 1e-12
 
 
+def strained(sums, x, q, box, e, **options):
+    """The energy after a strain."""
+    f = np.eye(3) + e
+    return 0.5 * q @ sums(x @ f, q, None if box is None else box @ f, **options).potentials
+
+
+@pytest.mark.parametrize("shape", [*BOXES, None])
+@pytest.mark.parametrize("name", ["Yukawa", "1/r^4", "1/r^6", "1/r"])
+def test_virials_are_derivatives_by_strains(name, shape):
+    if name == "1/r" and shape is not None:
+        pytest.skip("has no sum over images")
+    rng = np.random.default_rng(17)
+    box = None if shape is None else BOXES[shape]
+    n, x = 120, rng.random((120, 3)) @ (2.5 * np.eye(3) if shape is None else box)
+    q = rng.normal(size=n)
+    exclusions = [[i, i + 1] for i in range(0, n, 3)] + [[5, 70], [0, 119]]
+    boundary = "open" if shape is None else "periodic"
+    sums, without = (KernelSum(KERNELS[name], 1e-3, boundary=boundary) for _ in range(2))
+    found = sums(x, q, box, exclusions=exclusions, virials=True)
+    assert np.allclose(found.virials, found.virials.T)
+    # places in cells stay as they are: however rough it is, the energy is a smooth function of the strain
+    h, expected = 3e-4, np.zeros((3, 3))
+    without(x, q, box, exclusions=exclusions)
+    assert without.setup["degree"] == sums.setup["degree"]
+    for a, b in zip(*np.triu_indices(3)):
+        e = np.zeros((3, 3))
+        e[a, b] = h
+        up, down = (strained(without, x, q, box, sign * e, exclusions=exclusions) for sign in (1, -1))
+        expected[a, b] = expected[b, a] = (up - down) / (4 * h)
+    assert error(found.virials, expected) < (1e-3 if shape is None else 3e-6)
+
+
+def test_virials_of_sets_and_of_single_precision():
+    rng = np.random.default_rng(3)
+    box = BOXES["triclinic"]
+    x, q = rng.random((400, 3)) @ box, rng.normal(size=(400, 5))
+    exact = KernelSum(KERNELS["1/r^6"], 1e-5, boundary="periodic")
+    single = KernelSum(KERNELS["1/r^6"], 1e-3, np.float32, boundary="periodic")
+    together = exact(x, q, box, virials=True).virials
+    assert together.shape == (5, 3, 3)
+    one = KernelSum(KERNELS["1/r^6"], 1e-5, boundary="periodic")
+    assert error(one(x, q[:, 3], box, virials=True).virials, together[3]) < 1e-5
+    assert error(single(x, q, box, virials=True).virials, together) < 1e-3
+
+
+def test_virials_of_deep_trees():
+    # clusters far apart: levels beyond the coarsest ones
+    rng = np.random.default_rng(9)
+    x = np.concatenate([c + 0.1 * rng.normal(size=(150, 3)) for c in 20 * rng.random((20, 3))])
+    q = rng.choice([-1.0, 1.0], len(x))
+    for name in "1/r", "1/r^4":
+        sums = KernelSum(KERNELS[name], 1e-5)
+        found = sums(x, q, virials=True)
+        assert sums.setup["levels"] > 3
+        d = x[:, None] - x
+        r = np.linalg.norm(d, axis=2) + np.eye(len(x))
+        slope = value(name, r)[1] * (1 - np.eye(len(x)))
+        expected = 0.25 * np.einsum("i,j,ij,ija,ijb->ab", q, q, slope / r, d, d, optimize=True)
+        # what errors of the forces, as large as asked for, may add up to
+        most = 1e-5 * np.linalg.norm(x - x.mean(0)) * np.linalg.norm(q[:, None] * found.fields)
+        assert np.abs(found.virials - expected).max() < most, name
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [*BOXES, None])
+def test_excluded_pairs_do_not_act_on_each_other(shape, dtype):
+    rng = np.random.default_rng(21)
+    box = None if shape is None else BOXES[shape]
+    n = 200
+    x = rng.random((n, 3)) @ (2.6 * np.eye(3) if shape is None else box)
+    x[1::4] = x[::4] + 1e-3 * rng.normal(size=(n // 4, 3))  # bonded atoms, a thousand times as near as others
+    x[3] = x[2]
+    q = 1 + rng.random(n)
+    pairs = [[i, i + 1] for i in range(0, n, 4)] + [[2, 3], [17, 103], [103, 17], [8, 190]]
+    sums = KernelSum(KERNELS["1/r^6"], 1e-4, dtype, boundary="open" if shape is None else "periodic")
+    moved = x if box is None else x + rng.integers(-2, 3, (n, 3)) @ box
+    found = sums(moved, q, box, exclusions=pairs)
+    shifts = np.zeros((1, 3)) if box is None else images(box, 6) @ box
+    potentials, fields = np.zeros(n), np.zeros((n, 3))
+    left_out = {tuple(p) for p in pairs} | {tuple(p[::-1]) for p in pairs}
+    for i in range(n):
+        d = (x[i] - x)[:, None] - shifts
+        r = np.linalg.norm(d, axis=2)
+        r[i, r[i] < 1e-9] = np.inf
+        for a, j in left_out:
+            if a == i:
+                r[j, np.argmin(r[j])] = np.inf
+        potentials[i] = (q[:, None] * r**-6.0).sum()
+        fields[i] = 6 * np.einsum("j,js,jsa->a", q, r**-8.0, d)
+    if box is not None:  # beyond the images
+        potentials += 4 * np.pi / 3 * q.sum() / abs(np.linalg.det(box)) / 7.0**3
+    assert capped_error(found.fields, fields) < 1e-4
+    assert error(found.potentials, potentials) < 1e-3
+    again = sums(moved, q, box, exclusions=pairs, virials=True)
+    assert np.array_equal(again.fields, found.fields)
+
+
+@pytest.mark.parametrize("shape", ["brick", "triclinic"])
+def test_boxes_that_change_shape_by_little_keep_their_accuracy(shape):
+    rng = np.random.default_rng(6)
+    x, q, box = rng.random((500, 3)), rng.normal(size=500), 2 * BOXES[shape]
+    sums = KernelSum(KERNELS["1/r^6"], 1e-3, boundary="periodic")
+    sums(x @ box, q, box, virials=True)
+    for step in range(6):
+        box = box * (1 + 1e-3 * np.array([1, -0.5, 0.7]) * rng.random(3))
+        found = sums(x @ box, q, box, virials=True)
+        fine = KernelSum(KERNELS["1/r^6"], 1e-5, boundary="periodic")(x @ box, q, box, virials=True)
+        assert capped_error(found.fields, fine.fields) < 1e-3
+        assert error(found.virials, fine.virials) < 1e-4
+
+
+def test_what_is_wrong_with_exclusions_and_virials_is_named():
+    x, q = np.random.default_rng(1).random((5, 3)), np.ones(5)
+    sums = KernelSum(KERNELS["1/r"])
+    with pytest.raises(ValueError, match="outside the range 0 to 4"):
+        sums(x, q, exclusions=[[0, 5]])
+    with pytest.raises(ValueError, match="Virials are those of charges"):
+        sums(x, q, at=x + 1, virials=True)
+    # exclusions are those of a call
+    left_out = sums(x, q, exclusions=[[0, 1]]).potentials
+    assert not np.allclose(left_out, sums(x, q).potentials)
+    assert np.allclose(sums(x, q, at=x[:1] + 1).potentials, KernelSum(KERNELS["1/r"])(x, q, at=x[:1] + 1).potentials)
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_points_have_what_all_charges_make(name):
     rng = np.random.default_rng(8)

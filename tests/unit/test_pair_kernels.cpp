@@ -18,6 +18,7 @@
 #include "farfield/farfield_kernels.h"
 
 #include "cells/cell_hash.h"
+#include "pair_kernels/ewald_sums.h"
 #include "pair_kernels/kernel_operators.h"
 #include "pair_kernels/sorted_points.h"
 
@@ -285,14 +286,31 @@ TEST(PairKernels, OperatorsOfMirroredAndTurnedDisplacementsAreThoseOfTheIntegral
     brick.diagonal() << 1, 1.3, 0.8;
     const LegendreBasis basis(3);
     const Kernel kernel = Kernel::yukawa(1);
+    const auto function = [&](double r) { return 2 * kernel.value(r); };
     for (const Mat3& edges : { Mat3(Mat3::Identity()), brick, skewed() })
     {
-        for (const auto& one : kernelOperators<double>(basis, kernel.pairKernel(), 2, edges, 1, 1))
+        const auto all =
+                kernelOperators<double>(basis, kernel.pairKernel(), 2, edges, 1, c_derivatives, 1);
+        ASSERT_EQ(all.size(), static_cast<size_t>(c_derivatives));
+        for (size_t i = 0; i < all[0].size(); i++)
         {
-            const Matrix expected =
-                    basis.interaction(edges, one.D, [&](double r) { return 2 * kernel.value(r); });
-            const Eigen::Map<const Matrix> found(one.T.data(), basis.count(), basis.count());
-            ASSERT_LT((found - expected).norm(), 1e-13 * expected.norm());
+            const auto found = [&](int k)
+            { return Eigen::Map<const Matrix>(all[k][i].T.data(), basis.count(), basis.count()); };
+            const Matrix expected = basis.interaction(edges, all[0][i].D, function);
+            ASSERT_LT((found(0) - expected).norm(), 1e-13 * expected.norm());
+            // derivatives beside differences of cells that are strained, of some
+            constexpr double c_step = 1e-4;
+            for (int k = 1; i % 7 == 0 && k < c_derivatives; k++)
+            {
+                const auto [a, b] = c_strains[k - 1];
+                Mat3 up = Mat3::Identity(), down = up;
+                up(a, b) += c_step;
+                down(a, b) -= c_step;
+                const Matrix difference = (basis.interaction(edges * up, all[k][i].D, function)
+                                           - basis.interaction(edges * down, all[k][i].D, function))
+                                          / (2 * c_step);
+                ASSERT_LT((found(k) - difference).norm(), 1e-6 * expected.norm()) << i << " " << k;
+            }
         }
     }
 }
@@ -312,11 +330,12 @@ TEST(PairKernels, PeriodicSumsDoNotDependOnTheSplitting)
             for (auto* all : { &rough, &fine })
             {
                 const PeriodicKernelSums sums(
-                        basis, kernel.pairKernel(), grid, 1, 1, all == &rough ? 1e-7 : 1e-12, 2);
+                        basis, kernel.pairKernel(), grid, 1, 1, all == &rough ? 1e-7 : 1e-12, 1, 2);
                 sums.forEach(waves,
                              0,
                              waves.representatives(),
-                             [&](int k, const Matrix& kappa) { (*all)[k] = kappa; });
+                             [&](int k, const std::vector<Matrix>& kappas)
+                             { (*all)[k] = kappas[0]; });
             }
             double size = kernel.value(1); // of charges one cell away
             for (const Matrix& kappa : fine)
@@ -398,6 +417,114 @@ TEST(PairKernels, VectorsHaveTheSameLaw)
     {
         expectLaw<float>(kernel, 1e-6);
         expectLaw<double>(kernel, 1e-15);
+    }
+}
+
+//! Points in a box, and the sum of their r^-6 with virials.
+struct Periodic
+{
+    int n = 300;
+    std::vector<double> x;
+    std::vector<float> q;
+    KernelOptions options;
+
+    Periodic()
+    {
+        std::mt19937_64 random(7);
+        std::uniform_real_distribution<double> uniform(0, 1);
+        for (int i = 0; i < n; i++)
+        {
+            for (int k = 0; k < 3; k++)
+            {
+                x.push_back(uniform(random));
+            }
+            q.push_back(1);
+        }
+        options.accuracy = 1e-3;
+        options.boundary = Boundary::Periodic;
+        options.threads  = 1;
+    }
+    std::vector<float> fields(KernelSum<float>* sum, const Mat3& box, bool virial) const
+    {
+        std::vector<double> places;
+        for (int i = 0; i < n; i++)
+        {
+            const Vec3 at = box.transpose() * Vec3(x[3 * i], x[3 * i + 1], x[3 * i + 2]);
+            places.insert(places.end(), at.data(), at.data() + 3);
+        }
+        double rows[3][3], virials[1][3][3];
+        for (int k = 0; k < 9; k++)
+        {
+            rows[k / 3][k % 3] = box(k / 3, k % 3);
+        }
+        std::vector<float> result(3 * n);
+        KernelInput<float> input;
+        input.x   = places.data();
+        input.q   = q.data();
+        input.n   = n;
+        input.box = rows;
+        KernelOutput<float> output;
+        output.fields  = result.data();
+        output.virials = virial ? virials : nullptr;
+        sum->evaluate(input, output);
+        return result;
+    }
+};
+
+TEST(KernelSums, ContinueFromTheirState)
+{
+    const Periodic system;
+    const Mat3 box = 3 * Mat3::Identity();
+    // the operators are those of the first box, strained
+    Mat3 later  = box;
+    later(0, 0) = 3.0006;
+    later(2, 2) = 2.9997;
+    for (const bool virial : { true, false })
+    {
+        KernelSum<float> first(Kernel::inversePower(6), system.options);
+        EXPECT_TRUE(first.state().empty());
+        system.fields(&first, box, virial);
+        system.fields(&first, later, false);
+        KernelSum<float> second(Kernel::inversePower(6), system.options);
+        second.resume(first.state());
+        const Mat3 next = 1.001 * later;
+        EXPECT_EQ(system.fields(&first, next, virial), system.fields(&second, next, virial));
+        EXPECT_EQ(first.setup().degree, second.setup().degree);
+        EXPECT_EQ(first.state(), second.state());
+    }
+    KernelSum<float> other(Kernel::inversePower(6), system.options);
+    EXPECT_THROW(other.resume({ 1, 2, 3 }), Error);
+    other.resume({});
+    EXPECT_TRUE(other.state().empty());
+}
+
+TEST(KernelSums, AgreeWithEwaldSumsOfAnotherSplitting)
+{
+    const Periodic system;
+    Mat3 box  = 3 * Mat3::Identity();
+    box(1, 0) = 1;
+    box(2, 1) = -0.8;
+    std::vector<double> places;
+    for (int i = 0; i < system.n; i++)
+    {
+        const Vec3 at =
+                box.transpose() * Vec3(system.x[3 * i], system.x[3 * i + 1], system.x[3 * i + 2]);
+        places.insert(places.end(), at.data(), at.data() + 3);
+    }
+    Team team(2);
+    const Region region{ Vec3::Zero(), box, true };
+    const PointSystem<float> points{ places.data(), system.q.data(), system.n, 1, nullptr, -1 };
+    const std::vector<int> some = { 0, 5, 17, 299 };
+    for (const Kernel& kernel :
+         { Kernel::inversePower(4), Kernel::inversePower(6), Kernel::yukawa(0.9) })
+    {
+        const auto rough = ewaldSums(kernel.pairKernel(), points, region, some, 1e-6, &team);
+        const auto fine  = ewaldSums(kernel.pairKernel(), points, region, some, 1e-12, &team);
+        for (size_t i = 0; i < fine.size(); i++)
+        {
+            // potentials, and fields over a length
+            EXPECT_NEAR(rough[i], fine[i], 1e-5 * std::abs(fine[i % some.size()])) << kernel.name();
+        }
     }
 }
 
