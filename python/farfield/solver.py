@@ -169,7 +169,7 @@ class Solver(processes.CoreOwner):
         With the potential phi of all others, the energy is 1/2 the sum of q phi + mu.grad phi over particles, and a
         force is -(q grad phi + mu.grad grad phi). The accuracy is that of these forces. The virial is that of strains
         that leave the dipoles as they are. Not with charges of two states, nor with soft cores; with other near
-        functions on the CPU, and without the virial.
+        functions without the virial.
 
         Raises:
             ValueError: a component is not finite.

@@ -343,8 +343,8 @@ public:
      *  The virial is that of strains that leave the dipoles as they are, its symmetric part; its trace is
      *  -1/2 (energy + sum mu.grad phi).
      *
-     *  Near functions hold for dipoles as for charges, as derivatives of f: Gaussian and Thole, on the CPU, without
-     *  the virial. Not with charges of two states, at points and in groups. The dipoles are kept until
+     *  Near functions hold for dipoles as for charges, as derivatives of f: Gaussian and Thole, without the virial.
+     *  Not with charges of two states, at points and in groups. The dipoles are kept until
      *  others are set or the number of particles changes. Positions of particles with a dipole have to be
      *  finite, with a charge or without.
      *  \param[in] dipoles  e nm, [n][3]; null: there are none any more

@@ -49,7 +49,6 @@ ALLOWED = {
     "There are dipoles of ": PROGRAMS,
     "need charges of one state: call setCharges()": PROGRAMS,
     "do not go with soft cores": PROGRAMS,
-    "with near functions are computed by CPUs only": PROGRAMS,
     "with near functions have no virial": PROGRAMS,
     "are not available with dipoles": PROGRAMS,
     "Excluded particles are in two layers of a slab": PROGRAMS,
