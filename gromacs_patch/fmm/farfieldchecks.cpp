@@ -110,6 +110,30 @@ void checkWithoutBox(const t_inputrec& ir, WarningHandler* wi)
     }
 }
 
+//! Reports what cannot be used with vdwtype = FMM.
+void checkDispersion(const t_inputrec& ir, WarningHandler* wi)
+{
+    const std::pair<bool, const char*> features[] = {
+        { ir.pbcType == PbcType::XY, "pbc = xyz or pbc = no" },
+        { ir.nwall > 0, "nwall = 0" },
+        { ir.vdw_modifier != InteractionModifiers::None && ir.vdw_modifier != InteractionModifiers::PotShift
+                  && ir.vdw_modifier != InteractionModifiers::Default,
+          "vdw-modifier = Potential-shift or None" },
+        { ir.eDispCorr != DispersionCorrectionType::No,
+          "DispCorr = no: there is no cut-off to correct for" },
+        { ir.ljpme_combination_rule != LongRangeVdW::Geom,
+          "lj-pme-comb-rule = Geometric: pairs within rvdw have the C6 of the topology in any "
+          "case" },
+    };
+    for (const auto& [isUsed, demand] : features)
+    {
+        if (isUsed)
+        {
+            wi->addError(formatString("vdwtype = FMM needs %s.", demand));
+        }
+    }
+}
+
 //! Whether options of a mesh are not those that GROMACS sets by itself.
 bool hasOptionsOfMesh(const t_inputrec& ir)
 {
@@ -137,6 +161,10 @@ void checkInputRecord(const t_inputrec& ir, WarningHandler* wi)
     {
         wi->addError(
                 "vdwtype = PME has images along z, but pbc = xy has none: set vdwtype = Cut-off.");
+    }
+    if (ir.vdwtype == VanDerWaalsType::Fmm)
+    {
+        checkDispersion(ir, wi);
     }
     if (ir.ewald_geometry != EwaldGeometry::ThreeD)
     {
@@ -187,6 +215,19 @@ void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler*
     if (ir.efep != FreeEnergyPerturbationType::No)
     {
         checkPerturbation(mtop, ir, wi);
+    }
+    if (ir.vdwtype == VanDerWaalsType::Fmm)
+    {
+        const auto c6 = [&mtop](const int type)
+        { return mtop.ffparams.iparams[type * (mtop.ffparams.atnr + 1)].lj.c6; };
+        refuse([&c6](const t_atom& atom) { return c6(atom.type) < 0; },
+               "vdwtype = FMM needs dispersion that attracts: C6 of a pair of such atoms is "
+               "negative");
+        if (ir.efep != FreeEnergyPerturbationType::No)
+        {
+            refuse([](const t_atom& atom) { return atom.type != atom.typeB; },
+                   "vdwtype = FMM does not support perturbed atom types, set vdwtype = Cut-off");
+        }
     }
     if (ir.pbcType == PbcType::XY && ir.pressureCouplingOptions.epc != PressureCoupling::No)
     {

@@ -76,6 +76,7 @@
 
 #include "farfieldchecks.h"
 #include "farfielddevice.h"
+#include "farfielddispersion.h"
 #include "farfieldforceprovider.h"
 #include "farfieldmolecules.h"
 #include "farfieldoptions.h"
@@ -91,11 +92,13 @@ namespace gmx
 namespace
 {
 
-//! Key of the solver's state in the checkpoint file
+//! Keys of the states in the checkpoint file
 constexpr const char* c_checkpointKey = "fmm-farfield-state";
+constexpr const char* c_dispersionKey = "fmm-farfield-dispersion";
 
 //! Name of the row of the cycle-counter table in the log
-constexpr const char* c_cycleCounterName = "FMM (farfield)";
+constexpr const char* c_cycleCounterName      = "FMM (farfield)";
+constexpr const char* c_dispersionCounterName = "FMM dispersion";
 
 //! What mdrun itself does at output steps, whatever the electrostatics
 constexpr const char* c_graphNote =
@@ -105,10 +108,15 @@ constexpr const char* c_graphNote =
 
 //! What of a run this backend can do on a single rank only, to follow "on a single rank only"; empty if nothing
 std::string whatNeedsOneRank(const PbcType     pbcType,
+                             const bool        hasDispersion,
                              const bool        hasTwoStates,
                              const bool        hasSoftCore,
                              const gmx_mtop_t& mtop)
 {
+    if (hasDispersion)
+    {
+        return "with vdwtype = FMM";
+    }
     if (pbcType != PbcType::Xyz)
     {
         return formatString("with pbc = %s", c_pbcTypeNames[pbcType].c_str());
@@ -138,6 +146,8 @@ class FarfieldBackend final : public FmmBackend
 public:
     bool computesAllCoulomb() const override { return true; }
 
+    bool computesDispersion() const override { return true; }
+
     bool excludesPairsAtAnyDistance() const override { return true; }
 
     bool allowsUnboundedAtoms(const PbcType pbcType) const override
@@ -148,6 +158,7 @@ public:
     std::string featureForOneRank(const t_inputrec& ir, const gmx_mtop_t& mtop) const override
     {
         return whatNeedsOneRank(ir.pbcType,
+                                ir.vdwtype == VanDerWaalsType::Fmm,
                                 ir.efep != FreeEnergyPerturbationType::No && hasPerturbedCharges(mtop),
                                 perturbedChargeWidth(ir, mtop) > 0,
                                 mtop);
@@ -228,8 +239,8 @@ public:
     //! Refuses several ranks where one is needed
     void checkRanks() const
     {
-        const std::string what =
-                whatNeedsOneRank(pbcType_, run_.hasTwoStates, run_.perturbedChargeWidth > 0, *mtop_);
+        const std::string what = whatNeedsOneRank(
+                pbcType_, hasDispersion_, run_.hasTwoStates, run_.perturbedChargeWidth > 0, *mtop_);
         if (run_.ranks != nullptr && !what.empty())
         {
             GMX_THROW(NotImplementedError(
@@ -245,10 +256,18 @@ public:
         notifiers->checkpointingNotifier_.subscribe(
                 [this](MDModulesWriteCheckpointData checkpoint)
                 {
-                    auto array = checkpoint.builder_.addUniformArray<double>(c_checkpointKey);
-                    for (const double value : provider_->state())
+                    const auto write = [&checkpoint](const char* key, const std::vector<double>& state)
                     {
-                        array.addValue(value);
+                        auto array = checkpoint.builder_.addUniformArray<double>(key);
+                        for (const double value : state)
+                        {
+                            array.addValue(value);
+                        }
+                    };
+                    write(c_checkpointKey, provider_->state());
+                    if (dispersion_)
+                    {
+                        write(c_dispersionKey, dispersion_->state());
                     }
                 });
         notifiers->checkpointingNotifier_.subscribe(
@@ -267,14 +286,19 @@ public:
                 [this](MDModulesCheckpointReadingDataOnMain checkpoint)
                 {
                     const KeyValueTreeObject& tree = checkpoint.checkpointedData_;
-                    // The key is absent when the run was started with another coulombtype
-                    if (tree.keyExists(c_checkpointKey))
+                    const auto read = [&tree](const char* key, std::vector<double>* state)
                     {
-                        for (const auto& value : tree[c_checkpointKey].asArray().values())
+                        // The key is absent when the run was started with another coulombtype or vdwtype
+                        if (tree.keyExists(key))
                         {
-                            run_.checkpointState.push_back(value.cast<double>());
+                            for (const auto& value : tree[key].asArray().values())
+                            {
+                                state->push_back(value.cast<double>());
+                            }
                         }
-                    }
+                    };
+                    read(c_checkpointKey, &run_.checkpointState);
+                    read(c_dispersionKey, &run_.dispersionState);
                 });
     }
 
@@ -299,6 +323,10 @@ public:
             decoupled_->throwIfTooLong(pbcType_, signal, run_.ranks);
         }
         provider_->atomsRedistributed(signal);
+        if (dispersion_)
+        {
+            dispersion_->atomsRedistributed(signal);
+        }
     }
 
     // From IMDOutputProvider
@@ -339,6 +367,10 @@ public:
     const DeviceStreamManager* deviceStreamManager_ = nullptr;
     //! The force provider, when this backend is active
     std::unique_ptr<FarfieldForceProvider> provider_;
+    //! Whether it has the dispersion, too
+    bool hasDispersion_ = false;
+    //! The provider of dispersion, with vdwtype = FMM
+    std::unique_ptr<FarfieldDispersion> dispersion_;
 };
 
 FarfieldModule::FarfieldModule(const FmmMdpOptions& options) :
@@ -415,6 +447,7 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
 
                 impl->run_.coulombConstant  = c_one4PiEps0 / ir.epsilon_r;
                 impl->run_.integratesMotion = EI_DYNAMICS(ir.eI);
+                impl->hasDispersion_        = ir.vdwtype == VanDerWaalsType::Fmm;
                 impl->run_.reproducible     = setup.mdrunOptions.reproducible;
                 impl->run_.isRerun = setup.mdrunOptions.rerun || ir.eI == IntegrationAlgorithm::Mimic;
                 impl->run_.hasTwoStates = ir.efep != FreeEnergyPerturbationType::No
@@ -506,6 +539,12 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
     else
     {
         forceProviders->addForceProvider(impl_->provider_.get(), c_cycleCounterName);
+    }
+    if (impl_->hasDispersion_)
+    {
+        impl_->dispersion_ = std::make_unique<FarfieldDispersion>(
+                impl_->options_.farfieldOptions(), *impl_->mtop_, *impl_->logger_, impl_->run_);
+        forceProviders->addForceProvider(impl_->dispersion_.get(), c_dispersionCounterName);
     }
     return true;
 }

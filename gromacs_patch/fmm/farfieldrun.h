@@ -116,6 +116,8 @@ struct FarfieldRun
     const gmx_wallcycle* bondedOnHost = nullptr;
     //! What state() returned when the checkpoint was written, or empty
     std::vector<double> checkpointState;
+    //! The same of dispersion
+    std::vector<double> dispersionState;
 };
 
 } // namespace gmx

@@ -106,49 +106,6 @@ std::vector<int> collectExclusionGroup(const gmx_mtop_t&        mtop,
     return group;
 }
 
-/*! \brief Collects the exclusions of the molecules of the whole system, each pair at its first atom.
- *
- * \param[in] mtop   the global topology
- * \param[in] group  atoms whose pairs are left out here, ascending
- */
-FarfieldExclusions collectExclusions(const gmx_mtop_t& mtop, const std::vector<int>& group)
-{
-    const auto isOfGroup = [&group](const int atom)
-    { return std::binary_search(group.begin(), group.end(), atom); };
-
-    size_t numListed = 0;
-    for (const gmx_molblock_t& molblock : mtop.molblock)
-    {
-        numListed += molblock.nmol * mtop.moltype[molblock.type].excls.numElements();
-    }
-    FarfieldExclusions result;
-    // Molecules list their pairs in both directions
-    result.partners.reserve(numListed / 2);
-
-    int moleculeOffset = 0;
-    for (const gmx_molblock_t& molblock : mtop.molblock)
-    {
-        const gmx_moltype_t& moltype = mtop.moltype[molblock.type];
-        for (int molecule = 0; molecule < molblock.nmol; molecule++)
-        {
-            for (int i = 0; i < moltype.atoms.nr; i++)
-            {
-                const bool iIsOfGroup = isOfGroup(moleculeOffset + i);
-                for (const int j : moltype.excls[i])
-                {
-                    if (j > i && !(iIsOfGroup && isOfGroup(moleculeOffset + j)))
-                    {
-                        result.partners.push_back(moleculeOffset + j);
-                    }
-                }
-                result.offsets.push_back(static_cast<int>(result.partners.size()));
-            }
-            moleculeOffset += moltype.atoms.nr;
-        }
-    }
-    return result;
-}
-
 //! Returns the number of pairs of \p number atoms.
 size_t numPairsOf(const size_t number)
 {
@@ -201,6 +158,44 @@ FarfieldExclusions atBothAtoms(const FarfieldExclusions& exclusions, const std::
 }
 
 } // namespace
+
+FarfieldExclusions collectExclusions(const gmx_mtop_t& mtop, const std::vector<int>& group)
+{
+    const auto isOfGroup = [&group](const int atom)
+    { return std::binary_search(group.begin(), group.end(), atom); };
+
+    size_t numListed = 0;
+    for (const gmx_molblock_t& molblock : mtop.molblock)
+    {
+        numListed += molblock.nmol * mtop.moltype[molblock.type].excls.numElements();
+    }
+    FarfieldExclusions result;
+    // Molecules list their pairs in both directions
+    result.partners.reserve(numListed / 2);
+
+    int moleculeOffset = 0;
+    for (const gmx_molblock_t& molblock : mtop.molblock)
+    {
+        const gmx_moltype_t& moltype = mtop.moltype[molblock.type];
+        for (int molecule = 0; molecule < molblock.nmol; molecule++)
+        {
+            for (int i = 0; i < moltype.atoms.nr; i++)
+            {
+                const bool iIsOfGroup = isOfGroup(moleculeOffset + i);
+                for (const int j : moltype.excls[i])
+                {
+                    if (j > i && !(iIsOfGroup && isOfGroup(moleculeOffset + j)))
+                    {
+                        result.partners.push_back(moleculeOffset + j);
+                    }
+                }
+                result.offsets.push_back(static_cast<int>(result.partners.size()));
+            }
+            moleculeOffset += moltype.atoms.nr;
+        }
+    }
+    return result;
+}
 
 double netCharge(const gmx_mtop_t& mtop, real t_atom::*charge)
 {

@@ -68,6 +68,13 @@ double netCharge(const gmx_mtop_t& mtop, real t_atom::*charge);
 //! Whether atoms are in several energy groups; those of walls have none
 bool haveEnergyGroups(const gmx_mtop_t& mtop);
 
+/*! \brief Collects the exclusions of the molecules of the whole system, each pair at its first atom.
+ *
+ * \param[in] mtop   the global topology
+ * \param[in] group  atoms whose pairs are left out here, ascending
+ */
+FarfieldExclusions collectExclusions(const gmx_mtop_t& mtop, const std::vector<int>& group);
+
 /*! \brief The particles of the FMM: the home atoms without filler particles, in their order.
  *
  * Charges and exclusions come from the global topology, so that they cannot depend on what is

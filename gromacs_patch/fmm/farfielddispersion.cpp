@@ -1,0 +1,323 @@
+/*
+ * This file is part of the GROMACS molecular simulation package.
+ *
+ * Copyright 2026- The GROMACS Authors
+ * and the project initiators Erik Lindahl, Berk Hess and David van der Spoel.
+ * Consult the AUTHORS/COPYING files and https://www.gromacs.org for details.
+ *
+ * GROMACS is free software; you can redistribute it and/or
+ * modify it under the terms of the GNU Lesser General Public License
+ * as published by the Free Software Foundation; either version 2.1
+ * of the License, or (at your option) any later version.
+ *
+ * GROMACS is distributed in the hope that it will be useful,
+ * but WITHOUT ANY WARRANTY; without even the implied warranty of
+ * MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+ * Lesser General Public License for more details.
+ *
+ * You should have received a copy of the GNU Lesser General Public
+ * License along with GROMACS; if not, see
+ * https://www.gnu.org/licenses, or write to the Free Software Foundation,
+ * Inc., 51 Franklin Street, Fifth Floor, Boston, MA  02110-1301  USA.
+ *
+ * If you want to redistribute modifications to GROMACS, please
+ * consider that scientific software is very special. Version
+ * control is crucial - bugs must be traceable. We will be happy to
+ * consider code for inclusion in the official distribution, but
+ * derived work must not be called official GROMACS. Details are found
+ * in the README & COPYING files - if they are missing, get the
+ * official version at https://www.gromacs.org.
+ *
+ * To help us fund GROMACS development, we humbly ask that you cite
+ * the research papers on the package. Check out https://www.gromacs.org.
+ */
+
+/*! \internal \file
+ * \brief Implements the force provider that computes dispersion with libfarfield.
+ *
+ * \ingroup module_fmm
+ */
+#include "gmxpre.h"
+
+#include "farfielddispersion.h"
+
+#include <cmath>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <farfield/farfield_kernels.h>
+
+#include "gromacs/math/functions.h"
+#include "gromacs/mdlib/gmx_omp_nthreads.h"
+#include "gromacs/mdrunutility/mdmodulesnotifiers.h"
+#include "gromacs/mdtypes/enerdata.h"
+#include "gromacs/mdtypes/forceoutput.h"
+#include "gromacs/mdtypes/simulation_workload.h"
+#include "gromacs/topology/ifunc.h"
+#include "gromacs/topology/topology.h"
+#include "gromacs/utility/gmxassert.h"
+#include "gromacs/utility/logger.h"
+#include "gromacs/utility/stringutil.h"
+
+#include "farfielderrors.h"
+#include "farfieldoptions.h"
+#include "farfieldrun.h"
+#include "farfieldsolver.h"
+#include "farfieldtopology.h"
+
+namespace gmx
+{
+
+namespace
+{
+
+/*! \brief The options of the library
+ *
+ * Errors are no larger than those of Lennard-Jones PME with its usual options, 7e-5 to 1.3e-4,
+ * where the accuracy is the usual one; it costs little.
+ */
+farfield::KernelOptions kernelOptions(const FarfieldOptions& options, const FarfieldRun& run)
+{
+    constexpr double        c_part = 0.2, c_finest = 1e-5;
+    const double            asked = options.values.accuracy;
+    farfield::KernelOptions kernel;
+    kernel.accuracy = std::max(c_part * asked, std::min(asked, c_finest));
+    kernel.ofForces = true;
+    kernel.boundary = run.boundary;
+    kernel.threads  = gmx_omp_nthreads_get(ModuleMultiThread::Default);
+    return kernel;
+}
+
+} // namespace
+
+class FarfieldDispersion::Impl
+{
+public:
+    Impl(const FarfieldOptions& options, const gmx_mtop_t& mtop, const MDLogger& logger, const FarfieldRun& run) :
+        logger_(logger), run_(run), accuracy_(kernelOptions(options, run).accuracy)
+    {
+        collectSites(mtop);
+        try
+        {
+            sum_.emplace(farfield::Kernel::inversePower(6), kernelOptions(options, run));
+            sum_->resume(run.dispersionState);
+            sum_->setExclusions(exclusions_.offsets.data(), exclusions_.partners.data(), numSites());
+        }
+        catch (const farfield::Error& error)
+        {
+            rethrow(error, "cannot compute dispersion");
+        }
+    }
+
+    int numSites() const { return static_cast<int>(sites_.size()); }
+    //! Collects atoms with dispersion, and which of their pairs are excluded
+    void collectSites(const gmx_mtop_t& mtop);
+    //! Says what was chosen, where that is new
+    void              logSetup();
+    [[noreturn]] void rethrow(const farfield::Error& error, const std::string& when) const
+    {
+        rethrowFarfieldError(error, when, run_.device.option);
+    }
+
+    const MDLogger&   logger_;
+    const FarfieldRun run_;
+    const double      accuracy_;
+
+    //! Global atoms with dispersion
+    std::vector<int> sites_;
+    //! Square roots of their C6
+    std::vector<real> charges_;
+    //! Of pairs of sites
+    FarfieldExclusions exclusions_;
+    //! Local atoms of the sites; empty if they are the global ones
+    std::vector<int> local_;
+
+    std::optional<farfield::KernelSum<real>> sum_;
+    farfield::KernelSetup                    loggedSetup_;
+
+    //! \name What an evaluation takes and gives
+    //!@{
+    std::vector<double> x_;
+    std::vector<real>   potentials_, fields_;
+    //!@}
+};
+
+void FarfieldDispersion::Impl::collectSites(const gmx_mtop_t& mtop)
+{
+    std::vector<int> siteOfAtom(mtop.natoms, -1);
+    int              atom = 0;
+    for (const gmx_molblock_t& molblock : mtop.molblock)
+    {
+        const t_atoms& atoms = mtop.moltype[molblock.type].atoms;
+        for (int i = 0; i < molblock.nmol * atoms.nr; i++, atom++)
+        {
+            const int  type = atoms.atom[i % atoms.nr].type;
+            const real c6   = mtop.ffparams.iparams[type * (mtop.ffparams.atnr + 1)].lj.c6;
+            if (c6 > 0)
+            {
+                siteOfAtom[atom] = numSites();
+                sites_.push_back(atom);
+                charges_.push_back(std::sqrt(c6));
+            }
+        }
+    }
+    const FarfieldExclusions ofAtoms = collectExclusions(mtop, {});
+    for (const int site : sites_)
+    {
+        for (int k = ofAtoms.offsets[site]; k < ofAtoms.offsets[site + 1]; k++)
+        {
+            if (const int partner = siteOfAtom[ofAtoms.partners[k]]; partner >= 0)
+            {
+                exclusions_.partners.push_back(partner);
+            }
+        }
+        exclusions_.offsets.push_back(static_cast<int>(exclusions_.partners.size()));
+    }
+    x_.resize(3 * sites_.size());
+    potentials_.resize(sites_.size());
+    fields_.resize(3 * sites_.size());
+}
+
+void FarfieldDispersion::Impl::logSetup()
+{
+    const farfield::KernelSetup setup = sum_->setup();
+    if (setup.degree == loggedSetup_.degree && setup.directRange == loggedSetup_.directRange
+        && setup.levels == loggedSetup_.levels && std::abs(setup.cell / loggedSetup_.cell - 1) < 0.1)
+    {
+        return;
+    }
+    loggedSetup_   = setup;
+    double squares = 0;
+    for (int i = 0; i < DIM * numSites(); i++)
+    {
+        squares += square(charges_[i / DIM] * static_cast<double>(fields_[i]));
+    }
+    GMX_LOG(logger_.info)
+            .asParagraph()
+            .appendTextFormatted(
+                    "FMM dispersion (farfield): %d sites on the CPU, polynomials of degree %d\n"
+                    "  leaf cells            %.3f nm, direct range %d\n"
+                    "  error of the forces   %.1e of their RMS value, %.4g kJ/mol/nm (wanted %.1e)",
+                    numSites(),
+                    setup.degree,
+                    setup.cell,
+                    setup.directRange,
+                    setup.measuredError,
+                    std::sqrt(squares / std::max(numSites(), 1)),
+                    accuracy_);
+}
+
+FarfieldDispersion::FarfieldDispersion(const FarfieldOptions& options,
+                                       const gmx_mtop_t&      mtop,
+                                       const MDLogger&        logger,
+                                       const FarfieldRun&     run) :
+    impl_(std::make_unique<Impl>(options, mtop, logger, run))
+{
+}
+
+FarfieldDispersion::~FarfieldDispersion() = default;
+
+void FarfieldDispersion::atomsRedistributed(const MDModulesAtomsRedistributedSignal& signal)
+{
+    impl_->local_.clear();
+    if (!signal.globalAtomIndices_.has_value())
+    {
+        return;
+    }
+    const ArrayRef<const int> global = signal.globalAtomIndices_.value();
+    std::vector<int>          localOfGlobal;
+    for (int i = 0; i < signal.x_.ssize(); i++)
+    {
+        // Filler particles have none
+        if (global[i] >= 0)
+        {
+            localOfGlobal.resize(std::max<size_t>(localOfGlobal.size(), global[i] + 1), -1);
+            localOfGlobal[global[i]] = i;
+        }
+    }
+    for (const int site : impl_->sites_)
+    {
+        GMX_RELEASE_ASSERT(site < static_cast<int>(localOfGlobal.size()) && localOfGlobal[site] >= 0,
+                           "With a single rank all atoms are home atoms");
+        impl_->local_.push_back(localOfGlobal[site]);
+    }
+}
+
+void FarfieldDispersion::calculateForces(const ForceProviderInput& forceProviderInput,
+                                         ForceProviderOutput*      forceProviderOutput)
+{
+    GMX_RELEASE_ASSERT(forceProviderInput.stepWork_ != nullptr, "mdrun tells what a step computes");
+    const StepWorkload&     stepWork   = *forceProviderInput.stepWork_;
+    const std::vector<int>& local      = impl_->local_.empty() ? impl_->sites_ : impl_->local_;
+    const int               numSites   = impl_->numSites();
+    const int gmx_unused    numThreads = gmx_omp_nthreads_get(ModuleMultiThread::Default);
+#pragma omp parallel for num_threads(numThreads) schedule(static)
+    for (int i = 0; i < numSites; i++)
+    {
+        for (int k = 0; k < DIM; k++)
+        {
+            impl_->x_[DIM * i + k] = forceProviderInput.x_[local[i]][k];
+        }
+    }
+
+    const BoxRows                box = BoxRows::fromMatrix(forceProviderInput.box_);
+    farfield::KernelInput<real>  input;
+    farfield::KernelOutput<real> output;
+    double                       virial[DIM][DIM];
+    input.x           = impl_->x_.data();
+    input.q           = impl_->charges_.data();
+    input.n           = numSites;
+    input.box         = impl_->run_.boundary == farfield::Boundary::Open ? nullptr : box.rows;
+    output.potentials = impl_->potentials_.data();
+    output.fields     = impl_->fields_.data();
+    output.virials    = stepWork.computeVirial ? &virial : nullptr;
+    try
+    {
+        impl_->sum_->evaluate(input, output);
+    }
+    catch (const farfield::Error& error)
+    {
+        impl_->rethrow(error,
+                       "cannot compute dispersion at step " + std::to_string(forceProviderInput.step_));
+    }
+    impl_->logSetup();
+
+    // The energy is -1/2 sum c phi, and the force on a site c times the gradient of phi
+    ForceWithVirial& forceWithVirial = forceProviderOutput->forceWithVirial_;
+    double           energy          = 0;
+    for (int i = 0; i < numSites; i++)
+    {
+        const real c = impl_->charges_[i];
+        energy -= 0.5 * c * static_cast<double>(impl_->potentials_[i]);
+        for (int k = 0; k < DIM; k++)
+        {
+            forceWithVirial.force_[local[i]][k] -= c * impl_->fields_[DIM * i + k];
+        }
+    }
+    if (stepWork.computeEnergy)
+    {
+        forceProviderOutput->enerd_.term[InteractionFunction::LennardJonesReciprocalSpace] += energy;
+    }
+    if (stepWork.computeVirial)
+    {
+        matrix ofGromacs;
+        for (int i = 0; i < DIM; i++)
+        {
+            for (int k = 0; k < DIM; k++)
+            {
+                ofGromacs[i][k] = -virial[i][k];
+            }
+        }
+        forceWithVirial.addVirialContribution(ofGromacs);
+    }
+}
+
+std::vector<double> FarfieldDispersion::state() const
+{
+    return impl_->sum_->state();
+}
+
+} // namespace gmx

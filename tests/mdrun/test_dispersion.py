@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""vdwtype = FMM: dispersion of all pairs, beside Lennard-Jones PME and beside sums over all pairs."""
+
+import numpy as np
+import pytest
+
+from tests.support.gmx import mdp, simulation, systems
+from tests.support.gmx.boundary_checks import expect_constant_energy, expect_exact_restart
+from tests.support.gmx.limits import ENERGY_LIMIT
+from tests.support.gmx.mdp import settings
+
+DISPERSION = {**mdp.FMM, "vdwtype": "FMM"}
+# Coulomb interactions are the same in the runs that are compared
+FIXED = {**mdp.FIXED_FMM, "vdwtype": "FMM", "vdw-modifier": "None"}
+# Converged as far as mixed precision lets it
+TIGHT = {
+    "vdwtype": "PME",
+    "lj-pme-comb-rule": "Geometric",
+    "ewald-rtol-lj": 1e-5,
+    "fourierspacing": 0.05,
+    "pme-order": 8,
+}
+# Terms that differ: the energies of dispersion and of what is left of Lennard-Jones interactions
+LENNARD_JONES = "LJ (SR)", "LJ recip."
+
+
+
+def evaluated(folder, name, system, *changes, **options):
+    return simulation.simulate(folder, name, settings(mdp.ONE_STEP, FIXED, *changes), system, **options)
+
+
+def lennard_jones(run):
+    terms = run.energies
+    return sum(float(terms[name][0]) for name in LENNARD_JONES if name in terms)
+
+
+@pytest.mark.parametrize("name", ["water", "charmm_water", "salt_water", "protein"])
+def test_forces_energies_and_pressures_are_those_of_lennard_jones_pme(work, request, name):
+    system = request.getfixturevalue(name)
+    tight = evaluated(work, "tight", system, TIGHT)
+    usual = evaluated(work, "usual", system)
+    # At most a fifth of the accuracy, of dispersion forces; total forces are at least five times as large
+    assert simulation.rms(usual.forces - tight.forces) < 0.2 * 3e-4 / 5 * simulation.rms(tight.forces)
+    if name != "protein":  # of larger systems LJ-PME's energy has errors of single precision
+        assert abs(lennard_jones(usual) - lennard_jones(tight)) < ENERGY_LIMIT * system.atoms
+    assert np.abs(usual.pressure_tensor() - tight.pressure_tensor()).max() < 0.5
+    assert "FMM dispersion (farfield)" in usual.log
+    if name == "water":
+        finest = evaluated(work, "finest", system, {"fmm-farfield-accuracy": 1e-5})
+        assert simulation.rms(finest.forces - tight.forces) < 3e-6 * simulation.rms(tight.forces)
+        short = evaluated(work, "short", system, {"rvdw": 0.75, "rcoulomb": 0.75})
+        # What is left of the repulsion
+        assert simulation.rms(short.forces - tight.forces) < 3e-5 * simulation.rms(tight.forces)
+
+
+def test_forces_of_every_step_are_those_of_lennard_jones_pme(work, charmm_water):
+    """Energies are computed at few steps, and the box changes its shape."""
+    pressed = {**mdp.BAROSTAT, "pcoupltype": "semiisotropic", "compressibility": "2e-4 2e-4", "ref-p": "3000 -500"}
+    moving = settings(
+        {**mdp.MOTION, **mdp.THERMOSTAT, **pressed}, FIXED, {"nstcalcenergy": 20, "nstenergy": 20, "nsttcouple": 5}
+    )
+    run = simulation.simulate(work, "run", moving, charmm_water)
+    entries = settings(mdp.MOTION, FIXED, TIGHT)
+    simulation.grompp(work, "rerun", entries, charmm_water.conf, charmm_water.top).ok()
+    simulation.mdrun(work, "rerun", ["-rerun", "run.trr"]).ok()
+    frames, exact = run.frames, simulation.Run(work, "rerun").frames
+    assert len(frames) == len(exact) == 41
+    boxes = np.array([frame.box for frame in frames]).reshape(len(frames), -1)
+    assert np.ptp(boxes[:, 0]) > 1e-3 and abs(boxes[-1, 0] / boxes[0, 0] - boxes[-1, -1] / boxes[0, -1]) > 1e-4
+    for frame, other in zip(frames, exact):
+        assert simulation.rms(frame.f - other.f) < 2e-5 * simulation.rms(other.f)
+
+
+@pytest.mark.parametrize("kind", ["droplet", "vacuum_protein"])
+def test_without_images_dispersion_is_that_of_all_pairs(work, once, kind):
+    """Of AMBER's protein C6 is not of the geometric rule."""
+    system = once(f"dispersion-{kind}", getattr(systems, kind))
+    everything = {"pbc": "no", "comm-mode": "angular", "rvdw": 9, "rcoulomb": 9}
+    whole = evaluated(work, "whole", system, everything, {"vdwtype": "Cut-off"})
+    found = evaluated(work, "found", system, everything)
+    assert simulation.rms(found.forces - whole.forces) < 1e-5 * simulation.rms(whole.forces)
+    assert abs(lennard_jones(found) - lennard_jones(whole)) < ENERGY_LIMIT * system.atoms
+
+
+def test_a_restart_continues_bit_for_bit(work, water):
+    expect_exact_restart(work, DISPERSION, water)
+
+
+def test_energy_is_conserved(work, water):
+    expect_constant_energy(work, {**DISPERSION, "tcoupl": "no"}, water, tolerance=2.0)
+
+
+def test_mdrun_takes_one_rank_and_refuses_several(work, water):
+    simulation.grompp(work, "run", settings(mdp.ONE_STEP, DISPERSION), water.conf, water.top).ok()
+    done = simulation.mdrun(work, "run", ntmpi=2, ntomp=1)
+    assert done.status != 0
+    assert "with vdwtype = FMM" in done.text
+
+
+REFUSED = {
+    "PME": {"coulombtype": "PME"},
+    "a dispersion correction": {"DispCorr": "EnerPres"},
+    "a switch": {"vdw-modifier": "Force-switch", "rvdw-switch": 0.7},
+    "another rule": {"lj-pme-comb-rule": "Lorentz-Berthelot"},
+    "a slab": {"pbc": "xy"},
+    "walls": {"pbc": "xy", "nwall": 2, "wall-type": "9-3", "wall-atomtype": "OW OW", "wall-density": "33 33"},
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_dispersion_cannot_be_used_with_is_refused(work, water, case):
+    done = simulation.grompp(work, "run", settings(DISPERSION, REFUSED[case]), water.conf, water.top)
+    assert done.status != 0
+    assert "vdwtype = FMM needs" in done.text
+
+
+def test_perturbed_atom_types_are_refused(work, water):
+    decoupled = {
+        "free-energy": "yes",
+        "couple-moltype": "SOL",
+        "couple-lambda0": "vdw",
+        "couple-lambda1": "none",
+        "init-lambda": 0.5,
+        "sc-alpha": 0.5,
+    }
+    done = simulation.grompp(work, "run", settings(DISPERSION, decoupled), water.conf, water.top)
+    assert done.status != 0
+    assert "vdwtype = FMM does not support perturbed atom types" in done.text
