@@ -7,13 +7,9 @@
 #ifndef FARFIELD_PAIR_KERNELS_KERNEL_EVALUATION_H
 #define FARFIELD_PAIR_KERNELS_KERNEL_EVALUATION_H
 
-#include <memory>
 #include <vector>
 
-#include "cpu/cell_convolution.h"
-#include "cpu/cell_tree.h"
-#include "pair_kernels/kernel_operators.h"
-#include "pair_kernels/kernel_plan.h"
+#include "pair_kernels/kernel_far_field.h"
 #include "pair_kernels/left_out_pairs.h"
 
 namespace farfield
@@ -58,35 +54,11 @@ public:
     std::vector<double> operator()(const PointSystem<Real>& system,
                                    const Region& region,
                                    std::vector<double>* virials = nullptr);
-    //! Box vectors that the operators were made for.
-    const Mat3& reference() const { return reference_; }
-    //! Whether derivatives by strains are there: virials make them.
-    bool hasDerivatives() const { return !derivatives_.empty(); }
-    void makeDerivatives();
+    KernelFarField<Real>& farField() { return far_; }
 
 private:
-    using Operators = std::vector<KernelOperator<Real>>;
-    //! Of the kernel or of a derivative of it.
-    struct FarOperators
-    {
-        std::vector<std::shared_ptr<const Operators>> lists; //!< of the levels
-        AlignedVector<Real> waves; //!< of level 0 in a periodic box, see CellConvolution::packed()
-    };
-
-    //! Makes those of the kernel, and of derivatives if so many are wanted.
-    std::vector<FarOperators> makeOperators(int derivatives) const;
-    //! What operators become where cells are strained, to first order. \param[in] strain  symmetric
-    void strainOperators(const Mat3& strain);
-    //! What depends on the box beside operators.
+    //! What depends on the box beside far cells.
     void setRegion(const Region& region);
-    //! Finds the cells of all levels but a periodic level 0.
-    void setCells(const SortedPoints<Real>& sources, const SortedPoints<Real>& targets);
-    //! Multipoles of all levels, from charges in the order of the sorted sources.
-    void upwards(const SortedPoints<Real>& sources, const Real* q);
-    //! Local expansions of the leaves.
-    void downwards();
-    //! Adds the virial of far cells. \param[in,out] virial  [6]
-    void addFarVirial(double* virial);
     //! The points of an evaluation.
     struct Points
     {
@@ -127,33 +99,20 @@ private:
                const AlignedVector<Real>& q,
                int sets,
                Room* room) const;
-    Level<Real>& leaves() { return levels_.back(); }
-    bool hasFarField() const { return isPeriodic_ || plan_.levels > 1; }
 
     const PairKernel& kernel_;
     KernelPlan plan_;
-    Mat3 box_, reference_; //!< in use, and that the operators were made for
-    double accuracy_;      //!< of periodic sums
+    Mat3 box_;
     bool isPeriodic_;
-    bool isStrained_ = false; //!< the operators in use are not those of the reference
     Team& team_;
-    LegendreBasis basis_;
-    CellPolynomials<Real> polynomials_;
+    KernelFarField<Real> far_;
     PairLaw<Real> law_;
-    double unit_;            //!< cube root of the volume of a leaf
-    double operatorScale_;   //!< operators over those of the kernel
-    double expansionFactor_; //!< of what local expansions of leaves give
+    double unit_; //!< cube root of the volume of a leaf
     Int3 leafCounts_;
     std::vector<Int3> near_;
     std::vector<Vec3> shifts_; //!< of near cells, in units of leaves
     Real nowhere_;             //!< beyond any two points of near cells
-    std::vector<Level<Real>> levels_;
-    CellTree<Real> tree_;
-    WaveVectors waves_;
-    std::unique_ptr<CellConvolution<Real>> convolution_;  //!< of level 0
-    std::vector<std::shared_ptr<const Operators>> lists_; //!< of the levels, in use
-    std::vector<FarOperators> derivatives_; //!< once they are needed: see c_derivatives
-    std::vector<Room> rooms_;               //!< of the threads
+    std::vector<Room> rooms_;  //!< of the threads
 };
 
 } // namespace farfield

@@ -10,55 +10,15 @@
 #include "farfield/farfield_kernels.h"
 
 #include "base/text.h"
-#include "cells/position_error.h"
 #include "evaluation/memory_errors.h"
-#include "pair_kernels/direct_sums.h"
-#include "pair_kernels/ewald_sums.h"
-#include "pair_kernels/field_error.h"
+#include "pair_kernels/kernel_errors.h"
 #include "pair_kernels/kernel_input.h"
+#include "pair_kernels/kernel_samples.h"
 
 namespace farfield
 {
 namespace
 {
-
-/*! \brief Errors for a direct range of 1 and 2; of another kernel or other points they are off by some factor.
- *
- *  Measured for 1/r with 5e4 charges in a cube, degrees 1 to 12: within a factor of 2. Those of r^-n are smaller in
- *  larger cells, as fields are mostly of the nearest charges: of r^-6 measured as about the fourth power of the edge. */
-struct ErrorModel
-{
-    double start, perDegree;
-
-    //! \param[in] points  in a leaf
-    double error(int degree, double points, int exponent) const
-    {
-        return start * std::pow(perDegree, -degree) * std::pow(points / c_points, -power(exponent));
-    }
-    //! Points in a leaf that such an error needs; infinitely many if there is none.
-    double pointsFor(double error, int degree, int exponent) const
-    {
-        const double over = start * std::pow(perDegree, -degree) / error;
-        const double most = std::numeric_limits<double>::infinity();
-        return power(exponent) > 0 ? c_points * std::pow(over, 1 / power(exponent))
-               : over <= 1         ? 0
-                                   : most;
-    }
-
-private:
-    static constexpr double c_points = 20;
-    static double power(int exponent) { return std::max(0, exponent - 2) / 3.0; }
-};
-constexpr ErrorModel c_errors[] = { { 0.1, 3 }, { 0.05, 4.5 } };
-
-//! Points whose exact fields tell the error.
-constexpr int c_samples = 512;
-
-//! The same in a periodic box, at most and at least, and pairs that they may take in between: a pair is dearer there.
-constexpr int c_mostOfEwald = 256, c_fewestOfEwald = 128, c_pairsOfEwald = 20'000'000;
-
-//! The highest degree in use.
-constexpr int c_highest = 11;
 
 //! Calls between two measurements of the error: twice as many after each, up to a largest number.
 constexpr int c_callsBetween = 64, c_mostCallsBetween = 1024;
@@ -87,24 +47,20 @@ private:
     KernelEvaluation<Real>& evaluationFor(const KernelPlan& plan, const Region& region);
     //! Chooses degree and cells, and measures their error. \returns potentials and fields
     std::vector<double> choose(const PointSystem<Real>& system, const Region& region);
-    /*! \brief The cheapest plan, by the model.
-     *  \param[in] off     what errors are, over those of the model, for each direct range
-     *  \param[in] levels  see KernelCosts::cheapest() */
-    KernelPlan
-    planFor(const std::array<double, 2>& off, int levels, KernelCosts* costs, double* cost) const;
-    //! Some of the results, and what they are by sums over all pairs.
-    struct Samples
-    {
-        std::vector<int> places;
-        std::vector<double> exact; //!< see counted()
-    };
-    Samples sample(const PointSystem<Real>& system, const Region& region);
-    //! Potentials and fields of a plan, and the error of the fields.
+    //! The error of fields of a plan. \param[out] sums  potentials and fields
     double measured(const KernelPlan& plan,
                     const PointSystem<Real>& system,
                     const Region& region,
-                    const Samples& samples,
-                    std::vector<double>* sums);
+                    const KernelSamples<Real>& samples,
+                    std::vector<double>* sums)
+    {
+        *sums = evaluationFor(plan, region)(system, region);
+        return samples.errorOf(*sums, region.leaves(plan).unit());
+    }
+    KernelSamples<Real> samplesOf(const PointSystem<Real>& system, const Region& region)
+    {
+        return { kernel_.pairKernel(), system, region, options_, &team_ };
+    }
     //! The periodic box, or the extents of the points.
     Mat3 shapeOf(const Region& region) const
     {
@@ -114,14 +70,6 @@ private:
     double wanted() const { return 0.75 * options_.accuracy; }
     //! That there is a number for every result, and that this precision has them.
     void checkResult(const PointSystem<Real>& system, const std::vector<double>& sums) const;
-    /*! \brief What accuracy is of: fields and potentials, or those times charges.
-     *  \param[in] places  the charge of each */
-    std::vector<double> counted(std::vector<double> sums,
-                                const PointSystem<Real>& system,
-                                const std::vector<int>& places) const;
-    //! That a result is no number.
-    Error noValueAt(const PointSystem<Real>& system, int result) const;
-
     Kernel kernel_;
     KernelOptions options_;
     Team team_;
@@ -185,122 +133,13 @@ KernelEvaluation<Real>& KernelSum<Real>::Impl::evaluationFor(const KernelPlan& p
 }
 
 template<class Real>
-KernelPlan KernelSum<Real>::Impl::planFor(const std::array<double, 2>& off,
-                                          int levels,
-                                          KernelCosts* costs,
-                                          double* cost) const
-{
-    KernelPlan best;
-    *cost = std::numeric_limits<double>::infinity();
-    for (int ws = 1; ws <= 2; ws++)
-    {
-        for (int degree = 1; degree <= c_highest; degree++)
-        {
-            double points = c_errors[ws - 1].pointsFor(
-                    wanted() / off[ws - 1], degree, kernel_.pairKernel().exponent());
-            if (degree == c_highest && ws == 2 && !std::isfinite(*cost))
-            {
-                points = 0; // what reaches most
-            }
-            if (!std::isfinite(points))
-            {
-                continue;
-            }
-            double ofPlan;
-            const KernelPlan plan = costs->cheapest(degree, ws, levels, points, &ofPlan);
-            if (ofPlan < *cost)
-            {
-                *cost = ofPlan;
-                best  = plan;
-            }
-        }
-    }
-    return best;
-}
-
-template<class Real>
-std::vector<double> KernelSum<Real>::Impl::counted(std::vector<double> sums,
-                                                   const PointSystem<Real>& system,
-                                                   const std::vector<int>& places) const
-{
-    const size_t n = places.size();
-    for (size_t i = 0; options_.ofForces && system.areOwn() && i < sums.size(); i++)
-    {
-        const size_t charge = places[i % n];
-        sums[i] *= static_cast<double>(system.q[charge * system.sets + i / (4 * n)]);
-    }
-    return sums;
-}
-
-template<class Real>
-typename KernelSum<Real>::Impl::Samples
-KernelSum<Real>::Impl::sample(const PointSystem<Real>& system, const Region& region)
-{
-    // evenly among the results, in no order that these may have: multiples of the golden ratio
-    Samples samples;
-    const int results = system.results();
-    const int most    = region.isPeriodic ? std::clamp(
-                             c_pairsOfEwald / std::max(system.n, 1), c_fewestOfEwald, c_mostOfEwald)
-                                          : c_samples;
-    for (int k = 0; k < std::min(results, most); k++)
-    {
-        const double turns = 0.6180339887498949 * k;
-        samples.places.push_back(
-                results <= most ? k : static_cast<int>(results * (turns - std::floor(turns))));
-    }
-    constexpr double c_part = 0.03; // of the accuracy
-    samples.exact =
-            region.isPeriodic
-                    ? ewaldSums(kernel_.pairKernel(),
-                                system,
-                                region,
-                                samples.places,
-                                c_part * options_.accuracy,
-                                &team_)
-                    : directSums(kernel_.pairKernel(), system, region, samples.places, &team_);
-    for (size_t i = 0; i < samples.exact.size(); i++)
-    {
-        if (!std::isfinite(samples.exact[i]))
-        {
-            throw noValueAt(system, samples.places[i % samples.places.size()]);
-        }
-    }
-    samples.exact = counted(std::move(samples.exact), system, samples.places);
-    return samples;
-}
-
-template<class Real>
-double KernelSum<Real>::Impl::measured(const KernelPlan& plan,
-                                       const PointSystem<Real>& system,
-                                       const Region& region,
-                                       const Samples& samples,
-                                       std::vector<double>* sums)
-{
-    *sums = evaluationFor(plan, region)(system, region);
-    std::vector<double> ofSome;
-    for (int c = 0; c < 4 * system.sets; c++)
-    {
-        for (const int i : samples.places)
-        {
-            ofSome.push_back((*sums)[static_cast<size_t>(c) * system.results() + i]);
-        }
-    }
-    // fields cancel in a crystal: a part of the potential per size of a leaf is what they are without
-    constexpr double c_part = 0.1;
-    return errorOf(counted(std::move(ofSome), system, samples.places),
-                   samples.exact,
-                   system.sets,
-                   region.isPeriodic ? c_part / region.leaves(plan).unit() : 0);
-}
-
-template<class Real>
 std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& system,
                                                   const Region& region)
 {
     constexpr int c_tries = 10;
     KernelCosts costs(kernel_.pairKernel(), region, system.x, system.n, system.results(), &team_);
-    const Samples samples = sample(system, region);
-    chosen_.charges       = -1; // until there is another choice
+    const KernelSamples<Real> samples = samplesOf(system, region);
+    chosen_.charges                   = -1; // until there is another choice
     std::array<double, 2> off{ 1, 1 };
     bool isKnown[2]  = { false, false };
     int levels       = 1;
@@ -311,7 +150,8 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
     for (int k = 0; k < c_tries; k++)
     {
         double cost;
-        const KernelPlan plan = planFor(off, levels, &costs, &cost);
+        const KernelPlan plan =
+                cheapestPlan(&costs, kernel_.pairKernel(), wanted(), off, levels, &cost);
         if (std::any_of(tried.begin(),
                         tried.end(),
                         [&](const auto& other) { return other.first == plan; }))
@@ -329,8 +169,7 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
             best.swap(sums);
             kept = std::move(evaluation_);
         }
-        const double ofModel = c_errors[plan.ws - 1].error(
-                plan.degree, costs.pointsInLeaf(plan), kernel_.pairKernel().exponent());
+        const double ofModel = modelError(plan, costs.pointsInLeaf(plan), kernel_.pairKernel());
         // what a higher degree does not help, or has no part in, is rounding
         const bool isHelped   = std::none_of(tried.begin(),
                                            tried.end(),
@@ -341,7 +180,7 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
                                                       && error > 0.7 * other.second;
                                            });
         const bool isRounding = !region.isPeriodic && !isFine
-                                && (plan.levels == 1 || plan.degree == c_highest || !isHelped
+                                && (plan.levels == 1 || plan.degree == c_highestDegree || !isHelped
                                     || !std::isfinite(error));
         tried.emplace_back(plan, error);
         if (isRounding)
@@ -390,21 +229,6 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
 }
 
 template<class Real>
-Error KernelSum<Real>::Impl::noValueAt(const PointSystem<Real>& system, int result) const
-{
-    const double* x    = (system.areOwn() ? system.x : system.at) + 3 * static_cast<size_t>(result);
-    const bool isTable = kernel_.pairKernel().kind() == PairLawKind::Table;
-    return { ErrorCode::InvalidArgument,
-             "The kernel " + kernel_.name() + " has no value at "
-                     + nameOfPlace(system.areOwn() ? "particle" : "point", result, x) + ": "
-                     + (isTable ? "a distance is outside of the table, or a charge is at the same "
-                                  "place."
-                                : "another charge is at the same place, or too near for this "
-                                  "precision."),
-             "positions" };
-}
-
-template<class Real>
 void KernelSum<Real>::Impl::checkResult(const PointSystem<Real>& system,
                                         const std::vector<double>& sums) const
 {
@@ -413,7 +237,7 @@ void KernelSum<Real>::Impl::checkResult(const PointSystem<Real>& system,
     {
         if (!std::isfinite(sums[i]))
         {
-            throw noValueAt(system, static_cast<int>(i % system.results()));
+            throw noValueAt(kernel_.pairKernel(), system, static_cast<int>(i % system.results()));
         }
         largest = std::max(largest, std::abs(sums[i]));
     }
@@ -475,7 +299,7 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
     }
     else if (++calls_ >= callsBetween_)
     {
-        const double error   = measured(plan_, system, region, sample(system, region), &sums);
+        const double error   = measured(plan_, system, region, samplesOf(system, region), &sums);
         setup_.measuredError = error;
         calls_               = 0;
         callsBetween_        = std::min(2 * callsBetween_, c_mostCallsBetween);
@@ -545,8 +369,8 @@ std::vector<double> KernelSum<Real>::Impl::state() const
                                chosen_.areOwn ? 1.0 : 0.0,
                                setup_.measuredError,
                                edge_,
-                               evaluation_->hasDerivatives() ? 1.0 : 0.0 };
-    for (const Mat3& box : { chosen_.shape, evaluation_->reference() })
+                               evaluation_->farField().hasDerivatives() ? 1.0 : 0.0 };
+    for (const Mat3& box : { chosen_.shape, evaluation_->farField().reference() })
     {
         state.insert(state.end(), box.data(), box.data() + box.size());
     }
@@ -591,7 +415,7 @@ void KernelSum<Real>::Impl::resume(const std::vector<double>& state)
             plan_, { Vec3::Zero(), boxes[1], options_.boundary == Boundary::Periodic });
     if (state[14] != 0)
     {
-        evaluation.makeDerivatives();
+        evaluation.farField().makeDerivatives();
     }
 }
 

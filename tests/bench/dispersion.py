@@ -18,7 +18,7 @@ import numpy as np
 
 from farfield.gromacs import log, machine
 from tests.bench import mdrun_speed, results
-from tests.support.gmx import mdp
+from tests.support.gmx import gro, mdp
 from tests.support.gmx.mdp import FIXED_FMM, FMM, STANDARD_PME
 from tests.support.gmx.simulation import Run
 
@@ -85,7 +85,8 @@ def main():
                 run(gmx, folder, "speed", {**common, **change, "nsteps": arguments.steps}, flags)
                 speeds[kind].append(log.speed(folder / "speed.log"))
                 print(f"{name:14}{kind:30}{speeds[kind][-1]:8.2f} ns/day, error {own.get(kind, math.nan):.1e}", flush=True)
-        systems[name] = {"rms_force": force, "errors": own, "ns_per_day": speeds}
+        atoms = gro.atom_count(folder / "warm.gro")
+        systems[name] = {"atoms": atoms, "rms_force": force, "errors": own, "ns_per_day": speeds}
     content = {**results.conditions(), "threads": arguments.threads, "versions": version, "systems": systems}
     results.write(Path(arguments.output) / "dispersion.json", content)
     return 0

@@ -78,6 +78,19 @@ def of_slabs(content, name):
     return cases.markdown(["system", "atoms", "PME", "error", "FMM", "error", "ratio"], rows)
 
 
+def of_dispersion(content, name):
+    """Speeds as multiples of those with a cut-off, round by round."""
+    rows = []
+    for system, record in content["systems"].items():
+        kinds = record["ns_per_day"]
+        usual = next(iter(kinds.values()))
+        for kind, speeds in kinds.items():
+            ratio = spread(results.median_and_spread([a / b for a, b in zip(speeds, usual)]))
+            error = record["errors"].get(kind)
+            rows.append([system, record["atoms"], kind, f"{error:.1e}" if error else "", ratio])
+    return cases.markdown(["system", "atoms", "Lennard-Jones interactions", "error", "speed"], rows)
+
+
 def of_mdrun(content, name):
     """All kinds, or the best of PME and of FMM."""
     rows = []
@@ -86,6 +99,9 @@ def of_mdrun(content, name):
         row = [record.get("title", system), record["atoms"]]
         shown = ("PME", "PME list 200", "PME tuned", "FMM", "FMM list 200")
         for kind in (record["best"]["PME"], record["best"]["FMM"]) if name == "best" else shown:
+            if kind not in kinds:
+                row.append("")
+                continue
             speed = spread((kinds[kind]["median"], kinds[kind]["half_range"]))
             row.append(f"{speed} (tuned)" if name == "best" and "tuned" in kind else speed)
         rows.append([*row, spread((record["fmm_over_pme"], record["fmm_over_pme_half_range"]))])
@@ -262,6 +278,7 @@ MAKERS = {
     "batch_speed_gpu.json": of_batches,
     "batch_training.json": of_training,
     "kernel_speed.json": of_kernels,
+    "dispersion.json": of_dispersion,
     "tangents.json": of_tangents,
     "tangents_gpu.json": of_tangents,
     "energy_conservation.json": of_energy,
