@@ -106,7 +106,7 @@ void checkKernelInput(const KernelInput<Real>& input, Boundary boundary)
 }
 
 template<class Real>
-void checkExclusions(const KernelInput<Real>& input, int n)
+void checkExcludedCharges(const KernelInput<Real>& input, int n)
 {
     refuseUnless(input.n == n,
                  "Exclusions are set for " + text(n) + " charges, but there are " + text(input.n)
@@ -169,8 +169,8 @@ template void checkKernelOptions<float>(const Kernel&, const KernelOptions&);
 template void checkKernelOptions<double>(const Kernel&, const KernelOptions&);
 template void checkKernelInput(const KernelInput<float>&, Boundary);
 template void checkKernelInput(const KernelInput<double>&, Boundary);
-template void checkExclusions(const KernelInput<float>&, int);
-template void checkExclusions(const KernelInput<double>&, int);
+template void checkExcludedCharges(const KernelInput<float>&, int);
+template void checkExcludedCharges(const KernelInput<double>&, int);
 template void checkVirials(const KernelInput<float>&);
 template void checkVirials(const KernelInput<double>&);
 template Extent Extent::of(const KernelInput<float>&);

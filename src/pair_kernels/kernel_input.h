@@ -24,7 +24,7 @@ void checkKernelInput(const KernelInput<Real>& input, Boundary boundary);
 
 //! That exclusions are those of these charges. \param[in] n  charges that they were set for \throws Error  as above
 template<class Real>
-void checkExclusions(const KernelInput<Real>& input, int n);
+void checkExcludedCharges(const KernelInput<Real>& input, int n);
 
 //! That virials are those of charges. \throws Error  as above
 template<class Real>

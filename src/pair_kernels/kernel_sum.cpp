@@ -262,7 +262,7 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
     PointSystem<Real> system{ input.x, input.q, input.n, input.sets, input.at, input.points };
     if (!leftOut_.offsets.empty())
     {
-        checkExclusions(input, static_cast<int>(leftOut_.offsets.size()) - 1);
+        checkExcludedCharges(input, static_cast<int>(leftOut_.offsets.size()) - 1);
         system.leftOut = system.areOwn() && !leftOut_.partners.empty() ? &leftOut_ : nullptr;
     }
     if (output.virials != nullptr)

@@ -4,35 +4,21 @@
 #include "pair_kernels/left_out_pairs.h"
 
 #include <algorithm>
-#include <string>
 
-#include "farfield/farfield.h"
+#include "evaluation/input_check.h"
 
 namespace farfield
 {
 
 ExcludedPairs pairsOnBothSides(const int* offsets, const int* partners, int n)
 {
+    checkExclusions(offsets, partners, n, n);
     std::vector<std::vector<int>> rows(n);
     for (int i = 0; i < n; i++)
     {
-        if (offsets[i] > offsets[i + 1] || (i == 0 && offsets[0] != 0))
-        {
-            throw Error(ErrorCode::InvalidArgument,
-                        "The offsets of exclusions of particle " + std::to_string(i)
-                                + " descend, or do not begin at 0.",
-                        "exclusions");
-        }
         for (int k = offsets[i]; k < offsets[i + 1]; k++)
         {
             const int j = partners[k];
-            if (j < 0 || j >= n)
-            {
-                throw Error(ErrorCode::InvalidArgument,
-                            "Particle " + std::to_string(i) + " has the excluded partner "
-                                    + std::to_string(j) + ", which is not there.",
-                            "exclusions");
-            }
             if (j != i)
             {
                 rows[i].push_back(j);

@@ -18,7 +18,7 @@ namespace farfield
 {
 
 /*! \brief Compressed rows with each pair at both of its particles, once.
- *  \throws Error  InvalidArgument: offsets descend, or a partner is out of range */
+ *  \throws Error  as checkExclusions() */
 ExcludedPairs pairsOnBothSides(const int* offsets, const int* partners, int n);
 
 //! Shortest images of displacements, in a box with any vectors; without images the displacements themselves.
