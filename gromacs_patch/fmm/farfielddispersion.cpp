@@ -97,14 +97,12 @@ class FarfieldDispersion::Impl
 {
 public:
     Impl(const FarfieldOptions& options, const gmx_mtop_t& mtop, const MDLogger& logger, const FarfieldRun& run) :
-        logger_(logger), run_(run), accuracy_(kernelOptions(options, run).accuracy)
+        mtop_(mtop), logger_(logger), run_(run), accuracy_(kernelOptions(options, run).accuracy)
     {
-        collectSites(mtop);
         try
         {
             sum_.emplace(farfield::Kernel::inversePower(6), kernelOptions(options, run));
             sum_->resume(run.dispersionState);
-            sum_->setExclusions(exclusions_.offsets.data(), exclusions_.partners.data(), numSites());
         }
         catch (const farfield::Error& error)
         {
@@ -114,7 +112,7 @@ public:
 
     int numSites() const { return static_cast<int>(sites_.size()); }
     //! Collects atoms with dispersion, and which of their pairs are excluded
-    void collectSites(const gmx_mtop_t& mtop);
+    void collectSites();
     //! Says what was chosen, where that is new
     void              logSetup();
     [[noreturn]] void rethrow(const farfield::Error& error, const std::string& when) const
@@ -122,6 +120,7 @@ public:
         rethrowFarfieldError(error, when, run_.device.option);
     }
 
+    const gmx_mtop_t& mtop_;
     const MDLogger&   logger_;
     const FarfieldRun run_;
     const double      accuracy_;
@@ -145,17 +144,17 @@ public:
     //!@}
 };
 
-void FarfieldDispersion::Impl::collectSites(const gmx_mtop_t& mtop)
+void FarfieldDispersion::Impl::collectSites()
 {
-    std::vector<int> siteOfAtom(mtop.natoms, -1);
+    std::vector<int> siteOfAtom(mtop_.natoms, -1);
     int              atom = 0;
-    for (const gmx_molblock_t& molblock : mtop.molblock)
+    for (const gmx_molblock_t& molblock : mtop_.molblock)
     {
-        const t_atoms& atoms = mtop.moltype[molblock.type].atoms;
+        const t_atoms& atoms = mtop_.moltype[molblock.type].atoms;
         for (int i = 0; i < molblock.nmol * atoms.nr; i++, atom++)
         {
             const int  type = atoms.atom[i % atoms.nr].type;
-            const real c6   = mtop.ffparams.iparams[type * (mtop.ffparams.atnr + 1)].lj.c6;
+            const real c6   = mtop_.ffparams.iparams[type * (mtop_.ffparams.atnr + 1)].lj.c6;
             if (c6 > 0)
             {
                 siteOfAtom[atom] = numSites();
@@ -164,9 +163,21 @@ void FarfieldDispersion::Impl::collectSites(const gmx_mtop_t& mtop)
             }
         }
     }
-    const FarfieldExclusions ofAtoms = collectExclusions(mtop, {});
+    // All pairs of this group are excluded, without being named
+    std::vector<int> group(mtop_.intermolecularExclusionGroup.begin(),
+                           mtop_.intermolecularExclusionGroup.end());
+    std::sort(group.begin(), group.end());
+    const FarfieldExclusions ofAtoms = collectExclusions(mtop_, {});
     for (const int site : sites_)
     {
+        const bool isOfGroup = std::binary_search(group.begin(), group.end(), site);
+        for (const int partner : isOfGroup ? group : std::vector<int>())
+        {
+            if (partner > site && siteOfAtom[partner] >= 0)
+            {
+                exclusions_.partners.push_back(siteOfAtom[partner]);
+            }
+        }
         for (int k = ofAtoms.offsets[site]; k < ofAtoms.offsets[site + 1]; k++)
         {
             if (const int partner = siteOfAtom[ofAtoms.partners[k]]; partner >= 0)
@@ -175,6 +186,14 @@ void FarfieldDispersion::Impl::collectSites(const gmx_mtop_t& mtop)
             }
         }
         exclusions_.offsets.push_back(static_cast<int>(exclusions_.partners.size()));
+    }
+    try
+    {
+        sum_->setExclusions(exclusions_.offsets.data(), exclusions_.partners.data(), numSites());
+    }
+    catch (const farfield::Error& error)
+    {
+        rethrow(error, "cannot compute dispersion");
     }
     x_.resize(3 * sites_.size());
     potentials_.resize(sites_.size());
@@ -222,6 +241,11 @@ FarfieldDispersion::~FarfieldDispersion() = default;
 
 void FarfieldDispersion::atomsRedistributed(const MDModulesAtomsRedistributedSignal& signal)
 {
+    if (impl_->exclusions_.offsets.size() == 1)
+    {
+        // Collected only now, as a run may still extend the exclusions when it starts (MiMiC)
+        impl_->collectSites();
+    }
     impl_->local_.clear();
     if (!signal.globalAtomIndices_.has_value())
     {

@@ -169,7 +169,7 @@ public:
     /*! \brief What was chosen, and for what, for resume(). Empty before the first call. */
     std::vector<double> state() const;
     /*! \brief Goes on with the choice of another KernelSum of the same kernel and options: results continue as if it
-     *         were that one.
+     *         were that one. A choice that was not as accurate as is asked for here is not taken.
      *  \throws Error  InvalidArgument: it is no such state */
     void resume(const std::vector<double>& state);
 

@@ -41,11 +41,19 @@ private:
 };
 constexpr ErrorModel c_errors[] = { { 0.1, 3 }, { 0.05, 4.5 } };
 
+//! Few points have no nearest ones that most of a field would be of.
+int exponentOf(const PairKernel& kernel, int points)
+{
+    constexpr int c_few = 1000;
+    return points < c_few ? 0 : kernel.exponent();
+}
+
 } // namespace
 
-double modelError(const KernelPlan& plan, double points, const PairKernel& kernel)
+double modelError(const KernelPlan& plan, const PairKernel& kernel, KernelCosts* costs)
 {
-    return c_errors[plan.ws - 1].error(plan.degree, points, kernel.exponent());
+    return c_errors[plan.ws - 1].error(
+            plan.degree, costs->pointsInLeaf(plan), exponentOf(kernel, costs->points()));
 }
 
 KernelPlan cheapestPlan(KernelCosts* costs,
@@ -61,8 +69,8 @@ KernelPlan cheapestPlan(KernelCosts* costs,
     {
         for (int degree = 1; degree <= c_highestDegree; degree++)
         {
-            double points =
-                    c_errors[ws - 1].pointsFor(wanted / off[ws - 1], degree, kernel.exponent());
+            double points = c_errors[ws - 1].pointsFor(
+                    wanted / off[ws - 1], degree, exponentOf(kernel, costs->points()));
             if (degree == c_highestDegree && ws == 2 && !std::isfinite(*cost))
             {
                 points = 0; // what reaches most

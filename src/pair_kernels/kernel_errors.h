@@ -17,8 +17,8 @@ namespace farfield
 //! The highest degree in use.
 constexpr int c_highestDegree = 11;
 
-//! The error by the model. \param[in] points  in a leaf
-double modelError(const KernelPlan& plan, double points, const PairKernel& kernel);
+//! The error by the model.
+double modelError(const KernelPlan& plan, const PairKernel& kernel, KernelCosts* costs);
 
 /*! \brief The plan that costs least.
  *  \param[in]  wanted  error

@@ -71,6 +71,7 @@ public:
      *  \param[in]  points  in a leaf, at least
      *  \param[out] cost    in any unit; infinite if there are not as many points */
     KernelPlan cheapest(int degree, int ws, int levels, double points, double* cost);
+    int points() const { return n_; }
     //! Points in a leaf that has any.
     double pointsInLeaf(const KernelPlan& plan) { return n_ / levels(plan).back().cells; }
 

@@ -45,10 +45,11 @@ KernelSamples<Real>::KernelSamples(const PairKernel& kernel,
         places_.push_back(
                 results <= most ? k : static_cast<int>(results * (turns - std::floor(turns))));
     }
-    constexpr double c_part = 0.03; // of the accuracy
-    exact_                  = isPeriodic_
-                                      ? ewaldSums(kernel, system, region, places_, c_part * options.accuracy, team)
-                                      : directSums(kernel, system, region, places_, team);
+    // of the accuracy: of few points all fields may cancel
+    constexpr int c_few  = 1000;
+    const double ofEwald = (system.n < c_few ? 1e-6 : 1e-3) * options.accuracy;
+    exact_               = isPeriodic_ ? ewaldSums(kernel, system, region, places_, ofEwald, team)
+                                       : directSums(kernel, system, region, places_, team);
     for (size_t i = 0; i < exact_.size(); i++)
     {
         if (!std::isfinite(exact_[i]))

@@ -169,7 +169,7 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
             best.swap(sums);
             kept = std::move(evaluation_);
         }
-        const double ofModel = modelError(plan, costs.pointsInLeaf(plan), kernel_.pairKernel());
+        const double ofModel = modelError(plan, kernel_.pairKernel(), &costs);
         // what a higher degree does not help, or has no part in, is rounding
         const bool isHelped   = std::none_of(tried.begin(),
                                            tried.end(),
@@ -391,10 +391,11 @@ void KernelSum<Real>::Impl::resume(const std::vector<double>& state)
         throw Error(ErrorCode::InvalidArgument, "This is no state of sums of a kernel.", "state");
     }
     evaluation_.reset();
-    chosen_.charges = -1;
-    if (state.empty())
+    chosen_.charges    = -1;
+    const double error = state.empty() ? 0 : state[12];
+    if (state.empty() || error > options_.accuracy)
     {
-        return;
+        return; // it was chosen for less
     }
     plan_.degree         = integer(0);
     plan_.ws             = integer(1);
@@ -402,7 +403,7 @@ void KernelSum<Real>::Impl::resume(const std::vector<double>& state)
     plan_.levels         = integer(5);
     calls_               = integer(6);
     callsBetween_        = integer(7);
-    setup_.measuredError = state[12];
+    setup_.measuredError = error;
     edge_                = state[13];
     Mat3 boxes[2];
     for (int k = 0; k < 2; k++)

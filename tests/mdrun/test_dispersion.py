@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests.support.gmx import mdp, simulation, systems
-from tests.support.gmx.boundary_checks import expect_constant_energy, expect_exact_restart
+from tests.support.gmx.boundary_checks import expect_constant_energy, expect_exact_restart, expect_no_way_to_pme
 from tests.support.gmx.limits import ENERGY_LIMIT
 from tests.support.gmx.mdp import settings
 
@@ -112,6 +112,10 @@ def test_what_dispersion_cannot_be_used_with_is_refused(work, water, case):
     done = simulation.grompp(work, "run", settings(DISPERSION, REFUSED[case]), water.conf, water.top)
     assert done.status != 0
     assert "vdwtype = FMM needs" in done.text
+
+
+def test_convert_tpr_does_not_take_its_electrostatics_away(work, water):
+    expect_no_way_to_pme(work, DISPERSION, water, "vdwtype = FMM needs coulombtype = FMM")
 
 
 def test_perturbed_atom_types_are_refused(work, water):

@@ -74,10 +74,11 @@ def excluded_pairs(run):
     return int(re.search(r"excluded pairs +(\d+)", run.log).group(1))
 
 
-def test_its_forces_are_those_of_a_molecule_that_lists_its_pairs(work):
+@pytest.mark.parametrize("vdwtype", ["Cut-off", "FMM"])
+def test_its_forces_are_those_of_a_molecule_that_lists_its_pairs(work, vdwtype):
     crystal = systems.ion_crystal(work, cells=4)
     group = sorted(np.random.default_rng(15).choice(crystal.atoms, 200, replace=False))
-    entries = settings(mdp.ONE_STEP, UNTUNED_FMM, GRID, RIGID_IONS)
+    entries = settings(mdp.ONE_STEP, UNTUNED_FMM, GRID, RIGID_IONS, {"vdwtype": vdwtype})
     with_group(work, "group", entries, crystal, group)
     listed = write_as_one_molecule(work, crystal, group)
     simulation.grompp(work, "listed", entries, crystal.conf, listed).ok()
