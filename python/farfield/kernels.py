@@ -118,8 +118,9 @@ class KernelSum(processes.CoreOfOptions):
 
     Far cells act on each other through polynomials of a total degree, projected on each of two cells. The tree is as
     deep as the points need. The first call chooses degree and cells, and takes longer. Errors are measured beside sums
-    over all pairs at some points, in a periodic box beside Ewald sums. They are measured again where the number of points or the size of what they fill has changed by a tenth, after 64 calls, and
-    after twice as many each time, 1024 at most.
+    over all pairs at some points, in a periodic box beside Ewald sums. They are measured again where the number of
+    points or the size of what they fill has changed by a tenth, after 64 calls, and after twice as many each time, 1024
+    at most.
 
     Z. Gimbutas and V. Rokhlin, SIAM J. Sci. Comput. 24, 796 (2003), doi:10.1137/S1064827500381148; L. Greengard and V.
     Rokhlin, J. Comput. Phys. 73, 325 (1987), doi:10.1016/0021-9991(87)90140-9.

@@ -23,8 +23,11 @@ constexpr int c_grain = 256;
  *  \param[in] R  from it to the target, nm
  *  \param[in] r2  its square
  *  \param[in] factors  of 1/r and its derivatives */
-SiteValues
-valuesOf(double q, const Vec3& dipole, const Vec3& R, double r2, const DerivativeFactors<double>& factors)
+SiteValues valuesOf(double q,
+                    const Vec3& dipole,
+                    const Vec3& R,
+                    double r2,
+                    const DerivativeFactors<double>& factors)
 {
     const double r     = std::sqrt(r2);
     const double B0    = factors.of[0] / r;

@@ -84,7 +84,8 @@ def main():
             for kind, change in KINDS.items():
                 run(gmx, folder, "speed", {**common, **change, "nsteps": arguments.steps}, flags)
                 speeds[kind].append(log.speed(folder / "speed.log"))
-                print(f"{name:14}{kind:30}{speeds[kind][-1]:8.2f} ns/day, error {own.get(kind, math.nan):.1e}", flush=True)
+                error = own.get(kind, math.nan)
+                print(f"{name:14}{kind:30}{speeds[kind][-1]:8.2f} ns/day, error {error:.1e}", flush=True)
         atoms = gro.atom_count(folder / "warm.gro")
         systems[name] = {"atoms": atoms, "rms_force": force, "errors": own, "ns_per_day": speeds}
     content = {**results.conditions(), "threads": arguments.threads, "versions": version, "systems": systems}

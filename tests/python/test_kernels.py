@@ -288,7 +288,7 @@ def test_boxes_that_change_shape_by_little_keep_their_accuracy(shape):
     x, q, box = rng.random((500, 3)), rng.normal(size=500), 2 * BOXES[shape]
     sums = KernelSum(KERNELS["1/r^6"], 1e-3, boundary="periodic")
     sums(x @ box, q, box, virials=True)
-    for step in range(6):
+    for _ in range(6):
         box = box * (1 + 1e-3 * np.array([1, -0.5, 0.7]) * rng.random(3))
         found = sums(x @ box, q, box, virials=True)
         fine = KernelSum(KERNELS["1/r^6"], 1e-5, boundary="periodic")(x @ box, q, box, virials=True)
