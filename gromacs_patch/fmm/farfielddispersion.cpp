@@ -84,10 +84,11 @@ farfield::KernelOptions kernelOptions(const FarfieldOptions& options, const Farf
     constexpr double        c_part = 0.2, c_finest = 1e-5;
     const double            asked = options.values.accuracy;
     farfield::KernelOptions kernel;
-    kernel.accuracy = std::max(c_part * asked, std::min(asked, c_finest));
-    kernel.ofForces = true;
-    kernel.boundary = run.boundary;
-    kernel.threads  = gmx_omp_nthreads_get(ModuleMultiThread::Default);
+    kernel.accuracy   = std::max(c_part * asked, std::min(asked, c_finest));
+    kernel.ofForces   = true;
+    kernel.bestEffort = true;
+    kernel.boundary   = run.boundary;
+    kernel.threads    = gmx_omp_nthreads_get(ModuleMultiThread::Default);
     return kernel;
 }
 
@@ -203,7 +204,9 @@ void FarfieldDispersion::Impl::collectSites()
 void FarfieldDispersion::Impl::logSetup()
 {
     const farfield::KernelSetup setup = sum_->setup();
-    if (setup.degree == loggedSetup_.degree && setup.directRange == loggedSetup_.directRange
+    const bool                  isWorse =
+            setup.measuredError > accuracy_ && setup.measuredError != loggedSetup_.measuredError;
+    if (!isWorse && setup.degree == loggedSetup_.degree && setup.directRange == loggedSetup_.directRange
         && setup.levels == loggedSetup_.levels && std::abs(setup.cell / loggedSetup_.cell - 1) < 0.1)
     {
         return;
@@ -278,6 +281,10 @@ void FarfieldDispersion::calculateForces(const ForceProviderInput& forceProvider
     const std::vector<int>& local      = impl_->local_.empty() ? impl_->sites_ : impl_->local_;
     const int               numSites   = impl_->numSites();
     const int gmx_unused    numThreads = gmx_omp_nthreads_get(ModuleMultiThread::Default);
+    if (numSites == 0)
+    {
+        return;
+    }
 #pragma omp parallel for num_threads(numThreads) schedule(static)
     for (int i = 0; i < numSites; i++)
     {

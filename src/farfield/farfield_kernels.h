@@ -79,6 +79,9 @@ struct KernelOptions
      *  Fields are large next to large charges. If small charges are there, errors of their forces may be a larger part
      *  of all. */
     bool ofForces = false;
+    //! Whether calls after the first go on with the best, see KernelSetup::measuredError, where points have become such
+    //! that the accuracy cannot be reached any more.
+    bool bestEffort = false;
     //! Open or Periodic. In a periodic box the sum over all images, that of the wave vector 0 included.
     Boundary boundary = Boundary::Open;
     //! OpenMP threads; 0: usableThreads().

@@ -139,6 +139,7 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
     constexpr int c_tries = 10;
     KernelCosts costs(kernel_.pairKernel(), region, system.x, system.n, system.results(), &team_);
     const KernelSamples<Real> samples = samplesOf(system, region);
+    const bool isFirst                = chosen_.charges < 0;
     chosen_.charges                   = -1; // until there is another choice
     std::array<double, 2> off{ 1, 1 };
     bool isKnown[2]  = { false, false };
@@ -206,7 +207,8 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
     {
         checkResult(system, sums);
     }
-    if (bestError > options_.accuracy)
+    const bool mayBeWorse = options_.bestEffort && !isFirst && std::isfinite(bestError);
+    if (bestError > options_.accuracy && !mayBeWorse)
     {
         throw Error(ErrorCode::Unsupported,
                     "The accuracy " + text(options_.accuracy) + " cannot be reached for the kernel "
@@ -218,7 +220,8 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
     evaluation_          = std::move(kept);
     setup_.measuredError = bestError;
     calls_               = 0;
-    callsBetween_        = c_callsBetween;
+    callsBetween_ =
+            mayBeWorse && bestError > options_.accuracy ? c_mostCallsBetween : c_callsBetween;
     // charges that make nothing show no error
     const bool isNothing = std::all_of(best.begin(), best.end(), [](double v) { return v == 0; });
     if (!isNothing)

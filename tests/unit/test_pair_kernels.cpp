@@ -498,6 +498,49 @@ TEST(KernelSums, ContinueFromTheirState)
     EXPECT_TRUE(other.state().empty());
 }
 
+TEST(KernelSums, MayGoOnWithTheBest)
+{
+    constexpr int c_points = 400;
+    std::mt19937_64 random(5);
+    std::uniform_real_distribution<double> uniform(0, 1);
+    std::vector<double> cube, line;
+    for (int i = 0; i < c_points; i++)
+    {
+        cube.insert(cube.end(), { uniform(random), uniform(random), uniform(random) });
+        // pairs so close that single precision has few digits of their distances in any leaf
+        const double at = i % 2 == 0 ? uniform(random) : line[3 * (i - 1)] + 1e-9;
+        line.insert(line.end(), { at, 0, 0 });
+    }
+    const std::vector<float> q(c_points, 1);
+    std::vector<float> fields(3 * c_points);
+    for (const bool goesOn : { false, true })
+    {
+        KernelOptions options;
+        options.accuracy   = 1e-5;
+        options.bestEffort = goesOn;
+        KernelSum<float> sum(Kernel::inversePower(1), options);
+        KernelInput<float> input;
+        input.x = cube.data();
+        input.q = q.data();
+        input.n = c_points;
+        KernelOutput<float> output;
+        output.fields = fields.data();
+        sum.evaluate(input, output);
+        EXPECT_LE(sum.setup().measuredError, options.accuracy);
+        input.x = line.data();
+        if (goesOn)
+        {
+            sum.evaluate(input, output);
+            EXPECT_GT(sum.setup().measuredError, options.accuracy);
+            EXPECT_LT(sum.setup().measuredError, 1);
+        }
+        else
+        {
+            EXPECT_THROW(sum.evaluate(input, output), Error);
+        }
+    }
+}
+
 TEST(KernelSums, AgreeWithEwaldSumsOfAnotherSplitting)
 {
     const Periodic system;
