@@ -98,11 +98,11 @@ class FarfieldDispersion::Impl
 {
 public:
     Impl(const FarfieldOptions& options, const gmx_mtop_t& mtop, const MDLogger& logger, const FarfieldRun& run) :
-        mtop_(mtop), logger_(logger), run_(run), accuracy_(kernelOptions(options, run).accuracy)
+        mtop_(mtop), logger_(logger), run_(run), options_(kernelOptions(options, run))
     {
         try
         {
-            sum_.emplace(farfield::Kernel::inversePower(6), kernelOptions(options, run));
+            sum_.emplace(farfield::Kernel::inversePower(6), options_);
             sum_->resume(run.dispersionState);
         }
         catch (const farfield::Error& error)
@@ -124,7 +124,8 @@ public:
     const gmx_mtop_t& mtop_;
     const MDLogger&   logger_;
     const FarfieldRun run_;
-    const double      accuracy_;
+
+    const farfield::KernelOptions options_;
 
     //! Global atoms with dispersion
     std::vector<int> sites_;
@@ -203,9 +204,9 @@ void FarfieldDispersion::Impl::collectSites()
 
 void FarfieldDispersion::Impl::logSetup()
 {
-    const farfield::KernelSetup setup = sum_->setup();
-    const bool                  isWorse =
-            setup.measuredError > accuracy_ && setup.measuredError != loggedSetup_.measuredError;
+    const farfield::KernelSetup setup   = sum_->setup();
+    const bool                  isWorse = setup.measuredError > options_.accuracy
+                         && setup.measuredError != loggedSetup_.measuredError;
     if (!isWorse && setup.degree == loggedSetup_.degree && setup.directRange == loggedSetup_.directRange
         && setup.levels == loggedSetup_.levels && std::abs(setup.cell / loggedSetup_.cell - 1) < 0.1)
     {
@@ -229,7 +230,7 @@ void FarfieldDispersion::Impl::logSetup()
                     setup.directRange,
                     setup.measuredError,
                     std::sqrt(squares / std::max(numSites(), 1)),
-                    accuracy_);
+                    options_.accuracy);
 }
 
 FarfieldDispersion::FarfieldDispersion(const FarfieldOptions& options,
@@ -255,20 +256,18 @@ void FarfieldDispersion::atomsRedistributed(const MDModulesAtomsRedistributedSig
         return;
     }
     const ArrayRef<const int> global = signal.globalAtomIndices_.value();
-    std::vector<int>          localOfGlobal;
+    std::vector<int>          localOfGlobal(impl_->mtop_.natoms, -1);
     for (int i = 0; i < signal.x_.ssize(); i++)
     {
         // Filler particles have none
         if (global[i] >= 0)
         {
-            localOfGlobal.resize(std::max<size_t>(localOfGlobal.size(), global[i] + 1), -1);
             localOfGlobal[global[i]] = i;
         }
     }
     for (const int site : impl_->sites_)
     {
-        GMX_RELEASE_ASSERT(site < static_cast<int>(localOfGlobal.size()) && localOfGlobal[site] >= 0,
-                           "With a single rank all atoms are home atoms");
+        GMX_RELEASE_ASSERT(localOfGlobal[site] >= 0, "With a single rank all atoms are home atoms");
         impl_->local_.push_back(localOfGlobal[site]);
     }
 }

@@ -33,7 +33,7 @@
  */
 
 /*! \internal \file
- * \brief The farfield force provider in builds without external FMM: it cannot be created.
+ * \brief The farfield force providers in builds without external FMM: they cannot be created.
  *
  * \ingroup module_fmm
  */
@@ -41,10 +41,23 @@
 
 #include "gromacs/utility/exceptions.h"
 
+#include "farfielddispersion.h"
 #include "farfieldforceprovider.h"
 
 namespace gmx
 {
+
+namespace
+{
+
+[[noreturn]] void throwWithoutFmm()
+{
+    GMX_THROW(NotImplementedError(
+            "This GROMACS was built without FMM, configure it with -DGMX_USE_EXT_FMM=ON to run "
+            "with fmm-backend = farfield."));
+}
+
+} // namespace
 
 class FarfieldForceProvider::Impl
 {
@@ -55,9 +68,7 @@ FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& /* options *
                                              const MDLogger& /* logger */,
                                              const FarfieldRun& /* run */)
 {
-    GMX_THROW(NotImplementedError(
-            "This GROMACS was built without FMM, configure it with -DGMX_USE_EXT_FMM=ON to run "
-            "with fmm-backend = farfield."));
+    throwWithoutFmm();
 }
 
 FarfieldForceProvider::~FarfieldForceProvider() = default;
@@ -121,5 +132,33 @@ std::vector<double> FarfieldForceProvider::state() const
 }
 
 void FarfieldForceProvider::logTimings() const {}
+
+class FarfieldDispersion::Impl
+{
+};
+
+FarfieldDispersion::FarfieldDispersion(const FarfieldOptions& /* options */,
+                                       const gmx_mtop_t& /* mtop */,
+                                       const MDLogger& /* logger */,
+                                       const FarfieldRun& /* run */)
+{
+    throwWithoutFmm();
+}
+
+FarfieldDispersion::~FarfieldDispersion() = default;
+
+void FarfieldDispersion::atomsRedistributed(const MDModulesAtomsRedistributedSignal& /* signal */)
+{
+}
+
+void FarfieldDispersion::calculateForces(const ForceProviderInput& /* forceProviderInput */,
+                                         ForceProviderOutput* /* forceProviderOutput */)
+{
+}
+
+std::vector<double> FarfieldDispersion::state() const
+{
+    return {};
+}
 
 } // namespace gmx

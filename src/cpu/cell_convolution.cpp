@@ -63,6 +63,20 @@ std::vector<int> CellConvolution<Real>::waves(const Share& share) const
 }
 
 template<class Real>
+bool CellConvolution<Real>::take(int block, int copy, Scratch* scratch) const
+{
+    const int* waves = blocks_[block].waves[copy];
+    if (std::all_of(waves, waves + lanes_, [](int w) { return w < 0; }))
+    {
+        return false;
+    }
+    scratch->x.resize(2 * degrees_.size() * lanes_);
+    scratch->y.resize(scratch->x.size());
+    gather(blocks_[block], copy, scratch->x.data());
+    return true;
+}
+
+template<class Real>
 void CellConvolution<Real>::gather(const Block& block, int copy, Real* x) const
 {
     const size_t width = 2 * static_cast<size_t>(transform_.spectrumStride());
@@ -163,9 +177,10 @@ void CellConvolution<Real>::pack(int representative,
 }
 
 template<class Real>
-std::vector<double> CellConvolution<Real>::products(const std::vector<AlignedVector<Real>>& packed,
-                                                    const Grid& grid,
-                                                    const std::vector<std::array<int, 4>>& signs)
+std::vector<double>
+CellConvolution<Real>::products(const std::vector<const AlignedVector<Real>*>& packed,
+                                const Grid& grid,
+                                const std::vector<std::array<int, 4>>& signs)
 {
     const int copies = waves_.copies();
     const int tasks  = static_cast<int>(blocks_.size()) * copies;
@@ -174,17 +189,14 @@ std::vector<double> CellConvolution<Real>::products(const std::vector<AlignedVec
     {
         const int b = task / copies, copy = task % copies;
         const int* waves = blocks_[b].waves[copy];
-        if (std::all_of(waves, waves + lanes_, [](int w) { return w < 0; }))
+        Scratch& scratch = scratch_[thread];
+        if (!take(b, copy, &scratch))
         {
             return;
         }
-        Scratch& scratch = scratch_[thread];
-        scratch.x.resize(2 * degrees_.size() * lanes_);
-        scratch.y.resize(scratch.x.size());
-        gather(blocks_[b], copy, scratch.x.data());
         for (size_t set = 0; set < packed.size(); set++)
         {
-            cpuKernels<Real>().multiply(packed[set].data() + b * pairs() * lanes_,
+            cpuKernels<Real>().multiply(packed[set]->data() + b * pairs() * lanes_,
                                         coefficients(),
                                         scratch.x.data(),
                                         scratch.y.data());

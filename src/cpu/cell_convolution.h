@@ -87,7 +87,7 @@ public:
      *  \param[in] grid    the cells
      *  \param[in] signs   signs[set][copy]: operators of a copy have the sign beside those of coefficients
      *  \returns one sum for each set */
-    std::vector<double> products(const std::vector<AlignedVector<Real>>& packed,
+    std::vector<double> products(const std::vector<const AlignedVector<Real>*>& packed,
                                  const Grid& grid,
                                  const std::vector<std::array<int, 4>>& signs);
 
@@ -114,6 +114,8 @@ private:
     //! Pairs of coefficients.
     size_t pairs() const { return degrees_.size() * (degrees_.size() + 1) / 2; }
     void listBlocks();
+    //! Gathers a copy of a block, and makes room for what operators make of it. \returns whether it has wave vectors
+    bool take(int block, int copy, Scratch* scratch) const;
     //! X_j = (-i)^l M_j of a copy of a block, with the signs of its reflection.
     void gather(const Block& block, int copy, Real* x) const;
     //! Y = i^l (kappa X) of a copy of a block, back to the spectrum.
@@ -145,21 +147,16 @@ template<class Real>
 template<class Use>
 void CellConvolution<Real>::multiply(int b, int copy, Scratch* scratch, const Use& use)
 {
-    const Block& block = blocks_[b];
-    const int* waves   = block.waves[copy];
-    if (std::all_of(waves, waves + lanes_, [](int w) { return w < 0; }))
+    if (!take(b, copy, scratch))
     {
         return;
     }
-    scratch->x.resize(2 * degrees_.size() * lanes_);
-    scratch->y.resize(scratch->x.size());
-    gather(block, copy, scratch->x.data());
     cpuKernels<Real>().multiply(kappa_.data() + b * pairs() * lanes_,
                                 coefficients(),
                                 scratch->x.data(),
                                 scratch->y.data());
     use(scratch->x.data());
-    scatter(block, copy, scratch->y.data());
+    scatter(blocks_[b], copy, scratch->y.data());
 }
 
 } // namespace farfield

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <utility>
 
 #include "cells/excluded_pairs.h"
 
@@ -183,7 +184,11 @@ std::vector<double> ewaldSums(const PairKernel& kernel,
     const auto smooth  = [&](double r) { return kernel.smooth(r, b); };
     const int sets     = system.sets;
     const size_t count = some.size();
-    std::vector<double> result(sets * 4 * count, 0);
+    std::vector<double> result(sets * 4 * count, 0), netCharges(sets, 0);
+    for (size_t i = 0; i < static_cast<size_t>(system.n) * sets; i++)
+    {
+        netCharges[i % sets] += static_cast<double>(system.q[i]);
+    }
     const auto work = [&](int task, int /*thread*/)
     {
         const int target   = some[task];
@@ -253,12 +258,7 @@ std::vector<double> ewaldSums(const PairKernel& kernel,
                     sums[1 + k] += waves[w].k[k] * term.imag();
                 }
             }
-            double total = 0;
-            for (int i = 0; i < system.n; i++)
-            {
-                total += static_cast<double>(system.q[static_cast<size_t>(i) * sets + s]);
-            }
-            sums[0] += total * kernel.smoothTransform(0, b) / box.determinant();
+            sums[0] += netCharges[s] * kernel.smoothTransform(0, b) / box.determinant();
             sums[0] -= isOwn ? static_cast<double>(system.q[static_cast<size_t>(target) * sets + s])
                                        * smooth(0)
                              : 0;

@@ -351,11 +351,11 @@ void KernelFarField<Real>::addVirial(double* virial)
     std::array<double, c_derivatives> sums{}; // M K M of the kernel and of its derivatives
     if (isPeriodic_)
     {
-        std::vector<AlignedVector<Real>> packed(c_derivatives);
+        std::vector<const AlignedVector<Real>*> packed(c_derivatives);
         std::vector<std::array<int, 4>> signs(c_derivatives);
         for (int k = 0; k < c_derivatives; k++)
         {
-            packed[k].swap(k == 0 ? convolution_->packed() : derivatives_[k].waves);
+            packed[k] = k == 0 ? &convolution_->packed() : &derivatives_[k].waves;
             for (int copy = 0; copy < 4; copy++)
             {
                 const int axes        = axesOfCopy(copy);
@@ -367,7 +367,6 @@ void KernelFarField<Real>::addVirial(double* virial)
         const std::vector<double> ofWaves = convolution_->products(packed, levels_[0].grid, signs);
         for (int k = 0; k < c_derivatives; k++)
         {
-            packed[k].swap(k == 0 ? convolution_->packed() : derivatives_[k].waves);
             sums[k] = ofWaves[k] * std::pow(levels_[0].grid.unit(), -exponent);
         }
     }

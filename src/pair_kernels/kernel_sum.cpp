@@ -70,6 +70,7 @@ private:
     double wanted() const { return 0.75 * options_.accuracy; }
     //! That there is a number for every result, and that this precision has them.
     void checkResult(const PointSystem<Real>& system, const std::vector<double>& sums) const;
+
     Kernel kernel_;
     KernelOptions options_;
     Team team_;

@@ -35,7 +35,6 @@ KINDS = {
     "LJ-PME, Coulomb PME": {**STANDARD_PME, **LJ_PME},
     "cut-off 1.0 nm, Coulomb PME": {**STANDARD_PME, **CUT_OFF},
 }
-TIGHT = {**LJ_PME, "ewald-rtol-lj": 1e-5, "fourierspacing": 0.05, "pme-order": 8}
 # Of the log: sites with dispersion, and the RMS force on them
 SITES = re.compile(r"FMM dispersion \(farfield\): (\d+) sites")
 RMS_FORCE = re.compile(r"of their RMS value, (\S+) kJ/mol/nm")
@@ -53,7 +52,7 @@ def errors(gmx, folder, common, threads):
     """Of the forces at the first step, by kind, and the RMS dispersion force of a site, kJ/mol/nm."""
     forces, logs = {}, {}
     kinds = {kind: change for kind, change in KINDS.items() if change.get("coulombtype") == "FMM"}
-    for kind, change in {"tight": {**FMM, **TIGHT}, **kinds}.items():
+    for kind, change in {"tight": {**FMM, **mdp.TIGHT_LJ_PME}, **kinds}.items():
         # Coulomb interactions are the same; the option of the errors stays as it is
         fixed = {name: value for name, value in FIXED_FMM.items() if name != "fmm-farfield-accuracy"}
         entries = {**common, **change, **fixed, **mdp.ONE_STEP}

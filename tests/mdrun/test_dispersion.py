@@ -12,14 +12,6 @@ from tests.support.gmx.mdp import settings
 DISPERSION = {**mdp.FMM, "vdwtype": "FMM"}
 # Coulomb interactions are the same in the runs that are compared
 FIXED = {**mdp.FIXED_FMM, "vdwtype": "FMM", "vdw-modifier": "None"}
-# Converged as far as mixed precision lets it
-TIGHT = {
-    "vdwtype": "PME",
-    "lj-pme-comb-rule": "Geometric",
-    "ewald-rtol-lj": 1e-5,
-    "fourierspacing": 0.05,
-    "pme-order": 8,
-}
 # Terms that differ: the energies of dispersion and of what is left of Lennard-Jones interactions
 LENNARD_JONES = "LJ (SR)", "LJ recip."
 
@@ -37,7 +29,7 @@ def lennard_jones(run):
 @pytest.mark.parametrize("name", ["water", "charmm_water", "salt_water", "protein"])
 def test_forces_energies_and_pressures_are_those_of_lennard_jones_pme(work, request, name):
     system = request.getfixturevalue(name)
-    tight = evaluated(work, "tight", system, TIGHT)
+    tight = evaluated(work, "tight", system, mdp.TIGHT_LJ_PME)
     usual = evaluated(work, "usual", system)
     # At most a fifth of the accuracy, of dispersion forces; total forces are at least five times as large
     assert simulation.rms(usual.forces - tight.forces) < 0.2 * 3e-4 / 5 * simulation.rms(tight.forces)
@@ -60,7 +52,7 @@ def test_forces_of_every_step_are_those_of_lennard_jones_pme(work, charmm_water)
         {**mdp.MOTION, **mdp.THERMOSTAT, **pressed}, FIXED, {"nstcalcenergy": 20, "nstenergy": 20, "nsttcouple": 5}
     )
     run = simulation.simulate(work, "run", moving, charmm_water)
-    entries = settings(mdp.MOTION, FIXED, TIGHT)
+    entries = settings(mdp.MOTION, FIXED, mdp.TIGHT_LJ_PME)
     simulation.grompp(work, "rerun", entries, charmm_water.conf, charmm_water.top).ok()
     simulation.mdrun(work, "rerun", ["-rerun", "run.trr"]).ok()
     frames, exact = run.frames, simulation.Run(work, "rerun").frames

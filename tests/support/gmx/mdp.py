@@ -40,6 +40,15 @@ OTHER_TIGHT_PME = {
     "ewald-rtol": 1e-8,
 }
 
+# Lennard-Jones PME, converged as far as mixed precision lets it.
+TIGHT_LJ_PME = {
+    "vdwtype": "PME",
+    "lj-pme-comb-rule": "Geometric",
+    "ewald-rtol-lj": 1e-5,
+    "fourierspacing": 0.05,
+    "pme-order": 8,
+}
+
 # Converged in double precision: two such settings agree to 4e-7 in the forces.
 CONVERGED_PME = {
     "coulombtype": "PME",
