@@ -298,7 +298,7 @@ def source(entry, file, page):
     machine = re.sub(r", Linux [^;]*", "", machine)
     machine = ", ".join([machine, *sorted(set(entry.get("gpus", ())))])
     by_hand, command = re.fullmatch("(by hand: )?(.*)", entry["command"]).groups(default="")
-    command = f"{by_hand}`{command}`"
+    command = by_hand + "; ".join(f"`{one}`" for one in command.split("; "))  # a merged file has several
     return (f"*{entry['date'].split('T')[0]}, revision {entry['revision']}. Machine: {machine}. Command: {command}. "
             f"Numbers: [{file}]({os.path.relpath(results.FOLDER / file, page.parent)}).*")
 
