@@ -74,6 +74,7 @@ inside "rm -rf /root/tutorial; mkdir /root/tutorial; cd /root/tutorial
     bash -e -o pipefail ../tutorial.sh > tutorial.log 2>&1 || { tail -n 30 tutorial.log; exit 1; }
     tail -n 12 tutorial.log"
 
-inside '. /etc/os-release; echo "$PRETTY_NAME: $(gcc --version | head -n 1)"'
+sed -n 's/^PRETTY_NAME=//p' "$root/etc/os-release"
+inside "gcc --version | head -n 1"
 echo "installed in $installed s, tutorial in $SECONDS s"
 echo "MB: prefix $(du -sm "$root/opt/farfield" | cut -f 1), root $before before, $(du -smx "$root" | cut -f 1) after"
