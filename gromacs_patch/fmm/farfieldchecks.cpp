@@ -58,6 +58,7 @@
 #include "gromacs/utility/keyvaluetree.h"
 #include "gromacs/utility/stringutil.h"
 
+#include "farfielddispersioncharges.h"
 #include "farfieldoptions.h"
 #include "farfieldperturbation.h"
 #include "farfieldtopology.h"
@@ -121,9 +122,6 @@ void checkDispersion(const t_inputrec& ir, WarningHandler* wi)
           "vdw-modifier = Potential-shift or None" },
         { ir.eDispCorr != DispersionCorrectionType::No,
           "DispCorr = no: there is no cut-off to correct for" },
-        { ir.ljpme_combination_rule != LongRangeVdW::Geom,
-          "lj-pme-comb-rule = Geometric: pairs within rvdw have the C6 of the topology in any "
-          "case" },
     };
     for (const auto& [isUsed, demand] : features)
     {
@@ -223,6 +221,17 @@ void checkTopology(const gmx_mtop_t& mtop, const t_inputrec& ir, WarningHandler*
         refuse([&c6](const t_atom& atom) { return c6(atom.type) < 0; },
                "vdwtype = FMM needs dispersion that attracts: C6 of a pair of such atoms is "
                "negative");
+        constexpr double c_negligible = 0.01;
+        const double difference = DispersionCharges(mtop, ir.ljpme_combination_rule).largestDifference();
+        if (difference > c_negligible)
+        {
+            wi->addNote(formatString(
+                    "vdwtype = FMM: beyond rvdw, C6 of the geometric rule is up to %.0f %% off "
+                    "that of "
+                    "the topology. Set lj-pme-comb-rule = Lorentz-Berthelot to have the C6 of the "
+                    "topology at any distance.",
+                    100 * difference));
+        }
         if (ir.efep != FreeEnergyPerturbationType::No)
         {
             refuse([](const t_atom& atom) { return atom.type != atom.typeB; },

@@ -44,6 +44,7 @@
 #include <cmath>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,6 +63,7 @@
 #include "gromacs/utility/logger.h"
 #include "gromacs/utility/stringutil.h"
 
+#include "farfielddispersioncharges.h"
 #include "farfielderrors.h"
 #include "farfieldoptions.h"
 #include "farfieldrun.h"
@@ -98,7 +100,11 @@ class FarfieldDispersion::Impl
 {
 public:
     Impl(const FarfieldOptions& options, const gmx_mtop_t& mtop, const MDLogger& logger, const FarfieldRun& run) :
-        mtop_(mtop), logger_(logger), run_(run), options_(kernelOptions(options, run))
+        mtop_(mtop),
+        logger_(logger),
+        run_(run),
+        options_(kernelOptions(options, run)),
+        ofTypes_(mtop, run.dispersionRule.value())
     {
         try
         {
@@ -114,6 +120,18 @@ public:
     int numSites() const { return static_cast<int>(sites_.size()); }
     //! Collects atoms with dispersion, and which of their pairs are excluded
     void collectSites();
+    //! The force on a site: of each set, its charge times the gradient of the potential
+    RVec force(int site) const
+    {
+        RVec sum = { 0, 0, 0 };
+        for (int set = 0; set < ofTypes_.numSets(); set++)
+        {
+            const int  k = site * ofTypes_.numSets() + set;
+            const real c = ofTypes_.sign(set) * charges_[k];
+            sum -= c * RVec(fields_[DIM * k], fields_[DIM * k + 1], fields_[DIM * k + 2]);
+        }
+        return sum;
+    }
     //! Says what was chosen, where that is new
     void              logSetup();
     [[noreturn]] void rethrow(const farfield::Error& error, const std::string& when) const
@@ -126,10 +144,11 @@ public:
     const FarfieldRun run_;
 
     const farfield::KernelOptions options_;
+    const DispersionCharges       ofTypes_;
 
     //! Global atoms with dispersion
     std::vector<int> sites_;
-    //! Square roots of their C6
+    //! Their charges, [sites][sets]
     std::vector<real> charges_;
     //! Of pairs of sites
     FarfieldExclusions exclusions_;
@@ -143,6 +162,8 @@ public:
     //!@{
     std::vector<double> x_;
     std::vector<real>   potentials_, fields_;
+    //! Of each set
+    std::unique_ptr<double[][DIM][DIM]> virials_;
     //!@}
 };
 
@@ -155,13 +176,15 @@ void FarfieldDispersion::Impl::collectSites()
         const t_atoms& atoms = mtop_.moltype[molblock.type].atoms;
         for (int i = 0; i < molblock.nmol * atoms.nr; i++, atom++)
         {
-            const int  type = atoms.atom[i % atoms.nr].type;
-            const real c6   = mtop_.ffparams.iparams[type * (mtop_.ffparams.atnr + 1)].lj.c6;
-            if (c6 > 0)
+            const int type = atoms.atom[i % atoms.nr].type;
+            if (ofTypes_.isCharged(type))
             {
                 siteOfAtom[atom] = numSites();
                 sites_.push_back(atom);
-                charges_.push_back(std::sqrt(c6));
+                for (int set = 0; set < ofTypes_.numSets(); set++)
+                {
+                    charges_.push_back(ofTypes_.charge(type, set));
+                }
             }
         }
     }
@@ -197,9 +220,10 @@ void FarfieldDispersion::Impl::collectSites()
     {
         rethrow(error, "cannot compute dispersion");
     }
-    x_.resize(3 * sites_.size());
-    potentials_.resize(sites_.size());
-    fields_.resize(3 * sites_.size());
+    x_.resize(DIM * sites_.size());
+    potentials_.resize(charges_.size());
+    fields_.resize(DIM * charges_.size());
+    virials_ = std::make_unique<double[][DIM][DIM]>(ofTypes_.numSets());
 }
 
 void FarfieldDispersion::Impl::logSetup()
@@ -214,18 +238,23 @@ void FarfieldDispersion::Impl::logSetup()
     }
     loggedSetup_   = setup;
     double squares = 0;
-    for (int i = 0; i < DIM * numSites(); i++)
+    for (int i = 0; i < numSites(); i++)
     {
-        squares += square(charges_[i / DIM] * static_cast<double>(fields_[i]));
+        squares += force(i).norm2();
     }
     GMX_LOG(logger_.info)
             .asParagraph()
             .appendTextFormatted(
                     "FMM dispersion (farfield): %d sites on the CPU, polynomials of degree %d\n"
+                    "  C6 beyond rvdw        %s, %.1g off the topology\n"
                     "  leaf cells            %.3f nm, direct range %d\n"
                     "  error of the forces   %.1e of their RMS value, %.4g kJ/mol/nm (wanted %.1e)",
                     numSites(),
                     setup.degree,
+                    run_.dispersionRule == LongRangeVdW::Geom
+                            ? "of the geometric rule"
+                            : formatString("by %d sets of charges", ofTypes_.numSets()).c_str(),
+                    ofTypes_.largestDifference(),
                     setup.cell,
                     setup.directRange,
                     setup.measuredError,
@@ -296,14 +325,15 @@ void FarfieldDispersion::calculateForces(const ForceProviderInput& forceProvider
     const BoxRows                box = BoxRows::fromMatrix(forceProviderInput.box_);
     farfield::KernelInput<real>  input;
     farfield::KernelOutput<real> output;
-    double                       virial[DIM][DIM];
-    input.x           = impl_->x_.data();
-    input.q           = impl_->charges_.data();
-    input.n           = numSites;
+    const DispersionCharges&     ofTypes = impl_->ofTypes_;
+    input.x                              = impl_->x_.data();
+    input.q                              = impl_->charges_.data();
+    input.n                              = numSites;
+    input.sets                           = ofTypes.numSets();
     input.box         = impl_->run_.boundary == farfield::Boundary::Open ? nullptr : box.rows;
     output.potentials = impl_->potentials_.data();
     output.fields     = impl_->fields_.data();
-    output.virials    = stepWork.computeVirial ? &virial : nullptr;
+    output.virials    = stepWork.computeVirial ? impl_->virials_.get() : nullptr;
     try
     {
         impl_->sum_->evaluate(input, output);
@@ -315,16 +345,29 @@ void FarfieldDispersion::calculateForces(const ForceProviderInput& forceProvider
     }
     impl_->logSetup();
 
-    // The energy is -1/2 sum c phi, and the force on a site c times the gradient of phi
     ForceWithVirial& forceWithVirial = forceProviderOutput->forceWithVirial_;
-    double           energy          = 0;
     for (int i = 0; i < numSites; i++)
     {
-        const real c = impl_->charges_[i];
-        energy -= 0.5 * c * static_cast<double>(impl_->potentials_[i]);
-        for (int k = 0; k < DIM; k++)
+        forceWithVirial.force_[local[i]] += impl_->force(i);
+    }
+    // Dispersion attracts: energies and virials have the other sign than those of charges
+    double energy = 0;
+    matrix virial = { { 0 } };
+    for (int set = 0; set < ofTypes.numSets(); set++)
+    {
+        double products = 0;
+        for (int i = 0; i < numSites; i++)
         {
-            forceWithVirial.force_[local[i]][k] -= c * impl_->fields_[DIM * i + k];
+            const int k = i * ofTypes.numSets() + set;
+            products += impl_->charges_[k] * static_cast<double>(impl_->potentials_[k]);
+        }
+        energy -= 0.5 * ofTypes.sign(set) * products;
+        for (int i = 0; i < DIM && stepWork.computeVirial; i++)
+        {
+            for (int k = 0; k < DIM; k++)
+            {
+                virial[i][k] -= ofTypes.sign(set) * impl_->virials_[set][i][k];
+            }
         }
     }
     if (stepWork.computeEnergy)
@@ -333,15 +376,7 @@ void FarfieldDispersion::calculateForces(const ForceProviderInput& forceProvider
     }
     if (stepWork.computeVirial)
     {
-        matrix ofGromacs;
-        for (int i = 0; i < DIM; i++)
-        {
-            for (int k = 0; k < DIM; k++)
-            {
-                ofGromacs[i][k] = -virial[i][k];
-            }
-        }
-        forceWithVirial.addVirialContribution(ofGromacs);
+        forceWithVirial.addVirialContribution(virial);
     }
 }
 

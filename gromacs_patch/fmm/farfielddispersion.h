@@ -57,7 +57,7 @@ struct MDModulesAtomsRedistributedSignal;
 
 /*! \brief Computes -C6/r^6 of all pairs at any distance but excluded ones, with farfield::KernelSum.
  *
- * C6 is that of the geometric rule. Pair kernels have the rest of the interaction.
+ * C6 is that of DispersionCharges. Pair kernels have the rest of the interaction.
  */
 class FarfieldDispersion final : public IForceProvider
 {

@@ -239,8 +239,11 @@ public:
     //! Refuses several ranks where one is needed
     void checkRanks() const
     {
-        const std::string what = whatNeedsOneRank(
-                pbcType_, hasDispersion_, run_.hasTwoStates, run_.perturbedChargeWidth > 0, *mtop_);
+        const std::string what = whatNeedsOneRank(pbcType_,
+                                                  run_.dispersionRule.has_value(),
+                                                  run_.hasTwoStates,
+                                                  run_.perturbedChargeWidth > 0,
+                                                  *mtop_);
         if (run_.ranks != nullptr && !what.empty())
         {
             GMX_THROW(NotImplementedError(
@@ -367,8 +370,6 @@ public:
     const DeviceStreamManager* deviceStreamManager_ = nullptr;
     //! The force provider, when this backend is active
     std::unique_ptr<FarfieldForceProvider> provider_;
-    //! Whether it has the dispersion, too
-    bool hasDispersion_ = false;
     //! The provider of dispersion, with vdwtype = FMM
     std::unique_ptr<FarfieldDispersion> dispersion_;
 };
@@ -447,8 +448,11 @@ void FarfieldModule::subscribeToSimulationSetupNotifications(MDModulesNotifiers*
 
                 impl->run_.coulombConstant  = c_one4PiEps0 / ir.epsilon_r;
                 impl->run_.integratesMotion = EI_DYNAMICS(ir.eI);
-                impl->hasDispersion_        = ir.vdwtype == VanDerWaalsType::Fmm;
-                impl->run_.reproducible     = setup.mdrunOptions.reproducible;
+                if (ir.vdwtype == VanDerWaalsType::Fmm)
+                {
+                    impl->run_.dispersionRule = ir.ljpme_combination_rule;
+                }
+                impl->run_.reproducible = setup.mdrunOptions.reproducible;
                 impl->run_.isRerun = setup.mdrunOptions.rerun || ir.eI == IntegrationAlgorithm::Mimic;
                 impl->run_.hasTwoStates = ir.efep != FreeEnergyPerturbationType::No
                                           && hasPerturbedCharges(*impl->mtop_);
@@ -540,7 +544,7 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
     {
         forceProviders->addForceProvider(impl_->provider_.get(), c_cycleCounterName);
     }
-    if (impl_->hasDispersion_)
+    if (impl_->run_.dispersionRule.has_value())
     {
         impl_->dispersion_ = std::make_unique<FarfieldDispersion>(
                 impl_->options_.farfieldOptions(), *impl_->mtop_, *impl_->logger_, impl_->run_);

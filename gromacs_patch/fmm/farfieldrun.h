@@ -40,9 +40,11 @@
 #ifndef GMX_FMM_FARFIELDRUN_H
 #define GMX_FMM_FARFIELDRUN_H
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "gromacs/mdtypes/md_enums.h"
 #include "gromacs/utility/real.h"
 
 #include "farfieldoptions.h"
@@ -104,6 +106,8 @@ struct FarfieldRun
     bool hasTwoStates = false;
     //! Width of the Gaussian charges of pairs with a perturbed atom, nm, see perturbedChargeWidth()
     real perturbedChargeWidth = 0;
+    //! Which C6 dispersion has beyond the cut-off, with vdwtype = FMM
+    std::optional<LongRangeVdW> dispersionRule;
     //! Where the FMM runs
     FarfieldDeviceChoice device;
     //! Who helps

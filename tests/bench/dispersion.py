@@ -4,7 +4,8 @@
     python3 -m tests.bench.dispersion --systems 23k protein membrane-17k
 
 All kinds run in turn, several rounds, on one rank with pinned threads. Errors are those of forces at the first
-step, over the RMS dispersion force, beside a converged Lennard-Jones PME with the same Coulomb interactions.
+step, over the RMS dispersion force, beside a converged Lennard-Jones PME with the C6 of the topology and the same
+Coulomb interactions.
 Writes dispersion.json.
 """
 
@@ -26,12 +27,15 @@ CUT_OFF = {"vdwtype": "Cut-off", "DispCorr": "EnerPres"}
 LJ_PME = {"vdwtype": "PME", "lj-pme-comb-rule": "Geometric", "DispCorr": "no"}
 DISPERSION = {"vdwtype": "FMM", "DispCorr": "no"}
 SHORT = {"rvdw": 0.7, "rcoulomb": 0.7}
+OF_TOPOLOGY = {"lj-pme-comb-rule": "Lorentz-Berthelot"}
 # Lennard-Jones interactions and electrostatics of each kind of run
 KINDS = {
     "cut-off 1.0 nm": {**FMM, **CUT_OFF},
     "FMM, rvdw 1.0 nm": {**FMM, **DISPERSION},
     "FMM, rvdw 0.7 nm": {**FMM, **DISPERSION, **SHORT},
+    "FMM, C6 of the topology": {**FMM, **DISPERSION, **OF_TOPOLOGY},
     "LJ-PME, Coulomb FMM": {**FMM, **LJ_PME},
+    "LJ-PME, Lorentz-Berthelot": {**FMM, **LJ_PME, **OF_TOPOLOGY},
     "LJ-PME, Coulomb PME": {**STANDARD_PME, **LJ_PME},
     "cut-off 1.0 nm, Coulomb PME": {**STANDARD_PME, **CUT_OFF},
 }
@@ -52,7 +56,7 @@ def errors(gmx, folder, common, threads):
     """Of the forces at the first step, by kind, and the RMS dispersion force of a site, kJ/mol/nm."""
     forces, logs = {}, {}
     kinds = {kind: change for kind, change in KINDS.items() if change.get("coulombtype") == "FMM"}
-    for kind, change in {"tight": {**FMM, **mdp.TIGHT_LJ_PME}, **kinds}.items():
+    for kind, change in {"tight": {**FMM, **mdp.TIGHT_LJ_PME, **OF_TOPOLOGY}, **kinds}.items():
         # Coulomb interactions are the same; the option of the errors stays as it is
         fixed = {name: value for name, value in FIXED_FMM.items() if name != "fmm-farfield-accuracy"}
         entries = {**common, **change, **fixed, **mdp.ONE_STEP}
