@@ -132,6 +132,7 @@ class KernelSum(processes.CoreOfOptions):
         dtype: numpy.float64, or numpy.float32, which is faster; positions are double in any case.
         of_forces: whether accuracy is that of forces, charges times fields, where results are at the charges. Fields
             are large next to large charges. If small charges are there, errors of their forces may be a larger part.
+            Forces of all sets of charges count together.
         boundary: "open", or "periodic": with all images, and with the wave vector 0.
         threads: OpenMP threads at most. None: what the runtime offers, see OMP_NUM_THREADS.
 

@@ -77,7 +77,7 @@ struct KernelOptions
     /*! \brief Whether accuracy is that of forces, charges times fields, where results are wanted at the charges.
      *
      *  Fields are large next to large charges. If small charges are there, errors of their forces may be a larger part
-     *  of all. */
+     *  of all. Forces of all sets of charges count together: of a set that makes little they may be a larger part. */
     bool ofForces = false;
     //! Whether calls after the first go on with the best, see KernelSetup::measuredError, where points have become such
     //! that the accuracy cannot be reached any more.

@@ -13,12 +13,14 @@ namespace farfield
 double errorOf(const std::vector<double>& fields,
                const std::vector<double>& better,
                int sets,
+               bool areTogether,
                double perPotential)
 {
     constexpr double c_most  = 10; // medians
     constexpr double c_early = 0.4;
     const size_t n           = fields.size() / (4 * static_cast<size_t>(sets));
     double worst             = 0;
+    double allErrors = 0, all = 0; // of the sets up to one
     for (int s = 0; s < sets; s++)
     {
         const auto component = [n, s](const std::vector<double>& of, int k, size_t i)
@@ -57,11 +59,14 @@ double errorOf(const std::vector<double>& fields,
             total += counted;
             error += sizes[i] > 0 ? differences[i] * counted / sizes[i] : differences[i];
         }
-        const double ofSet = error > 0 ? std::sqrt(error / std::max(total, least)) : 0;
+        allErrors             = error + (areTogether ? allErrors : 0);
+        all                   = std::max(total, least) + (areTogether ? all : 0);
+        const double relative = allErrors > 0 ? std::sqrt(allErrors / all) : 0;
         // what is no number is too large
-        worst = std::isfinite(ofSet) && std::isfinite(error)
-                        ? std::max(worst, ofSet)
-                        : std::numeric_limits<double>::infinity();
+        const bool isNumber = std::isfinite(relative) && std::isfinite(allErrors);
+        worst               = !isNumber     ? std::numeric_limits<double>::infinity()
+                              : areTogether ? relative
+                                            : std::max(worst, relative);
     }
     return worst;
 }

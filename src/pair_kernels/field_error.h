@@ -14,13 +14,15 @@ namespace farfield
 
 /*! \brief The RMS difference of fields from better ones, relative to the RMS of those.
  *
- *  Fields above ten times the median count as that. The worst of the sets of charges.
+ *  Fields above ten times the median count as that.
  *  \param[in] fields, better  potentials and fields, [sets][4][n]
+ *  \param[in] areTogether  of all sets of charges together; else of the worst of them
  *  \param[in] perPotential  errors are relative to no less than this times the median of the potentials
  *  \returns infinity if something is no number */
 double errorOf(const std::vector<double>& fields,
                const std::vector<double>& better,
                int sets,
+               bool areTogether,
                double perPotential);
 
 } // namespace farfield

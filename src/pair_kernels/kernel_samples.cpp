@@ -85,7 +85,8 @@ double KernelSamples<Real>::errorOf(const std::vector<double>& sums, double unit
     weigh(&ofSome);
     // fields cancel in a crystal: a part of the potential per size of a leaf is what they are without
     constexpr double c_part = 0.1;
-    return farfield::errorOf(ofSome, exact_, system_.sets, isPeriodic_ ? c_part / unit : 0);
+    return farfield::errorOf(
+            ofSome, exact_, system_.sets, areForces_, isPeriodic_ ? c_part / unit : 0);
 }
 
 template<class Real>

@@ -291,21 +291,25 @@ HWY_INLINE void pairsOf(const PairTask<Real>& task)
         {
             kept.push_back(std::exchange(task.x[source], 2 * task.nowhere));
         }
-        int set = 0;
-        for (; !task.wantsStrain && set + c_together <= task.sets; set += c_together)
+        for (int set = 0; set < task.sets;)
         {
-            pairsOfTarget<c_together, false>(task, law, i, set);
-        }
-        for (; set < task.sets; set++)
-        {
-            if (task.wantsStrain)
+            const int left = task.wantsStrain ? 1 : std::min(task.sets - set, c_together);
+            switch (left)
             {
-                pairsOfTarget<1, true>(task, law, i, set);
+                case 4:
+                    pairsOfTarget<4, false>(task, law, i, set);
+                    break;
+                case 3:
+                    pairsOfTarget<3, false>(task, law, i, set);
+                    break;
+                case 2:
+                    pairsOfTarget<2, false>(task, law, i, set);
+                    break;
+                default:
+                    task.wantsStrain ? pairsOfTarget<1, true>(task, law, i, set)
+                                     : pairsOfTarget<1, false>(task, law, i, set);
             }
-            else
-            {
-                pairsOfTarget<1, false>(task, law, i, set);
-            }
+            set += left;
         }
         for (size_t k = away.size(); k-- > 0;)
         {
