@@ -21,6 +21,8 @@ class GromacsFarfield(Gromacs):
     )
     depends_on("farfield@@VERSION@")
     depends_on("farfield+cuda", when="+cuda")
+    for number in Gromacs.cuda_arch_values:
+        depends_on(f"farfield cuda_arch={number}", when=f"+cuda cuda_arch={number}")
 
     def patch(self):
         super().patch()
@@ -29,4 +31,8 @@ class GromacsFarfield(Gromacs):
 
 class CMakeBuilder(GromacsBuilder):
     def cmake_args(self):
-        return [*super().cmake_args(), self.define("GMX_USE_EXT_FMM", True)]
+        return [
+            *super().cmake_args(),
+            self.define("GMX_USE_EXT_FMM", True),
+            "-DGMX_VERSION_STRING_OF_FORK=farfield-@VERSION@-spack",
+        ]
