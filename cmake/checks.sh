@@ -25,7 +25,8 @@ checkScripts()
     local failed=0
     step "Scripts and Python"
     (cd "$root" && "$checkTools/shellcheck" --check-sourced quickstart.sh .ci/run gromacs_patch/apply.sh \
-        gromacs_patch/upstream/branches.sh packaging/prefix/GMXRC packaging/conda/*.sh packaging/wheel/dependencies.sh) || failed=1
+        gromacs_patch/upstream/branches.sh packaging/prefix/GMXRC packaging/conda/*.sh packaging/wheel/dependencies.sh \
+        packaging/try_root.sh) || failed=1
     (cd "$root" && "$checkTools/ruff" check --no-cache --quiet cmake docs examples packaging python regressiontests tests) || failed=1
     (cd "$root" && "$checkTools/mypy" --cache-dir "$build/mypy" --no-error-summary) || failed=1
     return $failed
