@@ -50,7 +50,7 @@ checkProgram()
         --build "$python" '/python/bindings/' '/python/bindings/')
     gromacs=$(cat "$build/share/gromacs/origin" 2> /dev/null || true)
     if [ -e "$gromacs/build/build.ninja" ]; then
-        builds+=(--build "$gromacs/build" '/fmm/farfield[a-z_]+\.cpp$' '/fmm/farfield[a-z_]+\.h$')
+        builds+=(--build "$gromacs/build" '/fmm/(farfield|dispersion)[a-z_]+\.cpp$' '/fmm/(farfield|dispersion)[a-z_]+\.h$')
     else
         note "without the adapter in GROMACS, which is not built"
     fi

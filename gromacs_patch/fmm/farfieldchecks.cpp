@@ -58,7 +58,7 @@
 #include "gromacs/utility/keyvaluetree.h"
 #include "gromacs/utility/stringutil.h"
 
-#include "farfielddispersioncharges.h"
+#include "dispersioncharges.h"
 #include "farfieldoptions.h"
 #include "farfieldperturbation.h"
 #include "farfieldtopology.h"

@@ -63,7 +63,7 @@
 #include "gromacs/utility/logger.h"
 #include "gromacs/utility/stringutil.h"
 
-#include "farfielddispersioncharges.h"
+#include "dispersioncharges.h"
 #include "farfielderrors.h"
 #include "farfieldoptions.h"
 #include "farfieldrun.h"

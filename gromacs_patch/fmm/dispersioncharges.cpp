@@ -40,7 +40,7 @@
  */
 #include "gmxpre.h"
 
-#include "farfielddispersioncharges.h"
+#include "dispersioncharges.h"
 
 #include <cmath>
 

@@ -38,8 +38,8 @@
  *
  * \ingroup module_fmm
  */
-#ifndef GMX_FMM_FARFIELDDISPERSIONCHARGES_H
-#define GMX_FMM_FARFIELDDISPERSIONCHARGES_H
+#ifndef GMX_FMM_DISPERSIONCHARGES_H
+#define GMX_FMM_DISPERSIONCHARGES_H
 
 #include <vector>
 
