@@ -51,7 +51,6 @@
 
 #include <farfield/farfield_kernels.h>
 
-#include "gromacs/math/functions.h"
 #include "gromacs/mdlib/gmx_omp_nthreads.h"
 #include "gromacs/mdrunutility/mdmodulesnotifiers.h"
 #include "gromacs/mdtypes/enerdata.h"
