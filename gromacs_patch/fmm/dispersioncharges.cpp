@@ -130,7 +130,7 @@ DispersionCharges::DispersionCharges(const gmx_mtop_t& mtop, LongRangeVdW rule) 
     }
     const double average = products / std::max(atoms, 1.0);
 
-    const auto difference = [&]()
+    const auto difference = [&]
     {
         double largest = 0;
         for (int i = 0; i < size; i++)

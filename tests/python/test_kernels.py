@@ -336,6 +336,24 @@ def test_sets_of_charges_do_not_act_on_each_other(dtype):
         assert capped_error(result.fields[:, k], alone.fields) < 2e-4
 
 
+def test_forces_of_all_sets_count_together():
+    """Charges of both signs need a higher degree, but not where they make little."""
+    rng = np.random.default_rng(10)
+    x = points("cube", 8000, rng)
+    strong, weak = rng.uniform(0.5, 1.5, 8000), 1e-4 * rng.choice([-1.0, 1.0], 8000)
+    of_strong, of_weak, together = (
+        KernelSum(KERNELS["1/r"], 1e-4, of_forces=True, threads=2) for _ in range(3)
+    )
+    q = np.stack([strong, weak], axis=1)
+    of_strong(x, strong)
+    of_weak(x, weak)
+    fields = together(x, q).fields
+    assert together.setup["degree"] == of_strong.setup["degree"] < of_weak.setup["degree"]
+    some = rng.choice(8000, 300, replace=False)
+    exact = np.stack([direct("1/r", x, q[:, k], some)[1] for k in range(2)], axis=1)
+    assert error(q[some, :, None] * fields[some], q[some, :, None] * exact) < 1e-4
+
+
 def test_fields_are_slopes_of_the_energy():
     """Of all charges together: what cells hand up and down is the same polynomial."""
     rng = np.random.default_rng(10)
