@@ -65,19 +65,17 @@ constexpr double c_wantedDifference = 1e-3;
 class Matrix
 {
 public:
-    explicit Matrix(int size) : size_(size), elements_(size * size), rows_(size)
+    explicit Matrix(int size) : elements_(size * size), rows_(size)
     {
         for (int i = 0; i < size; i++)
         {
             rows_[i] = elements_.data() + i * size;
         }
     }
-    int      size() const { return size_; }
     double*  operator[](int i) { return rows_[i]; }
     double** rows() { return rows_.data(); }
 
 private:
-    int                  size_;
     std::vector<double>  elements_;
     std::vector<double*> rows_;
 };
