@@ -34,13 +34,23 @@ script()
         shown' "$1" | sed 's/^\(nsteps *\)= .*/\1= 100/; s/^\(nstenergy *\)= .*/\1= 10/'
 }
 
+# Unmounts the folders of the machine that are mounted in the root.
+unmount()
+{
+    local folder mounted=()
+    for folder in "$root/proc" "$root/dev"; do
+        if mountpoint -q "$folder"; then mounted+=("$folder"); fi
+    done
+    if [ ${#mounted[@]} -gt 0 ]; then umount "${mounted[@]}"; fi
+}
+
 if [ ! -e "$root/etc/os-release" ]; then
     steps=$scripts/$suite
     [ -e "$steps" ] || steps=$scripts/gutsy # a release of Ubuntu that is newer than debootstrap
     debootstrap --variant=minbase "$@" "$suite" "$root" "$mirror" "$steps" > "$root.log" 2>&1 \
         || { tail -n 5 "$root.log" >&2; exit 1; }
 fi
-trap 'umount "$root/proc" "$root/dev"' EXIT
+trap unmount EXIT
 for folder in proc dev; do
     mountpoint -q "$root/$folder" || mount --bind "/$folder" "$root/$folder"
 done

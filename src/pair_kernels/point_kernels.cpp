@@ -266,10 +266,42 @@ HWY_INLINE void pairsOfTarget(const PairTask<Real>& task, const Law& law, int ta
     }
 }
 
+//! What all sources make at a target, for all sets of charges.
+template<class Law, class Real>
+HWY_INLINE void setsOfTarget(const PairTask<Real>& task, const Law& law, int target)
+{
+    if (task.wantsStrain)
+    {
+        for (int set = 0; set < task.sets; set++)
+        {
+            pairsOfTarget<1, true>(task, law, target, set);
+        }
+        return;
+    }
+    constexpr int c_mostTogether = 4; // sets that share the work of a pair
+    for (int set = 0; set < task.sets; set += c_mostTogether)
+    {
+        const int together = std::min(task.sets - set, c_mostTogether);
+        switch (together)
+        {
+            case 1:
+                pairsOfTarget<1, false>(task, law, target, set);
+                break;
+            case 2:
+                pairsOfTarget<2, false>(task, law, target, set);
+                break;
+            case 3:
+                pairsOfTarget<3, false>(task, law, target, set);
+                break;
+            default:
+                pairsOfTarget<4, false>(task, law, target, set);
+        }
+    }
+}
+
 template<class Law, class Real>
 HWY_INLINE void pairsOf(const PairTask<Real>& task)
 {
-    constexpr int c_together = 4; // sets that share the work of a pair
     const Law law(*task.law);
     std::vector<int> away;
     std::vector<Real> kept;
@@ -291,26 +323,7 @@ HWY_INLINE void pairsOf(const PairTask<Real>& task)
         {
             kept.push_back(std::exchange(task.x[source], 2 * task.nowhere));
         }
-        for (int set = 0; set < task.sets;)
-        {
-            const int left = task.wantsStrain ? 1 : std::min(task.sets - set, c_together);
-            switch (left)
-            {
-                case 4:
-                    pairsOfTarget<4, false>(task, law, i, set);
-                    break;
-                case 3:
-                    pairsOfTarget<3, false>(task, law, i, set);
-                    break;
-                case 2:
-                    pairsOfTarget<2, false>(task, law, i, set);
-                    break;
-                default:
-                    task.wantsStrain ? pairsOfTarget<1, true>(task, law, i, set)
-                                     : pairsOfTarget<1, false>(task, law, i, set);
-            }
-            set += left;
-        }
+        setsOfTarget(task, law, i);
         for (size_t k = away.size(); k-- > 0;)
         {
             task.x[away[k]] = kept[k];
