@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "base/host_device.h"
 #include "base/vectors.h"
 
 namespace farfield
@@ -21,18 +22,23 @@ constexpr int c_keyBits = 21;
  *
  *  Siblings, cousins and so on stand together in the order of keys: G. M. Morton, A Computer Oriented Geodetic Data Base,
  *  IBM (1966). */
-inline std::uint64_t mortonKey(const Int3& c)
+FARFIELD_HD std::uint64_t mortonKey(int x, int y, int z)
 {
     // two zeros between any two bits
-    const auto spread = [](std::uint64_t v)
+    const auto spread = [](int component)
     {
-        v = (v | v << 32) & 0x1f00000000ffffULL;
-        v = (v | v << 16) & 0x1f0000ff0000ffULL;
-        v = (v | v << 8) & 0x100f00f00f00f00fULL;
-        v = (v | v << 4) & 0x10c30c30c30c30c3ULL;
+        auto v = static_cast<std::uint64_t>(component);
+        v      = (v | v << 32) & 0x1f00000000ffffULL;
+        v      = (v | v << 16) & 0x1f0000ff0000ffULL;
+        v      = (v | v << 8) & 0x100f00f00f00f00fULL;
+        v      = (v | v << 4) & 0x10c30c30c30c30c3ULL;
         return (v | v << 2) & 0x1249249249249249ULL;
     };
-    return spread(c[0]) | spread(c[1]) << 1 | spread(c[2]) << 2;
+    return spread(x) | spread(y) << 1 | spread(z) << 2;
+}
+inline std::uint64_t mortonKey(const Int3& c)
+{
+    return mortonKey(c[0], c[1], c[2]);
 }
 
 } // namespace farfield

@@ -84,11 +84,18 @@ struct KernelOptions
     bool bestEffort = false;
     //! Open or Periodic. In a periodic box the sum over all images, that of the wave vector 0 included.
     Boundary boundary = Boundary::Open;
-    //! OpenMP threads; 0: usableThreads().
+    //! Auto: the CPU. A GPU pays from some ten thousand points on.
+    Device device = Device::Auto;
+    //! CUDA device to work on, from 0; -1: the one that is current where the sum is made.
+    int deviceId = -1;
+    //! OpenMP threads; 0: usableThreads(). For a GPU they make operators.
     int threads = 0;
 };
 
-//! Points, and what acts on them.
+/*! \brief Points, and what acts on them.
+ *
+ *  On a GPU, arrays of points and of results may be in host memory or in memory of that device. What writes to arrays
+ *  there must be complete before a call; results are complete after it. */
 template<class Real>
 struct KernelInput
 {
@@ -118,13 +125,14 @@ struct KernelOutput
 //! What was chosen and measured.
 struct KernelSetup
 {
-    int degree           = 0; //!< of the polynomials
-    int coefficients     = 0; //!< of a cell
-    int directRange      = 0; //!< cells up to this displacement interact by pairs
-    int levels           = 0; //!< of the tree
-    double cell          = 0; //!< cube root of the volume of a leaf
-    int threads          = 0; //!< OpenMP threads
-    double measuredError = 0; //!< of the fields, see KernelOptions::accuracy
+    int degree           = 0;           //!< of the polynomials
+    int coefficients     = 0;           //!< of a cell
+    int directRange      = 0;           //!< cells up to this displacement interact by pairs
+    int levels           = 0;           //!< of the tree
+    double cell          = 0;           //!< cube root of the volume of a leaf
+    int threads          = 0;           //!< OpenMP threads
+    Device device        = Device::Cpu; //!< in use, never Auto
+    double measuredError = 0;           //!< of the fields, see KernelOptions::accuracy
 };
 
 /*! \brief Potentials and fields of points, for one kernel.
@@ -143,7 +151,7 @@ class FARFIELD_EXPORT KernelSum
 {
 public:
     /*! \throws Error  InvalidArgument: an option is out of range; Unsupported: a slab, or a kernel that has no
-     *                 sum over periodic images */
+     *                 sum over periodic images; NotCompiled, DeviceFailure: the device cannot be used */
     KernelSum(const Kernel& kernel, const KernelOptions& options);
     ~KernelSum();
     KernelSum(KernelSum&&) noexcept;

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "base/aligned_vector.h"
+#include "pair_kernels/point_kernels.h"
+
 namespace farfield
 {
 

@@ -8,7 +8,7 @@
 #include <complex>
 #include <utility>
 
-#include "cells/excluded_pairs.h"
+#include "pair_kernels/left_out_pairs.h"
 
 namespace farfield
 {

@@ -9,7 +9,9 @@
 
 #include <vector>
 
-#include "pair_kernels/kernel_evaluation.h"
+#include "base/team.h"
+#include "pair_kernels/kernel_plan.h"
+#include "pair_kernels/point_system.h"
 
 namespace farfield
 {

@@ -39,10 +39,7 @@ void take(const double* x, int n, const char* what, Extent* extent)
                       x[3 * static_cast<size_t>(i) + 2]);
         if (!at.allFinite())
         {
-            throw Error(ErrorCode::InvalidArgument,
-                        "The position of " + nameOfPlace(what, i, x + 3 * static_cast<size_t>(i))
-                                + " is not finite.",
-                        "positions");
+            throw notFinitePosition(what, i, x + 3 * static_cast<size_t>(i));
         }
         extent->low  = extent->low.cwiseMin(at);
         extent->high = extent->high.cwiseMax(at);
@@ -92,17 +89,33 @@ void checkKernelInput(const KernelInput<Real>& input, Boundary boundary)
             "A box is given, but the boundary is open: make the sum for a periodic one, or leave "
             "the box out.",
             "box");
+}
+
+template<class Real>
+void checkCharges(const KernelInput<Real>& input)
+{
     const size_t charges = static_cast<size_t>(input.n) * input.sets;
     for (size_t i = 0; i < charges; i++)
     {
         if (!std::isfinite(input.q[i]))
         {
-            throw Error(ErrorCode::InvalidArgument,
-                        "A charge of particle " + std::to_string(i / input.sets)
-                                + " is not finite.",
-                        "charges");
+            throw notFiniteCharge(static_cast<int>(i / input.sets));
         }
     }
+}
+
+Error notFiniteCharge(int particle)
+{
+    return { ErrorCode::InvalidArgument,
+             "A charge of particle " + std::to_string(particle) + " is not finite.",
+             "charges" };
+}
+
+Error notFinitePosition(const char* what, int index, const double* x)
+{
+    return { ErrorCode::InvalidArgument,
+             "The position of " + nameOfPlace(what, index, x) + " is not finite.",
+             "positions" };
 }
 
 template<class Real>
@@ -169,6 +182,8 @@ template void checkKernelOptions<float>(const Kernel&, const KernelOptions&);
 template void checkKernelOptions<double>(const Kernel&, const KernelOptions&);
 template void checkKernelInput(const KernelInput<float>&, Boundary);
 template void checkKernelInput(const KernelInput<double>&, Boundary);
+template void checkCharges(const KernelInput<float>&);
+template void checkCharges(const KernelInput<double>&);
 template void checkExcludedCharges(const KernelInput<float>&, int);
 template void checkExcludedCharges(const KernelInput<double>&, int);
 template void checkVirials(const KernelInput<float>&);

@@ -18,9 +18,17 @@ namespace farfield
 template<class Real>
 void checkKernelOptions(const Kernel& kernel, const KernelOptions& options);
 
-//! All but positions and the box. \throws Error  as KernelSum::evaluate()
+//! All but positions, charges and the box. \throws Error  as KernelSum::evaluate()
 template<class Real>
 void checkKernelInput(const KernelInput<Real>& input, Boundary boundary);
+
+//! That charges are finite. \throws Error  as above
+template<class Real>
+void checkCharges(const KernelInput<Real>& input);
+
+//! That a charge or a position is not finite. \param[in] what  "particle" or "point"
+Error notFiniteCharge(int particle);
+Error notFinitePosition(const char* what, int index, const double* x);
 
 //! That exclusions are those of these charges. \param[in] n  charges that they were set for \throws Error  as above
 template<class Real>

@@ -65,8 +65,8 @@ std::pair<int, double> derivativeOfRoot(const SymmetryImage& image, int derivati
     const std::array<int, 2> ofRoot{ std::min(image.order[a], image.order[b]),
                                      std::max(image.order[a], image.order[b]) };
     const auto* place = std::find(c_strains.begin(), c_strains.end(), ofRoot);
-    const bool turns  = ((image.axes >> a) & 1) != ((image.axes >> b) & 1);
-    return { 1 + static_cast<int>(place - c_strains.begin()), turns ? -1 : 1 };
+    return { 1 + static_cast<int>(place - c_strains.begin()),
+             signOfDerivative(derivative, image.axes) };
 }
 
 /*! \brief Makes K(D) of displacements, by several threads; those that symmetry relates share the work.

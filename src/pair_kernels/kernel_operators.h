@@ -37,6 +37,14 @@ constexpr std::array<std::array<int, 2>, 6> c_strains = {
 //! What operators are made of: 0 the kernel, 1 + c its derivative by the strain c.
 constexpr int c_derivatives = 1 + static_cast<int>(c_strains.size());
 
+//! The sign that a derivative has where axes are mirrored, beside those of coefficients: bits 1 x, 2 y, 4 z.
+constexpr int signOfDerivative(int derivative, int axes)
+{
+    const auto isMirrored = [&](int which)
+    { return derivative > 0 && ((axes >> c_strains[derivative - 1][which]) & 1); };
+    return isMirrored(0) == isMirrored(1) ? 1 : -1;
+}
+
 /*! \brief Those of interactionList().
  *  \param[in] scale        of the kernel
  *  \param[in] edges        of a cell, rows

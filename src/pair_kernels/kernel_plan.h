@@ -8,13 +8,14 @@
 #define FARFIELD_PAIR_KERNELS_KERNEL_PLAN_H
 
 #include <array>
+#include <functional>
 #include <map>
+#include <utility>
 #include <vector>
 
-#include "base/team.h"
 #include "cells/grid.h"
+#include "pair_kernels/leaf_frame.h"
 #include "pair_kernels/pair_kernel.h"
-#include "pair_kernels/sorted_points.h"
 
 namespace farfield
 {
@@ -50,19 +51,52 @@ struct Region
     Grid grid(const KernelPlan& plan, int level) const;
 };
 
+//! What parts of an evaluation cost, in any one unit.
+struct KernelUnitCosts
+{
+    double perPair[3];    //!< in the order of PairLawKind
+    double perExchange;   //!< a pair of coefficients
+    double perCopy;       //!< a coefficient of an exchange
+    double perLookup;     //!< an exchange
+    double perWave;       //!< a pair of coefficients at a wave vector
+    double perPolynomial; //!< a coefficient at a point
+    double perNearCell;   //!< a cell near another: its points are staged
+    int together;         //!< exchanges by one operator come in multiples of this
+    double perLevel;      //!< a level of the tree
+};
+
+//! Of a level: cells that hold charges, pairs of charges in near cells, of near cells, and of cells in interaction
+//! lists; negative: not counted.
+struct LevelCount
+{
+    double cells = 1, pairs = -1, nearCells = 0, exchanges = 0;
+};
+
+/*! \brief Whether a level is counted.
+ *
+ *  In an open box leaves that hold few points are not considered. */
+inline bool isWorthCounting(const Region& region, int level, double cells, double points)
+{
+    constexpr double c_fewest = 2.5;
+    return region.isPeriodic || c_fewest * cells <= points || level == 0;
+}
+
 //! Costs of divisions of some points; what is counted is kept.
 class KernelCosts
 {
 public:
-    //! \param[in] x, n  positions of the charges; results are taken to be there, if there are more or fewer
+    //! Counts all levels of a plan, whatever its degree.
+    using Count = std::function<std::vector<LevelCount>(const KernelPlan&)>;
+
+    //! \param[in] n, results  charges, and how many results; they are taken to be where charges are
     KernelCosts(const PairKernel& kernel,
+                const KernelUnitCosts& unit,
                 const Region& region,
-                const double* x,
                 int n,
                 int results,
-                Team* team) :
+                Count count) :
         kernel_(kernel),
-        region_(region), x_(x), n_(n), results_(results), team_(*team)
+        unit_(unit), region_(region), n_(n), results_(results), count_(std::move(count))
     {
     }
 
@@ -76,25 +110,20 @@ public:
     double pointsInLeaf(const KernelPlan& plan) { return n_ / levels(plan).back().cells; }
 
 private:
-    //! Of a level: pairs of points in near cells, of near cells, and of cells in interaction lists; negative: not
-    //! counted.
-    struct Level
-    {
-        double cells = 1, pairs = -1, nearCells = 0, exchanges = 0;
-    };
-    //! All levels of a plan, whatever its degree.
-    const std::vector<Level>& levels(const KernelPlan& plan);
-    double ofPairs(const Level& leaves) const;
+    const std::vector<LevelCount>& levels(const KernelPlan& plan);
+    double ofPairs(const LevelCount& leaves) const;
+    //! Of so many exchanges of expansions over the interaction lists of a level.
+    double ofExchanges(double exchanges, int ws, double coefficients) const;
     double ofPolynomials(double coefficients) const;
     KernelPlan cheapestPeriodic(int degree, int ws, double points, double* cost);
     KernelPlan cheapestOpen(int degree, int ws, int levels, double points, double* cost);
 
     const PairKernel& kernel_;
+    const KernelUnitCosts unit_;
     Region region_;
-    const double* x_;
     int n_, results_;
-    Team& team_;
-    std::map<std::array<int, 5>, std::vector<Level>>
+    Count count_;
+    std::map<std::array<int, 5>, std::vector<LevelCount>>
             counted_; //!< by cells of level 0, levels and direct range
 };
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "cells/position_error.h"
-#include "pair_kernels/direct_sums.h"
 #include "pair_kernels/ewald_sums.h"
 #include "pair_kernels/field_error.h"
 
@@ -27,16 +26,18 @@ constexpr int c_mostOfEwald = 256, c_fewestOfEwald = 128, c_pairsOfEwald = 20'00
 
 template<class Real>
 KernelSamples<Real>::KernelSamples(const PairKernel& kernel,
-                                   const PointSystem<Real>& system,
+                                   KernelBackend<Real>* backend,
                                    const Region& region,
                                    const KernelOptions& options,
                                    Team* team) :
-    system_(system),
-    isPeriodic_(region.isPeriodic), areForces_(options.ofForces && system.areOwn())
+    backend_(*backend),
+    numbers_(backend->numbers()), isPeriodic_(region.isPeriodic),
+    areForces_(options.ofForces && numbers_.areOwn())
 {
-    const int results = system.results();
-    const int most    = isPeriodic_ ? std::clamp(
-                             c_pairsOfEwald / std::max(system.n, 1), c_fewestOfEwald, c_mostOfEwald)
+    const int results = numbers_.results();
+    const int most    = isPeriodic_ ? std::clamp(c_pairsOfEwald / std::max(numbers_.n, 1),
+                                              c_fewestOfEwald,
+                                              c_mostOfEwald)
                                     : c_samples;
     // evenly among the results, in no order that these may have: multiples of the golden ratio
     for (int k = 0; k < std::min(results, most); k++)
@@ -47,14 +48,14 @@ KernelSamples<Real>::KernelSamples(const PairKernel& kernel,
     }
     // of the accuracy: of few points all fields may cancel
     constexpr int c_few  = 1000;
-    const double ofEwald = (system.n < c_few ? 1e-6 : 1e-3) * options.accuracy;
-    exact_               = isPeriodic_ ? ewaldSums(kernel, system, region, places_, ofEwald, team)
-                                       : directSums(kernel, system, region, places_, team);
+    const double ofEwald = (numbers_.n < c_few ? 1e-6 : 1e-3) * options.accuracy;
+    exact_ = isPeriodic_ ? ewaldSums(kernel, backend->onHost(), region, places_, ofEwald, team)
+                         : backend->directSums(region, places_);
     for (size_t i = 0; i < exact_.size(); i++)
     {
         if (!std::isfinite(exact_[i]))
         {
-            throw noValueAt(kernel, system, places_[i % places_.size()]);
+            throw noValueAt(kernel, backend->onHost(), places_[i % places_.size()]);
         }
     }
     weigh(&exact_);
@@ -64,29 +65,23 @@ template<class Real>
 void KernelSamples<Real>::weigh(std::vector<double>* sums) const
 {
     const size_t n = places_.size();
+    const Real* q  = areForces_ ? backend_.onHost().q : nullptr;
     for (size_t i = 0; areForces_ && i < sums->size(); i++)
     {
-        const size_t place = static_cast<size_t>(places_[i % n]) * system_.sets + i / (4 * n);
-        (*sums)[i] *= static_cast<double>(system_.q[place]);
+        const size_t place = static_cast<size_t>(places_[i % n]) * numbers_.sets + i / (4 * n);
+        (*sums)[i] *= static_cast<double>(q[place]);
     }
 }
 
 template<class Real>
-double KernelSamples<Real>::errorOf(const std::vector<double>& sums, double unit) const
+double KernelSamples<Real>::error(double unit) const
 {
-    std::vector<double> ofSome;
-    for (int c = 0; c < 4 * system_.sets; c++)
-    {
-        for (const int i : places_)
-        {
-            ofSome.push_back(sums[static_cast<size_t>(c) * system_.results() + i]);
-        }
-    }
+    std::vector<double> ofSome = backend_.results(places_);
     weigh(&ofSome);
     // fields cancel in a crystal: a part of the potential per size of a leaf is what they are without
     constexpr double c_part = 0.1;
     return farfield::errorOf(
-            ofSome, exact_, system_.sets, areForces_, isPeriodic_ ? c_part / unit : 0);
+            ofSome, exact_, numbers_.sets, areForces_, isPeriodic_ ? c_part / unit : 0);
 }
 
 template<class Real>

@@ -11,7 +11,7 @@
 
 #include "farfield/farfield_kernels.h"
 
-#include "pair_kernels/kernel_evaluation.h"
+#include "pair_kernels/kernel_backend.h"
 
 namespace farfield
 {
@@ -20,23 +20,23 @@ template<class Real>
 class KernelSamples
 {
 public:
-    //! \throws Error  InvalidArgument: a result is no number
+    //! \param[in] backend  has the points \throws Error  InvalidArgument: a result is no number
     KernelSamples(const PairKernel& kernel,
-                  const PointSystem<Real>& system,
+                  KernelBackend<Real>* backend,
                   const Region& region,
                   const KernelOptions& options,
                   Team* team);
 
-    /*! \brief The error of fields, or of forces if the options say so.
-     *  \param[in] sums  potentials and fields of all results, [sets][4][results]
+    /*! \brief The error of fields of the last evaluation, or of forces if the options say so.
      *  \param[in] unit  size of a leaf */
-    double errorOf(const std::vector<double>& sums, double unit) const;
+    double error(double unit) const;
 
 private:
     //! Takes fields times charges, where forces are wanted.
     void weigh(std::vector<double>* sums) const;
 
-    const PointSystem<Real>& system_;
+    KernelBackend<Real>& backend_;
+    PointNumbers numbers_;
     bool isPeriodic_, areForces_;
     std::vector<int> places_;
     std::vector<double> exact_;

@@ -13,7 +13,9 @@
 #include "evaluation/memory_errors.h"
 #include "pair_kernels/kernel_errors.h"
 #include "pair_kernels/kernel_input.h"
+#include "pair_kernels/kernel_operators.h"
 #include "pair_kernels/kernel_samples.h"
+#include "pair_kernels/left_out_pairs.h"
 
 namespace farfield
 {
@@ -34,7 +36,9 @@ public:
     void evaluate(const KernelInput<Real>& input, const KernelOutput<Real>& output);
     void setExclusions(const int* offsets, const int* partners, int n)
     {
-        leftOut_ = offsets == nullptr ? ExcludedPairs() : pairsOnBothSides(offsets, partners, n);
+        backend_->setLeftOut(offsets == nullptr ? ExcludedPairs()
+                                                : pairsOnBothSides(offsets, partners, n));
+        excludedCharges_ = offsets == nullptr ? -1 : n;
     }
     const KernelSetup& setup() const { return setup_; }
     std::vector<double> state() const;
@@ -42,24 +46,24 @@ public:
 
 private:
     //! The space that holds all points.
-    Region regionOf(const KernelInput<Real>& input);
+    Region regionOf(const KernelInput<Real>& input, const Extent& extent);
+    //! Whether such points need another choice.
+    bool areOthers(const KernelInput<Real>& input, const Region& region) const;
     //! An evaluation with such a plan; operators are kept where they suit.
     KernelEvaluation<Real>& evaluationFor(const KernelPlan& plan, const Region& region);
-    //! Chooses degree and cells, and measures their error. \returns potentials and fields
-    std::vector<double> choose(const PointSystem<Real>& system, const Region& region);
-    //! The error of fields of a plan. \param[out] sums  potentials and fields
+    //! Chooses degree and cells, and measures their error. The backend has the results, without virials.
+    void choose(const Region& region);
+    //! The error of fields of a plan; the backend has the results, without virials.
     double measured(const KernelPlan& plan,
-                    const PointSystem<Real>& system,
                     const Region& region,
-                    const KernelSamples<Real>& samples,
-                    std::vector<double>* sums)
+                    const KernelSamples<Real>& samples)
     {
-        *sums = evaluationFor(plan, region)(system, region);
-        return samples.errorOf(*sums, region.leaves(plan).unit());
+        evaluationFor(plan, region).evaluate(region, false);
+        return samples.error(region.leaves(plan).unit());
     }
-    KernelSamples<Real> samplesOf(const PointSystem<Real>& system, const Region& region)
+    KernelSamples<Real> samples(const Region& region)
     {
-        return { kernel_.pairKernel(), system, region, options_, &team_ };
+        return { kernel_.pairKernel(), backend_.get(), region, options_, &team_ };
     }
     //! The periodic box, or the extents of the points.
     Mat3 shapeOf(const Region& region) const
@@ -69,12 +73,13 @@ private:
     //! What is left for points that were not measured.
     double wanted() const { return 0.75 * options_.accuracy; }
     //! That there is a number for every result, and that this precision has them.
-    void checkResult(const PointSystem<Real>& system, const std::vector<double>& sums) const;
+    void checkResults();
 
     Kernel kernel_;
     KernelOptions options_;
     Team team_;
     KernelSetup setup_;
+    std::unique_ptr<KernelBackend<Real>> backend_;
     std::unique_ptr<KernelEvaluation<Real>> evaluation_;
     KernelPlan plan_;
     int calls_        = 0; //!< since the error was measured
@@ -87,9 +92,9 @@ private:
         bool areOwn = true;
         Mat3 shape  = Mat3::Zero(); //!< see shapeOf()
     } chosen_;
-    Vec3 extents_ = Vec3::Zero(); //!< of the points at hand, without images
-    double edge_  = 0;            //!< of the cube, without images
-    ExcludedPairs leftOut_;
+    Vec3 extents_        = Vec3::Zero(); //!< of the points at hand, without images
+    double edge_         = 0;            //!< of the cube, without images
+    int excludedCharges_ = -1;           //!< that exclusions were set for, -1: none were
 };
 
 template<class Real>
@@ -97,11 +102,15 @@ KernelSum<Real>::Impl::Impl(const Kernel& kernel, const KernelOptions& options) 
     kernel_(kernel), options_(options), team_(usableThreads(options.threads))
 {
     checkKernelOptions<Real>(kernel, options);
+    const bool onGpu = options.device == Device::Gpu;
+    backend_ = onGpu ? makeGpuKernelBackend<Real>(kernel_.pairKernel(), options.deviceId, &team_)
+                     : makeCpuKernelBackend<Real>(kernel_.pairKernel(), &team_);
     setup_.threads = team_.threads();
+    setup_.device  = onGpu ? Device::Gpu : Device::Cpu;
 }
 
 template<class Real>
-Region KernelSum<Real>::Impl::regionOf(const KernelInput<Real>& input)
+Region KernelSum<Real>::Impl::regionOf(const KernelInput<Real>& input, const Extent& extent)
 {
     if (options_.boundary == Boundary::Periodic)
     {
@@ -110,7 +119,6 @@ Region KernelSum<Real>::Impl::regionOf(const KernelInput<Real>& input)
     }
     // A cube of one of few sizes, with room to move: it, and with it operators, stay while points move.
     constexpr double c_room = 1.07, c_steps = 4;
-    const Extent extent = Extent::of(input);
     const double wanted = c_room * extent.edge();
     extents_            = extent.lengths();
     if (!(wanted <= edge_ && edge_ <= 2 * wanted))
@@ -127,40 +135,58 @@ KernelEvaluation<Real>& KernelSum<Real>::Impl::evaluationFor(const KernelPlan& p
     if (!evaluation_ || !evaluation_->adopt(plan, region))
     {
         evaluation_.reset();
-        evaluation_ = std::make_unique<KernelEvaluation<Real>>(
-                kernel_.pairKernel(), plan, region, 1e-3 * options_.accuracy, &team_);
+        evaluation_ = backend_->evaluation(plan, region, 1e-3 * options_.accuracy);
     }
     return *evaluation_;
 }
 
 template<class Real>
-std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& system,
-                                                  const Region& region)
+void KernelSum<Real>::Impl::choose(const Region& region)
 {
-    constexpr int c_tries = 10;
-    KernelCosts costs(kernel_.pairKernel(), region, system.x, system.n, system.results(), &team_);
-    const KernelSamples<Real> samples = samplesOf(system, region);
-    const bool isFirst                = chosen_.charges < 0;
-    chosen_.charges                   = -1; // until there is another choice
+    constexpr int c_tries            = 10;
+    const PointNumbers& system       = backend_->numbers();
+    const PairKernel& kernel         = kernel_.pairKernel();
+    const KernelSamples<Real> beside = samples(region);
+    KernelCosts costs(kernel,
+                      backend_->costs(options_.accuracy),
+                      region,
+                      system.n,
+                      system.results(),
+                      [&](const KernelPlan& plan) { return backend_->countLevels(region, plan); });
+    const bool isFirst = chosen_.charges < 0;
+    chosen_.charges    = -1; // until there is another choice
     std::array<double, 2> off{ 1, 1 };
     bool isKnown[2]  = { false, false };
     int levels       = 1;
     double bestError = std::numeric_limits<double>::infinity(), leastCost = bestError;
-    std::vector<double> best, sums;
     std::unique_ptr<KernelEvaluation<Real>> kept;     // with its operators
+    bool isCurrent = false;                           // the results are those of it
     std::vector<std::pair<KernelPlan, double>> tried; // and its error
     for (int k = 0; k < c_tries; k++)
     {
         double cost;
-        const KernelPlan plan =
-                cheapestPlan(&costs, kernel_.pairKernel(), wanted(), off, levels, &cost);
+        const KernelPlan plan = cheapestPlan(&costs, kernel, wanted(), off, levels, &cost);
         if (std::any_of(tried.begin(),
                         tried.end(),
                         [&](const auto& other) { return other.first == plan; }))
         {
             break;
         }
-        const double error = measured(plan, system, region, samples, &sums);
+        double error;
+        try
+        {
+            isCurrent = false;
+            error     = measured(plan, region, beside);
+        }
+        catch (const Error& failure)
+        {
+            // what does not fit is no reason to give up what does
+            if (failure.code() != ErrorCode::OutOfMemory || !kept)
+            {
+                throw;
+            }
+            break;
+        }
         // the cheapest that is accurate, or the most accurate
         const bool isFine = error <= wanted();
         if (isFine ? bestError > wanted() || cost < leastCost : error < bestError)
@@ -168,10 +194,10 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
             plan_     = plan;
             bestError = error;
             leastCost = cost;
-            best.swap(sums);
-            kept = std::move(evaluation_);
+            kept      = std::move(evaluation_);
+            isCurrent = true;
         }
-        const double ofModel = modelError(plan, kernel_.pairKernel(), &costs);
+        const double ofModel = modelError(plan, kernel, &costs);
         // what a higher degree does not help, or has no part in, is rounding
         const bool isHelped   = std::none_of(tried.begin(),
                                            tried.end(),
@@ -204,9 +230,9 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
             break;
         }
     }
-    if (best.empty())
+    if (!kept)
     {
-        checkResult(system, sums);
+        checkResults();
     }
     const bool mayBeWorse = options_.bestEffort && !isFirst && std::isfinite(bestError);
     if (bestError > options_.accuracy && !mayBeWorse)
@@ -218,38 +244,37 @@ std::vector<double> KernelSum<Real>::Impl::choose(const PointSystem<Real>& syste
                             + (sizeof(Real) == 4 ? ", or use double precision." : "."),
                     "accuracy");
     }
-    evaluation_          = std::move(kept);
+    evaluation_ = std::move(kept);
+    if (!isCurrent)
+    {
+        evaluation_->evaluate(region, false);
+    }
     setup_.measuredError = bestError;
     calls_               = 0;
     callsBetween_ =
             mayBeWorse && bestError > options_.accuracy ? c_mostCallsBetween : c_callsBetween;
     // charges that make nothing show no error
-    const bool isNothing = std::all_of(best.begin(), best.end(), [](double v) { return v == 0; });
-    if (!isNothing)
+    const ResultRange range = backend_->range();
+    if (range.largest > 0 || range.invalid >= 0)
     {
         chosen_ = { system.n, system.results(), system.sets, system.areOwn(), shapeOf(region) };
     }
-    return best;
 }
 
 template<class Real>
-void KernelSum<Real>::Impl::checkResult(const PointSystem<Real>& system,
-                                        const std::vector<double>& sums) const
+void KernelSum<Real>::Impl::checkResults()
 {
-    double largest = 0;
-    for (size_t i = 0; i < sums.size(); i++)
+    const ResultRange range = backend_->range();
+    if (range.invalid >= 0)
     {
-        if (!std::isfinite(sums[i]))
-        {
-            throw noValueAt(kernel_.pairKernel(), system, static_cast<int>(i % system.results()));
-        }
-        largest = std::max(largest, std::abs(sums[i]));
+        throw noValueAt(kernel_.pairKernel(), backend_->onHost(), range.invalid);
     }
-    if (largest > static_cast<double>(std::numeric_limits<Real>::max())
-        || (largest > 0 && largest < static_cast<double>(std::numeric_limits<Real>::min())))
+    if (range.largest > static_cast<double>(std::numeric_limits<Real>::max())
+        || (range.largest > 0
+            && range.largest < static_cast<double>(std::numeric_limits<Real>::min())))
     {
         throw Error(ErrorCode::InvalidArgument,
-                    "Results are up to " + text(largest)
+                    "Results are up to " + text(range.largest)
                             + ", which is beyond this precision: take another unit of length or of "
                               "charge"
                             + (sizeof(Real) == 4 ? ", or double precision." : "."),
@@ -258,24 +283,40 @@ void KernelSum<Real>::Impl::checkResult(const PointSystem<Real>& system,
 }
 
 template<class Real>
+bool KernelSum<Real>::Impl::areOthers(const KernelInput<Real>& input, const Region& region) const
+{
+    const auto isLike = [](double a, double b) { return std::abs(a - b) <= 0.1 * b; };
+    const Mat3 shape  = shapeOf(region);
+    const int results = input.points < 0 ? input.n : input.points;
+    return chosen_.charges < 0 || !isLike(input.n, chosen_.charges)
+           || !isLike(results, chosen_.results) || input.sets != chosen_.sets
+           || (input.points < 0) != chosen_.areOwn
+           || !isLike((shape - chosen_.shape).cwiseAbs().maxCoeff() + chosen_.shape.norm(),
+                      chosen_.shape.norm());
+}
+
+template<class Real>
 void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
                                      const KernelOutput<Real>& output)
 {
     checkKernelInput(input, options_.boundary);
-    const Region region = regionOf(input);
-    PointSystem<Real> system{ input.x, input.q, input.n, input.sets, input.at, input.points };
-    if (!leftOut_.offsets.empty())
+    const bool areOwn       = input.points < 0;
+    const bool wantsVirials = output.virials != nullptr;
+    if (excludedCharges_ >= 0)
     {
-        checkExcludedCharges(input, static_cast<int>(leftOut_.offsets.size()) - 1);
-        system.leftOut = system.areOwn() && !leftOut_.partners.empty() ? &leftOut_ : nullptr;
+        checkExcludedCharges(input, excludedCharges_);
     }
-    if (output.virials != nullptr)
+    const Region region = regionOf(input, backend_->take(input));
+    if (wantsVirials)
     {
         checkVirials(input);
-        std::fill_n(&output.virials[0][0][0], 9 * input.sets, 0);
     }
-    if (system.results() == 0)
+    if ((areOwn ? input.n : input.points) == 0)
     {
+        if (wantsVirials)
+        {
+            std::fill_n(&output.virials[0][0][0], 9 * input.sets, 0);
+        }
         return;
     }
     const PairKernel& kernel = kernel_.pairKernel();
@@ -288,66 +329,41 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
                             + " apart. Make it longer, or let its last value and slope be 0.",
                     "kernel");
     }
-    const auto isLike = [](double a, double b) { return std::abs(a - b) <= 0.1 * b; };
-    const Mat3 shape  = shapeOf(region);
-    const bool isNew =
-            chosen_.charges < 0 || !isLike(input.n, chosen_.charges)
-            || !isLike(system.results(), chosen_.results) || input.sets != chosen_.sets
-            || system.areOwn() != chosen_.areOwn
-            || !isLike((shape - chosen_.shape).cwiseAbs().maxCoeff() + chosen_.shape.norm(),
-                       chosen_.shape.norm());
-    std::vector<double> sums, virials;
-    if (isNew)
+    bool isDone = false; // but for virials
+    if (areOthers(input, region))
     {
-        sums = choose(system, region);
+        choose(region);
+        isDone = true;
     }
     else if (++calls_ >= callsBetween_)
     {
-        const double error   = measured(plan_, system, region, samplesOf(system, region), &sums);
+        const double error   = measured(plan_, region, samples(region));
         setup_.measuredError = error;
         calls_               = 0;
         callsBetween_        = std::min(2 * callsBetween_, c_mostCallsBetween);
         if (error > options_.accuracy)
         {
-            sums = choose(system, region);
+            choose(region);
         }
+        isDone = true;
     }
-    else
+    if (!isDone || wantsVirials)
     {
-        sums = evaluationFor(plan_, region)(
-                system, region, output.virials == nullptr ? nullptr : &virials);
+        evaluationFor(plan_, region).evaluate(region, wantsVirials);
     }
-    checkResult(system, sums);
-    if (output.virials != nullptr && virials.empty())
-    {
-        evaluationFor(plan_, region)(system, region, &virials);
-    }
+    checkResults();
     setup_.degree       = plan_.degree;
     setup_.coefficients = polynomialCount(plan_.degree);
     setup_.directRange  = plan_.ws;
     setup_.levels       = plan_.levels;
     setup_.cell         = region.leaves(plan_).unit();
-    const size_t n      = system.results();
-    for (int s = 0; s < input.sets; s++)
+    backend_->write(output);
+    for (int s = 0; wantsVirials && s < input.sets; s++)
     {
-        for (size_t k = 0; output.virials != nullptr && k < c_strains.size(); k++)
+        for (size_t k = 0; k < c_strains.size(); k++)
         {
             const auto [a, b]       = c_strains[k];
-            output.virials[s][a][b] = output.virials[s][b][a] = virials[6 * s + k];
-        }
-        for (size_t i = 0; i < n; i++)
-        {
-            const size_t to  = i * input.sets + s;
-            const auto value = [&](int k)
-            { return static_cast<Real>(sums[(static_cast<size_t>(s) * 4 + k) * n + i]); };
-            if (output.potentials != nullptr)
-            {
-                output.potentials[to] = value(0);
-            }
-            for (int k = 0; output.fields != nullptr && k < 3; k++)
-            {
-                output.fields[3 * to + k] = value(1 + k);
-            }
+            output.virials[s][a][b] = output.virials[s][b][a] = backend_->virials()[6 * s + k];
         }
     }
 }
@@ -355,7 +371,7 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
 template<class Real>
 std::vector<double> KernelSum<Real>::Impl::state() const
 {
-    if (chosen_.charges < 0)
+    if (chosen_.charges < 0 || !evaluation_)
     {
         return {};
     }
@@ -373,8 +389,8 @@ std::vector<double> KernelSum<Real>::Impl::state() const
                                chosen_.areOwn ? 1.0 : 0.0,
                                setup_.measuredError,
                                edge_,
-                               evaluation_->farField().hasDerivatives() ? 1.0 : 0.0 };
-    for (const Mat3& box : { chosen_.shape, evaluation_->farField().reference() })
+                               evaluation_->hasDerivatives() ? 1.0 : 0.0 };
+    for (const Mat3& box : { chosen_.shape, evaluation_->reference() })
     {
         state.insert(state.end(), box.data(), box.data() + box.size());
     }
@@ -420,7 +436,7 @@ void KernelSum<Real>::Impl::resume(const std::vector<double>& state)
             plan_, { Vec3::Zero(), boxes[1], options_.boundary == Boundary::Periodic });
     if (state[14] != 0)
     {
-        evaluation.farField().makeDerivatives();
+        evaluation.makeDerivatives();
     }
 }
 

@@ -28,6 +28,10 @@ public:
     ShortestImages(const Mat3& box, bool isPeriodic);
     Vec3 operator()(const double* to, const double* from) const;
 
+    //! What it searches with, of displacements as rows that are turned.
+    const MinimumImage& image() const { return image_; }
+    const Mat3& turn() const { return turn_; }
+
 private:
     bool isPeriodic_;
     MinimumImage image_ = {};

@@ -15,41 +15,11 @@
 #include "base/team.h"
 #include "cells/cell_hash.h"
 #include "cells/morton.h"
+#include "pair_kernels/leaf_frame.h"
 #include "pair_kernels/point_kernels.h"
 
 namespace farfield
 {
-
-//! Where the leaves are.
-struct LeafFrame
-{
-    Vec3 origin;     //!< a corner of leaf 0, 0, 0
-    Mat3 edges;      //!< of a leaf, rows
-    Int3 counts;     //!< leaves in the box
-    bool isPeriodic; //!< points outside are images of points in the box; else there are none outside
-
-    //! Cube root of the volume of a leaf: the unit of positions.
-    double unit() const { return std::cbrt(std::abs(edges.determinant())); }
-};
-
-/*! \brief Moves a cell, in a periodic box to the image that is in the box.
- *  \param[in] counts  cells of the box
- *  \returns false: without images, and it is outside */
-inline bool moveInside(const Int3& D, const Int3& counts, bool isPeriodic, Int3* cell)
-{
-    bool inside = true;
-    for (int k = 0; k < 3; k++)
-    {
-        int& c = (*cell)[k];
-        c += D[k];
-        if (isPeriodic)
-        {
-            c = (c % counts[k] + counts[k]) % counts[k];
-        }
-        inside = inside && c >= 0 && c < counts[k];
-    }
-    return inside;
-}
 
 template<class Real>
 class SortedPoints

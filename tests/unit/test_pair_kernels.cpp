@@ -556,7 +556,10 @@ TEST(KernelSums, AgreeWithEwaldSumsOfAnotherSplitting)
     }
     Team team(2);
     const Region region{ Vec3::Zero(), box, true };
-    const PointSystem<float> points{ places.data(), system.q.data(), system.n, 1, nullptr, -1 };
+    PointSystem<float> points;
+    points.n                    = system.n;
+    points.x                    = places.data();
+    points.q                    = system.q.data();
     const std::vector<int> some = { 0, 5, 17, 299 };
     for (const Kernel& kernel :
          { Kernel::inversePower(4), Kernel::inversePower(6), Kernel::yukawa(0.9) })

@@ -2,59 +2,47 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief Sums of a kernel with one choice of degree and cells.
+ *  \brief Sums of a kernel with one choice of degree and cells, on the CPU.
  */
-#ifndef FARFIELD_PAIR_KERNELS_KERNEL_EVALUATION_H
-#define FARFIELD_PAIR_KERNELS_KERNEL_EVALUATION_H
+#ifndef FARFIELD_PAIR_KERNELS_CPU_KERNEL_EVALUATION_H
+#define FARFIELD_PAIR_KERNELS_CPU_KERNEL_EVALUATION_H
 
 #include <vector>
 
-#include "pair_kernels/kernel_far_field.h"
+#include "pair_kernels/cpu_far_field.h"
+#include "pair_kernels/kernel_backend.h"
 #include "pair_kernels/left_out_pairs.h"
 
 namespace farfield
 {
 
-//! Charges and where results are wanted.
+//! The points of a call, and what was computed.
 template<class Real>
-struct PointSystem
+struct PointsOnCpu
 {
-    const double* x; //!< [n][3]
-    const Real* q;   //!< [n][sets]
-    int n, sets;
-    const double* at;                       //!< [points][3]
-    int points;                             //!< -1: results are wanted at the charges
-    const ExcludedPairs* leftOut = nullptr; //!< of the charges at each other, if there are any
-
-    bool areOwn() const { return points < 0; }
-    int results() const { return areOwn() ? n : points; }
+    PointSystem<Real> system;
+    std::vector<double> sums, virials; //!< [sets][4][results], and see KernelBackend::virials()
 };
 
 template<class Real>
-class KernelEvaluation
+class CpuKernelEvaluation final : public KernelEvaluation<Real>
 {
 public:
     /*! \brief Makes the operators.
-     *  \param[in] region    only the box matters
-     *  \param[in] accuracy  of periodic sums
-     *  \param[in] team      does the work, here and later */
-    KernelEvaluation(const PairKernel& kernel,
-                     const KernelPlan& plan,
-                     const Region& region,
-                     double accuracy,
-                     Team* team);
+     *  \param[in]     accuracy  of periodic sums
+     *  \param[in,out] points    of all evaluations
+     *  \param[in]     team      does the work, here and later */
+    CpuKernelEvaluation(const PairKernel& kernel,
+                        const KernelPlan& plan,
+                        const Region& region,
+                        double accuracy,
+                        PointsOnCpu<Real>* points,
+                        Team* team);
 
-    /*! \brief Goes over to another box, whatever its place, if the operators are the same there, or are close enough
-     *         to those that derivatives give. \returns whether they are */
-    bool adopt(const KernelPlan& plan, const Region& region);
-    /*! \brief Potentials and fields, [sets][4][points].
-     *  \param[in]  region   the box that was adopted last
-     *  \param[out] virials  of the charges at each other, [sets][6] by c_strains; may be null
-     *  \throws Error  InvalidArgument: a position is not finite */
-    std::vector<double> operator()(const PointSystem<Real>& system,
-                                   const Region& region,
-                                   std::vector<double>* virials = nullptr);
-    KernelFarField<Real>& farField() { return far_; }
+    bool adopt(const KernelPlan& plan, const Region& region) override;
+    void evaluate(const Region& region, bool wantsVirials) override;
+    bool hasDerivatives() const override { return far_.hasDerivatives(); }
+    void makeDerivatives() override { far_.makeDerivatives(); }
 
 private:
     //! What depends on the box beside far cells.
@@ -69,7 +57,7 @@ private:
                 sortedOf; //!< where each charge is among the sources, if there are excluded pairs
         const ShortestImages& shortest;
     };
-    //! Adds what pairs make of all sets. \param[in,out] virials  see operator()()
+    //! Adds what pairs make of all sets. \param[in,out] virials  [sets][6]; null: they are not wanted
     void addPairs(const Points& points, std::vector<double>* sums, std::vector<double>* virials);
     //! Adds potentials and fields at the targets of a cell. \param[in] from  [4][targets]
     void addScaled(const Real* from,
@@ -100,12 +88,13 @@ private:
                int sets,
                Room* room) const;
 
+    PointsOnCpu<Real>& points_;
     const PairKernel& kernel_;
     KernelPlan plan_;
     Mat3 box_;
     bool isPeriodic_;
     Team& team_;
-    KernelFarField<Real> far_;
+    CpuFarField<Real> far_;
     PairLaw<Real> law_;
     double unit_; //!< cube root of the volume of a leaf
     Int3 leafCounts_;

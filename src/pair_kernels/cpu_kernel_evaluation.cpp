@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include "pair_kernels/kernel_evaluation.h"
+#include "pair_kernels/cpu_kernel_evaluation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,12 +9,14 @@
 namespace farfield
 {
 template<class Real>
-KernelEvaluation<Real>::KernelEvaluation(const PairKernel& kernel,
-                                         const KernelPlan& plan,
-                                         const Region& region,
-                                         double accuracy,
-                                         Team* team) :
-    kernel_(kernel),
+CpuKernelEvaluation<Real>::CpuKernelEvaluation(const PairKernel& kernel,
+                                               const KernelPlan& plan,
+                                               const Region& region,
+                                               double accuracy,
+                                               PointsOnCpu<Real>* points,
+                                               Team* team) :
+    KernelEvaluation<Real>(region),
+    points_(*points), kernel_(kernel),
     plan_(plan), isPeriodic_(region.isPeriodic), team_(*team),
     far_(kernel, plan, region, accuracy, team), near_(nearDisplacements(plan.ws)),
     rooms_(team->threads())
@@ -23,7 +25,7 @@ KernelEvaluation<Real>::KernelEvaluation(const PairKernel& kernel,
 }
 
 template<class Real>
-void KernelEvaluation<Real>::setRegion(const Region& region)
+void CpuKernelEvaluation<Real>::setRegion(const Region& region)
 {
     const LeafFrame frame = region.leaves(plan_);
     box_                  = region.box;
@@ -42,7 +44,7 @@ void KernelEvaluation<Real>::setRegion(const Region& region)
 }
 
 template<class Real>
-bool KernelEvaluation<Real>::adopt(const KernelPlan& plan, const Region& region)
+bool CpuKernelEvaluation<Real>::adopt(const KernelPlan& plan, const Region& region)
 {
     if (!(plan == plan_))
     {
@@ -61,7 +63,7 @@ bool KernelEvaluation<Real>::adopt(const KernelPlan& plan, const Region& region)
 }
 
 template<class Real>
-void KernelEvaluation<Real>::stage(const Int3& cell,
+void CpuKernelEvaluation<Real>::stage(const Int3& cell,
                                    const SortedPoints<Real>& sources,
                                    const AlignedVector<Real>& q,
                                    int sets,
@@ -111,7 +113,7 @@ void KernelEvaluation<Real>::stage(const Int3& cell,
 }
 
 template<class Real>
-void KernelEvaluation<Real>::subtract(const LeftOutOfCell& pairs,
+void CpuKernelEvaluation<Real>::subtract(const LeftOutOfCell& pairs,
                                       const PointSystem<Real>& system,
                                       std::vector<double>* sums,
                                       double* virials) const
@@ -141,7 +143,7 @@ void KernelEvaluation<Real>::subtract(const LeftOutOfCell& pairs,
 }
 
 template<class Real>
-void KernelEvaluation<Real>::addPairs(const Points& points,
+void CpuKernelEvaluation<Real>::addPairs(const Points& points,
                                       std::vector<double>* sums,
                                       std::vector<double>* virials)
 {
@@ -224,7 +226,7 @@ void KernelEvaluation<Real>::addPairs(const Points& points,
 }
 
 template<class Real>
-void KernelEvaluation<Real>::addScaled(const Real* from,
+void CpuKernelEvaluation<Real>::addScaled(const Real* from,
                                        double factor,
                                        const SortedPoints<Real>& targets,
                                        int place,
@@ -246,7 +248,7 @@ void KernelEvaluation<Real>::addScaled(const Real* from,
 }
 
 template<class Real>
-void KernelEvaluation<Real>::addExpansions(const Points& points, int set, std::vector<double>* sums)
+void CpuKernelEvaluation<Real>::addExpansions(const Points& points, int set, std::vector<double>* sums)
 {
     constexpr int c_together          = 8;
     const SortedPoints<Real>& targets = points.targets;
@@ -278,16 +280,14 @@ void KernelEvaluation<Real>::addExpansions(const Points& points, int set, std::v
 }
 
 template<class Real>
-std::vector<double> KernelEvaluation<Real>::operator()(const PointSystem<Real>& system,
-                                                       const Region& region,
-                                                       std::vector<double>* virials)
+void CpuKernelEvaluation<Real>::evaluate(const Region& region, bool wantsVirials)
 {
-    const LeafFrame frame = region.leaves(plan_);
-    std::vector<double> sums(static_cast<size_t>(system.sets) * 4 * system.results(), 0);
-    if (virials != nullptr)
-    {
-        virials->assign(6 * static_cast<size_t>(system.sets), 0);
-    }
+    const PointSystem<Real>& system = points_.system;
+    const LeafFrame frame           = region.leaves(plan_);
+    std::vector<double>& sums       = points_.sums;
+    sums.assign(static_cast<size_t>(system.sets) * 4 * system.results(), 0);
+    points_.virials.assign(wantsVirials ? 6 * static_cast<size_t>(system.sets) : 0, 0);
+    std::vector<double>* virials = wantsVirials ? &points_.virials : nullptr;
     team_.together(
             [&]
             {
@@ -332,10 +332,9 @@ std::vector<double> KernelEvaluation<Real>::operator()(const PointSystem<Real>& 
                     addExpansions(points, s, &sums);
                 }
             });
-    return sums;
 }
 
-template class KernelEvaluation<float>;
-template class KernelEvaluation<double>;
+template class CpuKernelEvaluation<float>;
+template class CpuKernelEvaluation<double>;
 
 } // namespace farfield
