@@ -9,6 +9,7 @@
 
 #include "m2l/family_basis.h"
 #include "runtime/layout.h"
+#include "runtime/tf32.cuh"
 
 namespace farfield
 {
@@ -61,18 +62,6 @@ struct Chunk
     int parts;
     int unitsPerPart;
 };
-
-//! The nearest number with 11 significant bits.
-__device__ __forceinline__ float roundToTf32(float x)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    unsigned int bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-    return __uint_as_float(bits);
-#else
-    return x; // never used, see GemmM2l()
-#endif
-}
 
 //! The remainders of an operand, [...][units][2 rows]: behind each other those of a unit that are
 //! kept and the rounded numbers that they are multiplied with, in either order.
