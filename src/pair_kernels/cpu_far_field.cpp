@@ -271,7 +271,6 @@ void CpuFarField<Real>::downwards()
 template<class Real>
 void CpuFarField<Real>::addVirial(double* virial)
 {
-    makeDerivatives();
     std::array<double, c_derivatives> sums{};
     if (operators_.isPeriodic())
     {

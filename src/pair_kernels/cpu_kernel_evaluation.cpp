@@ -288,6 +288,10 @@ void CpuKernelEvaluation<Real>::evaluate(const Region& region, bool wantsVirials
     sums.assign(static_cast<size_t>(system.sets) * 4 * system.results(), 0);
     points_.virials.assign(wantsVirials ? 6 * static_cast<size_t>(system.sets) : 0, 0);
     std::vector<double>* virials = wantsVirials ? &points_.virials : nullptr;
+    if (wantsVirials && far_.isAnything())
+    {
+        far_.makeDerivatives();
+    }
     team_.together(
             [&]
             {
