@@ -53,6 +53,8 @@ void checkKernelOptions(const Kernel& kernel, const KernelOptions& options)
 {
     Options shared;
     shared.accuracy = options.accuracy;
+    shared.device   = options.device;
+    shared.deviceId = options.deviceId;
     shared.threads  = options.threads;
     checkOptions<Real>(shared);
     if (options.boundary == Boundary::Slab)
@@ -106,16 +108,16 @@ void checkCharges(const KernelInput<Real>& input)
 
 Error notFiniteCharge(int particle)
 {
-    return { ErrorCode::InvalidArgument,
-             "A charge of particle " + std::to_string(particle) + " is not finite.",
-             "charges" };
+    return Error(ErrorCode::InvalidArgument,
+                 "A charge of particle " + std::to_string(particle) + " is not finite.",
+                 "charges");
 }
 
 Error notFinitePosition(const char* what, int index, const double* x)
 {
-    return { ErrorCode::InvalidArgument,
-             "The position of " + nameOfPlace(what, index, x) + " is not finite.",
-             "positions" };
+    return Error(ErrorCode::InvalidArgument,
+                 "The position of " + nameOfPlace(what, index, x) + " is not finite.",
+                 "positions");
 }
 
 template<class Real>
