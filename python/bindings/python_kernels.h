@@ -10,7 +10,6 @@
 #define FARFIELD_PYTHON_BINDINGS_PYTHON_KERNELS_H
 
 #include <optional>
-#include <string>
 
 #include "farfield/farfield_kernels.h"
 
@@ -29,13 +28,9 @@ template<class Real>
 class PythonKernelSum
 {
 public:
-    PythonKernelSum(const Kernel& kernel,
-                    double accuracy,
-                    bool ofForces,
-                    const std::string& boundary,
-                    int threads,
-                    int mostThreads) :
-        sum_(kernel, optionsOf(accuracy, ofForces, boundary, threads, mostThreads))
+    //! \param[in] mostThreads  no more threads than these, whatever the options say
+    PythonKernelSum(const Kernel& kernel, const nb::dict& given, bool ofForces, int mostThreads) :
+        sum_(kernel, optionsOf(given, ofForces, mostThreads))
     {
     }
 
@@ -70,7 +65,7 @@ public:
     {
         const KernelSetup s = sum_.setup();
         nb::dict result;
-        result["device"]         = "cpu";
+        result["device"]         = nameOf(s.device);
         result["threads"]        = s.threads;
         result["degree"]         = s.degree;
         result["coefficients"]   = s.coefficients;
@@ -82,19 +77,16 @@ public:
     }
 
 private:
-    static KernelOptions optionsOf(double accuracy,
-                                   bool ofForces,
-                                   const std::string& boundary,
-                                   int threads,
-                                   int mostThreads)
+    static KernelOptions optionsOf(const nb::dict& given, bool ofForces, int mostThreads)
     {
+        const Options shared = pythonOptions<Real>(given, mostThreads);
         KernelOptions options;
-        options.accuracy = accuracy;
+        options.accuracy = shared.accuracy;
         options.ofForces = ofForces;
-        options.boundary = named<Boundary>(c_boundaries, boundary, "boundary");
-        // a number that is not legal is refused by the library
-        const bool isLegal = threads >= 0 && threads <= c_maxThreads;
-        options.threads    = isLegal ? std::min(usableThreads(threads), mostThreads) : threads;
+        options.boundary = shared.boundary;
+        options.device   = shared.device;
+        options.deviceId = shared.deviceId;
+        options.threads  = shared.threads;
         return options;
     }
 
@@ -107,7 +99,7 @@ void bindKernelSum(nb::module_& module, const char* name)
     using namespace nb::literals;
     using Class = PythonKernelSum<Real>;
     nb::class_<Class>(module, name)
-            .def(nb::init<const Kernel&, double, bool, const std::string&, int, int>())
+            .def(nb::init<const Kernel&, const nb::dict&, bool, int>())
             .def("evaluate",
                  &Class::evaluate,
                  "x"_a,

@@ -114,13 +114,13 @@ class KernelResult:
 
 
 class KernelSum(processes.CoreOfOptions):
-    """Potentials and fields of points, for one kernel, on the CPU.
+    """Potentials and fields of points, for one kernel.
 
     Far cells act on each other through polynomials of a total degree, projected on each of two cells. The tree is as
     deep as the points need. The first call chooses degree and cells, and takes longer. Errors are measured beside sums
     over all pairs at some points, in a periodic box beside Ewald sums. They are measured again where the number of
     points or the size of what they fill has changed by a tenth, after 64 calls, and after twice as many each time, 1024
-    at most.
+    at most. A sum can be copied and pickled. After fork() it works on in the child; one that is on a GPU does not.
 
     Z. Gimbutas and V. Rokhlin, SIAM J. Sci. Comput. 24, 796 (2003), doi:10.1137/S1064827500381148; L. Greengard and V.
     Rokhlin, J. Comput. Phys. 73, 325 (1987), doi:10.1016/0021-9991(87)90140-9.
@@ -134,12 +134,15 @@ class KernelSum(processes.CoreOfOptions):
             are large next to large charges. If small charges are there, errors of their forces may be a larger part.
             Forces of all sets of charges count together.
         boundary: "open", or "periodic": with all images, and with the wave vector 0.
-        threads: OpenMP threads at most. None: what the runtime offers, see OMP_NUM_THREADS.
+        device: "auto", "cpu" or "gpu". "auto" is the CPU: a GPU pays from some ten thousand points on.
+        device_id: CUDA device; None: the current one.
+        threads: OpenMP threads at most; for a GPU they make operators. None: what the runtime offers, see
+            OMP_NUM_THREADS.
 
     Raises:
         TypeError: an option is of the wrong type.
         ValueError: an option is out of range.
-        RuntimeError: the kernel has no sum over periodic images.
+        RuntimeError: the device is not there, or the kernel has no sum over periodic images.
     """
 
     _names = ("sum", "sums")
@@ -152,18 +155,24 @@ class KernelSum(processes.CoreOfOptions):
         *,
         of_forces: bool = False,
         boundary: str = "open",
+        device: str = "auto",
+        device_id: Optional[int] = None,
         threads: Optional[int] = None,
     ):
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel must be a Kernel, but is {kernel!r}.")
         self.dtype = arguments.precision(dtype)
         self.kernel = kernel
-        self._options = (
-            arguments.number("accuracy", accuracy),
-            arguments.flag("of_forces", of_forces),
-            arguments.text("boundary", boundary),
-            0 if threads is None else arguments.integer("threads", threads),
-        )
+        shared: dict[str, Any] = {
+            "accuracy": arguments.number("accuracy", accuracy),
+            "boundary": arguments.text("boundary", boundary),
+            "device": arguments.text("device", device),
+        }
+        if device_id is not None:
+            shared["deviceId"] = arguments.integer("device_id", device_id)
+        if threads is not None:
+            shared["threads"] = arguments.integer("threads", threads)
+        self._options = shared, arguments.flag("of_forces", of_forces)
         self._start_with(self._made())
 
     def __call__(
@@ -217,7 +226,7 @@ class KernelSum(processes.CoreOfOptions):
 
         ``degree`` of the polynomials and ``coefficients`` of a cell; cells up to the displacement ``direct_range``
         interact by pairs; ``levels`` of the tree; ``cell`` is the size of a leaf; ``measured_error`` of the fields, as
-        accuracy; ``threads``.
+        accuracy; ``threads``; ``device`` is "cpu" or "gpu".
         """
         with self._lock:
             return self._own_core().setup()

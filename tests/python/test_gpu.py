@@ -3,6 +3,7 @@
 
 import importlib
 import os
+import pickle
 import shutil
 
 import numpy as np
@@ -262,6 +263,25 @@ def test_batches_do_not_work_in_children(dtype):
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     own(*systems)
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "open"])
+def test_kernel_sums_are_those_of_the_cpu(dtype, boundary):
+    accuracy = 1e-4 if dtype == "float32" else 1e-7
+    random = np.random.default_rng(12)
+    x, at = random.random((2, 5000, 3)) * BOX
+    q = random.uniform(-1, 1, (5000, 2))
+    box = BOX if boundary == "periodic" else None
+    results = []
+    for device in ("gpu", "cpu"):
+        one = farfield.KernelSum(farfield.Kernel.yukawa(2), accuracy, dtype, boundary=boundary, device=device)
+        copy = pickle.loads(pickle.dumps(one))
+        results.append([one(x, q, box).fields, copy(x, q, box, at=at).fields])
+        for own in (one, copy):
+            assert own.setup["device"] == device
+            assert own.setup["measured_error"] <= accuracy
+    for found, expected in zip(*results):
+        assert is_close(found, expected, 2 * accuracy)  # each is as accurate as was asked
 
 
 def loss_of_batches(inputs, ptr, **options):

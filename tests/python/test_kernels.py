@@ -4,13 +4,14 @@
 """Sums of kernels beside sums over all pairs, and Ewald sums of NumPy with another splitting."""
 
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.special import erfc, gammaincc
 
-from farfield import Kernel, KernelSum
+from farfield import Batch, Kernel, KernelSum
 
 KERNELS = {
     "1/r": Kernel.inverse_power(1),
@@ -455,11 +456,40 @@ def test_kernels_and_sums_can_be_pickled():
     rng = np.random.default_rng(14)
     x, q = points("cube", 500, rng), rng.normal(size=500)
     for kernel in (KERNELS["Yukawa"], KERNELS["1/r^6"], Kernel.table(0, 99, [1, 0.5, 0.25], [0, 0, 0])):
-        kernel_sum = KernelSum(kernel, 1e-3, np.float32, threads=1)
+        kernel_sum = KernelSum(kernel, 1e-3, np.float32, device="cpu", threads=1)
         copy = pickle.loads(pickle.dumps(kernel_sum))
+        assert copy.__getstate__()["options"] == kernel_sum.__getstate__()["options"]
         assert np.array_equal(copy(x, q).fields, kernel_sum(x, q).fields)
         assert repr(copy.kernel) == repr(kernel)
         assert copy.kernel.value(1.5) == kernel.value(1.5) and copy.kernel.slope(1.5) == kernel.slope(1.5)
+
+
+def test_the_cpu_is_the_device_that_is_taken_by_itself():
+    for options in ({}, {"device": "auto"}, {"device": "cpu"}, {"device": "cpu", "device_id": 1}):
+        assert KernelSum(KERNELS["1/r"], threads=1, **options).setup["device"] == "cpu"
+
+
+@pytest.mark.parametrize(
+    "kind, options",
+    [
+        (TypeError, {"device": 0}),
+        (TypeError, {"device": None}),
+        (ValueError, {"device": "tpu"}),
+        (TypeError, {"device_id": "0"}),
+        (TypeError, {"device_id": 0.5}),
+        (ValueError, {"device_id": -5}),
+        (RuntimeError, {"device": "gpu", "device_id": 999}),
+        (RuntimeError, {"device": "gpu"}),
+    ],
+)
+def test_devices_are_refused_as_those_of_a_batch(kind, options):
+    if options == {"device": "gpu"} and shutil.which("nvidia-smi"):
+        pytest.skip("there may be a GPU")
+    with pytest.raises(kind) as of_batch:
+        Batch(**options)
+    with pytest.raises(kind) as of_sum:
+        KernelSum(KERNELS["1/r"], **options)
+    assert str(of_sum.value) == str(of_batch.value)
 
 
 def refused(kind, text):
