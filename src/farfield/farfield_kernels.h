@@ -94,8 +94,8 @@ struct KernelOptions
 
 /*! \brief Points, and what acts on them.
  *
- *  On a GPU, arrays of points and of results may be in host memory or in memory of that device. What writes to arrays
- *  there must be complete before a call; results are complete after it. */
+ *  On a GPU, positions, charges, potentials and fields may be in host memory or in memory of that device. What writes to
+ *  them there must be complete before a call; results are complete after it. */
 template<class Real>
 struct KernelInput
 {

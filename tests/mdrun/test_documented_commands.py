@@ -357,6 +357,7 @@ EXCEPTIONS = {
     r"perf .*": "needs a kernel that counts for its users",
     r"nvidia-cuda-mps-control .*": "needs a GPU, and starts a service",
     r"build/bin/farfield_helpers_benchmark .*": "needs a GPU for each helper",
+    r"build/bin/farfield_kernel_benchmark .*": "needs a GPU",
     r"(?:ncu|compute-sanitizer|CUDA_INJECTION64_PATH=\S+) .*": "needs a GPU, and tools of CUDA",
     r"build/\S+": "is a name, not a command",
 }
